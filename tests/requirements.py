@@ -3477,6 +3477,19 @@ _MANIFEST: tuple[Requirement, ...] = (
         "What says nothing about an agent is not told as its failure; who is asked anew, and of "
         "what there is only a piece, is told as that.",
     ),
+    # --- foundation and stores, as a fresh user found them
+    Requirement(
+        "LOST-CURSOR",
+        "S-LEDGER",
+        "Every reader with a cursor beyond the ledger's end, as after the restore of a backup, is "
+        "told so at once and goes on from the end: on the command line, in pages and in streams.",
+    ),
+    Requirement(
+        "FOLLOW-AWAY",
+        "S-FAULTS",
+        "Whoever follows the ledger on the command line outlives a store that is away for a while, "
+        "is told so once, and misses nothing.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

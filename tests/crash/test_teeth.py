@@ -139,7 +139,7 @@ def test_a_follower_that_loses_a_wake_up_is_found_out(
 ) -> None:
     store, hints = crowd
     wait = waiter(store, hints)
-    for entry in follow(store, 0, wait):
+    for entry in follow(store.entries, 0, wait):
         wait.seen = entry.position
     assert (wait.overslept == 0) is is_sound
     assert (wait.seen == store.head()) is is_sound

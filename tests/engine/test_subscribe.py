@@ -22,7 +22,7 @@ def never() -> bool:
 def test_every_entry_after_the_cursor_comes_once_and_in_order(lab: Lab, after: int) -> None:
     for number in range(7):
         lab.do(HUMAN, CreateTask("t", f"T{number}"))
-    seen = [entry.position for entry in follow(lab.store, after, never)]
+    seen = [entry.position for entry in follow(lab.store.entries, after, never)]
     assert seen == list(range(after + 1, 8))
 
 
@@ -33,7 +33,7 @@ def test_the_size_of_a_page_does_not_matter(
     monkeypatch.setattr(subscribe, "_PAGE", size)
     for number in range(7):
         lab.do(HUMAN, CreateTask("t", f"T{number}"))
-    assert [entry.position for entry in follow(lab.store, 0, never)] == list(range(1, 8))
+    assert [entry.position for entry in follow(lab.store.entries, 0, never)] == list(range(1, 8))
 
 
 def test_what_is_committed_while_one_waits_comes_after_the_wait(lab: Lab) -> None:
@@ -46,7 +46,7 @@ def test_what_is_committed_while_one_waits_comes_after_the_wait(lab: Lab) -> Non
             lab.do(HUMAN, CreateTask("t"))
         return waits < 4
 
-    assert [entry.position for entry in follow(lab.store, 0, wait)] == [1, 2, 3, 4, 5, 6]
+    assert [entry.position for entry in follow(lab.store.entries, 0, wait)] == [1, 2, 3, 4, 5, 6]
     assert waits == 4, "what came with the last wait is left for the next subscriber"
 
 
@@ -55,7 +55,7 @@ def test_a_hint_that_is_late_doubled_or_lost_changes_nothing(lab: Lab) -> None:
     hints = iter([True, True, True, False])
     lab.do(HUMAN, CreateTask("t", "T"))
     seen: list[int] = []
-    for entry in follow(lab.store, 0, lambda: next(hints)):
+    for entry in follow(lab.store.entries, 0, lambda: next(hints)):
         seen.append(entry.position)
         if entry.position < 5:
             lab.do(HUMAN, NoteTask("T", "two in one"), NoteTask("T", "go"))
@@ -79,7 +79,7 @@ def test_a_subscriber_beside_busy_writers_misses_nothing(lab: Lab) -> None:
         return not done.is_set()
 
     seen: list[int] = []
-    for entry in follow(lab.store, 0, wait):
+    for entry in follow(lab.store.entries, 0, wait):
         seen.append(entry.position)
         if len(seen) == goal:
             done.set()
@@ -91,7 +91,7 @@ def test_a_subscriber_beside_busy_writers_misses_nothing(lab: Lab) -> None:
 def test_one_can_go_on_from_any_entry(lab: Lab) -> None:
     for number in range(6):
         lab.do(HUMAN, CreateTask("t", f"T{number}"))
-    first = follow(lab.store, 0, never)
+    first = follow(lab.store.entries, 0, never)
     read = [next(first) for _ in range(3)]
-    rest = list(follow(lab.store, read[-1].position, never))
+    rest = list(follow(lab.store.entries, read[-1].position, never))
     assert [entry.stream for entry in [*read, *rest]] == [f"task:T{n}" for n in range(6)]

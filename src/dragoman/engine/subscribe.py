@@ -1,6 +1,8 @@
 """Following the ledger from a cursor: every entry once, in order. A hint only shortens the wait."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct
 
 from dragoman.engine.ports import Store
 from dragoman.ledger.entry import Entry
@@ -8,13 +10,32 @@ from dragoman.ledger.entry import Entry
 _PAGE = 1_000
 
 
-def follow(store: Store, after: int, wait: Callable[[], bool]) -> Iterator[Entry]:
-    """Entries after the cursor as they are committed; `wait` returns False to end.
+class Gap(Struct, frozen=True):
+    """A cursor that was lost, and the position from which its reader goes on."""
+
+    after: int
+    until: int
+
+
+def gap_at(store: Store, after: int) -> Gap | None:
+    """The gap of a cursor beyond the ledger's end, as after the restore of a backup.
+
+    Whoever stayed there would miss everything that comes up to it.
+    """
+    end = store.head()
+    return Gap(after, end) if after > end else None
+
+
+def follow(
+    read: Callable[[int, int], Sequence[Entry]], after: int, wait: Callable[[], bool]
+) -> Iterator[Entry]:
+    """Entries after the cursor as they are committed, as a store reads them (after, limit);
+    `wait` returns False to end.
 
     Positions are gapless and become visible in order, so the cursor is the last one seen.
     """
     while True:
-        page = store.entries(after, _PAGE)
+        page = read(after, _PAGE)
         for entry in page:
             after = entry.position
             yield entry

@@ -27,7 +27,7 @@ class Tail:
         self._reading.result(PATIENCE)
 
     def _read(self, store: Store) -> None:
-        for entry in follow(store, 0, self._wait):
+        for entry in follow(store.entries, 0, self._wait):
             self.seen.append((entry.position, entry.stream, entry.version))
 
     def _wait(self) -> bool:

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from concurrent.futures import Future
 
 import pytest
@@ -22,7 +22,7 @@ from tests.conformance.store.threads import PATIENCE, begin
 from tests.faults.postgres.mutants import Mutant
 from tests.faults.postgres.storm import BOARD, Storm, faults
 from tests.requirements import proves
-from tests.servers import MortalServer, fresh_schema, mortal_postgres
+from tests.servers import MortalServer
 
 KILLS = 3
 BETWEEN = 25
@@ -30,20 +30,6 @@ BETWEEN = 25
 SILENT = 12
 LATER = 10**7
 """Milliseconds after which every lease has ended."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Generator[MortalServer]:
-    """Give a server that may be killed."""
-    with mortal_postgres() as server:
-        yield server
-
-
-@pytest.fixture
-def url(server: MortalServer) -> Generator[str]:
-    """Give the URL of an empty schema."""
-    with fresh_schema(server.url) as url:
-        yield url
 
 
 def rage(server: MortalServer, store: PostgresStore, kills: int) -> Storm:

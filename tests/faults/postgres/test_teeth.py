@@ -46,7 +46,7 @@ def test_doing_again_what_may_be_done_is_found(
 def read_on(store: Store, seen: list[Seen]) -> None:
     """Read to the end, from the last one seen on."""
     after = seen[-1][0] if seen else 0
-    new = follow(store, after, lambda: False)
+    new = follow(store.entries, after, lambda: False)
     seen += [(entry.position, entry.stream, entry.version) for entry in new]
 
 

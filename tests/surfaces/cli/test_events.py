@@ -128,3 +128,33 @@ def test_an_empty_ledger_prints_nothing(dragoman: Console) -> None:
 @pytest.mark.parametrize("name", EVENT_NAMES.values())
 def test_every_event_name_can_be_asked_for(lived: Console, name: str) -> None:
     assert lived("events", "--type", name).code == 0
+
+
+@proves("LOST-CURSOR")
+def test_who_follows_from_beyond_the_end_is_told_and_sees_what_comes(lived: Console) -> None:
+    deeds = [
+        lambda: lived.make("Three", "--id", "T-3"),
+        lambda: lived.ask("task", "log", "T-3", "x"),
+    ]
+
+    def wait() -> bool:
+        return bool(deeds and deeds.pop(0)())
+
+    said = lived("events", "--follow", "--after", "9", "--json", wait=wait)
+
+    assert [entry["position"] for entry in said.objects] == [7, 8]
+    assert said.err.count("the ledger ends at 6, before 9") == 1
+    assert lived("events", "--follow", "--after", "8").err == "", "level is not beyond"
+
+
+@proves("LOST-CURSOR")
+@pytest.mark.parametrize(
+    "words", [("events",), ("events", "--task", "T-1"), ("watch", "T-1"), ("events", "--follow")]
+)
+def test_a_position_beyond_the_end_is_told_by_all_who_read_the_ledger(
+    lived: Console, words: tuple[str, ...]
+) -> None:
+    said = lived(*words, "--after", "9999")
+
+    assert (said.code, said.out) == (0, "")
+    assert "the ledger ends at 6, before 9999: it may have been restored" in said.err

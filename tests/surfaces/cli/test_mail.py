@@ -457,3 +457,29 @@ def test_a_foreign_file_among_letters_is_named_and_does_no_harm(dragoman: Consol
     assert len(dragoman.ask("mail", "thread", "t-1")["messages"]) == 2
     forged.unlink()
     assert dragoman.ask("verify")["findings"] == []
+
+
+@proves("LOST-CURSOR")
+@pytest.mark.parametrize("box", [("--as", "bob"), ("--overdue",)])
+def test_who_watches_a_box_from_beyond_the_end_is_told_and_sees_what_comes(
+    dragoman: Console, box: tuple[str, ...]
+) -> None:
+    words = ("--to", "bob", "--body", "?", "--ack", "--now", NOON)
+    id = send(dragoman, *words)
+    later: list[str] = []
+    steps = [
+        lambda: later.append(send(dragoman, *words)),
+        lambda: dragoman("tick", "--now", "2026-02-10T12:00:00Z"),
+    ]
+
+    def wait() -> bool:
+        if not steps:
+            return False
+        steps.pop(0)()
+        return True
+
+    said = dragoman("mail", "inbox", *box, "--watch", "--after", "900", "--json", wait=wait)
+
+    assert id not in later
+    assert [row["id"] for row in said.objects] == later
+    assert said.err.count("before 900: it may have been restored") == 1

@@ -136,3 +136,20 @@ def test_a_disk_that_is_full_while_a_trace_is_told_loses_nothing_that_was_answer
             trace = house.get("/v1/tasks/task-abc-123/trace")["events"]
             lines = [one["event"]["payload"].get("line") for one in trace]
             assert lines == [None, "one", "two", "three"]
+
+
+@proves("LOST-CURSOR")
+def test_a_position_beyond_the_end_is_brought_back_to_it_and_told(house: House) -> None:
+    house.welcome("developer")
+    say(house, "saop.turn", turn(0))
+    head = house.store.head()
+    lost = {"after": 5000, "until": head}
+    page = house.get("/v1/tasks/task-abc-123/trace?after=5000")
+    assert (page["events"], page["next"], page["gap"]) == ([], head, lost)
+    said = house.post("/v1/saop/saop.events", {"after": 5000}, by="developer")
+    assert (said["events"], said["cursor"], said["gap"]) == ([], head, lost)
+    with reading(house, "?form=trace&after=5000") as reader:
+        (gap,) = reader.take(1)
+        assert (gap.event, gap.id, gap.data) == ("gap", f"{head}", lost)
+        say(house, "saop.event", event(1, pulse("after it")))
+        assert reader.take(1)[0].data["payload"]["line"] == "after it"

@@ -191,3 +191,14 @@ def test_a_hub_that_stops_keeps_nobody_waiting(house: House) -> None:
     house.app.close()
     thread.join()
     assert (got[0].status, got[0].body) == (204, b"")
+
+
+@proves("LOST-CURSOR", "HTTP-WAIT")
+def test_whoever_waits_for_events_beyond_the_end_is_brought_back_at_once(house: House) -> None:
+    head = house.store.head()
+    thread, got = asking(house, "GET", "/v1/events?after=9999&wait=60000", by="ada")
+    thread.join(HANGS_S)
+    assert not thread.is_alive(), "it waits for what is never to come"
+    for told in (got[0].json, house.get("/v1/events?after=9999")):
+        assert (told["events"], told["next"]) == ([], head)
+        assert told["gap"] == {"after": 9999, "until": head}

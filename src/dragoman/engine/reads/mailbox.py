@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from dragoman.core import missing
 from dragoman.core.errors import Refusal
@@ -12,6 +12,7 @@ from dragoman.core.ids import check_id, mail_stream
 from dragoman.core.states.letter import Mail
 from dragoman.engine.ports import Listed, ListQuery, Row, Store
 from dragoman.engine.reads.ask import state_of
+from dragoman.engine.subscribe import Gap, gap_at
 
 _PAGE = 100
 _NAMED = 5
@@ -41,15 +42,15 @@ class Page(Struct, frozen=True):
     """The position up to which the list was looked at."""
     more: bool = False
     """Whether the list goes on: a page may end early, even before the first letter that fits."""
-    lost: int | None = None
-    """The position that was asked for, if the ledger does not go so far: `cursor` is its end."""
+    gap: Gap | None = None
+    """Where the page was asked for, if the ledger does not go so far: `cursor` is its end."""
 
     @property
     def way_on(self) -> dict[str, Any]:
         """How a reader goes on, and what it may have missed, in the words of streams."""
         told: dict[str, Any] = {"cursor": self.cursor, "more": self.more}
-        if self.lost is not None:
-            told["gap"] = {"after": self.lost, "until": self.cursor}
+        if self.gap is not None:
+            told["gap"] = asdict(self.gap)
         return told
 
 
@@ -114,10 +115,8 @@ def page_of(store: Store, query: ListQuery, fits: Fits = _every) -> Page:
         begin = 0 if query.before == LAST else query.before  # where nothing is, there is no place
         return page_from(store, walk(store, query), query.limit, begin, fits)
     page = page_from(store, walk(store, query), query.limit, query.after, fits)
-    if page.cursor > query.after or query.after <= (end := store.head()):
-        return page
-    # As after the restore of a backup: whoever stayed there would miss all that comes up to it.
-    return Page((), end, lost=query.after)
+    gap = None if page.letters else gap_at(store, query.after)
+    return page if gap is None else Page((), gap.until, gap=gap)
 
 
 def page_from(

@@ -24,6 +24,7 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.moves import MOVE_NAMES, move_of
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_task
+from dragoman.engine.subscribe import Gap, gap_at
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, Line, read_line
 from dragoman.ledger.transitions import transition_id
@@ -97,6 +98,8 @@ class TracePage(Struct, frozen=True):
 
     events: tuple[Told, ...]
     next: int
+    gap: Gap | None = None
+    """Where the page was asked for, if the ledger does not go so far: `next` is its end."""
 
 
 def traced(entry: Entry) -> Told | None:
@@ -214,6 +217,9 @@ def events_of(
     reach: Reach = _USUAL,
 ) -> TracePage:
     """Events after a position: of a task (by its id), of a session, of both, or of everyone."""
+    gap = gap_at(store, after)
+    if gap is not None:
+        return TracePage((), gap.until, gap)
     if task:
         return _of_task(store, task, session, after, limit)
     if session:

@@ -329,7 +329,8 @@ def _events(asked: AskEvents, _: Actor, facts: Facts) -> Any:
         {**one.event, "position": one.position, "task_id": one.task or None, "masked": one.masked}
         for one in page.events
     ]
-    return {"events": events, "cursor": page.next}
+    gap = {} if page.gap is None else {"gap": page.gap}
+    return {"events": events, "cursor": page.next, **gap}
 
 
 def _task(name: str, facts: Facts) -> str | Fault:

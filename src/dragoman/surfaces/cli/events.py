@@ -10,12 +10,11 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import EVENT_NAMES
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import entries, find_stream, history
-from dragoman.engine.subscribe import follow as follow_entries
 from dragoman.ledger.entry import Entry
 from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.entry_view import as_object, print_entry
+from dragoman.surfaces.cli.following import begin_after, following
 from dragoman.surfaces.cli.verb import Verb
-from dragoman.surfaces.cli.waiting import Wait
 
 _NAMES = tuple(EVENT_NAMES.values())
 _FAMILIES = tuple(dict.fromkeys(name.partition(".")[0] for name in _NAMES))
@@ -78,8 +77,11 @@ def events(
         store = look.store
         stream = _stream_of(store, task) if task else ""
         after = after if after >= 0 else max(store.head() + after, 0)
-        wait = call.wait if follow else None
-        for entry in islice(_chosen(store, stream, type or "", after, wait), limit):
+        if follow:
+            source = following(call, store, after)
+        else:
+            source = _kept(store, stream, begin_after(call, store, after))
+        for entry in islice(filter(_wanted(stream, type or ""), source), limit):
             _print(entry, call)
     return None
 
@@ -91,19 +93,12 @@ def _stream_of(store: Store, task: str) -> str:
     return stream
 
 
-def _chosen(
-    store: Store, stream: str, type_: str, after: int, wait: Wait | None
-) -> Iterator[Entry]:
-    """The entries to print: all, or those of one stream; of any type, or of one."""
-    if wait is not None:
-        source = follow_entries(store, after, wait)
-    elif stream:
+def _kept(store: Store, stream: str, after: int) -> Iterator[Entry]:
+    """The entries that there are: all, or those of one stream."""
+    if stream:
         # By its own index, however long the ledger is.
-        source = (entry for entry in history(store, stream) if entry.position > after)
-    else:
-        source = entries(store, after)
-    is_wanted = _wanted(stream, type_)
-    return (entry for entry in source if is_wanted(entry))
+        return (entry for entry in history(store, stream) if entry.position > after)
+    return entries(store, after)
 
 
 def _wanted(stream: str, type_: str) -> Callable[[Entry], bool]:

@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from dragoman.core.events import EVENT_NAMES
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_stream
 from dragoman.engine.shown.tasks import ShownEntry, shown_entry, told_of
+from dragoman.engine.subscribe import Gap, gap_at
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.feed import EVERYTHING, Feed, Filter
 from dragoman.surfaces.http.history import After, Limit
@@ -55,10 +56,14 @@ class EventsQuery(WantedQuery, frozen=True):
 
 
 class EventPage(Struct, frozen=True):
-    """Entries, oldest first; `next` is the `after` of the next request, at the end too."""
+    """Entries, oldest first; `next` is the `after` of the next request, at the end too.
+
+    With a `gap` the ledger does not go as far as `after`: `next` is its end.
+    """
 
     events: list[ShownEntry]
     next: int
+    gap: Gap | UnsetType = UNSET
 
 
 class _WrittenPage(Struct, frozen=True):
@@ -66,6 +71,7 @@ class _WrittenPage(Struct, frozen=True):
 
     events: list[Raw]
     next: int
+    gap: UnsetType = UNSET
 
 
 async def wanted(call: Call, query: WantedQuery) -> Filter:
@@ -106,7 +112,7 @@ async def list_events(call: Call) -> "EventPage | _WrittenPage":
                 _look, after, query.limit, chosen
             )
             left = end - monotonic()
-            if page.events or left <= 0 or seat.gone:
+            if page.events or page.gap or left <= 0 or seat.gone:
                 return page
             after = page.next
             if office.feed.head == seen:
@@ -131,8 +137,8 @@ def _look(store: Store, after: int, limit: int, chosen: Filter) -> EventPage:
                 return EventPage(found, after)
         if len(page) < _PAGE:
             break
-    # A position that the ledger has not reached is brought back to its end.
-    return EventPage(found, min(after, store.head()))
+    gap = gap_at(store, after)
+    return EventPage(found, after) if gap is None else EventPage([], gap.until, gap)
 
 
 ENDPOINTS = (

@@ -10,13 +10,15 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.engine.reads.ask import find_stream
 from dragoman.engine.reads.traces import Told
+from dragoman.engine.subscribe import Gap, gap_at
 from dragoman.surfaces.http.endpoint import Endpoint
 from dragoman.surfaces.http.events import WantedQuery, wanted
 from dragoman.surfaces.http.feed import Feed, Filter
+from dragoman.surfaces.http.gap import gap_frame
 from dragoman.surfaces.http.history import After
 from dragoman.surfaces.http.line import Line, line_of
 from dragoman.surfaces.http.office import Call, Office
-from dragoman.surfaces.http.problems import encode, stop
+from dragoman.surfaces.http.problems import stop
 from dragoman.surfaces.http.seat import Seat
 from dragoman.surfaces.http.traces import STREAM_HEADERS, TraceStream, choose
 from dragoman.surfaces.http.waiting import waiting
@@ -93,10 +95,11 @@ class _Stream(Response):
         at = feed.head if self._after is None else self._after
         was_level = self._after is None
         yield b"retry: 1000\n\n"
-        end = await self._end(at)
-        if at > end:
-            yield self._skip(at, end)
-            at = end
+        # Another process may be ahead of what was followed here.
+        lost = None if at <= feed.head else await self._office.read(gap_at, at)
+        if lost is not None:
+            yield gap_frame(self._office, lost)
+            at = lost.until
         reader = _Reader(self._office, self._chosen, line, at)
         while not seat.gone:
             due = reader.told_at + patience.beat - monotonic()
@@ -113,7 +116,7 @@ class _Stream(Response):
                 continue
             head = feed.head
             if was_level and head - reader.at > patience.behind:
-                yield self._skip(reader.at, head)
+                yield gap_frame(self._office, Gap(reader.at, head))
                 reader.at = head
                 continue
             chunk, reader.at = await _next(feed, reader.at, self._chosen)
@@ -122,18 +125,6 @@ class _Stream(Response):
                 reader.told_at = monotonic()
             if reader.at < feed.head:
                 await feed.turn(seat, patience.beat)
-
-    async def _end(self, at: int) -> int:
-        """The last position that there is, as far as it matters."""
-        head = self._office.feed.head
-        # Another process may be ahead of what was followed here.
-        return head if at <= head else await self._office.read(lambda store: store.head())
-
-    def _skip(self, after: int, until: int) -> bytes:
-        """Going on from another position, and told so; back from one that there is not (yet)."""
-        self._office.metrics.gaps += 1
-        data = encode({"after": after, "until": until})
-        return b"id: %d\nevent: gap\ndata: %s\n\n" % (until, data)
 
 
 class _Reader:

@@ -21,7 +21,9 @@ from dragoman.engine.reads.traces import (
     events_of,
     turns_of,
 )
+from dragoman.engine.subscribe import Gap, gap_at
 from dragoman.surfaces.http.endpoint import Endpoint, Query
+from dragoman.surfaces.http.gap import gap_frame
 from dragoman.surfaces.http.history import After, Limit
 from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import encode, stop
@@ -108,11 +110,15 @@ class TraceRow(Struct, frozen=True):
 
 
 class TracePage(Struct, frozen=True):
-    """Events, oldest first; `next` is the `after` of the next request, at the end too."""
+    """Events, oldest first; `next` is the `after` of the next request, at the end too.
+
+    With a `gap` the ledger does not go as far as `after`: `next` is its end.
+    """
 
     task: str
     events: list[TraceRow]
     next: int
+    gap: Gap | UnsetType = UNSET
 
 
 async def trace(call: Call) -> TracePage:
@@ -123,7 +129,7 @@ async def trace(call: Call) -> TracePage:
         events_of, task=task, session=query.session, after=query.after, limit=query.limit
     )
     rows = [TraceRow(told.position, told.masked, told.event) for told in page.events]
-    return TracePage(task, rows, page.next)
+    return TracePage(task, rows, page.next, page.gap or UNSET)
 
 
 async def _task(call: Call) -> str:
@@ -149,25 +155,29 @@ class TraceStream(Response):
         scope["progress"].is_stream = True
         async with waiting(office, Request(scope, receive)) as seat:
             wake = partial(soon, seat.loop, seat.ring)
-            one = await asyncio.to_thread(
-                office.bus.subscribe, self._after, self._wanted, wake=wake
-            )
+            lost = None if self._after is None else await office.read(gap_at, self._after)
+            after = self._after if lost is None else lost.until
+            one = await asyncio.to_thread(office.bus.subscribe, after, self._wanted, wake=wake)
             office.metrics.readers += 1
             try:
                 await send(
                     {"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS}
                 )
                 if scope["method"] != "HEAD":
-                    async for chunk in self._chunks(one, seat):
+                    async for chunk in self._chunks(one, seat, lost):
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})
             finally:
                 office.metrics.readers -= 1
                 office.bus.leave(one)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _chunks(self, one: Subscription, seat: Seat) -> AsyncGenerator[bytes]:
+    async def _chunks(
+        self, one: Subscription, seat: Seat, lost: Gap | None
+    ) -> AsyncGenerator[bytes]:
         beat = self._office.door.patience.beat
         yield b"retry: 1000\n\n"
+        if lost is not None:
+            yield gap_frame(self._office, lost)
         while not seat.gone:
             try:
                 taken = await asyncio.to_thread(one.take) if one.is_behind else one.take()

@@ -1,10 +1,13 @@
 """`dragoman mail inbox`: the letters of a box, sifted, and as they come."""
 
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
+from dragoman.engine.subscribe import Gap
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.surfaces.cli.following import begin_after, enduring, lost
 from dragoman.surfaces.cli.mail.asking import Row, asked
 from dragoman.surfaces.cli.mail.view import print_list, print_one_line
 from dragoman.surfaces.cli.options import text_option
@@ -81,11 +84,7 @@ def inbox(
     def show(screen: Screen) -> None:
         print_list(reply["messages"], screen, "there are no such letters", is_box=True)
         if gap := reply.get("gap"):
-            screen.line(
-                ("warning: ", "yellow"),
-                f"the ledger ends at {gap['until']}, before {gap['after']}: it may have been "
-                "restored. Look through the box once without --after",
-            )
+            screen.line(("warning: ", "yellow"), lost(Gap(**gap)))
         if reply["more"] and not newest:
             screen.line(f"There may be more: add --after {reply['cursor']}")
 
@@ -115,12 +114,14 @@ def _one_of(usual: str, **flags: bool) -> str:
 def _follow(call: Call, place: Place, wanted: dict[str, Any], after: int) -> None:
     """Print what there is and what comes; the box is looked into when the ledger has grown."""
     actor, store, seen = call.actor(place, call.speaker()), place.hub.store, set[str]()
+    after = begin_after(call, store, after)
     # Letters come to the end of a box, but to these lists also when they have become old.
     goes_on = wanted["box"] in ("in", "sent")
     while True:
-        head, at = store.head(), after
+        head, at = enduring(call, store, store.head), after
         while True:
-            reply = asked(place, "mail.inbox", wanted | {"after": at}, actor).reply
+            asking = partial(asked, place, "mail.inbox", wanted | {"after": at}, actor)
+            reply = enduring(call, store, asking).reply
             for row in reply["messages"]:
                 if row["id"] not in seen:
                     _print(row, call)
@@ -130,7 +131,7 @@ def _follow(call: Call, place: Place, wanted: dict[str, Any], after: int) -> Non
             if not reply["more"]:
                 break
         after = at if goes_on else after
-        while store.head() == head:
+        while enduring(call, store, store.head) == head:
             if not call.wait():
                 return
 

@@ -73,7 +73,7 @@ class _Seat(Struct, frozen=True):
 @contextmanager
 def _seats(call: Call, task: str, after: int | None) -> Generator[_Seat]:
     """By the store of the data directory; where there is none, by the hub that is named."""
-    from dragoman.engine.subscribe import follow
+    from dragoman.surfaces.cli.following import following
     from dragoman.surfaces.cli.task.looking import look_at
 
     far = call.shared.data is None and not call.data.is_dir()
@@ -84,7 +84,7 @@ def _seats(call: Call, task: str, after: int | None) -> Generator[_Seat]:
     with call.looking() as look:
         seen, store = look_at(look, task).task, look.store
         begin = _last_attempt(store, seen.id) if after is None else after
-        entries = _of(seen.id, follow(store, begin, call.wait))
+        entries = _of(seen.id, following(call, store, begin))
         yield _Seat(seen.id, seen.title, seen.status, _chosen(entries, seen.id))
 
 

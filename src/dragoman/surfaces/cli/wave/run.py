@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.surfaces.cli.following import enduring
 from dragoman.surfaces.cli.mail.asking import asked
 from dragoman.surfaces.cli.reading import read_source
 from dragoman.surfaces.cli.screen import Column
@@ -149,7 +151,7 @@ def watch(call: Call, wave: _WaveArgument) -> Answer | None:
                     break
                 if not call.wait():
                     return None
-                found = _look(call, place, wave)
+                found = enduring(call, place.hub.store, partial(_look, call, place, wave))
     return Answer(found, lambda screen: show_wave(screen, found))
 
 
