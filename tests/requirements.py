@@ -3485,6 +3485,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "told so at once and goes on from the end: on the command line, in pages and in streams.",
     ),
     Requirement(
+        "PG-COUNTER",
+        "STORE",
+        "A counter of positions that does not fit the entries is named by verify and doctor, and a "
+        "write is refused before it does harm.",
+    ),
+    Requirement(
         "FOLLOW-AWAY",
         "S-FAULTS",
         "Whoever follows the ledger on the command line outlives a store that is away for a while, "

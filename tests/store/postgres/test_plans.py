@@ -10,7 +10,7 @@ from tests.requirements import proves
 pytestmark = proves("CLI-PAGED", "STORE-CONTRACT")
 
 NO_PLAN = {"begin", "begin_snapshot", "commit", "rollback"}
-WITHOUT_INDEX = {"append_entries", "counts"}
+WITHOUT_INDEX = {"append_entries", "both_heads", "check_head", "counts"}
 """The one row of head has no key, and counting is counting."""
 
 IN_ORDER = {

@@ -17,6 +17,9 @@ from dragoman.core.errors import (
 _ONE_UNDER_WAY = "idx_handoffs_task_active"
 """The index that lets a task have one handoff under way."""
 
+_ONE_PLACE = "entries_pkey"
+"""The index that lets a position have one entry; the counter gives out none twice."""
+
 _FASTER = "another writer was faster ({error})"
 _FULL = "the disk of {where} is full ({error}); nothing was written. Free some space and try again"
 _CROWDED = (
@@ -34,6 +37,11 @@ _WHAT_TO_DO = (
 _FOREIGN = (
     "{where} does not have the tables that it must have ({error}); nothing was written. "
     + _WHAT_TO_DO
+)
+_MISCOUNTED = (
+    "the table head of {where} does not say where the ledger ends ({error}); nothing was written. "
+    "`dragoman verify` names both positions; if it finds nothing else, set it right in that "
+    "schema: UPDATE head SET position = (SELECT coalesce(max(position), 0) FROM entries)"
 )
 _DAMAGED = "the data of {where} is damaged ({error}); nothing was written. " + _WHAT_TO_DO
 
@@ -54,6 +62,9 @@ _SENTENCES: tuple[tuple[str, type[StoreError], str], ...] = (
 _OTHER_VERSION = re.compile('"(schema [0-9]+)"')
 """How the query check_version fails."""
 
+_NO_ENTRY_BEFORE = re.compile('"head [0-9]+"')
+"""How the query check_head fails."""
+
 _LOST = (
     errors.IdleInTransactionSessionTimeout,
     errors.TransactionTimeout,
@@ -70,6 +81,8 @@ def store_error(error: psycopg.Error, where: str, *, is_closed: bool) -> StoreEr
     said = _first_line(error)
     if error.diag.constraint_name == _ONE_UNDER_WAY:
         return TaskOnItsWay(f"another handoff of it is under way ({said})")
+    if error.diag.constraint_name == _ONE_PLACE or _NO_ENTRY_BEFORE.search(said):
+        return StoreCorrupt(_MISCOUNTED.format(where=where, error=said))
     migrated = _OTHER_VERSION.search(said)
     if migrated is not None:
         return StoreUnavailable(

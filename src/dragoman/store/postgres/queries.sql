@@ -208,6 +208,14 @@ WITH moved AS (
 )
 SELECT last + 1 FROM moved
 
+-- Fails, as check_version does, if the entries that were just appended do not follow the last one:
+-- a counter that somebody has moved must not tear a gap. A statement of its own, because it must see
+-- what was committed while the one before it waited for the counter.
+-- name: check_head
+SELECT CASE (SELECT count(*) FROM entries WHERE position = head.position - $1) WHEN 1 THEN 0
+       ELSE ('head ' || head.position - $1)::integer END
+FROM head WHERE position > $1
+
 -- After the entries too, for the same reason.
 -- name: put_logs
 INSERT INTO logs (position, task, attempt, turn_index, event_id, digest, masked)
@@ -260,6 +268,10 @@ ON CONFLICT (key) DO UPDATE SET value = excluded.value
 
 -- name: head
 SELECT coalesce(max(position), 0) FROM entries
+
+-- Both as they were at one moment.
+-- name: both_heads
+SELECT (SELECT position FROM head), (SELECT coalesce(max(position), 0) FROM entries)
 
 -- A stream that is missing leaves its entries without a name, for verify to find.
 -- name: entries

@@ -151,7 +151,7 @@ class PostgresSession:
         if self._wire.has_failed:
             raise StoreConflict("a statement of this transaction failed; nothing was written")
         before = [*self._staged, *self._placing("unlist")]
-        append = [_appending(self._entries)] if self._entries else []
+        append = _appending(self._entries) if self._entries else []
         logs = [_logging(self._logs)] if self._logs else []
         calls = [*before, *append, *self._placing("list"), *logs]
         if self._has_begun or calls:
@@ -341,8 +341,8 @@ def _logging(new: Sequence[NewLog]) -> Call:
     )
 
 
-def _appending(entries: Sequence[NewEntry]) -> Call:
-    return Call(
+def _appending(entries: Sequence[NewEntry]) -> list[Call]:
+    append = Call(
         "append_entries",
         (
             numbers([entry.stream for entry in entries]),
@@ -353,3 +353,4 @@ def _appending(entries: Sequence[NewEntry]) -> Call:
             blobs([entry.hash for entry in entries]),
         ),
     )
+    return [append, Call("check_head", (scalar(len(entries)),))]

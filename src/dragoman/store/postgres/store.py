@@ -100,9 +100,14 @@ class PostgresStore(PostgresReaders, SqlMark):
         return snapshot(self._address)
 
     def inspect(self, seconds: float | None = None) -> Inspection:
-        """Pages and indexes are the server's: only its own tool, pg_amcheck, can look at them."""
+        """The counter of positions against the entries. Pages and indexes are the server's: only
+        its own tool, pg_amcheck, can look at them."""
         del seconds
-        return Inspection(is_whole=False)
+        ((counted, last),) = self._read("both_heads")
+        damage = (
+            f"the table head says that the ledger ends at {counted}, its last entry is at {last}"
+        )
+        return Inspection((damage,) if counted != last else (), is_whole=False)
 
     def close(self) -> None:
         """Close every connection."""

@@ -161,7 +161,7 @@ def _seen(opened: "Store", file: Path | None, meanwhile: str) -> Diagnosis:
     seen = opened.inspect(_PATIENCE_S)
     if seen.damage:
         return bad(
-            f"{file} is damaged: {seen.damage[0]}",
+            f"{file or 'PostgreSQL'} is damaged: {seen.damage[0]}",
             "keep all files as they are, let nobody work on them, and run `dragoman verify`: it "
             "says what is left, and how a sound directory is made of it",
         )

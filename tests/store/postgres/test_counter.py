@@ -1,0 +1,52 @@
+"""The counter of positions was moved by somebody: it is named, and nothing is written by it."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.core.commands import CreateTask
+from dragoman.core.errors import StoreCorrupt
+from dragoman.engine.ports import Inspection
+from dragoman.store.postgres import PostgresStore
+from dragoman.system.clock import HandClock
+from tests.conformance.store.hubs import ANN, NOW, Hub
+from tests.requirements import proves
+from tests.store.postgres.conftest import Admin
+from tests.surfaces.cli.console import Console
+
+pytestmark = proves("PG-COUNTER")
+
+
+@pytest.mark.parametrize("counted", [1, 2, 4, 9])
+def test_a_write_is_refused_before_it_does_harm(
+    store: PostgresStore, admin: Admin, counted: int
+) -> None:
+    hub = Hub(store, HandClock(NOW))
+    for title in ("One", "Two", "Three"):
+        hub.do(ANN, CreateTask(title))
+    admin.execute("UPDATE head SET position = %s", (counted,))
+
+    with pytest.raises(StoreCorrupt, match=r"table head .* does not say where the ledger ends"):
+        hub.do(ANN, CreateTask("Four"))
+
+    said = f"the table head says that the ledger ends at {counted}, its last entry is at 3"
+    assert store.inspect() == Inspection((said,), is_whole=False)
+    assert store.head() == 3
+    # As the refusal has it.
+    admin.execute("UPDATE head SET position = (SELECT coalesce(max(position), 0) FROM entries)")
+    hub.do(ANN, CreateTask("Four"))
+    assert [entry.position for entry in store.entries(0, 9)] == [1, 2, 3, 4]
+    assert store.inspect().damage == ()
+
+
+def test_verify_and_doctor_name_it(tmp_path: Path, postgres_url: str, admin: Admin) -> None:
+    dragoman = Console(tmp_path / "hub")
+    dragoman.ask("init", "--store", postgres_url)
+    dragoman.make("One", "--id", "T-1")
+    admin.execute("UPDATE head SET position = 6")
+
+    verified, looked = dragoman("verify"), dragoman("doctor")
+
+    for said in (verified, looked):
+        assert said.code == 1
+        assert "the table head says that the ledger ends at 6, its last entry is at 1" in said.out
