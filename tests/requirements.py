@@ -3485,6 +3485,17 @@ _MANIFEST: tuple[Requirement, ...] = (
         "told so at once and goes on from the end: on the command line, in pages and in streams.",
     ),
     Requirement(
+        "STORE-REMEMBERED",
+        "STORE-URL",
+        "Whatever command makes a data directory with --store, the directory remembers that store.",
+    ),
+    Requirement(
+        "STORE-PRIVATE",
+        "S-FILES",
+        "A SQLite store and an archive are their owner's alone, wherever they lie; doctor names a "
+        "store of before that others can read.",
+    ),
+    Requirement(
         "PG-COUNTER",
         "STORE",
         "A counter of positions that does not fit the entries is named by verify and doctor, and a "

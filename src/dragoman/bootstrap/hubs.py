@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from dragoman.config import Settings, environment, load_settings, setting_variables
-from dragoman.engine.ports import Store
+from dragoman.engine.ports import KeptStore, Store
 from dragoman.engine.trouble import Trouble
 from dragoman.surfaces.cli.person import login_name
 from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.store_url import remember_first
 from dragoman.system.clock import SystemClock
-from dragoman.system.keys import load, load_or_create
+from dragoman.system.keys import LedgerKey, are_made, load, load_or_create
 
 if TYPE_CHECKING:
     from dragoman.services.desk import AgentState
@@ -56,10 +57,8 @@ def open_hub(
         undo.callback(lock.release)
         settings = _listening(load_settings(data, environment(), config), host, port)
         check_usable(settings, data)
-        key = load_or_create(data) if not (data / CHECKPOINTS).exists() else load(data)
-        kept = open_or_make(store or settings.store.url, data)
+        key, kept = _keyed(data, store, settings)
         undo.callback(kept.close)
-        check_secret(kept, data, key)
         lock.works_on(_works(kept, store or settings.store.url, config))
         place = opened(data, settings, Engines(kept, SystemClock(), key), create=True)
         hub = place.hub
@@ -100,6 +99,19 @@ def open_hub(
         dispatcher = open_dispatcher(place, identity, server.url)
         undo.pop_all()
         return place, RunningHub(hub, server, bound, dispatcher, clockwork, lock)
+
+
+def _keyed(data: Path, store: str, settings: Settings) -> tuple[LedgerKey, KeptStore]:
+    """The keys and the store of a directory; one that has none yet gets them, and knows its store
+    from then on."""
+    was_signed = (data / CHECKPOINTS).exists()
+    is_first = not was_signed and not are_made(data)
+    key = load(data) if was_signed else load_or_create(data)
+    kept = open_or_make(store or settings.store.url, data)
+    check_secret(kept, data, key)
+    if is_first:
+        remember_first(data, store)
+    return key, kept
 
 
 def _works(kept: Store, url: str, config: Path | None) -> "Works":

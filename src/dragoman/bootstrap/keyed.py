@@ -16,6 +16,7 @@ from dragoman.bootstrap.stores import CHECKPOINTS, check_not_lost
 from dragoman.bootstrap.verifying import slices_of
 from dragoman.engine.ports import KeptStore
 from dragoman.surfaces.cli.place import Evidence
+from dragoman.surfaces.cli.store_url import remember_first
 from dragoman.system.checkpoints import CheckpointFile
 from dragoman.system.keys import LedgerKey, NoKeys, are_made, load, load_or_create, load_to_read
 
@@ -45,6 +46,8 @@ def open_keyed(
         kept.close()
         raise
     check_secret(kept, data, key, anew=new_keys)
+    if is_first:
+        remember_first(data, store)
     return Keyed(around, key, kept)
 
 

@@ -144,3 +144,57 @@ def test_a_store_that_cannot_be_opened_is_not_remembered(dragoman: Console) -> N
 )
 def test_a_password_is_never_shown(url: str, shown: str) -> None:
     assert masked(url) == shown
+
+
+@proves("STORE-REMEMBERED")
+@pytest.mark.parametrize(
+    "words",
+    [("task", "create", "One"), ("tick",), ("import", "{archive}"), ("restore", "{backup}")],
+)
+def test_whatever_makes_a_directory_with_a_store_remembers_it(
+    dragoman: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    made = {"archive": str(tmp_path / "a.tar"), "backup": str(tmp_path / "b.tar")}
+    dragoman.make("One")
+    dragoman.ask("export", made["archive"])
+    dragoman.ask("backup", made["backup"])
+    monkeypatch.chdir(tmp_path)
+    other = Console(tmp_path / "other")
+    other.ask(*(word.format(**made) for word in words), "--store", "sqlite:///beside.db")
+
+    assert not (other.data / "dragoman.db").exists()
+    assert f"sqlite:///{tmp_path}/beside.db" in (other.data / "dragoman.toml").read_text()
+    other.make("Two")
+    assert other("verify").code == 0
+    assert not (other.data / "dragoman.db").exists()
+
+
+@proves("STORE-REMEMBERED")
+def test_a_directory_that_has_a_store_is_not_turned_to_another_by_a_command(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    dragoman.ask("init")
+    dragoman("task", "list", "--store", f"sqlite:///{tmp_path}/beside.db")
+
+    assert not (dragoman.data / "dragoman.toml").exists()
+
+
+@proves("STORE-PRIVATE")
+def test_what_is_outside_of_the_directory_is_its_owner_s_alone_too(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    restored, url = Console(tmp_path / "restored"), f"sqlite:///{tmp_path}"
+    dragoman.ask("init", "--store", f"{url}/beside.db")
+    dragoman.make("One")
+    dragoman.ask("export", str(tmp_path / "a.tar"))
+    dragoman.ask("backup", str(tmp_path / "b.tar"))
+    restored.ask("restore", str(tmp_path / "b.tar"), "--store", f"{url}/again.db")
+    made = [path for path in tmp_path.iterdir() if path.is_file()]
+
+    assert {"beside.db", "again.db", "a.tar", "b.tar"} <= {path.name for path in made}
+    assert {path.stat().st_mode & 0o777 for path in made} == {0o600}
+    assert "can read it" not in dragoman("doctor").out
+    (tmp_path / "beside.db").chmod(0o644)
+    said = dragoman("doctor").out
+    assert f"{tmp_path}/beside.db: others on this machine can read it" in said
+    assert f"chmod 600 {tmp_path}/beside.db*" in said

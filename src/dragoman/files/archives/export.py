@@ -25,6 +25,7 @@ from dragoman.files.disk import Disk
 from dragoman.files.layout import staged
 
 _PAGE: Final = 1_000
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def export_archive(
@@ -35,8 +36,11 @@ def export_archive(
     Raises LedgerError, and writes nothing, when the ledger does not hold.
     """
     temporary = target.with_name(staged(target.name))
+    # What an export that was killed has left.
+    temporary.unlink(missing_ok=True)
     try:
-        with temporary.open("wb") as file:
+        # It holds what everybody has written: only its owner can read it, as a backup.
+        with os.fdopen(os.open(temporary, _NEW, 0o600), "wb") as file:
             with open_tar(file) as tar:
                 manifest = _pack(Packer(tar), store, data, now, progress)
             file.flush()

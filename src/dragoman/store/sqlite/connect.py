@@ -1,5 +1,6 @@
 """Connections to the file: the one that writes, and those that read beside it."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +39,7 @@ def open_writer(path: Path, new_ledger_id: Callable[[], str]) -> Connection:
     cannot read there, and only who compares the ledger with its checkpoints knows that more was
     committed. By then it can still be mended, or be brought back whole.
     """
+    _make_private(path)
     has_wal = path.with_name(f"{path.name}-wal").exists()
 
     def set_up(connection: Connection) -> None:
@@ -50,6 +52,13 @@ def open_writer(path: Path, new_ledger_id: Callable[[], str]) -> Connection:
             _settle(connection)
 
     return _open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, set_up)
+
+
+def _make_private(path: Path) -> None:
+    """A new file is its owner's alone, wherever it lies; what SQLite puts beside it is the same."""
+    # Whatever stands against it, and that it is there, is SQLite's to tell.
+    with suppress(OSError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def let_log_go(connection: Connection) -> None:

@@ -12,6 +12,7 @@ from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.store_url import (
     check_other,
     default_url,
+    is_known,
     made_absolute,
     masked,
     remember,
@@ -46,13 +47,15 @@ def init(
     asked = made_absolute(call.shared.store)
     if asked:
         check_other(call.data, asked)
+    is_remembered = bool(asked) and not is_known(call.data, asked)
     are_made = not (call.data / "keys" / "ledger.pub").exists()
     if new_keys:
         _check_no_hub(call.data)
     are_replaced = new_keys and not _fit(call)
     with call.writing(new_keys=are_replaced) as place:
         # Only a store that could be opened is worth remembering.
-        is_remembered = bool(asked) and remember(place.data, asked)
+        if is_remembered:
+            remember(place.data, asked)
         url = asked or place.settings.store.url or default_url(place.data)
         taken = _taken(place) if new_keys else dict[str, object]()
     data: dict[str, object] = {

@@ -50,14 +50,24 @@ def check_other(data: Path, url: str) -> None:
         )
 
 
-def remember(data: Path, url: str) -> bool:
-    """Write the URL into dragoman.toml, readable by its owner alone; False when it is known."""
-    if _known(data) == url:
-        return False
+def remember_first(data: Path, url: str) -> None:
+    """Remember the store that a directory was made with, if one was named, whoever has made it."""
+    if url and not _known(data):
+        remember(data, made_absolute(url))
+
+
+def is_known(data: Path, url: str) -> bool:
+    """Whether a directory has just this store."""
+    return _known(data) == url
+
+
+def remember(data: Path, url: str) -> None:
+    """Write the URL into dragoman.toml, readable by its owner alone, unless it is known."""
+    if is_known(data, url):
+        return
     path = data / _FILE
     changed = with_url(path.read_text(encoding="utf-8") if path.exists() else "", url, path)
     write_atomically(path, changed.encode(), mode=_OURS_ALONE)
-    return True
 
 
 def _known(data: Path) -> str:

@@ -1,5 +1,6 @@
 """Doctor's checks of the store: it opens, is current, its ledger holds, and time is right."""
 
+import stat
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +43,8 @@ def store(patient: Patient) -> Diagnosis | None:
     if seen.state == "bad":
         # Whatever else is read of it may be less than is there.
         patient.close()
+    elif file is not None and _is_open_to_others(file, patient.data):
+        return warning(f"{file}: others on this machine can read it", f"chmod 600 {file}*")
     return seen
 
 
@@ -154,6 +157,12 @@ def notify(patient: Patient) -> Diagnosis | None:
         )
     targets = ", ".join(standing.target for standing in standings)
     return ok(f"told without trouble: {targets}" if targets else "nobody is to be told")
+
+
+def _is_open_to_others(file: Path, data: Path) -> bool:
+    """Whether a file that the data directory does not protect can be read by others."""
+    is_inside = file.resolve().is_relative_to(data.resolve())
+    return not is_inside and bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
 def _seen(opened: "Store", file: Path | None, meanwhile: str) -> Diagnosis:
