@@ -3496,6 +3496,11 @@ _MANIFEST: tuple[Requirement, ...] = (
         "store of before that others can read.",
     ),
     Requirement(
+        "HTTP-READY-PRIVATE",
+        "S-HTTP",
+        "Without a token /readyz tells which duty is in trouble, and not why.",
+    ),
+    Requirement(
         "PG-COUNTER",
         "STORE",
         "A counter of positions that does not fit the entries is named by verify and doctor, and a "

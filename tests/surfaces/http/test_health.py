@@ -145,7 +145,7 @@ def test_readiness_is_looked_at_once_however_often_it_is_asked_for() -> None:
 def test_readiness_and_figures_tell_which_duty_is_not_done() -> None:
     duties = {"recovery": NONE, "projection": Trouble("OSError")}
     with serving(House(duties=lambda: duties)) as house:
-        answer = house.ask("GET", "/readyz", by="")
+        answer = house.ask("GET", "/readyz")
         assert answer.status == 503
         assert answer.json["duties"] == {"recovery": "ok", "projection": "OSError"}
         figures = house.ask("GET", "/metrics").body.decode()
@@ -157,7 +157,7 @@ def test_readiness_and_figures_tell_which_duty_is_not_done() -> None:
 def test_what_one_task_holds_up_is_told_and_leaves_the_hub_in_service() -> None:
     of_one = Trouble("the files of a task (task:T-1)", is_partial=True)
     with serving(House(duties=lambda: {"recovery": NONE, "projection": of_one})) as house:
-        answer = house.ask("GET", "/readyz", by="")
+        answer = house.ask("GET", "/readyz")
         assert (answer.status, answer.json["ready"]) == (200, True)
         assert answer.json["duties"] == {"recovery": "ok", "projection": of_one.words}
         assert 'dragoman_duty_ok{duty="projection"} 0' in house.ask("GET", "/metrics").body.decode()
@@ -206,3 +206,13 @@ def test_the_page_needs_nothing_from_elsewhere(house: House) -> None:
 @pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/healthz", "/readyz"])
 def test_what_says_nothing_about_anybody_needs_no_token(house: House, path: str) -> None:
     assert house.ask("GET", path, by="").status == 200
+
+
+@proves("HTTP-READY-PRIVATE")
+@pytest.mark.parametrize("shown", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "x"}])
+def test_why_a_duty_is_not_done_is_not_told_to_anybody(shown: dict[str, str]) -> None:
+    duties = {"recovery": NONE, "projection": Trouble("PostgreSQL at /var/run:5432 is away")}
+    with serving(House(duties=lambda: duties)) as house:
+        answer = house.ask("GET", "/readyz", by="", headers=shown)
+        assert answer.status == 503
+        assert answer.json["duties"] == {"recovery": "ok", "projection": "in trouble"}

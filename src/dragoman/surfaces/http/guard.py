@@ -130,13 +130,12 @@ class Guard:
             self._office.check_rate(_address(scope))
 
     async def _principal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Principal:
-        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
-        if scheme.lower() != b"bearer" or not token.strip():
+        scope["token"] = shown_token(headers)
+        if not scope["token"]:
             raise self._strange(
                 scope,
                 Refusal("unauthenticated", "show a token: `Authorization: Bearer TOKEN`"),
             )
-        scope["token"] = token.strip().decode("latin-1")
         principal = await self._identity.who_soon(scope["token"], VIA)
         if isinstance(principal, Refusal):
             raise self._strange(scope, principal)
@@ -148,6 +147,12 @@ class Guard:
         """Nobody that is known; whoever guesses tokens is slowed down like every caller."""
         self._office.check_rate(_address(scope))
         return HttpProblem(of_refusal(refusal))
+
+
+def shown_token(headers: Mapping[bytes, bytes]) -> str:
+    """The token that a request shows; empty: none."""
+    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+    return token.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
 
 
 async def _tell(

@@ -3,10 +3,17 @@
 from msgspec import Struct
 from starlette.responses import Response
 
+from dragoman.core.errors import StoreError
+from dragoman.engine.identity import Principal
 from dragoman.surfaces.http.checkup import OK
 from dragoman.surfaces.http.endpoint import Endpoint, respond
+from dragoman.surfaces.http.guard import shown_token
 from dragoman.surfaces.http.metrics import MEDIA
 from dragoman.surfaces.http.office import Call
+from dragoman.surfaces.http.stays import VIA
+
+
+_IN_TROUBLE = "in trouble"
 
 
 class Alive(Struct, frozen=True):
@@ -16,7 +23,11 @@ class Alive(Struct, frozen=True):
 
 
 class Readiness(Struct, frozen=True):
-    """Whether the hub can do its work, and each part of it: "ok", or in short what is wrong."""
+    """Whether the hub can do its work, and each part of it: "ok", or in short what is wrong.
+
+    What keeps a duty from its work is told to whoever shows a token; to others, that it is
+    "in trouble".
+    """
 
     ready: bool
     store: str
@@ -34,12 +45,28 @@ async def readyz(call: Call) -> Response:
     office = call.office
     found = await office.checkup.result()
     troubles = office.door.duties()
-    duties = {name: wrong.words or OK for name, wrong in troubles.items()}
+    # It may name files, servers and tasks, which are nobody's business who is not let in.
+    knows = any(wrong.words for wrong in troubles.values()) and await _is_let_in(call)
+    duties = {
+        name: OK if not wrong.words else wrong.words if knows else _IN_TROUBLE
+        for name, wrong in troubles.items()
+    }
     # What holds up one task or message is told, but must not take a hub out of everybody's service.
     is_stopped = any(wrong.words and not wrong.is_partial for wrong in troubles.values())
     ready = found.store == found.ledger == OK and not is_stopped
     answer = Readiness(ready, found.store, found.ledger, duties)
     return respond(call.request.scope, answer, 200 if ready else 503)
+
+
+async def _is_let_in(call: Call) -> bool:
+    """Whether the caller shows a token that counts; it needs none to be answered."""
+    token = shown_token(call.request.scope["by_name"])
+    try:
+        return bool(token) and isinstance(
+            await call.office.door.identity.who_soon(token, VIA), Principal
+        )
+    except StoreError:
+        return False
 
 
 async def metrics(call: Call) -> Response:
