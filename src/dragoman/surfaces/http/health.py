@@ -12,7 +12,6 @@ from dragoman.surfaces.http.metrics import MEDIA
 from dragoman.surfaces.http.office import Call
 from dragoman.surfaces.http.stays import VIA
 
-
 _IN_TROUBLE = "in trouble"
 
 
