@@ -3501,6 +3501,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Without a token /readyz tells which duty is in trouble, and not why.",
     ),
     Requirement(
+        "ADVICE-LEADS-ON",
+        "CLI-DOCTOR",
+        "What verify and doctor advise can be done and helps: they name what stands in the way, "
+        "and agree with each other and with init.",
+    ),
+    Requirement(
         "PG-COUNTER",
         "STORE",
         "A counter of positions that does not fit the entries is named by verify and doctor, and a "

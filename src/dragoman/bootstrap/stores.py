@@ -83,6 +83,11 @@ def lasting(url: str) -> str:
 def make_directory(data: Path) -> None:
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise StoreUnavailable(
+            f"the data directory {data} cannot be made: {error.filename} is there, and is no "
+            "directory. Move it away, or name another place with --data or DRAGOMAN_DATA"
+        ) from error
     except OSError as error:
         raise StoreUnavailable(
             f"the data directory {data} cannot be made: {error.strerror}"

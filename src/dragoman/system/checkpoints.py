@@ -24,9 +24,11 @@ class CheckpointFile:
         return self._key.public
 
     @property
-    def is_proven(self) -> bool:
-        """Whether the private half is here too, which shows that the public one is ours."""
-        return isinstance(self._key, LedgerKey)
+    def doubt(self) -> str:
+        """Why the private half does not show that the public one is ours; empty: it does."""
+        if isinstance(self._key, LedgerKey):
+            return ""
+        return self._key.why.detail if self._key.is_private_there else "only the public key is here"
 
     def lines(self) -> list[bytes]:
         """Every checkpoint as it was signed, unchecked."""

@@ -49,6 +49,8 @@ class NoKeys:
 
     why: BadKey
     known: Ed25519PublicKey | None = None
+    is_private_there: bool = False
+    """Whether there is a private key, though it cannot be used."""
     secret: bytes = field(repr=False, default_factory=lambda: secrets.token_bytes(_SECRET_BYTES))
     """Nobody else's: what is keyed with it means nothing elsewhere, and nothing is written."""
 
@@ -70,7 +72,8 @@ def load_to_read(folder: Path) -> LedgerKey | NoKeys:
     try:
         return load(folder)
     except BadKey as error:
-        return NoKeys(error, _public_alone(folder / "keys"))
+        keys = folder / "keys"
+        return NoKeys(error, _public_alone(keys), (keys / "ledger.key").exists())
     except OSError as error:
         return NoKeys(BadKey(f"The file {error.filename} cannot be read: {error.strerror}."))
 

@@ -447,3 +447,27 @@ def test_beside_a_hub_the_settings_are_those_that_it_was_started_with(
     assert (found["settings"]["state"], found["settings"]["found"]) == ("ok", f"{named}")
     assert "/nowhere" in found["git"]["found"]
     assert examine(healthy)["settings"]["state"] == "bad"
+
+
+@proves("ADVICE-LEADS-ON")
+def test_a_file_in_the_place_of_the_directory_is_to_be_moved_away(dragoman: Console) -> None:
+    dragoman.data.write_bytes(b"mine")
+
+    looked = dragoman.ask("doctor", code=1)
+    made = dragoman.ask("init", code=1)
+
+    (advice,) = [one["advice"] for one in looked["checks"] if one["name"] == "directory"]
+    assert advice == "move it away, or name another one with --data or DRAGOMAN_DATA"
+    assert "is there, and is no directory. Move it away, or name another place" in made["detail"]
+
+
+@proves("ADVICE-LEADS-ON")
+def test_checkpoints_that_were_lost_are_to_be_brought_back(dragoman: Console) -> None:
+    dragoman.make("One")
+    (dragoman.data / "checkpoints.jsonl").unlink()
+
+    looked = dragoman.ask("doctor")
+    (advice,) = [one["advice"] for one in looked["checks"] if one["name"] == "ledger"]
+
+    assert advice.startswith("if checkpoints.jsonl was there before, bring it back; else run")
+    assert "If checkpoints.jsonl was there before, bring it back" in dragoman("verify").out

@@ -1,6 +1,7 @@
 """verify: sound ledgers pass, and whatever was done to one is found and named."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -421,3 +422,53 @@ def test_nothing_is_proven_by_keys_that_are_lost_or_of_another_hub(
     found = sound.ask("verify", *words, code=1)
     assert (found["code"], "secret" in found["detail"]) == ("bad_key", True)
     assert other("verify", *words, "--data", str(tmp_path / "nowhere")).code == 1
+
+
+def _empty_the_key(keys: Path) -> None:
+    (keys / "ledger.key").write_bytes(b"")
+
+
+def _open_the_secret(keys: Path) -> None:
+    (keys / "secret").chmod(0o644)
+
+
+def _remove_the_key(keys: Path) -> None:
+    (keys / "ledger.key").unlink()
+
+
+@proves("ADVICE-LEADS-ON")
+@pytest.mark.parametrize("words", [(), ("--hashes",)])
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (_empty_the_key, "ledger.key does not hold a private"),
+        (_open_the_secret, "secret can be used by others"),
+        (_remove_the_key, "only the public key is here"),
+    ],
+)
+def test_why_the_public_key_is_not_known_to_be_the_hub_s_is_told(
+    sound: Console, words: tuple[str, ...], spoil: Callable[[Path], None], said: str
+) -> None:
+    spoil(sound.data / "keys")
+
+    (warning,) = sound.ask("verify", *words)["warnings"]
+
+    assert said in warning
+    assert ("only the public key is here" in warning) == (said == "only the public key is here")
+    assert "compare keys/ledger.pub" in warning
+
+
+@proves("ADVICE-LEADS-ON")
+def test_the_ledger_is_proven_whatever_stands_in_the_way_of_the_files(sound: Console) -> None:
+    lock = sound.data / "projection.lock"
+    lock.unlink()
+    lock.mkdir()
+
+    (warning,) = sound.ask("verify")["warnings"]
+
+    assert "the files were not compared with the ledger: projection.lock: Is a dir" in warning
+    looked = sound.ask("doctor", code=1)
+    (files,) = [check for check in looked["checks"] if check["name"] == "files"]
+    assert (files["state"], files["advice"]) == ("bad", "move it away")
+    lock.rmdir()
+    assert sound.ask("verify")["warnings"] == []

@@ -62,8 +62,8 @@ class Checkpoints(Protocol):
         ...
 
     @property
-    def is_proven(self) -> bool:
-        """Whether the private half is here too, which shows that the public one is ours."""
+    def doubt(self) -> str:
+        """Why the private half does not show that the public one is ours; empty: it does."""
         ...
 
 

@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 100
 _FOREIGN = (
-    "only the public key is here, and whoever signed anew could have put another one in its place: "
-    "compare keys/ledger.pub with one that you had from the hub"
+    "whoever signed anew could have put another public key in the place of the hub's: compare "
+    "keys/ledger.pub with one that you had from it. {doubt}"
+)
+_UNSEEN = (
+    "the files were not compared with the ledger: {why}. Move what is in the way aside, and verify "
+    "again"
 )
 _REWRITE = (
     ": `dragoman tick` takes over what was edited in task files, or says beside them why not; "
@@ -57,10 +61,12 @@ class Verdict(Struct):
     """How many of the findings are the database's own, about what lies below its rows."""
     files: int = 0
     """How many of the findings are about files, which can be written anew."""
-    is_proven: bool = True
-    """Whether the key that checked them is known to be the hub's."""
+    doubt: str = ""
+    """Why the key that checked them is not known to be the hub's; empty: it is."""
     has_files: bool = True
     """Whether the files were ever written to their end."""
+    unseen: str = ""
+    """What stands in the way of looking at the files."""
     behind: "Behind | None" = None
     """How far the files are, if what is newer cannot be written."""
 
@@ -68,8 +74,9 @@ class Verdict(Struct):
     def warnings(self) -> list[str]:
         """What is not wrong, and yet should be known."""
         unsigned = [UNSIGNED] if self.entries and not self.checkpoints else []
-        foreign = [_FOREIGN] if self.checkpoints and not self.is_proven else []
-        return unsigned + foreign + ([_behind(self.behind)] if self.behind else [])
+        foreign = [_FOREIGN.format(doubt=self.doubt)] if self.checkpoints and self.doubt else []
+        unseen = [_UNSEEN.format(why=self.unseen)] if self.unseen else []
+        return unsigned + foreign + unseen + ([_behind(self.behind)] if self.behind else [])
 
     def note(self, findings: "Iterable[Finding]") -> None:
         """Take findings down, the first ones whole."""
@@ -190,7 +197,10 @@ def examine(place: Place, bars: Bars) -> Verdict:
         # Files are a picture of the ledger: there is nothing to compare them with if it is broken.
         with bars("files", verdict.streams) as progress:
             sound = verdict.found
-            verdict.note(_check_files(place, progress))
+            try:
+                verdict.note(_check_files(place, progress))
+            except OSError as error:
+                verdict.unseen = f"{error.filename}: {error.strerror}"
             verdict.files = verdict.found - sound
             verdict.has_files = place.projector.has_begun()
             verdict.behind = place.projector.behind
@@ -229,7 +239,7 @@ def _signed(evidence: Evidence, verdict: Verdict) -> "list[Checkpoint]":
     signed, spoiled = read_lines(evidence.checkpoints.lines(), evidence.checkpoints.public)
     verdict.note(Finding(f"checkpoints.jsonl, line {one.line}: {one.why}") for one in spoiled)
     verdict.checkpoints, verdict.spoiled = len(signed), len(spoiled)
-    verdict.is_proven = evidence.checkpoints.is_proven
+    verdict.doubt = evidence.checkpoints.doubt
     verdict.signed = max((checkpoint.size for checkpoint in signed), default=0)
     return signed
 

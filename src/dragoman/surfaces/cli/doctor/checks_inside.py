@@ -60,7 +60,10 @@ def ledger(patient: Patient) -> Diagnosis | None:
         return (
             warning(
                 f"none of {entries} is signed",
-                patient.once_writable("run `dragoman tick`"),
+                patient.once_writable(
+                    "if checkpoints.jsonl was there before, bring it back; else run `dragoman "
+                    "tick`, which signs from now on"
+                ),
             )
             if reached
             else ok("empty")
@@ -112,8 +115,13 @@ def leases(patient: Patient) -> Diagnosis | None:
 
 def files(patient: Patient) -> Diagnosis | None:
     """The plain files show what the ledger has."""
+    from dragoman.files.layout import LOCK
+
     if patient.place is None:
         return None
+    lock = patient.data / LOCK
+    if lock.exists() and not lock.is_file():
+        return bad(f"{lock} is no file, so that no files can be written", "move it away")
     taken = ", ".join(patient.place.projector.taken_places())
     if taken:
         return warning(

@@ -34,11 +34,10 @@ def directory(patient: Patient) -> Diagnosis:
     """The data directory: there, writable, nobody else's business."""
     data = patient.data
     if not data.is_dir():
-        what = "is not a directory" if data.exists() else "does not exist"
-        return bad(
-            f"{data.absolute()} {what}",
-            "run `dragoman init`, or name another one with --data or DRAGOMAN_DATA",
-        )
+        elsewhere = "name another one with --data or DRAGOMAN_DATA"
+        if os.path.lexists(data):
+            return bad(f"{data.absolute()} is not a directory", f"move it away, or {elsewhere}")
+        return bad(f"{data.absolute()} does not exist", f"run `dragoman init`, or {elsewhere}")
     if os.statvfs(data).f_flag & os.ST_RDONLY:
         return bad(
             f"{data.absolute()} is on a file system that is mounted read-only",
