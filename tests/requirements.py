@@ -3480,7 +3480,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     # --- foundation and stores, as a fresh user found them
     Requirement(
         "LOST-CURSOR",
-        "S-LEDGER",
+        "Ledger",
         "Every reader with a cursor beyond the ledger's end, as after the restore of a backup, is "
         "told so at once and goes on from the end: on the command line, in pages and in streams.",
     ),
@@ -3491,13 +3491,13 @@ _MANIFEST: tuple[Requirement, ...] = (
     ),
     Requirement(
         "STORE-PRIVATE",
-        "S-FILES",
+        "Files",
         "A SQLite store and an archive are their owner's alone, wherever they lie; doctor names a "
         "store of before that others can read.",
     ),
     Requirement(
         "HTTP-READY-PRIVATE",
-        "S-HTTP",
+        "HTTP",
         "Without a token /readyz tells which duty is in trouble, and not why.",
     ),
     Requirement(
@@ -3505,6 +3505,16 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CLI-DOCTOR",
         "What verify and doctor advise can be done and helps: they name what stands in the way, "
         "and agree with each other and with init.",
+    ),
+    Requirement(
+        "CLOCK-SET-TOLD",
+        "CLI-NOW",
+        "Every entry that came about under --now says so, the hub's own among them.",
+    ),
+    Requirement(
+        "HAND-HUB-DUTIES",
+        "TESTING",
+        "A hub by hand does every duty that time asks for, by the table that a hub that runs has.",
     ),
     Requirement(
         "PG-COUNTER",

@@ -4,7 +4,7 @@ from typing import Any, Literal, cast
 
 import pytest
 
-from dragoman.core.commands import CreateTask
+from dragoman.core.commands import CreateTask, RecordTurn
 from dragoman.testing import Refused, hand_hub
 from tests.requirements import proves
 
@@ -79,3 +79,19 @@ def test_the_same_test_gives_the_same_ledger_twice(kind: Kind) -> None:
 def test_a_store_that_it_does_not_have_is_named() -> None:
     with pytest.raises(ValueError, match="memory or sqlite, not in 'postgres'"):
         hand_hub(cast(Kind, "postgres")).__enter__()
+
+
+@proves("HAND-HUB-DUTIES")
+def test_a_tick_tells_that_an_agent_is_losing_its_way(kind: Kind) -> None:
+    with hand_hub(kind) as hub:
+        work = hub.claim(hub.create("One"), agent="developer")
+        for index in range(12):
+            confidence = 0.9 - index / 20
+            envelope: dict[str, object] = {
+                "content": {"action": f"{index}", "observation": "fine"},
+                "metadata": {"confidence": confidence},
+            }
+            shown = RecordTurn(work.task, index, "developer", confidence, envelope, f"{index}")
+            hub.do(shown, agent="developer")
+        hub.tick()
+        assert "entropy.escalated" in {line.event for line in hub.history()}

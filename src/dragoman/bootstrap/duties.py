@@ -13,16 +13,12 @@ from dragoman.engine.workq import Workq
 from dragoman.notify.notice import Notice
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.clockwork import Group
-from dragoman.services.entropy import Entropy
 from dragoman.services.handing_on import HandingOn
 from dragoman.services.indexer import Indexer
 from dragoman.services.notifier import Notifier
 from dragoman.services.projector import FilesDuty
-from dragoman.services.promotion import Promotion
-from dragoman.services.recovery import Recovery
-from dragoman.services.sla import Sla
 from dragoman.services.thoughts import Tails, Thoughts
-from dragoman.services.waves import Waves
+from dragoman.services.timely import timely
 
 
 class OfFiles(Struct, frozen=True):
@@ -51,18 +47,15 @@ def all_duties(
     hub: Hub, settings: Settings, interpreter: Interpreter, outside: Outside
 ) -> tuple[Group, ...]:
     """Every duty, each once. What may take long or hang has a group of its own."""
-    coordinator, teams, files = settings.handoffs.coordinator, settings.teamspaces, outside.files
+    files = outside.files
     return (
         Group(
             "time",
-            (
-                Recovery(hub, settings.retry, coordinator, teams),
-                Sla(hub, coordinator, teams, settings.agents),
-                Waves(hub),
-                Entropy(hub, settings.entropy),
+            timely(
+                hub,
+                settings,
                 Thoughts(hub, outside.tails, outside.end_thought),
                 open_spawner(settings, hub, interpreter),
-                Promotion(hub),
             ),
         ),
         # A queue elsewhere may take its time to answer.

@@ -32,11 +32,12 @@ from dragoman.notify.notice import Notice
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.notifier import Notifier
 from dragoman.services.workq import HubWorkq
+from dragoman.surfaces.cli.person import CLOCK_WAS_SET
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.screen import Bars, Progress
 from dragoman.system.beneath import Beneath
 from dragoman.system.checkpoints import CheckpointFile
-from dragoman.system.clock import SystemClock
+from dragoman.system.clock import FixedClock, SystemClock
 from dragoman.system.hub_address import HubAddress, find_hub
 from dragoman.system.hub_at_work import Reach, RemoteEngine
 from dragoman.system.ids import new_id
@@ -110,7 +111,8 @@ def opened(data: Path, settings: Settings, engines: Engines, *, create: bool) ->
     except DragomanError:
         engines.store.close()
         raise
-    hub = Hub(engines.make(data, beaten, hints), new_id, Redaction(redactor))
+    mark = CLOCK_WAS_SET if isinstance(engines.clock, FixedClock) else ""
+    hub = Hub(engines.make(data, beaten, hints), new_id, Redaction(redactor), mark)
     try:
         place = _furnished(data, settings, engines, hub, hints, beaten)
         if create:

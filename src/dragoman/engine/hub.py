@@ -34,11 +34,16 @@ class Hub:
         engine: Engine,
         new_id: Callable[[], str],
         redaction: Redaction | None = None,
+        mark: str = "",
     ) -> None:
-        """`redaction`: what takes secrets out of requests; else one that knows no values."""
+        """`redaction`: what takes secrets out of requests; else one that knows no values.
+
+        `mark`: what every entry has to say of the door that it came by, whoever's it is.
+        """
         self.engine = engine
         self.redaction = redaction or Redaction(Redactor())
         self._new_id = new_id
+        self._mark = mark
 
     @property
     def store(self) -> Store:
@@ -62,6 +67,8 @@ class Hub:
 
     def request(self, actor: Actor, *commands: AnyCommand, **how: Unpack[How]) -> Request:
         """The request that asks for these commands, with an id of its own and without secrets."""
+        if self._mark and not actor.via.endswith(self._mark):
+            actor = replace(actor, via=f"{actor.via} {self._mark}".lstrip())
         return self.redaction.of(Request(actor, commands, self._new_id(), **how))
 
     def content_key(self, content: bytes) -> str:

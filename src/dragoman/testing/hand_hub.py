@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
+from dragoman.config import Settings
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     DEFAULT_TTL_MS,
@@ -21,7 +22,6 @@ from dragoman.core.commands import (
     RenewLease,
     ReportOutcome,
 )
-from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import Outcome, Status
 from dragoman.core.reading import Receipt
@@ -33,10 +33,7 @@ from dragoman.engine.reads.ask import entries, find_task
 from dragoman.engine.verifying.verify import Finding, check_ledger, check_views
 from dragoman.ledger.entry import Line, read_line
 from dragoman.protocols import ccos
-from dragoman.services.promotion import Promotion
-from dragoman.services.recovery import Recovery
-from dragoman.services.sla import Sla
-from dragoman.services.waves import Waves
+from dragoman.services.timely import timely
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import HandClock
@@ -139,10 +136,9 @@ class HandHub:
         self.clock.advance(round((seconds + 60 * minutes + 3_600 * hours) * 1_000))
 
     def tick(self) -> None:
-        """Every time-driven duty once."""
+        """Every time-driven duty once, with the settings that hold where there are none."""
         now = self.clock.now()
-        hub = self._hub
-        for duty in (Recovery(hub, Backoff()), Sla(hub), Waves(hub), Promotion(hub)):
+        for duty in timely(self._hub, Settings()):
             duty.run_once(now)
 
     def restart(self) -> None:

@@ -209,3 +209,15 @@ def test_a_target_that_fails_is_told_by_tick_and_doctor(dragoman: Console) -> No
         dragoman.ask("tick", "--now", f"2026-02-{day}T12:00:00Z")
     assert "command: 1 notice was given up" in dragoman("doctor").out
     assert dragoman.ask("tick")["remarks"] == {}
+
+
+@proves("CLOCK-SET-TOLD")
+def test_what_a_tick_at_another_time_does_says_so(dragoman: Console) -> None:
+    dragoman.make("One", "--id", "T-1", "--ready", "--now", NOON)
+    dragoman.ask("task", "claim", "--agent", "ada", "--now", NOON)
+    dragoman.ask("tick", "--now", LATER)
+
+    told = dragoman("events", "--json").objects
+
+    assert "system:hub" in {entry["actor"] for entry in told}
+    assert all(entry["via"].endswith("--now") for entry in told)

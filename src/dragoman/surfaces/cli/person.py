@@ -10,6 +10,8 @@ from dragoman.core.ids import check_agent
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
 _LONGEST = 128
+CLOCK_WAS_SET = "--now"
+"""How entries say that somebody has set the clock by which they happened."""
 
 
 def login_name() -> str:
@@ -30,7 +32,7 @@ def fit(name: str) -> str:
 def door(*, speaks_for_another: bool, clock_was_set: bool) -> str:
     """The door as entries name it: who typed, where another is named, and if time was set."""
     person = f"human:{login_name()}" if speaks_for_another else ""
-    return " ".join(filter(None, ("cli", person, "--now" if clock_was_set else "")))
+    return " ".join(filter(None, ("cli", person, CLOCK_WAS_SET if clock_was_set else "")))
 
 
 def actor_for(agent: str, *, clock_was_set: bool) -> Actor:
