@@ -13,7 +13,7 @@ from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Clock, KeptStore, Store
 from dragoman.surfaces.cli.place import Look
 from dragoman.system.clock import FixedClock, SystemClock
-from dragoman.system.hub_address import HubAddress, find_hub
+from dragoman.system.hub_address import HubAddress, clock_runs, find_hub
 from dragoman.system.hub_lock import HubRunning
 
 
@@ -72,9 +72,7 @@ def _look_around(data: Path, store: str, now: int | None) -> Around:
         settings = load_settings(data, environment())
         return Around(data, settings, store or settings.store.url, None, clock)
     if now is not None:
-        raise HubRunning(
-            f"a hub runs at {running.url}, and its clock decides: leave --now away, or stop it"
-        )
+        raise clock_runs(running)
     store, settings = _beside(data, store, running)
     return Around(data, settings, store or settings.store.url, running, clock)
 

@@ -41,7 +41,8 @@ class TaskSettings(Struct, frozen=True):
     """[tasks]"""
 
     max_attempts: int = DEFAULT_ATTEMPTS
-    """Failures in a row after which a task goes to the deadletter."""
+    """Failures in a row after which a task goes to the deadletter; it keeps the number that held
+    when it was made."""
     review_required: bool = True
     """Whether finished work waits for a review unless its task says otherwise."""
 

@@ -35,7 +35,7 @@ REFUSALS: dict[str, str] = {
     "reserved": "the task waits for another agent, or somebody else has reserved the files",
     "waits_for": "the task waits for other tasks to end",
     "nothing_ready": "no task is ready for this agent",
-    "link_cycle": "the link would make a task wait for itself",
+    "link_cycle": "the link would lead from a task back to itself",
     "already_linked": "the task has a link of that kind that excludes this one",
     "key_reused": "the idempotency key was used for a different request",
     "not_recognized": "the message is of no dialect that is spoken here",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.system.hub_lock import Works, holder
+from dragoman.system.hub_lock import HubRunning, Works, holder
 from dragoman.system.token_file import load_token
 
 
@@ -14,6 +14,13 @@ class HubAddress(Struct, frozen=True):
     url: str
     token: str
     works: Works = Works()
+
+
+def clock_runs(running: HubAddress) -> HubRunning:
+    """The no to whoever sets the clock beside a hub."""
+    return HubRunning(
+        f"a hub runs at {running.url}, and its clock decides: leave --now away, or stop it"
+    )
 
 
 def find_hub(data: Path) -> HubAddress | None:

@@ -11,6 +11,7 @@ import pytest
 from dragoman.surfaces.cli.doctor.checks_outside import room
 from dragoman.surfaces.cli.doctor.examine import CHECKS
 from dragoman.system.hub_lock import HubLock, Works
+from dragoman.system.token_file import load_or_create_token
 from tests.requirements import proves
 from tests.store.sqlite.files import hide_from_index
 from tests.surfaces.cli.console import NOON, Console
@@ -471,3 +472,34 @@ def test_checkpoints_that_were_lost_are_to_be_brought_back(dragoman: Console) ->
 
     assert advice.startswith("if checkpoints.jsonl was there before, bring it back; else run")
     assert "If checkpoints.jsonl was there before, bring it back" in dragoman("verify").out
+
+
+@proves("ADVICE-LEADS-ON")
+@pytest.mark.parametrize("words", [("doctor",), ("task", "create", "One"), ("up",)])
+def test_a_directory_whose_name_is_not_utf_8_is_refused_before_anything_is_made(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    said = Console(tmp_path / "m\udcff")(*words)
+
+    assert said.code == 2
+    assert "is not UTF-8: name another one with --data" in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@proves("ADVICE-LEADS-ON")
+def test_a_clock_set_beside_a_hub_is_no_finding(dragoman: Console) -> None:
+    dragoman.ask("init")
+    load_or_create_token(dragoman.data)
+    with HubLock.acquire(dragoman.data, "dragoman up") as lock:
+        lock.announce("http://127.0.0.1:1")
+        for command in ("doctor", "verify"):
+            assert dragoman.ask(command, "--now", NOON, code=1)["code"] == "hub_running"
+
+
+@proves("CLI-NOW")
+def test_what_up_always_refuses_is_not_offered(
+    dragoman: Console, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dragoman("up", "--help")
+    assert "--now" not in capsys.readouterr().out
+    assert "leave --now away" in dragoman("up", "--now", NOON).err

@@ -201,6 +201,34 @@ def test_link_links_and_names_all_or_none(dragoman: Console) -> None:
     assert linked["waitsFor"] == ["T-2", "T-3"]
     assert (linked["parent"], linked["discoveredFrom"]) == ("T-2", "T-3")
     assert dragoman.ask("task", "show", "b-1")["id"] == "T-1"
-    assert dragoman("task", "link", "T-1", "--alias", "bead:b-2").out == "T-1 is ready\n"
+    said = dragoman("task", "link", "T-1", "--alias", "bead:b-2").out
+    assert said == "T-1 is ready, and waits for T-2, T-3\n"
     cycle = dragoman.ask("task", "link", "T-2", "--blocked-by", "T-1", code=1)
     assert cycle["code"] == "link_cycle"
+
+
+@proves("ADVICE-LEADS-ON")
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("--blocked-by", "wait for itself"),
+        ("--parent", "a part of itself"),
+        ("--discovered-from", "come out of itself"),
+    ],
+)
+def test_a_circle_of_links_is_refused_in_the_words_of_its_kind(
+    dragoman: Console, kind: str, said: str
+) -> None:
+    for name in ("A", "B"):
+        dragoman.make(name, "--id", name)
+    dragoman.ask("task", "link", "A", kind, "B")
+
+    assert dragoman.ask("task", "link", "B", kind, "A", code=1)["detail"].endswith(said)
+
+
+@proves("ADVICE-LEADS-ON")
+def test_a_link_that_takes_a_task_out_of_the_queue_says_so(dragoman: Console) -> None:
+    for name in ("A", "B"):
+        dragoman.make(name, "--id", name, "--ready")
+
+    assert dragoman("task", "link", "B", "--blocked-by", "A").out == "B is ready, and waits for A\n"

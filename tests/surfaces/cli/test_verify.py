@@ -472,3 +472,17 @@ def test_the_ledger_is_proven_whatever_stands_in_the_way_of_the_files(sound: Con
     assert (files["state"], files["advice"]) == ("bad", "move it away")
     lock.rmdir()
     assert sound.ask("verify")["warnings"] == []
+
+
+@proves("ADVICE-LEADS-ON")
+@pytest.mark.parametrize("words", [("backup",), ("export",)])
+def test_what_copies_a_ledger_names_the_position_that_verify_names(
+    dragoman: Console, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    for number in range(7):
+        dragoman.make(f"Task {number}")
+    tamper(dragoman, "DELETE FROM entries WHERE position = 5")
+
+    assert dragoman.ask("verify", code=1)["firstBadPosition"] == 5
+    refused = dragoman.ask(*words, str(tmp_path / "x.tar"), code=1)
+    assert "near position 5" in refused["detail"]

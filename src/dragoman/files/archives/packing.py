@@ -5,6 +5,7 @@ import os
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
+from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final
 
@@ -144,10 +145,13 @@ class Packer:
         after = 0
         while page := store.entries(after, IN_ONE_MEMBER, until=head):
             wrong = check_chain(heads, ((entry.line, entry.hash.hex()) for entry in page))
-            if wrong is not None or page[-1].position != after + len(page):
+            expected = range(after + 1, after + len(page) + 1)
+            gaps = (at for at, entry in zip(expected, page, strict=True) if entry.position != at)
+            bad = min((*islice(gaps, 1), *(() if wrong is None else (expected[wrong],))), default=0)
+            if bad:
                 raise LedgerError(
-                    f"the ledger does not hold near position {after + (wrong or 0) + 1}: "
-                    "nothing was written; run `dragoman verify`"
+                    f"the ledger does not hold near position {bad}: nothing was written; run "
+                    "`dragoman verify`"
                 )
             stored = (StoredEntry(e.position, e.hash.hex(), e.line.decode()) for e in page)
             self.add_lines(ENTRIES, after + 1, stored)

@@ -70,7 +70,9 @@ class Call(Struct, frozen=True):
     @property
     def data(self) -> Path:
         """The data directory."""
-        return self.shared.data or DEFAULT_DATA
+        data = self.shared.data or DEFAULT_DATA
+        _check_name(data)
+        return data
 
     def speaker(self, agent: str = "") -> str:
         """Whom the command speaks for; empty: the person. `agent` is its own --agent."""
@@ -224,6 +226,19 @@ class Call(Struct, frozen=True):
 
     def _show_refusal(self, code: str, detail: str) -> None:
         self.err.line((f"{code}: ", "bold red"), detail)
+
+
+def _check_name(data: Path) -> None:
+    """Neither SQLite nor settings nor entries can name a file that is not UTF-8."""
+    try:
+        f"{data.absolute()}".encode()
+    except UnicodeEncodeError:
+        wrong_usage(
+            f"the name of the data directory {f'{data.absolute()}'!a} is not UTF-8: name another "
+            "one with --data or DRAGOMAN_DATA; nothing was made"
+        )
+    except FileNotFoundError:
+        return  # where we stand is gone; whoever needs it says so
 
 
 class WrongUsage(typer.TyperException):

@@ -108,4 +108,4 @@ def up(
     call.err.line("the hub has stopped")
 
 
-VERBS = (Verb("up", up, speaks=False),)
+VERBS = (Verb("up", up, speaks=False, sets_clock=False),)

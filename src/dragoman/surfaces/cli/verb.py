@@ -29,6 +29,9 @@ NowOption = Annotated[
         help="Take this as the time, e.g. 2026-02-09T14:30:00Z.",
     ),
 ]
+SilentNowOption = Annotated[
+    int | None, typer.Option("--now", metavar="RFC3339", parser=read_clock, hidden=True)
+]
 DataOption = Annotated[
     Path | None,
     typer.Option(
@@ -67,6 +70,8 @@ class Verb(Struct, frozen=True):
     """Takes the call and its own arguments; its docstring is the help."""
     speaks: bool = True
     """Whether it matters on whose behalf it is given; else --as is taken, but not offered."""
+    sets_clock: bool = True
+    """Whether it can be told another time; else --now is taken, refused, and not offered."""
     hidden: bool = False
     """Whether it is a former name of another, which works and is not shown."""
 
@@ -100,7 +105,11 @@ def _signature(verb: Verb, entry: Callable[..., object]) -> inspect.Signature:
     """The context, the function's own parameters but for the call, and the shared options."""
     _, *own = inspect.signature(verb.work, eval_str=True).parameters.values()
     context, _ = inspect.signature(entry).parameters.values()
-    shared = _SHARED if verb.speaks else {**_SHARED, "speaker": (SilentAsOption, "")}
+    shared = {
+        **_SHARED,
+        **({} if verb.speaks else {"speaker": (SilentAsOption, "")}),
+        **({} if verb.sets_clock else {"now": (SilentNowOption, None)}),
+    }
     options = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
         for name, (option, default) in shared.items()

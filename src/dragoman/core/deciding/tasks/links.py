@@ -16,6 +16,14 @@ _WALK = 10_000
 """How many tasks a search for a cycle looks at before it gives up and refuses."""
 
 
+_ROUND: dict[LinkKind, str] = {
+    "blocked-by": "wait for itself",
+    "parent": "a part of itself",
+    "discovered-from": "come out of itself",
+}
+"""Kind of link -> what a circle of them would mean."""
+
+
 def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
     """Point a task at another one. The same link again is a no-op."""
     task = read.task(command.task)
@@ -75,7 +83,7 @@ def check_cycle(task: Task, target: Task, kind: LinkKind, read: Read) -> Refusal
         at = ahead.pop()
         if at.id == task.id or len(seen) > _WALK:
             return Refusal(
-                "link_cycle", f"{task.id} {kind} {target.id} would make {task.id} wait for itself"
+                "link_cycle", f"{task.id} {kind} {target.id} would make {task.id} {_ROUND[kind]}"
             )
         if at.id not in seen:
             seen.add(at.id)

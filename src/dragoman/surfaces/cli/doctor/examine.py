@@ -37,6 +37,8 @@ def doctor(call: Call) -> Answer:
     Example:
       dragoman doctor
     """
+    if call.shared.now is not None:
+        _check_clock(call)
     patient, found = Patient(call), dict[str, Diagnosis]()
     try:
         for name, check in CHECKS.items():
@@ -56,6 +58,15 @@ def doctor(call: Call) -> Answer:
     if patient.wrong:
         data |= {"code": "unhealthy", "detail": f"bad: {', '.join(sorted(patient.wrong))}"}
     return Answer(data, lambda screen: _print(found, screen), is_ok=not patient.wrong)
+
+
+def _check_clock(call: Call) -> None:
+    """How it is called is no matter of what is wrong there."""
+    from dragoman.system.hub_address import clock_runs, find_hub
+
+    running = find_hub(call.data)
+    if running is not None:
+        raise clock_runs(running)
 
 
 def _isolated(check: Check, patient: Patient) -> Diagnosis | None:

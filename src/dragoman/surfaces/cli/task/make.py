@@ -195,8 +195,10 @@ def _change(call: Call, *commands: AnyCommand) -> Answer:
     with call.writing() as place:
         receipts = place.hub.do(call.actor(place, call.speaker()), *commands).receipts
         shown = look_at(place.hub, receipts[-1].task)
+    task = shown.task
+    waits = f", and waits for {', '.join(task.open_blockers)}" if task.open_blockers else ""
     return Answer(
-        as_object(shown), lambda screen: screen.line(f"{shown.task.id} is {shown.task.status}")
+        as_object(shown), lambda screen: screen.line(f"{task.id} is {task.status}{waits}")
     )
 
 
