@@ -38,7 +38,9 @@ class Recorder(apsw.VFS):
         if not flags[0] & _RECORDED:
             return super().xOpen(name, flags)
         path = name if isinstance(name, str) else name.filename()
-        was_there = Path(path).exists()
+        found = Path(path)
+        # A store makes its file, empty and for its owner alone, right before SQLite opens it.
+        was_there = found.exists() and (path in self._numbers or found.stat().st_size > 0)
         # Only after it is open: SQLite also asks for files that are not there.
         file = _File(self, name, flags)
         file.number = self._number(path, was_there=was_there)

@@ -22,6 +22,8 @@ from tests.faults.recording import Killed, Recording, Watched, record
 from tests.requirements import proves
 
 ONE_IN = 1 if os.environ.get(LONG_RUN) else 41
+UNSYNCED = slice(4, 12)
+"""Which of the commits are interrupted before their sync, every day."""
 SEED = 1
 AFTERWARDS = 60
 """So many operations are looked at after each interruption."""
@@ -73,31 +75,40 @@ def moments(day: Recording, steps: int, verbs: Sequence[str]) -> list[int]:
     ]
 
 
+def commits(day: Recording, steps: int) -> list[int]:
+    """When a commit is written and is about to be synced: a sync right after a write to the WAL."""
+    return [
+        at
+        for at in moments(day, steps, ("sync",))
+        if day.tape[at - 1][0] == "write" and day.tape[at - 1][1] == day.tape[at][1] != 1
+    ]
+
+
+def killed(day: Recording, folder: Path, at: int) -> Recording:
+    """The day, up to a little after its process was killed at this operation."""
+    steps = range(min(day.step(at) + 3, len(SCRIPT)))
+    disturb = interrupted(at, "notice_nothing")
+    return record(folder, steps=steps, store_type=Mortal, disturb=disturb)
+
+
 @proves("POWER-CUT", "STORE-DURABLE", "IDEM-REPEAT")
 def test_a_commit_that_was_seen_after_a_kill_outlives_a_power_cut(
     day: Recording, judge: Judge, tmp_path: Path
 ) -> None:
     kills = moments(day, len(SCRIPT), ("write", "sync", "truncate"))
-    for at in kills[5::ONE_IN]:
-        steps = range(min(day.step(at) + 3, len(SCRIPT)))
-        recording = record(
-            tmp_path, steps=steps, store_type=Mortal, disturb=interrupted(at, "notice_nothing")
-        )
-        check(judge, recording, day, at)
+    # What is written and not yet synced is what the next process sees and a power cut takes back.
+    unsynced = commits(day, len(SCRIPT))[UNSYNCED]
+    for at in sorted({*kills[5::ONE_IN], *unsynced}):
+        check(judge, killed(day, tmp_path, at), day, at)
 
 
 @proves("DISK-ERROR", "IDEM-REPEAT")
 def test_after_a_failed_sync_the_writer_begins_anew_from_the_disk(
     day: Recording, judge: Judge, tmp_path: Path
 ) -> None:
-    # A sync right after a write to the WAL is that of a commit.
-    commits = [
-        at
-        for at in moments(day, len(day.answers), ("sync",))
-        if day.tape[at - 1][0] == "write" and day.tape[at - 1][1] == day.tape[at][1] != 1
-    ]
-    assert len(commits) > 60
-    for at in commits[2 :: ONE_IN // 4 or 1]:
+    syncs = commits(day, len(day.answers))
+    assert len(syncs) > 60
+    for at in syncs[2 :: ONE_IN // 4 or 1]:
         recording = record(tmp_path, disturb=interrupted(at, "fail_to_sync"))
         check(judge, recording, day, at)
 

@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.store.sqlite import connect
+from dragoman.store.sqlite.driver import Connection
+from tests.conformance.store.scripts import SCRIPT
 from tests.faults.power import Judge
 from tests.faults.recording import Recording, Watched, record
+from tests.faults.test_interrupted import UNSYNCED, check, commits, killed
 from tests.requirements import proves
 
 pytestmark = proves("POWER-TEETH")
@@ -64,3 +68,17 @@ def test_a_disk_whose_folders_are_not_synced_loses_what_was_acknowledged(
         for operation in recording.tape
     ]
     assert "lost" in verdicts(judge, recording)
+
+
+def test_a_store_that_does_not_sync_what_it_finds_loses_what_was_seen(
+    day: Recording, judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leave_it(_: Connection) -> None:
+        """As if it were on the disk already."""
+
+    monkeypatch.setattr(connect, "_settle", leave_it)
+    at = commits(day, len(SCRIPT))[UNSYNCED][1]
+    recording = killed(day, tmp_path, at)
+
+    with pytest.raises(AssertionError, match="interrupted at operation"):
+        check(judge, recording, day, at)
