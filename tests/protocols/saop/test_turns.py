@@ -590,3 +590,14 @@ def test_an_event_that_belongs_to_no_task_is_told_so() -> None:
     assert desk.call("saop.event", event(1, pulse("$ ls"), "s-9"))["task_id"] is None
     desk.do(DEVELOPER, ReportOutcome("two", "done", apply=True))
     assert "task_id" not in desk.call("saop.event", event(2, pulse("$ ls"), "s-9"))
+
+
+@proves("LOST-CURSOR")
+def test_events_from_beyond_the_end_are_brought_back_to_it_and_told() -> None:
+    desk = Desk()
+    desk.turn(0)
+    end = desk.store.head()
+    assert "gap" not in desk.call("saop.events", {"after": end})
+    lost = desk.call("saop.events", {"after": end + 1})
+    assert (lost["events"], lost["cursor"]) == ([], end)
+    assert (lost["gap"].after, lost["gap"].until) == (end + 1, end)
