@@ -17,6 +17,7 @@ from tests.protocols.aof.scene import (
     UNKNOWN,
     Scene,
     report,
+    update,
 )
 from tests.requirements import proves
 
@@ -251,6 +252,36 @@ def test_the_tool_says_what_is_wrong(scene: Scene, arguments: Any, code: str, pa
     assert (answer.code, answer.path) == (code, path)
     assert scene.size() == before + 1
     assert scene.task().reported is None
+
+
+@proves("AOF-SESSION-END", "AOF-TOOLS")
+@pytest.mark.parametrize(
+    ("operation", "arguments", "path"),
+    [
+        ("session_end", {"session": "s-other"}, "session"),
+        ("session_end", {"sessionid": "s-other"}, "sessionid"),
+        ("aof_task_update", {"taskId": PARENT, "statsu": "blocked", "notes": "x"}, "statsu"),
+        ("aof_task_complete", tool(report()) | {"blokers": []}, "blokers"),
+    ],
+)
+def test_a_call_with_a_mistyped_field_is_refused_and_ends_nobody_s_session(
+    scene: Scene, operation: str, arguments: dict[str, Any], path: str
+) -> None:
+    scene.taken(report())
+    before = scene.task()
+    answer = scene.call(operation, arguments, PERSON if operation == "session_end" else BACKEND)
+
+    assert isinstance(answer, Turned)
+    assert (answer.code, answer.path) == ("invalid_envelope", path)
+    assert "did you mean" in answer.detail
+    assert scene.task() == before
+
+
+@proves("AOF-TOOLS")
+def test_a_message_keeps_fields_that_nobody_knows(scene: Scene) -> None:
+    for operation, message in (("status.update", update(notes="x", mood="good")), ("", report(x=1))):
+        answer = scene.call(operation, message, BACKEND) if operation else scene.taken(message)
+        assert isinstance(answer, Taken)
 
 
 @proves("AOF-TOOLS")
