@@ -27,8 +27,25 @@ REPORTED = TaskReported(1, "ada", "done")
     [
         ([CLAIMED], "running", ""),
         ([CLAIMED, REPORTED], "running", ""),
-        ([CLAIMED, REPORTED, TaskTransitioned("in-progress", "review")], "completed", ""),
-        ([CLAIMED, TaskReported(1, "ada", "failed"), TaskRequeued(1, "x", 1, 9)], "completed", ""),
+        *(
+            (
+                [CLAIMED, REPORTED, TaskTransitioned("in-progress", "review", reason)],
+                "completed",
+                "",
+            )
+            for reason in ("reported_done", "stale_heartbeat_done", "result: success")
+        ),
+        (
+            [CLAIMED, TaskReported(1, "ada", "failed"), TaskRequeued(1, "reported_failed", 1, 9)],
+            "completed",
+            "",
+        ),
+        ([CLAIMED, REPORTED, TaskTransitioned("in-progress", "ready")], "released", ""),
+        (
+            [CLAIMED, REPORTED, TaskTransitioned("in-progress", "ready", "handed over by h-1")],
+            "released",
+            "",
+        ),
         (
             [CLAIMED, TaskReported(1, "ada", "failed", by="hub"), TaskRequeued(1, "x", 1, 9)],
             "released",

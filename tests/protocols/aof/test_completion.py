@@ -279,7 +279,10 @@ def test_a_call_with_a_mistyped_field_is_refused_and_ends_nobody_s_session(
 
 @proves("AOF-TOOLS")
 def test_a_message_keeps_fields_that_nobody_knows(scene: Scene) -> None:
-    for operation, message in (("status.update", update(notes="x", mood="good")), ("", report(x=1))):
+    for operation, message in (
+        ("status.update", update(notes="x", mood="good")),
+        ("", report(x=1)),
+    ):
         answer = scene.call(operation, message, BACKEND) if operation else scene.taken(message)
         assert isinstance(answer, Taken)
 

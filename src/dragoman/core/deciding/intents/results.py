@@ -35,6 +35,7 @@ from dragoman.core.limits import REASON, TEXT, UPDATES, WHOLE, check_json, check
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Decision, LeaseChange, Read
 from dragoman.core.states.intent import Closed, Intent, OpenRequest, intent_of
+from dragoman.core.states.moves import RESULT
 from dragoman.core.states.task import Task
 
 MAY_DELIVER: frozenset[Role] = MAY_DISPATCH | frozenset[Role]({"agent"})
@@ -85,7 +86,7 @@ def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
     if command.success:
         course.settle()
     else:
-        _requeue(course, "result: failure", now)
+        _requeue(course, f"{RESULT}failure", now)
         course.go_on(command.error)
     return _decided(course, read)
 
@@ -300,7 +301,7 @@ def _end_attempt(course: Course, command: ReceiveResult, request: OpenRequest, r
     course.move(TaskReported(course.task.attempts, agent, outcome, notes, details=details))
     if command.success:
         for to in steps(course.task, outcome):
-            course.move(TaskTransitioned(course.task.status, to, "result: success"))
+            course.move(TaskTransitioned(course.task.status, to, f"{RESULT}success"))
         if course.task.status == "done":
             course.tell(unblocked(course.task, "done", read))
 
