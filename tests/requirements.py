@@ -2962,7 +2962,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "MCP-REPORT-NOW",
         "S-SESSION",
-        "A report by MCP in a stay without a name takes effect in the same transaction: its answer "
+        "An AOF report in a stay without a name takes effect at once, at every door: its answer "
         "says where the task stands then, and so does the answer to a repeat.",
     ),
     Requirement(

@@ -277,14 +277,22 @@ def test_a_call_with_a_mistyped_field_is_refused_and_ends_nobody_s_session(
     assert scene.task() == before
 
 
+@proves("AOF-SESSION-END")
+@pytest.mark.parametrize("is_tool", [False, True])
+def test_a_session_that_has_no_name_ends_with_its_report(scene: Scene, is_tool: bool) -> None:
+    scene.held(OTHER, BACKEND)
+    said = report() | {"taskId": OTHER}
+    if is_tool:
+        scene.call("aof_task_complete", tool(said) | {"taskId": OTHER}, BACKEND)
+    else:
+        scene.taken(said)
+    assert scene.task(OTHER).status == "review"
+
+
 @proves("AOF-TOOLS")
 def test_a_message_keeps_fields_that_nobody_knows(scene: Scene) -> None:
-    for operation, message in (
-        ("status.update", update(notes="x", mood="good")),
-        ("", report(x=1)),
-    ):
-        answer = scene.call(operation, message, BACKEND) if operation else scene.taken(message)
-        assert isinstance(answer, Taken)
+    assert isinstance(scene.call("status.update", update(mood="good", notes="x"), BACKEND), Taken)
+    scene.taken(report(mood="good"))
 
 
 @proves("AOF-TOOLS")
@@ -365,9 +373,9 @@ def test_an_agent_ends_its_own_stay_only(scene: Scene) -> None:
 @proves("AOF-SESSION-END")
 @pytest.mark.parametrize("actor", [PERSON, BOSS])
 def test_without_a_name_all_that_have_reported_end(scene: Scene, actor: Actor) -> None:
-    scene.held(OTHER, QA)
+    scene.held(OTHER, QA, session="s-qa")
     silent = "TASK-2026-02-09-070"
-    scene.held(silent, QA)
+    scene.held(silent, QA, session="s-qa")
     scene.taken(report())
     scene.taken(report("blocked") | {"taskId": OTHER, "fromAgent": "swe-qa"})
 

@@ -323,6 +323,22 @@ def test_the_tools_of_a_dialect_answer_in_its_own_form(house: House) -> None:
     talk(house, "ada", work)
 
 
+@proves("MCP-REPORT-NOW", "AOF-SESSION-END")
+def test_who_names_its_stay_can_end_it(house: House) -> None:
+    task = house.do(CreateTask("By AOF", ready=True))
+    tests = {"total": 0, "passed": 0, "failed": 0}
+    report = {"taskId": task, "outcome": "done", "summaryRef": "o", "tests": tests, "notes": ""}
+
+    async def work(client: Client) -> None:
+        await use(client, "claim", task=task, session="s-1")
+        assert (await use(client, "aof_task_complete", **report))["status"] == "in-progress"
+        ended = await use(client, "session_end", sessionId="s-1")
+        assert ended["tasks"] == [{"taskId": task, "status": "review"}]
+        assert await refusal(client, "session_end") == "unauthorized_agent"
+
+    talk(house, "ada", work)
+
+
 @proves("MCP-REPORT-NOW")
 @pytest.mark.parametrize(("session", "status"), [("", "review"), ("s-1", "in-progress")])
 def test_a_report_answers_with_where_the_task_stands_and_a_repeat_answers_alike(

@@ -153,6 +153,7 @@ def _tools(*, at_once: bool) -> Iterator[Operation]:
         roles=MAY_WRITE,
         gather=_end_session,
         dwells=True,
+        summary="AOF/1: end your stay under a session name: what you reported in it takes effect.",
     )
 
 
