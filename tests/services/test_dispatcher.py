@@ -257,7 +257,8 @@ def test_who_can_answer_is_asked_and_a_yes_gives_as_much_again(tmp_path: Path) -
             letters = said(hub, "mail.posted")
             assert len(letters) == 3
             assert '"to":["hera","boss"]' in letters[0]
-            assert "used 1 of 1 (attempts_per_day)" in letters[0]
+            assert "used 1 of 1 (attempts_per_day) on " in letters[0]
+            assert "1 of 1 (attempts_per_day) since it was let go on, 3 in all" in letters[2]
 
     run(story())
 
