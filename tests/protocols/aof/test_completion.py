@@ -261,7 +261,7 @@ def test_the_tool_says_what_is_wrong(scene: Scene, arguments: Any, code: str, pa
         ("session_end", {"session": "s-other"}, "session"),
         ("session_end", {"sessionid": "s-other"}, "sessionid"),
         ("aof_task_update", {"taskId": PARENT, "statsu": "blocked", "notes": "x"}, "statsu"),
-        ("aof_task_complete", tool(report()) | {"blokers": []}, "blokers"),
+        ("aof_task_complete", tool(report()) | {"blokers": "none"}, "blokers"),
     ],
 )
 def test_a_call_with_a_mistyped_field_is_refused_and_ends_nobody_s_session(

@@ -53,6 +53,23 @@ def test_a_task_is_given_back_and_linked(house: House) -> None:
     assert (nothing.status, nothing.code) == (422, "invalid_field")
 
 
+def test_what_is_wrong_with_one_field_says_which(house: House) -> None:
+    task = house.do(CreateTask("One", ready=True))
+    house.post(f"/v1/tasks/{task}/claim", {}, by="ada")
+    long = {"outcome": "blocked", "blockers": ["x", "y" * 4_001]}
+    for address, said, path in (
+        (f"/v1/tasks/{task}/report", {"outcome": "blocked"}, "blockers"),
+        (f"/v1/tasks/{task}/report", long, "blockers[1]"),
+        ("/v1/tasks", {"title": "  "}, "title"),
+        ("/v1/tasks", {"title": "x", "id": "a b"}, "id"),
+    ):
+        answer = house.ask("POST", address, said, by="ada")
+        assert (answer.status, answer.json["path"]) == (422, path)
+    nothing = house.ask("POST", f"/v1/tasks/{task}/update", {}, by="ada")
+    assert (nothing.status, nothing.code) == (422, "invalid_field")
+    assert "at least one of to, progress, notes and blockers" in nothing.json["detail"]
+
+
 @proves("NAME-GRAMMAR")
 def test_a_new_task_has_no_empty_id_and_its_unknown_relatives_are_named(house: House) -> None:
     def refused(**fields: Any) -> tuple[str, str]:

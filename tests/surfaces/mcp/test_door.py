@@ -88,6 +88,15 @@ def test_what_is_no_message_is_refused(
     assert words in answer.json["error"]["message"]
 
 
+@proves("MCP-MALFORMED")
+def test_a_body_of_another_type_is_refused_by_a_problem_document(house: House) -> None:
+    of_text = {**ACCEPT, "Content-Type": "text/plain"}
+    answer = house.ask("POST", "/mcp", b"{}", by="ada", headers=of_text)
+
+    assert (answer.status, answer.code) == (415, "unsupported_media_type")
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
 def test_blanks_around_a_header_are_no_part_of_it(house: House) -> None:
     meta: dict[str, Any] = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

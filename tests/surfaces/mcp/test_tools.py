@@ -146,6 +146,10 @@ def test_a_status_that_cannot_be_and_a_block_by_nothing_are_told(house: House) -
     task = house.do(CreateTask("Stuck", ready=True, assignee="gus"))
 
     async def work(client: Client) -> None:
+        early = await use(client, "update", task=task, status="in-progress")
+        assert early["warnings"] == [
+            f"{task} enters in-progress only by a claim: nothing was changed"
+        ]
         await use(client, "claim", task=task)
         told = await use(client, "update", task=task, status="done")
         assert told["status"] == "in-progress"

@@ -169,7 +169,8 @@ def _check_blockers(command: ReportOutcome) -> Refusal | None:
     """None unless it is blocked by nothing (S-AOF-5)."""
     if command.outcome != "blocked" or any(map(str.strip, command.blockers)):
         return None
-    return Refusal("invalid_field", "blockers: say what blocks the work, or report another outcome")
+    why = "blockers: say what blocks the work, or report another outcome"
+    return Refusal("invalid_field", why, path="blockers")
 
 
 def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:

@@ -265,7 +265,7 @@ def _check_shape(command: CreateTask) -> Refusal | None:
         check_text("title", command.title, TITLE, least=1)
         or check_text("body", command.body, BODY)
         or check_text("origin", command.origin, TITLE)
-        or (check_task_id(command.id) if command.id else None)
+        or (check_task_id(command.id, "id") if command.id else None)
         or (check_agent(command.assignee) if command.assignee else None)
         or check_count("aliases", command.aliases, LINKS)
         or check_count("blocked_by", command.blocked_by, LINKS)

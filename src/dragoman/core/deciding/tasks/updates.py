@@ -14,7 +14,7 @@ from dragoman.core.limits import BODY, REASON, TEXT, TITLE, check_range, check_t
 from dragoman.core.moments import SPAN
 from dragoman.core.reading import Decision, LeaseChange, Read, receipt
 from dragoman.core.rules.handoff_chain import on_its_way
-from dragoman.core.states.task import Task, can_move
+from dragoman.core.states.task import CLAIMABLE, Task, can_move
 
 Value = TypeVar("Value")
 
@@ -50,6 +50,8 @@ def _no_way(command: UpdateTask, task: Task) -> str:
     if command.to in (None, task.status):
         return ""
     instead = "written into the work log" if _reason(command) else "nothing was changed"
+    if command.to == "in-progress" and task.status in CLAIMABLE:
+        return f"{task.id} enters in-progress only by a claim: {instead}"
     return f"there is no way from {task.status} to {command.to}: {instead}"
 
 
