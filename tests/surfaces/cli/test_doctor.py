@@ -100,7 +100,7 @@ def test_broken_settings_are_named_and_the_other_checks_are_made(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[agents.ada]", "agents.ada needs either a command or a url"),
+        ("[agents.ada]", "agents.ada needs a command, a url, or (asked in CCOS) a function"),
         ('[agents.ada]\ncommand = [""]', "begins with a program's name"),
         ('[agents.ada]\nurl = "ftp://x"', "agents.ada.url must begin with https://"),
         ('[agents.ada]\nfunction = "no.such:x"\nspeaks = ["ccos"]', "cannot be found"),
