@@ -174,10 +174,10 @@ def test_a_place_in_what_is_meant_is_a_place_in_the_text(text: str) -> None:
 
 @proves("REDACT-MEANT")
 def test_of_a_reading_the_places_of_what_is_left_out_are_those_behind_it() -> None:
-    reading = Reading(b"ab--cd", [(2, 4, b"")])
+    reading = Reading(b"ab--cd", b"abcd", lambda _: [(2, 4, b"")])
     assert reading.data == b"abcd"
     assert [reading.at(place) for place in range(6)] == [0, 1, 2, 2, 2, 3]
-    lines = in_lines(b"one\ntwo\nthree", Linear(rb"[^\n]*w[^\n]*\n?"), lambda _: ())
+    lines = in_lines(b"one\ntwo\nthree", Linear(rb"[^\n]*w[^\n]*\n?"), bytes, lambda _: ())
     assert lines.data == b";\ntwo\n;\n"
     assert lines.place(lines.data.index(b"two")) == 4
 
