@@ -158,6 +158,13 @@ _NAMED: tuple[Callable[[str], str], ...] = (
     lambda secret: f'{{"name": "API_KEY", "value": "{secret}"}}',
     lambda secret: f"| Password | {secret} |",
     lambda secret: f"{{&quot;password&quot;: &quot;{secret}&quot;}}",
+    lambda secret: f"the password is '{secret}'",
+    lambda secret: f"Here is the token:\n\n    {secret}\n\nBest",
+    lambda secret: f"<b>Password:</b> {secret}",
+    lambda secret: f"curl -s -u bob:{secret} https://api.example.com/x",
+    lambda secret: f"mysql -u root -p{secret} db",
+    lambda secret: f"Cookie: lang=en; session={secret}",
+    lambda secret: f"db.example.com:5432:app:bob:{secret}",
 )
 
 
@@ -313,6 +320,12 @@ _MISLEADING: tuple[Callable[[random.Random], str], ...] = (
     lambda c: "login form: the user's password reset did not pass: see 2FA_setup",
     lambda c: '{"auth": "oauth2-device", "bypass": "Z9kQ2mT7xA", "auth": {"type": "basic"}}',
     lambda c: f"token={c.choice(WORDS)} password: {c.choice(WORDS)} secret = {c.choice(WORDS)}",
+    lambda c: f"pass: TestHTTP2Server_{c.randint(10, 99)}x  PASS=test_login_{c.randint(10, 99)}x",
+    lambda c: f"token: 0x7ffe{_hex(c, 8)} secret=0x{_hex(c, 16)}.",
+    lambda c: f"token: {_uuid(c)}. password: op://vault{c.randint(1, 9)}/db/{_hex(c, 6)}",
+    lambda c: f"    token = b64encode(user{c.randint(1, 9)}).decode()",
+    lambda c: "    private_key: Ed25519PrivateKey",
+    lambda c: f"src/token.c:{c.randint(1, 99)}:{c.randint(1, 99)}:error:v{_hex(c, 9)}",
     lambda c: "secret scanning: enabled; credentials: not found; auth: required",
     lambda c: (
         f"at com.example.AuthTokenFilterChain$Virtual.doFilter(Filter.java:{c.randint(1, 400)})"

@@ -139,6 +139,40 @@ def test_a_secret_has_one_digest_however_it_is_written() -> None:
         assert ALL.text(text).found[0].digest == plain.digest
 
 
+@proves("REDACT-MEANT", "REDACT-PLACEHOLDER")
+@pytest.mark.parametrize(
+    ("before", "written", "behind"),
+    [
+        ("password: ", "hunter2xyz&9Q", ""),
+        ("password: ", "hunter2xyz&amp;9Q", " so"),
+        ("<password>", "hunter2xyz&amp;9Q", "</password>"),
+        ("&lt;password&gt;", "hunter2xyz&amp;amp;9Q", "&lt;/password&gt;"),
+        ("password: ", "hunter2xyz&amp;9Q", "&lt;br&gt;"),
+        ('{"password": "', r"hunter2xyz\u00269Q", '"}'),
+        ('<a password="', "hunter2xyz&#38;9Q", '">'),
+    ],
+)
+def test_in_xml_too_and_its_tag_stays(before: str, written: str, behind: str) -> None:
+    (plain,) = ALL.text('password = "hunter2xyz&9Q"').found
+    masked = ALL.text(before + written + behind)
+    assert masked.text == before + plain.placeholder + behind
+
+
+@proves("REDACT-MEANT", "REDACT-PLACEHOLDER")
+def test_a_quote_in_a_quoted_value_does_not_end_it() -> None:
+    value = 'z9Q2mK4v"Xk39vQz7'
+    (plain,) = ALL.text(f"password: '{value}'").found
+    text = json.dumps({"password": value, "x": 1})
+    for _ in range(3):
+        masked = ALL.text(text)
+        assert [one.digest for one in masked.found] == [plain.digest]
+        assert "Xk39" not in masked.text
+        text = json.dumps(text)
+    closed = json.dumps({"password": "z9Q2mK4v\\", "x": "y"})
+    assert shown(closed) == '{"password": "[REDACTED:password]", "x": "y"}'
+    assert ALL.tree({"password": value}).value["password"] == plain.placeholder
+
+
 @proves("REDACT-MEANT", "REDACT-KEPT")
 @pytest.mark.parametrize(
     "text",
