@@ -3402,6 +3402,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A colour parts a secret from the words beside it, and hides none that it stands in.",
     ),
     Requirement(
+        "REDACT-CARRIED",
+        "S-SAOP-5",
+        "A secret is found in what a sequence of a terminal carries (OSC, DCS, SOS, PM, APC), "
+        "whole and in pieces; one without an end holds nothing back for long.",
+    ),
+    Requirement(
         "REDACT-NAMED",
         "S-SAOP-4",
         "A secret is found behind its name in letters, notes, tables, fields and programs; words, "

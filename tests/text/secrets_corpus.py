@@ -57,6 +57,8 @@ PREFIXED: dict[str, Callable[[random.Random], str]] = {
     "docker_token": _join("dckr_pat_", _of(URL_SAFE, 27)),
     "aws_access_key_id": _join(_one_of("AKIA", "ASIA"), _of(BASE32, 16)),
     "google_api_key": _join("AIza", _of(URL_SAFE, 35)),
+    "google_auth_key": _join("AQ.Ab8RN6", _of(URL_SAFE, 44)),
+    "cloudflare_token": _join(_one_of("cfut_", "cfat_", "cfk_"), _of(ALNUM, 40), _of(HEX, 8)),
     "google_oauth_token": _join("ya29.", _of(URL_SAFE, 140)),
     "google_hmac_key_id": _join("GOOG1E", _of(ascii_uppercase + digits, 55)),
     "aws_bedrock_key": _join("ABSK", _of(BASE64, 127), "="),
@@ -113,6 +115,11 @@ PREFIXED: dict[str, Callable[[random.Random], str]] = {
     "tailscale_key": _join("tskey-auth-", _of(ALNUM, 14), "CNTRL-", _of(ALNUM, 32)),
     "bcrypt_hash": _join(_one_of("$2a$", "$2b$", "$2y$"), "10$", _of(ALNUM + "./", 53)),
     "jwt": _jwt,
+    "jwe": _join(
+        "eyJhbGciOiJSU0EtT0FFUCIsImVuYyI6IkEyNTZHQ00ifQ.",
+        *(_one_of("", "aB3x" * 20), ".", _of(URL_SAFE, 16), ".", _of(URL_SAFE, 63)),
+        *(".", _of(URL_SAFE, 22)),
+    ),
 }
 """Kind -> how one is made."""
 

@@ -80,6 +80,14 @@ NAMED = [
     "machine h password {} login bob",
     "machine h login bob account x password {}",
     "PresharedKey = {}",
+    '{{"password": {{"old": "{}", "new": "none"}}}}',
+    '{{"password":{{"type":"text","new":"{}"}}}}',
+    '{{"env": {{"TOKEN": {{"value": "{}"}}}}}}',
+    r"{{\"TOKEN\": {{\"value\": \"{}\"}}}}",
+    '{{\n  "token": {{\n    "current": "{}"\n  }}\n}}',
+    '{{"headers":[["x-api-key","{}"]]}}',
+    '[["accept", "*/*"], ["x-api-key", "{}"]]',
+    "[('x-api-key', '{}')]",
 ]
 """What stands around a secret that only a name tells."""
 PLACED = [
@@ -137,6 +145,11 @@ def test_a_value_behind_its_name_is_masked_whole_and_in_pieces(text: str) -> Non
         ({"SSHPASS": SECRET}, "SSHPASS"),
         ({"hmac_key": SECRET}, "hmac_key"),
         ({"API key": SECRET}, "API key"),
+        ({"password": {"old": SECRET, "new": "none"}}, "password.old"),
+        ({"env": {"TOKEN": {"value": SECRET}}}, "env.TOKEN.value"),
+        ({"headers": [["x-api-key", SECRET]]}, "headers[0][1]"),
+        ([{"name": "x-api-key", "value": SECRET}], "[0].value"),
+        ({"element": "Password field", "ref": "e7", "text": SECRET}, "text"),
     ],
 )
 def test_so_is_one_in_json(value: Any, path: str) -> None:
@@ -179,6 +192,11 @@ def test_so_is_one_in_json(value: Any, path: str) -> None:
         "src/main.c:12:5:error:Xk39vQz7Lm2pRt8w",
         "12:34:56:bob:Xk39vQz7Lm2pRt8w",
         'api_key=""""""',
+        '{"token": {"id": "Xk39vQz7Lm2pRt8w", "owner": "Xk39vQz7Lm2pRt8w"}}',
+        '{"token_hint": {"value": "Xk39vQz7Lm2pRt8w"}}',
+        '{"token": {"value": Xk39vQz7Lm2pRt8w, "new": [], "old": "required"}}',
+        '{"token": {"id": 7}, "value": "Xk39vQz7Lm2pRt8w"}',
+        '["token", "Xk39vQz7Lm2pRt8w", "x"]',
     ],
 )
 def test_other_names_and_other_words_stay(text: str) -> None:
@@ -207,6 +225,16 @@ def test_other_names_and_other_words_stay(text: str) -> None:
         "token = b64encode(userpass).decode()",
         "token = get_token_v2x9(user)",
         "https://&lt;user&gt;:&lt;password&gt;@h",
+        "PWD=/tmp/tmp.k3Jx9aQw2z OLDPWD=/tmp/tmp.k3Jx9aQw2z/build",
+        "pwd: /var/folders/zz/zyxvpxvq6csfxvn_n0000000000000/T",
+        "PWD=/nix/store/k3jx9aqw2zk3jx9aqw2zk3jx9aqw2zaa-hello-2.12",
+        "PWD=/Users/bob/k3Jx9aQw2z secret: ~/keys/k3Jx9aQw2z",
+        'ENCODED_AUTH = base64.b64encode(f"{user}:{word}".encode()).decode()',
+        "token_budget: 200k-context token_quota=9000k-Tier2x",
+        "xoxo-love-letters-from-the-team-2024",
+        "xapp-store-front-ui-components-library-v2",
+        "nvapi-settings-for-display-configuration-panel",
+        "glc_config_loader_initialisation_routine",
     ],
 )
 def test_what_builds_tests_and_programs_say_of_tokens_stays(text: str) -> None:
@@ -219,8 +247,39 @@ def test_other_fields_stay() -> None:
         {"name": "colour", "value": SECRET},
         {"name": 7, "value": SECRET},
         {"value": SECRET},
+        {"token": {"id": SECRET, "type": SECRET, "owner": SECRET}},
+        {"token_id": {"value": SECRET}},
+        ["token", SECRET, "x"],
+        ["colour", SECRET],
+        {"element": "Search field", "text": SECRET},
     ):
         assert ALL.tree(value).found == (), json.dumps(value)
+
+
+QUOTED = {
+    'password="{}"': 'hG7s\\"kPq2x9',
+    '{{"user":"x","password":"{}"}}': 'hG7skPq2\\"x9aB3zz',
+    "password='{}'": r"hG7s\'k Pq2x9",
+    'deploy --password "{}" --now': 'hG7s\\"k Pq2x9',
+    r'{{"a":"{{\"password\":\"{}\"}}"}}': r"hG7s\\\"k Pq2x9",
+    "password: '{}'": "hG7s''k Pq2x9",
+    "deploy --password '{}' --now": "hG7s'\"'\"'k Pq2x9",
+    "sshpass -p '{}' ssh h": r"hG7s'\''kPq2x9",
+    'x="login --password="{}"" y="z"': "hG7skPq2x9",
+}
+"""A value with quotes, as they are written where it stands."""
+
+
+@proves("REDACT-NAMED", "REDACT-STREAM")
+@pytest.mark.parametrize("form", QUOTED)
+def test_a_quote_of_the_value_does_not_end_it_whole_or_in_pieces(form: str) -> None:
+    text = f"so {form.format(QUOTED[form])} and on\n"
+    masked = ALL.text(text)
+    assert masked.text == text.replace(QUOTED[form], masked.found[0].placeholder)
+    for border in range(len(text)):
+        stream = ALL.stream()
+        pieces = stream.feed(text[:border]), stream.feed(text[border:]), stream.close()
+        assert "".join(pieces) == masked.text, border
 
 
 @proves("REDACT-NAMED")

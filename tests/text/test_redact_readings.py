@@ -4,6 +4,7 @@ import html
 import itertools
 import json
 import random
+import shlex
 from base64 import b64encode
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
@@ -57,6 +58,11 @@ WRITTEN: dict[str, Spelling] = {
     "JSON in HTML in a URL": lambda value: quote(html.escape(json.dumps(value))),
     "HTML in JSON": lambda value: json.dumps(html.escape(value)),
     "Base64 in a URL": lambda v: quote(b64encode(f"u:{v}".encode()).decode(), safe=""),
+    "CSV": lambda value: value.replace('"', '""'),
+    "SQL": lambda value: value.replace("'", "''"),
+    "a shell in quotes": shlex.quote,
+    "a shell in quotes, otherwise": lambda value: value.replace("'", r"'\''"),
+    "a shell in quotes in JSON": lambda value: json.dumps(shlex.quote(value)),
     "Python": repr,
     "bytes of Python": lambda value: repr(value.encode()),
     "a shell": lambda v: "".join(c if c.isalnum() or ord(c) > 127 else f"\\{c}" for c in v),

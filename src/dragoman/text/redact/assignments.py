@@ -11,6 +11,7 @@ from dragoman.text.linear import Linear
 from dragoman.text.redact.forms import ABOVE_FORM, ASSIGNED_FORM, BAR, NAME, NAMES, QUOTED_FORM
 from dragoman.text.redact.logins import end_of_login
 from dragoman.text.redact.looks import looks_random, names_test, tells_about
+from dragoman.text.redact.objects import in_object
 from dragoman.text.redact.placeholders import in_placeholder, unmasked
 from dragoman.text.redact.values import Value, value_at, whole, without_punctuation
 
@@ -29,6 +30,7 @@ _BLANK: Final = re.compile(rb"\s")
 """What is said of something is a sentence."""
 _LONGEST_BELOW: Final = 256
 _END_OF_CELL: Final = re.compile(rb"[*_`]{0,3}[ \t]{0,40}" + BAR)
+_END_OF_PAIR: Final = re.compile(rb"""\\{0,3}["'](?:\s|\\{1,3}[nrt]){0,40}\]""")
 _PASS: Final = re.compile(rb"(?i)pass\b")
 _CALL: Final = re.compile(rb"(?=[A-Za-z0-9_.]*[a-z]{4})[A-Za-z_][A-Za-z0-9_.]*+\([^\r\n)]{0,200}\)")
 """A call of a function, which has a word in its name."""
@@ -58,6 +60,8 @@ def assignments(data: bytes) -> Iterator[Told]:
             continue
         value = value_at(data, at)
         if value is None:
+            kind = kind_at(data, begin, at)
+            yield from ((*span, kind) for span in in_object(data, at) if kind)
             continue
         if address := _end_of_address(data, value.start):
             at = address
@@ -68,8 +72,7 @@ def assignments(data: bytes) -> Iterator[Told]:
             if data[value.end - 1] not in b"=:":
                 at = value.end  # words are no secrets, and are not looked at twice
             continue
-        if not _tells_about(data, begin, at) and not in_placeholder(data, begin):
-            kind = kind_of(_text(data, begin, at))
+        if kind := kind_at(data, begin, at):
             start, at, _ = whole(data, value) if value.is_bare else value
             yield start, at, kind
 
@@ -90,6 +93,13 @@ def key_names_secret(key: str) -> str:
     return kind_of(f'"{key}"') if key.lower() in _ALONE else names_secret(key)
 
 
+def kind_at(data: bytes, begin: int, end: int) -> str:
+    """The kind of secret that a name stands for which was found here; empty: none."""
+    named = _WHOLE_NAME.search(data, begin, end)
+    is_about = named is not None and tells_about(_text(data, *named.span()))
+    return "" if is_about or in_placeholder(data, begin) else kind_of(_text(data, begin, end))
+
+
 def kind_of(name: str) -> str:
     """What a placeholder calls a secret behind this name."""
     data = name.encode(errors="replace")
@@ -107,6 +117,8 @@ def _is_in_place(data: bytes, begin: int, at: int, value: Value) -> bool:
         return _is_cell(data, value)
     is_above = _ABOVE.match(name) is not None
     if not value.is_bare:
+        if data[begin] == ord("["):
+            return _END_OF_PAIR.match(data, value.end) is not None
         return not (is_above and _BLANK.search(data, value.start, value.end))
     if b"," in name or _QUOTED.fullmatch(name) is not None:
         return False
@@ -128,11 +140,6 @@ def _is_line(data: bytes, value: Value) -> bool:
     end = whole(data, value).end
     is_all = end - value.start <= _LONGEST_BELOW and _END_OF_LINE.match(data, end) is not None
     return is_all and _IS_NAMED.match(data, value.start, end) is None
-
-
-def _tells_about(data: bytes, begin: int, at: int) -> bool:
-    named = _WHOLE_NAME.search(data, begin, at)
-    return named is not None and tells_about(_text(data, *named.span()))
 
 
 def _own(data: bytes, at: int, value: Value) -> str:

@@ -45,7 +45,7 @@ PROGRAMS: Final = (
         ("sshpass",),
         "-p …",
         rb"-p" + _APART + rb"?",
-        "https://manpages.debian.org/sshpass/sshpass.1.en.html",
+        "https://manpages.ubuntu.com/manpages/oracular/man1/sshpass.1.html",
     ),
     Program(
         ("docker", "podman"),
@@ -71,6 +71,7 @@ _BY_NAME: Final = {
     for program in PROGRAMS
     for name in program.names
 }
+_LONGEST_NAME: Final = max(map(len, _BY_NAME)) + 1
 ANY_COMMAND: Final = rb"\b(?:" + b"|".join(sorted(_BY_NAME, reverse=True)) + rb""")[ \t"']"""
 """What every finding here needs somewhere in the text; longer names go before shorter ones."""
 _COMMAND: Final = Linear(ANY_COMMAND, captures=False)
@@ -97,7 +98,8 @@ def commands(data: bytes) -> Iterator[tuple[int, int, str]]:
 
 def open_command(data: bytes) -> int:
     """Where a command begins whose password may follow; -1: nowhere."""
-    at = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+    line = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+    at = max(line, len(data) - _LONGEST_OPEN - _LONGEST_NAME)
     while (found := _COMMAND.search(data, at)) is not None:
         at = found.end() - 1
         if len(data) - at <= _LONGEST_OPEN:

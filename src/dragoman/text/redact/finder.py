@@ -17,7 +17,7 @@ from dragoman.text.redact.blocks import BEGINS, blocks
 from dragoman.text.redact.commands import ANY_COMMAND, commands
 from dragoman.text.redact.escaped import ANY_ESCAPED, meant, meant_lines
 from dragoman.text.redact.forms import ASSIGNED_FORM
-from dragoman.text.redact.hidden import ANY_HIDDEN, may_hide, read, read_apart
+from dragoman.text.redact.hidden import ANY_HIDDEN, carried, may_hide, read, read_apart
 from dragoman.text.redact.known import Known, Secret
 from dragoman.text.redact.logins import ANY_LOGIN, beside_users, cookies, headers, in_urls
 from dragoman.text.redact.looks import is_words
@@ -117,6 +117,9 @@ _LAYERS: Final[tuple[_Layer, ...]] = (
     assignments,
 )
 """In the order of what they know about a secret."""
+_BY_PLACE: Final = frozenset((in_urls, headers, cookies, beside_users, commands))
+_ANY_PLACED: Final = Anywhere(b"|".join(_PLACED))
+"""What these need: asked once, since most texts have none of it and each would look for its own."""
 
 
 class Finder:
@@ -125,7 +128,8 @@ class Finder:
     def __init__(self, known: Sequence[Secret], key: bytes, *, known_only: bool) -> None:
         self.known = Known(known)
         self._key = key
-        self._known_only = known_only
+        self.known_only = known_only
+        """Whether rules say nothing."""
 
     def find(self, text: str) -> list[Found]:
         """The secrets of a text, in their order; no two overlap."""
@@ -156,7 +160,7 @@ class Finder:
     def _passes(self, data: bytes, gate: Anywhere) -> bool:
         if self.known.are_in(data):
             return True
-        if self._known_only:  # colours may still hide what is known
+        if self.known_only:  # colours may still hide what is known
             return bool(self.known.longest) and may_hide(data)
         if gate.is_in(data):
             return True
@@ -186,37 +190,36 @@ class Finder:
         """The secrets of a text as it is read, with what is hidden in between or beside them."""
         if not may_hide(data):
             return _merged(self._spans(data, depth))
-        joined = self._in_reading(read(data), depth)
-        if self._known_only:  # what is known needs no border
-            return joined
-        return _either(self._in_reading(read_apart(data), 0), joined)
-
-    def _in_reading(self, reading: Reading, depth: int) -> list[_Span]:
-        return [
-            span._replace(start=reading.place(span.start), end=reading.end(span.end))
-            for span in _merged(self._spans(reading.data, depth))
-        ]
+        seen, inside = read(data), carried(data)
+        found = _placed(seen, _merged(self._spans(seen.data, depth)))
+        if not self.known_only:  # what is known needs no border
+            parted = read_apart(data)
+            found = _either(_placed(parted, _merged(self._spans(parted.data, 0))), found)
+        if inside is not None:
+            found = _merged([*found, *_placed(inside, self._read_spans(inside.data, depth))])
+        return found
 
     def _spans(self, data: bytes, depth: int) -> list[_Span]:
         spans = [
             _Span(start, end, 0, secret.kind, secret.value.encode(errors="surrogatepass"))
             for start, end, secret in self.known.spans(data)
         ]
-        if self._known_only:
+        if self.known_only:
             return spans
         if _RULES.is_in(data):
+            is_placed = _ANY_PLACED.is_in(data)
             for rank, layer in enumerate(_LAYERS, start=1):
-                spans += (_Span(s, e, rank, kind, data[s:e]) for s, e, kind in layer(data))
+                if is_placed or layer not in _BY_PLACE:
+                    spans += (_Span(s, e, rank, kind, data[s:e]) for s, e, kind in layer(data))
         if depth:
             spans += self._escaped(data, depth)
             spans += self._encoded(data, depth)
         return spans
 
-    def _escaped(self, data: bytes, depth: int) -> Iterator[_Span]:
+    def _escaped(self, data: bytes, depth: int) -> list[_Span]:
         """The secrets of the lines that mean something else than what stands there."""
-        if reading := meant_lines(data):
-            for span in self._read_spans(reading.data, depth - 1):
-                yield span._replace(start=reading.place(span.start), end=reading.end(span.end))
+        reading = meant_lines(data)
+        return _placed(reading, self._read_spans(reading.data, depth - 1)) if reading else []
 
     def _encoded(self, data: bytes, depth: int) -> Iterator[_Span]:
         for found in _ENCODED.finditer(data):
@@ -259,6 +262,13 @@ def _decoded(run: bytes) -> Iterator[bytes]:
         inside = binascii.a2b_base64(whole + b"=" * (-len(whole) % _GROUP))
         if inside.isascii():
             yield inside
+
+
+def _placed(reading: Reading, spans: Iterable[_Span]) -> list[_Span]:
+    """The secrets that were read, where they stand in the text."""
+    return [
+        span._replace(start=reading.place(span.start), end=reading.end(span.end)) for span in spans
+    ]
 
 
 def _placeholders(data: bytes) -> list[tuple[int, int]]:

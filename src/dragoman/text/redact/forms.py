@@ -61,9 +61,9 @@ _NETRC_FORM: Final = rb"(?:machine|login|account)[ \t]{1,8}[^\s]+\s{1,16}passwor
 """https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html"""
 _SQL_FORM: Final = rb"(?:password|identified[ \t]{1,4}by(?:[ \t]{1,4}password)?)[ \t]{1,4}"
 """`ALTER USER … WITH PASSWORD '…'`."""
-_CALL_FORM: Final = rb"""(?:password\(|\(\\{0,3}["'][A-Za-z0-9_.-]{0,40}""" + NAME + NEXT + rb")"
+_CALL_FORM: Final = rb"""(?:password\(|[(\[]\\{0,3}["'][A-Za-z0-9_.-]{0,40}""" + NAME + NEXT + rb")"
 """A program that is told a value, with its name or by it: `set("api_key", "…")`,
-`PASSWORD('…')`."""
+`PASSWORD('…')`; and a pair: `["x-api-key", "…"]`."""
 QUOTED_FORM: Final = rb"(?:" + _SQL_FORM + rb"|" + _CALL_FORM + rb")"
 """Only what is quoted behind it is a value."""
 _SAID_FORM: Final = (

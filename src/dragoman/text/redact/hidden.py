@@ -1,6 +1,7 @@
 """A text as it is read: without what steers a terminal and what cannot be seen.
 
-Colours in the middle of a secret do not hide it, and one beside it parts it from other words.
+Colours in the middle of a secret do not hide it, and one beside it parts it from other words. What
+a sequence carries (a title, the address of a link, what is put on the clipboard) is read by itself.
 """
 
 import re
@@ -24,7 +25,8 @@ _PAYLOAD: Final = r"[^\x00-\x1f\x7f-\x9f]*+"
 _OSC: Final = rf"{_PAYLOAD}(?:\x07|\x1b\\|\x9c)"
 _STRING: Final = rf"{_PAYLOAD}(?:\x1b\\|\x9c)"
 """What follows the beginning of OSC; and that of DCS, SOS, PM and APC."""
-_ESCAPED: Final = rf"\[{_CSI}|\]{_OSC}|[PX^_]{_STRING}|[ -/]++[0-~]|[0-OQ-WYZ\\`-~]"
+_ESCAPED: Final = rf"\[{_CSI}|\]{_OSC}|[PX^_]{_STRING}|[\]PX^_]|[ -/]++[0-~]|[0-OQ-WYZ\\`-~]"
+"""Of a string without an end only the beginning is hidden."""
 _HARMFUL: Final = HARMFUL_CLASS.replace(r"\ud800-\udfff", "").replace(
     r"\x0b-\x1f", r"\x0b\x0c\x0e-\x1f"
 )
@@ -44,6 +46,15 @@ _OPEN: Final = Linear(
     characters=True,
 )
 """A sequence that has not ended yet."""
+_END: Final = rb"(?:\x07|\x1b\\|\xc2\x9c)"
+_CARRYING: Final = Linear(
+    rb"(?:\x1b[\]PX^_]|\xc2[\x90\x98\x9d-\x9f])"
+    rb"(?:[^\x00-\x1f\x7f\xc2]|\xc2[\xa0-\xbf])*" + _END,
+    captures=False,
+)
+_BEGIN: Final = 2
+"""So many bytes such a sequence begins with, be it an escape or one character."""
+_LAST: Final = re.compile(_END + rb"\Z")
 
 
 def may_hide(data: bytes) -> bool:
@@ -59,6 +70,18 @@ def read(data: bytes) -> Reading:
 def read_apart(data: bytes) -> Reading:
     """The lines in which something is hidden, with a blank in its place: it parts words."""
     return in_lines(data, _LINES, lambda line: _with(line, " "), lambda line: _pieces(line, b" "))
+
+
+def carried(data: bytes) -> Reading | None:
+    """What the sequences of a text carry, each in a line of its own; None: there is none."""
+    if _CARRYING.search(data) is None:
+        return None
+    return in_lines(data, _CARRYING, lambda one: _LAST.sub(b"\n", one[_BEGIN:]), _around)
+
+
+def _around(sequence: bytes) -> Iterator[Piece]:
+    yield 0, _BEGIN, b""
+    yield from ((*end.span(), b"\n") for end in _LAST.finditer(sequence))
 
 
 def _with(data: bytes, instead: str) -> bytes:

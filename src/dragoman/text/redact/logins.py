@@ -38,7 +38,7 @@ _HEADER: Final = Linear(
     + SEPARATOR
     + rb"""\\{0,3}["']?(?:"""
     + SCHEMES
-    + rb"[ \t]{1,4})?|(?:bearer|basic)[ \t]{1,4})([A-Za-z0-9._~+/=-]{8,})"
+    + rb"[ \t]{1,4})?|(?:bearer|basic)[ \t]{1,4})([A-Za-z0-9._~+/=!#$%*?@^-]{8,})"
 )
 _IN_URL: Final = Linear(rb"://([^\s/@:\"'<>]*)(?::([^\s/@\"'<>]+))?@")
 _TOGETHER: Final = Linear(
@@ -52,6 +52,7 @@ _COOKIES: Final = Linear(rb"(?i)" + _COOKIE_FORM + rb"""[ \t]{0,4}\\{0,3}["']?""
 _COOKIE: Final = re.compile(rb"([^\s;,=\"'\\]{1,64})=([^\s;,\"'\\]*)(?:;[ ]?)?")
 _MOST_COOKIES: Final = 700
 """So far behind the name of a header its cookies are looked for."""
+_LONGEST_HEADER: Final = 32
 _OF_COOKIE: Final = frozenset((b"path", b"domain", b"expires", b"max-age", b"samesite"))
 _LONGEST_USER: Final = 24
 """A user of a URL that is longer, and made by chance, is a token."""
@@ -84,7 +85,8 @@ def cookies(data: bytes) -> Iterator[_Told]:
 
 def open_cookies(data: bytes) -> int:
     """Where cookies begin of which more may follow; -1: nowhere."""
-    at = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+    line = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+    at = max(line, len(data) - _MOST_COOKIES - _LONGEST_HEADER)
     while (found := _COOKIES.search(data, at)) is not None:
         at = found.end()
         if len(data) - at <= _MOST_COOKIES:

@@ -10,7 +10,7 @@ from typing import Final
 _NEUTRAL: Final = re.compile(
     r"(?:id|ids|name|names|hash|hashes|digest|sha\d*|md5|file|path|dir|folder|url|uri|type|count|"
     r"limit|length|len|size|expiry|expires|expiration|ttl|at|in|policy|field|label|hint|header|"
-    r"status|kind|version|format|prefix|env|variable|ref|manager|store|provider|endpoint|required|"
+    r"status|kind|version|budget|quota|format|prefix|env|variable|ref|manager|store|provider|endpoint|required|"
     r"used|usage|index|_ms|seconds|rotation|scope|scopes|fingerprint|source|sock|socket)$|"
     r"\.(?:c|cc|cpp|cs|css|go|h|hpp|html|java|js|jsx|kt|md|mjs|php|pl|pyi?|rb|rs|scala|sh|sql|swift|tsx?)$|"
     r"pass(?:ed|es|ing|age|port|ive|thr)|auth(?:or(?!iz)|entic)|tokeni[sz]",
@@ -29,9 +29,11 @@ _NOT_SECRET: Final = re.compile(
     r"|(?:[a-z0-9@.-]+ )?AAAA[BCEI][A-Za-z0-9+/=]{20,}.*"
     r"|sha\d{1,3}[:-][A-Za-z0-9+/=]+|md5[:-][0-9a-f]+|TASK-\d{4}-\d\d-\d\d-\w+|[0-9a-f]{12}"
     r"|0x[0-9a-f]{1,16}|data:[a-z]+/.*|projects/[^/]+/secrets/.*"
+    r"|(?-i:~?/[A-Z]?[a-z]{2,15})(?:/.*)?"
     r"|[a-z][a-z0-9+.-]*://.*|\d{4}-\d\d-\d\d.*|v?\d+(?:\.\d+)+\S{0,12}|[\d.,:%_-]+[a-zA-Z]{0,3}",
     re.IGNORECASE | re.ASCII,
 )
+"""Among them paths, in which chance may have made a name: that of a temporary folder."""
 _TEST: Final = re.compile(
     r"(?:\A|[^A-Za-z])(?:[Tt]ests?|[Ss]pec|Benchmark|Example|Fuzz)(?![a-z])|Test(?![a-z])|::|[Tt]est_"
 )
@@ -55,6 +57,7 @@ _WORDS: Final = re.compile(
     r"\d{0,3}+(?![A-Za-z0-9])|\d{1,4}+(?![A-Za-z0-9])|[^A-Za-z0-9]++)*+"
 )
 """Words of a language or names of a program, whatever stands between them."""
+_PHRASE: Final = re.compile(r"[A-Za-z]++[-_.].*[A-Za-z]{3}", re.DOTALL)
 _NUMBERED: Final = re.compile(r"[^A-Za-z0-9]*+[A-Za-z]++\d{2,}+[^A-Za-z0-9]*+")
 """One word with a number behind it: rather a password than a name."""
 _SELDOM: Final = {
@@ -110,6 +113,12 @@ def is_placeholder(value: str) -> bool:
 def is_words(text: str) -> bool:
     """Whether nothing but words, short numbers and signs is in a text."""
     return _WORDS.fullmatch(text) is not None
+
+
+def is_phrase(text: str) -> bool:
+    """Whether a text is several words with signs between them, as far as it is looked at."""
+    text = text[:_LOOKED_AT]
+    return _PHRASE.match(text) is not None and is_words(text)
 
 
 def names_test(value: str) -> bool:

@@ -17,7 +17,12 @@ from dragoman.text.redact.forms import (
 from dragoman.text.redact.logins import open_cookies
 
 _WORD: Final = rb"(?:pass|pwd|secret|token|credential|key|auth)[A-Za-z0-9_.-]{0,40}"
-_BEGUN: Final = rb"""\\{0,3}(?:"[^"\n]{0,200}|'[^'\n]{0,200})?"""
+_BEGUN: Final = (
+    rb"""(?:"(?:[^"\\\n]|\\[^\n]|"")*|'(?:[^'\\\n]|\\[^\n]|''|'\\''|'"'"')*"""
+    rb"""|\\{1,3}(?:"(?:[^"\n]|\\{3}")*|'[^'\n]*)?)?"""
+)
+"""A quoted value with quotes of its own, as `values` reads it. It has no bound: what is looked at
+has one, and counting takes a state for each number."""
 _LINE_END: Final = rb"[ \t]{0,8}(?:\r|\r?\n|\\{1,3}n?)[ \t>]{0,16}"
 _FILE: Final = rb"(?:machine|login|account)"
 _NAMED: Final = Linear(
@@ -39,6 +44,7 @@ _NAMED: Final = Linear(
             KEYS + rb"[ ]",
             rb"(?:bearer|basic)[ \t]{0,4}",
             OPTION + NEXT + rb"(?:" + _BEGUN + rb")?",
+            _WORD + QUOTES + rb"[ \t]{0,8}[:=][ \t]{0,8}\{[^{}]*",
             _WORD + NEXT + rb"(?:" + _BEGUN + rb")?",
             rb"password\(" + _BEGUN,
             _FILE + rb"(?:[ \t]{1,8}(?:[^\s]+(?:\s{1,16}(?:p[a-z]{0,7}[ \t]{0,8})?)?)?)?",

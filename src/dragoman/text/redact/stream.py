@@ -77,7 +77,9 @@ class Stream:
         """Where something begins that may go on behind the border; else the border."""
         before = self._held[max(0, border - _LOOK_BACK) : border]
         data = before.encode(errors="surrogatepass")
-        begins = (_pending(data), open_sequence(data), open_lines(data))
+        begins = [open_sequence(data)]
+        if not self._finder.known_only:
+            begins += (_pending(data), open_lines(data))
         lost = border - len(before)
         first = (lost + _character(data, begin) for begin in begins if begin >= 0)
         return min(*first, border, self._block(border), self._value(border))

@@ -15,7 +15,12 @@ _REST: Final = re.compile(rb"(?:" + _INSIDE + rb"|" + _NO_TAG + rb"[(\[{}\]<>]" 
 """Behind what looks random brackets are no part of a program, but a tag is none of a value."""
 _OF_STRING: Final = re.compile(rb"[FRBUfrbu]{1,2}(?=[\"'])")
 """What some languages write before a quoted text."""
-_QUOTE: Final = {b"'": re.compile(rb"(\\*)'"), b'"': re.compile(rb'(\\*)"')}
+_GOES_ON: Final = rb"(?=[^\s,;:)\]}\"'])"
+_QUOTE: Final = {
+    b"'": re.compile(rb"(?P<own>'(?:'" + _GOES_ON + rb"|\\''|\"'\"'))|(?P<behind>\\*)'"),
+    b'"': re.compile(rb'(?P<own>""' + _GOES_ON + rb')|(?P<behind>\\*)"'),
+}
+"""A quote; one that is doubled, or put between others as in a shell, is the text's own."""
 _LONGEST_QUOTED: Final = 200
 
 
@@ -70,7 +75,9 @@ def _closing(data: bytes, start: int, sign: bytes, opening: int) -> int:
     One behind more of them belongs to the text, unless they are backslashes of the text.
     """
     for quote in _QUOTE[sign].finditer(data, start, start + _LONGEST_QUOTED + 1):
-        backslashes = len(quote[1])
+        if quote["own"] and not opening:
+            continue
+        backslashes = len(quote["behind"] or b"")
         if backslashes <= opening or (backslashes + 1) // (opening + 1) % 2:
-            return quote.end() - 1 - min(backslashes, opening)
+            return quote.start() + backslashes - min(backslashes, opening)
     return -1
