@@ -138,9 +138,17 @@ def test_a_recipient_who_fails_loses_it_to_the_next() -> None:
     world.do(CAROL, result("carol", success=False))
     assert (open_request(world).agent, world.tasks["i"].assignee) == ("bob", "bob")
     assert told(world) == ("closed", "hub", "i has gone to bob")
-    assert world.tasks["i"].chain == ("alice", "carol")
     assert "i" not in world.leases
     world.do(BOB, ClaimTask("i", "bob"))
+
+
+@proves("ACP-INTENT-OWNER", "ACP-CHAIN")
+def test_and_is_out_of_the_chain_in_which_the_next_stands() -> None:
+    world = begun()
+    world.do(CAROL, result("carol", success=False))
+    assert world.tasks["i"].chain == world.handoffs["H"].owners == ("alice", "bob")
+    again = replace(offer("carol", id="H2"), task="i")
+    world.do(BOB, again)
 
 
 @proves("ACP-INTENT-OWNER")

@@ -14,6 +14,7 @@ from dragoman.core.commands import (
     ActivateHandoff,
     ApproveHandoff,
     CloseHandoff,
+    CreateTask,
     DraftHandoff,
     EditTask,
     EndAttempt,
@@ -23,6 +24,7 @@ from dragoman.core.commands import (
     ReassignHandoff,
     RejectHandoff,
     ReportOutcome,
+    RewindTask,
     WithdrawHandoff,
 )
 from dragoman.core.ids import handoff_stream
@@ -577,6 +579,25 @@ def test_a_replay_gives_the_owner_of_work_that_came_back_by_hand(tmp_path: Path)
     for task in told.owners:
         found = lab.task(task)
         assert (found.assignee, found.chain) == (told.owners[task], told.chains[task])
+    assert compare(told, lab.store) == {}
+
+
+@proves("ACP-AUDIT-REPLAY", "ACP-CHAIN", "REWIND-HANDOFF")
+@pytest.mark.parametrize("owner", ["alice", "", "carol"])
+def test_and_of_work_that_a_rewind_has_taken_from_its_recipient(tmp_path: Path, owner: str) -> None:
+    lab = FilesLab(tmp_path)
+    lab.do(HUMAN, CreateTask("Fix it", id="t1", ready=True, assignee=owner))
+    lab.do(HUMAN, EditTask("t1", assignee="alice"))
+    offer(lab)
+    accept(lab)
+    activate(lab)
+    lab.do(HUMAN, RewindTask("t1", 1))
+    lab.level()
+    told, found = replayed(lab, LOG), lab.task("t1")
+    moved = next(line for line in lines(lab) if line.get("to_status") == "rejected")
+    assert (moved["owner"], tuple(moved["handoff_chain"])) == (owner, found.chain)
+    assert (told.owners["t1"], told.chains["t1"]) == (found.assignee, found.chain)
+    assert "bob" not in found.chain
     assert compare(told, lab.store) == {}
 
 

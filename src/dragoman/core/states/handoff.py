@@ -167,6 +167,8 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     """Artifacts that the recipient did not take (S-ACP-15)."""
     approval: Approval | None = None
     rejection: Rejection | None = None
+    went_to: str | None = None
+    """Whose the task became beside it, which has ended it; empty: nobody's."""
     escalations: tuple[Escalation, ...] = ()
     is_escalated: bool = False
     """Whether it was told that its present state lasts too long."""
@@ -190,8 +192,10 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     def owners(self) -> tuple[str, ...]:
         """The chain by now: its recipient too, from when that one begins until it gives it back.
 
-        What the hub itself ends has been the recipient's, whoever has it then.
+        What the hub itself ends, because the task has ended too, stays the recipient's.
         """
+        if self.went_to is not None:
+            return with_owner(self.chain, self.went_to)
         said = self.rejection
         was_given_back = said is not None and said.by != HUB
         has_begun = self.step("activated") is not None and not was_given_back
@@ -262,8 +266,10 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
 
 def with_owner(chain: tuple[str, ...], owner: str) -> tuple[str, ...]:
     """The owners so far, this one last; what came back to one, by whatever way, is as if it had
-    not gone on from there.
+    not gone on from there. Nobody (empty) is no owner.
     """
+    if not owner:
+        return chain
     return (*chain, owner) if owner not in chain else chain[: chain.index(owner) + 1]
 
 

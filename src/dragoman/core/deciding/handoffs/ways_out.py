@@ -26,7 +26,7 @@ from dragoman.core.events import (
 from dragoman.core.ids import handoff_stream, task_stream
 from dragoman.core.limits import TEXT, check_text
 from dragoman.core.reading import Decision, LeaseChange, Read, StreamEvents
-from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.handoff import Handoff, with_owner
 from dragoman.core.states.task import Task
 
 
@@ -105,16 +105,21 @@ def turned_down(
     )
 
 
-def overtaken(handoff: Handoff, task: Task, detail: str, read: Read) -> StreamEvents:
+def overtaken(
+    handoff: Handoff, task: Task, detail: str, read: Read, *, owner: str | None = None
+) -> StreamEvents:
     """The task has gone another way, and stays there: the hub rejects the handoff and closes it.
 
-    Whoever has owned the task has owned it: the chain stays, as the audit log has it.
+    `owner` is whose it is from now on (empty: nobody's), where that changes: as by any rejection,
+    its recipient is out of the chain then (S-ACP-5). What has only ended stays whose it is.
     """
     stream, why = handoff_stream(handoff.id), HandoffRejected(HUB, "other", detail)
+    goes_to = None if owner == task.assignee else owner
+    chain = task.chain if goes_to is None else with_owner(handoff.chain, goes_to)
     return (
         (stream, why),
-        (stream, HandoffMoved(handoff.status, "rejected", detail, by=HUB)),
-        (task_stream(task.id), TaskHandedOver(handoff.id, task.chain)),
+        (stream, HandoffMoved(handoff.status, "rejected", detail, by=HUB, owner=goes_to)),
+        (task_stream(task.id), TaskHandedOver(handoff.id, chain)),
         told_off(handoff, why, read),
         (stream, HandoffMoved("rejected", "closed", detail, by=HUB)),
     )
