@@ -29,7 +29,7 @@ RESERVED = 500
 """How many patterns may be reserved at a time: each new one is compared with all of them."""
 RESERVED_EACH = 100
 """How many of them may be one agent's, so that none can use up what all share."""
-SKILLS = 64
+SKILLS = 256
 """How many skills, constraints or places an agent may have."""
 SKILL = 120
 CANDIDATES = 32

@@ -274,11 +274,9 @@ def _discovered(
 ) -> tuple[Commands, Any]:
     """The same, and which of the card's skills do not count."""
     more, told = _registered(choices, asked, actor, facts, accepted)
-    idle = translate.card_of(asked).idle
-    if not idle:
-        return more, told
-    left_out = f"words that say nothing were left out of its skills: {', '.join(idle)}"
-    return more, told | {"remark": "; ".join(filter(None, (left_out, told.get("remark"))))}
+    remarks = (*translate.card_of(asked).left_out(), told.get("remark"))
+    remark = "; ".join(filter(None, remarks))
+    return more, told | ({"remark": remark} if remark else {})
 
 
 # Operations that only read
