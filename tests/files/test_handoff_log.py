@@ -1,6 +1,7 @@
 """The audit log of handoffs: each event once, whatever happens, and all of it can be replayed."""
 
 import json
+import os
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -351,6 +352,41 @@ def test_a_log_that_was_removed_is_made_whole_again(tmp_path: Path, path: str, h
     offer(lab, "h20", "t0", teamspace=path.split("/")[1])
     lab.level()
     assert log.read_bytes().startswith(whole)
+    assert lab.differences() == []
+    assert [*lab.projector().changed_logs()] == []
+
+
+@proves("FILES-CUT", "FILES-PLACES")
+@pytest.mark.parametrize("how", ["next", "sweep"])
+@pytest.mark.parametrize("what", ["folder", "pipe", "link"])
+def test_so_is_one_in_whose_place_something_else_stands(
+    tmp_path: Path, what: str, how: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    make(lab, "t0")
+    everything(lab)
+    lab.level()
+    log = tmp_path / LOG
+    whole = log.read_bytes()
+    log.rename(f"{log}.bak")
+    match what:
+        case "folder":
+            log.mkdir()
+        case "pipe":
+            os.mkfifo(log)
+        case _:
+            log.symlink_to(f"{log}.bak")
+    assert [*lab.projector().changed_logs()] == [LOG]
+    if how == "sweep":
+        lab.sweep()
+        assert log.read_bytes() == whole
+    offer(lab, "h20", "t0")
+    lab.level()
+    assert not log.is_symlink()
+    assert log.read_bytes().startswith(whole)
+    told = f"{LOG} was no file: it is kept as {LOG}-found, and a file is made in its place"
+    assert lab.warnings == [told]
+    assert os.path.lexists(f"{log}-found")
     assert lab.differences() == []
     assert [*lab.projector().changed_logs()] == []
 
