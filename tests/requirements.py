@@ -2158,8 +2158,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ACP-TEAMSPACE",
         "S-ACP-15",
-        "A teamspace with members is theirs: others neither offer, receive, act nor see there; "
-        "people and orchestrators belong everywhere, coordinators where they are named.",
+        "A teamspace with members is theirs: others neither offer, receive, act nor see there, but "
+        "for what they are sender or recipient of since before; people and orchestrators belong "
+        "everywhere, coordinators where they are named; one without members is everyone's.",
     ),
     Requirement(
         "ACP-DIALECT",

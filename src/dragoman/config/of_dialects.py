@@ -86,7 +86,7 @@ class TeamspaceSettings(Struct, frozen=True):
     """[teamspaces.NAME]"""
 
     members: tuple[str, ...] = ()
-    """Whose handoffs it is for: others get `not_found`. Without a section it is everyone's."""
+    """Whose handoffs it is for: others get `not_found`. Without members it is everyone's."""
     coordinators: tuple[str, ...] = ()
     """Which of the coordinators (by role) coordinate here; empty: each one who is a member."""
 

@@ -67,7 +67,7 @@ def test_nothing_in_a_card_steers_a_terminal() -> None:
 def test_skills_of_a_card_are_never_cut_off_in_silence() -> None:
     many = [{"id": f"skill-{number}"} for number in range(257)]
     assert len(card(NEW | {"skills": many[:256]}).skills) == 256
-    with pytest.raises(BadCard, match="names 257 skills .* may have 256: register it with those"):
+    with pytest.raises(BadCard, match=r"names 257 skills .* may have 256: register it with those"):
         card(NEW | {"skills": many})
 
 
