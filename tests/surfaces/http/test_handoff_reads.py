@@ -107,7 +107,7 @@ def test_and_the_owners_who_says_whose(office: House) -> None:
     assert [one["handoff_id"] for one in listed["handoffs"]] == ["d1"]
     answer = office.ask("GET", "/v1/handoffs?status=draft")
     assert (answer.status, answer.code) == (422, "invalid_field")
-    assert "say whose" in answer.detail
+    assert "say whose" in answer.json["detail"]
 
 
 @pytest.mark.parametrize(

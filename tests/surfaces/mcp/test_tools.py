@@ -141,6 +141,37 @@ def test_the_inbox_has_what_is_held_offered_and_in_review(house: House) -> None:
 
 
 @proves("MCP-TOOLS")
+def test_the_inbox_has_the_handoffs_to_whoever_looks(house: House) -> None:
+    house.welcome("hal")
+    house.welcome("iris")
+    offer: dict[str, Any] = {
+        "action": "initiate",
+        "to_agent": "iris",
+        "context": {"summary": "half done"},
+        "work_state": {"status": "in_progress", "next_step": "the other half"},
+    }
+    task = {"title": "Hand", "objective": "o", "success_criteria": ["c"], "priority": "normal"}
+
+    async def hand_over(client: Client) -> None:
+        for name in ("hand-1", "hand-2", "hand-3"):
+            said = {**offer, "handoff_id": f"h-{name}", "task": {**task, "task_id": name}}
+            await use(client, "acp_handoff", **said)
+        await use(client, "acp_handoff", action="withdraw", handoff_id="h-hand-3")
+
+    async def look(client: Client) -> Any:
+        await use(client, "acp_handoff", action="accept", handoff_id="h-hand-1")
+        return (await use(client, "inbox"))["handoffs"]
+
+    talk(house, "hal", hand_over)
+    proposed, accepted = talk(house, "iris", look)
+    assert (proposed["handoff_id"], proposed["status"]) == ("h-hand-2", "proposed")
+    assert (accepted["handoff_id"], accepted["status"]) == ("h-hand-1", "accepted")
+    assert (proposed["task_id"], proposed["from_agent"]) == ("hand-2", "hal")
+    assert proposed["due_by"]
+    assert once(house, "hal", "inbox")["handoffs"] == []
+
+
+@proves("MCP-TOOLS")
 def test_a_status_that_cannot_be_and_a_block_by_nothing_are_told(house: House) -> None:
     house.welcome("gus")
     task = house.do(CreateTask("Stuck", ready=True, assignee="gus"))
