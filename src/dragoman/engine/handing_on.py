@@ -16,6 +16,9 @@ from dragoman.engine.workq import Moved, Workq
 
 Outcome = Literal["transferred", "degraded", "not_applicable", "returned", "not_returned"]
 
+_Items = Mapping[str, Mapping[str, str]]
+"""Item -> `outcome` and `detail` of its way."""
+
 _TROUBLE: Final = frozenset({"refused", "unavailable"})
 
 
@@ -31,13 +34,14 @@ class HandedOn(Struct, frozen=True):
 
 def hand_on(handoff: Handoff, workq: Workq, owner: str) -> HandedOn:
     """Give the items to one side of the handoff, from the other; what does not work is noted."""
-    items = items_of(handoff.package)
+    items, is_back = items_of(handoff.package), owner == handoff.sender
     if not items:
         return HandedOn("not_applicable")
-    former = handoff.sender if owner == handoff.recipient else handoff.recipient
-    moved = _all_moved(items, workq, former, owner)
-    outcome = _outcome(moved, is_back=owner == handoff.sender)
-    said: dict[str, object] = {
+    former = handoff.recipient if is_back else handoff.sender
+    wanted = tuple(item for item in items if item not in _left_behind(handoff)) if is_back else items
+    moved = _all_moved(wanted, workq, former, owner)
+    outcome = _outcome(moved, is_back=is_back)
+    said: _Items = {
         item: {"outcome": one.outcome, "detail": one.detail} for item, one in moved.items()
     }
     orphaned: list[AnyCommand] = [
@@ -45,22 +49,38 @@ def hand_on(handoff: Handoff, workq: Workq, owner: str) -> HandedOn:
         for item, one in moved.items()
         if one.outcome == "unavailable"
     ]
-    noted = NoteHandoff(handoff.id, WORKQ_NOTE, outcome, {"items": said})
+    noted = NoteHandoff(handoff.id, WORKQ_NOTE, outcome, {"items": dict(said)})
     return HandedOn(outcome, _told(said), (*orphaned, noted))
+
+
+def workq_status(outcome: str) -> str:
+    """How it went in the protocol's words, which do not tell a way back from a way there."""
+    return {"returned": "transferred", "not_returned": "degraded"}.get(outcome, outcome)
 
 
 def told_of_items(handoff: Handoff) -> tuple[str, ...]:
     """What is to be said of single items, as it was noted last."""
+    return _told(_noted(handoff))
+
+
+def _noted(handoff: Handoff) -> _Items:
+    """How it went with each item the last time."""
     notes = [note for note in handoff.notes if note.kind == WORKQ_NOTE]
-    return _told(notes[-1].data.get("items")) if notes else ()
+    items = notes[-1].data.get("items") if notes else None
+    return cast(_Items, items) if isinstance(items, dict) else {}
 
 
-def _told(items: object) -> tuple[str, ...]:
+def _left_behind(handoff: Handoff) -> frozenset[str]:
+    """The items that never went along: there is nothing of them to give back."""
+    noted = _noted(handoff).items()
+    return frozenset(item for item, one in noted if one["outcome"] in ("refused", "missing"))
+
+
+def _told(items: _Items) -> tuple[str, ...]:
     """Each item that did not go where it should, and why."""
-    said = cast(dict[str, dict[str, str]], items) if isinstance(items, dict) else {}
     return tuple(
         f"{item}: {one['outcome']}" + (f", {one['detail']}" if one["detail"] else "")
-        for item, one in said.items()
+        for item, one in items.items()
         if one["outcome"] != "transferred"
     )
 
@@ -86,6 +106,6 @@ def _outcome(moved: Mapping[str, Moved], *, is_back: bool) -> Outcome:
     outcomes = {one.outcome for one in moved.values()}
     if outcomes & _TROUBLE:
         return "not_returned" if is_back else "degraded"
-    if is_back:
-        return "returned"
-    return "transferred" if "transferred" in outcomes else "not_applicable"
+    if "transferred" not in outcomes:
+        return "not_applicable"
+    return "returned" if is_back else "transferred"

@@ -181,7 +181,7 @@ def test_an_item_comes_back_with_work_that_is_given_back(desk: Desk) -> None:
     id = begun(desk, with_items("wq-1"))["handoff_id"]
     no = {"reason": "other", "detail": "I cannot do it."}
     told = desk.do("reject", id, BOB, **no)
-    assert (told["success"], told["metadata"]["workq_status"]) == (True, "returned")
+    assert (told["success"], told["metadata"]["workq_status"]) == (True, "transferred")
     assert (item(desk)["owner"], desk.handoff(id).workq) == ("alice", "returned")
     assert desk.do("reject", id, BOB, **no)["success"]
     said = with_items("wq-1", to="carol")
@@ -189,7 +189,7 @@ def test_an_item_comes_back_with_work_that_is_given_back(desk: Desk) -> None:
     assert desk.do("accept", again, CAROL)["success"]
     assert desk.do("activate", again, CAROL)["metadata"]["workq_status"] == "transferred"
     moved = desk.do("reassign", again, COORDINATOR, to_agent="dan")
-    assert moved["metadata"]["workq_status"] == "returned"
+    assert moved["metadata"]["workq_status"] == "transferred"
     assert item(desk)["owner"] == "alice"
 
 
@@ -208,9 +208,26 @@ def test_what_a_third_has_taken_meanwhile_is_not_taken_back(desk: Desk) -> None:
     id = begun(desk, with_items("wq-1"))["handoff_id"]
     desk.say({"item_id": "wq-1", "owner": "carol"}, BOB, "workq.claim")
     told = desk.do("reject", id, BOB, reason="other", detail="no")["metadata"]
-    assert told["workq_status"] == "not_returned"
+    assert told["workq_status"] == "degraded"
     assert told["workq_items"][0].startswith("wq-1: refused")
     assert (item(desk)["owner"], desk.handoff(id).workq) == ("carol", "not_returned")
+
+
+def test_what_never_went_along_is_not_said_to_stay_away(desk: Desk) -> None:
+    owned(desk)
+    owned(desk, "wq-2", CAROL)
+    id = begun(desk, with_items("wq-1", "wq-2"))["handoff_id"]
+    told = desk.do("reject", id, BOB, reason="other", detail="no")["metadata"]
+    assert told == {"workq_status": "transferred"}
+    assert [item(desk, name)["owner"] for name in ("wq-1", "wq-2")] == ["alice", "carol"]
+
+
+def test_and_where_nothing_went_along_nothing_comes_back(desk: Desk) -> None:
+    owned(desk, "wq-1", CAROL)
+    id = begun(desk, with_items("wq-1"))["handoff_id"]
+    told = desk.do("reject", id, BOB, reason="other", detail="no")["metadata"]
+    assert told == {"workq_status": "not_applicable"}
+    assert (desk.handoff(id).workq, desk.handoff(id).items_due) == ("not_applicable", "")
 
 
 class Dying(Outside):
