@@ -3,16 +3,18 @@
 Until that is on record the handoff stands on a list, so that a crash in between loses nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, Literal, cast
 
 from msgspec import Struct
 
 from dragoman.core.commands import AnyCommand, NoteHandoff, ReleaseWorkItem
+from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_id
 from dragoman.core.states.handoff import WORKQ_NOTE, Handoff
 from dragoman.core.states.handoff_items import items_of
-from dragoman.engine.workq import Moved, Workq
+from dragoman.engine.ports import Store
+from dragoman.engine.workq import Moved, Workq, find_item
 
 Outcome = Literal["transferred", "degraded", "not_applicable", "returned", "not_returned"]
 
@@ -38,7 +40,9 @@ def hand_on(handoff: Handoff, workq: Workq, owner: str) -> HandedOn:
     if not items:
         return HandedOn("not_applicable")
     former = handoff.recipient if is_back else handoff.sender
-    wanted = tuple(item for item in items if item not in _left_behind(handoff)) if is_back else items
+    wanted = (
+        tuple(item for item in items if item not in _left_behind(handoff)) if is_back else items
+    )
     moved = _all_moved(wanted, workq, former, owner)
     outcome = _outcome(moved, is_back=is_back)
     said: _Items = {
@@ -58,9 +62,20 @@ def workq_status(outcome: str) -> str:
     return {"returned": "transferred", "not_returned": "degraded"}.get(outcome, outcome)
 
 
-def told_of_items(handoff: Handoff) -> tuple[str, ...]:
-    """What is to be said of single items, as it was noted last."""
-    return _told(_noted(handoff))
+def told_of_items(handoff: Handoff, but: Collection[str] = ()) -> tuple[str, ...]:
+    """What is to be said of single items, as it was noted last; `but` of these."""
+    return _told({item: one for item, one in _noted(handoff).items() if item not in but})
+
+
+def in_place(store: Store, handoff: Handoff) -> frozenset[str]:
+    """The items that are where the work is by now, whoever has brought them, by our own queue."""
+    owner = handoff.recipient if handoff.rejection is None else handoff.sender
+    return frozenset(item for item in _noted(handoff) if _is_with(store, item, owner))
+
+
+def _is_with(store: Store, item: str, owner: str) -> bool:
+    found = find_item(store, item)
+    return not isinstance(found, Refusal) and found.owner == owner
 
 
 def _noted(handoff: Handoff) -> _Items:

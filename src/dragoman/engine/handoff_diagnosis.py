@@ -15,7 +15,7 @@ from dragoman.core.states.agent import AgentRecord
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.task import CLAIMABLE, Task
-from dragoman.engine.handing_on import told_of_items
+from dragoman.engine.handing_on import in_place, told_of_items
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_agent, find_task
 from dragoman.engine.reads.teamspaces import NO_TEAMS, Team, coordinators
@@ -53,6 +53,8 @@ class Surroundings(Struct, frozen=True):
     task: Task | None = None
     lease: Lease | None = None
     recipient: AgentRecord | None = None
+    in_place: frozenset[str] = frozenset()
+    """Items of a work queue that are where the work is."""
     coordinators: tuple[str, ...] = ()
 
 
@@ -67,6 +69,7 @@ def look_at(
         task=found and found.task,
         lease=found and found.lease,
         recipient=find_agent(store, handoff.recipient) if handoff.recipient else None,
+        in_place=in_place(store, handoff),
         coordinators=coordinators(store, teams.get(handoff.teamspace)),
     )
     return diagnose(handoff, around)
@@ -247,7 +250,7 @@ def _findings(handoff: Handoff, around: Surroundings) -> Iterator[str]:
             f"{told.to} was told at {to_rfc3339(told.at)}: {told.trigger} in {told.stage} "
             f"after {in_hours(told.elapsed_ms)}"
         )
-    for told in told_of_items(handoff):
+    for told in told_of_items(handoff, around.in_place):
         yield f"an item of the work queue is not where the work is: {told}"
 
 

@@ -8,6 +8,7 @@ import pytest
 from dragoman.core.actors import Actor
 from dragoman.core.errors import StoreUnavailable
 from dragoman.core.states.handoff_items import items_of
+from dragoman.engine.handoff_diagnosis import look_at
 from dragoman.engine.workq import ItemState, Moved
 from dragoman.services.handing_on import GRACE_MS, HandingOn
 from dragoman.services.workq import HubWorkq
@@ -211,6 +212,20 @@ def test_what_a_third_has_taken_meanwhile_is_not_taken_back(desk: Desk) -> None:
     assert told["workq_status"] == "degraded"
     assert told["workq_items"][0].startswith("wq-1: refused")
     assert (item(desk)["owner"], desk.handoff(id).workq) == ("carol", "not_returned")
+
+
+def test_what_was_claimed_by_hand_since_is_not_missed_any_more(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, workq=Outside(Moved("unavailable", "nobody answers")))
+    id = begun(desk, with_items("wq-1"))["handoff_id"]
+
+    def findings() -> tuple[str, ...]:
+        return look_at(desk.lab.store, desk.handoff(id), desk.lab.clock.now()).findings
+
+    assert findings() == (
+        "an item of the work queue is not where the work is: wq-1: unavailable, nobody answers",
+    )
+    desk.say({"item_id": "wq-1"}, BOB, "workq.claim")
+    assert findings() == ()
 
 
 def test_what_never_went_along_is_not_said_to_stay_away(desk: Desk) -> None:
