@@ -1996,7 +1996,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-ACP-10",
         "A state that lasts too long is told to the coordinator once for each entry into it, "
         "however often and by how many the sweep is run, also after the hub was down or the clock "
-        "went back; nothing moves by it.",
+        "went back; nothing moves by it. One that ends before anybody has looked is on record too.",
         divergence="more time by a coordinator is a new clock: when it is over that is told too, "
         "once.",
     ),

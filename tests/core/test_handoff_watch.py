@@ -107,6 +107,46 @@ def test_each_entry_into_a_state_is_told_anew() -> None:
     assert len(handoff(world).escalations) == 2
 
 
+LEAVING: list[tuple[HandoffStatus, Actor, Any]] = [
+    ("proposed", BOB, accept),
+    ("proposed", BOB, lambda _: RejectHandoff("H", "other", "no")),
+    ("proposed", COORDINATOR, lambda _: ExtendHandoff("H", 60_000)),
+    ("proposed", COORDINATOR, lambda _: ReassignHandoff("H", "carol")),
+    ("validating", BOB, accept),
+    ("accepted", BOB, lambda _: ActivateHandoff("H")),
+    ("accepted", HUMAN, lambda _: MoveTask("T", "cancelled")),
+    ("activated", COORDINATOR, lambda _: RejectHandoff("H", "other", "no")),
+]
+"""State of H, who ends it or gives it more time, and how."""
+
+
+@proves("ACP-SLA")
+@pytest.mark.parametrize("number", range(len(LEAVING)))
+def test_a_state_that_ends_late_is_on_record_where_nobody_has_told_in_time(number: int) -> None:
+    state, actor, command = LEAVING[number]
+    world = at(state)
+    before = letters(world, "status.blocked")
+    due = NOW + DEFAULT_SLA_MS[state]
+    (late,) = told(again(world, actor, command(world), "leaves", due))
+    assert late.stage.startswith(f"{state}→")
+    assert (late.trigger, late.sla_ms) == ("timeout", DEFAULT_SLA_MS[state])
+    assert [one.stage for one in handoff(world).escalations] == [late.stage]
+    # Nothing is left to be done about it.
+    assert (late.recommended, letters(world, "status.blocked")) == ("", before)
+
+
+@proves("ACP-SLA")
+@pytest.mark.parametrize("number", range(len(LEAVING)))
+def test_and_neither_before_it_is_late_nor_twice(number: int) -> None:
+    state, actor, command = LEAVING[number]
+    due = NOW + DEFAULT_SLA_MS[state]
+    world = at(state)
+    assert told(again(world, actor, command(world), "leaves", due - 1)) == []
+    world = at(state)
+    again(world, HUB, EscalateHandoff("H"), "sweep", due)
+    assert told(again(world, actor, command(world), "leaves", due + 1)) == []
+
+
 @proves("ACP-SLA")
 def test_a_clock_that_went_back_tells_nothing_early_and_nothing_twice() -> None:
     world = offered()

@@ -81,6 +81,7 @@ from dragoman.core.deciding.agents import credentials, describing, pausing, regi
 from dragoman.core.deciding.handoffs import gate, offer, watch, ways_out, work, workq
 from dragoman.core.deciding.handoffs.common import done_already
 from dragoman.core.deciding.handoffs.following import with_handoff
+from dragoman.core.deciding.handoffs.lateness import with_lateness
 from dragoman.core.deciding.handoffs.repeat import done_before
 from dragoman.core.deciding.intents import cancelling, delegating, following, results
 from dragoman.core.deciding.mail import mailing, reserving, waving
@@ -195,6 +196,7 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
             return decision
         if decision.refusal or not (is_of_handoff or kind is ProposeHandoff):
             decision = with_handoff(command, decision, read, now)
+    decision = with_lateness(decision, read, now)
     if decision.refusal is not None or decision.lease is not None:
         return decision
     lease = renewal(command, read, now)

@@ -232,6 +232,11 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
             return self.extension.until
         return within_span(self.entered_at + self.stage_ms)
 
+    def is_late(self, now: int) -> bool:
+        """Whether its present state has lasted too long, and nobody was told yet."""
+        deadline = self.deadline
+        return deadline is not None and deadline <= now
+
     @property
     def stage_ms(self) -> int:
         """How long its present state may last, as it was set at first."""

@@ -51,7 +51,8 @@ def follow_up(
         handoff = found if isinstance(found, Handoff) else handoff
     if handoff is None or reply["status"] == "draft":
         return (), reply
-    told = with_metadata(reply, escalation_triggered=bool(handoff.escalations))
+    is_told = bool(handoff.escalations) or handoff.is_late(facts.now())
+    told = with_metadata(reply, escalation_triggered=is_told)
     if asked.action == "accept":
         return (), at_gate(told, handoff) if _lacks(asked, reply) else told
     if asked.action != "activate":
