@@ -313,7 +313,10 @@ def test_what_an_agent_offers_is_shown(office: Console) -> None:
     finish(office, success=True, output=1)
     shown = office("agent", "show", "ada", "--now", NOON).out
     assert "can translate, French; trust T2" in shown
-    assert "1 of 1 requests went well" in shown
+    assert "1 of 1 requests went well; 0 are open" in shown
+    office.ask("delegate", "translate more French", "--id", "i-9", "--now", NOON)
+    shown = office("agent", "show", "ada", "--now", NOON).out
+    assert "1 of 1 requests went well; 1 is open" in shown
     told = office.ask("agent", "show", "bob", "--now", NOON)["offer"]
     assert (told["skills"], told["cost"], told["capacity"]) == (["translate"], 0.5, 2)
     assert "offer" not in office.ask("agent", "show", "eva", "--now", NOON)
