@@ -61,6 +61,7 @@ from dragoman.core.states.handoff import SLA_STAGES, Handoff, section
 from dragoman.core.states.handoff_fold import handoff_proposed
 from dragoman.core.states.handoff_package import filled, hash_of, mark_of, sealed
 from dragoman.core.states.task import Task
+from dragoman.text.lookalikes import shows
 
 
 def draft(command: DraftHandoff, read: Read, now: int) -> Decision | Refusal:
@@ -316,7 +317,7 @@ def _check_context(command: ProposeHandoff) -> Refusal | None:
         "task.success_criteria": next(iter(first), None),
     }
     for path, value in wanted.items():
-        if not isinstance(value, str) or not value.strip():
+        if not isinstance(value, str) or not shows(value):
             return Refusal(
                 "schema_invalid", f"{path}: it is missing or empty; nothing is offered without it"
             )
