@@ -376,6 +376,19 @@ def test_what_happened_is_told_in_order_and_in_words(dragoman: Console) -> None:
 
 
 @proves("ACP-AUDIT-REPLAY")
+@proves("ACP-AUDIT-REPLAY")
+def test_a_file_whose_work_has_gone_on_elsewhere_says_so(dragoman: Console) -> None:
+    offer(dragoman)
+    step(dragoman, "accept", "bob")
+    step(dragoman, "activate", "bob")
+    on = ("--as", "bob", "--to", "carol", "--task", "t1", "--id", "h2", "--supersedes", "h1")
+    dragoman.ask("handoff", "initiate", *on, "--teamspace", "red", *PACKAGE)
+    told = dragoman.ask("handoff", "verify", "--replay", str(dragoman.data / LOG))
+    assert (told["owners"], told["differences"]) == ({"t1": "bob"}, {})
+    (hint,) = told["warnings"]
+    assert hint.startswith("t1 was handed on since by h2 in the teamspace red")
+
+
 def test_an_audit_file_is_replayed_and_compared(dragoman: Console, tmp_path: Path) -> None:
     offer(dragoman)
     step(dragoman, "accept", "bob")
