@@ -2069,8 +2069,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "ACP-BLOCK",
         "S-OWN",
         "A block that was set after a handoff was offered, by its place in the ledger, is lifted "
-        "neither by its recipient nor by reassigning it: whoever may has to make the task ready "
-        "first, and diagnose says so.",
+        "neither by its recipient nor by reassigning it, also once it was activated: whoever may "
+        "has to make the task ready first, and diagnose says so.",
     ),
     Requirement(
         "ACP-DIAGNOSE",

@@ -140,6 +140,28 @@ def test_reassigning_lifts_no_block_but_what_the_owner_has_lifted_stays_so(
 
 
 @proves("ACP-BLOCK")
+def test_what_its_recipient_was_stopped_at_stays_blocked_when_it_is_reassigned() -> None:
+    world = activated()
+    again(world, BOB, ReportOutcome("T", "blocked", apply=True, blockers=("x",)), "cause-2")
+    told = again(world, COORDINATOR, ReassignHandoff("H", "carol"), "H2", NOW + 1)
+    found = world.tasks["T"]
+    assert (found.status, found.assignee, told.receipt.status) == ("blocked", "alice", "blocked")
+    world.do(CAROL, accept(world, "H2"), NOW + 2)
+    assert world.code(CAROL, ActivateHandoff("H2"), NOW + 3) == "not_ready"
+    world.do(ALICE, MoveTask("T", "ready"), NOW + 4)
+    world.do(CAROL, ActivateHandoff("H2"), NOW + 5)
+    assert world.tasks["T"].assignee == "carol"
+
+
+@proves("ACP-BLOCK")
+def test_but_giving_it_back_opens_it_again() -> None:
+    world = activated()
+    again(world, BOB, ReportOutcome("T", "blocked", apply=True, blockers=("x",)), "cause-2")
+    told = again(world, BOB, RejectHandoff("H", "other", "not for me"), "cause-3")
+    assert (world.tasks["T"].status, told.receipt.status) == ("ready", "ready")
+
+
+@proves("ACP-BLOCK")
 def test_nor_does_a_rewind_to_a_block_leave_it_lifted() -> None:
     blocked = replace(task("T", "blocked", "alice"), reserved_for="alice")
     world = World(blocked)

@@ -261,7 +261,7 @@ def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refus
         sla_ms=handoff.sla_ms,
         due_at=handoff.due_at,
     )
-    after = given_back(handoff, task)
+    after = given_back(handoff, task, reopens=False)
     # A block that came since the offer is not lifted by who offers the same to somebody else.
     lifts_block = task.handoff is not None and task.handoff.lifts_block
     owner = owner_of(after, handoff.sender)
