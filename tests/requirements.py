@@ -2073,6 +2073,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "has to make the task ready first, and diagnose says so.",
     ),
     Requirement(
+        "ACP-WAYS",
+        "S-ACP-7",
+        "Every way that a refusal about a handoff names is open to whoever reads it: the hub has "
+        "tried it. Who else has to act is named with a role, or a name, that may.",
+    ),
+    Requirement(
         "ACP-DIAGNOSE",
         "S-ACP-10",
         "Of every handoff it can be said what it waits for, who has to act, by when and with which "

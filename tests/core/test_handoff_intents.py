@@ -86,7 +86,7 @@ def test_what_is_done_is_not_begun_again_by_an_old_handoff() -> None:
     answer = refused(world, BOB, ActivateHandoff("H"))
     assert (answer.code, answer.detail) == (
         "invalid_transition",
-        "T is done: nothing is left to do",
+        "T is done: nothing is left to do; what bob can do now is reject",
     )
 
 

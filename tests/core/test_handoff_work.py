@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     ActivateHandoff,
     ClaimTask,
@@ -26,6 +27,7 @@ from dragoman.core.events import HandoffMoved, TaskClaimed, TaskHandedOver, Task
 from dragoman.core.moments import SPAN
 from tests.core.handoffs import (
     CAROL,
+    DAVE,
     accept,
     accepted,
     activated,
@@ -493,6 +495,40 @@ def test_only_to_the_one_before_and_only_by_whoever_has_passed_it_on() -> None:
     reviewed.cause = "cause-4"
     back = offer("alice", "H3", supersedes="H2")
     assert reviewed.code(BOB, back) == "ownership_conflict", "nothing was passed on"
+
+
+@proves("ACP-PASSED-BACK")
+def test_of_several_who_said_no_to_what_was_passed_on_the_last_is_named() -> None:
+    world = activated()
+    for id, old, name in (("H2", "H", "carol"), ("H3", "H2", "dave")):
+        again(world, BOB, offer(name, id, supersedes=old), f"offer-{id}")
+        again(world, Actor("agent", name), RejectHandoff(id, "other", "busy"), f"no-{id}")
+    world.cause = "cause-4"
+    assert world.code(BOB, offer("alice", "H4", supersedes="H3")) == ""
+
+
+@proves("ACP-PASSED-BACK")
+@pytest.mark.parametrize("first", ["", "H"])
+def test_what_was_handed_in_does_not_go_back_however_often_it_was_offered_since(first: str) -> None:
+    world = at("completed")
+    for id, old, name in (("H2", first, "carol"), ("H3", "H2", "dave")):
+        again(world, BOB, offer(name, id, supersedes=old), f"offer-{id}")
+        again(world, Actor("agent", name), RejectHandoff(id, "other", "busy"), f"no-{id}")
+    world.cause = "cause-4"
+    assert world.code(BOB, offer("alice", "H4", supersedes="H3")) == "ownership_conflict"
+
+
+@proves("ACP-PASSED-BACK")
+def test_nor_what_its_owner_was_given_by_hand() -> None:
+    world = at("rejected")
+    world.do(HUMAN, MoveTask("T", "ready"))
+    world.do(HUMAN, EditTask("T", assignee="dave"))
+    changed(world, chain=("alice", "bob"))
+    for id, old, name in (("H2", "", "carol"), ("H3", "H2", "erin")):
+        again(world, DAVE, offer(name, id, supersedes=old), f"offer-{id}")
+        again(world, Actor("agent", name), RejectHandoff(id, "other", "busy"), f"no-{id}")
+    world.cause = "cause-4"
+    assert world.code(DAVE, offer("bob", "H4", supersedes="H3")) == "ownership_conflict"
 
 
 @proves("ACP-CHAIN")

@@ -25,7 +25,7 @@ from dragoman.core.commands import (
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.deciding.handoffs.offer import taken
+from dragoman.core.deciding.handoffs.drafting import taken
 from dragoman.core.moments import parse_duration
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.handoff_package import mark_of

@@ -174,7 +174,7 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
     if task.open_blockers:
         return _waits(task)
     if task.handoff is not None:
-        return on_its_way(task, task.handoff.id)
+        return on_its_way(task, task.handoff)
     _give(course, command)
     return Decision(receipt_of(course), course.events)
 
@@ -297,7 +297,7 @@ def _taken(task: Task, alias: str, read: Read) -> Decision | Refusal:
     if task.open_blockers:
         return _waits(task)
     if task.handoff is not None:
-        return on_its_way(task, task.handoff.id)
+        return on_its_way(task, task.handoff)
     bound: StreamEvents = ()
     if alias not in task.aliases:
         bound = ((task_stream(task.id), TaskAliased(alias)),)
