@@ -2211,6 +2211,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "one that is unmatched, different or late is an anomaly on record and changes nothing.",
     ),
     Requirement(
+        "CCOS-PLAIN-TASK",
+        "S-CCOS-3",
+        "A TaskResult about a task that is no intent's is its agent's one word on an attempt: the "
+        "same again is a repeat, another one is refused and changes nothing.",
+    ),
+    Requirement(
         "CCOS-ATTEMPT",
         "S-CCOS-3",
         "What an attempt's credential says about another intent than its own is an anomaly of that "
