@@ -2287,7 +2287,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-PASSED-ON",
         "S-CCOS-2, S-LIMIT",
         "`meta` and unknown fields of a TaskRequest reach its agent, those of a TaskResult whoever "
-        "looks at the intent; they decide nothing but that forbidden words are found in them.",
+        "looks at the intent, under a name of their own; they decide nothing but that forbidden "
+        "words are found in them.",
     ),
     Requirement(
         "CCOS-NULLS",

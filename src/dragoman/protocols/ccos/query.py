@@ -73,9 +73,9 @@ def _result(store: Store, intent: Intent) -> dict[str, Any]:
     fields = ("agent_id", "request_id", "success", "error", "duration_ms", "at")
     result = {name: told[name] for name in fields if name in told}
     details = told.get("details", {})
-    fields = ("output", "synthetic", "left_out", "digest")
-    beside = details.get("passed_on", {})
-    return {"result": beside | result | {name: details[name] for name in fields if name in details}}
+    # What its agent says besides stands apart, so that none of it passes for the hub's own word.
+    fields = ("output", "synthetic", "left_out", "digest", "passed_on")
+    return {"result": result | {name: details[name] for name in fields if name in details}}
 
 
 def _backwards(store: Store, intent: str) -> Iterator[Action]:
