@@ -2345,7 +2345,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-RESEND",
         "S-CCOS-7",
         "A request that was dispatched is open until it is answered, under the same id after a "
-        "crash too; only one execution counts.",
+        "crash too; only one execution counts, and a repeat that says something else is told so.",
     ),
     Requirement(
         "CCOS-DEADLINE",

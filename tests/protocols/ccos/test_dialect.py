@@ -492,6 +492,41 @@ def test_what_else_a_request_says_reaches_its_agent(hub: HandHub) -> None:
     assert (again["meta"], "x_team" in again) == ({"trace": "t-8"}, False)
 
 
+@proves("CCOS-PASSED-ON", "CCOS-RESEND")
+@pytest.mark.parametrize("name", [{}, {"request_id": "R1"}])
+def test_a_repeat_that_says_something_else_besides_is_told_that_it_counts_for_nothing(
+    hub: HandHub, name: dict[str, Any]
+) -> None:
+    asked = ASKED | BESIDE | name | {"deadline": "2026-02-09T21:55:00Z"}
+    first = hub.call("ccos.request", **asked)
+    assert hub.call("ccos.request", **asked) == first
+    assert hub.call("ccos.request", **ASKED, **name) == first
+    later = {"deadline": "2026-02-09T22:00:00Z"}
+    for other, what in (
+        ({"meta": {"trace": "t-8"}}, "meta and other fields"),
+        ({"x_team": "red"}, "meta and other fields"),
+        (later, "deadline"),
+        (later | {"x_team": "red"}, "meta and other fields, deadline"),
+    ):
+        told = hub.call("ccos.request", **asked | other)
+        assert told.pop("remark") == (
+            f"i-1 was asked for before, and stays as it was: what this says of {what} counts for "
+            "nothing"
+        )
+        assert told == first
+
+
+@proves("CCOS-PASSED-ON", "CCOS-RESEND")
+def test_that_is_a_warning_at_every_door_and_a_masked_secret_is_none() -> None:
+    office = Office()
+    secret = {"meta": {"password": "hunter2hunter2hunter2"}}
+    for beside, count in ((secret, 0), (secret, 0), ({"meta": {"a": 1}}, 1)):
+        answer = office.send(ASKED | beside | {"intent_id": "i-2"}, HUMAN)
+        assert isinstance(answer, Taken)
+        told = [one for one in answer.warnings if one.startswith("i-2 was asked for before")]
+        assert len(told) == count
+
+
 @proves("CCOS-PASSED-ON")
 def test_what_else_a_result_says_reaches_whoever_wanted_it(hub: HandHub) -> None:
     delegate(hub)

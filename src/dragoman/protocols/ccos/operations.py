@@ -166,9 +166,10 @@ def _delegated(
     """How the intent stands, with the request if one is open, and whether that reaches anybody."""
     told = _state(accepted, facts)
     assert not isinstance(told, Refusal), "it was delegated in the same breath"
-    remark = ""
+    remarks = [*accepted.warnings]
     if "request" in told:
-        remark = registry.remark(told["request"]["agent_id"], facts, choices)
+        remarks.append(registry.remark(told["request"]["agent_id"], facts, choices))
+    remark = "; ".join(filter(None, remarks))
     return (), told | ({"remark": remark} if remark else {})
 
 
