@@ -312,7 +312,9 @@ def done(build: Callable[[Lab], None], id: str, step: Step) -> None:
         lab.do(ACTORS[name], ASKED[step.action](lab, id))
 
 
-@pytest.mark.parametrize(("build", "id", "summary"), TOLD, ids=lambda one: str(one)[:24])
+@pytest.mark.parametrize(
+    ("build", "id", "summary"), TOLD, ids=[f"{build.__name__}-{id}" for build, id, _ in TOLD]
+)
 def test_it_says_how_things_stand_and_every_step_can_be_done(
     build: Callable[[Lab], None], id: str, summary: str
 ) -> None:

@@ -449,10 +449,11 @@ def test_a_numbered_update_counts_once() -> None:
 def test_a_request_that_comes_in_keeps_its_name_and_an_equal_result_is_told_as_repeated() -> None:
     office = Office()
     said: dict[str, Any] = {"intent_id": "i-2", "agent_id": "ada", "goal": "translate that"}
-    said["request_id"] = "elsewhere.7"
+    said |= {"request_id": "elsewhere.7", "attempt": 3}
     answer = office.send(said, HUMAN)
     assert isinstance(answer, Taken)
     assert answer.reply["request"]["request_id"] == "elsewhere.7"
+    assert answer.reply["request"]["attempt"] == 1, "the hub counts its own"
     result = {key: said[key] for key in ("intent_id", "agent_id", "request_id")}
     for is_again in (False, True):
         told = office.send(result | {"success": True, "output": 1})
