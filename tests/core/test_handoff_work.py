@@ -519,6 +519,16 @@ def test_what_was_handed_in_does_not_go_back_however_often_it_was_offered_since(
 
 
 @proves("ACP-PASSED-BACK")
+def test_nor_what_was_handed_in_with_the_words_of_passing_it_on() -> None:
+    world = activated()
+    again(world, BOB, CompleteHandoff("H", "re-delegated as H2"), "cause-2")
+    again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-3")
+    again(world, CAROL, RejectHandoff("H2", "other", "busy"), "cause-4")
+    world.cause = "cause-5"
+    assert world.code(BOB, offer("alice", "H3", supersedes="H2")) == "ownership_conflict"
+
+
+@proves("ACP-PASSED-BACK")
 def test_nor_what_its_owner_was_given_by_hand() -> None:
     world = at("rejected")
     world.do(HUMAN, MoveTask("T", "ready"))

@@ -206,7 +206,9 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     def was_passed_on(self) -> bool:
         """Whether its recipient has begun and then offered the work further, which ended it."""
         step = self.step("completed")
-        return step is not None and step.note == passing_on(self.superseded_by)
+        if step is None or step.note != passing_on(self.superseded_by):
+            return False
+        return self.note("completion_notes", step.at) is None  # nobody has said these words
 
     @property
     def is_active(self) -> bool:
