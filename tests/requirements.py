@@ -2262,9 +2262,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-RETRY",
         "S-CCOS-4",
-        "A failure or a timeout goes on to the next candidate, up to the limit, and then to whoever "
-        "has handed the task over; then it is in the deadletter. Whoever failed an intent is not "
-        "tried again unless it begins anew.",
+        "A failure or a timeout goes on to the next candidate, up to the limit, and then to "
+        "whoever has handed the task over; then it is in the deadletter. Whoever failed an intent "
+        "is not tried again unless it begins anew.",
     ),
     Requirement(
         "CCOS-FOLLOW-UP",

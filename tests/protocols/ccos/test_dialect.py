@@ -503,12 +503,13 @@ def test_a_repeat_that_says_something_else_besides_is_told_that_it_counts_for_no
     assert hub.call("ccos.request", **asked) == first
     assert hub.call("ccos.request", **ASKED, **name) == first
     later = {"deadline": "2026-02-09T22:00:00Z"}
-    for other, what in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"meta": {"trace": "t-8"}}, "meta and other fields"),
         ({"x_team": "red"}, "meta and other fields"),
         (later, "deadline"),
         (later | {"x_team": "red"}, "meta and other fields, deadline"),
-    ):
+    )
+    for other, what in cases:
         told = hub.call("ccos.request", **asked | other)
         assert told.pop("remark") == (
             f"i-1 was asked for before, and stays as it was: what this says of {what} counts for "
