@@ -404,7 +404,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "MCP-MALFORMED",
         "MCP",
         "What is no JSON or no message of JSON-RPC is answered with -32700 or -32600 and the id "
-        "null, in the same words over HTTP and on standard output.",
+        "null, in the same words over HTTP and on standard output; so is a request whose id is no "
+        "id. An empty line on standard input says nothing.",
     ),
     # --- commands
     Requirement(
