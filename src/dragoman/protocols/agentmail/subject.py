@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.ids import check_task_id
+from dragoman.protocols.agentmail.lines import unmarked
 from dragoman.protocols.agentmail.words import TYPES, MessageType
 
 IsKnown = Callable[[str], bool]
@@ -67,12 +68,12 @@ def _id_and_rest(text: str, is_known: IsKnown) -> tuple[str, str]:
     """`[id] rest` or `id: rest`; what has no id is all rest."""
     if text.startswith("["):
         inner, closed, rest = text[1:].partition("]")
-        inner = inner.strip()
+        inner = unmarked(inner.strip())
         if closed and inner.upper() not in TYPES and len(inner.split()) <= 1:
             return inner, _without_reply(rest.lstrip(": \t"))
         return "", text
     word, colon, rest = text.partition(":")
-    word = word.rstrip()
+    word = unmarked(word.rstrip())
     if colon and _is_id(word, is_known) and (rest[:1].strip() == "" or _leading_type(rest)):
         return word, rest.strip()
     return "", text
