@@ -1817,6 +1817,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         divergence="The specification's parser takes any substring, so that ABANDONED was DONE.",
     ),
     Requirement(
+        "MAIL-ECHO",
+        "S-MAIL-1",
+        "A reply that only repeats the type of what it replies to is a plain letter wherever it is "
+        "looked at, and its sender is told.",
+    ),
+    Requirement(
         "MAIL-BEAD",
         "S-MAIL-2",
         "The bead is the one that the body names, else the one in the subject's brackets or before "

@@ -279,7 +279,7 @@ def test_it_leaves_quietly_when_nobody_listens(program: Program) -> None:
     program.prepare("init")
     deaf, ours = os.pipe()
     os.close(deaf)
-    with open(ours, "wb") as gone:
+    with os.fdopen(ours, "wb") as gone:
         ended = subprocess.run(
             (*COMMAND, "mcp", "--as", "ada"),
             input=json.dumps(INITIALIZE).encode() + b"\n" + _request(2, "inbox") + b"\n",

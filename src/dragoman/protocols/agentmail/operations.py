@@ -47,6 +47,10 @@ _UNASKED: Final = (
     "no open question waits for it, neither as the letter that it replies to, nor in its thread, "
     "nor about its bead"
 )
+_ECHO: Final = (
+    "it repeats the type of the letter that it replies to, so that it was delivered as a plain "
+    "reply; to say {type} anew, write the subject without Re: or Fwd:"
+)
 _WHOLE_ID: Final = 36
 _PLACES: Final = ("path", "data_uri")
 """Where other servers write the place of an attachment: a file of theirs, or all of it."""
@@ -234,25 +238,32 @@ def _sent(letter: Outgoing, commands: Commands, accepted: Accepted) -> Any:
         "thread_id": told.thread,
         "type": posted.kind,
         "bead_id": posted.bead,
-        "effect": _effect(letter, commands, accepted),
+        "effect": _effect(letter, commands, accepted, posted.kind),
     }
-    problems = _unread(letter.message)
+    problems = _unread(letter.message, posted.kind)
     return {**sent, "problems": problems} if problems else sent
 
 
-def _unread(message: Message) -> Any:
+def _unread(message: Message, kind: str) -> Any:
     """What could not be read of a letter that says of itself what it is."""
-    is_plain = message.type is MessageType.UNKNOWN
+    is_plain = kind == MessageType.UNKNOWN
     return () if is_plain else msgspec.to_builtins(message.problems)
 
 
-def _effect(letter: Outgoing, commands: Commands, accepted: Accepted) -> dict[str, Any]:
+def _effect(letter: Outgoing, commands: Commands, accepted: Accepted, kind: str) -> dict[str, Any]:
     """Whether the letter also did something, and why not if it should have."""
-    declined = accepted.declined
+    type, declined = letter.message.type, accepted.declined
     if declined is None:
         applied = len(commands) > 1 or len(accepted.receipts) > len(commands)
-        is_lost = not applied and letter.message.type in ANSWERS
-        return {"applied": applied, **({"detail": _UNASKED} if is_lost else {})}
-    if declined.code == _NO_CHANGE and letter.message.type in ACTED_ON_LATER:
+        why = "" if applied else _why_none(type, kind)
+        return {"applied": applied, **({"detail": why} if why else {})}
+    if declined.code == _NO_CHANGE and type in ACTED_ON_LATER:
         return {"applied": True}
     return {"applied": False, "code": declined.code, "detail": declined.detail}
+
+
+def _why_none(type: MessageType, kind: str) -> str:
+    """Why a letter did nothing that its subject says it would; empty: it says no such thing."""
+    if type is not MessageType.UNKNOWN and kind == MessageType.UNKNOWN:
+        return _ECHO.format(type=type)
+    return _UNASKED if type in ANSWERS else ""

@@ -176,7 +176,6 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
     waiting = Waiting(
         frozenset(mail.id for mail in letters if mail.is_open),
         frozenset(mail.id for mail in letters if mail.waits_for),
-        {mail.id: mail.reply_to for mail in letters if mail.reply_to},
     )
     summary = summarize(map(as_message, letters), waiting)
     told = msgspec.to_builtins(summary) | {"cursor": page.cursor, "more": page.more}

@@ -33,7 +33,12 @@ class Subject(Struct, frozen=True, gc=False):
     """More types that it names; strict mode wants none."""
 
 
-def read_subject(subject: str, is_known: IsKnown) -> Subject:
+def knows_none(_: str) -> bool:
+    """Where nobody has said which tasks there are."""
+    return False
+
+
+def read_subject(subject: str, is_known: IsKnown = knows_none) -> Subject:
     """The type in its place, else the first in capitals; and the id before it."""
     alone = TYPES.get(subject)
     if alone is not None:
