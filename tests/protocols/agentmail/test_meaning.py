@@ -621,6 +621,12 @@ def test_rows_of_other_servers_are_sent_as_they_are() -> None:
     )
     nowhere = {**row, "id": 10, "attachments": [{"type": "file", "sha1": "aa"}]}
     assert office.code("mail.send", nowhere, ALICE) == "invalid_field"
+    inline = {"path": "", "data_uri": "data:,x"}
+    sent = office.send(ALICE, {**row, "id": 11, "attachments": [inline]})["id"]
+    assert office.mail(sent).attachments == ("data:,x",)
+    empty = office.call("mail.send", {**row, "id": 12, "attachments": ["a", {"path": ""}]}, ALICE)
+    assert isinstance(empty, Turned)
+    assert empty.detail == "attachments[1] is empty; give it a text"
 
 
 @proves("MAIL-ADDRESS")

@@ -143,8 +143,9 @@ def _as_ours(value: Any) -> Any:
 
 def _reference(attachment: Any) -> Any:
     """Where an attachment is that other servers describe; what else they say stays in the words."""
-    places = (field_of(attachment, key) for key in _PLACES)
-    return next((place for place in places if isinstance(place, str)), attachment)
+    said = (field_of(attachment, key) for key in _PLACES)
+    places = [place for place in said if isinstance(place, str)]
+    return next(filter(str.strip, places), places[0] if places else attachment)
 
 
 # Operations that write
