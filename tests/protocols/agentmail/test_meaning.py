@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask, MoveTask
+from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, ReleaseTask
 from dragoman.core.deadlines import Backoff
 from dragoman.core.events import Status
 from dragoman.engine.plan import Taken, Turned
@@ -482,6 +482,24 @@ def test_a_reply_does_not_do_again_what_it_replies_to() -> None:
     taken(office)
     other = {"subject": f"Re: [{BEAD}] FAILED", "body_md": "I cannot.", "reply_to": sent}
     assert office.effect(ALICE, other) == "applied", "another type than that one's is meant"
+
+
+@proves("MAIL-REFUSED-EFFECT", "IDENTITY-ATTEMPT-END")
+@pytest.mark.parametrize(
+    "row", [ACCEPTED, PROGRESS, help_request(), offering(), failed("ERROR"), checkpoint()]
+)
+def test_the_letter_of_an_attempt_that_is_over_is_delivered_and_moves_nothing(row: Row) -> None:
+    office = Office()
+    office.register("olga", "orchestrator")
+    taken(office)
+    task = office.task()
+    attempt = Actor("agent", "alice", "http", task.id, task.fence)
+    office.do(ALICE, ReleaseTask(task.id))
+    before = office.task()
+    sent = office.send(attempt, {**row, "to": ["olga"]})
+    assert office.inbox(OLGA)[-1:] == [sent["id"]]
+    assert sent["effect"]["code"] == "lease_lost"
+    assert office.task() == before
 
 
 @proves("MAIL-ECHO")
