@@ -302,8 +302,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "IDENTITY-ATTEMPT-END",
         "S-ROLE",
         "The token of an attempt is dead when another attempt begins, and within a minute of its "
-        "own end; meanwhile it changes no task, makes none and reserves no file, and its letters are "
-        "delivered without effect.",
+        "own end; meanwhile it changes no task, makes none and reserves no file, and its letters "
+        "are delivered without effect.",
     ),
     Requirement(
         "IDENTITY-LOOK",
