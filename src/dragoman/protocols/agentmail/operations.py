@@ -180,8 +180,8 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         roles=MAY_WRITE,
         identity=_impostor,
         summary=(
-            "Send a letter to agents. A subject such as PROGRESS, HELP_REQUEST, OFFERING_READY or "
-            "FAILED with a body in that form also moves the bead's task."
+            "Send a letter. A subject such as PROGRESS, HELP_REQUEST, OFFERING_READY or FAILED with "
+            "a body in that form also moves the bead's task."
         ),
     )
     yield Operation(
@@ -193,7 +193,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         looks=is_looked_for,
         reply=lambda _, commands, __: {"id": _letter_of(commands), "acknowledged": True},
         roles=MAY_WRITE,
-        summary="Acknowledge a letter that was sent to you.",
+        summary="Acknowledge a letter to you.",
     )
     yield Operation(
         name="mail.read",
@@ -204,7 +204,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         looks=is_looked_for,
         reply=lambda _, commands, __: {"id": _letter_of(commands), "read": True},
         roles=MAY_WRITE,
-        summary="Mark a letter in your box as read.",
+        summary="Mark a letter to you as read.",
     )
 
 

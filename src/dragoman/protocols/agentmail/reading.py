@@ -56,7 +56,7 @@ def operations(choices: Choices) -> Iterator[Operation]:
         "mail.inbox",
         Inbox,
         shown(_inbox),
-        "Look into your box: letters to you, oldest first; filter by unread, pending, type, bead.",
+        "Letters to you, oldest first; filter by unread, pending, type, bead.",
         is_empty=is_nothing,
         wakes="mail",
     )
@@ -66,13 +66,13 @@ def operations(choices: Choices) -> Iterator[Operation]:
         "mail.search",
         Search,
         shown(_search),
-        'Find letters by words: auth "token expired" -draft dep*, OR between alternatives.',
+        'Find letters by words: auth OR login "token expired" -draft dep*',
     )
     yield asking(
         "mail.summary",
         Summed,
         shown(partial(_summary, choices)),
-        "Summarise a thread: counts, last status, open questions and acks, files, commits.",
+        "Summarise a thread: counts, last status, what is open, files, commits.",
     )
 
 
