@@ -180,8 +180,8 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         roles=MAY_WRITE,
         identity=_impostor,
         summary=(
-            "Send a letter. A subject such as PROGRESS, HELP_REQUEST, OFFERING_READY or FAILED with "
-            "a body in that form also moves the bead's task."
+            "Send a letter. A subject such as PROGRESS, HELP_REQUEST, OFFERING_READY or FAILED "
+            "with a body in that form also moves the bead's task."
         ),
     )
     yield Operation(
