@@ -642,6 +642,8 @@ def test_turns_beside_the_attempts_are_read_page_by_page() -> None:
         read += [one["attempt"] for one in page["turns"]]
         cursor = page["cursor"]
     assert read == [1, -1, -2]
+    desk.do(HUMAN, CreateTask("Two", "two"))
+    assert desk.call("saop.turns", {"task_id": "two"})["turns"] == []
 
 
 @proves("SAOP-TURNS")
