@@ -96,6 +96,18 @@ def test_broken_settings_are_named_and_the_other_checks_are_made(
     assert files(healthy.data) == before
 
 
+@proves("CONFIG-ONCE")
+def test_without_keys_broken_settings_come_first_unless_something_is_signed(
+    dragoman: Console,
+) -> None:
+    dragoman.data.mkdir(0o700)
+    (dragoman.data / "dragoman.toml").write_text("[leases]\nttl_ms = 'x'\n")
+    assert examine(dragoman)["keys"]["advice"].startswith("first mend the settings, which say")
+
+    (dragoman.data / "checkpoints.jsonl").touch()
+    assert "out of a backup" in examine(dragoman)["keys"]["advice"]
+
+
 @proves("DOCTOR-AGREES", "HTTP-EXPOSURE")
 @pytest.mark.parametrize(
     ("text", "words"),
