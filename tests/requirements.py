@@ -1375,7 +1375,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Agents",
         "A program that fails without a report has failed its attempt at once; one that ends "
         "well without a report leaves its task to a review; either is on record as the hub's word, "
-        "and no run_result.json says that the agent reported.",
+        "which run.json and /v1/runs tell, and no run_result.json says that the agent reported.",
     ),
     Requirement(
         "RUN-STOP",

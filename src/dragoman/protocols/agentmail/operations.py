@@ -12,19 +12,8 @@ from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AckMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, quoted_name
-from dragoman.engine.operation import (
-    Commands,
-    Dialect,
-    Facts,
-    Fault,
-    Heard,
-    Incoming,
-    Operation,
-    fault_of,
-    in_shape,
-    layers,
-    not_empty,
-)
+from dragoman.engine.faults import Fault, fault_of, in_shape, not_empty
+from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Incoming, Operation, layers
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.mailbox import find_letter
 from dragoman.engine.request import Accepted

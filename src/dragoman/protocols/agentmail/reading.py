@@ -11,7 +11,8 @@ from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, check_id, mail_stream
 from dragoman.core.states.letter import Mail
-from dragoman.engine.operation import Facts, Fault, Operation, fault_of
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Facts, Operation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_agent
 from dragoman.engine.reads.closed_letters import is_shown_to

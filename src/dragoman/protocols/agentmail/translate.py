@@ -20,7 +20,8 @@ from dragoman.core.ids import bare, check_id, is_task_name, mail_stream
 from dragoman.core.limits import RECIPIENTS, WAIT_MS, check_duration
 from dragoman.core.moments import parse_rfc3339
 from dragoman.core.states.letter import Mail
-from dragoman.engine.operation import Commands, Fault, fault_of
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Commands
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_agent, find_stream, find_task, names_in_role, state_of
 from dragoman.engine.reads.closed_letters import is_shown_to

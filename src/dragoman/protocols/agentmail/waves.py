@@ -19,15 +19,8 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import WaveBead
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.reservations import RESERVATION_TTL_MS, Shelf, Wish
-from dragoman.engine.operation import (
-    Commands,
-    Facts,
-    Fault,
-    Operation,
-    fault_of,
-    in_shape,
-    not_empty,
-)
+from dragoman.engine.faults import Fault, fault_of, in_shape, not_empty
+from dragoman.engine.operation import Commands, Facts, Operation
 from dragoman.engine.reads.waves import (
     Reserved,
     find_wave,

@@ -12,18 +12,16 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import TASK_NAME_FORM
 from dragoman.core.moments import to_rfc3339
+from dragoman.engine.faults import Fault, fault_of, in_shape
 from dragoman.engine.operation import (
     Bounds,
     Commands,
     Dialect,
     Facts,
-    Fault,
     Heard,
     Incoming,
     Operation,
     beginning,
-    fault_of,
-    in_shape,
     layers,
 )
 from dragoman.engine.reads.ask import find_task
