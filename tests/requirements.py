@@ -302,7 +302,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "IDENTITY-ATTEMPT-END",
         "S-ROLE",
         "The token of an attempt is dead when another attempt begins, and within a minute of its "
-        "own end; meanwhile it changes no task, makes none, writes no letter and reserves no file.",
+        "own end; meanwhile it changes no task, makes none and reserves no file, and its letters "
+        "are delivered without effect.",
     ),
     Requirement(
         "IDENTITY-LOOK",
@@ -404,7 +405,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "MCP-MALFORMED",
         "MCP",
         "What is no JSON or no message of JSON-RPC is answered with -32700 or -32600 and the id "
-        "null, in the same words over HTTP and on standard output.",
+        "null, in the same words over HTTP and on standard output; so is a request whose id is no "
+        "id. An empty line on standard input says nothing.",
     ),
     # --- commands
     Requirement(
@@ -1373,7 +1375,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Agents",
         "A program that fails without a report has failed its attempt at once; one that ends "
         "well without a report leaves its task to a review; either is on record as the hub's word, "
-        "and no run_result.json says that the agent reported.",
+        "which run.json and /v1/runs tell, and no run_result.json says that the agent reported.",
     ),
     Requirement(
         "RUN-STOP",
@@ -1814,6 +1816,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A letter's type is the whole word in its place, in any case, else the first whole word in "
         "capitals; anything else is UNKNOWN.",
         divergence="The specification's parser takes any substring, so that ABANDONED was DONE.",
+    ),
+    Requirement(
+        "MAIL-ECHO",
+        "S-MAIL-1",
+        "A reply that only repeats the type of what it replies to is a plain letter wherever it is "
+        "looked at, and its sender is told.",
     ),
     Requirement(
         "MAIL-BEAD",

@@ -76,7 +76,7 @@ from dragoman.core.commands import (
     WarnTask,
     WithdrawHandoff,
 )
-from dragoman.core.deciding import messages, tracing
+from dragoman.core.deciding import messages, tracing, turns
 from dragoman.core.deciding.agents import credentials, describing, pausing, registry
 from dragoman.core.deciding.handoffs import drafting, gate, offer, watch, ways_out, work, workq
 from dragoman.core.deciding.handoffs.common import done_already
@@ -162,7 +162,7 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     UpdateIntent: results.update,
     ExpireRequest: results.expire,
     CancelIntent: cancelling.cancel,
-    RecordTurn: tracing.record_turn,
+    RecordTurn: turns.record_turn,
     RecordTrace: tracing.record_trace,
     RequestTransition: tracing.transition,
     EscalateEntropy: tracing.escalate,

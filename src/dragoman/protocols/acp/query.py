@@ -14,7 +14,8 @@ from dragoman.core.errors import Refusal
 from dragoman.core.ids import is_task_name
 from dragoman.core.rules.handoff_chain import chain_of, check_cycle, may_go_back, owner_of
 from dragoman.core.states.handoff import Handoff
-from dragoman.engine.operation import Facts, Fault, fault_of
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Facts
 from dragoman.engine.reads.ask import find_task
 from dragoman.engine.reads.handoffs import Wanted, find_handoff, known_handoff, page_of
 from dragoman.engine.reads.mailbox import LAST

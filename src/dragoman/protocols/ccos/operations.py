@@ -12,18 +12,16 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import check_agent
 from dragoman.core.states.intent import KIND
+from dragoman.engine.faults import Fault, fault_of, not_empty
 from dragoman.engine.operation import (
     Bounds,
     Commands,
     Dialect,
     Facts,
-    Fault,
     Heard,
     Incoming,
     Operation,
     beginning,
-    fault_of,
-    not_empty,
 )
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.reads.intents import find_intent, find_standing, intents_on, is_cancelled

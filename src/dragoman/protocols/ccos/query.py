@@ -10,7 +10,8 @@ from dragoman.core.errors import Refusal
 from dragoman.core.ids import intent_stream
 from dragoman.core.moments import parse_rfc3339, to_rfc3339
 from dragoman.core.states.intent import Intent
-from dragoman.engine.operation import Facts, Fault, fault_of
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Facts
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import history
 from dragoman.engine.reads.intents import Placed, find_intent, intents_on, is_cancelled

@@ -23,7 +23,8 @@ from dragoman.core.limits import REASON
 from dragoman.core.moments import parse_rfc3339
 from dragoman.core.offers import Candidate, Parts, Wish
 from dragoman.core.states.intent import KIND
-from dragoman.engine.operation import Commands, Facts, Fault, fault_of
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Commands, Facts
 from dragoman.engine.reads.ask import find_agent, find_task
 from dragoman.engine.reads.intents import find_intent, find_standing
 from dragoman.protocols.ccos.arguments import Cancel, Delegate, Discover, Register, Terms
