@@ -148,6 +148,37 @@ VALUES: list[tuple[str, str, str, Any, str]] = [
     ("PROGRESS", "Context usage: -1%", "context_usage", -1, "bad_percentage"),
     ("PROGRESS", "Context usage: 4.5%", "context_usage", None, "bad_percentage"),
     ("PROGRESS", "Context usage: ٤٥%", "context_usage", None, "bad_percentage"),
+    *[
+        ("PROGRESS", f"Context usage: {said}", "context_usage", 45, "bad_percentage")
+        for said in (
+            "~45%",
+            "about 45%",
+            "45.0%",
+            "45 percent",
+            "45 Percent.",
+            "45% of 200k",
+            "**~45 %**",
+        )
+    ],
+    *[
+        ("PROGRESS", f"Context usage: {said}", "context_usage", None, "bad_percentage")
+        for said in (
+            "45.5%",
+            "4_5%",
+            "4 5%",
+            "0x45%",
+            "x45%",
+            "~-45%",
+            "~.45%",
+            "40-45%",
+            "40 to 45%",
+            "45%, was 40%",
+            "about 45",
+            "45 percentiles",
+            "~4567890123%",
+            "４45%",
+        )
+    ],
     ("PROGRESS", "Context usage: ²", "context_usage", None, "bad_percentage"),
     ("PROGRESS", "Context usage: %", "context_usage", None, "bad_percentage"),
     ("PROGRESS", f"Context usage: {'9' * 5000}", "context_usage", None, "bad_percentage"),
@@ -156,6 +187,7 @@ VALUES: list[tuple[str, str, str, Any, str]] = [
     ("FAILED", "## Failure\nInternal Attempts: -3", "internal_attempts", -3, "bad_number"),
     ("FAILED", "## Failure\nType: error", "failure_type", "ERROR", ""),
     ("FAILED", "## Failure\nType: odd one", "failure_type", "ODD ONE", "bad_value"),
+    ("FAILED", "## Failure\nType: gro\u00df", "failure_type", "GRO\u00df", "bad_value"),
     ("FAILED", "Status: failed", "status", "FAILED", ""),
     ("FAILED", "Status: DONE", "status", "FAILED", "bad_value"),
     ("FAILED", "", "status", "FAILED", ""),
@@ -179,6 +211,7 @@ VALUES: list[tuple[str, str, str, Any, str]] = [
     ],
     ("DONE", "## Self-Validation\n- Tests: skipped", "tests_pass", None, "bad_verdict"),
     ("DONE", "## Self-Validation\n- Lint: 1", "lint_pass", None, "bad_verdict"),
+    ("DONE", "## Self-Validation\n- Build: o\u212a", "build_pass", None, "bad_verdict"),
 ]
 
 

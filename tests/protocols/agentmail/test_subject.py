@@ -22,6 +22,10 @@ IN_PLACE = {
     "ol-1 : done": "DONE",
     "Progress (half)": "PROGRESS",
     "checkpoint/handover": "CHECKPOINT",
+    "[ol-1]\u00a0done": "DONE",
+    "[ol-1]\u2003:\u00a0Re:\u00a0done": "DONE",
+    "ol-1:\u00a0done": "DONE",
+    "Re\u00a0:\u00a0done": "DONE",
 }
 ELSEWHERE = {
     "all DONE": "DONE",
@@ -43,6 +47,10 @@ NOWHERE = [
     "DONE-ish",
     "DONE.md is new",
     "DONEß",
+    "PROGRESS\u0301",
+    "all DONE\u0336",
+    "PROGRE\u017f\u017f",
+    "chec\u212apoint",
     "progreß",
     "ＤＯＮＥ",
     "Re:",

@@ -20,6 +20,7 @@ from dragoman.protocols.agentmail.problems import quoted
 from dragoman.protocols.agentmail.shapes import Parsed
 from dragoman.protocols.agentmail.values import file_name, is_moment
 from dragoman.protocols.agentmail.words import MessageType
+from dragoman.text.ascii_case import upper
 from dragoman.text.safe_text import safe_text
 
 _MOST_ATTEMPTS: Final = 999_999_999
@@ -255,7 +256,7 @@ def render(draft: Draft) -> Rendered:
 def _subject(bead_id: str, type: MessageType) -> str:
     """The id in brackets, unless it is none that can be read back from there."""
     is_plain = len(bead_id.split()) == 1 and "]" not in bead_id
-    return f"[{bead_id}] {type}" if is_plain and bead_id.upper() not in words.TYPES else str(type)
+    return f"[{bead_id}] {type}" if is_plain and upper(bead_id) not in words.TYPES else str(type)
 
 
 def _section(section: Section, parsed: Parsed) -> str:

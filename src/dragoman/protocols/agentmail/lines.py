@@ -7,6 +7,7 @@ from typing import Final
 
 from dragoman.protocols.agentmail.forms import Labels
 from dragoman.protocols.agentmail.marks import closes, heading_of, opened_fence
+from dragoman.text.ascii_case import lower
 
 _BULLETS: Final = frozenset({"- ", "* ", "+ ", "• ", "-\t", "*\t", "+\t", "•\t"})
 _BARE_BULLETS: Final = frozenset("-*+•")
@@ -42,7 +43,7 @@ def labelled(line: str, labels: Labels) -> tuple[str, str]:
             name = name[:-2]
         else:
             value = _without_bold(value, sign)
-    return labels.get(" ".join(name.lower().split()), ""), value.strip()
+    return labels.get(" ".join(lower(name).split()), ""), value.strip()
 
 
 def _without_bold(value: str, sign: str) -> str:
