@@ -269,3 +269,11 @@ def test_a_hub_elsewhere_is_watched_by_its_stream(
         with pytest.raises(ReaderGone):
             main(HOUSE, ["watch", "T-1", "--after", "0"], out, StringIO(), lambda: True)
     assert "thinks: First I look at" in out.getvalue()
+
+
+def test_a_tool_may_have_begun_in_any_year_that_is_in_shape() -> None:
+    scene, when = Scene("T", "Do it", "ready"), "0000-01-01T00:00:00Z"
+    scene.take(
+        event("TOOL_LIFECYCLE_INVOKED", call_id="c", tool="Sundial", arguments={}, timestamp=when)
+    )
+    assert "Sundial" in drawn(scene)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.events import Status
-from dragoman.core.moments import parse_rfc3339
+from dragoman.core.moments import nearest_moment
 from dragoman.core.states.moves import MOVE_NAMES
 
 _LINES: Final = 100
@@ -156,7 +156,7 @@ class Scene:
         call, tool = one.payload["call_id"], one.payload["tool"]
         while len(self._running) >= _LINES:
             del self._running[next(iter(self._running))]
-        self._running[call] = Tool(call, tool, parse_rfc3339(one.payload["timestamp"]))
+        self._running[call] = Tool(call, tool, nearest_moment(one.payload["timestamp"]))
 
     def ended(self, one: Happening) -> None:
         """A tool gave its answer."""
