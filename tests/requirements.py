@@ -706,8 +706,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CLI-LINT",
         "Command line",
-        "lint answers each message with what is wrong and where, sends nothing, makes nothing, and "
-        "ends with 1 if anything is wrong.",
+        "lint answers each message, and of lines each line, with what is wrong and where, sends "
+        "nothing, makes nothing, and ends with 1 if anything is wrong.",
     ),
     Requirement(
         "CLI-AGENT",
@@ -1028,6 +1028,11 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Any bytes give a JSON value that every reader understands alike, or a clean error with "
         "its place: size, depth, number of values, length of keys, keys that stand twice, NaN, "
         "half surrogate pairs, UTF-8 and whole numbers are checked.",
+    ),
+    Requirement(
+        "JSON-LOOSE",
+        "S-MAIL-4",
+        "Of JSON that is broken, the rest can be read: any text gives a value, and never an error.",
     ),
     Requirement(
         "PATH-INSIDE",
@@ -2514,7 +2519,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SAOP-LARGE",
         "S-LIMIT",
-        "A thought of ten megabytes is kept whole; a turn of more than 16 MiB is refused by name.",
+        "A thought of ten megabytes is kept whole; a turn of more than 16 MiB is refused by name, "
+        "and lint takes of each kind what the door takes.",
     ),
     Requirement(
         "SAOP-ROLE",

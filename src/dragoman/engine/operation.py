@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
@@ -19,6 +20,7 @@ from dragoman.core.states.standing import Standing
 from dragoman.engine.faults import Fault
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Accepted
+from dragoman.text.loose_json import loosely
 from dragoman.text.strict_cbor import is_cbor_map, parse_cbor
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json, to_json
 
@@ -273,6 +275,8 @@ class Linted(Struct, frozen=True):
     message: Any
     issues: tuple[dict[str, str], ...] = ()
     """Each a path and a reason."""
+    kind: str = ""
+    """Which of the dialect's kinds it was taken for; empty: the one that its type is."""
 
 
 Linter = Callable[[Any, str, bool], Linted]
@@ -296,6 +300,10 @@ class Dialect(Struct, frozen=True):
     """Event -> its rendering, for every event that there is; None: silent on purpose."""
     kinds: tuple[str, ...] = ()
     """The types of message that it has, for whoever asks `lint` for one."""
+    carriers: Mapping[str, Operation] = {}
+    """A kind -> the operation by which it comes, for kinds whose bounds are not those of all."""
+    is_lenient: bool = False
+    """Whether `lint`, unless it is strict, takes any text and lists what cannot be read of it."""
     says_no: Callable[[Any, Refusal, Actor, Facts], Any] | None = None
     """How it tells a refusal of a message (None: one that was not understood) in a form of its own;
     None: by code and detail, as every door does."""
@@ -348,11 +356,26 @@ def longest_message(dialects: Sequence[Dialect]) -> int:
     return max(dialect.bounds.most_bytes for dialect in dialects)
 
 
-def lint_text(
-    linter: Linter, text: bytes, kind: str, *, strict: bool, bounds: Bounds = USUAL
-) -> Linted:
-    """What a linter says about one JSON value in bytes; what is no JSON is one finding."""
-    value = Incoming(text, bounds.most_bytes, any_whole=bounds.any_whole).value
-    if isinstance(value, StrictJsonError):
-        return Linted(False, "", None, ({"path": value.path, "reason": value.reason},))
-    return linter(value, kind, strict)
+def lint_text(dialect: Dialect, text: bytes, kind: str, *, strict: bool) -> Linted:
+    """What a dialect says about one JSON value in bytes; what is no JSON is one finding."""
+    bounds = dialect.bounds
+    said = text.removeprefix(dialect.prefix)
+    incoming = Incoming(said, bounds.most_bytes, any_whole=bounds.any_whole)
+    value = incoming.value
+    if not isinstance(value, StrictJsonError):
+        return _within_bounds(dialect, dialect.lint(value, kind, strict), incoming)
+    found = {"path": value.path, "reason": value.reason}
+    if strict or not dialect.is_lenient:
+        return Linted(False, "", None, (found,))
+    linted = dialect.lint(loosely(said, nothing={}), kind, False)
+    return replace(linted, issues=(found, *linted.issues))
+
+
+def _within_bounds(dialect: Dialect, linted: Linted, incoming: Incoming) -> Linted:
+    """The same, and whether the door would take so long a message of its kind."""
+    carrier = dialect.carriers.get(linted.kind or linted.type)
+    most = dialect.bounds.most_bytes if carrier is None else carrier.bounds.most_bytes
+    if len(incoming.text) <= most:
+        return linted
+    found = {"path": "", "reason": f"it has more than {most} bytes, and no more are taken"}
+    return replace(linted, ok=False, issues=(*linted.issues, found))

@@ -59,6 +59,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         refusals=CODES,
         render=RENDER,
         kinds=tuple(type.value for type in MessageType if type is not MessageType.UNKNOWN),
+        is_lenient=True,
         known_by="an object with subject and body_md",
     )
 

@@ -66,6 +66,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         refusals=CODES,
         render=RENDER,
         kinds=tuple(KINDS),
+        carriers=by_kind,
         bounds=Bounds(MOST_RESULT),
         known_by="an object with intent_id, agent_id and success, goal or progress",
     )

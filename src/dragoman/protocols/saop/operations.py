@@ -77,6 +77,7 @@ def dialect(choices: Choices | None = None) -> Dialect:
         refusals=CODES,
         render=RENDER,
         kinds=KINDS,
+        carriers={"turn": turn, "event": event, "payload": event},
         bounds=Bounds(choices.most_bytes, any_whole=True),
         known_by="an object with turn_index, or with event_id and payload",
     )
