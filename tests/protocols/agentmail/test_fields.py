@@ -29,6 +29,10 @@ LABELS = [
     "Step: two\r",
     "1. Step: two",
     "12) **Step:** two",
+    "- [ ] Step: two",
+    "* [x] **Step:** two",
+    "1. [X] Step: two",
+    "[ ] Step: two",
     "Step:\nStep: two",
     "Step: two\nStep: three",
     "# A title of its own\nStep: two",
@@ -52,6 +56,9 @@ def test_a_label_may_be_written_in_many_ways(body: str) -> None:
         "-Step: two",
         "1.Step: two",
         "1. 2. Step: two",
+        "- [x]Step: two",
+        "- [y] Step: two",
+        "- [x] Step",
         "Steps: two",
         "Step two",
         "Step\n: two",
@@ -81,6 +88,9 @@ LISTS = {
     "Files touched:\n- a.py\n- Bead: a-1": ("a.py",),
     "Files touched:\n- a.py\n-\n- b.py": ("a.py", "b.py"),
     r"Files touched: a\,b.py, c\d.py": ("a,b.py", r"c\d.py"),
+    "Files touched:\n1. a.py\n2) b, c.py\ntext\n3. d.py": ("a.py", "b, c.py"),
+    "## Files Touched\n1. a.py\n2. b.py": ("a.py", "b.py"),
+    "## Files Touched\n- 1. a.py\n2.b.py": ("1. a.py", "2.b.py"),
     "## Files Touched\na.py\n- b, c.py\n\nd.py, e.py": ("a.py", "b, c.py", "d.py", "e.py"),
     "## files touched\n```\na.py\n```\nb.py": ("a.py", "b.py"),
 }
@@ -176,6 +186,10 @@ VALUES: list[tuple[str, str, str, Any, str]] = [
         }.items()
         for word in some
     ],
+    ("DONE", "## Self-Validation\n- [ ] Tests: FAIL", "tests_pass", False, ""),
+    ("DONE", "## Self-Validation\n- [x] Tests: FAIL", "tests_pass", False, ""),
+    ("DONE", "## Self-Validation\n- [ ] Tests: PASS", "tests_pass", True, ""),
+    ("DONE", "## Self-Validation\n- [x] Tests", "tests_pass", None, ""),
     ("DONE", "## Self-Validation\n- Tests: skipped", "tests_pass", None, "bad_verdict"),
     ("DONE", "## Self-Validation\n- Lint: 1", "lint_pass", None, "bad_verdict"),
 ]

@@ -266,6 +266,15 @@ def test_a_failed_check_wants_a_review_and_an_unreadable_one_has_not_failed(
 
 
 @proves("MAIL-MEANING")
+@pytest.mark.parametrize("box", ["[ ]", "[x]"])
+def test_a_failed_check_counts_behind_a_box_to_tick_too(box: str) -> None:
+    office = Office(agentmail.Choices(review_required=False))
+    row = offering(tests="FAIL", to=["olga"])
+    office.send(ALICE, {**row, "body_md": row["body_md"].replace("- Tests", f"- {box} Tests")})
+    assert office.task().status == "review"
+
+
+@proves("MAIL-MEANING")
 @pytest.mark.parametrize("type", ["TESTS_FAIL", "BUILD_FAIL", "ERROR", ""])
 def test_failed_work_is_tried_again_after_a_rest_until_the_limit(type: str) -> None:
     office = Office(agentmail.Choices(max_attempts=3, backoff=Backoff(5 * MINUTE, 60 * MINUTE)))

@@ -231,6 +231,14 @@ def test_what_a_row_says() -> None:
 
 
 @proves("MAIL-POST")
+def test_how_important_a_letter_is_may_be_written_in_any_case() -> None:
+    office = Office()
+    assert office.mail(office.send(ALICE, {**NOTE, "importance": "URGENT"})["id"]).importance == (
+        "urgent"
+    )
+
+
+@proves("MAIL-POST")
 @pytest.mark.parametrize("text", ["yesterday", "", "2026-13-01T00:00:00Z"])
 def test_a_time_that_cannot_be_read_keeps_no_letter_back(text: str) -> None:
     office = Office()

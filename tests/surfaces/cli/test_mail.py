@@ -104,12 +104,12 @@ def test_a_letter_of_a_type_is_written_from_its_fields_and_moves_its_task(
 FIELDS = {
     "BEAD_ACCEPTED": ("title=Login", "started_at=2026-02-09T12:00:00Z"),
     "PROGRESS": ("step=1", "status=x", "context_usage=1", "files_touched=a,b"),
-    "HELP_REQUEST": ("issue_type=STUCK", "problem=p", "what_tried=w", "question=q"),
+    "HELP_REQUEST": ("issue_type=stuck", "problem=p", "what_tried=w", "question=q"),
     "HELP_RESPONSE": ("guidance=g",),
     "OFFERING_READY": DONE[7::2],
     "DONE": DONE[7::2],
     "FAILED": ("failure_type=ERROR", "reason=r", "internal_attempts=2", "commit=c", "files=a"),
-    "CHECKPOINT": ("reason=MANUAL", "commit=c", "progress=p", "context_usage=9", "next_steps=n"),
+    "CHECKPOINT": ("reason=Manual", "commit=c", "progress=p", "context_usage=9", "next_steps=n"),
     "SPAWN_REQUEST": ("orchestrator=boss", "checkpoint=c"),
     "SPAWN_ACK": ("status=spawned", "session=s-1"),
 }

@@ -132,6 +132,8 @@ def _as_ours(value: Any) -> Any:
         row.setdefault("timestamp", row["created_ts"])
     if row.get("ack_required") in (0, 1):
         row["ack_required"] = bool(row["ack_required"])
+    if isinstance(row.get("importance"), str):
+        row["importance"] = row["importance"].lower()
     if isinstance(row.get("attachments"), list):
         row["attachments"] = [_reference(one) for one in row["attachments"]]
     return row
