@@ -80,6 +80,7 @@ _ASKS_THE_STORE: tuple[dict[str, Any], ...] = (
     {**NOTE, "cc": ["@humans"]},
     {**NOTE, "id": "m-1"},
     {**NOTE, "reply_to": "m-1"},
+    {**NOTE, "thread_id": "t"},
 )
 
 
@@ -89,7 +90,7 @@ _ASKS_THE_STORE: tuple[dict[str, Any], ...] = (
     [
         *((said, True) for said in _ASKS_THE_STORE),
         (NOTE, False),
-        ({**NOTE, "to": "bob, carol", "cc": "dora", "thread_id": "t", "ack_required": True}, False),
+        ({**NOTE, "to": "bob, carol", "cc": "dora", "ack_required": True}, False),
         ({**NOTE, "to": []}, False),
         ({**NOTE, "from": "bob"}, False),
     ],

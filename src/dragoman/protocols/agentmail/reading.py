@@ -9,7 +9,7 @@ import msgspec
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_agent, check_id, mail_stream
+from dragoman.core.ids import check_agent, mail_stream
 from dragoman.core.states.letter import Mail
 from dragoman.engine.operation import Facts, Fault, Operation, fault_of
 from dragoman.engine.ports import ListQuery, Store
@@ -29,6 +29,7 @@ from dragoman.engine.reads.mailbox import (
 from dragoman.engine.reads.search import search_mail
 from dragoman.protocols.agentmail.asking import asking
 from dragoman.protocols.agentmail.filters import COMPLETIONS, SUCCESSES, passes_checks
+from dragoman.protocols.agentmail.names import known_as, thread_of
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, type_of
 from dragoman.protocols.agentmail.summary import Waiting, summarize
@@ -87,11 +88,20 @@ def _inbox(asked: Inbox, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     before = asked.before if asked.before != 0 else LAST
     query = ListQuery(_list_of(asked, owner), asked.after, before, asked.limit)
 
+    is_bead, is_thread = _is_called(asked.bead_id, facts), _is_called(asked.thread_id, facts)
+
     def fits(mail: Mail) -> bool:
         is_there = asked.box != "waiting" or _waits(mail, facts.store)
-        return is_there and _fits(asked, mail, owner) and is_shown(mail)
+        is_about = is_bead(mail.bead) and is_thread(mail.thread)
+        return is_there and is_about and _fits(asked, mail, owner) and is_shown(mail)
 
     return _rows(page_of(facts.store, query, fits), owner)
+
+
+def _is_called(name: str, facts: Facts) -> Callable[[str], bool]:
+    """Whether this is the name that is asked for, or that of the same task; none: any is."""
+    names = (name, known_as(name, facts.store))
+    return lambda other: not name or other in names
 
 
 def _waits(mail: Mail, store: Store) -> bool:
@@ -118,8 +128,6 @@ def _list_of(asked: Inbox, owner: str) -> str:
 def _fits(asked: Inbox, mail: Mail, owner: str) -> bool:
     return (
         asked.type.upper() in ("", mail.kind, type_of(mail))
-        and asked.bead_id in ("", mail.bead)
-        and asked.thread_id in ("", mail.thread)
         and asked.from_ in ("", mail.sender)
         and _ONLY[asked.only](mail)
         and not (asked.unread and owner in mail.read_by)
@@ -145,12 +153,12 @@ def _show(asked: OneLetter, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
 
 
 def _thread(asked: Thread, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
-    malformed = check_id(asked.thread_id, "thread")
-    if malformed is not None:
-        return fault_of(malformed, "thread_id")
-    query = ListQuery(f"thread:{asked.thread_id}", asked.after, limit=asked.limit)
+    thread = thread_of(asked.thread_id, facts.store)
+    if isinstance(thread, Refusal):
+        return fault_of(thread, "thread_id")
+    query = ListQuery(f"thread:{thread}", asked.after, limit=asked.limit)
     page = page_of(facts.store, query, is_shown)
-    return {"thread_id": asked.thread_id, **_rows(page, actor.name)}
+    return {"thread_id": thread, **_rows(page, actor.name)}
 
 
 def _search(asked: Search, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
@@ -167,11 +175,11 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
     if asked.model and choices.model is None:
         detail = "no model is set up here: name a program as agentmail.summarize_command"
         return Fault("invalid_field", detail, "model")
-    malformed = check_id(asked.thread_id, "thread")
-    if malformed is not None:
-        return fault_of(malformed, "thread_id")
+    thread = thread_of(asked.thread_id, facts.store)
+    if isinstance(thread, Refusal):
+        return fault_of(thread, "thread_id")
     before = LAST if asked.before is None else asked.before
-    page = last_of(facts.store, f"thread:{asked.thread_id}", _SUMMED_UP, before, is_shown)
+    page = last_of(facts.store, f"thread:{thread}", _SUMMED_UP, before, is_shown)
     letters = [letter.mail for letter in page.letters]
     waiting = Waiting(
         frozenset(mail.id for mail in letters if mail.is_open),
