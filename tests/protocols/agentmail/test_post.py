@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
+from dragoman.core.commands import PostMail
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.operation import Incoming
 from dragoman.engine.plan import Taken, Turned, looks, plan_of
@@ -232,6 +233,21 @@ def test_what_a_row_says() -> None:
 
 
 @proves("MAIL-POST")
+@pytest.mark.parametrize("around", ["", "payload"])
+def test_what_a_row_says_besides_is_passed_on_apart_from_the_words_of_the_hub(around: str) -> None:
+    office = Office()
+    besides = {"topic": "builds", "overdue": True, "project": {"name": "x"}}
+    row = {**NOTE, "from": "alice", "id": "m-1", "bcc": [], "created_ts": None, **besides}
+    office.door.send({around: row} if around else row, speaker=ALICE)
+    shown = office.ask("mail.show", {"id": "m-1"}, BOB)
+    assert (shown["passed_on"], shown["overdue"]) == (besides, False)
+    office.send(ALICE, {**NOTE, "id": "m-2"})
+    assert "passed_on" not in office.ask("mail.show", {"id": "m-2"}, BOB)
+    office.do(ALICE, PostMail(("bob",), "x", "y", id="m-3"))
+    assert "passed_on" not in office.ask("mail.show", {"id": "m-3"}, BOB)
+
+
+@proves("MAIL-POST")
 def test_how_important_a_letter_is_may_be_written_in_any_case() -> None:
     office = Office()
     assert office.mail(office.send(ALICE, {**NOTE, "importance": "URGENT"})["id"]).importance == (
@@ -252,6 +268,8 @@ def test_what_is_no_letter_is_refused_with_its_place() -> None:
     for row, path in (
         ({**NOTE, "importance": "huge"}, "importance"),
         ({**NOTE, "to": 7}, "to"),
+        ({**NOTE, "bcc": ["carol"]}, "bcc"),
+        ({**NOTE, "bcc": "carol"}, "bcc"),
         ({"subject": "x"}, "body_md"),
     ):
         answer = office.call("mail.send", row, ALICE)

@@ -74,6 +74,15 @@ def test_a_letter_of_options_lies_in_the_box_of_its_recipient(dragoman: Console)
     assert ids(dragoman, "thread", "t-1") == ["m1", reply]
 
 
+def test_what_a_row_says_besides_is_shown_with_the_letter(
+    dragoman: Console, letter: Letters
+) -> None:
+    row = {"subject": "Hi", "body_md": "x", "to": ["bob"], "topic": "π"}
+    sent = dragoman.ask("mail", "send", letter(row))
+    shown = dragoman("mail", "show", sent["id"], "--peek")
+    assert 'Passed on: {"topic": "\\u03c0"}' in shown.out
+
+
 def test_a_letter_of_a_file_is_its_senders(dragoman: Console, letter: Letters) -> None:
     row = {"id": 7, "from": "ada", "to": ["bob"], "subject": "PROGRESS", "body_md": "Bead: ol-1"}
     first = dragoman.ask("mail", "send", letter(json.dumps(row)))

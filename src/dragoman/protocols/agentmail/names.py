@@ -1,4 +1,4 @@
-"""What a task is called in letters: whatever name one uses, its bead and its thread are the same."""
+"""What a task is called in letters: whatever name one uses, bead and thread are the same."""
 
 from typing import Final
 

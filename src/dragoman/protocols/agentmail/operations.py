@@ -22,14 +22,13 @@ from dragoman.engine.operation import (
     Operation,
     fault_of,
     in_shape,
-    layers,
     not_empty,
 )
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.mailbox import find_letter
 from dragoman.engine.request import Accepted
 from dragoman.protocols.agentmail import reading, translate, waves
-from dragoman.protocols.agentmail.asking import reader
+from dragoman.protocols.agentmail.asking import letter_in, reader
 from dragoman.protocols.agentmail.errors import CODES
 from dragoman.protocols.agentmail.lint import lint
 from dragoman.protocols.agentmail.meaning import ACTED_ON_LATER
@@ -46,6 +45,10 @@ _NO_CHANGE: Final = "nothing_changed"
 _UNASKED: Final = (
     "no open question waits for it, neither as the letter that it replies to, nor in its thread, "
     "nor about its bead"
+)
+_NO_BLIND_COPIES: Final = (
+    "there are no secret copies here: everybody who may read can see whom a letter goes to; "
+    "name them in cc, or write them a letter of their own"
 )
 _WHOLE_ID: Final = 36
 _PLACES: Final = ("path", "data_uri")
@@ -72,7 +75,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
 
 def _hear(incoming: Incoming, send: Operation) -> Heard | None:
     """An object with a subject and a body is a letter, bare or wrapped like any message."""
-    row = None if incoming.is_too_large else _unwrapped(incoming.value)
+    row = None if incoming.is_too_large else letter_in(incoming.value)
     if row is None:
         return None
     said = Raw(incoming.text)
@@ -111,14 +114,9 @@ def _content(letter: SendMail) -> bytes:
     return msgspec.json.encode(letter if letter.id is None else replace(letter, timestamp=""))
 
 
-def _unwrapped(value: Any) -> Any:
-    for inner in layers(value):
-        if isinstance(field_of(inner, "subject"), str) and "body_md" in inner:
-            return inner
-    return None
-
-
 def _read_letter(value: Any) -> Outgoing | Fault:
+    if field_of(value, "bcc"):
+        return Fault("invalid_field", _NO_BLIND_COPIES, "bcc")
     row = not_empty(in_shape(_as_ours(value), SendMail), "id", "letter id")
     return row if isinstance(row, Fault) else Outgoing(row, _parser.parse(value))
 

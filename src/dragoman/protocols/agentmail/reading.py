@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DISPATCH
@@ -27,16 +28,22 @@ from dragoman.engine.reads.mailbox import (
     page_of,
 )
 from dragoman.engine.reads.search import search_mail
-from dragoman.protocols.agentmail.asking import asking
+from dragoman.ledger.entry import Entry, read_line
+from dragoman.protocols.agentmail.asking import asking, letter_in
 from dragoman.protocols.agentmail.filters import COMPLETIONS, SUCCESSES, passes_checks
 from dragoman.protocols.agentmail.names import known_as, thread_of
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, type_of
 from dragoman.protocols.agentmail.summary import Waiting, summarize
-from dragoman.protocols.agentmail.wire import Inbox, OneLetter, Search, Summed, Thread
+from dragoman.protocols.agentmail.wire import Inbox, OneLetter, Search, SendMail, Summed, Thread
 
 _SUMMED_UP: Final = 1_000
 """So many letters go into one summary."""
+
+_TAKEN_OVER: Final = frozenset(
+    ("created_ts", *(field.encode_name for field in msgspec.structs.fields(SendMail)))
+)
+"""The fields of a row that a letter has got."""
 
 _Ask = Callable[[Any, Actor, Facts, Fits], Any]
 """What a question comes to, given which letters its asker may look at."""
@@ -149,7 +156,23 @@ def _show(asked: OneLetter, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     if isinstance(mail, Refusal):
         return fault_of(mail, "id")
     (first,) = facts.store.history(mail_stream(mail.id), 0, 1)
-    return as_row(Letter(first.position, mail), actor.name)
+    passed_on = _passed_on(first)
+    row = as_row(Letter(first.position, mail), actor.name)
+    return {**row, "passed_on": passed_on} if passed_on else row
+
+
+def _passed_on(posted: Entry) -> dict[str, Any]:
+    """What its sender wrote in the row besides what means something here (S-LIMIT).
+
+    It stands apart, so that none of it passes for the hub's own word.
+    """
+    said = read_line(posted.line).said
+    row = None if said is UNSET else letter_in(msgspec.json.decode(said))
+    return {name: value for name, value in (row or {}).items() if _says_more(name, value)}
+
+
+def _says_more(name: str, value: Any) -> bool:
+    return name not in _TAKEN_OVER and value not in (None, [], "")
 
 
 def _thread(asked: Thread, actor: Actor, facts: Facts, is_shown: Fits) -> Any:

@@ -22,7 +22,7 @@ from dragoman.core.moments import parse_rfc3339
 from dragoman.core.states.letter import Mail
 from dragoman.engine.operation import Commands, Fault, fault_of
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.reads.ask import find_agent, find_stream, find_task, names_in_role, state_of
+from dragoman.engine.reads.ask import find_agent, find_stream, names_in_role, state_of
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.mailbox import LAST, Fits, find_letter, page_of, whole_list
 from dragoman.protocols.agentmail.meaning import MEANING

@@ -1,5 +1,6 @@
 """Letters as people read them: a line in a list, or the whole of one behind a margin."""
 
+import json
 from collections.abc import Sequence
 
 from dragoman.surfaces.cli.mail.asking import Row
@@ -91,4 +92,5 @@ def _head(row: Row) -> dict[str, str]:
         "Acked by": ", ".join(row["acked_by"]),
         "Waits for": f"{waits} (overdue)" if waits and row["overdue"] else waits,
         "Answered by": str(row["answer"]),
+        "Passed on": json.dumps(besides) if (besides := row.get("passed_on")) else "",
     }
