@@ -167,7 +167,7 @@ def _passed_on(posted: Entry) -> dict[str, Any]:
     It stands apart, so that none of it passes for the hub's own word.
     """
     said = read_line(posted.line).said
-    row = None if said is UNSET else letter_in(msgspec.json.decode(said))
+    row: dict[str, Any] | None = None if said is UNSET else letter_in(msgspec.json.decode(said))
     return {name: value for name, value in (row or {}).items() if _says_more(name, value)}
 
 
