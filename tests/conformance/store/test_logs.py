@@ -168,6 +168,17 @@ def test_the_log_tells_moves_as_the_trace_does_and_what_was_only_asked_for(
     hubs.close()
 
 
+def test_the_log_of_one_task_is_told_without_the_moves_of_all(database: Storage) -> None:
+    hubs = Hubs(database.open)
+    hubs.new()
+    explain = "EXPLAIN QUERY PLAN" if database.kind == "sqlite" else "EXPLAIN"
+    steps = rows(database, f"{explain} {_COLUMNS} WHERE task_id = 'one'")
+    plan = "\n".join(str(step[-1]) for step in steps)
+    for gathered in ("MATERIALIZE", "LIST SUBQUERY", "CTE"):
+        assert gathered not in plan
+    hubs.close()
+
+
 _COLUMNS = "SELECT id, task_id, event_id, session_id, envelope_json FROM agent_logs"
 
 

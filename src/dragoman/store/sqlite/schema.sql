@@ -155,7 +155,7 @@ CREATE INDEX logs_task ON logs (task) WHERE event_id IS NOT NULL AND task <> '';
 -- The same with its text, and the moves of tasks, for whoever asks the database itself. What was
 -- only asked for has `requested`; a move that an event has asked for stands under that event's id.
 CREATE VIEW agent_logs AS
-WITH moves AS (
+WITH moves AS NOT MATERIALIZED (
   SELECT e.position, s.name AS stream, e.event, lower(hex(e.hash)) AS hash,
          CAST(e.line AS TEXT) -> '$.body' AS body, CAST(e.line AS TEXT) ->> '$.at' AS at
   FROM streams s JOIN entries e ON e.stream = s.number
@@ -193,7 +193,10 @@ FROM logs l JOIN (
   FROM entries
 ) e ON e.position = l.position
 WHERE e.body ->> '$.type' IS NOT 'TASK_TRANSITION'
-   OR l.event_id NOT IN (SELECT event_id FROM told)
+   OR NOT EXISTS (SELECT 1 FROM moves m
+                  WHERE m.stream IN ('task:' || l.task,
+                                     'task:' || (e.body ->> '$.envelope.payload.task_id'))
+                    AND m.body ->> '$.asked_by' = l.event_id)
 UNION ALL
 SELECT position, task_id, attempt, NULL, event_id, session_id, 'TASK_TRANSITION', 0, at,
        json_object('event_id', event_id, 'session_id', session_id, 'payload', json(payload))
