@@ -186,6 +186,8 @@ def _start(asked: Start, facts: Facts, choices: Choices) -> Commands | Fault:
         asked.orchestrator,
         tuple(open_waves(facts.store)),
     )
+    if wave.id and not isinstance(find_wave(facts.store, wave.id), Refusal):
+        return (wave,)  # the same one again, or another that is refused: neither changes its beads
     return commands_of_start(
         wave,
         {bead.id: bead.title for bead in beads},
