@@ -136,6 +136,10 @@ def test_files_are_reserved_listed_renewed_and_released(desk: Desk) -> None:
     assert desk.code("reserve.release", BOB, names=[taken["id"]]) == "not_authorized"
     assert desk.call("reserve.release", HUMAN, names=[taken["id"]])["released"] == (taken["id"],)
     assert desk.call("reserve.list") == {"reservations": []}
+    both = tuple(desk.call("reserve.take", ALICE, patterns=[name])["id"] for name in ("a", "b"))
+    assert desk.call("reserve.release", ALICE) == {"released": both}, "not a word, but which"
+    third = desk.call("reserve.take", ALICE, patterns=["c"])["id"]
+    assert desk.call("reserve.release", ALICE, names=["c"]) == {"released": (third,)}
 
 
 @proves("WAVE-START")

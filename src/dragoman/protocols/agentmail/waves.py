@@ -218,9 +218,9 @@ def _taken(asked: Take, _: Commands, accepted: Accepted) -> Any:
     }
 
 
-def _given_back(asked: Release, _: Commands, accepted: Accepted) -> Any:
-    remark = accepted.receipts[0].remark
-    return {"released": (), "remark": remark} if remark else {"released": asked.names or "all"}
+def _given_back(_: Release, __: Commands, accepted: Accepted) -> Any:
+    told = accepted.receipts[0]
+    return {"released": told.ended, **({"remark": told.remark} if told.remark else {})}
 
 
 def _reserved(asked: Reservations, _: Actor, facts: Facts) -> Any:
