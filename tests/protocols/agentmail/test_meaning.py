@@ -546,7 +546,10 @@ def test_letters_of_the_hub_itself_say_what_they_are() -> None:
     office.send(ALICE, help_request())
     office.pass_(30)
     (row,) = office.rows(OLGA, type="LATE")
-    assert (row["type"], row["kind"]) == ("UNKNOWN", "LATE")
+    assert (row["type"], row["kind"], row["problems"]) == ("UNKNOWN", "LATE", ())
+    summary = office.ask("mail.summary", {"thread_id": row["thread_id"]}, OLGA)
+    assert (summary["counts"]["LATE"], "UNKNOWN" in summary["counts"]) == (1, False)
+    assert summary["messages"] == sum(summary["counts"].values())
     assert office.inbox(OLGA, type="UNKNOWN") == [row["id"]]
 
 

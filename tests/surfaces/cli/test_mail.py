@@ -322,6 +322,15 @@ def test_what_was_not_understood_ends_with_2(dragoman: Console, words: tuple[str
     assert dragoman("mail", *words).code == 2
 
 
+def test_a_box_says_of_a_letter_that_waits_for_an_ack_whether_it_was_read(
+    dragoman: Console,
+) -> None:
+    send(dragoman, "--to", "bob", "--body", "?", "--ack")
+    assert dragoman("mail", "inbox", "--as", "bob").out.endswith("  unread, no ack of bob\n")
+    sent = dragoman("mail", "inbox", "--as", "ada", "--sent").out
+    assert sent.endswith("  no ack of bob\n")
+
+
 def test_letters_are_told_as_they_come(dragoman: Console) -> None:
     first = plain(dragoman)
     later: list[str] = []
@@ -354,7 +363,9 @@ def test_what_has_become_late_is_told_to_whoever_watches_for_it(dragoman: Consol
 
     said = dragoman("mail", "inbox", "--overdue", "--watch", "--json", wait=wait)
     assert [row["id"] for row in said.objects] == [id]
-    assert "overdue" in dragoman("mail", "inbox", "--as", "bob").out
+    assert dragoman("mail", "inbox", "--as", "bob").out.endswith("  unread, overdue\n")
+    dragoman.ask("mail", "read", id, "--as", "bob")
+    assert dragoman("mail", "inbox", "--as", "bob").out.endswith("  overdue\n")
     (late,) = dragoman.ask("mail", "inbox", "--as", "olga", "--type", "LATE")["messages"]
     assert " LATE " in dragoman("mail", "inbox", "--as", "olga").out
     assert "Type: LATE\n" in dragoman("mail", "show", late["id"], "--as", "olga").out

@@ -1,11 +1,13 @@
 """Operations of Agent Mail that only read: boxes, one letter, threads, words, summaries."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DISPATCH
@@ -33,9 +35,10 @@ from dragoman.protocols.agentmail.asking import asking, letter_in
 from dragoman.protocols.agentmail.filters import COMPLETIONS, SUCCESSES, passes_checks
 from dragoman.protocols.agentmail.names import known_as, thread_of
 from dragoman.protocols.agentmail.settings import Choices
-from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, type_of
+from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, is_typed, type_of
 from dragoman.protocols.agentmail.summary import Waiting, summarize
 from dragoman.protocols.agentmail.wire import Inbox, OneLetter, Search, SendMail, Summed, Thread
+from dragoman.protocols.agentmail.words import MessageType
 
 _SUMMED_UP: Final = 1_000
 """So many letters go into one summary."""
@@ -209,8 +212,11 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
         frozenset(mail.id for mail in letters if mail.waits_for),
         {mail.id: mail.reply_to for mail in letters if mail.reply_to},
     )
-    summary = summarize(map(as_message, letters), waiting)
-    told = msgspec.to_builtins(summary) | {"cursor": page.cursor, "more": page.more}
+    summary = summarize(map(as_message, filter(is_typed, letters)), waiting)
+    others = Counter(mail.kind or MessageType.UNKNOWN for mail in letters if not is_typed(mail))
+    counts = dict(Counter(summary.counts) + others)
+    told = msgspec.to_builtins(replace(summary, messages=len(letters), counts=counts))
+    told |= {"cursor": page.cursor, "more": page.more}
     if not asked.model or choices.model is None:
         return told
     rows = [as_row(letter, actor.name) for letter in page.letters]
