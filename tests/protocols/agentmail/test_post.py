@@ -13,7 +13,16 @@ from dragoman.engine.operation import Incoming
 from dragoman.engine.plan import Taken, Turned, looks, plan_of
 from dragoman.protocols import agentmail
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, findings
-from tests.protocols.agentmail.office import BEAD, CHIRON, MINUTE, OLGA, Office, letter, offering
+from tests.protocols.agentmail.office import (
+    BEAD,
+    CHIRON,
+    MINUTE,
+    OLGA,
+    Office,
+    Row,
+    letter,
+    offering,
+)
 from tests.requirements import proves
 
 OBSERVER = Actor("observer", "otto")
@@ -236,8 +245,8 @@ def test_what_a_row_says() -> None:
 @pytest.mark.parametrize("around", ["", "payload"])
 def test_what_a_row_says_besides_is_passed_on_apart_from_the_words_of_the_hub(around: str) -> None:
     office = Office()
-    besides = {"topic": "builds", "overdue": True, "project": {"name": "x"}}
-    row = {**NOTE, "from": "alice", "id": "m-1", "bcc": [], "created_ts": None, **besides}
+    besides: Row = {"topic": "builds", "overdue": True, "project": {"name": "x"}}
+    row: Row = {**NOTE, "from": "alice", "id": "m-1", "bcc": [], "created_ts": None, **besides}
     office.door.send({around: row} if around else row, speaker=ALICE)
     shown = office.ask("mail.show", {"id": "m-1"}, BOB)
     assert (shown["passed_on"], shown["overdue"]) == (besides, False)

@@ -149,20 +149,21 @@ def test_the_same_wave_again_is_the_same_wave(desk: Desk) -> None:
     asked: dict[str, Any] = {"beads": beads, "parallel": 1, "wave_id": "w1"}
     first = desk.call("wave.start", **asked)
     head = desk.lab.store.head()
-    by_another_name = ["ol-1", {"id": "UU", "files": ["src/a.py"]}]
-    for same in (asked, asked | {"beads": by_another_name}):
+    by_another_name: dict[str, Any] = {"beads": ["ol-1", {"id": "UU", "files": ["src/a.py"]}]}
+    for same in (asked, asked | by_another_name):
         again = desk.answer("wave.start", **same)
         assert isinstance(again, Taken)
         assert (again.reply, again.repeated) == (first, True)
     assert desk.lab.store.head() == head, "nothing is added"
-    for other in (
+    others: tuple[dict[str, Any], ...] = (
         {"beads": ["ol-1"]},
         {"beads": ["ol-2", "ol-1"]},
         {"beads": ["ol-1", "ol-3"]},
         {"parallel": 2},
         {"retries": {"ERROR": 1}},
         {"orchestrator": "otto"},
-    ):
+    )
+    for other in others:
         assert desk.code("wave.start", **asked | other) == "already_exists"
     assert isinstance(find_task(desk.lab.store, "ol-3"), Refusal)
     assert desk.code("wave.start", HUMAN, **asked) == "already_exists"
