@@ -14,17 +14,16 @@ from dragoman.core.commands import ClaimTask, CreateTask, NoteTask, RegisterAgen
 from dragoman.core.errors import REFUSALS
 from dragoman.core.events import Role
 from dragoman.engine.facts import StoreFacts
+from dragoman.engine.faults import Fault, in_shape
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.operation import (
     Commands,
     Dialect,
     Facts,
-    Fault,
     Heard,
     Incoming,
     Linted,
     Operation,
-    in_shape,
     lint_text,
 )
 from dragoman.engine.plan import Answer, Taken, Turned

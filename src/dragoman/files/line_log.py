@@ -188,7 +188,10 @@ class LineLog:
         make_way(self._disk, path.rpartition("/")[0])
         found = self._disk.look(path)
         if found is not None and found.kind != "file":
-            set_aside(self._disk, path, f"{path}-found")
+            aside = set_aside(self._disk, path, f"{path}-found")
+            self._warn(
+                f"{path} was no file: it is kept as {aside}, and a file is made in its place"
+            )
 
     def _is_of_a_ledger(self, path: str) -> bool:
         """Whether a file was written as one of these, be it for another ledger."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.protocols.agentmail import Parser
 from tests.protocols.agentmail.letters import fields, read
 from tests.requirements import proves
 
@@ -275,8 +276,13 @@ GOES_ON = [
         ("red\nsee https://ci.example/7", "red\nsee https://ci.example/7"),
         ("one\n\n  two", "one"),
         ("one\n- two", "one"),
-        ("one\nBranch: two", "one"),
-        ("one\n**Branch:** two", "one"),
+        ("red\nError: no such file\nTODO: look", "red\nError: no such file\nTODO: look"),
+        (
+            "red\n**Note:** flaky\nhttps://ci.example/7",
+            "red\n**Note:** flaky\nhttps://ci.example/7",
+        ),
+        ("one\nBEAD: two", "one"),
+        ("one\n**Accepted bead:** two", "one"),
         ("one\n```\ntwo\n```", "one"),
         ("one\n#### two", "one"),
     ],
@@ -285,6 +291,28 @@ def test_a_text_goes_on_below_its_label(
     kind: str, body: str, field: str, written: str, text: str
 ) -> None:
     assert getattr(fields(kind, body.format(written)), field) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "text"),
+    [
+        ("FAILED", "Commit", "red"),
+        ("FAILED", "Description", "red\nDescription: x"),
+        ("CHECKPOINT", "Reason", "red"),
+        ("CHECKPOINT", "Files", "red\nFiles: x"),
+    ],
+)
+def test_any_label_of_its_type_ends_a_text_and_no_other_type_s(
+    kind: str, label: str, text: str
+) -> None:
+    body, field = next((body, field) for of, body, field in GOES_ON if of == kind)
+    assert getattr(fields(kind, body.format(f"red\n{label}: x")), field) == text
+
+
+def test_what_goes_on_below_is_what_strict_mode_reads() -> None:
+    body = "Bead: ol-1\nStep: 1\nStatus: red\nError: no such file\nContext usage: 4%"
+    row = {"subject": "PROGRESS", "body_md": body}
+    assert Parser(strict=True).parse(row).parsed.status == "red\nError: no such file"
 
 
 MARKED = [

@@ -639,7 +639,7 @@ def test_an_attempts_credential_writes_letters_but_moves_no_other_task() -> None
     assert office.effect(own, NOTE) == "none"
     office.pass_(21)
     office.send(ALICE, letter("BEAD_ACCEPTED"))
-    assert office.code("mail.send", letter("PROGRESS", "Step: x"), own) == "lease_lost"
+    assert office.effect(own, letter("PROGRESS", "Step: x")) == "lease_lost"
     lease = office.lab.lease(BEAD)
     assert lease is not None
     assert lease.beats == 1, "what is left of an attempt keeps no other one alive"

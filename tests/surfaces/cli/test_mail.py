@@ -83,6 +83,15 @@ def test_what_a_row_says_besides_is_shown_with_the_letter(
     assert 'Passed on: {"topic": "\\u03c0"}' in shown.out
 
 
+@proves("MAIL-ECHO")
+def test_who_repeats_a_type_in_a_reply_is_told_that_it_was_plain(dragoman: Console) -> None:
+    sent = send(dragoman, *PROGRESS)
+    thanks = ("--reply-to", sent, "--subject", "Re: [ol-1] PROGRESS", "--body", "Good.")
+    told = dragoman("mail", "send", "--as", "boss", *thanks)
+    assert "warning: it repeats the type of the letter that it replies to" in told.out
+    assert ids(dragoman, "inbox", "--as", "ada", "--type", "PROGRESS") == []
+
+
 def test_a_letter_of_a_file_is_its_senders(dragoman: Console, letter: Letters) -> None:
     row = {"id": 7, "from": "ada", "to": ["bob"], "subject": "PROGRESS", "body_md": "Bead: ol-1"}
     first = dragoman.ask("mail", "send", letter(json.dumps(row)))

@@ -13,7 +13,7 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.cli.app import main
 from dragoman.surfaces.cli.screen import ReaderGone
-from dragoman.surfaces.cli.trace.watch_scene import Happening, Scene
+from dragoman.surfaces.cli.trace.watch_scene import Happening, Scene, Writers
 from dragoman.surfaces.cli.trace.watch_view import draw, line_of, seconds
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
@@ -49,6 +49,7 @@ def turn(index: int, confidence: float = 0.9, **content: str) -> Happening:
     envelope = {"content": {"thought": "", "action": "", "observation": "", **content}}
     return entry(
         "turn.recorded",
+        attempt=1,
         agent="developer",
         turn_index=index,
         confidence=confidence,
@@ -94,6 +95,30 @@ def test_a_thought_grows_until_it_is_final_and_its_turn_takes_its_place() -> Non
     )
     scene.take(thought("Then"))
     assert scene.picture().thought == "Then"
+
+
+def judged(index: int) -> Happening:
+    """A turn of somebody who looks at what was done in the first attempt."""
+    body = {**turn(index).body, "agent": "reviewer", "attempt": -2, "by": "rita", "beside": 1}
+    return Happening(1, AT, "turn.recorded", "turns:T", "agent:rita", body)
+
+
+def test_where_several_show_turns_each_says_whose_it_is() -> None:
+    scene, writers = Scene("T", "Do it", "ready"), Writers()
+    again = turn(1)
+    later = Happening(1, AT, "turn.recorded", "turns:T", "agent:ada", {**again.body, "attempt": 2})
+    heads, lines = list[str](), list[str]()
+    for one in (turn(0), judged(0), again, later):
+        scene.take(one)
+        heads.append(drawn(scene).splitlines()[0].partition("ready  ")[2].partition("  ")[0])
+        lines.append(line_of(one, writers).partition("Z  ")[2].partition(" (")[0])
+    assert heads == [
+        "developer, turn 0",
+        "reviewer, turn 0 of agent:rita, beside attempt 1",
+        "developer, turn 1 of agent:ada, attempt 1",
+        "developer, turn 1 of agent:ada, attempt 2",
+    ]
+    assert lines == [head.partition(", ")[2] for head in heads]
 
 
 def test_tools_run_and_end_with_their_durations() -> None:
@@ -179,7 +204,7 @@ def test_lengths_of_time_are_told_as_people_compare_them(took: int, told: str) -
     ],
 )
 def test_a_line_for_each_thing_that_happens(one: Happening, told: str) -> None:
-    assert line_of(one).endswith(f"Z  {told}")
+    assert line_of(one, Writers()).endswith(f"Z  {told}")
 
 
 @pytest.fixture

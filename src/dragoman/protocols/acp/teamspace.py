@@ -1,7 +1,7 @@
 """Who belongs to a teamspace, and the no to everybody else."""
 
 from dragoman.core.actors import Actor
-from dragoman.engine.operation import Fault
+from dragoman.engine.faults import Fault
 from dragoman.engine.reads.teamspaces import belongs
 from dragoman.protocols.acp.settings import Choices
 

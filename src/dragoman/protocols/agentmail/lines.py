@@ -15,8 +15,6 @@ _AROUND_VALUES: Final = ("`", "**")
 _NUMBER: Final = re.compile(r"^[0-9]{1,9}[.)][ \t]+")
 _BOX: Final = re.compile(r"^\[[ xX]\][ \t]+")
 """Of a list of things to tick off: what counts is the word behind the label, not the tick."""
-_LABEL: Final = re.compile(r"^[*_]*[^\W\d_][\w \t-]{0,40}[*_]*:[*_]*(?:\s|$)")
-"""Whatever a label may be: a line that begins so is no part of the text above it."""
 _MARK: Final = "\ufeff"
 """What some editors write before the first line of a file."""
 _LONGEST_HEAD: Final = 80
@@ -97,12 +95,20 @@ def items_below(lines: Sequence[str], start: int, labels: Labels) -> tuple[str, 
     return tuple(filter(None, items))
 
 
-def lines_below(lines: Sequence[str], start: int, labels: Labels) -> Iterator[str]:
-    """The lines with which a text goes on: its paragraph, up to anything that says what it is."""
+def lines_below(
+    lines: Sequence[str], start: int, labels: Labels, anywhere: Labels
+) -> Iterator[str]:
+    """The lines with which a text goes on: its paragraph, up to anything that says what it is.
+
+    That is a label of where it stands, or, at the margin, one that its type has `anywhere`. All
+    else before a colon is part of the text, like the `Error: ` of a program that it quotes.
+    """
     for line in itertools.islice(lines, start, None):
         words = line.strip()
-        stands_alone = line[:1] == words[:1] and (unbulleted(words) != words or _LABEL.match(line))
-        if not words or stands_alone or labelled(line, labels)[0]:
+        at_margin = line[:1] == words[:1]
+        if not words or labelled(line, labels)[0]:
+            return
+        if at_margin and (unbulleted(words) != words or labelled(line, anywhere)[0]):
             return
         if heading_of(line) or opened_fence(line):
             return

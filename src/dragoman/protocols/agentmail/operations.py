@@ -12,18 +12,8 @@ from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AckMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, quoted_name
-from dragoman.engine.operation import (
-    Commands,
-    Dialect,
-    Facts,
-    Fault,
-    Heard,
-    Incoming,
-    Operation,
-    fault_of,
-    in_shape,
-    not_empty,
-)
+from dragoman.engine.faults import Fault, fault_of, in_shape, not_empty
+from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Incoming, Operation
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.mailbox import find_letter
 from dragoman.engine.request import Accepted
@@ -49,6 +39,10 @@ _UNASKED: Final = (
 _NO_BLIND_COPIES: Final = (
     "there are no secret copies here: everybody who may read can see whom a letter goes to; "
     "name them in cc, or write them a letter of their own"
+)
+_ECHO: Final = (
+    "it repeats the type of the letter that it replies to, so that it was delivered as a plain "
+    "reply; to say {type} anew, write the subject without Re: or Fwd:"
 )
 _WHOLE_ID: Final = 36
 _PLACES: Final = ("path", "data_uri")
@@ -139,8 +133,9 @@ def _as_ours(value: Any) -> Any:
 
 def _reference(attachment: Any) -> Any:
     """Where an attachment is that other servers describe; what else they say stays in the words."""
-    places = (field_of(attachment, key) for key in _PLACES)
-    return next((place for place in places if isinstance(place, str)), attachment)
+    said = (field_of(attachment, key) for key in _PLACES)
+    places = [place for place in said if isinstance(place, str)]
+    return next(filter(str.strip, places), places[0] if places else attachment)
 
 
 # Operations that write
@@ -175,8 +170,8 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         roles=MAY_WRITE,
         identity=_impostor,
         summary=(
-            "Send a letter to agents. A subject such as PROGRESS, HELP_REQUEST, OFFERING_READY or "
-            "FAILED with a body in that form also moves the bead's task."
+            "Send a letter. A subject such as PROGRESS, HELP_REQUEST, OFFERING_READY or FAILED "
+            "with a body in that form also moves the bead's task."
         ),
     )
     yield Operation(
@@ -188,7 +183,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         looks=is_looked_for,
         reply=lambda _, commands, __: {"id": _letter_of(commands), "acknowledged": True},
         roles=MAY_WRITE,
-        summary="Acknowledge a letter that was sent to you.",
+        summary="Acknowledge a letter to you.",
     )
     yield Operation(
         name="mail.read",
@@ -199,7 +194,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         looks=is_looked_for,
         reply=lambda _, commands, __: {"id": _letter_of(commands), "read": True},
         roles=MAY_WRITE,
-        summary="Mark a letter in your box as read.",
+        summary="Mark a letter to you as read.",
     )
 
 
@@ -234,25 +229,32 @@ def _sent(letter: Outgoing, commands: Commands, accepted: Accepted) -> Any:
         "thread_id": told.thread,
         "type": posted.kind,
         "bead_id": posted.bead,
-        "effect": _effect(letter, commands, accepted),
+        "effect": _effect(letter, commands, accepted, posted.kind),
     }
-    problems = _unread(letter.message)
+    problems = _unread(letter.message, posted.kind)
     return {**sent, "problems": problems} if problems else sent
 
 
-def _unread(message: Message) -> Any:
+def _unread(message: Message, kind: str) -> Any:
     """What could not be read of a letter that says of itself what it is."""
-    is_plain = message.type is MessageType.UNKNOWN
+    is_plain = kind == MessageType.UNKNOWN
     return () if is_plain else msgspec.to_builtins(message.problems)
 
 
-def _effect(letter: Outgoing, commands: Commands, accepted: Accepted) -> dict[str, Any]:
+def _effect(letter: Outgoing, commands: Commands, accepted: Accepted, kind: str) -> dict[str, Any]:
     """Whether the letter also did something, and why not if it should have."""
-    declined = accepted.declined
+    type, declined = letter.message.type, accepted.declined
     if declined is None:
         applied = len(commands) > 1 or len(accepted.receipts) > len(commands)
-        is_lost = not applied and letter.message.type in ANSWERS
-        return {"applied": applied, **({"detail": _UNASKED} if is_lost else {})}
-    if declined.code == _NO_CHANGE and letter.message.type in ACTED_ON_LATER:
+        why = "" if applied else _why_none(type, kind)
+        return {"applied": applied, **({"detail": why} if why else {})}
+    if declined.code == _NO_CHANGE and type in ACTED_ON_LATER:
         return {"applied": True}
     return {"applied": False, "code": declined.code, "detail": declined.detail}
+
+
+def _why_none(type: MessageType, kind: str) -> str:
+    """Why a letter did nothing that its subject says it would; empty: it says no such thing."""
+    if type is not MessageType.UNKNOWN and kind == MessageType.UNKNOWN:
+        return _ECHO.format(type=type)
+    return _UNASKED if type in ANSWERS else ""

@@ -14,7 +14,8 @@ from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, mail_stream
 from dragoman.core.states.letter import Mail
-from dragoman.engine.operation import Facts, Fault, Operation, fault_of
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Facts, Operation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_agent
 from dragoman.engine.reads.closed_letters import is_shown_to
@@ -67,7 +68,7 @@ def operations(choices: Choices) -> Iterator[Operation]:
         "mail.inbox",
         Inbox,
         shown(_inbox),
-        "Look into your box: letters to you, oldest first; filter by unread, pending, type, bead.",
+        "Letters to you, oldest first; filter by unread, pending, type, bead.",
         is_empty=is_nothing,
         wakes="mail",
     )
@@ -77,13 +78,13 @@ def operations(choices: Choices) -> Iterator[Operation]:
         "mail.search",
         Search,
         shown(_search),
-        'Find letters by words: auth "token expired" -draft dep*, OR between alternatives.',
+        'Find letters by words: auth OR login "token expired" -draft dep*',
     )
     yield asking(
         "mail.summary",
         Summed,
         shown(partial(_summary, choices)),
-        "Summarise a thread: counts, last status, open questions and acks, files, commits.",
+        "Summarise a thread: counts, last status, what is open, files, commits.",
     )
 
 
@@ -210,7 +211,6 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
     waiting = Waiting(
         frozenset(mail.id for mail in letters if mail.is_open),
         frozenset(mail.id for mail in letters if mail.waits_for),
-        {mail.id: mail.reply_to for mail in letters if mail.reply_to},
     )
     summary = summarize(map(as_message, filter(is_typed, letters)), waiting)
     others = Counter(mail.kind or MessageType.UNKNOWN for mail in letters if not is_typed(mail))

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.ids import check_task_id
+from dragoman.protocols.agentmail.lines import unmarked
 from dragoman.protocols.agentmail.words import TYPES, MessageType
 
 IsKnown = Callable[[str], bool]
@@ -32,7 +33,12 @@ class Subject(Struct, frozen=True, gc=False):
     """More types that it names; strict mode wants none."""
 
 
-def read_subject(subject: str, is_known: IsKnown) -> Subject:
+def knows_none(_: str) -> bool:
+    """Where nobody has said which tasks there are."""
+    return False
+
+
+def read_subject(subject: str, is_known: IsKnown = knows_none) -> Subject:
     """The type in its place, else the first in capitals; and the id before it."""
     alone = TYPES.get(subject)
     if alone is not None:
@@ -67,12 +73,12 @@ def _id_and_rest(text: str, is_known: IsKnown) -> tuple[str, str]:
     """`[id] rest` or `id: rest`; what has no id is all rest."""
     if text.startswith("["):
         inner, closed, rest = text[1:].partition("]")
-        inner = inner.strip()
+        inner = unmarked(inner.strip())
         if closed and inner.upper() not in TYPES and len(inner.split()) <= 1:
             return inner, _without_reply(rest.lstrip(": \t"))
         return "", text
     word, colon, rest = text.partition(":")
-    word = word.rstrip()
+    word = unmarked(word.rstrip())
     if colon and _is_id(word, is_known) and (rest[:1].strip() == "" or _leading_type(rest)):
         return word, rest.strip()
     return "", text
