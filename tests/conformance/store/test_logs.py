@@ -156,6 +156,8 @@ def test_the_log_tells_moves_as_the_trace_does_and_what_was_only_asked_for(
         if "requested" not in one.event["payload"]
     ]
     assert len(true_ones) == 5
+    attempts = dict(rows(database, "SELECT id, attempt FROM agent_logs"))
+    assert [attempts[one[0]] for one in true_ones] == [1, 1, None, 2, 2]
     requested = [one for one in moves if one not in true_ones]
     assert [one[4]["payload"]["to_state"] for one in requested] == ["done", "elsewhere"]
     assert requested[0][4]["payload"] == {

@@ -266,6 +266,15 @@ def test_a_failed_check_wants_a_review_and_an_unreadable_one_has_not_failed(
 
 
 @proves("MAIL-MEANING")
+@pytest.mark.parametrize("box", ["[ ]", "[x]"])
+def test_a_failed_check_counts_behind_a_box_to_tick_too(box: str) -> None:
+    office = Office(agentmail.Choices(review_required=False))
+    row = offering(tests="FAIL", to=["olga"])
+    office.send(ALICE, {**row, "body_md": row["body_md"].replace("- Tests", f"- {box} Tests")})
+    assert office.task().status == "review"
+
+
+@proves("MAIL-MEANING")
 @pytest.mark.parametrize("type", ["TESTS_FAIL", "BUILD_FAIL", "ERROR", ""])
 def test_failed_work_is_tried_again_after_a_rest_until_the_limit(type: str) -> None:
     office = Office(agentmail.Choices(max_attempts=3, backoff=Backoff(5 * MINUTE, 60 * MINUTE)))
@@ -595,7 +604,10 @@ def test_letters_of_the_hub_itself_say_what_they_are() -> None:
     office.send(ALICE, help_request())
     office.pass_(30)
     (row,) = office.rows(OLGA, type="LATE")
-    assert (row["type"], row["kind"]) == ("UNKNOWN", "LATE")
+    assert (row["type"], row["kind"], row["problems"]) == ("UNKNOWN", "LATE", ())
+    summary = office.ask("mail.summary", {"thread_id": row["thread_id"]}, OLGA)
+    assert (summary["counts"]["LATE"], "UNKNOWN" in summary["counts"]) == (1, False)
+    assert summary["messages"] == sum(summary["counts"].values())
     assert office.inbox(OLGA, type="UNKNOWN") == [row["id"]]
 
 

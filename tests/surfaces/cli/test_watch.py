@@ -1,5 +1,6 @@
 """watch: what is seen of a task, however much comes: on a terminal, in a pipe, from afar."""
 
+import json
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,7 @@ def test_lengths_of_time_are_told_as_people_compare_them(took: int, told: str) -
     [
         (thought("so"), "thinks: so"),
         (thought("", is_final=True), "has thought"),
+        (thought(""), "thinks"),
         (entry("task.noted", text="half"), "agent:ada  noted: half"),
         (entry("task.noted", words="of a newer release"), "task.noted"),
         (entry("task.sung"), "task.sung"),
@@ -246,6 +248,31 @@ def test_what_happens_meanwhile_is_seen(traced: Console) -> None:
     first, second = traced("watch", "T-1", "--after", "28", wait=wait).out.splitlines()
     assert first.endswith("claimed by developer: attempt 1, fence 1, lease 5m")
     assert second.endswith("in-progress → ready")
+
+
+@proves("SAOP-TRANSITION")
+def test_what_was_only_asked_for_is_not_told_as_a_move(traced: Console) -> None:
+    traced.ask("task", "claim", "T-1", "--agent", "developer", "--session", "s-9")
+    payload = {
+        "type": "TASK_TRANSITION",
+        "task_id": "T-1",
+        "from_state": "in-progress",
+        "to_state": "done",
+        "timestamp": AT,
+    }
+    event = {
+        "event_id": "01890a5d-ac96-774b-bcce-b302099a8057",
+        "session_id": "s-9",
+        "payload": payload,
+    }
+    told = traced("call", "saop.event", json.dumps(event), "--as", "developer").json
+    assert told["applied"] is False
+    line = traced("watch", "T-1").out.splitlines()[-1]
+    asked = "TASK_TRANSITION asked for in session s-9 about T-1: in-progress → done"
+    assert line.endswith(f"agent:developer  {asked}")
+    assert asked in traced("events").out
+    (*_, shown) = traced("watch", "T-1", "--json").objects
+    assert shown["message"] == event | {"payload": payload | {"requested": True}}
 
 
 class Leaves(StringIO):

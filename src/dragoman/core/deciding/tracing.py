@@ -238,12 +238,12 @@ def check_part(part: str, read: Read) -> Refusal | None:
     plays = _part_of(actor.name, read)
     if plays == part:
         return None
-    known = f"plays the {plays}" if plays in PARTS else "has no part in SAOP"
-    return Refusal(
-        "identity_mismatch",
-        f"{actor.name} {known}, and cannot speak as the {part}: register it with "
-        f"`dragoman agent add {actor.name} --saop-role {part}`",
-    )
+    known, way_out = f"plays the {plays}", f"let it speak as the {plays}"
+    if plays not in PARTS:
+        known = "has no part in SAOP"
+        way_out = f"register it with `dragoman agent add {actor.name} --saop-role {part}`"
+    detail = f"{actor.name} {known}, and cannot speak as the {part}: {way_out}"
+    return Refusal("identity_mismatch", detail)
 
 
 def transition(command: RequestTransition, read: Read, now: int) -> Decision | Refusal:

@@ -171,12 +171,10 @@ def spawn_request(issue: str, *, orchestrator: str, checkpoint: str = "") -> Dra
 
 def spawn_ack(issue: str, *, status: str, session: str = "") -> Draft:
     """Whether somebody was started, and under which name."""
-    if status not in words.SPAWN_STATUSES:
-        raise _wrong_word(status, words.SPAWN_STATUSES)
-    name = _word(session)
-    if status == words.SPAWNED and not name:
+    said, name = _one_of(words.SPAWN_STATUSES, status), _word(session)
+    if said == words.SPAWNED and not name:
         raise ValueError("session is empty: name the session that was spawned")
-    return _draft(MessageType.SPAWN_ACK, issue, issue_id=_word(issue), status=status, session=name)
+    return _draft(MessageType.SPAWN_ACK, issue, issue_id=_word(issue), status=said, session=name)
 
 
 def _completion(
@@ -230,13 +228,11 @@ def _percentage(number: int) -> int:
 
 
 def _one_of(allowed: tuple[str, ...], word: str) -> str:
-    if word not in allowed:
-        raise _wrong_word(word, allowed)
-    return word
-
-
-def _wrong_word(word: str, allowed: tuple[str, ...]) -> ValueError:
-    return ValueError(f"{quoted(word)} is none of {', '.join(allowed)}")
+    """The word as the document spells it, in whichever case it was given: so it is read, too."""
+    for one in allowed:
+        if one.lower() == word.lower():
+            return one
+    raise ValueError(f"{quoted(word)} is none of {', '.join(allowed)}")
 
 
 # --- as it travels

@@ -14,6 +14,8 @@ _BARE_BULLETS: Final = frozenset("-*+•")
 _BOLD: Final = ("**", "__")
 _AROUND_VALUES: Final = ("`", "**")
 _NUMBER: Final = re.compile(r"^[0-9]{1,9}[.)][ \t]+")
+_BOX: Final = re.compile(r"^\[[ xX]\][ \t]+")
+"""Of a list of things to tick off: what counts is the word behind the label, not the tick."""
 _MARK: Final = "\ufeff"
 """What some editors write before the first line of a file."""
 _LONGEST_HEAD: Final = 80
@@ -30,12 +32,14 @@ def split_lines(body: str) -> list[str]:
 def labelled(line: str, labels: Labels) -> tuple[str, str]:
     """The field that a line fills, and with what; no field when it begins with no label.
 
-    `- Commit: abc`, `1. Commit: abc`, `**Commit:** abc` and `COMMIT: abc` are all the same line.
+    `- Commit: abc`, `1. Commit: abc`, `- [ ] Commit: abc`, `**Commit:** abc` and `COMMIT: abc` are
+    all the same line.
     """
     head, colon, value = line.partition(":")
     if not colon or len(head) > _LONGEST_HEAD:
         return "", ""
     name = _NUMBER.sub("", unbulleted(head.strip().removeprefix(_MARK)), count=1)
+    name = _BOX.sub("", name, count=1)
     sign = name[:2] if name.startswith(_BOLD) else ""
     if sign:
         name = name[2:]
@@ -70,15 +74,23 @@ def unbulleted(line: str) -> str:
     return line[2:].lstrip() if line[:2] in _BULLETS else line
 
 
+def _item_of(line: str) -> str | None:
+    """What stands behind a bullet or a number, in a line without space around it."""
+    item = unbulleted(line)
+    if item is line:
+        item = _NUMBER.sub("", line, count=1)
+    return None if item == line else item
+
+
 def items_below(lines: Sequence[str], start: int, labels: Labels) -> tuple[str, ...]:
-    """The bulleted list that begins at a line, up to anything else, such as the next label."""
+    """The list that begins at a line, up to anything else, such as the next label."""
     items: list[str] = []
     for index in range(start, len(lines)):
         line = lines[index].strip()
         if not line:
             continue
-        item = unbulleted(line)
-        if item is line or labelled(line, labels)[0]:
+        item = _item_of(line)
+        if item is None or labelled(line, labels)[0]:
             break
         items.append(item)
     return tuple(filter(None, items))
@@ -105,13 +117,13 @@ def lines_below(
 
 
 def items_of(lines: Sequence[str]) -> tuple[str, ...]:
-    """A list section: a bullet is an item, and so is each part of a plain line."""
+    """A list section: a bullet or a number has an item, and so is each part of a plain line."""
     items: list[str] = []
     fence = ""
     for raw in lines:
         line = raw.strip()
-        item = unbulleted(line)
-        if item is not line:
+        item = _item_of(line)
+        if item is not None:
             items.append(item)
         elif fence and closes(line, fence):
             fence = ""

@@ -13,12 +13,12 @@ from dragoman.core.commands import AckMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, quoted_name
 from dragoman.engine.faults import Fault, fault_of, in_shape, not_empty
-from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Incoming, Operation, layers
+from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Incoming, Operation
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.mailbox import find_letter
 from dragoman.engine.request import Accepted
 from dragoman.protocols.agentmail import reading, translate, waves
-from dragoman.protocols.agentmail.asking import reader
+from dragoman.protocols.agentmail.asking import letter_in, reader
 from dragoman.protocols.agentmail.errors import CODES
 from dragoman.protocols.agentmail.lint import lint
 from dragoman.protocols.agentmail.meaning import ACTED_ON_LATER
@@ -35,6 +35,10 @@ _NO_CHANGE: Final = "nothing_changed"
 _UNASKED: Final = (
     "no open question waits for it, neither as the letter that it replies to, nor in its thread, "
     "nor about its bead"
+)
+_NO_BLIND_COPIES: Final = (
+    "there are no secret copies here: everybody who may read can see whom a letter goes to; "
+    "name them in cc, or write them a letter of their own"
 )
 _ECHO: Final = (
     "it repeats the type of the letter that it replies to, so that it was delivered as a plain "
@@ -66,7 +70,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
 
 def _hear(incoming: Incoming, send: Operation) -> Heard | None:
     """An object with a subject and a body is a letter, bare or wrapped like any message."""
-    row = None if incoming.is_too_large else _unwrapped(incoming.value)
+    row = None if incoming.is_too_large else letter_in(incoming.value)
     if row is None:
         return None
     said = Raw(incoming.text)
@@ -105,14 +109,9 @@ def _content(letter: SendMail) -> bytes:
     return msgspec.json.encode(letter if letter.id is None else replace(letter, timestamp=""))
 
 
-def _unwrapped(value: Any) -> Any:
-    for inner in layers(value):
-        if isinstance(field_of(inner, "subject"), str) and "body_md" in inner:
-            return inner
-    return None
-
-
 def _read_letter(value: Any) -> Outgoing | Fault:
+    if field_of(value, "bcc"):
+        return Fault("invalid_field", _NO_BLIND_COPIES, "bcc")
     row = not_empty(in_shape(_as_ours(value), SendMail), "id", "letter id")
     return row if isinstance(row, Fault) else Outgoing(row, _parser.parse(value))
 
@@ -126,6 +125,8 @@ def _as_ours(value: Any) -> Any:
         row.setdefault("timestamp", row["created_ts"])
     if row.get("ack_required") in (0, 1):
         row["ack_required"] = bool(row["ack_required"])
+    if isinstance(row.get("importance"), str):
+        row["importance"] = row["importance"].lower()
     if isinstance(row.get("attachments"), list):
         row["attachments"] = [_reference(one) for one in row["attachments"]]
     return row

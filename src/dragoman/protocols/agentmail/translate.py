@@ -23,10 +23,11 @@ from dragoman.core.states.letter import Mail
 from dragoman.engine.faults import Fault, fault_of
 from dragoman.engine.operation import Commands
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.reads.ask import find_agent, find_stream, find_task, names_in_role, state_of
+from dragoman.engine.reads.ask import find_agent, find_stream, names_in_role, state_of
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.mailbox import LAST, Fits, find_letter, page_of, whole_list
-from dragoman.protocols.agentmail.meaning import BEAD, MEANING
+from dragoman.protocols.agentmail.meaning import MEANING
+from dragoman.protocols.agentmail.names import known_as
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shapes import Message
@@ -73,32 +74,17 @@ def understood(letter: Outgoing, store: Store) -> Message:
     if not message.bead_id and ":" in row.subject:
         parser = Parser(is_known=lambda name: not isinstance(find_stream(store, name), Refusal))
         message = parser.parse({"subject": row.subject, "body_md": row.body_md})
-    name = _known_as(message.bead_id, store)
+    name = known_as(message.bead_id, store)
     if name == message.bead_id:
         return message
     return replace(message, parsed=replace(message.parsed, bead_id=name))
-
-
-def _known_as(name: str, store: Store) -> str:
-    """The name of a task in this dialect, else its id; of one that is unknown, as it is written."""
-    if not is_task_name(name):
-        return name
-    own = name.removeprefix(f"{BEAD}:")
-    found = find_task(store, f"{BEAD}:{own}") if ":" not in own else find_task(store, own)
-    if isinstance(found, Refusal):
-        found = find_task(store, own)
-    if isinstance(found, Refusal):
-        return own
-    task = found.task
-    beads = (alias for alias in task.aliases if alias.startswith(f"{BEAD}:"))
-    return bare(next(beads, task.id))
 
 
 def is_looked_up(letter: Outgoing) -> bool:
     """Whether the store has to be asked for it: not for a plain letter to names."""
     row, message = letter.row, letter.message
     is_plain = message.type is MessageType.UNKNOWN and ":" not in row.subject
-    refers = row.id is not None or bool(row.reply_to or message.bead_id)
+    refers = row.id is not None or bool(row.reply_to or row.thread_id or message.bead_id)
     return refers or not is_plain or any("@" in name for name in (*names(row.to), *names(row.cc)))
 
 
@@ -109,7 +95,8 @@ def post(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> Comm
 
 
 def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> _Posting | Fault:
-    row, message = letter.row, understood(letter, store)
+    message = understood(letter, store)
+    row = replace(letter.row, thread_id=known_as(letter.row.thread_id, store))
     to = _addressed(row.to, "to", store, choices)
     if isinstance(to, Fault):
         return to
@@ -132,7 +119,8 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     if before is not None:
         to = before.to if _is_found_out(row.to) else to
         cc = before.cc if _is_found_out(row.cc) else cc
-        thread = row.thread_id or before.thread
+        is_there = row.thread_id in ("", known_as(before.thread, store))
+        thread = before.thread if is_there else row.thread_id
     if not to and message.type not in ANSWERS:
         return Fault("invalid_field", "it is addressed to nobody: name a recipient", "to")
     is_echo = is_reply(row.subject) and (

@@ -176,6 +176,8 @@ def _start(asked: Start, facts: Facts, choices: Choices) -> Commands | Fault:
         asked.orchestrator,
         tuple(open_waves(facts.store)),
     )
+    if wave.id and not isinstance(find_wave(facts.store, wave.id), Refusal):
+        return (wave,)  # the same one again, or another that is refused: neither changes its beads
     return commands_of_start(
         wave,
         {bead.id: bead.title for bead in beads},
@@ -206,9 +208,9 @@ def _taken(asked: Take, _: Commands, accepted: Accepted) -> Any:
     }
 
 
-def _given_back(asked: Release, _: Commands, accepted: Accepted) -> Any:
-    remark = accepted.receipts[0].remark
-    return {"released": (), "remark": remark} if remark else {"released": asked.names or "all"}
+def _given_back(_: Release, __: Commands, accepted: Accepted) -> Any:
+    told = accepted.receipts[0]
+    return {"released": told.ended, **({"remark": told.remark} if told.remark else {})}
 
 
 def _reserved(asked: Reservations, _: Actor, facts: Facts) -> Any:

@@ -187,7 +187,12 @@ WITH moves AS NOT MATERIALIZED (
   WHERE s.name >= 'task:' AND s.name < 'task;'
     AND e.event IN ('task.claimed', 'task.transitioned', 'task.requeued', 'task.rewound')
 ), told AS (
-  SELECT position, substr(stream, 6) AS task_id, (body ->> 'attempt')::bigint AS attempt, at,
+  SELECT position, substr(stream, 6) AS task_id, at, coalesce(
+           (body ->> 'attempt')::bigint,
+           (SELECT max((c.body ->> 'attempt')::bigint) FROM moves c
+            WHERE c.stream = moves.stream AND c.event = 'task.claimed'
+              AND c.position < moves.position AND moves.body ->> 'from' = 'in-progress')
+         ) AS attempt,
          coalesce(body ->> 'asked_by',
                   substr(hash, 1, 8) || '-' || substr(hash, 9, 4) || '-8' || substr(hash, 14, 3)
                   || '-' || substr('89ab89ab89ab89ab',

@@ -11,6 +11,7 @@ from dragoman.surfaces.cli.task.view import STATUS_STYLES
 from dragoman.surfaces.cli.trace.watch_scene import Happening, Picture, Tool, Writers
 from dragoman.surfaces.cli.words.phrases import cut
 from dragoman.surfaces.cli.words.table import WORDS
+from dragoman.surfaces.cli.words.traces import REQUEST
 from dragoman.text.safe_text import safe_text
 
 if TYPE_CHECKING:
@@ -109,8 +110,16 @@ def as_object(one: Happening) -> Mapping[str, Any]:
         "type": _kind(one),
         "actor": one.actor,
         **({"attempt": one.body["attempt"]} if one.type == _TURN else {}),
-        "message": one.body.get("envelope", one.body),
+        "message": _message(one),
     }
+
+
+def _message(one: Happening) -> Mapping[str, Any]:
+    """What was said; of a move that was asked for also that it is no more than that."""
+    said: Mapping[str, Any] = one.body.get("envelope", one.body)
+    if _kind(one) != REQUEST:
+        return said
+    return {**said, "payload": {**one.payload, "requested": True}}
 
 
 def _kind(one: Happening) -> str:
@@ -140,7 +149,9 @@ def _turn(one: Happening, writers: Writers) -> str:
 
 
 def _thought(one: Happening) -> str:
-    return cut(f"thinks: {one.payload['chunk']}") if one.payload["chunk"] else "has thought"
+    chunk, is_final = one.payload["chunk"], one.payload["is_final"]
+    # What may be the beginning of a secret is kept back: the thought goes on.
+    return cut(f"thinks: {chunk}") if chunk else "has thought" if is_final else "thinks"
 
 
 def _began(one: Happening) -> str:
