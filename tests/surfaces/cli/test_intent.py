@@ -50,6 +50,18 @@ def test_delegate_says_who_has_it_and_until_when(office: Console) -> None:
     assert shown["request"]["deadline"] == "2026-02-09T12:10:00.000Z"
 
 
+@proves("CCOS-PASSED-ON")
+def test_what_a_result_says_besides_is_shown_as_that(office: Console) -> None:
+    finish(office, success=True, output="fini", left_out="much", synthetic="cancelled")
+    shown = office("intent", "show", "i-1", "--now", NOON)
+    assert shown.code == 0
+    assert "ada succeeded" in shown.out
+    assert '"passed_on"' in shown.out
+    assert "was not kept" not in shown.out
+    told = office("why", "i-1", "--now", NOON)
+    assert "ada: success after 1m; passed on: left_out, synthetic" in told.out
+
+
 def test_delegate_says_why_nobody_has_it(office: Console) -> None:
     said = office("delegate", "Sing", "--id", "i-3", "--deadline", "2026-02-09T13:00:00Z")
     assert said.code == 1

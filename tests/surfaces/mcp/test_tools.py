@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -436,11 +436,30 @@ class _Part(msgspec.Struct):
     title: str
 
 
+class _Empty(msgspec.Struct):
+    after: Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)] = 0
+    names: tuple[str, ...] = ()
+    limit: Annotated[int, msgspec.Meta(le=500)] = 50
+    default: Any = None
+
+
 class _Whole(msgspec.Struct):
     """Something."""
 
     part: _Part
     more: list[_Part]
+
+
+@proves("MCP-SIZE")
+def test_a_schema_says_nothing_that_goes_without_saying() -> None:
+    schema = schema_of(_Empty)
+    assert schema["properties"] == {
+        "after": {"type": "integer", "minimum": 0},
+        "names": {"type": "array", "items": {"type": "string"}},
+        "limit": {"type": "integer", "maximum": 500, "default": 50},
+        "default": {},
+    }
+    assert "required" not in schema
 
 
 @proves("MCP-SIZE")

@@ -207,6 +207,14 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         return self.chain[-2:-1] == (self.recipient,)
 
     @property
+    def was_passed_on(self) -> bool:
+        """Whether its recipient has begun and then offered the work further, which ended it."""
+        step = self.step("completed")
+        if step is None or step.note != passing_on(self.superseded_by):
+            return False
+        return self.note("completion_notes", step.at) is None  # nobody has said these words
+
+    @property
     def is_active(self) -> bool:
         """Whether the task is on its way, or in the recipient's hands."""
         return self.status in ACTIVE
@@ -267,6 +275,11 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     def note(self, kind: str, since: int) -> Note | None:
         """The first note of a kind since a moment, as far as it is at hand."""
         return next((note for note in self.notes if note.kind == kind and note.at >= since), None)
+
+
+def passing_on(successor: str) -> str:
+    """How the end of a handoff is worded whose recipient offers the work further."""
+    return f"re-delegated as {successor}"
 
 
 def with_owner(chain: tuple[str, ...], owner: str) -> tuple[str, ...]:

@@ -92,6 +92,12 @@ def _may_see(handoff: Handoff, reader: str, closed: Collection[str]) -> bool:
     return handoff.status != "draft" or reader in ("", handoff.sender)
 
 
+def known_handoff(store: Store, id: str) -> Handoff | None:
+    """The handoff with this id, as the hub itself knows it."""
+    found = find(store, id, Handoff)
+    return None if isinstance(found, Refusal) else found
+
+
 def find_handoff(
     store: Store, id: str, reader: str = "", closed: Collection[str] = ()
 ) -> Handoff | Refusal:

@@ -2,7 +2,7 @@
 
 from dragoman.core.actors import Actor
 from dragoman.core.states.handoff import Handoff
-from dragoman.engine.operation import Fault
+from dragoman.engine.faults import Fault
 from dragoman.engine.reads.handoffs import is_shut_out
 from dragoman.engine.reads.teamspaces import belongs, closed_to
 from dragoman.protocols.acp.settings import Choices

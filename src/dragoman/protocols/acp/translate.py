@@ -25,11 +25,12 @@ from dragoman.core.commands import (
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.deciding.handoffs.offer import taken
+from dragoman.core.deciding.handoffs.drafting import taken
 from dragoman.core.moments import parse_duration
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.handoff_package import mark_of
-from dragoman.engine.operation import Commands, Facts, Fault, fault_of
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Commands, Facts
 from dragoman.engine.reads.handoffs import find_handoff, was_drafted
 from dragoman.protocols.acp.actions import (
     Accept,

@@ -100,7 +100,8 @@ def note(command: NoteHandoff, read: Read, now: int) -> Decision | Refusal:
         return handoff
     actor = read.actor
     if actor.name not in (handoff.sender, handoff.recipient) and actor.role not in COORDINATES:
-        return not_yours(handoff, actor, "add to", f"{handoff.sender} or {handoff.recipient}")
+        sides = f"{handoff.sender}, {handoff.recipient} or a coordinator"
+        return not_yours(handoff, actor, "add to", sides)
     refusal = (
         check_text("kind", command.kind, _KIND, least=1)
         or check_text("text", command.text, TEXT)

@@ -88,7 +88,8 @@ def turned_down(
     superseded_by: str = "",
 ) -> StreamEvents:
     """The rejection, the task back with its owner, and word to whoever did not ask for it."""
-    stream, after = handoff_stream(handoff.id), given_back(handoff, task)
+    stream = handoff_stream(handoff.id)
+    after = given_back(handoff, task, reopens=not superseded_by)
     moved = HandoffMoved(
         at or handoff.status,
         "rejected",
@@ -156,12 +157,14 @@ def _task_given_back(handoff: Handoff, task: Task, after: Task) -> StreamEvents:
     return (*events, (stream, TaskHandedOver(handoff.id, after.chain)))
 
 
-def given_back(handoff: Handoff, task: Task) -> Task:
+def given_back(handoff: Handoff, task: Task, *, reopens: bool = True) -> Task:
     """The task as it is when this handoff of it is rejected (S-OWN).
 
     What has ended stays with whoever had it then. What is in the deadletter goes back to its owner
     too, but it is for a person or an orchestrator to make it ready. What nobody had before it was
-    offered is nobody's again, unless somebody has begun.
+    offered is nobody's again, unless somebody has begun. A rejection re-opens what was begun
+    (S-ACP-4); who offers it to somebody else instead takes it from whoever works on it, and that is
+    all: what is blocked stays so.
     """
     under_way = task.handoff
     if under_way is not None and under_way.was_free:
@@ -169,9 +172,10 @@ def given_back(handoff: Handoff, task: Task) -> Task:
     if under_way is None or handoff.status != "activated" or task.is_final:
         return replace(task, handoff=None)
     chain = handoff.chain if task.chain[-1:] == (handoff.recipient,) else task.chain
+    is_opened = task.status == "in-progress" or (reopens and task.status != "deadletter")
     return replace(
         task,
-        status=task.status if task.status == "deadletter" else "ready",
+        status="ready" if is_opened else task.status,
         assignee=under_way.owner,
         reserved_for=under_way.owner,
         chain=chain,
