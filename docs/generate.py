@@ -177,7 +177,7 @@ def mcp_tools() -> str:
         (
             f"`{tool.name}`",
             ", ".join(
-                f"**{name}**" if name in tool.schema["required"] else name
+                f"**{name}**" if name in tool.schema.get("required", ()) else name
                 for name in tool.schema["properties"]
             ),
             tool.about,

@@ -14,7 +14,7 @@ class Hearing:
     """What is known of the caller of one request."""
 
     is_watched = False
-    """Whether somebody has asked for more than the request, to learn of its departure."""
+    """Whether somebody asks for more than the request right now, to learn of its departure."""
     has_ended = False
     """Whether it says no more."""
 
@@ -42,7 +42,11 @@ def until_it_ends(scope: Scope, receive: Receive) -> Receive:
             if hearing.has_ended:
                 return {"type": "http.disconnect"}
             hearing.is_watched = True
-        message = await receive()
+        try:
+            message = await receive()
+        finally:
+            # Whoever has waited has its answer now, and is told it: it may say no more then.
+            hearing.is_watched = False
         is_whole = not message.get("more_body", False)
         return message
 

@@ -36,12 +36,13 @@ async def work(call: Call) -> Any:
             # A hub that stops gives out no more; those who ask wait, and ask the next one.
             receipt = None if office.door.is_stopping() else await _taken(call, command)
             if receipt is not None:
-                if seat.hung_up and not call.key:
-                    # Under a key it would ask again, and be told; without one nobody ever is.
-                    back = ReleaseTask(receipt.task, _GONE, receipt.fence)
-                    await office.do(_holder(call.principal.actor, command.agent), back)
-                    break
-                return await claimed(call, command, receipt)
+                answer = await claimed(call, command, receipt)
+                if not seat.hung_up or call.key:
+                    # Under a key it asks again, and is told.
+                    return answer
+                back = ReleaseTask(receipt.task, _GONE, receipt.fence)
+                await office.do(_holder(call.principal.actor, command.agent), back)
+                break
             now = office.door.monotonic()
             if now >= end:
                 break
