@@ -185,6 +185,27 @@ def test_variables_of_ours_that_are_no_settings_stand_in_one_table() -> None:
         assert name in NO_SETTINGS or name in settings, name
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[leases]\nttl_ms = '300000'", "leases.ttl_ms: it must be a whole number, not a text"),
+        (
+            "[files]\ntrust_moves = 'true'",
+            "files.trust_moves: it must be true or false, not a text",
+        ),
+        ("[files]\ntrust_moves = 1", "files.trust_moves: it must be true or false, not a whole"),
+        ("[agents.ada]\nconcurrency = '2'", "agents.ada.concurrency: it must be a whole number"),
+    ],
+)
+def test_a_file_says_a_number_as_a_number(text: str, words: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse(text, {})
+    assert words in caught.value.detail
+    assert parse(
+        "[leases]\nttl_ms = 300000", {"DRAGOMAN_FILES_TRUST_MOVES": "true"}
+    ).files.trust_moves
+
+
 def test_words_that_are_none_of_a_choice_are_told_which_there_are() -> None:
     with pytest.raises(SettingsError, match=r"hub\.on_stop: .* one of: release, keep"):
         parse("[hub]\non_stop = 'kep'", {})

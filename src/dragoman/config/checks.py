@@ -121,7 +121,7 @@ def check_tables(given: Mapping[str, Any]) -> None:
             for key in table:
                 _check_known(f"{kind}.{name}.{key}", key, struct.__struct_fields__)
             try:
-                msgspec.convert(table, struct, strict=False)
+                msgspec.convert(table, struct)
             except msgspec.ValidationError as error:
                 fault = shape_fault(error, struct)
                 place = below(f"{kind}.{name}", fault.path)

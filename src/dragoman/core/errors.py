@@ -65,7 +65,7 @@ REFUSALS: dict[str, str] = {
     "reservation_not_found": "nothing is reserved under this name",
     "nothing_changed": "everything is already as the message asks for",
     "intent_not_found": "no intent has this id",
-    "anomaly": "what was said about the intent does not fit it, and changed nothing",
+    "anomaly": "what was said about an intent or an attempt does not fit it, and changed nothing",
     "overloaded": "too many requests are waiting; try again",
 }
 """Code -> meaning. Stable: dialects map every code to an error of their own."""

@@ -29,7 +29,7 @@ RESERVED = 500
 """How many patterns may be reserved at a time: each new one is compared with all of them."""
 RESERVED_EACH = 100
 """How many of them may be one agent's, so that none can use up what all share."""
-SKILLS = 64
+SKILLS = 256
 """How many skills, constraints or places an agent may have."""
 SKILL = 120
 CANDIDATES = 32
@@ -101,14 +101,14 @@ def faults_of_words(field: str, words: tuple[str, ...]) -> Iterator[Refusal | No
         yield check_text(f"{field}[{index}]", word, SKILL, least=1)
 
 
-def check_texts(field: str, texts: Sequence[str], most: int) -> Refusal | None:
-    """None when there are not too many texts and none of them is too long."""
+def check_texts(field: str, texts: Sequence[str], most: int, *, least: int = 0) -> Refusal | None:
+    """None when there are not too many texts and none of them is too short or too long."""
     if not texts:
         return None
-    return check_count(field, texts, LINKS) or next(
-        filter(None, (check_text(f"{field}[{i}]", text, most) for i, text in enumerate(texts))),
-        None,
+    faults = (
+        check_text(f"{field}[{index}]", text, most, least=least) for index, text in enumerate(texts)
     )
+    return check_count(field, texts, LINKS) or next(filter(None, faults), None)
 
 
 def check_range(field: str, value: int, least: int, most: int) -> Refusal | None:

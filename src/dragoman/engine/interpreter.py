@@ -17,17 +17,16 @@ from dragoman.core.actors import NAMELESS, SYSTEM, Actor
 from dragoman.core.errors import Refusal, StoreError
 from dragoman.core.events import Role
 from dragoman.engine.aside import Aside
+from dragoman.engine.faults import Fault, json_fault
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import (
     Dialect,
     Facts,
-    Fault,
     Heard,
     Incoming,
     Operation,
     beginning,
     find_operation,
-    json_fault,
     kept_words,
 )
 from dragoman.engine.plan import KIND_SHOWN, Answer, Plan, Taken, Turned, looks, plan_of, unfit

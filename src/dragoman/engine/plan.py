@@ -12,8 +12,9 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import MessageReceived
 from dragoman.core.ids import shown_name
 from dragoman.core.reading import Receipt
+from dragoman.engine.faults import Fault, fault_of
 from dragoman.engine.hub import Hub
-from dragoman.engine.operation import Commands, Dialect, Facts, Fault, Heard, Operation, fault_of
+from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Operation
 from dragoman.engine.request import Accepted, Outcome, Request
 
 KIND_SHOWN = 64

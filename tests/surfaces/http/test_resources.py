@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from dragoman.core.commands import CreateTask
+from dragoman.core.actors import SYSTEM
+from dragoman.core.commands import CreateTask, ReportOutcome
 from dragoman.services.budgets import Used
 from dragoman.services.desk import AgentState
 from dragoman.surfaces.http.agents import ShownAgent
@@ -37,6 +38,17 @@ def test_a_task_s_life_from_its_making_to_its_end(house: House) -> None:
     assert runs["task"] == task
     assert [(run["agent"], run["status"]) for run in runs["runs"]] == [("ada", "completed")]
     assert runs["runs"][0]["report"]["notes"] == "ok"
+
+
+@proves("RUN-UNREPORTED")
+def test_an_attempt_that_failed_in_silence_says_what_the_hub_said_of_it(house: House) -> None:
+    task = house.do(CreateTask("One", ready=True))
+    house.post(f"/v1/tasks/{task}/claim", {}, by="ada")
+    failed = ReportOutcome(task, "failed", "exit code 3, without a report", fence=1, apply=True)
+    house.do(failed, actor=SYSTEM)
+    (run,) = house.get(f"/v1/runs/{task}")["runs"]
+    assert (run["status"], run["reason"]) == ("released", "unreported_failed")
+    assert (run["report"]["by"], run["report"]["notes"]) == ("hub", failed.notes)
 
 
 def test_a_task_is_given_back_and_linked(house: House) -> None:

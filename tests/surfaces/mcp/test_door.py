@@ -75,7 +75,9 @@ def test_what_is_too_large_is_not_read() -> None:
 
 @proves("MCP-MALFORMED")
 @pytest.mark.parametrize("version", [{}, {"MCP-Protocol-Version": "2026-07-28"}])
-@pytest.mark.parametrize(("body", "code", "words"), MALFORMED)
+@pytest.mark.parametrize(
+    ("body", "code", "words"), [*MALFORMED, (b"", -32700, "there is nothing in it")]
+)
 def test_what_is_no_message_is_refused(
     house: House, version: dict[str, str], body: bytes, code: int, words: str
 ) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -138,6 +138,37 @@ def test_the_inbox_has_what_is_held_offered_and_in_review(house: House) -> None:
 
     held = {kind: [one["id"] for one in inbox[kind]] for kind in ("holding", "offered", "review")}
     assert held == {"holding": [parent], "offered": [child], "review": [finished]}
+
+
+@proves("MCP-TOOLS")
+def test_the_inbox_has_the_handoffs_to_whoever_looks(house: House) -> None:
+    house.welcome("hal")
+    house.welcome("iris")
+    offer: dict[str, Any] = {
+        "action": "initiate",
+        "to_agent": "iris",
+        "context": {"summary": "half done"},
+        "work_state": {"status": "in_progress", "next_step": "the other half"},
+    }
+    task = {"title": "Hand", "objective": "o", "success_criteria": ["c"], "priority": "normal"}
+
+    async def hand_over(client: Client) -> None:
+        for name in ("hand-1", "hand-2", "hand-3"):
+            said = {**offer, "handoff_id": f"h-{name}", "task": {**task, "task_id": name}}
+            await use(client, "acp_handoff", **said)
+        await use(client, "acp_handoff", action="withdraw", handoff_id="h-hand-3")
+
+    async def look(client: Client) -> Any:
+        await use(client, "acp_handoff", action="accept", handoff_id="h-hand-1")
+        return (await use(client, "inbox"))["handoffs"]
+
+    talk(house, "hal", hand_over)
+    proposed, accepted = talk(house, "iris", look)
+    assert (proposed["handoff_id"], proposed["status"]) == ("h-hand-2", "proposed")
+    assert (accepted["handoff_id"], accepted["status"]) == ("h-hand-1", "accepted")
+    assert (proposed["task_id"], proposed["from_agent"]) == ("hand-2", "hal")
+    assert proposed["due_by"]
+    assert once(house, "hal", "inbox")["handoffs"] == []
 
 
 @proves("MCP-TOOLS")
@@ -425,11 +456,30 @@ class _Part(msgspec.Struct):
     title: str
 
 
+class _Empty(msgspec.Struct):
+    after: Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)] = 0
+    names: tuple[str, ...] = ()
+    limit: Annotated[int, msgspec.Meta(le=500)] = 50
+    default: Any = None
+
+
 class _Whole(msgspec.Struct):
     """Something."""
 
     part: _Part
     more: list[_Part]
+
+
+@proves("MCP-SIZE")
+def test_a_schema_says_nothing_that_goes_without_saying() -> None:
+    schema = schema_of(_Empty)
+    assert schema["properties"] == {
+        "after": {"type": "integer", "minimum": 0},
+        "names": {"type": "array", "items": {"type": "string"}},
+        "limit": {"type": "integer", "maximum": 500, "default": 50},
+        "default": {},
+    }
+    assert "required" not in schema
 
 
 @proves("MCP-SIZE")

@@ -39,7 +39,9 @@ class Attempt(Struct, frozen=True):
     status: RunStatus = "running"
     ended_at: int = 0
     reason: str = ""
-    """Why it expired, if it did."""
+    """Why it ended, if not by what its agent reported."""
+    unreported: Reported | None = None
+    """What the hub says of it where its agent has ended without a report."""
     replaced: tuple[Reported, ...] = ()
     """What it had reported before the report that counts."""
 
@@ -85,15 +87,24 @@ def _claimed(attempts: list[Attempt], event: TaskClaimed, at: int) -> None:
 
 
 def _reported(attempts: list[Attempt], event: TaskReported, at: int) -> None:
-    if event.by:  # its agent has reported nothing
+    if not attempts or attempts[-1].number != event.attempt:
         return
+    last = attempts[-1]
     report = Reported(
-        event.attempt, event.agent, event.outcome, at, event.notes, event.blockers, event.details
+        attempt=event.attempt,
+        agent=event.agent,
+        outcome=event.outcome,
+        at=at,
+        notes=event.notes,
+        blockers=event.blockers,
+        details=event.details,
+        by=event.by,
     )
-    if attempts and attempts[-1].number == event.attempt:
-        last = attempts[-1]
-        replaced = (*last.replaced, last.report) if last.report else last.replaced
-        attempts[-1] = replace(last, report=report, replaced=replaced)
+    if event.by:
+        attempts[-1] = replace(last, unreported=report)
+        return
+    replaced = (*last.replaced, last.report) if last.report else last.replaced
+    attempts[-1] = replace(last, report=report, replaced=replaced)
 
 
 def _requeued(attempts: list[Attempt], event: TaskRequeued, at: int) -> None:
@@ -107,8 +118,10 @@ def _moved(
     attempts: list[Attempt], event: TaskRequeued | TaskTransitioned | TaskRewound, at: int
 ) -> None:
     # A report that waited for the end of its session counts for nothing if something else came.
-    has_counted = attempts and attempts[-1].report and event.reason.startswith(_BY_REPORT)
-    _end(attempts, at, "completed" if has_counted else "released")
+    if attempts and attempts[-1].report and event.reason.startswith(_BY_REPORT):
+        _end(attempts, at, "completed")
+    else:
+        _end(attempts, at, "released", event.reason)
 
 
 def _end(attempts: list[Attempt], at: int, status: RunStatus, reason: str = "") -> None:

@@ -162,7 +162,7 @@ def _check_editor(command: EditTask, task: Task, read: Read, now: int) -> Refusa
             "unless files.trust_moves is set",
         )
     if task.handoff is not None and not _belongs(task, command.assignee):
-        return on_its_way(task, task.handoff.id)
+        return on_its_way(task, task.handoff)
     if lease is not None and not _belongs(task, command.assignee):
         return Refusal(
             "already_claimed",
