@@ -22,6 +22,7 @@ from dragoman.surfaces.cli.app import build
 from dragoman.surfaces.cli.mail.compose import FORMS, KINDS
 from dragoman.surfaces.http.problems import STATUS, problem
 from dragoman.surfaces.mcp.tools import table
+from dragoman.text.redact.commands import PROGRAMS
 from dragoman.text.redact.rules import RULES
 
 # As a script it stands beside the picture, as a module in the folder of both.
@@ -176,7 +177,7 @@ def mcp_tools() -> str:
         (
             f"`{tool.name}`",
             ", ".join(
-                f"**{name}**" if name in tool.schema["required"] else name
+                f"**{name}**" if name in tool.schema.get("required", ()) else name
                 for name in tool.schema["properties"]
             ),
             tool.about,
@@ -222,6 +223,15 @@ def redaction_rules() -> str:
     return _table(("kind", "begins with", "source"), rows)
 
 
+def redaction_programs() -> str:
+    """The programs that take a password on their command line, and who describes it."""
+    rows = (
+        (" ".join(f"`{name}`" for name in one.names), f"`{one.shown}`", _source(one.source))
+        for one in PROGRAMS
+    )
+    return _table(("program", "option", "source"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "transitions": transitions,
     "transition-table": transition_table,
@@ -243,6 +253,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "handoff-states": handoff_states,
     "handoff-table": handoff_table,
     "redaction-rules": redaction_rules,
+    "redaction-programs": redaction_programs,
 }
 
 

@@ -302,7 +302,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "IDENTITY-ATTEMPT-END",
         "S-ROLE",
         "The token of an attempt is dead when another attempt begins, and within a minute of its "
-        "own end; meanwhile it changes no task, makes none, writes no letter and reserves no file.",
+        "own end; meanwhile it changes no task, makes none and reserves no file, and its letters "
+        "are delivered without effect.",
     ),
     Requirement(
         "IDENTITY-LOOK",
@@ -404,7 +405,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "MCP-MALFORMED",
         "MCP",
         "What is no JSON or no message of JSON-RPC is answered with -32700 or -32600 and the id "
-        "null, in the same words over HTTP and on standard output.",
+        "null, in the same words over HTTP and on standard output; so is a request whose id is no "
+        "id. An empty line on standard input says nothing.",
     ),
     # --- commands
     Requirement(
@@ -704,8 +706,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CLI-LINT",
         "Command line",
-        "lint answers each message with what is wrong and where, sends nothing, makes nothing, and "
-        "ends with 1 if anything is wrong.",
+        "lint answers each message, and of lines each line, with what is wrong and where, sends "
+        "nothing, makes nothing, and ends with 1 if anything is wrong.",
     ),
     Requirement(
         "CLI-AGENT",
@@ -1026,6 +1028,11 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Any bytes give a JSON value that every reader understands alike, or a clean error with "
         "its place: size, depth, number of values, length of keys, keys that stand twice, NaN, "
         "half surrogate pairs, UTF-8 and whole numbers are checked.",
+    ),
+    Requirement(
+        "JSON-LOOSE",
+        "S-MAIL-4",
+        "Of JSON that is broken, the rest can be read: any text gives a value, and never an error.",
     ),
     Requirement(
         "PATH-INSIDE",
@@ -1373,7 +1380,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Agents",
         "A program that fails without a report has failed its attempt at once; one that ends "
         "well without a report leaves its task to a review; either is on record as the hub's word, "
-        "and no run_result.json says that the agent reported.",
+        "which run.json and /v1/runs tell, and no run_result.json says that the agent reported.",
     ),
     Requirement(
         "RUN-STOP",
@@ -1816,6 +1823,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         divergence="The specification's parser takes any substring, so that ABANDONED was DONE.",
     ),
     Requirement(
+        "MAIL-ECHO",
+        "S-MAIL-1",
+        "A reply that only repeats the type of what it replies to is a plain letter wherever it is "
+        "looked at, and its sender is told.",
+    ),
+    Requirement(
         "MAIL-BEAD",
         "S-MAIL-2",
         "The bead is the one that the body names, else the one in the subject's brackets or before "
@@ -1996,7 +2009,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-ACP-10",
         "A state that lasts too long is told to the coordinator once for each entry into it, "
         "however often and by how many the sweep is run, also after the hub was down or the clock "
-        "went back; nothing moves by it.",
+        "went back; nothing moves by it. One that ends before anybody has looked is on record too.",
         divergence="more time by a coordinator is a new clock: when it is over that is told too, "
         "once.",
     ),
@@ -2069,8 +2082,14 @@ _MANIFEST: tuple[Requirement, ...] = (
         "ACP-BLOCK",
         "S-OWN",
         "A block that was set after a handoff was offered, by its place in the ledger, is lifted "
-        "neither by its recipient nor by reassigning it: whoever may has to make the task ready "
-        "first, and diagnose says so.",
+        "neither by its recipient nor by reassigning it, also once it was activated: whoever may "
+        "has to make the task ready first, and diagnose says so.",
+    ),
+    Requirement(
+        "ACP-WAYS",
+        "S-ACP-7",
+        "Every way that a refusal about a handoff names is open to whoever reads it: the hub has "
+        "tried it. Who else has to act is named with a role, or a name, that may.",
     ),
     Requirement(
         "ACP-DIAGNOSE",
@@ -2158,8 +2177,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ACP-TEAMSPACE",
         "S-ACP-15",
-        "A teamspace with members is theirs: others neither offer, receive, act nor see there; "
-        "people and orchestrators belong everywhere, coordinators where they are named.",
+        "A teamspace with members is theirs: others neither offer, receive, act nor see there, but "
+        "for what they are sender or recipient of since before; people and orchestrators belong "
+        "everywhere, coordinators where they are named; one without members is everyone's.",
     ),
     Requirement(
         "ACP-DIALECT",
@@ -2203,6 +2223,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-CCOS-3",
         "A result counts if it answers the open request of its intent; an equal repeat is a no-op; "
         "one that is unmatched, different or late is an anomaly on record and changes nothing.",
+    ),
+    Requirement(
+        "CCOS-PLAIN-TASK",
+        "S-CCOS-3",
+        "A TaskResult about a task that is no intent's is its agent's one word on an attempt: the "
+        "same again is a repeat, another one is refused and changes nothing.",
     ),
     Requirement(
         "CCOS-ATTEMPT",
@@ -2250,8 +2276,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-RETRY",
         "S-CCOS-4",
-        "A failure or a timeout goes on to the next candidate, up to the limit; then the task is "
-        "in the deadletter. Whoever failed an intent is not tried again unless it begins anew.",
+        "A failure or a timeout goes on to the next candidate, up to the limit, and then to "
+        "whoever has handed the task over; then it is in the deadletter. Whoever failed an intent "
+        "is not tried again unless it begins anew.",
     ),
     Requirement(
         "CCOS-FOLLOW-UP",
@@ -2275,7 +2302,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-PASSED-ON",
         "S-CCOS-2, S-LIMIT",
         "`meta` and unknown fields of a TaskRequest reach its agent, those of a TaskResult whoever "
-        "looks at the intent; they decide nothing but that forbidden words are found in them.",
+        "looks at the intent, under a name of their own; they decide nothing but that forbidden "
+        "words are found in them.",
     ),
     Requirement(
         "CCOS-NULLS",
@@ -2332,7 +2360,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-RESEND",
         "S-CCOS-7",
         "A request that was dispatched is open until it is answered, under the same id after a "
-        "crash too; only one execution counts.",
+        "crash too; only one execution counts, and a repeat that says something else is told so.",
     ),
     Requirement(
         "CCOS-DEADLINE",
@@ -2492,7 +2520,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SAOP-LARGE",
         "S-LIMIT",
-        "A thought of ten megabytes is kept whole; a turn of more than 16 MiB is refused by name.",
+        "A thought of ten megabytes is kept whole; a turn of more than 16 MiB is refused by name, "
+        "and lint takes of each kind what the door takes.",
     ),
     Requirement(
         "SAOP-ROLE",
@@ -2962,7 +2991,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "MCP-REPORT-NOW",
         "S-SESSION",
-        "A report by MCP in a stay without a name takes effect in the same transaction: its answer "
+        "An AOF report in a stay without a name takes effect at once, at every door: its answer "
         "says where the task stands then, and so does the answer to a repeat.",
     ),
     Requirement(
@@ -3251,8 +3280,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "FILES-CUT",
         "S-FAULTS",
         "What was cut off from a file of lines is completed from the ledger by the next writer "
-        "before anything follows, and by tick; so is an audit log that was removed. Doctor names "
-        "such a file.",
+        "before anything follows, and by tick; so is an audit log that was removed, or in whose "
+        "place something else stands. Doctor names such a file.",
     ),
     # --- letters, waves and secrets, as a fresh user found them
     Requirement(
@@ -3400,6 +3429,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "REDACT-BORDERS",
         "S-SAOP-5",
         "A colour parts a secret from the words beside it, and hides none that it stands in.",
+    ),
+    Requirement(
+        "REDACT-CARRIED",
+        "S-SAOP-5",
+        "A secret is found in what a sequence of a terminal carries (OSC, DCS, SOS, PM, APC), "
+        "whole and in pieces; one without an end holds nothing back for long.",
     ),
     Requirement(
         "REDACT-NAMED",

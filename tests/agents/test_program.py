@@ -137,7 +137,10 @@ def test_how_it_ends_is_what_becomes_of_the_task(
             said = [line.actor for line in hub.lines(task) if line.event == "task.reported"]
             assert said == ["agent:ada" if is_agents else "system:hub"]
             assert not list(hub.place.settle())
-            assert (hub.data / "runs" / ended.aof_id / "run_result.json").exists() == is_agents
+            runs = hub.data / "runs" / ended.aof_id
+            assert (runs / "run_result.json").exists() == is_agents
+            shown = json.loads((runs / "run.json").read_text())
+            assert (shown.get("notes") == ended.reported.notes) != is_agents
             log = "".join(file.read_text() for file in (hub.data / "events").iterdir())
             assert ('"task.completed"' in log) == is_agents
 

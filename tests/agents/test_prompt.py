@@ -41,7 +41,7 @@ def test_its_example_is_a_valid_report_that_is_not_sent_by_being_shown() -> None
     assert not re.search(r"^AOF/1 ", told, re.MULTILINE)
     (example,) = re.findall(r"^    AOF/1 (.*)$", told, re.MULTILINE)
     aof, *_ = dialects()
-    linted = lint_text(aof.lint, example.encode(), "", strict=True)
+    linted = lint_text(aof, example.encode(), "", strict=True)
     assert (linted.ok, linted.type) == (True, "completion.report"), linted.issues
     assert f'"taskId":"{task().aof_id}","fromAgent":"ada"' in example
 

@@ -9,8 +9,9 @@ import pytest
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ReportOutcome
+from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.identity import Principal
-from tests.agents.floor import FAST, Floor, floor, run
+from tests.agents.floor import FAST, Floor, agent_section, floor, run
 from tests.notify.receiver import Receiver, receiving, status
 from tests.requirements import proves
 
@@ -115,6 +116,35 @@ def test_it_goes_on_while_the_hub_is_away_and_is_posted_the_same_again(
             hub.do(ReportOutcome(task, "done"), actor=speaker(hub, agent))
             done = await hub.until_status(task, "review")
             assert done.attempts == 1
+
+    run(story())
+
+
+@proves("RUN-REMOTE", "DISPATCH-RESTART")
+@pytest.mark.parametrize("successor", ["a program", "another URL"])
+def test_one_that_is_elsewhere_by_the_next_start_shares_no_attempt_with_who_began_it(
+    tmp_path: Path, agent: Receiver, successor: str
+) -> None:
+    keep = 'grace_ms = 0\non_stop = "keep"'
+    before = section(agent).replace("grace_ms = 0", keep)
+    after = before.replace(agent.url(), agent.url(path="/moved"))
+    if successor == "a program":
+        after = FAST.replace("grace_ms = 0", keep) + agent_section("ada", "report()")
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", before) as hub:
+            task = hub.make()
+            await asyncio.to_thread(agent.is_done.wait, 30)
+            hub.dispatcher.stop()
+            await hub.until_idle()
+            first = speaker(hub, agent)
+            token = json.loads(agent.requests[-1].body)["token"]
+        async with floor(tmp_path / "data", after) as hub:
+            await hub.until(lambda: hub.task(task).attempts == 2)
+            assert hub.task(task).failures == 0
+            assert isinstance(hub.identity.who(token, "http"), Refusal)
+            with pytest.raises(Refused, match="lease_lost"):
+                hub.do(ReportOutcome(task, "done"), actor=first)
 
     run(story())
 

@@ -59,14 +59,14 @@ def test_a_hub_is_known_by_its_certificate_whatever_it_is_called(
             async with connect(patience=0) as hub:
                 return (await hub.create("One")).title
 
-        with pytest.raises(HubUnreachable, match=r"(?i)certificate"):
+        with pytest.raises(HubUnreachable, match=r"certificate .*not trusted here.*DRAGOMAN_CERT"):
             run(made())
         monkeypatch.setenv("DRAGOMAN_CERT", path)
         assert run(made()) == "One"
         other = tmp_path / "other"
         other.mkdir()
         monkeypatch.setenv("DRAGOMAN_CERT", str(make_certificate(other)))
-        with pytest.raises(HubUnreachable, match=r"(?i)certificate"):
+        with pytest.raises(HubUnreachable, match=r"certificate .*not trusted here.*DRAGOMAN_CERT"):
             run(made())
 
 

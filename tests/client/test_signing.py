@@ -44,7 +44,7 @@ def test_what_is_signed_is_opened_by_the_hub_s_own_check(sworn: Stage) -> None:
     envelopes = Envelopes(sworn.house.store, sworn.house.clock)
     opened = envelopes.open(signer(sworn).sign(json.dumps(RESULT), "k-1"), "http")
     assert isinstance(opened, Opened)
-    assert (opened.principal.actor.name, opened.envelope, opened.key) == (
+    assert (opened.principal.actor.name, opened.envelope, opened.counts_by("")) == (
         "ada",
         RESULT,
         "signed:k-1",

@@ -1,11 +1,15 @@
 """Settings: defaults, file, environment, and errors that say what to do."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from dragoman.config import Settings, load_settings, parse
+from dragoman.config import Settings, checks, load_settings, parse
+from dragoman.config.checks import variable
+from dragoman.config.sections import keys_of_sections
+from dragoman.config.variables import NO_SETTINGS
 from dragoman.core.errors import SettingsError
 from dragoman.core.offers import Policy
 from tests.requirements import proves
@@ -142,6 +146,12 @@ def test_every_number_has_its_bounds(key: str, value: str) -> None:
     [
         ("DRAGOMAN_HTTP_PROT", "5", "did you mean DRAGOMAN_HTTP_PORT?"),
         ("DRAGOMAN_HTTP_RATE_PER_SECOMD", "5", "did you mean DRAGOMAN_HTTP_RATE_PER_SECOND?"),
+        ("DRAGOMAN_HTPP_PORT", "5", "did you mean DRAGOMAN_HTTP_PORT?"),
+        ("DRAGOMAN_LEASE_TTL_MS", "5", "did you mean DRAGOMAN_LEASES_TTL_MS?"),
+        ("DRAGOMAN_TASK_MAX_ATTEMPTS", "5", "did you mean DRAGOMAN_TASKS_MAX_ATTEMPTS?"),
+        ("DRAGOMAN_PORT", "5", "did you mean DRAGOMAN_HTTP_PORT?"),
+        ("DRAGOMAN_DTA", "5", "did you mean DRAGOMAN_DATA?"),
+        ("DRAGOMAN_XYZZY", "5", "with one of the sections store, tasks, "),
         ("DRAGOMAN_HTTP_PORT", "x", "the variable DRAGOMAN_HTTP_PORT: it must be a whole"),
         ("DRAGOMAN_HTTP_PORT", "99999", "the variable DRAGOMAN_HTTP_PORT is 99999; it must be"),
         ("DRAGOMAN_CCOS_TRYS", "1", "did you mean DRAGOMAN_CCOS_TRIES?"),
@@ -162,6 +172,38 @@ def test_a_variable_that_is_wrong_is_named_and_no_file(
         load_settings(tmp_path, {name: value})
     assert words in caught.value.detail
     assert "dragoman.toml" not in caught.value.detail
+
+
+def test_variables_of_ours_that_are_no_settings_stand_in_one_table() -> None:
+    assert parse("", dict.fromkeys(NO_SETTINGS, "x")) == parse("", {})
+    source = Path(checks.__file__).parent.parent
+    text = "".join(path.read_text() for path in source.rglob("*.py"))
+    settings = {
+        variable(section, key) for section, keys in keys_of_sections().items() for key in keys
+    }
+    for name in set(re.findall(r"\bDRAGOMAN_[A-Z_]*[A-Z]\b", text)) - {"DRAGOMAN_SECTION_KEY"}:
+        assert name in NO_SETTINGS or name in settings, name
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[leases]\nttl_ms = '300000'", "leases.ttl_ms: it must be a whole number, not a text"),
+        (
+            "[files]\ntrust_moves = 'true'",
+            "files.trust_moves: it must be true or false, not a text",
+        ),
+        ("[files]\ntrust_moves = 1", "files.trust_moves: it must be true or false, not a whole"),
+        ("[agents.ada]\nconcurrency = '2'", "agents.ada.concurrency: it must be a whole number"),
+    ],
+)
+def test_a_file_says_a_number_as_a_number(text: str, words: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse(text, {})
+    assert words in caught.value.detail
+    assert parse(
+        "[leases]\nttl_ms = 300000", {"DRAGOMAN_FILES_TRUST_MOVES": "true"}
+    ).files.trust_moves
 
 
 def test_words_that_are_none_of_a_choice_are_told_which_there_are() -> None:

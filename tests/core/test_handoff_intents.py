@@ -25,7 +25,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.offers import Policy
 from dragoman.core.states.agent import AgentRecord
 from tests.core.delegating import CAROL, GOAL, HOUR, delegated, odd, open_request, ranked, registry
-from tests.core.handoffs import accept, accepted, offer, package
+from tests.core.handoffs import DAVE, accept, accepted, offer, package
 from tests.core.world import ALICE, BOB, COORDINATOR, HUB, HUMAN, NOW, World
 from tests.requirements import proves
 
@@ -40,9 +40,9 @@ def on_its_way(*names: str, is_accepted: bool = False, **more: Any) -> World:
     return world
 
 
-def begun(*names: str) -> World:
+def begun(*names: str, **more: Any) -> World:
     """And carol has taken it over."""
-    world = on_its_way(*names, is_accepted=True)
+    world = on_its_way(*names, is_accepted=True, **more)
     world.do(CAROL, ActivateHandoff("H"))
     return world
 
@@ -86,7 +86,7 @@ def test_what_is_done_is_not_begun_again_by_an_old_handoff() -> None:
     answer = refused(world, BOB, ActivateHandoff("H"))
     assert (answer.code, answer.detail) == (
         "invalid_transition",
-        "T is done: nothing is left to do",
+        "T is done: nothing is left to do; what bob can do now is reject",
     )
 
 
@@ -138,14 +138,22 @@ def test_a_recipient_who_fails_loses_it_to_the_next() -> None:
     world.do(CAROL, result("carol", success=False))
     assert (open_request(world).agent, world.tasks["i"].assignee) == ("bob", "bob")
     assert told(world) == ("closed", "hub", "i has gone to bob")
-    assert world.tasks["i"].chain == ("alice", "carol")
     assert "i" not in world.leases
     world.do(BOB, ClaimTask("i", "bob"))
 
 
+@proves("ACP-INTENT-OWNER", "ACP-CHAIN")
+def test_and_is_out_of_the_chain_in_which_the_next_stands() -> None:
+    world = begun()
+    world.do(CAROL, result("carol", success=False))
+    assert world.tasks["i"].chain == world.handoffs["H"].owners == ("alice", "bob")
+    again = replace(offer("carol", id="H2"), task="i")
+    world.do(BOB, again)
+
+
 @proves("ACP-INTENT-OWNER")
 def test_in_the_deadletter_it_stays_the_recipients_to_give_back() -> None:
-    world = begun("alice")
+    world = begun("alice", tries=1)
     world.do(CAROL, result("carol", success=False))
     assert (world.tasks["i"].status, world.handoffs["H"].status) == ("deadletter", "activated")
     world.do(CAROL, RejectHandoff("H", "other", "too hard"))
@@ -157,6 +165,56 @@ def test_what_comes_back_to_the_sender_is_asked_of_it_again() -> None:
     world = begun()
     world.do(CAROL, RejectHandoff("H", "other", "too hard"))
     assert (open_request(world).agent, world.tasks["i"].assignee) == ("alice", "alice")
+
+
+@proves("ACP-INTENT-OWNER", "CCOS-RETRY")
+def test_who_has_handed_it_over_is_asked_when_nobody_else_is_left() -> None:
+    world = begun()
+    world.do(CAROL, result("carol", success=False))
+    assert open_request(world).agent == "bob"
+    world.do(BOB, result("bob", success=False))
+    assert (open_request(world).agent, world.tasks["i"].assignee) == ("alice", "alice")
+    world.do(ALICE, result("alice", success=False))
+    assert (world.tasks["i"].status, world.intents["i"].state) == ("deadletter", "NeedsFollowUp")
+
+
+@proves("ACP-INTENT-OWNER", "CCOS-RETRY")
+def test_of_several_who_have_handed_it_over_the_last_one_is_asked_first() -> None:
+    world = begun("alice", "carol")
+    world.do(CAROL, replace(offer("dave", "H2", supersedes="H"), task="i"))
+    world.do(DAVE, accept(world, "H2"))
+    world.do(DAVE, ActivateHandoff("H2"))
+    world.do(DAVE, result("dave", success=False))
+    assert open_request(world).agent == "carol"
+    assert world.handoffs["H2"].status == "closed"
+    world.do(CAROL, result("carol", success=False))
+    assert open_request(world).agent == "alice"
+
+
+@proves("ACP-INTENT-OWNER", "CCOS-RETRY")
+def test_but_not_if_governance_has_something_against_it_by_now() -> None:
+    world = begun("alice", policy=Policy(cost_ceiling=2.0))
+    world.do(HUMAN, DescribeAgent("alice", ("python", "tests"), cost=9.0))
+    world.do(CAROL, result("carol", success=False))
+    assert (world.tasks["i"].status, world.intents["i"].state) == ("deadletter", "NeedsFollowUp")
+
+
+@proves("ACP-INTENT-OWNER", "CCOS-RETRY")
+def test_nor_again_and_again_if_the_hub_cannot_reach_it() -> None:
+    world = begun("alice", patience_ms=HOUR)
+    world.do(CAROL, result("carol", success=False), NOW + 1)
+    assert open_request(world).agent == "alice"
+    world.do(HUB, ExpireRequest("i", is_called=True), NOW + 2 * HOUR)
+    assert world.intents["i"].failed == ("carol",)
+    assert (world.tasks["i"].status, world.intents["i"].state) == ("deadletter", "NeedsFollowUp")
+
+
+@proves("ACP-INTENT-OWNER", "CCOS-RETRY")
+def test_nor_who_has_given_it_back() -> None:
+    world = begun("alice")
+    world.do(CAROL, RejectHandoff("H", "other", "too hard"))
+    world.do(ALICE, result("alice", success=False))
+    assert (world.tasks["i"].status, world.intents["i"].state) == ("deadletter", "NeedsFollowUp")
 
 
 def failed_before() -> World:

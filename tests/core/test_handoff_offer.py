@@ -174,6 +174,7 @@ def test_an_offered_package_is_no_draft_any_more() -> None:
     [
         ("context.summary", None),
         ("context.summary", "  "),
+        ("context.summary", " \u200b\u2060"),
         ("context.summary", 5),
         ("work_state.next_step", ""),
         ("task.success_criteria", None),

@@ -80,8 +80,6 @@ def test_every_action_in_every_state(action: str, state: HandoffStatus) -> None:
             assert answer.code == "handoff_not_found"
             return
         assert answer.code == "invalid_transition"
-        for legal in LEGAL[state]:
-            assert legal in answer.detail
         return
     world.do(actor, command)
     after = world.handoffs["H"]

@@ -9,6 +9,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     AcceptHandoff,
     ActivateHandoff,
+    AnyCommand,
     CheckpointTask,
     ClaimTask,
     CompleteHandoff,
@@ -105,6 +106,46 @@ def test_each_entry_into_a_state_is_told_anew() -> None:
     late = begun + DEFAULT_SLA_MS["accepted"]
     assert len(told(again(world, HUB, EscalateHandoff("H"), "sweep-2", late))) == 1
     assert len(handoff(world).escalations) == 2
+
+
+LEAVING: list[tuple[HandoffStatus, Actor, AnyCommand | None]] = [
+    ("proposed", BOB, None),
+    ("proposed", BOB, RejectHandoff("H", "other", "no")),
+    ("proposed", COORDINATOR, ExtendHandoff("H", 60_000)),
+    ("proposed", COORDINATOR, ReassignHandoff("H", "carol")),
+    ("validating", BOB, None),
+    ("accepted", BOB, ActivateHandoff("H")),
+    ("accepted", HUMAN, MoveTask("T", "cancelled")),
+    ("activated", COORDINATOR, RejectHandoff("H", "other", "no")),
+]
+"""State of H, who ends it or gives it more time, and how; None: by accepting it."""
+
+
+@proves("ACP-SLA")
+@pytest.mark.parametrize("number", range(len(LEAVING)))
+def test_a_state_that_ends_late_is_on_record_where_nobody_has_told_in_time(number: int) -> None:
+    state, actor, command = LEAVING[number]
+    world = at(state)
+    before = letters(world, "status.blocked")
+    due = NOW + DEFAULT_SLA_MS[state]
+    (late,) = told(again(world, actor, command or accept(world), "leaves", due))
+    assert late.stage.startswith(f"{state}→")
+    assert (late.trigger, late.sla_ms) == ("timeout", DEFAULT_SLA_MS[state])
+    assert [one.stage for one in handoff(world).escalations] == [late.stage]
+    # Nothing is left to be done about it.
+    assert (late.recommended, letters(world, "status.blocked")) == ("", before)
+
+
+@proves("ACP-SLA")
+@pytest.mark.parametrize("number", range(len(LEAVING)))
+def test_and_neither_before_it_is_late_nor_twice(number: int) -> None:
+    state, actor, command = LEAVING[number]
+    due = NOW + DEFAULT_SLA_MS[state]
+    world = at(state)
+    assert told(again(world, actor, command or accept(world), "leaves", due - 1)) == []
+    world = at(state)
+    again(world, HUB, EscalateHandoff("H"), "sweep", due)
+    assert told(again(world, actor, command or accept(world), "leaves", due + 1)) == []
 
 
 @proves("ACP-SLA")

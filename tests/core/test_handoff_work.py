@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     ActivateHandoff,
     ClaimTask,
@@ -26,6 +27,7 @@ from dragoman.core.events import HandoffMoved, TaskClaimed, TaskHandedOver, Task
 from dragoman.core.moments import SPAN
 from tests.core.handoffs import (
     CAROL,
+    DAVE,
     accept,
     accepted,
     activated,
@@ -137,6 +139,28 @@ def test_reassigning_lifts_no_block_but_what_the_owner_has_lifted_stays_so(
     again(world, COORDINATOR, ReassignHandoff("H", "carol"), "H2", NOW + 2)
     world.do(CAROL, accept(world, "H2"), NOW + 3)
     assert world.code(CAROL, ActivateHandoff("H2"), NOW + 4) == code
+
+
+@proves("ACP-BLOCK")
+def test_what_its_recipient_was_stopped_at_stays_blocked_when_it_is_reassigned() -> None:
+    world = activated()
+    again(world, BOB, ReportOutcome("T", "blocked", apply=True, blockers=("x",)), "cause-2")
+    told = again(world, COORDINATOR, ReassignHandoff("H", "carol"), "H2", NOW + 1)
+    found = world.tasks["T"]
+    assert (found.status, found.assignee, told.receipt.status) == ("blocked", "alice", "blocked")
+    world.do(CAROL, accept(world, "H2"), NOW + 2)
+    assert world.code(CAROL, ActivateHandoff("H2"), NOW + 3) == "not_ready"
+    world.do(ALICE, MoveTask("T", "ready"), NOW + 4)
+    world.do(CAROL, ActivateHandoff("H2"), NOW + 5)
+    assert world.tasks["T"].assignee == "carol"
+
+
+@proves("ACP-BLOCK")
+def test_but_giving_it_back_opens_it_again() -> None:
+    world = activated()
+    again(world, BOB, ReportOutcome("T", "blocked", apply=True, blockers=("x",)), "cause-2")
+    told = again(world, BOB, RejectHandoff("H", "other", "not for me"), "cause-3")
+    assert (world.tasks["T"].status, told.receipt.status) == ("ready", "ready")
 
 
 @proves("ACP-BLOCK")
@@ -471,6 +495,50 @@ def test_only_to_the_one_before_and_only_by_whoever_has_passed_it_on() -> None:
     reviewed.cause = "cause-4"
     back = offer("alice", "H3", supersedes="H2")
     assert reviewed.code(BOB, back) == "ownership_conflict", "nothing was passed on"
+
+
+@proves("ACP-PASSED-BACK")
+def test_of_several_who_said_no_to_what_was_passed_on_the_last_is_named() -> None:
+    world = activated()
+    for id, old, name in (("H2", "H", "carol"), ("H3", "H2", "dave")):
+        again(world, BOB, offer(name, id, supersedes=old), f"offer-{id}")
+        again(world, Actor("agent", name), RejectHandoff(id, "other", "busy"), f"no-{id}")
+    world.cause = "cause-4"
+    assert world.code(BOB, offer("alice", "H4", supersedes="H3")) == ""
+
+
+@proves("ACP-PASSED-BACK")
+@pytest.mark.parametrize("first", ["", "H"])
+def test_what_was_handed_in_does_not_go_back_however_often_it_was_offered_since(first: str) -> None:
+    world = at("completed")
+    for id, old, name in (("H2", first, "carol"), ("H3", "H2", "dave")):
+        again(world, BOB, offer(name, id, supersedes=old), f"offer-{id}")
+        again(world, Actor("agent", name), RejectHandoff(id, "other", "busy"), f"no-{id}")
+    world.cause = "cause-4"
+    assert world.code(BOB, offer("alice", "H4", supersedes="H3")) == "ownership_conflict"
+
+
+@proves("ACP-PASSED-BACK")
+def test_nor_what_was_handed_in_with_the_words_of_passing_it_on() -> None:
+    world = activated()
+    again(world, BOB, CompleteHandoff("H", "re-delegated as H2"), "cause-2")
+    again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-3")
+    again(world, CAROL, RejectHandoff("H2", "other", "busy"), "cause-4")
+    world.cause = "cause-5"
+    assert world.code(BOB, offer("alice", "H3", supersedes="H2")) == "ownership_conflict"
+
+
+@proves("ACP-PASSED-BACK")
+def test_nor_what_its_owner_was_given_by_hand() -> None:
+    world = at("rejected")
+    world.do(HUMAN, MoveTask("T", "ready"))
+    world.do(HUMAN, EditTask("T", assignee="dave"))
+    changed(world, chain=("alice", "bob"))
+    for id, old, name in (("H2", "", "carol"), ("H3", "H2", "erin")):
+        again(world, DAVE, offer(name, id, supersedes=old), f"offer-{id}")
+        again(world, Actor("agent", name), RejectHandoff(id, "other", "busy"), f"no-{id}")
+    world.cause = "cause-4"
+    assert world.code(DAVE, offer("bob", "H4", supersedes="H3")) == "ownership_conflict"
 
 
 @proves("ACP-CHAIN")

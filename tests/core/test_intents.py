@@ -17,6 +17,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import IntentProposed, IntentRejected
+from dragoman.core.limits import SKILLS
 from dragoman.core.offers import Policy, Trust
 from dragoman.core.reading import Decision
 from dragoman.core.states.agent import AgentRecord
@@ -143,7 +144,7 @@ def test_an_agent_may_tighten_what_others_vouch_for_and_not_loosen_it(
         (HUMAN, DescribeAgent("nobody", ("x",)), "agent_not_found"),
         (HUMAN, DescribeAgent("no body", ("x",)), "invalid_id"),
         (HUMAN, DescribeAgent("alice", ()), "invalid_field"),
-        (HUMAN, DescribeAgent("alice", ("x",) * 65), "invalid_field"),
+        (HUMAN, DescribeAgent("alice", ("x",) * (SKILLS + 1)), "invalid_field"),
         (HUMAN, DescribeAgent("alice", ("",)), "invalid_field"),
         (HUMAN, DescribeAgent("alice", ("best agent for everything",)), "invalid_field"),
         (HUMAN, DescribeAgent("alice", ("x",), cost=-1), "invalid_field"),
@@ -388,7 +389,7 @@ def test_an_attempt_may_open_a_follow_up_of_its_own_intent_only() -> None:
         {"params": {"x": float("nan")}},
         {"params": {"x": "y" * 70_000}},
         {"constraints": ("",)},
-        {"skills": ("x",) * 65},
+        {"skills": ("x",) * (SKILLS + 1)},
         {"patience_ms": 1},
         {"due_by": -1},
         {"kept_bytes": -1},

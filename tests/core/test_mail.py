@@ -246,6 +246,7 @@ MANY = tuple(f"a{number}" for number in range(1_001))
         ({"kind": "x" * 65}, "invalid_field"),
         ({"attachments": ("a",) * 65}, "invalid_field"),
         ({"attachments": ("x" * 4_001,)}, "invalid_field"),
+        ({"attachments": ("a", " ")}, "invalid_field"),
         ({"due_in_ms": 999}, "invalid_field"),
         ({"due_in_ms": 30 * 24 * HOUR + 1}, "invalid_field"),
         ({"due_in_ms": 1_000}, ""),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dragoman.core.moments import (
     duration,
     in_hours,
+    nearest_moment,
     parse_duration,
     parse_rfc3339,
     roughly,
@@ -184,3 +185,17 @@ def test_a_length_of_time_is_read_with_its_unit_or_in_seconds() -> None:
 )
 def test_a_length_of_time_is_told_in_hours_at_the_most(milliseconds: int, text: str) -> None:
     assert in_hours(milliseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("1970-01-01T00:00:01Z", 1_000),
+        ("1970-01-01T00:00:00.5Z", 500),
+        ("1970-01-01T00:00:00.123456789012345Z", 123),
+        ("0000-01-01T00:00:00Z", FIRST),
+        ("0000-12-31T23:59:59.999Z", FIRST),
+    ],
+)
+def test_of_a_moment_that_cannot_be_kept_the_nearest_is(text: str, moment: int) -> None:
+    assert nearest_moment(text) == moment

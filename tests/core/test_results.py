@@ -196,6 +196,27 @@ def test_an_equal_repeat_is_a_no_op(command: ReceiveResult) -> None:
     assert standing(world, "alice").successes == 1
 
 
+@pytest.mark.parametrize(
+    ("said", "again", "is_repeat"),
+    [
+        ({"a": 1}, {"a": 1.0}, True),
+        ({"a": [-0.0, "1.0", 2.5]}, {"a": [0, "1.0", 2.5]}, True),
+        (1.0, 1, True),
+        ({"a": "1.0"}, {"a": "1"}, False),
+        (1.5, 1, False),
+        (2.0**60, 2.0**61, False),
+    ],
+)
+def test_a_whole_number_is_the_same_however_it_is_written(
+    said: object, again: object, is_repeat: bool
+) -> None:
+    world = given()
+    world.do(ALICE, replace(DONE, output=said))
+    decision = world.ask(ALICE, replace(DONE, output=again), NOW + 9)
+    assert isinstance(decision, Decision)
+    assert decision.receipt.before is is_repeat
+
+
 @proves("CCOS-FEEDBACK")
 def test_a_failure_repeated_while_another_agent_works_is_a_no_op_too() -> None:
     world = given()

@@ -182,6 +182,34 @@ def test_a_handoff_ends_when_its_task_goes_back_behind_it(world: World, past: Ta
     assert restored(world.tasks["T"]) == at_rest(restored(past))
 
 
+@proves("REWIND-HANDOFF", "ACP-CHAIN")
+@pytest.mark.parametrize(
+    ("world", "owner", "chain"),
+    [
+        (activated(), "alice", ("alice",)),
+        (activated(), "", ("alice",)),
+        (activated(), "carol", ("alice", "carol")),
+        (accepted(), "carol", ("alice", "carol")),
+    ],
+)
+def test_and_its_recipient_is_out_of_the_chain_then(
+    world: World, owner: str, chain: tuple[str, ...]
+) -> None:
+    world.past["T", 1] = replace(task("T", "ready", owner), reserved_for=owner)
+    world.do(HUMAN, RewindTask("T", 1))
+    assert (world.tasks["T"].assignee, world.tasks["T"].chain) == (owner, chain)
+    assert world.handoffs["H"].owners == chain
+
+
+@proves("REWIND-HANDOFF", "ACP-CHAIN")
+def test_but_not_where_what_has_ended_is_still_its() -> None:
+    world = activated()
+    world.past["T", 1] = replace(task("T", "done", "bob"), reserved_for="bob")
+    world.do(HUMAN, RewindTask("T", 1))
+    assert world.handoffs["H"].status == "closed"
+    assert world.tasks["T"].chain == world.handoffs["H"].owners == ("alice", "bob")
+
+
 @proves("REWIND-HANDOFF")
 @pytest.mark.parametrize(("world", "owner"), [(activated(), "bob"), (offered(), "alice")])
 def test_and_stays_where_the_task_is_still_with_the_same(world: World, owner: str) -> None:

@@ -82,10 +82,9 @@ ABOUT_T: tuple[AnyCommand, ...] = (
 LETTERS: tuple[AnyCommand, ...] = (
     PostMail(("bob",), "lunch?", ""),
     PostMail(("bob",), "lunch?", "", bead="U"),
-    ReadMail("m"),
-    AckMail("m"),
-    AnswerMail("m"),
+    PostMail(("bob",), "lunch?", "", bead="T"),
 )
+ABOUT_LETTERS: tuple[AnyCommand, ...] = (ReadMail("m"), AckMail("m"), AnswerMail("m"))
 ELSEWHERE: tuple[AnyCommand, ...] = (
     NoteTask("U", "x"),
     UpdateTask("U", progress="x"),
@@ -183,16 +182,26 @@ def test_when_the_attempt_is_over_it_makes_nothing_more(command: AnyCommand) -> 
 
 
 @proves("IDENTITY-ATTEMPT-END")
-@pytest.mark.parametrize("command", [*LETTERS, ReserveFiles(("a.py",), TTL)], ids=repr)
-def test_when_the_attempt_is_over_it_writes_and_reserves_nothing_more(command: AnyCommand) -> None:
+@pytest.mark.parametrize("command", [*ABOUT_LETTERS, ReserveFiles(("a.py",), TTL)], ids=repr)
+def test_when_the_attempt_is_over_it_takes_and_reserves_nothing_more(command: AnyCommand) -> None:
     found = world()
     assert found.code(OWN, command, NOW + TTL) == "lease_lost"
     found.do(OWN, ReleaseTask("T"))
     assert found.code(OWN, command) == "lease_lost"
 
 
+@proves("IDENTITY-ATTEMPT-END", "MAIL-REFUSED-EFFECT")
+@pytest.mark.parametrize("command", LETTERS, ids=repr)
+def test_but_its_letters_are_delivered_and_keep_nothing_alive(command: AnyCommand) -> None:
+    late = world().do(OWN, command, NOW + TTL)
+    assert late.lease is None
+    released = world()
+    released.do(OWN, ReleaseTask("T"))
+    assert released.code(OWN, command) == ""
+
+
 @proves("IDENTITY-ATTEMPT-END")
-def test_but_it_gives_back_the_files_that_it_has_reserved() -> None:
+def test_and_it_gives_back_the_files_that_it_has_reserved() -> None:
     found = world()
     found.do(OWN, ReleaseTask("T"))
     assert found.code(OWN, ReleaseReservations()) == ""
@@ -225,7 +234,7 @@ def test_it_adopts_nothing() -> None:
     assert world().code(OWN, AdoptTask("bead", "x-1")) == "not_authorized"
 
 
-@pytest.mark.parametrize("command", LETTERS, ids=repr)
+@pytest.mark.parametrize("command", [*LETTERS, *ABOUT_LETTERS], ids=repr)
 def test_letters_are_free(command: AnyCommand) -> None:
     assert world().code(OWN, command) == ""
 

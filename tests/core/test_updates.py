@@ -260,6 +260,14 @@ def test_an_edited_file_switches_no_review_off_that_is_under_way(status: Status)
     assert standing("blocked").code(FILE, off) == ""
 
 
+@proves("FILE-PRINCIPAL")
+@pytest.mark.parametrize(("to", "is_named"), [("done", True), ("ready", True), ("blocked", False)])
+def test_a_moved_file_names_the_setting_that_would_let_it(to: Status, *, is_named: bool) -> None:
+    refusal = standing("review").ask(FILE, MoveTask("T", to))
+    assert isinstance(refusal, Refusal)
+    assert ("set files.trust_moves" in refusal.detail) is is_named
+
+
 @proves("FILE-PRINCIPAL", "ROLE-TABLE")
 def test_a_trusted_file_judges_a_review_and_does_nothing_else_more() -> None:
     assert standing("review").code(FILE, MoveTask("T", "done")) == "not_authorized"

@@ -25,7 +25,7 @@ LOG = "teamspaces/default/handoffs/handoffs.jsonl"
 def test_its_package_is_one() -> None:
     (acp,) = (one for one in HOUSE.dialects() if one.name == "acp")
     said = json.dumps({"action": "initiate", **json.loads(NAMED["package.json"])})
-    linted = lint_text(acp.lint, said.encode(), "", strict=True)
+    linted = lint_text(acp, said.encode(), "", strict=True)
     assert linted.ok, linted.issues
 
 

@@ -51,7 +51,7 @@ OF_OTHER_COMMANDS = {
 def test_every_example_is_aof(example: str) -> None:
     aof, *_ = dialects()
 
-    linted = lint_text(aof.lint, example.encode(), "", strict=True)
+    linted = lint_text(aof, example.encode(), "", strict=True)
 
     assert linted.ok, linted.issues
 

@@ -11,6 +11,9 @@ from tests.surfaces.cli.letters import Letters
 BACKEND = "swe-backend"
 QA = "swe-qa"
 
+STAY = "s-office"
+"""The session of a claim that names no other: a report in it waits for its end."""
+
 
 class Office:
     """One data directory, what is said to it, and what lies in it."""
@@ -42,14 +45,14 @@ class Office:
         """Make a task that is ready."""
         self.console.make("A task", "--id", task, "--ready", *words)
 
-    def held(self, task: str, agent: str, *words: str, session: str = "") -> None:
+    def held(self, task: str, agent: str, *words: str, session: str = STAY) -> None:
         """Make a task and put it into an agent's hands."""
         self.ready(task, *words)
         self.claim(task, agent, session=session)
 
-    def claim(self, task: str, agent: str, *words: str, session: str = "") -> Any:
+    def claim(self, task: str, agent: str, *words: str, session: str = STAY) -> Any:
         """Take a task for an agent."""
-        stay = ("--session", session) if session else ()
+        stay = ("--session", session)
         return self.console.ask("task", "claim", task, "--agent", agent, *stay, *words)
 
     def status(self, task: str) -> str:

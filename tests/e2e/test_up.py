@@ -293,10 +293,14 @@ def test_a_stop_says_for_whom_it_waits_and_gives_out_no_more(program: Program) -
         assert [one["name"] for one in program.ask("agent", "list")["agents"]] == ["ada", "ben"]
         made = program.ask("task", "create", "One", "--ready")["id"]
         until_claimed(program, made)
-        program.ask("task", "create", "Two", "--ready", "--assignee", "ben")
+        other = program.ask("task", "create", "Two", "--ready", "--assignee", "ben")["id"]
         stderr = running.process.stderr
         assert stderr is not None
         assert "ben could not be started: " in stderr.readline()
+        # It would be tried again after a second.
+        program.ask("task", "move", other, "cancelled")
+        while at_work(program) != ["ada"]:
+            continue
         running.process.send_signal(signal.SIGHUP)
         said = stderr.readline()
         assert said == "stopping: 1 agent works, and may go on for 1h; Ctrl-C again does not wait\n"
@@ -305,6 +309,12 @@ def test_a_stop_says_for_whom_it_waits_and_gives_out_no_more(program: Program) -
         assert "the hub is stopping" in json.load(refused.value)["duties"]["dispatch"]
         assert running.stop(signal.SIGINT).code == 0
     assert program.ask("task", "show", made)["status"] == "ready"
+
+
+def at_work(program: Program) -> list[str]:
+    """The agents that have something to do."""
+    agents = program.ask("agent", "list")["agents"]
+    return [one["name"] for one in agents if one["started"]["running"]]
 
 
 def until_claimed(program: Program, task: str) -> None:

@@ -8,29 +8,30 @@ from typing import Any, cast
 import msgspec
 import pytest
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, NoteTask, RegisterAgent, WarnTask
 from dragoman.core.errors import REFUSALS
 from dragoman.core.events import Role
 from dragoman.engine.facts import StoreFacts
+from dragoman.engine.faults import Fault, in_shape
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.operation import (
+    Bounds,
     Commands,
     Dialect,
     Facts,
-    Fault,
     Heard,
     Incoming,
     Linted,
     Operation,
-    in_shape,
     lint_text,
 )
 from dragoman.engine.plan import Answer, Taken, Turned
 from dragoman.engine.request import Accepted
 from dragoman.ledger.entry import read_line
-from dragoman.text.strict_json import StrictJsonError
+from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
 from tests.requirements import proves
 
@@ -118,6 +119,10 @@ def hear(incoming: Incoming) -> Heard | None:
 
 def lint(value: Any, kind: str, strict: bool) -> Linted:
     return Linted(value == kind, kind, strict)
+
+
+def takes_all(value: Any, kind: str, _strict: bool) -> Linted:
+    return Linted(True, "", value, (), kind)
 
 
 def mute(_: Incoming) -> Heard | None:
@@ -444,9 +449,34 @@ def test_a_message_is_heard_first_and_answered_later(stage: Stage) -> None:
 
 
 def test_lint_sees_what_is_json_and_is_told_of_the_rest() -> None:
-    assert lint_text(lint, b'"k"', "k", strict=True) == Linted(True, "k", True)
-    (issue,) = lint_text(lint, b'{"a":1,"a":1}', "k", strict=True).issues
-    assert issue == {"path": "a", "reason": "this key stands twice in its object"}
+    assert lint_text(MUTE, b'"k"', "k", strict=True) == Linted(True, "k", True)
+    linted = lint_text(MUTE, b'{"a":1,"a":1}', "k", strict=False)
+    assert (linted.ok, linted.issues) == (False, (TWICE,))
+
+
+TWICE = {"path": "a", "reason": "this key stands twice in its object"}
+
+
+def test_a_lenient_dialect_lints_what_can_be_read_of_any_text() -> None:
+    lenient = replace(MUTE, is_lenient=True, lint=takes_all)
+    read = lint_text(lenient, b'{"a":1,"a":2}', "k", strict=False)
+    assert read == Linted(True, "", {"a": 2}, (TWICE,), "k")
+    assert lint_text(lenient, b"{", "k", strict=False).message == {}
+    assert lint_text(lenient, b'{"a":1,"a":2}', "k", strict=True) == Linted(
+        False, "", None, (TWICE,)
+    )
+
+
+def test_lint_minds_how_long_a_message_of_its_kind_may_be() -> None:
+    wide = replace(MUTE, bounds=Bounds(2 * MOST_BYTES), carriers={"short": SHOUT}, lint=takes_all)
+    for kind, size, ok in (
+        ("short", MOST_BYTES, True),
+        ("short", MOST_BYTES + 1, False),
+        ("long", MOST_BYTES + 1, True),
+        ("long", 2 * MOST_BYTES + 1, False),
+    ):
+        linted = lint_text(wide, b'"' + b"x" * (size - 2) + b'"', kind, strict=False)
+        assert (linted.ok, bool(linted.issues)) == (ok, not ok)
 
 
 def test_facts_are_those_of_the_store(stage: Stage) -> None:

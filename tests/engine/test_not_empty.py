@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Struct
 
-from dragoman.engine.operation import Fault, not_empty
+from dragoman.engine.faults import Fault, not_empty
 from tests.requirements import proves
 
 

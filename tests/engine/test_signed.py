@@ -73,7 +73,8 @@ def test_a_signed_message_speaks_for_its_agent_in_its_role(desk: Desk) -> None:
     assert isinstance(opened, Opened)
     assert opened.principal.actor == Actor("coordinator", "alice", "http")
     assert opened.envelope == ENVELOPE
-    assert opened.key == f"signed:{NONCE}"
+    assert opened.counts_by("") == f"signed:{NONCE}"
+    assert opened.counts_by("its-digest") == "signed:its-digest"
 
 
 def test_how_the_json_is_written_does_not_matter(desk: Desk) -> None:
@@ -240,6 +241,6 @@ def test_what_is_signed_here_is_opened_here_under_the_sender_s_own_key(desk: Des
     for letter in (first, again):  # signed anew, and the same to whoever carries it out
         opened = desk.envelopes.open(json.dumps(letter).encode(), "http")
         assert isinstance(opened, Opened)
-        assert (opened.envelope, opened.key) == (ENVELOPE, "signed:k-1")
+        assert (opened.envelope, opened.counts_by("its-digest")) == (ENVELOPE, "signed:k-1")
     letter = sign(ENVELOPE, {**said, "nonce": NONCE.upper(), "key": "k" * 250}, KEY)
     assert desk.code(letter) == "invalid_envelope"

@@ -14,6 +14,7 @@ from dragoman.core.commands import CreateTask, DescribeAgent, NoteTask, Register
 from dragoman.core.errors import REFUSALS, Refusal
 from dragoman.core.events import Role
 from dragoman.engine.facts import StoreFacts
+from dragoman.engine.faults import Fault, in_shape
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.operation import (
     SAID_OF_UNREADABLE,
@@ -22,13 +23,11 @@ from dragoman.engine.operation import (
     Commands,
     Dialect,
     Facts,
-    Fault,
     Heard,
     Incoming,
     Linted,
     Operation,
     beginning,
-    in_shape,
     kept_words,
     longest_message,
 )

@@ -134,6 +134,26 @@ def test_a_run_that_was_reclaimed_says_when_and_why() -> None:
     )
 
 
+@proves("RUN-UNREPORTED")
+def test_a_run_without_a_report_says_what_the_hub_says_of_it() -> None:
+    said = Reported(1, "swe-backend", "failed", STARTED + 9, "exit code 3", by="hub")
+    attempt = Attempt(
+        1,
+        "swe-backend",
+        1,
+        STARTED,
+        300_000,
+        status="released",
+        ended_at=STARTED + 9,
+        reason="unreported_failed",
+        unreported=said,
+    )
+    assert run_document(TASK, attempt).decode() == RUN.replace('"running"', '"released"').replace(
+        '"metadata": {}\n',
+        '"metadata": {},\n  "reason": "unreported_failed",\n  "notes": "exit code 3"\n',
+    )
+
+
 @proves("FILES-ARTIFACTS")
 def test_a_heartbeat() -> None:
     beat_at = STARTED + 300_000

@@ -1,6 +1,7 @@
 """The audit log of handoffs: each event once, whatever happens, and all of it can be replayed."""
 
 import json
+import os
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +15,7 @@ from dragoman.core.commands import (
     ActivateHandoff,
     ApproveHandoff,
     CloseHandoff,
+    CreateTask,
     DraftHandoff,
     EditTask,
     EndAttempt,
@@ -23,6 +25,7 @@ from dragoman.core.commands import (
     ReassignHandoff,
     RejectHandoff,
     ReportOutcome,
+    RewindTask,
     WithdrawHandoff,
 )
 from dragoman.core.ids import handoff_stream
@@ -353,6 +356,41 @@ def test_a_log_that_was_removed_is_made_whole_again(tmp_path: Path, path: str, h
     assert [*lab.projector().changed_logs()] == []
 
 
+@proves("FILES-CUT", "FILES-PLACES")
+@pytest.mark.parametrize("how", ["next", "sweep"])
+@pytest.mark.parametrize("what", ["folder", "pipe", "link"])
+def test_so_is_one_in_whose_place_something_else_stands(
+    tmp_path: Path, what: str, how: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    make(lab, "t0")
+    everything(lab)
+    lab.level()
+    log = tmp_path / LOG
+    whole = log.read_bytes()
+    log.rename(f"{log}.bak")
+    match what:
+        case "folder":
+            log.mkdir()
+        case "pipe":
+            os.mkfifo(log)
+        case _:
+            log.symlink_to(f"{log}.bak")
+    assert [*lab.projector().changed_logs()] == [LOG]
+    if how == "sweep":
+        lab.sweep()
+        assert log.read_bytes() == whole
+    offer(lab, "h20", "t0")
+    lab.level()
+    assert not log.is_symlink()
+    assert log.read_bytes().startswith(whole)
+    told = f"{LOG} was no file: it is kept as {LOG}-found, and a file is made in its place"
+    assert lab.warnings == [told]
+    assert os.path.lexists(f"{log}-found")
+    assert lab.differences() == []
+    assert [*lab.projector().changed_logs()] == []
+
+
 @proves("FILES-CUT")
 def test_and_so_with_its_folder_when_there_is_something_to_add(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
@@ -577,6 +615,25 @@ def test_a_replay_gives_the_owner_of_work_that_came_back_by_hand(tmp_path: Path)
     for task in told.owners:
         found = lab.task(task)
         assert (found.assignee, found.chain) == (told.owners[task], told.chains[task])
+    assert compare(told, lab.store) == {}
+
+
+@proves("ACP-AUDIT-REPLAY", "ACP-CHAIN", "REWIND-HANDOFF")
+@pytest.mark.parametrize("owner", ["alice", "", "carol"])
+def test_and_of_work_that_a_rewind_has_taken_from_its_recipient(tmp_path: Path, owner: str) -> None:
+    lab = FilesLab(tmp_path)
+    lab.do(HUMAN, CreateTask("Fix it", id="t1", ready=True, assignee=owner))
+    lab.do(HUMAN, EditTask("t1", assignee="alice"))
+    offer(lab)
+    accept(lab)
+    activate(lab)
+    lab.do(HUMAN, RewindTask("t1", 1))
+    lab.level()
+    told, found = replayed(lab, LOG), lab.task("t1")
+    moved = next(line for line in lines(lab) if line.get("to_status") == "rejected")
+    assert (moved["owner"], tuple(moved["handoff_chain"])) == (owner, found.chain)
+    assert (told.owners["t1"], told.chains["t1"]) == (found.assignee, found.chain)
+    assert "bob" not in found.chain
     assert compare(told, lab.store) == {}
 
 

@@ -412,7 +412,7 @@ def test_the_stamp_of_a_strange_clock_is_a_time_that_file_systems_keep(moment: s
 @proves("FILES-PLACES", "FILES-BENEATH")
 @pytest.mark.parametrize("by", ["level", "rebuild"])
 @pytest.mark.parametrize("what", ["link", "folder", "pipe"])
-def test_whatever_stands_in_the_place_of_the_event_lines_is_put_aside(
+def test_whatever_stands_in_the_place_of_the_event_lines_is_put_aside_with_a_word(
     tmp_path: Path, what: str, by: str
 ) -> None:
     data, outside = tmp_path / "data", tmp_path / "outside"
@@ -432,7 +432,9 @@ def test_whatever_stands_in_the_place_of_the_event_lines_is_put_aside(
         assert places(lab, lab.create("Another")) == ["ready"]
         assert os.path.lexists(f"{path}-found")
     lab.projector().rebuild(lambda _: None)
-    assert (outside.read_text(), lab.warnings) == ("not ours", [])
+    name = f"events/{path.name}"
+    told = f"{name} was no file: it is kept as {name}-found, and a file is made in its place"
+    assert (outside.read_text(), lab.warnings) == ("not ours", [told])
     assert os.path.lexists(f"{path}-found")
     assert lab.differences() == []
 

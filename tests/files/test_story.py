@@ -19,6 +19,7 @@ from tests.requirements import proves
 
 CLAIMED = TaskClaimed("ready", 1, 1, "ada", 300_000)
 REPORTED = TaskReported(1, "ada", "done")
+UNREPORTED = TaskReported(1, "ada", "failed", "exit code 3, without a report", by="hub")
 
 
 @proves("FILES-ARTIFACTS")
@@ -27,19 +28,36 @@ REPORTED = TaskReported(1, "ada", "done")
     [
         ([CLAIMED], "running", ""),
         ([CLAIMED, REPORTED], "running", ""),
-        ([CLAIMED, REPORTED, TaskTransitioned("in-progress", "review")], "completed", ""),
-        ([CLAIMED, TaskReported(1, "ada", "failed"), TaskRequeued(1, "x", 1, 9)], "completed", ""),
+        *(
+            (
+                [CLAIMED, REPORTED, TaskTransitioned("in-progress", "review", reason)],
+                "completed",
+                "",
+            )
+            for reason in ("reported_done", "stale_heartbeat_done", "result: success")
+        ),
         (
-            [CLAIMED, TaskReported(1, "ada", "failed", by="hub"), TaskRequeued(1, "x", 1, 9)],
-            "released",
+            [CLAIMED, TaskReported(1, "ada", "failed"), TaskRequeued(1, "reported_failed", 1, 9)],
+            "completed",
             "",
+        ),
+        ([CLAIMED, REPORTED, TaskTransitioned("in-progress", "ready")], "released", ""),
+        (
+            [CLAIMED, REPORTED, TaskTransitioned("in-progress", "ready", "handed over by h-1")],
+            "released",
+            "handed over by h-1",
+        ),
+        (
+            [CLAIMED, UNREPORTED, TaskRequeued(1, "unreported_failed", 1, 9)],
+            "released",
+            "unreported_failed",
         ),
         (
             [CLAIMED, TaskRequeued(1, "stale_heartbeat_reclaim", 1, 9)],
             "expired",
             "stale_heartbeat",
         ),
-        ([CLAIMED, TaskTransitioned("in-progress", "ready", "released")], "released", ""),
+        ([CLAIMED, TaskTransitioned("in-progress", "ready", "no room")], "released", "no room"),
         ([CLAIMED, TaskTransitioned("in-progress", "cancelled")], "released", ""),
         (
             [CLAIMED, TaskRewound("in-progress", "ready", 1, Restored("ready", "t"))],
@@ -70,6 +88,14 @@ def test_a_report_belongs_to_its_attempt() -> None:
     assert second.report is None
     last = tell(enumerate([CLAIMED, again, REPORTED])).attempts[-1]
     assert last.report is None
+
+
+@proves("RUN-UNREPORTED")
+def test_what_the_hub_says_of_a_silent_agent_is_told_beside_its_report() -> None:
+    (attempt,) = tell(enumerate([CLAIMED, UNREPORTED])).attempts
+    assert attempt.report is None
+    assert attempt.unreported is not None
+    assert (attempt.unreported.by, attempt.unreported.notes) == ("hub", UNREPORTED.notes)
 
 
 @proves("FILES-TASK-FILE")

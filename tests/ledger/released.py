@@ -502,6 +502,17 @@ def play_traces(store: Store) -> None:
     ask(HERA, RewindTask("one", 2, "e" * 40, "rewind/one", "a wrong turn"))
 
 
+def play_reviews(store: Store) -> None:
+    """What SAOP adds for those who look at the work of others: a count of turns for each."""
+    ask, developer = Play(store).ask, Actor("agent", "developer")
+    ask(HERA, RegisterAgent("rita", plays="reviewer"))
+    ask(developer, RecordTurn("one", 0, "developer", 0.5, {"turn_index": 0}, "d0"))
+    ask(developer, ReportOutcome("one", "done", apply=True))
+    for number, name in enumerate(("reviewer", "rita", "reviewer")):
+        shown = RecordTurn("one", number // 2, "reviewer", 0.5, {"n": number}, f"r{number}")
+        ask(Actor("agent", name), shown)
+
+
 def _event(number: int) -> str:
     return f"01890a5d-ac96-774b-bcce-{number:012x}"
 
@@ -518,6 +529,7 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v17": play_traces,
     "v21": play_intents,
     "v22": play_handoffs,
+    "v26": play_reviews,
 }
 """Name of a golden ledger -> the script that writes it."""
 

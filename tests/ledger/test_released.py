@@ -63,6 +63,7 @@ ROOTS = {
     "v20": "15ca099e9efac711db58872dac715f50445e8d73bf35e2728180a3facdc510d1",
     "v21": "dfbf252c727ab8e5fe81b7280dafa84f76cd9b93dc639760f672425409e246f4",
     "v22": "373fc7e7766aa9260dabcc28f8a2251f2777557cc03078964e7214adcdff8469",
+    "v26": "bf9acb3b76c3e42a500d02a3ec405d7993505e7c1423a5fd7bc16b5f9031b401",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 

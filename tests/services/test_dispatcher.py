@@ -257,7 +257,8 @@ def test_who_can_answer_is_asked_and_a_yes_gives_as_much_again(tmp_path: Path) -
             letters = said(hub, "mail.posted")
             assert len(letters) == 3
             assert '"to":["hera","boss"]' in letters[0]
-            assert "used 1 of 1 (attempts_per_day)" in letters[0]
+            assert "used 1 of 1 (attempts_per_day) on " in letters[0]
+            assert "1 of 1 (attempts_per_day) since it was let go on, 3 in all" in letters[2]
 
     run(story())
 
@@ -404,6 +405,29 @@ def test_a_stop_may_keep_the_lease_and_the_next_start_goes_on_in_the_same_attemp
             assert (done.attempts, done.fence) == (1, lease.fence)
             assert "out" in hub.log(task)
             assert hub.log(task).count("hub attempt 1 of ada") == 2
+
+    run(story())
+
+
+@proves("DISPATCH-RESTART", "DISPATCH-CONCURRENCY")
+def test_of_what_was_kept_no_more_goes_on_than_may_run_and_the_rest_waits_in_its_queue(
+    tmp_path: Path, trace: Trace
+) -> None:
+    keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", keep + waiting("ada", trace, concurrency=3)) as hub:
+            tasks = [hub.make(str(number)) for number in range(3)]
+            await heard(trace, 3)
+            hub.dispatcher.stop()
+            await hub.until_idle()
+        async with floor(tmp_path / "data", keep + waiting("ada", trace)) as hub:
+            await heard(trace, 1)
+            await hub.until(lambda: [hub.task(task).status for task in tasks].count("ready") == 2)
+            stands = [hub.task(task) for task in tasks]
+            assert [task.failures for task in stands] == [0, 0, 0]
+            (running,) = (task for task in stands if task.status == "in-progress")
+            assert running.attempts == 1
 
     run(story())
 

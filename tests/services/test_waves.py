@@ -281,6 +281,17 @@ def test_a_bead_that_waits_for_another_one_does_not_take_its_place() -> None:
 
 
 @proves("WAVE-RETRIES")
+def test_a_bead_that_may_not_be_tried_again_is_blocked_after_one_failure() -> None:
+    lab = Lab()
+    start(lab, "a", parallel=1, retries={"TESTS_FAIL": 0})
+    fail(lab, "a", "TESTS_FAIL")
+    run(lab)
+    assert shown(lab)["beads"][0]["why"].startswith(
+        "failed once with TESTS_FAIL; wave W allows 0 retries"
+    )
+
+
+@proves("WAVE-RETRIES")
 def test_a_bead_that_failed_too_often_in_one_way_is_blocked_with_the_reason() -> None:
     lab = Lab()
     start(lab, "a", "b", parallel=1, retries={"TESTS_FAIL": 1})

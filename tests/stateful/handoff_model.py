@@ -20,9 +20,14 @@ class Passing:
     chain: list[str]
     status: str = "proposed"
     is_replaced: bool = False
-    comes_after: bool = False
-    """Whether it was offered in the place of another."""
+    passes_on: bool = False
+    """Whether it was offered in the place of what its sender had begun, or of such an offer."""
     was_rejected: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the work is on its way by it, or with its recipient."""
+        return self.status in ACTIVE
 
 
 @dataclass
@@ -50,12 +55,30 @@ class HandoffModel:
         """Work is offered, perhaps in the place of another offer."""
         task = self.tasks[name]
         old = self.handoffs.get(supersedes)
-        if old is not None and (old.task != name or old.is_replaced):
+        if old is not None and old.task != name:
             return "invalid_field"
+        refusal = self._not_to_give(actor, task, old)
+        if refusal:
+            return refusal
+        owner = task.owner or actor
+        before = task.chain[: task.chain.index(owner)] if owner in task.chain else task.chain
+        chain = [*before, owner]
+        passes_on = old is not None and old.sender == owner and old.passes_on
+        goes_back = passes_on and old is not None and old.was_rejected
+        if recipient in chain and not (goes_back and chain[-2:-1] == [recipient]):
+            return "ownership_conflict cycle"
+        if old is not None:
+            passes_on = goes_back or old.status == "activated" or (passes_on and old.is_active)
+            self._replace(old)
+        self._begin(new, Passing(name, actor, recipient, owner, chain, passes_on=passes_on))
+        return ""
+
+    def _not_to_give(self, actor: str, task: Work, old: Passing | None) -> Answer:
+        """Why it is not for this one to offer the work; empty: it is."""
         if task.status in ("done", "cancelled"):
             return "invalid_transition"
         if task.active:
-            if supersedes != task.active or old is None:
+            if old is None or old is not self.handoffs[task.active]:
                 return "ownership_conflict active_handoff"
             is_recipient = actor == old.recipient and old.status in ("accepted", "activated")
             is_sender = actor == old.sender and old.status != "activated"
@@ -63,21 +86,13 @@ class HandoffModel:
                 return "ownership_conflict not_owner"
         elif task.owner not in ("", actor):
             return "ownership_conflict not_owner"
-        owner = task.owner or actor
-        before = task.chain[: task.chain.index(owner)] if owner in task.chain else task.chain
-        chain = [*before, owner]
-        was_in_vain = old is not None and old.comes_after and old.was_rejected
-        is_own = old is not None and old.sender == owner
-        goes_back = was_in_vain and is_own and chain[-2:-1] == [recipient]
-        if recipient in chain and not goes_back:
-            return "ownership_conflict cycle"
-        if old is not None:
-            old.is_replaced = True
-        if old is not None and old.status in ACTIVE:
-            old.status = "completed" if old.status == "activated" else "rejected"
-        comes_after = old is not None
-        self._begin(new, Passing(name, actor, recipient, owner, chain, comes_after=comes_after))
-        return ""
+        return "invalid_field" if old is not None and old.is_replaced else ""
+
+    def _replace(self, old: Passing) -> None:
+        old.is_replaced = True
+        if old.is_active:
+            was_begun = old.status == "activated"
+            old.status, old.was_rejected = "completed" if was_begun else "rejected", not was_begun
 
     def accept(self, actor: str, id: str, is_fine: bool) -> Answer:
         """The recipient takes it, if it stands the checks."""
@@ -167,7 +182,12 @@ class HandoffModel:
         handoff.is_replaced = True
         owner = self.tasks[handoff.task].owner or handoff.sender
         again = Passing(
-            handoff.task, handoff.sender, recipient, owner, handoff.chain, comes_after=True
+            handoff.task,
+            handoff.sender,
+            recipient,
+            owner,
+            handoff.chain,
+            passes_on=handoff.passes_on,
         )
         self._begin(new, again)
         return ""

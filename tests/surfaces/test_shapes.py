@@ -13,7 +13,8 @@ from msgspec.structs import fields
 from dragoman.config import parse
 from dragoman.config.sections import TABLES, keys_of_sections
 from dragoman.core.errors import SettingsError
-from dragoman.engine.operation import Dialect, Fault, Operation
+from dragoman.engine.faults import Fault
+from dragoman.engine.operation import Dialect, Operation
 from dragoman.protocols.acp.actions import SHAPES
 from dragoman.surfaces.http.endpoint import read_query, shaped
 from dragoman.surfaces.http.problems import HttpProblem

@@ -1,7 +1,9 @@
 """Keys are made once, are their owner's alone, and a bad file is named with what to do."""
 
 import os
+import shlex
 import stat
+import subprocess
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
+    PublicFormat,
     load_pem_public_key,
 )
 
@@ -51,6 +54,10 @@ def replace(path: Path, content: bytes) -> None:
 def pem(private: Ed25519PrivateKey | X25519PrivateKey, password: bytes | None = None) -> bytes:
     lock = BestAvailableEncryption(password) if password else NoEncryption()
     return private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock)
+
+
+def public_pem(private: Ed25519PrivateKey | X25519PrivateKey) -> bytes:
+    return private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
 def test_keys_are_made_on_first_use_and_found_again(tmp_path: Path) -> None:
@@ -159,7 +166,7 @@ def make_pipe(path: Path) -> None:
         ("ledger.key", put(pem(ED25519, b"password")), "can be read"),
         ("ledger.key", put(pem(X25519)), "does not hold an Ed25519 key"),
         ("ledger.key", put(pem(ED25519)), "does not belong to the private key"),
-        ("ledger.pub", put(b"other"), "does not belong to the private key"),
+        ("ledger.pub", put(public_pem(ED25519)), "does not belong to the private key"),
         ("secret", put(b"short"), "holds 5 bytes instead of 32"),
         ("secret", put(bytes(33)), "holds 33 bytes instead of 32"),
         ("secret", make_folder, "is not a regular file"),
@@ -179,6 +186,19 @@ def test_a_damaged_file_is_named_with_what_to_do_and_stays(
     assert str(keys) in caught.value.detail
     assert "backup" in caught.value.detail
     assert before == {path.name: path.lstat().st_mtime_ns for path in keys.iterdir()}
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage\n", public_pem(X25519)])
+def test_what_is_no_public_key_is_made_good_by_the_command_that_is_named(
+    tmp_path: Path, content: bytes
+) -> None:
+    made = load_or_create(tmp_path)
+    path = tmp_path / "keys" / "ledger.pub"
+    path.write_bytes(content)
+    with pytest.raises(BadKey, match=r"ledger\.pub does not hold a public key") as caught:
+        load_or_create(tmp_path)
+    subprocess.run(shlex.split(caught.value.detail.split("`")[1]), check=True)
+    assert load_or_create(tmp_path).id == made.id
 
 
 def test_finding_keys_writes_nothing(tmp_path: Path) -> None:

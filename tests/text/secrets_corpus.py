@@ -57,6 +57,8 @@ PREFIXED: dict[str, Callable[[random.Random], str]] = {
     "docker_token": _join("dckr_pat_", _of(URL_SAFE, 27)),
     "aws_access_key_id": _join(_one_of("AKIA", "ASIA"), _of(BASE32, 16)),
     "google_api_key": _join("AIza", _of(URL_SAFE, 35)),
+    "google_auth_key": _join("AQ.Ab8RN6", _of(URL_SAFE, 44)),
+    "cloudflare_token": _join(_one_of("cfut_", "cfat_", "cfk_"), _of(ALNUM, 40), _of(HEX, 8)),
     "google_oauth_token": _join("ya29.", _of(URL_SAFE, 140)),
     "google_hmac_key_id": _join("GOOG1E", _of(ascii_uppercase + digits, 55)),
     "aws_bedrock_key": _join("ABSK", _of(BASE64, 127), "="),
@@ -113,6 +115,11 @@ PREFIXED: dict[str, Callable[[random.Random], str]] = {
     "tailscale_key": _join("tskey-auth-", _of(ALNUM, 14), "CNTRL-", _of(ALNUM, 32)),
     "bcrypt_hash": _join(_one_of("$2a$", "$2b$", "$2y$"), "10$", _of(ALNUM + "./", 53)),
     "jwt": _jwt,
+    "jwe": _join(
+        "eyJhbGciOiJSU0EtT0FFUCIsImVuYyI6IkEyNTZHQ00ifQ.",
+        *(_one_of("", "aB3x" * 20), ".", _of(URL_SAFE, 16), ".", _of(URL_SAFE, 63)),
+        *(".", _of(URL_SAFE, 22)),
+    ),
 }
 """Kind -> how one is made."""
 
@@ -158,6 +165,13 @@ _NAMED: tuple[Callable[[str], str], ...] = (
     lambda secret: f'{{"name": "API_KEY", "value": "{secret}"}}',
     lambda secret: f"| Password | {secret} |",
     lambda secret: f"{{&quot;password&quot;: &quot;{secret}&quot;}}",
+    lambda secret: f"the password is '{secret}'",
+    lambda secret: f"Here is the token:\n\n    {secret}\n\nBest",
+    lambda secret: f"<b>Password:</b> {secret}",
+    lambda secret: f"curl -s -u bob:{secret} https://api.example.com/x",
+    lambda secret: f"mysql -u root -p{secret} db",
+    lambda secret: f"Cookie: lang=en; session={secret}",
+    lambda secret: f"db.example.com:5432:app:bob:{secret}",
 )
 
 
@@ -313,6 +327,12 @@ _MISLEADING: tuple[Callable[[random.Random], str], ...] = (
     lambda c: "login form: the user's password reset did not pass: see 2FA_setup",
     lambda c: '{"auth": "oauth2-device", "bypass": "Z9kQ2mT7xA", "auth": {"type": "basic"}}',
     lambda c: f"token={c.choice(WORDS)} password: {c.choice(WORDS)} secret = {c.choice(WORDS)}",
+    lambda c: f"pass: TestHTTP2Server_{c.randint(10, 99)}x  PASS=test_login_{c.randint(10, 99)}x",
+    lambda c: f"token: 0x7ffe{_hex(c, 8)} secret=0x{_hex(c, 16)}.",
+    lambda c: f"token: {_uuid(c)}. password: op://vault{c.randint(1, 9)}/db/{_hex(c, 6)}",
+    lambda c: f"    token = b64encode(user{c.randint(1, 9)}).decode()",
+    lambda c: "    private_key: Ed25519PrivateKey",
+    lambda c: f"src/token.c:{c.randint(1, 99)}:{c.randint(1, 99)}:error:v{_hex(c, 9)}",
     lambda c: "secret scanning: enabled; credentials: not found; auth: required",
     lambda c: (
         f"at com.example.AuthTokenFilterChain$Virtual.doFilter(Filter.java:{c.randint(1, 400)})"

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from docs.generate import DOCS
 from dragoman.text.linear import Anywhere, Linear
 from dragoman.text.redact import Redactor, Secret
+from dragoman.text.redact.commands import PROGRAMS
 from dragoman.text.redact.rules import RULES
 from tests.requirements import proves
 from tests.text import secrets_corpus as corpus
@@ -125,6 +126,15 @@ def test_keys_of_an_object_are_those_of_secrets_as_a_whole() -> None:
         ("postgresql://ann:hunter2@db/x", "postgresql://ann:[REDACTED:url_password]@db/x"),
         ("https://0a1b2c3d4e5f6a7b8c9d0e1f@host/x", "https://[REDACTED:url_user]@host/x"),
         ("blob?sv=1&sig=" + "a1B2" * 12 + "%3D", "blob?sv=1&sig=[REDACTED:azure_sas]"),
+        (
+            'Digest username="b", nonce="0a", response="' + "0a1b" * 8 + '"',
+            'Digest username="b", nonce="0a", response="[REDACTED:digest_response]"',
+        ),
+        (
+            "AWS4-HMAC-SHA256 SignedHeaders=host, Signature=" + "0a1b" * 16,
+            "AWS4-HMAC-SHA256 SignedHeaders=host, Signature=[REDACTED:aws_signature]",
+        ),
+        ("APP_KEY=base64:" + "a1B" * 14 + "a=", "APP_KEY=base64:[REDACTED:laravel_key]"),
         (f"before\n{PEM}\nafter", "before\n[REDACTED:private_key]\nafter"),
         (json.dumps({"k": PEM}), '{"k": "[REDACTED:private_key]"}'),
         (PEM.rpartition("\n")[0] + "\nand on", "[REDACTED:private_key]\nand on"),
@@ -279,6 +289,7 @@ def test_every_rule_has_a_kind_of_its_own_and_a_source() -> None:
     assert len(set(kinds)) == len(kinds)
     assert all(re.fullmatch(r"[a-z0-9_]{1,64}", kind) for kind in kinds)
     assert all(rule.source.startswith(("https://", "docs/")) for rule in RULES)
+    assert all(program.source.startswith("https://") for program in PROGRAMS)
 
 
 @proves("REDACT-PLACEHOLDER")
@@ -459,6 +470,12 @@ PIECES = st.sampled_from(
         "**",
         "identified by ",
         "--api_key ",
+        "Cookie: a=",
+        "curl -u b:",
+        "</b>",
+        "<td>",
+        "is ",
+        "h:5432:d:u:",
     ]
 )
 KNOWING = Redactor(
@@ -504,6 +521,12 @@ def test_base64_is_read_whatever_stands_directly_before_it() -> None:
     encoded = b64encode(f"user:{GITHUB}".encode()).decode()
     for before in ("+", "/", "x", "+/", "a/b"):
         assert shown(f"is {before}{encoded} so") == "is [REDACTED:github_token] so"
+
+
+@proves("REDACT-LAYERS", "REDACT-KEPT")
+def test_lines_that_are_hardly_enough_for_base64_are_looked_at_and_stay() -> None:
+    text = "YWFhYWFhYWFhYWFh\nY\nYWFhYWFhYWFhYWFh\nYW==\n"
+    assert ALL.text(text).text == text
 
 
 @proves("REDACT-LAYERS")
@@ -654,6 +677,17 @@ SLOW = (
     "&quot; ",
     "\x1b[0m ",
     "://a:",
+    "password:\n",
+    "password is ",
+    "password<b>",
+    "<password ",
+    "cookie: a=b; ",
+    "curl -u a:",
+    "token: {",
+    'token: {"new": "a", ',
+    "\x1b]0;a",
+    "xoxo-love-",
+    "h:5432:d:u:",
     "AAAAAAAAAAAAAAAAAAAA\n",
     "secret:arn:aws:s3:::",
     "arn:aws:s3:eu:1:secret: ",
@@ -689,7 +723,7 @@ def test_twice_the_text_is_twice_the_work(piece: str, redactor: Redactor) -> Non
                 "auth ",
                 "login a\n",
                 "Private-Lines: 1\n",
-                *SLOW[-9:],
+                *SLOW[-20:],
             )
         ),
         *((piece, BROKEN) for piece in OF_BROKEN[::2]),

@@ -13,45 +13,112 @@ SECRET = "Xk39vQz7Lm2pRt8w"
 PUBLIC = "AAAAC3NzaC1lZDI1NTE5AAAAIJ0a9Zz8sQ2mK4vX7bN1cR5pL6oT3uW8yE1rG2hJ4kF5"
 
 
+NAMED = [
+    "**Password:** {}",
+    "**Password**: {} and more",
+    "- **API Key**: `{}`",
+    "__Token:__ {}",
+    "API key: {}",
+    "the secret key: {}",
+    "Private key = {}",
+    "deploy --api_key {} --now",
+    "deploy --api_key={}",
+    '["--api_key","{}"]',
+    '["deploy", "--api_key", "{}"]',
+    '{{"name": "API_KEY", "value": "{}"}}',
+    '{{"value": 1, "key":"DB_PASSWORD","value":"{}"}}',
+    r"{{\"name\": \"API_KEY\", \"value\": \"{}\"}}",
+    "env:\n  - name: API_KEY\n    value: {}\n  - name: HOME\n",
+    '<add key="ApiKey" value="{}" />',
+    "ALTER USER x WITH PASSWORD '{}';",
+    "CREATE USER x IDENTIFIED BY '{}'",
+    'api_key="""{}"""',
+    "api_key = '''{}'''",
+    'password = f"{}"',
+    'password = f"{{user}}:{}"',
+    "token = r'{}'",
+    "token = rb'{}'",
+    "PASS={}",
+    "export PASS={} && x",
+    "| Password | {} |",
+    "| user | bob |\n| db password | `{}` | of staging |",
+    "|**API key**|{}|",
+    "│ Password │ {} │",
+    "SSHPASS={} ssh x",
+    "hmac_key: {}",
+    '"hmacKey": "{}"',
+    "ssh_key={}",
+    "SUPABASE_SERVICE_ROLE_KEY={}",
+    "the password is '{}'",
+    "the token is {}, keep it",
+    "your API key was now `{}`.",
+    "Password is: {}\nand more",
+    "Here is the password:\n\n    {}\n\nBest,\nBob",
+    "password =\n{}",
+    "> Token:\n> {}\n> so",
+    "the secret:\n```\n{}\n```\n",
+    "Tokens:\n- {}\n",
+    "password: |\n  {}\nuser: bob",
+    "password: >-\n  {}\n",
+    r"Token:\n\n{}\n\nBest",
+    "<b>Password:</b> {}",
+    "<strong>API key</strong>: <code>{}</code>",
+    "<tr>\n<td>Password</td>\n  <td class='x y'>{}</td></tr>",
+    "<dt>Token</dt><dd>{}</dd>",
+    "<key>password</key>\n    <string>{}</string>",
+    'const token =\n  "{}";',
+    "<password>{}</password>",
+    "<Password><Value>{}</Value></Password>",
+    '<wsse:Password Type="a b">{}</wsse:Password>',
+    "<secret><![CDATA[{}]]></secret>",
+    "&lt;password&gt;{}&lt;/password&gt;",
+    "password={}&amp;user=bob",
+    "token: {}<br>next",
+    "define('DB_PASSWORD', '{}');",
+    'os.environ.setdefault("API_KEY", "{}")',
+    "SET PASSWORD FOR bob = PASSWORD('{}')",
+    "machine h password {} login bob",
+    "machine h login bob account x password {}",
+    "PresharedKey = {}",
+    '{{"password": {{"old": "{}", "new": "none"}}}}',
+    '{{"password":{{"type":"text","new":"{}"}}}}',
+    '{{"env": {{"TOKEN": {{"value": "{}"}}}}}}',
+    r"{{\"TOKEN\": {{\"value\": \"{}\"}}}}",
+    '{{\n  "token": {{\n    "current": "{}"\n  }}\n}}',
+    '{{"headers":[["x-api-key","{}"]]}}',
+    '[["accept", "*/*"], ["x-api-key", "{}"]]',
+    "[('x-api-key', '{}')]",
+]
+"""What stands around a secret that only a name tells."""
+PLACED = [
+    "curl -s -u bob:{} https://h/x",
+    "curl -ubob:{} https://h/x",
+    "curl --user 'bob:{}' https://h/x",
+    'curl --proxy-user "bob:{}" https://h/x',
+    '["curl", "-s", "-u", "bob:{}", "https://h/x"]',
+    "mysql -u root -p{} db",
+    "mysqldump -uroot -p'{}' db",
+    "sshpass -p {} ssh h",
+    "docker login -u bob -p {} r.io",
+    "redis-cli -h db -a {} ping",
+    "ldapsearch -D cn=x -w {} -b dc=x",
+    "Cookie: lang=en; session={}; theme=dark",
+    "Set-Cookie: sid={}; Path=/; HttpOnly",
+    "-H 'Cookie: a=1; _session={}' https://h",
+    '{{"cookie": "a=b; sid={}"}}',
+    "localhost:5432:mydb:bob:{}\n",
+    "*:*:*:postgres:{}",
+    "jdbc:oracle:thin:scott/{}@//h:1521/x",
+]
+"""What stands around a secret that its place tells."""
+
+
 @proves("REDACT-NAMED")
 @pytest.mark.parametrize(
     "text",
     [
-        "**Password:** {}",
-        "**Password**: {} and more",
-        "- **API Key**: `{}`",
-        "__Token:__ {}",
-        "API key: {}",
-        "the secret key: {}",
-        "Private key = {}",
-        "deploy --api_key {} --now",
-        "deploy --api_key={}",
-        '["--api_key","{}"]',
-        '["deploy", "--api_key", "{}"]',
-        '{{"name": "API_KEY", "value": "{}"}}',
-        '{{"value": 1, "key":"DB_PASSWORD","value":"{}"}}',
-        r"{{\"name\": \"API_KEY\", \"value\": \"{}\"}}",
-        "env:\n  - name: API_KEY\n    value: {}\n  - name: HOME\n",
-        '<add key="ApiKey" value="{}" />',
-        "ALTER USER x WITH PASSWORD '{}';",
-        "CREATE USER x IDENTIFIED BY '{}'",
-        'api_key="""{}"""',
-        "api_key = '''{}'''",
-        'password = f"{}"',
-        'password = f"{{user}}:{}"',
-        "token = r'{}'",
-        "token = rb'{}'",
-        "PASS={}",
-        "export PASS={} && x",
-        "| Password | {} |",
-        "| user | bob |\n| db password | `{}` | of staging |",
-        "|**API key**|{}|",
-        "│ Password │ {} │",
-        "SSHPASS={} ssh x",
-        "hmac_key: {}",
-        '"hmacKey": "{}"',
-        "ssh_key={}",
-        "SUPABASE_SERVICE_ROLE_KEY={}",
+        *NAMED,
+        *PLACED,
     ],
 )
 def test_a_value_behind_its_name_is_masked_whole_and_in_pieces(text: str) -> None:
@@ -78,6 +145,11 @@ def test_a_value_behind_its_name_is_masked_whole_and_in_pieces(text: str) -> Non
         ({"SSHPASS": SECRET}, "SSHPASS"),
         ({"hmac_key": SECRET}, "hmac_key"),
         ({"API key": SECRET}, "API key"),
+        ({"password": {"old": SECRET, "new": "none"}}, "password.old"),
+        ({"env": {"TOKEN": {"value": SECRET}}}, "env.TOKEN.value"),
+        ({"headers": [["x-api-key", SECRET]]}, "headers[0][1]"),
+        ([{"name": "x-api-key", "value": SECRET}], "[0].value"),
+        ({"element": "Password field", "ref": "e7", "text": SECRET}, "text"),
     ],
 )
 def test_so_is_one_in_json(value: Any, path: str) -> None:
@@ -103,10 +175,69 @@ def test_so_is_one_in_json(value: Any, path: str) -> None:
         f'ssh_key = "ssh-ed25519 {PUBLIC} bob@laptop"',
         f"ssh_key={PUBLIC}",
         "an API key: required, and the secret key: see above",
+        "the password is required, the token is at https://h/Xk39vQz7Lm2pRt8w",
+        "the password is p:see-below, and token is 12345678",
+        "token:\n  kind2: Xk39vQz7Lm2pRt8w",
+        "Password:\n  Xk39vQz7Lm2pRt8w and more stand here",
+        "secret:\n  name=Xk39vQz7Lm2pRt8w",
+        "<td>Password</td><td>required</td>",
+        "a token<br>\n338615\u00a0suppress\u00a0optimized<br>",
+        'class Token:\n    """An OAuth2x access token."""',
+        "curl -u $USER:$TOKEN https://h/Xk39vQz7Lm2pRt8w -o Xk39vQz7Lm2pRt8w",
+        "curl -u bob https://h\n -u bob:Xk39vQz7Lm2pRt8w",
+        "mkdir -pXk39vQz7Lm2pRt8w && ls -aXk39vQz7Lm2pRt8w",
+        "mysql -p Xk39vQz7Lm2pRt8w",
+        "Cookie: lang=en_US; theme=dark",
+        "Set-Cookie: lang=de; Path=/Xk39vQz7Lm2pRt8w; Domain=Xk39vQz7Lm2pRt8w",
+        "src/main.c:12:5:error:Xk39vQz7Lm2pRt8w",
+        "12:34:56:bob:Xk39vQz7Lm2pRt8w",
         'api_key=""""""',
+        '{"token": {"id": "Xk39vQz7Lm2pRt8w", "owner": "Xk39vQz7Lm2pRt8w"}}',
+        '{"token_hint": {"value": "Xk39vQz7Lm2pRt8w"}}',
+        '{"token": {"value": Xk39vQz7Lm2pRt8w, "new": [], "old": "required"}}',
+        '{"token": {"id": 7}, "value": "Xk39vQz7Lm2pRt8w"}',
+        '["token", "Xk39vQz7Lm2pRt8w", "x"]',
     ],
 )
 def test_other_names_and_other_words_stay(text: str) -> None:
+    assert ALL.text(text).text == text
+
+
+@proves("REDACT-KEPT")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pass: TestFoo_Bar2x",
+        "PASS=test_auth_v2_Login3x",
+        "  pass: tests/auth/test_login2fa.py::test_x9",
+        "token: 0x7ffe9a3b1c20",
+        "token=0x7f3c2a1b0d00, secret: 0x00007ffd12345678.",
+        "token: 0197f5d2-8c1a-7b3e-9f42-1234567890ab.",
+        "token: https://example.com/a1b2c3d4?x=9",
+        ".. _`Bearer Token`: https://tools.ietf.org/html/rfc6750#x9",
+        "password: op://vault2/db9x/password",
+        "secret: ref+vault://kv2/db#pass9x",
+        "secret: projects/123456/secrets/db2-pass/versions/3",
+        "token: data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ",
+        "secret: k8s-tls-prod-v2",
+        "private_key: x25519.X25519PrivateKey = Ed25519PrivateKey.generate()",
+        "token: OAuth2Token",
+        "token = b64encode(userpass).decode()",
+        "token = get_token_v2x9(user)",
+        "https://&lt;user&gt;:&lt;password&gt;@h",
+        "PWD=/tmp/tmp.k3Jx9aQw2z OLDPWD=/tmp/tmp.k3Jx9aQw2z/build",
+        "pwd: /var/folders/zz/zyxvpxvq6csfxvn_n0000000000000/T",
+        "PWD=/nix/store/k3jx9aqw2zk3jx9aqw2zk3jx9aqw2zaa-hello-2.12",
+        "PWD=/Users/bob/k3Jx9aQw2z secret: ~/keys/k3Jx9aQw2z",
+        'ENCODED_AUTH = base64.b64encode(f"{user}:{word}".encode()).decode()',
+        "token_budget: 200k-context token_quota=9000k-Tier2x",
+        "xoxo-love-letters-from-the-team-2024",
+        "xapp-store-front-ui-components-library-v2",
+        "nvapi-settings-for-display-configuration-panel",
+        "glc_config_loader_initialisation_routine",
+    ],
+)
+def test_what_builds_tests_and_programs_say_of_tokens_stays(text: str) -> None:
     assert ALL.text(text).text == text
 
 
@@ -116,8 +247,39 @@ def test_other_fields_stay() -> None:
         {"name": "colour", "value": SECRET},
         {"name": 7, "value": SECRET},
         {"value": SECRET},
+        {"token": {"id": SECRET, "type": SECRET, "owner": SECRET}},
+        {"token_id": {"value": SECRET}},
+        ["token", SECRET, "x"],
+        ["colour", SECRET],
+        {"element": "Search field", "text": SECRET},
     ):
         assert ALL.tree(value).found == (), json.dumps(value)
+
+
+QUOTED = {
+    'password="{}"': 'hG7s\\"kPq2x9',
+    '{{"user":"x","password":"{}"}}': 'hG7skPq2\\"x9aB3zz',
+    "password='{}'": r"hG7s\'k Pq2x9",
+    'deploy --password "{}" --now': 'hG7s\\"k Pq2x9',
+    r'{{"a":"{{\"password\":\"{}\"}}"}}': r"hG7s\\\"k Pq2x9",
+    "password: '{}'": "hG7s''k Pq2x9",
+    "deploy --password '{}' --now": "hG7s'\"'\"'k Pq2x9",
+    "sshpass -p '{}' ssh h": r"hG7s'\''kPq2x9",
+    'x="login --password="{}"" y="z"': "hG7skPq2x9",
+}
+"""A value with quotes, as they are written where it stands."""
+
+
+@proves("REDACT-NAMED", "REDACT-STREAM")
+@pytest.mark.parametrize("form", QUOTED)
+def test_a_quote_of_the_value_does_not_end_it_whole_or_in_pieces(form: str) -> None:
+    text = f"so {form.format(QUOTED[form])} and on\n"
+    masked = ALL.text(text)
+    assert masked.text == text.replace(QUOTED[form], masked.found[0].placeholder)
+    for border in range(len(text)):
+        stream = ALL.stream()
+        pieces = stream.feed(text[:border]), stream.feed(text[border:]), stream.close()
+        assert "".join(pieces) == masked.text, border
 
 
 @proves("REDACT-NAMED")

@@ -4,6 +4,7 @@ import html
 import itertools
 import json
 import random
+import shlex
 from base64 import b64encode
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
@@ -57,6 +58,11 @@ WRITTEN: dict[str, Spelling] = {
     "JSON in HTML in a URL": lambda value: quote(html.escape(json.dumps(value))),
     "HTML in JSON": lambda value: json.dumps(html.escape(value)),
     "Base64 in a URL": lambda v: quote(b64encode(f"u:{v}".encode()).decode(), safe=""),
+    "CSV": lambda value: value.replace('"', '""'),
+    "SQL": lambda value: value.replace("'", "''"),
+    "a shell in quotes": shlex.quote,
+    "a shell in quotes, otherwise": lambda value: value.replace("'", r"'\''"),
+    "a shell in quotes in JSON": lambda value: json.dumps(shlex.quote(value)),
     "Python": repr,
     "bytes of Python": lambda value: repr(value.encode()),
     "a shell": lambda v: "".join(c if c.isalnum() or ord(c) > 127 else f"\\{c}" for c in v),
@@ -139,6 +145,40 @@ def test_a_secret_has_one_digest_however_it_is_written() -> None:
         assert ALL.text(text).found[0].digest == plain.digest
 
 
+@proves("REDACT-MEANT", "REDACT-PLACEHOLDER")
+@pytest.mark.parametrize(
+    ("before", "written", "behind"),
+    [
+        ("password: ", "hunter2xyz&9Q", ""),
+        ("password: ", "hunter2xyz&amp;9Q", " so"),
+        ("<password>", "hunter2xyz&amp;9Q", "</password>"),
+        ("&lt;password&gt;", "hunter2xyz&amp;amp;9Q", "&lt;/password&gt;"),
+        ("password: ", "hunter2xyz&amp;9Q", "&lt;br&gt;"),
+        ('{"password": "', r"hunter2xyz\u00269Q", '"}'),
+        ('<a password="', "hunter2xyz&#38;9Q", '">'),
+    ],
+)
+def test_in_xml_too_and_its_tag_stays(before: str, written: str, behind: str) -> None:
+    (plain,) = ALL.text('password = "hunter2xyz&9Q"').found
+    masked = ALL.text(before + written + behind)
+    assert masked.text == before + plain.placeholder + behind
+
+
+@proves("REDACT-MEANT", "REDACT-PLACEHOLDER")
+def test_a_quote_in_a_quoted_value_does_not_end_it() -> None:
+    value = 'z9Q2mK4v"Xk39vQz7'
+    (plain,) = ALL.text(f"password: '{value}'").found
+    text = json.dumps({"password": value, "x": 1})
+    for _ in range(3):
+        masked = ALL.text(text)
+        assert [one.digest for one in masked.found] == [plain.digest]
+        assert "Xk39" not in masked.text
+        text = json.dumps(text)
+    closed = json.dumps({"password": "z9Q2mK4v\\", "x": "y"})
+    assert shown(closed) == '{"password": "[REDACTED:password]", "x": "y"}'
+    assert ALL.tree({"password": value}).value["password"] == plain.placeholder
+
+
 @proves("REDACT-MEANT", "REDACT-KEPT")
 @pytest.mark.parametrize(
     "text",
@@ -174,10 +214,10 @@ def test_a_place_in_what_is_meant_is_a_place_in_the_text(text: str) -> None:
 
 @proves("REDACT-MEANT")
 def test_of_a_reading_the_places_of_what_is_left_out_are_those_behind_it() -> None:
-    reading = Reading(b"ab--cd", [(2, 4, b"")])
+    reading = Reading(b"ab--cd", b"abcd", lambda _: [(2, 4, b"")])
     assert reading.data == b"abcd"
     assert [reading.at(place) for place in range(6)] == [0, 1, 2, 2, 2, 3]
-    lines = in_lines(b"one\ntwo\nthree", Linear(rb"[^\n]*w[^\n]*\n?"), lambda _: ())
+    lines = in_lines(b"one\ntwo\nthree", Linear(rb"[^\n]*w[^\n]*\n?"), bytes, lambda _: ())
     assert lines.data == b";\ntwo\n;\n"
     assert lines.place(lines.data.index(b"two")) == 4
 

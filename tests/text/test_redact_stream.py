@@ -13,6 +13,7 @@ from dragoman.text.redact.stream import MOST_HELD
 from tests.requirements import proves
 from tests.text import secrets_corpus as corpus
 from tests.text.test_redact import BREAKS, GITHUB, KEY, PEM, TEXTS
+from tests.text.test_redact_named import NAMED, PLACED, SECRET
 
 ALL = Redactor([Secret("phrase", "tiger tiger burning bright"), Secret("pin", "zz91-zz91")], KEY)
 VALUE = "drg_zz81-Tiger.Burning_42"
@@ -65,6 +66,36 @@ def test_a_secret_cut_at_any_offset_is_caught(text: str) -> None:
 
 
 @proves("REDACT-STREAM")
+@pytest.mark.parametrize("form", [*NAMED, *PLACED])
+def test_so_is_one_that_its_name_or_its_place_tells(form: str) -> None:
+    text = f"so\n{form.format(SECRET)}"
+    redactor = Redactor(key=KEY)
+    whole = redactor.text(text).text
+    assert SECRET not in whole
+    for border in range(len(text) + 1):
+        assert in_pieces(text, border, redactor=redactor) == whole, border
+
+
+@proves("REDACT-STREAM")
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Password:\n  {SECRET} and more",
+        f"Password:\n  {SECRET}          \n",
+        f"token:\n  {SECRET * 20} \n",
+        "cookie: " + "a=b; " * 136 + f"c={SECRET}; d={SECRET}; e={SECRET}; f={SECRET}",
+        "curl " + "-x y " * 48 + f"-u b:{SECRET} -u b:{SECRET} -u b:{SECRET} -u b:{SECRET}",
+        "curl " + "-x y " * 49 + f"-u 'b:{SECRET} {'and ' * 40}' -u b:{SECRET}",
+    ],
+)
+def test_where_a_look_ahead_ends_pieces_make_what_the_whole_makes(text: str) -> None:
+    redactor = Redactor(key=KEY)
+    whole = redactor.text(text).text
+    for border in range(len(text) + 1):
+        assert in_pieces(text, border, redactor=redactor) == whole, border
+
+
+@proves("REDACT-STREAM")
 @pytest.mark.parametrize("end", BREAKS)
 def test_a_known_value_that_lines_break_is_caught_cut_at_any_offset(end: str) -> None:
     text = (
@@ -108,7 +139,8 @@ def test_words_come_out_as_soon_as_no_secret_can_follow() -> None:
     assert stream.feed("I think that the ") == ""  # a known value has white space in it
     plain = Redactor(key=KEY).stream()
     assert plain.feed("I think that the ") == "I think that the "
-    assert plain.feed("password is ") == "password is "
+    assert plain.feed("password has ") == "password has "
+    assert plain.feed("no token\n") == "no token\n"
     assert plain.feed("in password: ") == "in "
     assert (plain.feed("hunter22x"), plain.held) == ("", "password: hunter22x")
     assert plain.feed("\n") == Redactor(key=KEY).text("password: hunter22x\n").text

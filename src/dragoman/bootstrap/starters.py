@@ -4,6 +4,7 @@ import logging
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from dragoman.system.run_marks import RunMarks
 
 _WEEK_MS = 7 * 86_400_000
+_PLACE_SHOWN = 8
+"""So much of a URL's digest tells it from another one, and nothing of what stands in it."""
 _log = logging.getLogger("dragoman.dispatch")
 
 
@@ -76,6 +79,7 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
             prompt=partial(_told, hub.store, prompt_elsewhere if one.url else prompt),
             speaks=one.speaks,
             must_report=is_asked_so(one),
+            elsewhere=sha256(one.url.encode()).hexdigest()[:_PLACE_SHOWN] if one.url else "",
             concurrency=one.concurrency,
             attempt_ms=one.attempt_ms,
             budget=Budget(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from dragoman.config.store_url import SQLITE, beginning_at, check_url, is_postgres
+from dragoman.config.store_url import SQLITE, beginning_at, check_url, is_postgres, why_there
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import KeptStore
 from dragoman.system.ids import new_id
@@ -25,7 +25,9 @@ def open_store(
     path = _file(url, data)
     if not create and _is_empty(path):
         check_not_lost(url, data)
-        raise StoreUnavailable(f"there is no database at {path}: run `dragoman init`")
+        raise StoreUnavailable(
+            f"there is no database at {path}{why_there(url, data)}: run `dragoman init`"
+        )
     return (SqliteStore.open if create else SqliteStore.open_to_read)(path, new_ledger_id)
 
 
@@ -41,8 +43,8 @@ def check_not_lost(url: str, data: Path) -> None:
         return
     what = "is empty" if _file(url, data).exists() else "is gone"
     raise StoreUnavailable(
-        f"the database at {_file(url, data)} {what}; {data / CHECKPOINTS} has signed what it "
-        "held. Put it back, or make a new directory out of a backup: "
+        f"the database at {_file(url, data)}{why_there(url, data)} {what}; {data / CHECKPOINTS} "
+        "has signed what it held. Put it back, or make a new directory out of a backup: "
         "`dragoman restore FILE --data NEW`. Nothing was made in its place"
     )
 

@@ -42,8 +42,8 @@ def check_agent(name: str, settings: AgentSettings) -> None:
         raise SettingsError(f"agents.{name} has a {' and a '.join(ways)}: keep one of them")
     if not ways:
         raise SettingsError(
-            f"agents.{name} needs either a command or a url; an agent that asks for its work "
-            "itself needs no section"
+            f"agents.{name} needs a command, a url, or (asked in CCOS) a function; an agent that "
+            "asks for its work itself needs no section"
         )
     if settings.command:
         check_command(name, settings.command)

@@ -35,7 +35,7 @@ class Event(Struct, frozen=True, rename="camel"):
 
 
 class TaskNow(Struct, frozen=True):
-    """A task that a message was about, and where it stands now."""
+    """A task that a message was about, and where it stood after it; of a repeat, the first time."""
 
     id: str
     status: Status | None

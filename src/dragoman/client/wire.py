@@ -23,6 +23,7 @@ ANSWER_S: Final = 30.0
 """For the next bytes of an answer; a stream has a sign of life every 15 seconds."""
 _MOST_EVENT: Final = 64 * 1024 * 1024
 _WARNING: Final = "dragoman-warning"
+_UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
 """The header in which the hub remarks something beside its answer."""
 _log = logging.getLogger("dragoman.client")
 
@@ -143,6 +144,11 @@ class Wire:
         """A hub that was found by its data directory may have come back at another port."""
         if self.address.data is not None and not isinstance(error, httpx2.ReadTimeout):
             self.address = await asyncio.to_thread(self.address.again)
+        elif _UNTRUSTED in str(error):  # nor will it be after a pause
+            raise HubUnreachable(
+                f"the certificate of the hub at {self.address.url} is not trusted here ({error}): "
+                "name its file in DRAGOMAN_CERT"
+            ) from error
 
     def _headers(self, request: Request, token: str) -> dict[str, str]:
         headers = {"authorization": f"Bearer {token or self.address.token}"}

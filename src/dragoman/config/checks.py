@@ -8,11 +8,12 @@ import msgspec
 
 from dragoman.config.ranges import RANGES
 from dragoman.config.sections import TABLES, Settings
+from dragoman.config.variables import NO_SETTINGS
 from dragoman.core.errors import SettingsError
 from dragoman.core.ids import check_agent
 from dragoman.core.limits import RULES, check_count
 from dragoman.core.moments import duration
-from dragoman.text.nearest import meant
+from dragoman.text.nearest import meant, nearest
 from dragoman.text.shape_words import below, shape_fault
 
 _PREFIX = "DRAGOMAN_"
@@ -27,12 +28,28 @@ def variable(section: str, key: str) -> str:
 
 
 def check_variables(environ: Mapping[str, str], known: Mapping[str, Iterable[str]]) -> None:
-    """A variable that looks like a setting and is none is a mistake, like a key of the file."""
-    for name in filter(lambda name: name.startswith(_PREFIX), environ):
+    """A variable that begins like a setting and is none is a mistake, like a key of the file."""
+    settings = {variable(section, key) for section, keys in known.items() for key in keys}
+    ours = settings | NO_SETTINGS.keys()
+    for name in environ:
+        if not name.startswith(_PREFIX) or name in ours:
+            continue
         begun = [section for section in known if name.startswith(variable(section, ""))]
         names = {variable(section, key) for section in begun for key in known[section]}
-        if begun and name not in names:
-            raise VariableError(_not_known(f"the variable {name}", name, sorted(names)))
+        shown = f"the variable {name}"
+        if names:
+            raise VariableError(_not_known(shown, name, sorted(names)))
+        raise VariableError(f"{shown} is not known; {_nearest_of(name, ours, known)}")
+
+
+def _nearest_of(name: str, ours: Iterable[str], sections: Iterable[str]) -> str:
+    """Of a variable that begins with no section: what was probably meant, or what there may be."""
+    # Without what all of them begin with, by which any two look alike.
+    near = nearest(name.removeprefix(_PREFIX), [one.removeprefix(_PREFIX) for one in sorted(ours)])
+    if near:
+        return f"did you mean {_PREFIX}{near}? If it is not meant for dragoman, unset it"
+    named = ", ".join(sections)
+    return f"settings are {_PREFIX}SECTION_KEY, with one of the sections {named}: else unset it"
 
 
 def explained(error: msgspec.ValidationError, said: Collection[tuple[str, str]]) -> SettingsError:
@@ -104,7 +121,7 @@ def check_tables(given: Mapping[str, Any]) -> None:
             for key in table:
                 _check_known(f"{kind}.{name}.{key}", key, struct.__struct_fields__)
             try:
-                msgspec.convert(table, struct, strict=False)
+                msgspec.convert(table, struct)
             except msgspec.ValidationError as error:
                 fault = shape_fault(error, struct)
                 place = below(f"{kind}.{name}", fault.path)

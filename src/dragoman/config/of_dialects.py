@@ -45,7 +45,8 @@ class HandoffSettings(Struct, frozen=True):
     ttl_ms: int = 1_200_000
     """How long a recipient may be silent that took its task by activate, without heartbeats."""
     proposed_ms: int = 300_000
-    """How long an offer may wait to be looked at before a coordinator is told."""
+    """How long an offer may wait to be looked at before a coordinator is told. This and the next
+    three are those of offers made from then on: what is offered keeps the times that it had."""
     validating_ms: int = 600_000
     """The same until it is accepted or rejected."""
     accepted_ms: int = 900_000
@@ -86,7 +87,7 @@ class TeamspaceSettings(Struct, frozen=True):
     """[teamspaces.NAME]"""
 
     members: tuple[str, ...] = ()
-    """Whose handoffs it is for: others get `not_found`. Without a section it is everyone's."""
+    """Whose handoffs it is for: others get `not_found`. Without members it is everyone's."""
     coordinators: tuple[str, ...] = ()
     """Which of the coordinators (by role) coordinate here; empty: each one who is a member."""
 

@@ -1,8 +1,9 @@
 """How settings are read: a file, overlaid by variables, once, at the start."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -70,6 +71,7 @@ def parse(text: str, environ: Mapping[str, str]) -> Settings:
     check_keys(given, known := keys_of_sections())
     check_tables(given)
     check_variables(environ, known)
+    _convert(given)
     said = set[tuple[str, str]]()
     for section, keys in known.items():
         for key, kind in keys.items():
@@ -80,15 +82,21 @@ def parse(text: str, environ: Mapping[str, str]) -> Settings:
                     part = part.setdefault(name, {})
                 part[key] = _words(value) if kind is tuple else value
                 said.add((section, key))
-    try:
-        # Not strict, because the environment knows only text.
-        settings = msgspec.convert(given, Settings, strict=False)
-    except msgspec.ValidationError as error:
-        raise explained(error, said) from error
+    # The environment knows only text.
+    settings = _convert(given, said, strict=False)
     check_ranges(settings, said)
     check_names(settings)
     check_policy(settings)
     return settings
+
+
+def _convert(
+    given: Mapping[str, Any], said: Collection[tuple[str, str]] = (), *, strict: bool = True
+) -> Settings:
+    try:
+        return msgspec.convert(given, Settings, strict=strict)
+    except msgspec.ValidationError as error:
+        raise explained(error, said) from error
 
 
 def _own_file(data: Path) -> Path:

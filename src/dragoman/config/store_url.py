@@ -20,6 +20,16 @@ def beginning_at(folder: Path, url: str) -> str:
     return f"{SQLITE}{(folder / path).absolute()}" if path and path != url else url
 
 
+def why_there(url: str, data: Path) -> str:
+    """Why a store is looked for where it is, for whoever does not find it; empty: it is usual."""
+    if not url:
+        return ""
+    return (
+        " (so says --store, or [store] url in the settings, where a relative path begins at "
+        f"{data.absolute()})"
+    )
+
+
 def check_url(url: str) -> None:
     """Refuse the address of a store that cannot be one, before anything is made."""
     if not url or is_postgres(url):

@@ -76,12 +76,14 @@ from dragoman.core.commands import (
     WarnTask,
     WithdrawHandoff,
 )
-from dragoman.core.deciding import messages, tracing
+from dragoman.core.deciding import messages, tracing, turns
 from dragoman.core.deciding.agents import credentials, describing, pausing, registry
-from dragoman.core.deciding.handoffs import gate, offer, watch, ways_out, work, workq
+from dragoman.core.deciding.handoffs import drafting, gate, offer, watch, ways_out, work, workq
 from dragoman.core.deciding.handoffs.common import done_already
 from dragoman.core.deciding.handoffs.following import with_handoff
+from dragoman.core.deciding.handoffs.lateness import with_lateness
 from dragoman.core.deciding.handoffs.repeat import done_before
+from dragoman.core.deciding.handoffs.ways import with_ways
 from dragoman.core.deciding.intents import cancelling, delegating, following, results
 from dragoman.core.deciding.mail import mailing, reserving, waving
 from dragoman.core.deciding.scope import bound
@@ -133,8 +135,8 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     AckMail: mailing.ack,
     AnswerMail: mailing.answer,
     EscalateMail: mailing.escalate,
-    DraftHandoff: offer.draft,
-    DiscardDraft: offer.discard,
+    DraftHandoff: drafting.draft,
+    DiscardDraft: drafting.discard,
     ProposeHandoff: offer.propose,
     AcceptHandoff: gate.accept,
     RejectHandoff: ways_out.reject,
@@ -161,7 +163,7 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     UpdateIntent: results.update,
     ExpireRequest: results.expire,
     CancelIntent: cancelling.cancel,
-    RecordTurn: tracing.record_turn,
+    RecordTurn: turns.record_turn,
     RecordTrace: tracing.record_trace,
     RequestTransition: tracing.transition,
     EscalateEntropy: tracing.escalate,
@@ -176,7 +178,15 @@ _INTENTS_OWN: frozenset[type[AnyCommand]] = frozenset(
 
 
 def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
-    """What follows from a command; whatever its holder says also renews a task's lease (S-RUN)."""
+    """What follows from a command; a no about a handoff says what its caller can do instead."""
+    decision = _decided(command, read, now)
+    if isinstance(decision, Decision):
+        return decision
+    return with_ways(decision, command, read, lambda other: _decided(other, read, now))
+
+
+def _decided(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
+    """The same; whatever its holder says also renews a task's lease (S-RUN)."""
     if read.actor.task:
         within = bound(command, read, now)
         if isinstance(within, Refusal):
@@ -195,6 +205,7 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
             return decision
         if decision.refusal or not (is_of_handoff or kind is ProposeHandoff):
             decision = with_handoff(command, decision, read, now)
+    decision = with_lateness(decision, read, now)
     if decision.refusal is not None or decision.lease is not None:
         return decision
     lease = renewal(command, read, now)

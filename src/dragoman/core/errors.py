@@ -15,7 +15,7 @@ DragomanError (an exception): the hub could not do its work; its codes are in FA
   PlaceTaken (files), HubUnreachable, BadAnswer (client), NotDelivered (cli): named where they are
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 REFUSALS: dict[str, str] = {
     "invalid_id": "the name does not follow the grammar of ids",
@@ -65,7 +65,7 @@ REFUSALS: dict[str, str] = {
     "reservation_not_found": "nothing is reserved under this name",
     "nothing_changed": "everything is already as the message asks for",
     "intent_not_found": "no intent has this id",
-    "anomaly": "what was said about the intent does not fit it, and changed nothing",
+    "anomaly": "what was said about an intent or an attempt does not fit it, and changed nothing",
     "overloaded": "too many requests are waiting; try again",
 }
 """Code -> meaning. Stable: dialects map every code to an error of their own."""
@@ -101,6 +101,8 @@ class Refusal:
     detail: str
     kind: str = ""
     """What the sender called its message, where that never became a command."""
+    path: str = field(default="", compare=False)
+    """Which field of what was asked for it is about, where it is about one."""
 
 
 class DragomanError(Exception):

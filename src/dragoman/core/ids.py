@@ -35,25 +35,27 @@ LAST_NUMBER = 999
 """A day's AOF ids are numbered up to here; after that their tail is eight characters."""
 
 
-def _check(pattern: re.Pattern[str], what: str, text: str, form: str) -> Refusal | None:
-    return None if pattern.fullmatch(text) else _malformed(what, text, form)
+def _check(
+    pattern: re.Pattern[str], what: str, text: str, form: str, path: str = ""
+) -> Refusal | None:
+    return None if pattern.fullmatch(text) else _malformed(what, text, form, path)
 
 
-def _malformed(what: str, text: str, form: str) -> Refusal:
+def _malformed(what: str, text: str, form: str, path: str = "") -> Refusal:
     shown = text if len(text) <= 40 else text[:40] + "…"
-    return Refusal("invalid_id", f"{shown!a} is not a valid {what}: use {form}, ASCII only")
+    why = f"{shown!a} is not a valid {what}: use {form}, ASCII only"
+    return Refusal("invalid_id", why, path=path)
 
 
-def check_id(text: str, what: str) -> Refusal | None:
-    """None when `text` can name something that is no task: a letter, a handoff, a wave."""
-    return _check(
-        _TASK_ID, what, text, "1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
-    )
+def check_id(text: str, what: str, path: str = "") -> Refusal | None:
+    """None when `text`, in this field, can name something: a task, a letter, a handoff, a wave."""
+    form = "1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
+    return _check(_TASK_ID, what, text, form, path)
 
 
-def check_task_id(text: str) -> Refusal | None:
-    """None when `text` can name a task."""
-    return check_id(text, "task id")
+def check_task_id(text: str, path: str = "") -> Refusal | None:
+    """None when `text`, in this field, can name a task."""
+    return check_id(text, "task id", path)
 
 
 def check_agent(text: str) -> Refusal | None:

@@ -29,7 +29,7 @@ RESERVED = 500
 """How many patterns may be reserved at a time: each new one is compared with all of them."""
 RESERVED_EACH = 100
 """How many of them may be one agent's, so that none can use up what all share."""
-SKILLS = 64
+SKILLS = 256
 """How many skills, constraints or places an agent may have."""
 SKILL = 120
 CANDIDATES = 32
@@ -58,15 +58,17 @@ WHOLE = 2**53 - 1
 """Every reader of JSON keeps whole numbers exactly up to here."""
 
 
+def _unfit(field: str, why: str) -> Refusal:
+    return Refusal("invalid_field", f"{field} {why}", path=field)
+
+
 def check_text(field: str, text: str, most: int, *, least: int = 0) -> Refusal | None:
     """None when the text can be stored and shown and is neither too short nor too long."""
     if len(text) > most:
-        return Refusal(
-            "invalid_field", f"{field} has {len(text)} characters; at most {most} are allowed"
-        )
+        return _unfit(field, f"has {len(text)} characters; at most {most} are allowed")
     unwritable = None if text.isascii() else check_unicode(field, text)
     if unwritable is None and least and not _shows(text, least):
-        return Refusal("invalid_field", f"{field} is empty; give it a text")
+        return _unfit(field, "is empty; give it a text")
     return unwritable
 
 
@@ -80,10 +82,8 @@ def check_unicode(field: str, text: str) -> Refusal | None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        return Refusal(
-            "invalid_field",
-            f"{field} is not valid Unicode: character {error.start + 1} is half of a pair",
-        )
+        half = f"character {error.start + 1} is half of a pair"
+        return _unfit(field, f"is not valid Unicode: {half}")
     return None
 
 
@@ -91,7 +91,7 @@ def check_count(field: str, items: Sized, most: int) -> Refusal | None:
     """None when there are not too many."""
     if len(items) <= most:
         return None
-    return Refusal("invalid_field", f"{field} has {len(items)} items; at most {most} are allowed")
+    return _unfit(field, f"has {len(items)} items; at most {most} are allowed")
 
 
 def faults_of_words(field: str, words: tuple[str, ...]) -> Iterator[Refusal | None]:
@@ -101,21 +101,21 @@ def faults_of_words(field: str, words: tuple[str, ...]) -> Iterator[Refusal | No
         yield check_text(f"{field}[{index}]", word, SKILL, least=1)
 
 
-def check_texts(field: str, texts: Sequence[str], most: int) -> Refusal | None:
-    """None when there are not too many texts and none of them is too long."""
+def check_texts(field: str, texts: Sequence[str], most: int, *, least: int = 0) -> Refusal | None:
+    """None when there are not too many texts and none of them is too short or too long."""
     if not texts:
         return None
-    return check_count(field, texts, LINKS) or next(
-        filter(None, (check_text(f"{field}[{i}]", text, most) for i, text in enumerate(texts))),
-        None,
+    faults = (
+        check_text(f"{field}[{index}]", text, most, least=least) for index, text in enumerate(texts)
     )
+    return check_count(field, texts, LINKS) or next(filter(None, faults), None)
 
 
 def check_range(field: str, value: int, least: int, most: int) -> Refusal | None:
     """None when the number lies within its bounds."""
     if least <= value <= most:
         return None
-    return Refusal("invalid_field", f"{field} is {value}; it must be from {least} to {most}")
+    return _unfit(field, f"is {value}; it must be from {least} to {most}")
 
 
 def check_duration(what: str, value: int, least: int, most: int) -> Refusal | None:
@@ -142,7 +142,7 @@ def check_json(field: str, value: object) -> Refusal | None:
         if not inside:
             return None
         level = inside
-    return Refusal("invalid_field", f"{field} is nested more than {DEPTH} deep")
+    return _unfit(field, f"is nested more than {DEPTH} deep")
 
 
 def _check_part(field: str, part: object, inside: list[object]) -> Refusal | None:
@@ -157,5 +157,5 @@ def _check_part(field: str, part: object, inside: list[object]) -> Refusal | Non
     elif isinstance(part, list | tuple):
         inside += cast(list[object], part)
     elif isinstance(part, float) and not isfinite(part):
-        return Refusal("invalid_field", f"{field} holds {part}, which is not a number in JSON")
+        return _unfit(field, f"holds {part}, which is not a number in JSON")
     return None

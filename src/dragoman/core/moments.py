@@ -22,6 +22,7 @@ _DURATIONS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000,
 _DURATION: Final = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)?", re.ASCII)
 _UNITS: Final = {"ms": 1} | {unit: size for size, unit in _DURATIONS}
 _SHOWN: Final = 40
+_TO_MILLISECONDS: Final = len("2026-02-09T14:30:00.000")
 
 
 def parse_rfc3339(text: str) -> int:
@@ -45,6 +46,16 @@ def parse_rfc3339(text: str) -> int:
     if not _FIRST <= moment <= _LAST:
         raise _wrong(text, "in UTC it lies outside the years 0001 to 9999")
     return moment
+
+
+def nearest_moment(text: str) -> int:
+    """The moment of a text in UTC that is known to be one, or the nearest that can be kept.
+
+    RFC 3339 has a year 0 and as many digits behind the second as one likes.
+    """
+    if text.startswith("0000"):
+        return _FIRST
+    return parse_rfc3339(f"{text.removesuffix('Z')[:_TO_MILLISECONDS]}Z")
 
 
 def within_span(moment: int) -> int:

@@ -142,6 +142,8 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     """Whether secrets were taken out of it."""
     before: bool = False
     """Whether it had been recorded before."""
+    ended: tuple[str, ...] = ()
+    """The reservations that it ended."""
     version: int = 0
     """How far the task's history had come with it, if it was asked for under a key of the caller's:
     whoever repeats it is shown the task as it was then."""

@@ -3,18 +3,23 @@
 Until that is on record the handoff stands on a list, so that a crash in between loses nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, Literal, cast
 
 from msgspec import Struct
 
 from dragoman.core.commands import AnyCommand, NoteHandoff, ReleaseWorkItem
+from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_id
 from dragoman.core.states.handoff import WORKQ_NOTE, Handoff
 from dragoman.core.states.handoff_items import items_of
-from dragoman.engine.workq import Moved, Workq
+from dragoman.engine.ports import Store
+from dragoman.engine.workq import Moved, Workq, find_item
 
 Outcome = Literal["transferred", "degraded", "not_applicable", "returned", "not_returned"]
+
+_Items = Mapping[str, Mapping[str, str]]
+"""Item -> `outcome` and `detail` of its way."""
 
 _TROUBLE: Final = frozenset({"refused", "unavailable"})
 
@@ -31,13 +36,16 @@ class HandedOn(Struct, frozen=True):
 
 def hand_on(handoff: Handoff, workq: Workq, owner: str) -> HandedOn:
     """Give the items to one side of the handoff, from the other; what does not work is noted."""
-    items = items_of(handoff.package)
+    items, is_back = items_of(handoff.package), owner == handoff.sender
     if not items:
         return HandedOn("not_applicable")
-    former = handoff.sender if owner == handoff.recipient else handoff.recipient
-    moved = _all_moved(items, workq, former, owner)
-    outcome = _outcome(moved, is_back=owner == handoff.sender)
-    said: dict[str, object] = {
+    former = handoff.recipient if is_back else handoff.sender
+    wanted = (
+        tuple(item for item in items if item not in _left_behind(handoff)) if is_back else items
+    )
+    moved = _all_moved(wanted, workq, former, owner)
+    outcome = _outcome(moved, is_back=is_back)
+    said: _Items = {
         item: {"outcome": one.outcome, "detail": one.detail} for item, one in moved.items()
     }
     orphaned: list[AnyCommand] = [
@@ -45,22 +53,49 @@ def hand_on(handoff: Handoff, workq: Workq, owner: str) -> HandedOn:
         for item, one in moved.items()
         if one.outcome == "unavailable"
     ]
-    noted = NoteHandoff(handoff.id, WORKQ_NOTE, outcome, {"items": said})
+    noted = NoteHandoff(handoff.id, WORKQ_NOTE, outcome, {"items": dict(said)})
     return HandedOn(outcome, _told(said), (*orphaned, noted))
 
 
-def told_of_items(handoff: Handoff) -> tuple[str, ...]:
-    """What is to be said of single items, as it was noted last."""
+def workq_status(outcome: str) -> str:
+    """How it went in the protocol's words, which do not tell a way back from a way there."""
+    return {"returned": "transferred", "not_returned": "degraded"}.get(outcome, outcome)
+
+
+def told_of_items(handoff: Handoff, but: Collection[str] = ()) -> tuple[str, ...]:
+    """What is to be said of single items, as it was noted last; `but` of these."""
+    return _told({item: one for item, one in _noted(handoff).items() if item not in but})
+
+
+def in_place(store: Store, handoff: Handoff) -> frozenset[str]:
+    """The items that are where the work is by now, whoever has brought them, by our own queue."""
+    owner = handoff.recipient if handoff.rejection is None else handoff.sender
+    return frozenset(item for item in _noted(handoff) if _is_with(store, item, owner))
+
+
+def _is_with(store: Store, item: str, owner: str) -> bool:
+    found = find_item(store, item)
+    return not isinstance(found, Refusal) and found.owner == owner
+
+
+def _noted(handoff: Handoff) -> _Items:
+    """How it went with each item the last time."""
     notes = [note for note in handoff.notes if note.kind == WORKQ_NOTE]
-    return _told(notes[-1].data.get("items")) if notes else ()
+    items = notes[-1].data.get("items") if notes else None
+    return cast(_Items, items) if isinstance(items, dict) else {}
 
 
-def _told(items: object) -> tuple[str, ...]:
+def _left_behind(handoff: Handoff) -> frozenset[str]:
+    """The items that never went along: there is nothing of them to give back."""
+    noted = _noted(handoff).items()
+    return frozenset(item for item, one in noted if one["outcome"] in ("refused", "missing"))
+
+
+def _told(items: _Items) -> tuple[str, ...]:
     """Each item that did not go where it should, and why."""
-    said = cast(dict[str, dict[str, str]], items) if isinstance(items, dict) else {}
     return tuple(
         f"{item}: {one['outcome']}" + (f", {one['detail']}" if one["detail"] else "")
-        for item, one in said.items()
+        for item, one in items.items()
         if one["outcome"] != "transferred"
     )
 
@@ -86,6 +121,6 @@ def _outcome(moved: Mapping[str, Moved], *, is_back: bool) -> Outcome:
     outcomes = {one.outcome for one in moved.values()}
     if outcomes & _TROUBLE:
         return "not_returned" if is_back else "degraded"
-    if is_back:
-        return "returned"
-    return "transferred" if "transferred" in outcomes else "not_applicable"
+    if "transferred" not in outcomes:
+        return "not_applicable"
+    return "returned" if is_back else "transferred"

@@ -1,23 +1,25 @@
 """Why a handoff does not go on: what it waits for, who has to act, and by when."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
 from dragoman.core.authority import MAY_WRITE
-from dragoman.core.deciding.handoffs.work import is_held_back
+from dragoman.core.deciding.handoffs.work import check_beginning
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus
 from dragoman.core.moments import in_hours, to_rfc3339
-from dragoman.core.rules.handoff_chain import chain_of, may_go_back
+from dragoman.core.rules.handoff_chain import chain_of, may_go_back, promised_to
 from dragoman.core.states.agent import AgentRecord
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.lease import Lease
-from dragoman.core.states.task import CLAIMABLE, Task
-from dragoman.engine.handing_on import told_of_items
+from dragoman.core.states.task import Task
+from dragoman.engine.handing_on import in_place, told_of_items
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_agent, find_task
+from dragoman.engine.reads.handoffs import known_handoff
 from dragoman.engine.reads.teamspaces import NO_TEAMS, Team, coordinators
 
 
@@ -53,7 +55,11 @@ class Surroundings(Struct, frozen=True):
     task: Task | None = None
     lease: Lease | None = None
     recipient: AgentRecord | None = None
+    in_place: frozenset[str] = frozenset()
+    """Items of a work queue that are where the work is."""
     coordinators: tuple[str, ...] = ()
+    back: tuple[str, str] | None = None
+    """To whom its owner may offer the work back, and in the place of which handoff."""
 
 
 def look_at(
@@ -67,14 +73,31 @@ def look_at(
         task=found and found.task,
         lease=found and found.lease,
         recipient=find_agent(store, handoff.recipient) if handoff.recipient else None,
+        in_place=in_place(store, handoff),
         coordinators=coordinators(store, teams.get(handoff.teamspace)),
+        back=found and _way_back(store, handoff, found.task),
     )
     return diagnose(handoff, around)
+
+
+def _way_back(store: Store, handoff: Handoff, task: Task) -> tuple[str, str] | None:
+    """Where work that was passed on in vain may go, and what is named for that."""
+    find = partial(known_handoff, store)
+    last: Handoff | None = handoff
+    while last is not None and last.superseded_by:
+        last = find(last.superseded_by)
+    chain = chain_of(task, task.assignee)
+    for before in chain[-2:-1]:
+        if last is not None and may_go_back(chain, before, last, find):
+            return before, last.id
+    return None
 
 
 def diagnose(handoff: Handoff, around: Surroundings) -> Diagnosis:
     """Pure: what can be said from the handoff and what surrounds it."""
     summary, steps = _WAITS[handoff.status](handoff, around)
+    if handoff.is_active and _can_do_nothing(around.recipient):
+        steps = _without_recipient(handoff, around, steps)
     deadline = handoff.deadline
     is_late = handoff.is_escalated or (deadline is not None and deadline <= around.now)
     if is_late and handoff.is_active:
@@ -131,14 +154,11 @@ def _approval(handoff: Handoff, _: Surroundings) -> Waits:
 
 
 def _accepted(handoff: Handoff, around: Surroundings) -> Waits:
-    to = (handoff.recipient,)
-    task = around.task
-    if task is not None and is_held_back(task):
-        who = (task.assignee, *around.coordinators)
-        first = Step(who, "ready", f"dragoman task move {task.id} ready")
-        summary = f"{task.id} was blocked meanwhile: it has to be ready before {handoff.recipient}"
-        return f"{summary} can begin", (first, _step(to, "activate", handoff), _rejecting(handoff))
-    steps = (_step(to, "activate", handoff), _rejecting(handoff))
+    held_up = around.task and check_beginning(around.task, has_begun=False)
+    if held_up:
+        summary = f"{handoff.recipient} has accepted it, and cannot begin yet: {held_up.detail}"
+        return summary, (*_making_ready(around), _rejecting(handoff))
+    steps = (_step((handoff.recipient,), "activate", handoff), _rejecting(handoff))
     return f"{handoff.recipient} has accepted it and has to begin", steps
 
 
@@ -149,13 +169,11 @@ def _activated(handoff: Handoff, around: Surroundings) -> Waits:
         steps = (_step(to, "complete", handoff), _rejecting(handoff))
         return f"{handoff.recipient} works on it; its lease lasts until {until}", steps
     again, others = _step(to, "activate", handoff), _of_coordinators(handoff, around)
-    task = around.task
-    if task is not None and task.status not in (*CLAIMABLE, "in-progress"):
-        ready = Step((), "ready", f"dragoman task move {task.id} ready")
-        why = f"`dragoman task show {task.id}` says why"
+    held_up = around.task and check_beginning(around.task, has_begun=True)
+    if held_up:
         return (
-            f"{handoff.recipient} has it, and {task.id} is {task.status}: {why}",
-            (ready, *others, _rejecting(handoff)),
+            f"{handoff.recipient} has it, and cannot go on: {held_up.detail}",
+            (*_making_ready(around), *others, _rejecting(handoff)),
         )
     return (
         f"{handoff.recipient} has it, but no live lease: it has to activate it again, or is gone",
@@ -163,50 +181,95 @@ def _activated(handoff: Handoff, around: Surroundings) -> Waits:
     )
 
 
+def _making_ready(around: Surroundings) -> tuple[Step, ...]:
+    """What ends that a task is blocked, put aside or given up; what waits for others has none."""
+    task = around.task
+    if task is None or task.status not in ("blocked", "backlog", "deadletter"):
+        return ()
+    owner = (task.assignee,) if task.status == "blocked" and task.assignee else ()
+    return (Step((*owner, *around.coordinators), "ready", f"dragoman task move {task.id} ready"),)
+
+
 def _rejected(handoff: Handoff, around: Surroundings) -> Waits:
     said = handoff.rejection
     why = f" ({said.reason}: {said.detail})" if said else ""
     close = _step((handoff.sender,), "close", handoff)
-    if handoff.superseded_by:
-        return f"it was rejected{why}: {handoff.superseded_by} has taken its place", (close,)
-    return f"it was rejected{why}: {_whose(handoff, around.task)}", (close,)
+    return f"it was rejected{why}: {_since_then(handoff, around)}", (close,)
 
 
-def _whose(handoff: Handoff, task: Task | None) -> str:
-    """Who has the work that was rejected, by now, and what that one can do about it."""
+def _since_then(handoff: Handoff, around: Surroundings) -> str:
+    """What came in its place, and whose the work is by now."""
+    instead = f"{handoff.superseded_by} has taken its place; " if handoff.superseded_by else ""
+    return instead + _by_now(around)
+
+
+def _by_now(around: Surroundings) -> str:
+    """Who has the work of a handoff that is over, and what that one can do with it."""
+    task = around.task
     if task is None:
         return "its task is not there"
-    owner, under_way = task.assignee, task.handoff
     if task.is_final:
         return f"{task.id} is {task.status} by now"
-    if under_way is not None and under_way.id != handoff.id:
-        return f"the work is on its way to {under_way.recipient} by {under_way.id}"
-    if not owner:
+    if task.handoff is not None:
+        under_way = task.handoff
+        has_it = f"{under_way.recipient} has the work by {under_way.id}"
+        is_to_come = f"the work is on its way to {under_way.recipient} by {under_way.id}"
+        return has_it if under_way.is_taken else is_to_come
+    if task.status == "review":
+        return f"{task.id} waits for a review"
+    return _with_owner(task, around) if task.assignee else _nobodys(task)
+
+
+def _nobodys(task: Task) -> str:
+    if task.status == "ready":
         return "nobody has the work, and whoever takes it may offer it anew"
-    anew = f"{owner} has the work and may offer it anew"
-    before = chain_of(task, owner)[-2:-1]
-    if not before or not may_go_back(handoff, owner):
+    return f"nobody has the work, and {task.id} is {task.status}"
+
+
+def _with_owner(task: Task, around: Surroundings) -> str:
+    is_resting = task.status not in ("ready", "in-progress")
+    owner, state = task.assignee, f", which is {task.status}," if is_resting else ""
+    if promised_to(task, owner):
+        return f"{owner} has the work" + (f", and {task.id} is {task.status}" if state else "")
+    anew = f"{owner} has the work{state} and may offer it anew"
+    if around.back is None:
         return anew
-    return f"{anew}, also back to {before[0]}, with --supersedes {handoff.id}"
+    before, failed = around.back
+    return f"{anew}, also back to {before}, with --supersedes {failed}"
 
 
 def _completed(handoff: Handoff, around: Surroundings) -> Waits:
-    close, task = _step((handoff.sender,), "close", handoff), around.task
-    if handoff.superseded_by:
-        passed = f"{handoff.recipient} has passed the work on as {handoff.superseded_by}"
-        if task is not None and task.handoff is None and task.assignee == handoff.recipient:
-            passed += f", which is over: {handoff.recipient} has the work"
-        return f"{passed}; the record of this handoff is still open", (close,)
-    if task is not None and task.status == "review":
-        reviewed = f"{handoff.recipient} is done, and {task.id} waits for a review"
-        return f"{reviewed}; the record is still open", (close,)
-    return "the work is done; the record is still open", (close,)
+    how = f"{_done(handoff)}; {_by_now(around)}; the record of this handoff is still open"
+    return how, (_step((handoff.sender,), "close", handoff),)
 
 
-def _closed(handoff: Handoff, _: Surroundings) -> Waits:
+def _done(handoff: Handoff) -> str:
+    if handoff.was_passed_on:
+        return f"{handoff.recipient} has passed the work on as {handoff.superseded_by}"
+    return f"{handoff.recipient} has done its part"
+
+
+def _closed(handoff: Handoff, around: Surroundings) -> Waits:
     said = handoff.rejection
-    how = f", rejected by {said.by} ({said.reason}: {said.detail})" if said else ""
-    return f"it is closed{how}: nothing is left to do", ()
+    if said is None:
+        return f"it is closed: {_done(handoff)}; {_by_now(around)}", ()
+    why = f"rejected by {said.by} ({said.reason}: {said.detail})"
+    return f"it is closed, {why}: {_since_then(handoff, around)}", ()
+
+
+def _can_do_nothing(known: AgentRecord | None) -> bool:
+    """Whether it is somebody who may only read."""
+    return known is not None and known.role not in MAY_WRITE
+
+
+def _without_recipient(
+    handoff: Handoff, around: Surroundings, steps: tuple[Step, ...]
+) -> tuple[Step, ...]:
+    """What others can do where the recipient can do nothing."""
+    others = tuple(step for step in steps if step.who != (handoff.recipient,))
+    withdrawing = _step((handoff.sender,), "withdraw", handoff)
+    is_begun = handoff.status == "activated"
+    return (*others, *(() if is_begun else (withdrawing,)), *_of_coordinators(handoff, around))
 
 
 def _rejecting(handoff: Handoff) -> Step:
@@ -247,7 +310,7 @@ def _findings(handoff: Handoff, around: Surroundings) -> Iterator[str]:
             f"{told.to} was told at {to_rfc3339(told.at)}: {told.trigger} in {told.stage} "
             f"after {in_hours(told.elapsed_ms)}"
         )
-    for told in told_of_items(handoff):
+    for told in told_of_items(handoff, around.in_place):
         yield f"an item of the work queue is not where the work is: {told}"
 
 
@@ -255,10 +318,10 @@ def _about_people(handoff: Handoff, around: Surroundings) -> Iterator[str]:
     name, known = handoff.recipient, around.recipient
     if known is None and handoff.status == "proposed":
         yield f"nobody is registered under the name {name}: is it spelt as it should be?"
-    elif known is not None and known.role not in MAY_WRITE:
+    elif known is not None and _can_do_nothing(known):
         yield (
-            f"{name} is registered as {known.role}, and can accept nothing: withdraw it, or "
-            f"`dragoman agent add {name} --role agent`"
+            f"{name} is registered as {known.role}, and can do nothing about it: "
+            f"`dragoman agent add {name} --role agent` would change that"
         )
     elif known is not None and known.paused(around.now) is not None:
         yield f"{name} is paused: `dragoman agent resume {name}`"
@@ -277,5 +340,5 @@ def _about_task(handoff: Handoff, around: Surroundings) -> Iterator[str]:
         yield f"{task.id} is {task.status}: the work cannot be begun"
     elif handoff.status != "activated" and task.status == "review":
         yield f"{task.id} is in review: activating takes it out of there"
-    elif handoff.status == "accepted" and task.open_blockers:
+    elif handoff.status in ("proposed", "validating") and task.open_blockers:
         yield f"{task.id} waits for {', '.join(task.open_blockers)}"

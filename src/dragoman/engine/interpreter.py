@@ -17,17 +17,16 @@ from dragoman.core.actors import NAMELESS, SYSTEM, Actor
 from dragoman.core.errors import Refusal, StoreError
 from dragoman.core.events import Role
 from dragoman.engine.aside import Aside
+from dragoman.engine.faults import Fault, json_fault
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import (
     Dialect,
     Facts,
-    Fault,
     Heard,
     Incoming,
     Operation,
     beginning,
     find_operation,
-    json_fault,
     kept_words,
 )
 from dragoman.engine.plan import KIND_SHOWN, Answer, Plan, Taken, Turned, looks, plan_of, unfit
@@ -77,18 +76,14 @@ class Interpreter:
         speaker: Actor | None = None,
         via: str = "",
         unnamed: Actor | None = None,
-        ends_stays: bool = False,
     ) -> Answer | None:
         """A message of any dialect; None when it is nobody's.
 
         Without a speaker it is from whom it says it is from, through the door `via`; one that names
-        nobody is from `unnamed`, whom the door knows, or else is refused. `ends_stays`: a stay that
-        has no name ends with its report, because nobody else could end it (S-SESSION).
+        nobody is from `unnamed`, whom the door knows, or else is refused.
         """
         plan = self._planned(said, speaker, via, unnamed)
-        if plan is None:
-            return None
-        return self._ask(plan.ending_stays() if ends_stays else plan)
+        return None if plan is None else self._ask(plan)
 
     async def send_soon(
         self, said: Said, *, speaker: Actor | None = None, via: str = ""
@@ -130,10 +125,8 @@ class Interpreter:
             await self._plan_soon(spoken.dialect, spoken.heard, speaker, key)
         )
 
-    def call(
-        self, name: str, arguments: Said, actor: Actor, *, key: str = "", ends_stays: bool = False
-    ) -> Answer:
-        """An operation of any dialect by its name; `ends_stays` as for a message."""
+    def call(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
+        """An operation of any dialect by its name."""
         found = find_operation(self.dialects, name)
         if found is None:
             return self._no_operation(name)
@@ -141,8 +134,7 @@ class Interpreter:
             return self._look_up(*found, arguments, actor)
         dialect, operation = found
         heard = self._heard_call(dialect, operation, arguments)
-        plan = plan_of(dialect, heard, actor, self._facts, key)
-        return self._ask(plan.ending_stays() if ends_stays else plan)
+        return self._ask(plan_of(dialect, heard, actor, self._facts, key))
 
     async def call_soon(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
         """The same, committed together with what other callers ask for."""

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.engine.operation import Dialect, Fault, json_fault
+from dragoman.engine.faults import Fault, json_fault
+from dragoman.engine.operation import Dialect
 from dragoman.text.strict_cbor import is_cbor_map, parse_cbor
 from dragoman.text.strict_json import StrictJsonError, parse_json
 

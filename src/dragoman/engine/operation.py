@@ -9,17 +9,18 @@ from typing import Any, Final, Protocol, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, Role
-from dragoman.core.ids import check_id
 from dragoman.core.offers import Candidate, Policy, Wish
 from dragoman.core.states.standing import Standing
+from dragoman.engine.faults import Fault
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Accepted
-from dragoman.text.shape_words import shape_fault
+from dragoman.text.loose_json import loosely
 from dragoman.text.strict_cbor import is_cbor_map, parse_cbor
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json, to_json
 
@@ -104,50 +105,6 @@ class Facts(Protocol):
     def reported(self) -> Sequence[str]:
         """The AOF ids of all tasks in progress whose attempt has reported an outcome."""
         ...
-
-
-class Fault(Struct, frozen=True):
-    """Why a message is not carried out: one of our refusal codes, and where in it what is wrong."""
-
-    code: str
-    reason: str
-    path: str = ""
-    is_whole: bool = False
-    """Whether the reason says itself what it is about: whoever typed no field is told of none."""
-
-    @property
-    def detail(self) -> str:
-        """The sentence for a person."""
-        return self.reason if self.is_whole or not self.path else f"{self.path}: {self.reason}"
-
-
-def fault_of(refusal: Refusal, path: str = "") -> Fault:
-    """What the core says of a message, or of one field of it."""
-    return Fault(refusal.code, refusal.detail, path, is_whole=True)
-
-
-def in_shape(value: Any, shape: Any, code: str = "invalid_field") -> Any:
-    """A parsed JSON value in its shape, or the fault of it."""
-    try:
-        return msgspec.convert(value, shape)
-    except msgspec.ValidationError as error:
-        fault = shape_fault(error, shape)
-        return Fault(code, fault.reason, fault.path)
-
-
-def not_empty(read: Any, field: str, kind: str) -> Any:
-    """What was read, unless it names what it makes by nothing: who wants an id given says none."""
-    if isinstance(read, Fault) or getattr(read, field) != "":
-        return read
-    misnamed = check_id("", kind)
-    assert misnamed is not None, "nothing is no id"
-    return fault_of(misnamed, field)
-
-
-def json_fault(error: StrictJsonError) -> Fault:
-    """The fault of a message that is no JSON that can be trusted."""
-    code = "message_too_large" if error.too_large else "invalid_json"
-    return Fault(code, error.reason, error.path)
 
 
 def no_task(_message: Any) -> str:
@@ -318,6 +275,8 @@ class Linted(Struct, frozen=True):
     message: Any
     issues: tuple[dict[str, str], ...] = ()
     """Each a path and a reason."""
+    kind: str = ""
+    """Which of the dialect's kinds it was taken for; empty: the one that its type is."""
 
 
 Linter = Callable[[Any, str, bool], Linted]
@@ -341,6 +300,10 @@ class Dialect(Struct, frozen=True):
     """Event -> its rendering, for every event that there is; None: silent on purpose."""
     kinds: tuple[str, ...] = ()
     """The types of message that it has, for whoever asks `lint` for one."""
+    carriers: Mapping[str, Operation] = {}
+    """A kind -> the operation by which it comes, for kinds whose bounds are not those of all."""
+    is_lenient: bool = False
+    """Whether `lint`, unless it is strict, takes any text and lists what cannot be read of it."""
     says_no: Callable[[Any, Refusal, Actor, Facts], Any] | None = None
     """How it tells a refusal of a message (None: one that was not understood) in a form of its own;
     None: by code and detail, as every door does."""
@@ -393,11 +356,26 @@ def longest_message(dialects: Sequence[Dialect]) -> int:
     return max(dialect.bounds.most_bytes for dialect in dialects)
 
 
-def lint_text(
-    linter: Linter, text: bytes, kind: str, *, strict: bool, bounds: Bounds = USUAL
-) -> Linted:
-    """What a linter says about one JSON value in bytes; what is no JSON is one finding."""
-    value = Incoming(text, bounds.most_bytes, any_whole=bounds.any_whole).value
-    if isinstance(value, StrictJsonError):
-        return Linted(False, "", None, ({"path": value.path, "reason": value.reason},))
-    return linter(value, kind, strict)
+def lint_text(dialect: Dialect, text: bytes, kind: str, *, strict: bool) -> Linted:
+    """What a dialect says about one JSON value in bytes; what is no JSON is one finding."""
+    bounds = dialect.bounds
+    said = text.removeprefix(dialect.prefix)
+    incoming = Incoming(said, bounds.most_bytes, any_whole=bounds.any_whole)
+    value = incoming.value
+    if not isinstance(value, StrictJsonError):
+        return _within_bounds(dialect, dialect.lint(value, kind, strict), incoming)
+    found = {"path": value.path, "reason": value.reason}
+    if strict or not dialect.is_lenient:
+        return Linted(False, "", None, (found,))
+    linted = dialect.lint(loosely(said, nothing={}), kind, False)
+    return replace(linted, issues=(found, *linted.issues))
+
+
+def _within_bounds(dialect: Dialect, linted: Linted, incoming: Incoming) -> Linted:
+    """The same, and whether the door would take so long a message of its kind."""
+    carrier = dialect.carriers.get(linted.kind or linted.type)
+    most = dialect.bounds.most_bytes if carrier is None else carrier.bounds.most_bytes
+    if len(incoming.text) <= most:
+        return linted
+    found = {"path": "", "reason": f"it has more than {most} bytes, and no more are taken"}
+    return replace(linted, ok=False, issues=(*linted.issues, found))

@@ -7,13 +7,14 @@ from msgspec.structs import replace
 
 from dragoman.core import missing
 from dragoman.core.actors import Actor
-from dragoman.core.commands import RejectMessage, ReportOutcome
+from dragoman.core.commands import RejectMessage
 from dragoman.core.errors import Refusal
 from dragoman.core.events import MessageReceived
 from dragoman.core.ids import shown_name
 from dragoman.core.reading import Receipt
+from dragoman.engine.faults import Fault, fault_of
 from dragoman.engine.hub import Hub
-from dragoman.engine.operation import Commands, Dialect, Facts, Fault, Heard, Operation, fault_of
+from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Operation
 from dragoman.engine.request import Accepted, Outcome, Request
 
 KIND_SHOWN = 64
@@ -96,16 +97,6 @@ class Plan(Struct, frozen=True):
             said=self.said,
             heard=heard if self.content else None,
             effect=self.effect,
-        )
-
-    def ending_stays(self) -> "Plan":
-        """The same at a door where a stay without a name can end by its report only."""
-        return replace(
-            self,
-            commands=tuple(
-                replace(one, apply_unnamed=True) if isinstance(one, ReportOutcome) else one
-                for one in self.commands
-            ),
         )
 
     def lingers(self, answer: Answer) -> bool:

@@ -66,8 +66,17 @@ class Opened(Struct, frozen=True):
     principal: Principal
     envelope: Mapping[str, Any]
     key: str
-    """An idempotency key: the sender's, or made of its nonce for a replay that comes after a
-    restart, when no nonce is remembered: the hub then answers it as the first time."""
+    """The sender's idempotency key; empty: it has none."""
+    nonce: str
+
+    def counts_by(self, content: str) -> str:
+        """The key by which it counts once; `content`: a digest of what tells it from every other
+        message, empty where two equal ones are two.
+
+        Not even in a later attempt it counts again, as one with a token does: a replay that comes
+        after a restart, when no nonce is remembered, must do nothing.
+        """
+        return f"{SIGNED_KEY}{self.key or content or self.nonce}"
 
 
 class Envelopes:
@@ -126,7 +135,7 @@ class Envelopes:
         if refusal is not None:
             return refusal
         principal = Principal(Actor(known.role, known.name, via))
-        return Opened(principal, envelope, f"{SIGNED_KEY}{seal.key or seal.nonce}")
+        return Opened(principal, envelope, seal.key, seal.nonce)
 
     def _check(self, seal: Seal, now: int) -> Refusal | None:
         """Why it is not for us, or not for now."""

@@ -3,7 +3,7 @@
 How far a file has come is read from the file itself: its lines are numbered, and the numbers rise
 with the ledger. That it still is as it was left is seen by its stamp; one that is not may lack
 lines that were written, so it is completed from the ledger before anything is added. So is one that
-is gone, where the ledger can say that it was there.
+is gone, or in whose place something else stands, where the ledger can say that it was there.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -136,9 +136,9 @@ class LineLog:
 
     def _is_as_left(self, path: str) -> bool:
         look = self._disk.look(path)
-        if look is None:
+        if look is None or look.kind != "file":
             return self._files.begins(path) is None
-        return look.kind != "file" or has_stamp(path, look.size, look.mtime_ns)
+        return has_stamp(path, look.size, look.mtime_ns)
 
     def _complete(self, paths: Sequence[str], pages: Pages) -> None:
         """Write what these files lack behind their last line, however far back that is."""
@@ -188,7 +188,10 @@ class LineLog:
         make_way(self._disk, path.rpartition("/")[0])
         found = self._disk.look(path)
         if found is not None and found.kind != "file":
-            set_aside(self._disk, path, f"{path}-found")
+            aside = set_aside(self._disk, path, f"{path}-found")
+            self._warn(
+                f"{path} was no file: it is kept as {aside}, and a file is made in its place"
+            )
 
     def _is_of_a_ledger(self, path: str) -> bool:
         """Whether a file was written as one of these, be it for another ledger."""

@@ -122,15 +122,17 @@ def _number(value: object) -> float:
 
 
 def _used_up(agent: str, budget: Budget, used: Used) -> Iterator[str]:
-    for key, most, spent in (
-        ("attempts_per_day", budget.attempts, used.attempts),
-        ("minutes_per_day", budget.minutes, used.ms / _MINUTE_MS),
-        ("output_per_day", budget.output, used.output),
-        ("cost_per_day", budget.cost, used.cost),
+    of_day = whole(used)
+    for key, most, spent, in_all in (
+        ("attempts_per_day", budget.attempts, used.attempts, of_day.attempts),
+        ("minutes_per_day", budget.minutes, used.ms / _MINUTE_MS, of_day.ms / _MINUTE_MS),
+        ("output_per_day", budget.output, used.output, of_day.output),
+        ("cost_per_day", budget.cost, used.cost, of_day.cost),
     ):
         if most and spent >= most:
+            since = f" since it was let go on, {_plain(in_all)} in all" if used.earlier else ""
             yield (
-                f"{agent} has used {_plain(spent)} of {_plain(most)} ({key}) on {used.day} "
+                f"{agent} has used {_plain(spent)} of {_plain(most)} ({key}){since} on {used.day} "
                 f"and pauses until the next day (UTC); `dragoman agent resume {agent}` lets it go "
                 "on now, with as much again"
             )

@@ -27,6 +27,9 @@ class Agent(Struct, frozen=True):
     """What it understands: its prompt is in these words."""
     must_report: bool = False
     """Whether an attempt has failed that ends without a word about how."""
+    elsewhere: str = ""
+    """What tells the place at which it works, if that goes on without the hub; empty: what it does
+    ends with the hub."""
     concurrency: int = 1
     attempt_ms: int = 0
     budget: Budget = Budget()

@@ -164,10 +164,23 @@ class Dispatcher:
         if unknown:
             known = (RegisterAgent(name, speaks=self._desks[name].agent.speaks) for name in unknown)
             await self._hub.do_soon(SYSTEM, *known)
-        await estate.settle(
-            self._desks.keys(),
-            lambda view: self._begin(self._desks[_holder(view)], view, is_booked=True),
-        )
+        await estate.settle(self._go_on)
+
+    async def _go_on(self, view: TaskView) -> str:
+        """Let an attempt go on that an earlier hub has left; why it cannot, or nothing."""
+        lease = view.lease
+        assert lease is not None, "what nobody holds was not left by anybody"
+        desk = self._desks.get(lease.holder)
+        if desk is None:
+            return "its agent is not started any more"
+        where = _place_in(lease.session, self._policy.hub)
+        if where != desk.agent.elsewhere:
+            # Whoever works there may work on: only a new fence keeps two out of one attempt.
+            return "its agent is not where it was when it began"
+        if not where and not self._has_room(desk):
+            return "no more agents may be at work at a time"
+        await self._begin(desk, view, is_booked=True)
+        return ""
 
     # Waiting
 
@@ -203,11 +216,15 @@ class Dispatcher:
                 passed_over.add(task)
 
     def _free(self) -> Iterator[Desk]:
-        if sum(1 for _ in self._attempts()) >= self._policy.concurrency:
-            return
         for desk in self._desks.values():
-            if len(desk.attempts) < desk.agent.concurrency and not self._why_idle(desk):
+            if self._has_room(desk) and not self._why_idle(desk):
                 yield desk
+
+    def _has_room(self, desk: Desk) -> bool:
+        """Whether one more may be at work, for this agent and altogether."""
+        running = sum(len(one.attempts) for one in self._desks.values())
+        is_full = running >= self._policy.concurrency
+        return not is_full and len(desk.attempts) < desk.agent.concurrency
 
     def _why_idle(self, desk: Desk) -> str:
         loop = self._loop
@@ -233,7 +250,8 @@ class Dispatcher:
 
     async def _claim(self, desk: Desk, task: str) -> bool:
         """Claim a task for an agent and let it begin; False when another was faster."""
-        agent, session = desk.agent, f"{self._policy.hub}.{self._outside.new_id()}"
+        agent = desk.agent
+        session = _session(self._policy.hub, self._outside.new_id(), agent.elsewhere)
         command = ClaimTask(task, agent.name, session, self._policy.ttl_ms, agent.queues)
         try:
             done = await self._hub.do_soon(SYSTEM, command)
@@ -332,5 +350,11 @@ def _task_of(key: ReadyKey) -> str:
     return key.name.removeprefix(task_stream(""))
 
 
-def _holder(view: TaskView) -> str:
-    return "" if view.lease is None else view.lease.holder
+def _session(hub: str, id: str, place: str) -> str:
+    """The name of a session, which says where it was begun if that is not at the hub."""
+    return ".".join(filter(None, (hub, id, place)))
+
+
+def _place_in(session: str, hub: str) -> str:
+    """Where a session of this hub was begun."""
+    return session.removeprefix(f"{hub}.").partition(".")[2]

@@ -1,7 +1,7 @@
 """Taking over: what an earlier hub of this name has left is settled before anything else.
 
-A program that it had started has lost its attempt; work that was claimed but never started is
-started in that same attempt. When the store fails halfway, it is asked again: what was settled is
+A program that it had started has lost its attempt; other work goes on in that same attempt, or back
+to its queue if it cannot. When the store fails halfway, it is asked again: what was settled is
 settled, and what has begun is left alone.
 """
 
@@ -28,6 +28,8 @@ Sweep = Callable[[], Collection[str]]
 is forgotten."""
 Forget = Callable[[str], None]
 """Lets go of what shows that a session was started."""
+GoOn = Callable[[TaskView], Awaitable[str]]
+"""Lets an attempt go on; why it cannot, or nothing."""
 
 
 class Estate:
@@ -43,10 +45,8 @@ class Estate:
         """Sessions whose programs were ended; None: nobody has looked yet."""
         self._settled = set[str]()
 
-    async def settle(
-        self, agents: Collection[str], begin: Callable[[TaskView], Awaitable[None]]
-    ) -> None:
-        """Settle it; work of these agents that was never started is let begin.
+    async def settle(self, go_on: GoOn) -> None:
+        """Settle it; an attempt whose program was not left behind goes on, if it can.
 
         Whoever calls it again after a fault goes on where it ended.
         """
@@ -59,20 +59,14 @@ class Estate:
             done = await self._hub.do_soon(SYSTEM, EndAttempt(task, lease.session, self._backoff))
             if done.receipts[0].status == "in-progress":
                 is_started = lease.session in self._started
-                await self._settle_one(view, lease, agents, begin, is_started=is_started)
+                await self._settle_one(view, lease, go_on, is_started=is_started)
             self._settled.add(lease.session)
         # Only now: a hub that is killed before this must still know that they were started.
         for session in self._started:
             await asyncio.to_thread(self._forget, session)
 
     async def _settle_one(
-        self,
-        view: TaskView,
-        lease: Lease,
-        agents: Collection[str],
-        begin: Callable[[TaskView], Awaitable[None]],
-        *,
-        is_started: bool,
+        self, view: TaskView, lease: Lease, go_on: GoOn, *, is_started: bool
     ) -> None:
         task = view.task.id
         if is_started:
@@ -85,11 +79,8 @@ class Estate:
                 task, "failed", why, fence=lease.fence, apply=True, backoff=self._backoff
             )
             await self._end(SYSTEM, report)
-        elif lease.holder in agents:
-            await begin(view)
-        else:
-            release = ReleaseTask(task, "its agent is not started any more")
-            await self._end(_agent(lease, task), release)
+        elif why_not := await go_on(view):
+            await self._end(_agent(lease, task), ReleaseTask(task, why_not))
 
     def _is_asked_for(self, view: TaskView) -> bool:
         """Whether an intent has asked for it, by a request that ends by itself."""

@@ -62,7 +62,8 @@ class Waves:
             allowed = wave.retries.get(type)
             if allowed is not None and count > allowed:
                 retries = "1 retry" if allowed == 1 else f"{allowed} retries"
-                reason = f"failed {count} times with {type}; wave {wave.id} allows {retries}"
+                often = "once" if count == 1 else f"{count} times"
+                reason = f"failed {often} with {type}; wave {wave.id} allows {retries}"
                 self._hub.do(SYSTEM, MoveTask(task.id, "blocked", reason))
                 return True
         return False

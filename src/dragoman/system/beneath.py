@@ -28,6 +28,7 @@ from dragoman.system.openat import (
     seen_as,
     trade,
 )
+from dragoman.system.plain_file import NotPlain
 from dragoman.system.syncing import sync_all
 
 _FILE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -146,7 +147,7 @@ class Beneath:
             descriptor = os.open(name, flags, 0o644, dir_fd=folder)
             try:
                 if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise OSError(errno.EINVAL, "it is not a regular file", path)
+                    raise NotPlain(path)
                 os.ftruncate(descriptor, keep)
                 os.lseek(descriptor, keep, os.SEEK_SET)
                 write_all(descriptor, data)
@@ -164,7 +165,7 @@ class Beneath:
             descriptor = os.open(name, flags, 0o644, dir_fd=folder)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise OSError(errno.EINVAL, "it is not a regular file", path)
+            raise NotPlain(path)
         return Appender(descriptor)
 
     def replace(self, old: str, new: str) -> None:

@@ -132,18 +132,26 @@ def _load_secret(path: Path) -> bytes:
 
 def _check_public(path: Path, pem: bytes) -> None:
     try:
-        belongs = read_plain(path) == pem
+        found = read_plain(path)
     except FileNotFoundError:
-        private = path.with_name("ledger.key")
-        raise BadKey(
-            f"The file {path} is missing. It follows from the private key beside it: "
-            f"`openssl pkey -in {private} -pubout -out {path}`"
-        ) from None
-    if not belongs:
-        raise BadKey(
-            f"The public key {path} does not belong to the private key beside it, so one of them "
-            "was replaced. Bring both back from the same backup."
-        )
+        raise _derivable(path, "is missing") from None
+    if found == pem:
+        return
+    if _public_in(found) is None:
+        raise _derivable(path, "does not hold a public key")
+    raise BadKey(
+        f"The public key {path} does not belong to the private key beside it, so one of them was "
+        f"replaced. {remedy(path.parent)}."
+    )
+
+
+def _derivable(path: Path, what: str) -> BadKey:
+    """Of a public key that the private one, which can be read, makes good."""
+    private = path.with_name("ledger.key")
+    return BadKey(
+        f"The file {path} {what}. It follows from the private key beside it: "
+        f"`openssl pkey -in {private} -pubout -out {path}`"
+    )
 
 
 def _public_alone(keys: Path) -> Ed25519PublicKey | None:
@@ -152,11 +160,16 @@ def _public_alone(keys: Path) -> Ed25519PublicKey | None:
     if not path.is_file():
         return None
     pem = read_plain(path)
+    public = _public_in(pem)
+    return None if public is None or _belies(keys, pem) else public
+
+
+def _public_in(pem: bytes) -> Ed25519PublicKey | None:
     try:
         public = load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm):
         return None
-    return public if isinstance(public, Ed25519PublicKey) and not _belies(keys, pem) else None
+    return public if isinstance(public, Ed25519PublicKey) else None
 
 
 def _belies(keys: Path, public: bytes) -> bool:

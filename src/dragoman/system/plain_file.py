@@ -6,13 +6,27 @@ import stat
 from pathlib import Path
 
 
+class NotPlain(OSError):
+    """Something else stands in the place of a file."""
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(errno.EINVAL, "it is not a regular file", str(path))
+
+
+def what_to_do(error: OSError) -> str:
+    """How whoever looks after the directory gets on."""
+    if isinstance(error, NotPlain | IsADirectoryError):
+        return "move it out of the way, and put the file back that was there, if there was one"
+    return "look at its rights and at the disk"
+
+
 def open_plain(path: Path, flags: int, mode: int = 0o644) -> int:
     """A regular file, open; OSError when it is none, or cannot be opened."""
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    raise NotPlain(path)
 
 
 def read_plain(path: Path) -> bytes:

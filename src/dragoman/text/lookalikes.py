@@ -48,6 +48,11 @@ def seen(text: str) -> Seen:
     return Seen(words, "".join(words) if _WITHIN.search(shown) else "")
 
 
+def shows(text: str) -> bool:
+    """Whether there is anything in a text that a person sees."""
+    return bool(_HIDDEN.sub("", text).strip())
+
+
 def _folded(text: str) -> str:
     apart = unicodedata.normalize("NFKD", text).translate(_CAPITALS).casefold()
     # Folding may put a mark on a letter that had none: apart once more.

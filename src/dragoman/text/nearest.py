@@ -8,10 +8,15 @@ _LONGEST: Final = 100
 """Of a longer name the beginning is compared: nobody's patience is spent on it."""
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name that comes nearest to one that is not; empty when none comes near."""
+    return next(iter(get_close_matches(name[:_LONGEST], list(known), n=1)), "")
+
+
 def meant(name: str, known: Iterable[str]) -> str:
     """`; did you mean …?` after a name that is not known; empty when none that is comes near."""
-    near = get_close_matches(name[:_LONGEST], list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = nearest(name, known)
+    return f"; did you mean {near}?" if near else ""
 
 
 def nearest_or_all(name: str, known: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ LARGEST_WHOLE: Final = 2**53 - 1
 _ESCAPED_COLON: Final = re.compile(rb"\\u003[aA]")
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]')
-_ESCAPED_HALF: Final = re.compile(
+ESCAPED_HALF: Final = re.compile(
     rb"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(\\u[dD][89a-fA-F]\w\w)"
 )
 """An escaped backslash, a whole pair, or (group 1) half of one."""
@@ -147,7 +147,7 @@ def _why_no_text(data: bytes) -> str:
         if _HALF_IN_UTF8.match(data, error.start):
             return f"byte {error.start} begins half of a surrogate pair, which is no character"
         return f"this is not UTF-8: {error.reason} (byte {error.start})"
-    for found in _ESCAPED_HALF.finditer(data):
+    for found in ESCAPED_HALF.finditer(data):
         if found[1]:
             half = found[1].decode()
             return f"{half} (byte {found.start()}) is half of a surrogate pair: it needs the other"

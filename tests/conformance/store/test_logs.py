@@ -156,6 +156,8 @@ def test_the_log_tells_moves_as_the_trace_does_and_what_was_only_asked_for(
         if "requested" not in one.event["payload"]
     ]
     assert len(true_ones) == 5
+    attempts = dict(rows(database, "SELECT id, attempt FROM agent_logs"))
+    assert [attempts[one[0]] for one in true_ones] == [1, 1, None, 2, 2]
     requested = [one for one in moves if one not in true_ones]
     assert [one[4]["payload"]["to_state"] for one in requested] == ["done", "elsewhere"]
     assert requested[0][4]["payload"] == {
@@ -165,6 +167,17 @@ def test_the_log_tells_moves_as_the_trace_does_and_what_was_only_asked_for(
     }
     ids = [one[2] for one in moves]
     assert len(set(ids)) == len(ids)
+    hubs.close()
+
+
+def test_the_log_of_one_task_is_told_without_the_moves_of_all(database: Storage) -> None:
+    hubs = Hubs(database.open)
+    hubs.new()
+    explain = "EXPLAIN QUERY PLAN" if database.kind == "sqlite" else "EXPLAIN"
+    steps = rows(database, f"{explain} {_COLUMNS} WHERE task_id = 'one'")
+    plan = "\n".join(str(step[-1]) for step in steps)
+    for gathered in ("MATERIALIZE", "LIST SUBQUERY", "CTE"):
+        assert gathered not in plan
     hubs.close()
 
 

@@ -51,6 +51,14 @@ def test_the_whole_way_from_the_offer_to_the_closed_record(desk: Desk) -> None:
     assert desk.do("close", id, ALICE, closure_notes="thanks")["status"] == "closed"
 
 
+@proves("ACP-SLA")
+def test_who_is_late_is_told_so_also_where_nobody_has_looked(desk: Desk) -> None:
+    id = desk.offered()
+    desk.lab.clock.advance(3_600_000)
+    assert desk.do("accept", id, BOB)["metadata"]["escalation_triggered"] is True
+    assert [one.stage for one in desk.handoff(id).escalations] == ["proposed→validating"]
+
+
 def test_the_way_of_a_server_is_the_same(desk: Desk) -> None:
     id = desk.soon(offer(), ALICE)["handoff_id"]
     on = {"handoff_id": id}

@@ -430,3 +430,14 @@ def test_files_of_finished_work_that_are_too_much_are_not_read(tmp_path: Path) -
     bare = Desk(tmp_path / "bare", artifacts=None)
     done = bare.do("complete", bare.at("activated"), BOB, final_artifacts=twice)
     assert (done["status"], "warnings" in done.get("metadata", {})) == ("completed", False)
+
+
+@proves("ACP-ARTIFACTS")
+@pytest.mark.parametrize("is_first", [True, False])
+def test_that_a_file_is_missing_comes_before_what_another_holds(desk: Desk, is_first: bool) -> None:
+    desk.put()
+    absent, wrong = artifact("absent", "b.txt"), artifact("wrong", size_bytes=1)
+    reply = rejected(desk, *((absent, wrong) if is_first else (wrong, absent)))
+    codes = [line.partition(":")[0] for line in reply["metadata"]["verification_failed"]]
+    assert codes == ["missing_artifact", "hash_mismatch"]
+    assert reply["error"]["code"] == "missing_artifact"

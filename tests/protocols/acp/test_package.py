@@ -12,7 +12,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.handoff_package import hash_of
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.operation import Fault
+from dragoman.engine.faults import Fault
 from dragoman.engine.verifying.verify import check_views
 from dragoman.protocols.acp import Choices
 from dragoman.protocols.acp.lint import lint

@@ -57,6 +57,44 @@ def test_to_others_it_is_as_if_it_were_not_there(team: Desk) -> None:
             assert str(there).replace(id, "absent") == str(absent)
 
 
+def test_who_is_taken_out_of_it_keeps_what_it_has_in_hand(tmp_path: Path) -> None:
+    teams = {"core": Teamspace(frozenset({"alice", "bob"}))}
+    team = Desk(tmp_path, teamspaces=teams)
+    begun, given_back = (
+        team.say(inside(task=task), ALICE)["handoff_id"] for task in ("t-1", "t-2")
+    )
+    for id in (begun, given_back):
+        team.do("accept", id, BOB)
+        team.do("activate", id, BOB)
+    draft = {"action": "draft", "handoff_id": "d-1", "teamspace_id": "core", "to_agent": "alice"}
+    team.say(draft, BOB)
+    teams["core"] = Teamspace(frozenset({"alice"}))
+    assert team.do("query", begun, BOB)["handoffs"][0]["status"] == "activated"
+    listed = team.say({"action": "query", "to_agent": "bob"}, BOB)["handoffs"]
+    assert {row["handoff_id"] for row in listed} == {begun, given_back}
+    assert team.do("complete", begun, BOB)["success"]
+    assert team.do("reject", given_back, BOB, reason="other", detail="I have left")["success"]
+    assert team.say({**draft, "reason": "I leave"}, BOB)["success"]
+    assert team.do("propose", "d-1", BOB)["error"]["code"] == "schema_invalid"
+    assert team.do("discard", "d-1", BOB)["success"]
+    # Nothing new: neither by it nor to it.
+    on = inside(task="t-2", supersedes=given_back)
+    assert team.code(on, ALICE) == "not_authorized"
+    assert team.code(inside(task="t-3", to="alice"), BOB) == "not_authorized"
+    assert team.do("query", begun, CAROL)["error"]["code"] == "not_found"
+
+
+def test_one_without_members_is_everyones(tmp_path: Path) -> None:
+    named = Teamspace(frozenset(), frozenset({"cora"}))
+    team = Desk(tmp_path, teamspaces={"core": named, "bare": Teamspace(frozenset())})
+    id = team.say(inside(to="carol"), ALICE)["handoff_id"]
+    assert team.do("accept", id, CAROL)["success"]
+    assert team.do("reject", id, OTHER, reason="other", detail="x")["error"]["code"] == "not_found"
+    assert team.do("reject", id, COORDINATOR, reason="other", detail="stuck")["success"]
+    bare = team.say(offer(task="t-2", to="carol", teamspace_id="bare"), ALICE)["handoff_id"]
+    assert team.do("reject", bare, OTHER, reason="other", detail="stuck")["success"]
+
+
 def test_an_id_that_is_taken_is_taken_and_nothing_else_is_said_of_it(team: Desk) -> None:
     offered = team.say(inside(handoff_id="h-1"), ALICE)["handoff_id"]
     drafted = team.say({"action": "draft", "handoff_id": "d-1"}, ALICE)["handoff_id"]

@@ -8,6 +8,7 @@ import pytest
 from dragoman.core.actors import Actor
 from dragoman.core.errors import StoreUnavailable
 from dragoman.core.states.handoff_items import items_of
+from dragoman.engine.handoff_diagnosis import look_at
 from dragoman.engine.workq import ItemState, Moved
 from dragoman.services.handing_on import GRACE_MS, HandingOn
 from dragoman.services.workq import HubWorkq
@@ -181,7 +182,7 @@ def test_an_item_comes_back_with_work_that_is_given_back(desk: Desk) -> None:
     id = begun(desk, with_items("wq-1"))["handoff_id"]
     no = {"reason": "other", "detail": "I cannot do it."}
     told = desk.do("reject", id, BOB, **no)
-    assert (told["success"], told["metadata"]["workq_status"]) == (True, "returned")
+    assert (told["success"], told["metadata"]["workq_status"]) == (True, "transferred")
     assert (item(desk)["owner"], desk.handoff(id).workq) == ("alice", "returned")
     assert desk.do("reject", id, BOB, **no)["success"]
     said = with_items("wq-1", to="carol")
@@ -189,7 +190,7 @@ def test_an_item_comes_back_with_work_that_is_given_back(desk: Desk) -> None:
     assert desk.do("accept", again, CAROL)["success"]
     assert desk.do("activate", again, CAROL)["metadata"]["workq_status"] == "transferred"
     moved = desk.do("reassign", again, COORDINATOR, to_agent="dan")
-    assert moved["metadata"]["workq_status"] == "returned"
+    assert moved["metadata"]["workq_status"] == "transferred"
     assert item(desk)["owner"] == "alice"
 
 
@@ -208,9 +209,40 @@ def test_what_a_third_has_taken_meanwhile_is_not_taken_back(desk: Desk) -> None:
     id = begun(desk, with_items("wq-1"))["handoff_id"]
     desk.say({"item_id": "wq-1", "owner": "carol"}, BOB, "workq.claim")
     told = desk.do("reject", id, BOB, reason="other", detail="no")["metadata"]
-    assert told["workq_status"] == "not_returned"
+    assert told["workq_status"] == "degraded"
     assert told["workq_items"][0].startswith("wq-1: refused")
     assert (item(desk)["owner"], desk.handoff(id).workq) == ("carol", "not_returned")
+
+
+def test_what_was_claimed_by_hand_since_is_not_missed_any_more(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, workq=Outside(Moved("unavailable", "nobody answers")))
+    id = begun(desk, with_items("wq-1"))["handoff_id"]
+
+    def findings() -> tuple[str, ...]:
+        return look_at(desk.lab.store, desk.handoff(id), desk.lab.clock.now()).findings
+
+    assert findings() == (
+        "an item of the work queue is not where the work is: wq-1: unavailable, nobody answers",
+    )
+    desk.say({"item_id": "wq-1"}, BOB, "workq.claim")
+    assert findings() == ()
+
+
+def test_what_never_went_along_is_not_said_to_stay_away(desk: Desk) -> None:
+    owned(desk)
+    owned(desk, "wq-2", CAROL)
+    id = begun(desk, with_items("wq-1", "wq-2"))["handoff_id"]
+    told = desk.do("reject", id, BOB, reason="other", detail="no")["metadata"]
+    assert told == {"workq_status": "transferred"}
+    assert [item(desk, name)["owner"] for name in ("wq-1", "wq-2")] == ["alice", "carol"]
+
+
+def test_and_where_nothing_went_along_nothing_comes_back(desk: Desk) -> None:
+    owned(desk, "wq-1", CAROL)
+    id = begun(desk, with_items("wq-1"))["handoff_id"]
+    told = desk.do("reject", id, BOB, reason="other", detail="no")["metadata"]
+    assert told == {"workq_status": "not_applicable"}
+    assert (desk.handoff(id).workq, desk.handoff(id).items_due) == ("not_applicable", "")
 
 
 class Dying(Outside):

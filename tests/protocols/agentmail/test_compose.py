@@ -273,7 +273,7 @@ REFUSED: dict[str, Callable[[], Draft]] = {
     "internal_attempts is -1": lambda: compose.failed(
         "a-1", failure_type="ERROR", reason="r", internal_attempts=-1
     ),
-    "'Spawned' is none of spawned": lambda: compose.spawn_ack("a-1", status="Spawned"),
+    "'started' is none of spawned": lambda: compose.spawn_ack("a-1", status="started"),
     "session is empty": lambda: compose.spawn_ack("a-1", status="spawned"),
     "files is empty": lambda: compose.done(
         "a-1", commit="c", files=[], checks=Checks(tests=True, lint=True, build=True), summary="s"
@@ -287,6 +287,14 @@ def test_a_letter_that_strict_mode_would_refuse_cannot_be_written(
 ) -> None:
     with pytest.raises(ValueError, match=f"^{words}"):
         write()
+
+
+def test_a_word_of_an_enumeration_may_be_given_in_any_case() -> None:
+    asked = compose.help_request(
+        "a-1", issue_type="stuck", problem="p", what_tried="t", question="q"
+    )
+    acked = compose.spawn_ack("a-1", status="Spawned", session="s")
+    assert (asked.parsed.issue_type, acked.parsed.status) == ("STUCK", "spawned")
 
 
 @proves("MAIL-ACK-DEFAULT")

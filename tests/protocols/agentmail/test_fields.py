@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.protocols.agentmail import Parser
 from tests.protocols.agentmail.letters import fields, read
 from tests.requirements import proves
 
@@ -29,6 +30,10 @@ LABELS = [
     "Step: two\r",
     "1. Step: two",
     "12) **Step:** two",
+    "- [ ] Step: two",
+    "* [x] **Step:** two",
+    "1. [X] Step: two",
+    "[ ] Step: two",
     "Step:\nStep: two",
     "Step: two\nStep: three",
     "# A title of its own\nStep: two",
@@ -52,6 +57,9 @@ def test_a_label_may_be_written_in_many_ways(body: str) -> None:
         "-Step: two",
         "1.Step: two",
         "1. 2. Step: two",
+        "- [x]Step: two",
+        "- [y] Step: two",
+        "- [x] Step",
         "Steps: two",
         "Step two",
         "Step\n: two",
@@ -81,6 +89,9 @@ LISTS = {
     "Files touched:\n- a.py\n- Bead: a-1": ("a.py",),
     "Files touched:\n- a.py\n-\n- b.py": ("a.py", "b.py"),
     r"Files touched: a\,b.py, c\d.py": ("a,b.py", r"c\d.py"),
+    "Files touched:\n1. a.py\n2) b, c.py\ntext\n3. d.py": ("a.py", "b, c.py"),
+    "## Files Touched\n1. a.py\n2. b.py": ("a.py", "b.py"),
+    "## Files Touched\n- 1. a.py\n2.b.py": ("1. a.py", "2.b.py"),
     "## Files Touched\na.py\n- b, c.py\n\nd.py, e.py": ("a.py", "b, c.py", "d.py", "e.py"),
     "## files touched\n```\na.py\n```\nb.py": ("a.py", "b.py"),
 }
@@ -147,6 +158,37 @@ VALUES: list[tuple[str, str, str, Any, str]] = [
     ("PROGRESS", "Context usage: -1%", "context_usage", -1, "bad_percentage"),
     ("PROGRESS", "Context usage: 4.5%", "context_usage", None, "bad_percentage"),
     ("PROGRESS", "Context usage: ٤٥%", "context_usage", None, "bad_percentage"),
+    *[
+        ("PROGRESS", f"Context usage: {said}", "context_usage", 45, "bad_percentage")
+        for said in (
+            "~45%",
+            "about 45%",
+            "45.0%",
+            "45 percent",
+            "45 Percent.",
+            "45% of 200k",
+            "**~45 %**",
+        )
+    ],
+    *[
+        ("PROGRESS", f"Context usage: {said}", "context_usage", None, "bad_percentage")
+        for said in (
+            "45.5%",
+            "4_5%",
+            "4 5%",
+            "0x45%",
+            "x45%",
+            "~-45%",
+            "~.45%",
+            "40-45%",
+            "40 to 45%",
+            "45%, was 40%",
+            "about 45",
+            "45 percentiles",
+            "~4567890123%",
+            "４45%",
+        )
+    ],
     ("PROGRESS", "Context usage: ²", "context_usage", None, "bad_percentage"),
     ("PROGRESS", "Context usage: %", "context_usage", None, "bad_percentage"),
     ("PROGRESS", f"Context usage: {'9' * 5000}", "context_usage", None, "bad_percentage"),
@@ -155,6 +197,7 @@ VALUES: list[tuple[str, str, str, Any, str]] = [
     ("FAILED", "## Failure\nInternal Attempts: -3", "internal_attempts", -3, "bad_number"),
     ("FAILED", "## Failure\nType: error", "failure_type", "ERROR", ""),
     ("FAILED", "## Failure\nType: odd one", "failure_type", "ODD ONE", "bad_value"),
+    ("FAILED", "## Failure\nType: gro\u00df", "failure_type", "GRO\u00df", "bad_value"),
     ("FAILED", "Status: failed", "status", "FAILED", ""),
     ("FAILED", "Status: DONE", "status", "FAILED", "bad_value"),
     ("FAILED", "", "status", "FAILED", ""),
@@ -176,8 +219,13 @@ VALUES: list[tuple[str, str, str, Any, str]] = [
         }.items()
         for word in some
     ],
+    ("DONE", "## Self-Validation\n- [ ] Tests: FAIL", "tests_pass", False, ""),
+    ("DONE", "## Self-Validation\n- [x] Tests: FAIL", "tests_pass", False, ""),
+    ("DONE", "## Self-Validation\n- [ ] Tests: PASS", "tests_pass", True, ""),
+    ("DONE", "## Self-Validation\n- [x] Tests", "tests_pass", None, ""),
     ("DONE", "## Self-Validation\n- Tests: skipped", "tests_pass", None, "bad_verdict"),
     ("DONE", "## Self-Validation\n- Lint: 1", "lint_pass", None, "bad_verdict"),
+    ("DONE", "## Self-Validation\n- Build: o\u212a", "build_pass", None, "bad_verdict"),
 ]
 
 
@@ -261,8 +309,13 @@ GOES_ON = [
         ("red\nsee https://ci.example/7", "red\nsee https://ci.example/7"),
         ("one\n\n  two", "one"),
         ("one\n- two", "one"),
-        ("one\nBranch: two", "one"),
-        ("one\n**Branch:** two", "one"),
+        ("red\nError: no such file\nTODO: look", "red\nError: no such file\nTODO: look"),
+        (
+            "red\n**Note:** flaky\nhttps://ci.example/7",
+            "red\n**Note:** flaky\nhttps://ci.example/7",
+        ),
+        ("one\nBEAD: two", "one"),
+        ("one\n**Accepted bead:** two", "one"),
         ("one\n```\ntwo\n```", "one"),
         ("one\n#### two", "one"),
     ],
@@ -271,6 +324,28 @@ def test_a_text_goes_on_below_its_label(
     kind: str, body: str, field: str, written: str, text: str
 ) -> None:
     assert getattr(fields(kind, body.format(written)), field) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "text"),
+    [
+        ("FAILED", "Commit", "red"),
+        ("FAILED", "Description", "red\nDescription: x"),
+        ("CHECKPOINT", "Reason", "red"),
+        ("CHECKPOINT", "Files", "red\nFiles: x"),
+    ],
+)
+def test_any_label_of_its_type_ends_a_text_and_no_other_type_s(
+    kind: str, label: str, text: str
+) -> None:
+    body, field = next((body, field) for of, body, field in GOES_ON if of == kind)
+    assert getattr(fields(kind, body.format(f"red\n{label}: x")), field) == text
+
+
+def test_what_goes_on_below_is_what_strict_mode_reads() -> None:
+    body = "Bead: ol-1\nStep: 1\nStatus: red\nError: no such file\nContext usage: 4%"
+    row = {"subject": "PROGRESS", "body_md": body}
+    assert Parser(strict=True).parse(row).parsed.status == "red\nError: no such file"
 
 
 MARKED = [

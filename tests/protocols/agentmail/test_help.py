@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import MoveTask
+from dragoman.core.commands import CreateTask, MoveTask
 from dragoman.core.events import Role
 from dragoman.protocols.agentmail import Parser, filter_pending
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, findings
@@ -53,6 +53,38 @@ def test_whoever_else_is_asked_the_helper_hears_of_it(office: Office) -> None:
     sent = office.send(ALICE, help_request(to=["bob"], cc="olga"))
     mail = office.mail(sent["id"])
     assert (mail.to, mail.cc, mail.copied) == (("bob",), ("olga",), ("chiron", "otis"))
+
+
+@proves("MAIL-POST")
+def test_a_thread_may_be_called_by_any_name_of_its_task(office: Office) -> None:
+    asked = office.send(ALICE, help_request())["id"]
+    name = office.task().aof_id
+    answer = letter("HELP_RESPONSE", "Go left.", bead="", thread_id=name, id="a-1")
+    sent = office.send(CHIRON, answer)
+    assert (sent["thread_id"], sent["effect"]) == (BEAD, {"applied": True})
+    assert office.mail(asked).answer == sent["id"]
+    assert office.send(CHIRON, answer)["thread_id"] == BEAD
+    plain = {"to": ["bob"], "subject": "Lunch", "body_md": "", "thread_id": name}
+    assert office.send(ALICE, plain)["thread_id"] == BEAD
+    for word in (name, BEAD, f"bead:{BEAD}"):
+        assert asked in office.inbox(OLGA, bead_id=word)
+        assert asked in office.inbox(OLGA, thread_id=word)
+        told = office.ask("mail.thread", {"thread_id": word}, OLGA)
+        assert (told["thread_id"], len(told["messages"])) == (BEAD, 4)
+        assert office.ask("mail.summary", {"thread_id": word}, OLGA)["messages"] == 4
+
+
+@proves("MAIL-POST")
+def test_a_thread_that_was_there_before_a_task_had_its_name_is_found_and_not_written_to_again(
+    office: Office,
+) -> None:
+    plain = {"to": ["bob"], "subject": "Lunch", "body_md": "", "thread_id": "ol-9", "id": "m-1"}
+    office.send(ALICE, plain)
+    office.do(HUMAN, CreateTask("t", "other", ready=True, aliases=("intent:ol-9",)))
+    assert office.send(ALICE, plain)["thread_id"] == "ol-9"
+    assert office.send(ALICE, plain | {"id": "m-2"})["thread_id"] == "other"
+    assert len(office.ask("mail.thread", {"thread_id": "ol-9"}, BOB)["messages"]) == 1
+    assert office.inbox(BOB, thread_id="ol-9") == ["m-1", "m-2"]
 
 
 def test_an_answer_in_the_thread_closes_and_acks_it(office: Office) -> None:
@@ -261,7 +293,7 @@ def test_a_reply_that_bears_the_type_of_the_question_is_no_new_question(office: 
         reply = {"subject": f"Re: [{BEAD}] HELP_REQUEST", "body_md": "Go left.", **row}
         sent = office.send(CHIRON, reply)
         mail = office.mail(sent["id"])
-        assert (sent["effect"], mail.is_open, mail.ack_wanted) == ({"applied": False}, False, False)
+        assert (sent["effect"]["applied"], mail.is_open, mail.ack_wanted) == (False, False, False)
         assert mail.copied == ()
     assert office.mail(asked).is_open, "only an answer closes it"
     office.send(ALICE, letter("PROGRESS", "Step: meanwhile"))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask, MoveTask
+from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, ReleaseTask
 from dragoman.core.deadlines import Backoff
 from dragoman.core.events import Status
 from dragoman.engine.plan import Taken, Turned
@@ -266,6 +266,15 @@ def test_a_failed_check_wants_a_review_and_an_unreadable_one_has_not_failed(
 
 
 @proves("MAIL-MEANING")
+@pytest.mark.parametrize("box", ["[ ]", "[x]"])
+def test_a_failed_check_counts_behind_a_box_to_tick_too(box: str) -> None:
+    office = Office(agentmail.Choices(review_required=False))
+    row = offering(tests="FAIL", to=["olga"])
+    office.send(ALICE, {**row, "body_md": row["body_md"].replace("- Tests", f"- {box} Tests")})
+    assert office.task().status == "review"
+
+
+@proves("MAIL-MEANING")
 @pytest.mark.parametrize("type", ["TESTS_FAIL", "BUILD_FAIL", "ERROR", ""])
 def test_failed_work_is_tried_again_after_a_rest_until_the_limit(type: str) -> None:
     office = Office(agentmail.Choices(max_attempts=3, backoff=Backoff(5 * MINUTE, 60 * MINUTE)))
@@ -484,6 +493,64 @@ def test_a_reply_does_not_do_again_what_it_replies_to() -> None:
     assert office.effect(ALICE, other) == "applied", "another type than that one's is meant"
 
 
+@proves("MAIL-REFUSED-EFFECT", "IDENTITY-ATTEMPT-END")
+@pytest.mark.parametrize(
+    "row", [ACCEPTED, PROGRESS, help_request(), offering(), failed("ERROR"), checkpoint()]
+)
+def test_the_letter_of_an_attempt_that_is_over_is_delivered_and_moves_nothing(row: Row) -> None:
+    office = Office()
+    office.register("olga", "orchestrator")
+    taken(office)
+    task = office.task()
+    attempt = Actor("agent", "alice", "http", task.id, task.fence)
+    office.do(ALICE, ReleaseTask(task.id))
+    before = office.task()
+    sent = office.send(attempt, {**row, "to": ["olga"]})
+    assert office.inbox(OLGA)[-1:] == [sent["id"]]
+    assert sent["effect"]["code"] == "lease_lost"
+    assert office.task() == before
+
+
+@proves("MAIL-ECHO")
+def test_a_reply_that_only_repeats_a_type_is_plain_everywhere_and_its_sender_is_told() -> None:
+    office = Office()
+    taken(office)
+    sent = office.send(ALICE, offering(to=["olga"]))["id"]
+    thanks = {"subject": f"Re: [{BEAD}] OFFERING_READY", "body_md": "Status: fine", "id": "thx"}
+    reply = office.send(OLGA, {**thanks, "reply_to": sent})
+    assert (reply["type"], "problems" in reply) == ("UNKNOWN", False)
+    assert reply["effect"]["detail"].endswith(
+        "to say OFFERING_READY anew, write the subject without Re: or Fwd:"
+    )
+    assert office.inbox(ALICE, type="OFFERING_READY") == []
+    assert office.inbox(ALICE, only="completions") == []
+    assert office.inbox(ALICE, type="UNKNOWN") == ["thx"]
+    assert office.ask("mail.show", {"id": "thx"}, ALICE)["type"] == "UNKNOWN"
+    summary = office.ask("mail.summary", {"thread_id": BEAD}, OLGA)
+    assert (summary["counts"], summary["last_type"]) == (
+        {"BEAD_ACCEPTED": 1, "OFFERING_READY": 1, "UNKNOWN": 1},
+        "OFFERING_READY",
+    )
+
+
+@proves("MAIL-ECHO", "MAIL-REPEAT")
+def test_a_reply_to_a_plain_reply_is_plain_and_stays_so_when_it_comes_again() -> None:
+    office = Office()
+    taken(office)
+    sent = office.send(ALICE, offering(to=["olga"]))["id"]
+    subject = f"Re: [{BEAD}] OFFERING_READY"
+    thanks = office.send(OLGA, {"subject": subject, "body_md": "Thanks.", "reply_to": sent})["id"]
+    welcome = {"subject": subject, "body_md": "Any time.", "id": "w", "to": ["olga"]}
+    office.send(ALICE, letter("PROGRESS", "Step: meanwhile", to=["olga"]))
+    named = office.send(ALICE, {**welcome, "id": "named", "reply_to": thanks})
+    last = office.send(ALICE, welcome)
+    assert (named["type"], last["type"]) == ("UNKNOWN", "UNKNOWN")
+    office.send(ALICE, letter("PROGRESS", "Step: more", to=["olga"]))
+    later = office.door.call("mail.send", dict(welcome), ALICE, key="another")
+    assert isinstance(later, Taken)
+    assert (later.reply["id"], later.reply["type"]) == ("w", "UNKNOWN")
+
+
 @proves("MAIL-ADOPT")
 @pytest.mark.parametrize("actor", [HUMAN, OLGA], ids=lambda actor: actor.role)
 def test_only_an_agent_gets_the_task_that_its_word_makes(actor: Actor) -> None:
@@ -537,7 +604,10 @@ def test_letters_of_the_hub_itself_say_what_they_are() -> None:
     office.send(ALICE, help_request())
     office.pass_(30)
     (row,) = office.rows(OLGA, type="LATE")
-    assert (row["type"], row["kind"]) == ("UNKNOWN", "LATE")
+    assert (row["type"], row["kind"], row["problems"]) == ("UNKNOWN", "LATE", ())
+    summary = office.ask("mail.summary", {"thread_id": row["thread_id"]}, OLGA)
+    assert (summary["counts"]["LATE"], "UNKNOWN" in summary["counts"]) == (1, False)
+    assert summary["messages"] == sum(summary["counts"].values())
     assert office.inbox(OLGA, type="UNKNOWN") == [row["id"]]
 
 
@@ -581,6 +651,12 @@ def test_rows_of_other_servers_are_sent_as_they_are() -> None:
     )
     nowhere = {**row, "id": 10, "attachments": [{"type": "file", "sha1": "aa"}]}
     assert office.code("mail.send", nowhere, ALICE) == "invalid_field"
+    inline = {"path": "", "data_uri": "data:,x"}
+    sent = office.send(ALICE, {**row, "id": 11, "attachments": [inline]})["id"]
+    assert office.mail(sent).attachments == ("data:,x",)
+    empty = office.call("mail.send", {**row, "id": 12, "attachments": ["a", {"path": ""}]}, ALICE)
+    assert isinstance(empty, Turned)
+    assert empty.detail == "attachments[1] is empty; give it a text"
 
 
 @proves("MAIL-ADDRESS")

@@ -7,12 +7,22 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
+from dragoman.core.commands import PostMail
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.operation import Incoming
 from dragoman.engine.plan import Taken, Turned, looks, plan_of
 from dragoman.protocols import agentmail
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, findings
-from tests.protocols.agentmail.office import BEAD, CHIRON, MINUTE, OLGA, Office, letter, offering
+from tests.protocols.agentmail.office import (
+    BEAD,
+    CHIRON,
+    MINUTE,
+    OLGA,
+    Office,
+    Row,
+    letter,
+    offering,
+)
 from tests.requirements import proves
 
 OBSERVER = Actor("observer", "otto")
@@ -80,6 +90,7 @@ _ASKS_THE_STORE: tuple[dict[str, Any], ...] = (
     {**NOTE, "cc": ["@humans"]},
     {**NOTE, "id": "m-1"},
     {**NOTE, "reply_to": "m-1"},
+    {**NOTE, "thread_id": "t"},
 )
 
 
@@ -89,7 +100,7 @@ _ASKS_THE_STORE: tuple[dict[str, Any], ...] = (
     [
         *((said, True) for said in _ASKS_THE_STORE),
         (NOTE, False),
-        ({**NOTE, "to": "bob, carol", "cc": "dora", "thread_id": "t", "ack_required": True}, False),
+        ({**NOTE, "to": "bob, carol", "cc": "dora", "ack_required": True}, False),
         ({**NOTE, "to": []}, False),
         ({**NOTE, "from": "bob"}, False),
     ],
@@ -231,6 +242,29 @@ def test_what_a_row_says() -> None:
 
 
 @proves("MAIL-POST")
+@pytest.mark.parametrize("around", ["", "payload"])
+def test_what_a_row_says_besides_is_passed_on_apart_from_the_words_of_the_hub(around: str) -> None:
+    office = Office()
+    besides: Row = {"topic": "builds", "overdue": True, "project": {"name": "x"}}
+    row: Row = {**NOTE, "from": "alice", "id": "m-1", "bcc": [], "created_ts": None, **besides}
+    office.door.send({around: row} if around else row, speaker=ALICE)
+    shown = office.ask("mail.show", {"id": "m-1"}, BOB)
+    assert (shown["passed_on"], shown["overdue"]) == (besides, False)
+    office.send(ALICE, {**NOTE, "id": "m-2"})
+    assert "passed_on" not in office.ask("mail.show", {"id": "m-2"}, BOB)
+    office.do(ALICE, PostMail(("bob",), "x", "y", id="m-3"))
+    assert "passed_on" not in office.ask("mail.show", {"id": "m-3"}, BOB)
+
+
+@proves("MAIL-POST")
+def test_how_important_a_letter_is_may_be_written_in_any_case() -> None:
+    office = Office()
+    assert office.mail(office.send(ALICE, {**NOTE, "importance": "URGENT"})["id"]).importance == (
+        "urgent"
+    )
+
+
+@proves("MAIL-POST")
 @pytest.mark.parametrize("text", ["yesterday", "", "2026-13-01T00:00:00Z"])
 def test_a_time_that_cannot_be_read_keeps_no_letter_back(text: str) -> None:
     office = Office()
@@ -243,6 +277,8 @@ def test_what_is_no_letter_is_refused_with_its_place() -> None:
     for row, path in (
         ({**NOTE, "importance": "huge"}, "importance"),
         ({**NOTE, "to": 7}, "to"),
+        ({**NOTE, "bcc": ["carol"]}, "bcc"),
+        ({**NOTE, "bcc": "carol"}, "bcc"),
         ({"subject": "x"}, "body_md"),
     ):
         answer = office.call("mail.send", row, ALICE)
@@ -603,7 +639,7 @@ def test_an_attempts_credential_writes_letters_but_moves_no_other_task() -> None
     assert office.effect(own, NOTE) == "none"
     office.pass_(21)
     office.send(ALICE, letter("BEAD_ACCEPTED"))
-    assert office.code("mail.send", letter("PROGRESS", "Step: x"), own) == "lease_lost"
+    assert office.effect(own, letter("PROGRESS", "Step: x")) == "lease_lost"
     lease = office.lab.lease(BEAD)
     assert lease is not None
     assert lease.beats == 1, "what is left of an attempt keeps no other one alive"

@@ -148,6 +148,25 @@ def test_what_is_no_row_is_an_unknown_letter_with_the_reason(raw: Any) -> None:
     assert [problem.name for problem in message.problems] == ["not_a_row"]
 
 
+@proves("MAIL-STRICT")
+@pytest.mark.parametrize(
+    ("raw", "subject"),
+    [
+        (b'\xef\xbb\xbf{"subject":"DONE"}', "DONE"),
+        (b'{"subject":"DONE","weight":NaN}', "DONE"),
+        (b'{"subject":"DONE","id":1e400}', "DONE"),
+        (rb'{"subject":"DONE \ud800"}', "DONE \ufffd"),
+        (b'{"subject":"DONE \xff"}', "DONE \ufffd"),
+        (b'{"subject":"DONE\tnow"}', "DONE\tnow"),
+        ('{"subject":"DONE \ud800"}', "DONE \ufffd"),
+    ],
+)
+def test_of_json_that_is_broken_the_rest_is_read(raw: bytes | str, subject: str) -> None:
+    message = Parser().parse(raw)
+    assert (message.type, message.subject, message.id) == (MessageType.DONE, subject, None)
+    assert [problem.name for problem in message.problems] == ["not_a_row"]
+
+
 def test_many_rows_are_read_in_order() -> None:
     subjects = ["DONE", "FAILED", "PROGRESS"]
     raws = [{"subject": subject} for subject in subjects]

@@ -134,6 +134,11 @@ def test_what_is_wrong_has_a_name(name: str, raw: Any) -> None:
     [
         ("PROGRESS", "45%", "150%", "bad_percentage"),
         ("PROGRESS", "45%", "lots", "bad_percentage"),
+        ("PROGRESS", "45%", "~45%", "bad_percentage"),
+        ("PROGRESS", "45%", "45.0%", "bad_percentage"),
+        ("HELP_REQUEST", "STUCK", "\ufb06uck", "bad_value"),
+        ("HELP_REQUEST", "STUCK", "\u017ftuck", "bad_value"),
+        ("CHECKPOINT", "CONTEXT_HIGH", "t\u0131meout", "bad_value"),
         ("FAILED", "Attempts: 3", "Attempts: three", "bad_number"),
         ("FAILED", "TESTS_FAIL", "FLAKY", "bad_value"),
         ("FAILED", "Status: FAILED", "Status: DONE", "bad_value"),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import MoveTask
+from dragoman.core.commands import CreateTask, MoveTask
 from dragoman.core.errors import Refusal
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter
@@ -136,6 +136,37 @@ def test_files_are_reserved_listed_renewed_and_released(desk: Desk) -> None:
     assert desk.code("reserve.release", BOB, names=[taken["id"]]) == "not_authorized"
     assert desk.call("reserve.release", HUMAN, names=[taken["id"]])["released"] == (taken["id"],)
     assert desk.call("reserve.list") == {"reservations": []}
+    both = tuple(desk.call("reserve.take", ALICE, patterns=[name])["id"] for name in ("a", "b"))
+    assert desk.call("reserve.release", ALICE) == {"released": both}, "not a word, but which"
+    third = desk.call("reserve.take", ALICE, patterns=["c"])["id"]
+    assert desk.call("reserve.release", ALICE, names=["c"]) == {"released": (third,)}
+
+
+@proves("WAVE-START")
+def test_the_same_wave_again_is_the_same_wave(desk: Desk) -> None:
+    desk.lab.do(HUMAN, CreateTask("t", "UU", aliases=("bead:ol-2",)))
+    beads = ["ol-1", {"id": "ol-2", "files": ["./src/a.py"]}]
+    asked: dict[str, Any] = {"beads": beads, "parallel": 1, "wave_id": "w1"}
+    first = desk.call("wave.start", **asked)
+    head = desk.lab.store.head()
+    by_another_name: dict[str, Any] = {"beads": ["ol-1", {"id": "UU", "files": ["src/a.py"]}]}
+    for same in (asked, asked | by_another_name):
+        again = desk.answer("wave.start", **same)
+        assert isinstance(again, Taken)
+        assert (again.reply, again.repeated) == (first, True)
+    assert desk.lab.store.head() == head, "nothing is added"
+    others: tuple[dict[str, Any], ...] = (
+        {"beads": ["ol-1"]},
+        {"beads": ["ol-2", "ol-1"]},
+        {"beads": ["ol-1", "ol-3"]},
+        {"parallel": 2},
+        {"retries": {"ERROR": 1}},
+        {"orchestrator": "otto"},
+    )
+    for other in others:
+        assert desk.code("wave.start", **asked | other) == "already_exists"
+    assert isinstance(find_task(desk.lab.store, "ol-3"), Refusal)
+    assert desk.code("wave.start", HUMAN, **asked) == "already_exists"
 
 
 @proves("WAVE-ONE")

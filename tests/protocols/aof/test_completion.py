@@ -17,6 +17,7 @@ from tests.protocols.aof.scene import (
     UNKNOWN,
     Scene,
     report,
+    update,
 )
 from tests.requirements import proves
 
@@ -253,6 +254,47 @@ def test_the_tool_says_what_is_wrong(scene: Scene, arguments: Any, code: str, pa
     assert scene.task().reported is None
 
 
+@proves("AOF-SESSION-END", "AOF-TOOLS")
+@pytest.mark.parametrize(
+    ("operation", "arguments", "path"),
+    [
+        ("session_end", {"session": "s-other"}, "session"),
+        ("session_end", {"sessionid": "s-other"}, "sessionid"),
+        ("aof_task_update", {"taskId": PARENT, "statsu": "blocked", "notes": "x"}, "statsu"),
+        ("aof_task_complete", tool(report()) | {"blokers": "none"}, "blokers"),
+    ],
+)
+def test_a_call_with_a_mistyped_field_is_refused_and_ends_nobody_s_session(
+    scene: Scene, operation: str, arguments: dict[str, Any], path: str
+) -> None:
+    scene.taken(report())
+    before = scene.task()
+    answer = scene.call(operation, arguments, PERSON if operation == "session_end" else BACKEND)
+
+    assert isinstance(answer, Turned)
+    assert (answer.code, answer.path) == ("invalid_envelope", path)
+    assert "did you mean" in answer.detail
+    assert scene.task() == before
+
+
+@proves("AOF-SESSION-END")
+@pytest.mark.parametrize("is_tool", [False, True])
+def test_a_session_that_has_no_name_ends_with_its_report(scene: Scene, is_tool: bool) -> None:
+    scene.held(OTHER, BACKEND)
+    said = report() | {"taskId": OTHER}
+    if is_tool:
+        scene.call("aof_task_complete", tool(said) | {"taskId": OTHER}, BACKEND)
+    else:
+        scene.taken(said)
+    assert scene.task(OTHER).status == "review"
+
+
+@proves("AOF-TOOLS")
+def test_a_message_keeps_fields_that_nobody_knows(scene: Scene) -> None:
+    assert isinstance(scene.call("status.update", update(mood="good", notes="x"), BACKEND), Taken)
+    scene.taken(report(mood="good"))
+
+
 @proves("AOF-TOOLS")
 def test_an_update_by_the_tool_is_one_by_the_message(scene: Scene) -> None:
     answer = scene.call("aof_task_update", {"taskId": PARENT, "progress": "Half"}, BACKEND)
@@ -331,9 +373,9 @@ def test_an_agent_ends_its_own_stay_only(scene: Scene) -> None:
 @proves("AOF-SESSION-END")
 @pytest.mark.parametrize("actor", [PERSON, BOSS])
 def test_without_a_name_all_that_have_reported_end(scene: Scene, actor: Actor) -> None:
-    scene.held(OTHER, QA)
+    scene.held(OTHER, QA, session="s-qa")
     silent = "TASK-2026-02-09-070"
-    scene.held(silent, QA)
+    scene.held(silent, QA, session="s-qa")
     scene.taken(report())
     scene.taken(report("blocked") | {"taskId": OTHER, "fromAgent": "swe-qa"})
 

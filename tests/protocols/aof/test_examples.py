@@ -18,7 +18,7 @@ def staged(number: int) -> tuple[Scene, dict[str, Any]]:
     scene, message = Scene(), example(number)
     task = message["taskId"]
     if task not in (PARENT, CHILD):
-        scene.held(task, Actor("agent", message["fromAgent"]))
+        scene.held(task, Actor("agent", message["fromAgent"]), session="s-1")
     scene.files.add((task, "outputs/summary.md"))
     return scene, message
 

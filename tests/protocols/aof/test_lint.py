@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.engine.operation import lint_text
+from dragoman.protocols.aof import dialect
 from dragoman.protocols.aof.lint import lint
 from tests.protocols.aof.scene import MESSAGES, example, report, request, update
 from tests.requirements import proves
@@ -110,7 +111,7 @@ def test_what_a_hub_lets_pass_is_listed_and_wrong_only_when_strict(
     ("text", "path"), [(b"{", ""), (b'{"a":1,"a":2}', "a"), (b"\xff", ""), (b"NaN", "")]
 )
 def test_what_is_no_json_is_one_finding(text: bytes, path: str) -> None:
-    linted = lint_text(lint, text, "", strict=False)
+    linted = lint_text(dialect(), text, "", strict=False)
 
     assert (linted.ok, linted.type, linted.message) == (False, "", None)
     assert [issue["path"] for issue in linted.issues] == [path]

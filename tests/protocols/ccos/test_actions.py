@@ -112,6 +112,26 @@ def test_whom_a_rewind_asks_anew_hangs_on_its_approval(hub: HandHub) -> None:
 
 
 @proves("CCOS-CAUSES")
+@pytest.mark.parametrize("stands", ["TaskDispatched cal", "Satisfied", "NeedsFollowUp"])
+def test_a_follow_up_hangs_on_where_the_intent_stood(stands: str) -> None:
+    with hand_hub() as hub:
+        for agent, skill in (("ada", "cook"), ("bob", "sing")):
+            hub.call("ccos.register", agent_id=agent, skills=[skill], trust="T2")
+        hub.call("ccos.delegate", goal="cook more", intent_id="i-1")
+        hub.dispatch({"ada": lambda request: failed(request, "burnt")})
+        if stands != "NeedsFollowUp":
+            hub.call("ccos.register", agent_id="cal", skills=["cook"], trust="T2")
+            hub.call("ccos.delegate", goal="cook more", intent_id="i-1")
+        if stands == "Satisfied":
+            hub.dispatch({"cal": succeeded})
+        hub.call("ccos.delegate", goal="cook still", intent_id="i-2", follows="i-1")
+        told = tree(hub.call("ccos.why", intent_id="i-1")["actions"])
+    where = next(index for index, line in enumerate(told) if line.endswith("FollowedUp"))
+    depth = told[where].count(".")
+    above = next(line for line in reversed(told[:where]) if line.count(".") == depth - 1)
+    assert above.lstrip(".") == stands, told
+
+
 def test_that_nobody_is_left_hangs_on_the_last_no(hub: HandHub) -> None:
     hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
     hub.do(PauseAgent("bob"))

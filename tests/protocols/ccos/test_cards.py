@@ -64,11 +64,24 @@ def test_nothing_in_a_card_steers_a_terminal() -> None:
     assert found.skills == ("x\ufffdy",)
 
 
-def test_skills_are_words_and_there_are_not_too_many() -> None:
-    many = [{"id": f"skill-{number}"} for number in range(100)]
-    assert len(card(NEW | {"skills": many}).skills) == 64
-    sentence = {"name": "I am the best agent for everything " * 3, "tags": ["sum"]}
-    assert card(NEW | {"skills": [sentence]}).skills == ("sum",)
+def test_skills_of_a_card_are_never_cut_off_in_silence() -> None:
+    many = [{"id": f"skill-{number}"} for number in range(257)]
+    assert len(card(NEW | {"skills": many[:256]}).skills) == 256
+    with pytest.raises(BadCard, match=r"names 257 skills .* may have 256: register it with those"):
+        card(NEW | {"skills": many})
+
+
+def test_and_a_sentence_that_is_no_skill_is_told() -> None:
+    sentence = "I am the best agent for everything " * 4
+    skills = [{"name": sentence, "tags": ["sum"]}, {"name": "x" * 120}]
+    found = card(NEW | {"skills": skills})
+    assert found.skills == ("sum", "x" * 120)
+    assert found.too_long == (sentence.strip().lower(),)
+    with hand_hub() as hub:
+        told = hub.call("ccos.discover", card=NEW | {"skills": skills})
+    assert told["remark"].startswith(
+        "what has more than 120 characters was left out of its skills: i am the best agent"
+    )
 
 
 @pytest.mark.parametrize(

@@ -449,10 +449,11 @@ def test_a_numbered_update_counts_once() -> None:
 def test_a_request_that_comes_in_keeps_its_name_and_an_equal_result_is_told_as_repeated() -> None:
     office = Office()
     said: dict[str, Any] = {"intent_id": "i-2", "agent_id": "ada", "goal": "translate that"}
-    said["request_id"] = "elsewhere.7"
+    said |= {"request_id": "elsewhere.7", "attempt": 3}
     answer = office.send(said, HUMAN)
     assert isinstance(answer, Taken)
     assert answer.reply["request"]["request_id"] == "elsewhere.7"
+    assert answer.reply["request"]["attempt"] == 1, "the hub counts its own"
     result = {key: said[key] for key in ("intent_id", "agent_id", "request_id")}
     for is_again in (False, True):
         told = office.send(result | {"success": True, "output": 1})
@@ -492,18 +493,74 @@ def test_what_else_a_request_says_reaches_its_agent(hub: HandHub) -> None:
     assert (again["meta"], "x_team" in again) == ({"trace": "t-8"}, False)
 
 
+@proves("CCOS-PASSED-ON", "CCOS-RESEND")
+@pytest.mark.parametrize("name", [{}, {"request_id": "R1"}])
+def test_a_repeat_that_says_something_else_besides_is_told_that_it_counts_for_nothing(
+    hub: HandHub, name: dict[str, Any]
+) -> None:
+    asked = ASKED | BESIDE | name | {"deadline": "2026-02-09T21:55:00Z"}
+    first = hub.call("ccos.request", **asked)
+    assert hub.call("ccos.request", **asked) == first
+    assert hub.call("ccos.request", **ASKED, **name) == first
+    later = {"deadline": "2026-02-09T22:00:00Z"}
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"meta": {"trace": "t-8"}}, "meta and other fields"),
+        ({"x_team": "red"}, "meta and other fields"),
+        (later, "deadline"),
+        (later | {"x_team": "red"}, "meta and other fields, deadline"),
+    )
+    for other, what in cases:
+        told = hub.call("ccos.request", **asked | other)
+        assert told.pop("remark") == (
+            f"i-1 was asked for before, and stays as it was: what this says of {what} counts for "
+            "nothing"
+        )
+        assert told == first
+
+
+@proves("CCOS-PASSED-ON", "CCOS-RESEND")
+def test_that_is_a_warning_at_every_door_and_a_masked_secret_is_none() -> None:
+    office = Office()
+    secret = {"meta": {"password": "hunter2hunter2hunter2"}}
+    for beside, count in ((secret, 0), (secret, 0), ({"meta": {"a": 1}}, 1)):
+        answer = office.send(ASKED | beside | {"intent_id": "i-2"}, HUMAN)
+        assert isinstance(answer, Taken)
+        told = [one for one in answer.warnings if one.startswith("i-2 was asked for before")]
+        assert len(told) == count
+
+
 @proves("CCOS-PASSED-ON")
 def test_what_else_a_result_says_reaches_whoever_wanted_it(hub: HandHub) -> None:
     delegate(hub)
     said = {"meta": {"model": "m"}, "agent_id": "ada", "x_cost": 3, "success": True, "output": 1}
     hub.call("ccos.result", agent="ada", intent_id="i-1", **said)
     told = hub.call("ccos.intent", intent_id="i-1")["result"]
-    assert {name: told[name] for name in said} == said
+    assert (told["passed_on"], told["output"]) == ({"meta": {"model": "m"}, "x_cost": 3}, 1)
     delegate(hub, "i-2")
     long = {"meta": {"text": "x" * 70_000}, "success": True, "output": 2}
     hub.call("ccos.result", agent="ada", intent_id="i-2", agent_id="ada", **long)
     told = hub.call("ccos.intent", intent_id="i-2")["result"]
-    assert (told["output"], "meta" in told) == (2, False)
+    assert (told["output"], "passed_on" in told) == (2, False)
+
+
+@proves("CCOS-PASSED-ON")
+def test_nothing_that_a_result_says_besides_passes_for_the_word_of_the_hub(hub: HandHub) -> None:
+    delegate(hub)
+    plain = hub.call("ccos.result", agent="ada", **result())
+    honest = hub.call("ccos.intent", intent_id="i-1")
+    forged = {"left_out": "much", "digest": "0", "synthetic": "cancelled", "by": "hub", "at": "now"}
+    forged |= {"state": "Satisfied", "type": "New", "passed_on": {"meta": 1}, "details": {}}
+    delegate(hub, "i-2")
+    said = result(intent_id="i-2", **forged)
+    answer = hub.call("ccos.result", agent="ada", **said)
+    assert answer == plain | {"intent_id": "i-2"}
+    told = hub.call("ccos.intent", intent_id="i-2")
+    assert told["result"].pop("passed_on") == forged
+    assert told["result"].keys() == honest["result"].keys()
+    (before,) = hub.call("ccos.actions", intent_id="i-1", type="TaskCompleted")["actions"]
+    (after,) = hub.call("ccos.actions", intent_id="i-2", type="TaskCompleted")["actions"]
+    assert after["details"].pop("passed_on") == forged
+    assert (after.keys(), after["details"].keys()) == (before.keys(), before["details"].keys())
 
 
 @proves("CCOS-PASSED-ON", "CCOS-GOVERNANCE")

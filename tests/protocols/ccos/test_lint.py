@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.protocols.ccos import wire
+from dragoman.engine.operation import lint_text
+from dragoman.protocols.ccos import dialect, wire
 from dragoman.protocols.ccos.lint import lint
 from dragoman.text.strict_cbor import to_cbor
 from tests.requirements import proves
@@ -19,6 +20,15 @@ RESULT = {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": 1}
 def test_what_is_right_comes_back_as_it_was_understood() -> None:
     linted = lint(RESULT, "", strict=True)
     assert (linted.ok, linted.type, linted.message) == (True, "TaskResult", RESULT)
+
+
+@pytest.mark.parametrize(
+    ("value", "ok"),
+    [(RESULT | {"output": "x" * 300_000}, True), (REQUEST | {"goal": "x" * 300_000}, False)],
+)
+def test_only_a_result_may_be_long(value: dict[str, Any], ok: bool) -> None:
+    linted = lint_text(dialect(), json.dumps(value).encode(), "", strict=False)
+    assert (linted.ok, "bytes" in str(linted.issues)) == (ok, not ok)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ class Office:
         self.door = Interpreter(self.lab.hub, dialects, facts)
         self.call("ccos.register", agent_id="ada", skills=["translate"])
         self.call("ccos.delegate", goal="translate it", intent_id="i-1")
-        self.lab.do(ADA, ClaimTask("i-1", "ada"))
+        self.lab.do(ADA, ClaimTask("i-1", "ada", "s-1"))
 
     def call(self, operation: str, **arguments: Any) -> Any:
         answer = self.door.call(operation, arguments, HUMAN)

@@ -124,6 +124,9 @@ def test_a_goal_says_something_and_an_update_too() -> None:
         msgspec.convert(SEED_REQUEST | {"goal": " "}, TaskRequest)
     with pytest.raises(msgspec.ValidationError, match="at least one of"):
         msgspec.convert({"intent_id": "i", "agent_id": "a"}, TaskUpdate)
+    for empty in ("", " \n"):
+        with pytest.raises(msgspec.ValidationError, match="at least one of"):
+            msgspec.convert({"intent_id": "i", "agent_id": "a", "message": empty}, TaskUpdate)
 
 
 @proves("CCOS-CBOR")

@@ -124,11 +124,27 @@ def test_a_thought_is_told_whole_before_the_tools_that_follow_it() -> None:
     told = [(one["type"], one.get("chunk"), one.get("is_final")) for one in events]
     assert told == [
         ("THOUGHT_STREAM", "a", False),
-        ("THOUGHT_STREAM", "b", True),
+        ("THOUGHT_STREAM", "\n\nb", True),
         ("TOOL_LIFECYCLE_INVOKED", None, None),
     ]
     assert turns(capture(lines))[0]["content"]["thought"] == "a\n\nb\n\ntoo late"
     assert not [*payloads(capture([answer({"type": "thinking", "thinking": ""})]), "THOUGHT")]
+
+
+@proves("CAPTURE-THOUGHTS")
+@pytest.mark.parametrize("length", [1, 32_767, 32_768, 40_000])
+@pytest.mark.parametrize("kind", ["claude-code", "codex"])
+def test_the_chunks_of_a_thought_are_the_text_of_its_turn(kind: str, length: int) -> None:
+    thoughts = ["a" * length, "b", "c" * length]
+    if kind == "codex":
+        summary = [{"type": "summary_text", "text": text} for text in thoughts]
+        line = {"type": "response_item", "payload": {"type": "reasoning", "summary": summary}}
+    else:
+        blocks = [{"type": "thinking", "thinking": text} for text in thoughts]
+        line = {**CLAUDE, "type": "assistant", "message": {"id": "m", "content": blocks}}
+    captured = capture([msgspec.json.encode(line)])
+    told = "".join(one["chunk"] for one in payloads(captured, "THOUGHT"))
+    assert told == turns(captured)[0]["content"]["thought"] == "\n\n".join(thoughts)
 
 
 def test_a_session_of_codex() -> None:
@@ -155,7 +171,52 @@ def test_a_session_of_codex() -> None:
         ("shell", "success", 120),
         ("apply_patch", "failure", 200),
         ("local_shell", "timeout", 10_000),
+        ("web_search", "success", 0),
     ]
+
+
+def _codex(**item: Any) -> bytes:
+    return msgspec.json.encode({"type": "response_item", "payload": item})
+
+
+def test_searches_of_codex_are_tools_each_with_an_id() -> None:
+    search = {"type": "web_search_call", "action": {"type": "search", "query": "q"}}
+    lines = [
+        _codex(**search, status="completed"),
+        _codex(**search, status="failed", id="ws_1"),
+        _codex(**search, status="completed"),
+        _codex(type="message", role="assistant", content=WORDS),
+    ]
+    captured = capture(lines)
+    began = [one["call_id"] for one in payloads(captured, "TOOL_LIFECYCLE_INVOKED")]
+    ended = {
+        one["call_id"]: one["status"] for one in payloads(captured, "TOOL_LIFECYCLE_COMPLETED")
+    }
+    assert began == [*ended]
+    assert [*ended.values()] == ["success", "failure", "success"]
+    assert began[1] == "ws_1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# AGENTS.md instructions for /home/ada\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>",
+        "<turn_aborted>\nThe user interrupted the previous turn on purpose.\n</turn_aborted>",
+        "<skill>\n<name>demo</name>\n</skill>",
+        "<subagent_notification>{}</subagent_notification>",
+        "\n<environment_context>\n</environment_context>",
+    ],
+)
+def test_what_codex_tells_the_model_in_the_place_of_a_person_is_nobodys_words(text: str) -> None:
+    part, asked = ({"type": "input_text", "text": one} for one in (text, "go on"))
+    said = "user: go on"
+    for content, seen in (([part], ""), ([part, asked], said), ([asked], said), (text, "")):
+        lines = [
+            _codex(type="message", role="user", content=content),
+            _codex(type="message", role="assistant", content=WORDS),
+        ]
+        (turn,) = turns(capture(lines))
+        assert turn["content"]["observation"] == seen
 
 
 @proves("CAPTURE-OTLP")
@@ -373,6 +434,31 @@ def test_a_tool_that_never_answered_keeps_only_its_own_turn_open() -> None:
     list(transcript.feed(_claude("user", "never mind")))
     list(transcript.feed(_claude("assistant", WORDS, "m2", "end_turn")))
     assert transcript.is_over
+
+
+def _queued(prompt: Any, **more: Any) -> bytes:
+    attachment = {"type": "queued_command", "prompt": prompt, **more}
+    return msgspec.json.encode({**CLAUDE, "type": "attachment", "attachment": attachment})
+
+
+@pytest.mark.parametrize(
+    ("line", "seen"),
+    [
+        (_queued("also the docs"), "user: also the docs"),
+        (_queued("also the docs", commandMode="prompt", origin={"kind": "human"}), "user: also"),
+        (_queued([{"type": "text", "text": "also the docs"}], commandMode="prompt"), "user: also"),
+        (_queued("<task-notification>task 7 is done</task-notification>"), ""),
+        (_queued("task 7 is done", commandMode="task-notification"), ""),
+        (_queued("words of another session", origin={"kind": "peer"}), ""),
+        (_queued("go on", isMeta=True), ""),
+        (_queued("a file").replace(b"queued_command", b"edited_text_file"), ""),
+    ],
+)
+def test_what_a_person_says_while_the_agent_works_is_observed(line: bytes, seen: str) -> None:
+    (turn,) = turns(capture([line, _claude("assistant", WORDS, "m1", "end_turn")]))
+    observed = turn["content"]["observation"]
+    assert observed.startswith(seen)
+    assert bool(observed) == bool(seen)
 
 
 def test_commands_of_the_program_itself_are_nobodys_words() -> None:

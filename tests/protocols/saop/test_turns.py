@@ -577,9 +577,85 @@ def test_a_reviewer_counts_its_turns_by_itself_and_takes_none_of_the_developers(
     desk.call("saop.turn", turn(2, "late"))
     told = desk.call("saop.turns", {"task_id": TASK})["turns"]
     assert [(one["attempt"], one["agent_id"], one["turn_index"]) for one in told] == [
-        *((0, "reviewer", 0), (0, "reviewer", 2)),
         *((1, "developer", 0), (1, "developer", 1), (1, "developer", 2)),
+        *((-1, "reviewer", 0), (-1, "reviewer", 2)),
     ]
+
+
+def judged(desk: Desk, actor: Actor, index: int = 0, words: str = "I look") -> Any:
+    """The answer to a turn of somebody who looks at the work of another."""
+    return desk.call("saop.turn", turn(index, words, agent_id="reviewer", role="reviewer"), actor)
+
+
+def reviewed(desk: Desk) -> tuple[Actor, Actor]:
+    """Two reviewers who have both looked, once the developer was done."""
+    rita = Actor("agent", "rita")
+    desk.do(HUMAN, RegisterAgent("rita", plays="reviewer"))
+    desk.turn(0)
+    desk.do(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
+    judged(desk, REVIEWER, words="I look")
+    judged(desk, rita, words="so do I")
+    return REVIEWER, rita
+
+
+@proves("SAOP-TURNS")
+def test_whoever_had_no_attempt_has_a_count_of_its_own_in_each_round() -> None:
+    desk = Desk()
+    reviewer, rita = reviewed(desk)
+    desk.do(HUMAN, MoveTask(TASK, "ready"))
+    desk.do(DEVELOPER, ClaimTask(TASK, "developer"))
+    desk.do(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
+    judged(desk, rita, words="once more")
+    judged(desk, reviewer, words="and I")
+    judged(desk, rita, 1, "fine")
+    told = desk.call("saop.turns", {"task_id": TASK})["turns"]
+    assert [(one["attempt"], one.get("by"), one["turn_index"]) for one in told] == [
+        *((1, None, 0), (-1, "reviewer", 0), (-2, "rita", 0)),
+        *((-3, "rita", 0), (-3, "rita", 1), (-4, "reviewer", 0)),
+    ]
+    again = desk.call("saop.turns", {"task_id": TASK, "attempt": -3, "after": 0})["turns"]
+    assert [one["content"]["thought"] for one in again] == ["fine"]
+    assert findings(desk.store) == []
+
+
+@proves("SAOP-TURNS")
+def test_what_was_recorded_when_all_of_them_shared_a_count_is_not_stored_again() -> None:
+    """Turns of no attempt had the number 0, whoever had shown them; before the first they have."""
+    desk = Desk()
+    desk.do(HUMAN, CreateTask("One", TASK, ready=True))
+    first = judged(desk, HUMAN)
+    desk.do(HUMAN, ClaimTask(TASK, "developer"))
+    desk.do(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
+    head = desk.store.head()
+    assert judged(desk, REVIEWER) == first
+    assert desk.store.head() == head
+    assert judged(desk, REVIEWER, words="another time") != first
+
+
+@proves("SAOP-TURNS")
+def test_turns_beside_the_attempts_are_read_page_by_page() -> None:
+    desk = Desk()
+    reviewed(desk)
+    read, cursor = list[int](), ""
+    while not read or cursor:
+        page = desk.call("saop.turns", {"task_id": TASK, "limit": 1, "cursor": cursor})
+        read += [one["attempt"] for one in page["turns"]]
+        cursor = page["cursor"]
+    assert read == [1, -1, -2]
+    desk.do(HUMAN, CreateTask("Two", "two"))
+    assert desk.call("saop.turns", {"task_id": "two"})["turns"] == []
+
+
+@proves("SAOP-TURNS")
+def test_a_turn_beside_the_attempts_is_answered_again_while_somebody_works() -> None:
+    desk = Desk()
+    _, rita = reviewed(desk)
+    first = judged(desk, rita, words="so do I")
+    desk.do(HUMAN, MoveTask(TASK, "ready"))
+    desk.do(DEVELOPER, ClaimTask(TASK, "developer"))
+    assert judged(desk, rita, words="so do I") == first
+    other = turn(1, "more", agent_id="reviewer", role="reviewer")
+    assert desk.refusal("saop.turn", other, rita).code == "unauthorized_agent"
 
 
 @proves("SAOP-EVENTS")

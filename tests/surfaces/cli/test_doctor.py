@@ -97,11 +97,38 @@ def test_broken_settings_are_named_and_the_other_checks_are_made(
     assert files(healthy.data) == before
 
 
+@proves("CONFIG-ONCE")
+def test_without_keys_broken_settings_come_first_unless_something_is_signed(
+    dragoman: Console,
+) -> None:
+    dragoman.data.mkdir(0o700)
+    (dragoman.data / "dragoman.toml").write_text("[leases]\nttl_ms = 'x'\n")
+    assert examine(dragoman)["keys"]["advice"].startswith("first mend the settings, which say")
+
+    (dragoman.data / "checkpoints.jsonl").touch()
+    assert "out of a backup" in examine(dragoman)["keys"]["advice"]
+
+
+@pytest.mark.parametrize("put", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+@pytest.mark.parametrize(("name", "check"), [("hub.lock", "hub"), ("checkpoints.jsonl", "ledger")])
+def test_what_stands_in_the_place_of_a_file_is_to_be_moved(
+    healthy: Console, put: Callable[[Path], None], name: str, check: str
+) -> None:
+    path = healthy.data / name
+    path.unlink(missing_ok=True)
+    put(path)
+    advice = "move it out of the way, and put the file back that was there"
+    assert examine(healthy)[check]["advice"].startswith(advice)
+    refused = healthy.ask("task", "create", "Two", code=1)
+    assert refused["detail"].startswith(f"{path}: ")
+    assert advice in refused["detail"]
+
+
 @proves("DOCTOR-AGREES", "HTTP-EXPOSURE")
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[agents.ada]", "agents.ada needs either a command or a url"),
+        ("[agents.ada]", "agents.ada needs a command, a url, or (asked in CCOS) a function"),
         ('[agents.ada]\ncommand = [""]', "begins with a program's name"),
         ('[agents.ada]\nurl = "ftp://x"', "agents.ada.url must begin with https://"),
         ('[agents.ada]\nfunction = "no.such:x"\nspeaks = ["ccos"]', "cannot be found"),

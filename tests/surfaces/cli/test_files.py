@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.system.hub_lock import HubLock
 from tests.protocols.aof.scene import CHILD, PARENT, report, request, update
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
@@ -21,7 +22,7 @@ def busy(dragoman: Console, letter: Letters) -> Console:
     """Give a directory with a task that is reported on, and one that is asked for."""
     dragoman.make("One", "--id", PARENT, "--ready")
     dragoman.make("Two", "--id", CHILD, "--ready", "--alias", "bead:ol-1")
-    dragoman.ask("task", "claim", PARENT, "--agent", "swe-backend")
+    dragoman.ask("task", "claim", PARENT, "--agent", "swe-backend", "--session", "s-1")
     dragoman.ask("send", letter(request()))
     (dragoman.data / f"tasks/in-progress/{PARENT}/work/notes.bin").write_bytes(b"\0\xff\n")
     dragoman.ask("send", letter(report("partial")))
@@ -106,6 +107,16 @@ def test_whoever_watches_is_told_in_words(busy: Console) -> None:
     said = busy("watch-files", wait=looks(lambda: None))
 
     assert (said.code, said.out) == (0, "inbox 1\n")
+
+
+@proves("FILES-INBOX")
+@pytest.mark.parametrize("words", [("watch-files",), ("tick", "--watch")])
+def test_nobody_watches_beside_a_hub_that_does_it_itself(
+    busy: Console, words: tuple[str, ...]
+) -> None:
+    with HubLock.acquire(busy.data, "dragoman up"):
+        said = busy(*words, "--json", wait=looks(lambda: None))
+    assert (said.code, said.json["code"]) == (1, "hub_running")
 
 
 @proves("HUB-TROUBLE")

@@ -201,6 +201,31 @@ def test_what_is_not_understood_is_told(
     assert (done.code, said in done.err) == (2, True), done
 
 
+@proves("ACP-BESIDE")
+def test_what_is_said_when_the_work_begins_and_ends_is_shown_with_it(
+    dragoman: Console,
+) -> None:
+    offer(dragoman)
+    step(dragoman, "accept", "bob")
+    update = '{"percent_complete": 60, "next_step": "write the docs", "completed_steps": ["tests"]}'
+    step(dragoman, "activate", "bob", "--work-state", update, "--session", "s-1")
+    told = "work_state_update: percent_complete: 60, next_step: write the docs, "
+    assert f'{told}completed_steps: ["tests"]' in dragoman("handoff", "timeline", "h1").out
+    page = dragoman("handoff", "show", "h1").out
+    assert "    | write the docs\n" in page
+    assert "not_started, 60 %" in page
+    assert "    | write the tests\n" not in page
+    assert dragoman.ask("task", "show", "t1")["lease"]["session"] == "s-1"
+    path = dragoman.data / "teamspaces" / "default" / "artifacts" / "report.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("all green")
+    step(dragoman, "complete", "bob", "--artifact", "report.txt", "--notes", "see the report")
+    shown = dragoman.ask("handoff", "show", "h1")["notes"][-1]
+    assert shown["data"]["final_artifacts"][0]["ref"]["path"] == "report.txt"
+    wrong = dragoman("handoff", "activate", "h1", "--as", "bob", "--work-state", "[]")
+    assert (wrong.code, "--work-state is no JSON object" in wrong.err) == (2, True)
+
+
 @proves("CLI-EXIT")
 def test_a_refusal_has_the_form_of_the_protocol_and_of_the_command_line(
     dragoman: Console,
@@ -351,6 +376,19 @@ def test_what_happened_is_told_in_order_and_in_words(dragoman: Console) -> None:
 
 
 @proves("ACP-AUDIT-REPLAY")
+@proves("ACP-AUDIT-REPLAY")
+def test_a_file_whose_work_has_gone_on_elsewhere_says_so(dragoman: Console) -> None:
+    offer(dragoman)
+    step(dragoman, "accept", "bob")
+    step(dragoman, "activate", "bob")
+    on = ("--as", "bob", "--to", "carol", "--task", "t1", "--id", "h2", "--supersedes", "h1")
+    dragoman.ask("handoff", "initiate", *on, "--teamspace", "red", *PACKAGE)
+    told = dragoman.ask("handoff", "verify", "--replay", str(dragoman.data / LOG))
+    assert (told["owners"], told["differences"]) == ({"t1": "bob"}, {})
+    (hint,) = told["warnings"]
+    assert hint.startswith("t1 was handed on since by h2 in the teamspace red")
+
+
 def test_an_audit_file_is_replayed_and_compared(dragoman: Console, tmp_path: Path) -> None:
     offer(dragoman)
     step(dragoman, "accept", "bob")

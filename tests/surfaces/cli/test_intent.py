@@ -50,6 +50,18 @@ def test_delegate_says_who_has_it_and_until_when(office: Console) -> None:
     assert shown["request"]["deadline"] == "2026-02-09T12:10:00.000Z"
 
 
+@proves("CCOS-PASSED-ON")
+def test_what_a_result_says_besides_is_shown_as_that(office: Console) -> None:
+    finish(office, success=True, output="fini", left_out="much", synthetic="cancelled")
+    shown = office("intent", "show", "i-1", "--now", NOON)
+    assert shown.code == 0
+    assert "ada succeeded" in shown.out
+    assert '"passed_on"' in shown.out
+    assert "was not kept" not in shown.out
+    told = office("why", "i-1", "--now", NOON)
+    assert "ada: success after 1m; passed on: left_out, synthetic" in told.out
+
+
 def test_delegate_says_why_nobody_has_it(office: Console) -> None:
     said = office("delegate", "Sing", "--id", "i-3", "--deadline", "2026-02-09T13:00:00Z")
     assert said.code == 1
@@ -313,7 +325,10 @@ def test_what_an_agent_offers_is_shown(office: Console) -> None:
     finish(office, success=True, output=1)
     shown = office("agent", "show", "ada", "--now", NOON).out
     assert "can translate, French; trust T2" in shown
-    assert "1 of 1 requests went well" in shown
+    assert "1 of 1 requests went well; 0 are open" in shown
+    office.ask("delegate", "translate more French", "--id", "i-9", "--now", NOON)
+    shown = office("agent", "show", "ada", "--now", NOON).out
+    assert "1 of 1 requests went well; 1 is open" in shown
     told = office.ask("agent", "show", "bob", "--now", NOON)["offer"]
     assert (told["skills"], told["cost"], told["capacity"]) == (["translate"], 0.5, 2)
     assert "offer" not in office.ask("agent", "show", "eva", "--now", NOON)

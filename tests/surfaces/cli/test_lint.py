@@ -131,11 +131,50 @@ def test_a_kind_that_there_is_not_is_wrong_usage(dragoman: Console, letter: Lett
     assert "'completion.raport' is no --kind of aof; known: completion.report, " in said.err
 
 
-def test_blank_lines_are_no_messages(dragoman: Console, letter: Letters) -> None:
+def test_a_blank_line_is_answered_in_its_place(dragoman: Console, letter: Letters) -> None:
     line = json.dumps(report())
-    said = dragoman("lint", "--dialect", "aof", "--jsonl", letter(f"\n{line}\n  \n{line}\n\n"))
+    said = dragoman("lint", "--dialect", "aof", "--jsonl", letter(f"\n{line}\n  \r\n{line}"))
 
-    assert (said.code, len(said.objects)) == (0, 2)
+    assert said.code == 1
+    assert [answer["ok"] for answer in said.objects] == [False, True, False, True]
+    assert said.objects[0]["issues"] == [{"path": "", "reason": "there is nothing in it"}]
+
+
+ODD_ROWS = {
+    b'{"subject":"DONE","subject":"FAILED","body_md":"x"}': "FAILED",
+    b'{"subject":"DONE","body_md":"x","id":NaN}': "DONE",
+    b'{"subject":"DONE","body_md":"x","id":1e400}': "DONE",
+    b'{"subject":"DONE","body_md":"x","id":9007199254740993}': "DONE",
+    rb'{"subject":"DONE \ud800","body_md":"\udfff"}': "DONE",
+    b'{"subject":"DONE","body_md":"x","more":' + b"[" * 40 + b"]" * 40 + b"}": "DONE",
+    b'{"subject":"DONE","body_md":"' + b"x" * 300_000 + b'"}': "DONE",
+    b'\xef\xbb\xbf{"subject":"DONE","body_md":"x"}': "DONE",
+    b'{"subject":"DONE \xff","body_md":"x"}': "DONE",
+    b"no JSON": "UNKNOWN",
+    b'{"subject":"DONE"': "UNKNOWN",
+    b"": "UNKNOWN",
+    b"null": "UNKNOWN",
+    b"7": "UNKNOWN",
+    b'"DONE"': "UNKNOWN",
+    b'[{"subject":"DONE"}]': "UNKNOWN",
+}
+
+
+@proves("MAIL-STRICT")
+def test_a_letter_is_always_ok_unless_strict_and_says_what_cannot_be_read(
+    dragoman: Console, letter: Letters
+) -> None:
+    rows = letter(b"\n".join(ODD_ROWS) + b"\n")
+    said = dragoman("lint", "--dialect", "agentmail", "--jsonl", rows)
+    assert [answer["type"] for answer in said.objects] == list(ODD_ROWS.values())
+    assert all(answer["ok"] and answer["issues"] for answer in said.objects)
+    assert all(answer["message"]["type"] == answer["type"] for answer in said.objects)
+    assert said.code == 0
+    strict = dragoman("lint", "--dialect", "agentmail", "--strict", "--jsonl", rows)
+    assert (strict.code, len(strict.objects)) == (1, len(ODD_ROWS))
+    assert not any(answer["ok"] for answer in strict.objects)
+    for row, kind in ODD_ROWS.items():
+        assert dragoman("lint", "--dialect", "agentmail", letter(row)).out.startswith(f"ok: {kind}")
 
 
 @proves("AOF-PREFIX-LINT")

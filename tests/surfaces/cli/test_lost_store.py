@@ -55,3 +55,22 @@ def test_one_in_which_nothing_was_ever_signed_is_filled_by_who_writes_only(
     assert database.read_bytes() == b""
     dragoman.ask("init")
     assert dragoman.ask("task", "list")["tasks"] == []
+
+
+@proves("STORE-LOST")
+def test_who_does_not_find_a_store_says_why_it_was_looked_for_there(dragoman: Console) -> None:
+    dragoman.ask("init")
+    why = f"[store] url in the settings, where a relative path begins at {dragoman.data})"
+    (dragoman.data / "dragoman.toml").write_text('[store]\nurl = "sqlite:///x.db"\n')
+
+    def told() -> str:
+        return dragoman.ask("task", "list", code=1)["detail"]
+
+    assert told().startswith(f"there is no database at {dragoman.data / 'x.db'} (so says --store, ")
+    assert why in told()
+    assert why in dragoman("doctor").out.replace("\n", " ")
+    (dragoman.data / "checkpoints.jsonl").touch()
+    assert f"{why} is gone; " in told()
+    (dragoman.data / "dragoman.toml").unlink()
+    (dragoman.data / "dragoman.db").unlink()
+    assert f"the database at {dragoman.data / 'dragoman.db'} is gone; " in told()

@@ -74,6 +74,24 @@ def test_a_letter_of_options_lies_in_the_box_of_its_recipient(dragoman: Console)
     assert ids(dragoman, "thread", "t-1") == ["m1", reply]
 
 
+def test_what_a_row_says_besides_is_shown_with_the_letter(
+    dragoman: Console, letter: Letters
+) -> None:
+    row = {"subject": "Hi", "body_md": "x", "to": ["bob"], "topic": "π"}
+    sent = dragoman.ask("mail", "send", letter(row))
+    shown = dragoman("mail", "show", sent["id"], "--peek")
+    assert 'Passed on: {"topic": "\\u03c0"}' in shown.out
+
+
+@proves("MAIL-ECHO")
+def test_who_repeats_a_type_in_a_reply_is_told_that_it_was_plain(dragoman: Console) -> None:
+    sent = send(dragoman, *PROGRESS)
+    thanks = ("--reply-to", sent, "--subject", "Re: [ol-1] PROGRESS", "--body", "Good.")
+    told = dragoman("mail", "send", "--as", "boss", *thanks)
+    assert "warning: it repeats the type of the letter that it replies to" in told.out
+    assert ids(dragoman, "inbox", "--as", "ada", "--type", "PROGRESS") == []
+
+
 def test_a_letter_of_a_file_is_its_senders(dragoman: Console, letter: Letters) -> None:
     row = {"id": 7, "from": "ada", "to": ["bob"], "subject": "PROGRESS", "body_md": "Bead: ol-1"}
     first = dragoman.ask("mail", "send", letter(json.dumps(row)))
@@ -104,12 +122,12 @@ def test_a_letter_of_a_type_is_written_from_its_fields_and_moves_its_task(
 FIELDS = {
     "BEAD_ACCEPTED": ("title=Login", "started_at=2026-02-09T12:00:00Z"),
     "PROGRESS": ("step=1", "status=x", "context_usage=1", "files_touched=a,b"),
-    "HELP_REQUEST": ("issue_type=STUCK", "problem=p", "what_tried=w", "question=q"),
+    "HELP_REQUEST": ("issue_type=stuck", "problem=p", "what_tried=w", "question=q"),
     "HELP_RESPONSE": ("guidance=g",),
     "OFFERING_READY": DONE[7::2],
     "DONE": DONE[7::2],
     "FAILED": ("failure_type=ERROR", "reason=r", "internal_attempts=2", "commit=c", "files=a"),
-    "CHECKPOINT": ("reason=MANUAL", "commit=c", "progress=p", "context_usage=9", "next_steps=n"),
+    "CHECKPOINT": ("reason=Manual", "commit=c", "progress=p", "context_usage=9", "next_steps=n"),
     "SPAWN_REQUEST": ("orchestrator=boss", "checkpoint=c"),
     "SPAWN_ACK": ("status=spawned", "session=s-1"),
 }
@@ -313,6 +331,15 @@ def test_what_was_not_understood_ends_with_2(dragoman: Console, words: tuple[str
     assert dragoman("mail", *words).code == 2
 
 
+def test_a_box_says_of_a_letter_that_waits_for_an_ack_whether_it_was_read(
+    dragoman: Console,
+) -> None:
+    send(dragoman, "--to", "bob", "--body", "?", "--ack")
+    assert dragoman("mail", "inbox", "--as", "bob").out.endswith("  unread, no ack of bob\n")
+    sent = dragoman("mail", "inbox", "--as", "ada", "--sent").out
+    assert sent.endswith("  no ack of bob\n")
+
+
 def test_letters_are_told_as_they_come(dragoman: Console) -> None:
     first = plain(dragoman)
     later: list[str] = []
@@ -345,7 +372,9 @@ def test_what_has_become_late_is_told_to_whoever_watches_for_it(dragoman: Consol
 
     said = dragoman("mail", "inbox", "--overdue", "--watch", "--json", wait=wait)
     assert [row["id"] for row in said.objects] == [id]
-    assert "overdue" in dragoman("mail", "inbox", "--as", "bob").out
+    assert dragoman("mail", "inbox", "--as", "bob").out.endswith("  unread, overdue\n")
+    dragoman.ask("mail", "read", id, "--as", "bob")
+    assert dragoman("mail", "inbox", "--as", "bob").out.endswith("  overdue\n")
     (late,) = dragoman.ask("mail", "inbox", "--as", "olga", "--type", "LATE")["messages"]
     assert " LATE " in dragoman("mail", "inbox", "--as", "olga").out
     assert "Type: LATE\n" in dragoman("mail", "show", late["id"], "--as", "olga").out

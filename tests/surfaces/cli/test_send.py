@@ -29,7 +29,7 @@ pytestmark = proves("CLI-SEND")
 def working(dragoman: Console) -> Console:
     """Give a command line where swe-backend works on a task."""
     dragoman.make("One", "--id", PARENT, "--ready")
-    dragoman.ask("task", "claim", PARENT, "--agent", BACKEND)
+    dragoman.ask("task", "claim", PARENT, "--agent", BACKEND, "--session", "s-1")
     return dragoman
 
 
@@ -41,7 +41,7 @@ def test_what_came_of_a_message_is_told_to_programs(working: Console, letter: Le
 
     first = working.ask("send", said)
     (effect,) = first.pop("effects")
-    assert effect.startswith(f"done is on record: {PARENT} moves when all sessions are ended, or")
+    assert effect.startswith(f"done is on record: {PARENT} moves when session s-1 is ended, or")
     assert first == {
         "ok": True,
         "dialect": "aof",
@@ -53,6 +53,18 @@ def test_what_came_of_a_message_is_told_to_programs(working: Console, letter: Le
         "repeated": False,
     }
     assert working.ask("send", said)["repeated"] is True
+
+
+@proves("CLI-PROMISES", "AOF-SESSION-END")
+def test_without_a_session_it_is_told_that_the_report_has_moved_the_task(
+    dragoman: Console, letter: Letters
+) -> None:
+    dragoman.make("One", "--id", PARENT, "--ready")
+    dragoman.ask("task", "claim", PARENT, "--agent", BACKEND)
+
+    (effect,) = dragoman.ask("send", letter(report()))["effects"]
+
+    assert effect == f"done is on record and {PARENT} has moved: review"
 
 
 def test_what_came_of_a_message_is_told_to_people(dragoman: Console, letter: Letters) -> None:
@@ -168,7 +180,7 @@ def test_the_time_of_a_command_is_the_time_of_what_it_writes(
     dragoman: Console, letter: Letters
 ) -> None:
     dragoman.make("One", "--id", PARENT, "--ready", "--now", NOON)
-    dragoman.ask("task", "claim", PARENT, "--agent", BACKEND, "--now", NOON)
+    dragoman.ask("task", "claim", PARENT, "--agent", BACKEND, "--session", "s-1", "--now", NOON)
     dragoman.ask("send", letter(report()), "--now", "2026-02-09T12:01:00Z")
 
     result = json.loads((dragoman.data / f"runs/{PARENT}/run_result.json").read_text())

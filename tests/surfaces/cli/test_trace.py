@@ -200,7 +200,7 @@ def test_a_collector_gets_them_by_post(dragoman: Console, monkeypatch: pytest.Mo
     with receiving() as collector:
         url = collector.url(path="/v1/traces")
         said = dragoman.ask("otlp", "T-1", "--to", url)
-        assert said["spans"] == 8
+        assert said["spans"] == 9
         (request,) = collector.requests
         assert request.line == "POST /v1/traces HTTP/1.1"
         assert request.headers["content-type"] == "application/json"
@@ -240,6 +240,26 @@ def test_a_private_key_that_a_shell_shows_is_masked_in_all_its_lines(
     lines = [one["payload"].get("line") for one in asked(dragoman, "saop.events")["events"]]
     assert {"-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"} < set(lines)
     assert trace(dragoman, file)["new"] == 0
+
+
+@proves("SAOP-ROLE")
+def test_an_agent_speaks_in_the_part_that_it_is_registered_with(dragoman: Console) -> None:
+    dragoman.make("Its task", "--id", "T-1", "--ready")
+    dragoman.ask("agent", "add", "rv", "--saop-role", "reviewer")
+    assert trace(dragoman, CLAUDE, "--as", "rv")["refused"] == []
+    assert {one["role"] for one in asked(dragoman, "saop.turns")["turns"]} == {"reviewer"}
+    said = trace(dragoman, CODEX, "--as", "rv", "--role", "developer", code=1)
+    assert said["detail"] == (
+        "rv plays the reviewer, and cannot speak as the developer: let it speak as the reviewer"
+    )
+
+
+@proves("SAOP-ROLE")
+def test_a_person_tells_of_a_developer_unless_it_says_otherwise(dragoman: Console) -> None:
+    trace(dragoman, CLAUDE)
+    trace(dragoman, CODEX, "--role", "architect")
+    roles = [one["role"] for one in asked(dragoman, "saop.turns")["turns"]]
+    assert (roles[0], roles[-1]) == ("developer", "architect")
 
 
 def test_who_may_not_is_told_and_does_not_go_on_for_ever(dragoman: Console) -> None:

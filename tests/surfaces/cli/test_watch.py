@@ -1,5 +1,6 @@
 """watch: what is seen of a task, however much comes: on a terminal, in a pipe, from afar."""
 
+import json
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.cli.app import main
 from dragoman.surfaces.cli.screen import ReaderGone
-from dragoman.surfaces.cli.trace.watch_scene import Happening, Scene
+from dragoman.surfaces.cli.trace.watch_scene import Happening, Scene, Writers
 from dragoman.surfaces.cli.trace.watch_view import draw, line_of, seconds
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
@@ -48,6 +49,7 @@ def turn(index: int, confidence: float = 0.9, **content: str) -> Happening:
     envelope = {"content": {"thought": "", "action": "", "observation": "", **content}}
     return entry(
         "turn.recorded",
+        attempt=1,
         agent="developer",
         turn_index=index,
         confidence=confidence,
@@ -93,6 +95,30 @@ def test_a_thought_grows_until_it_is_final_and_its_turn_takes_its_place() -> Non
     )
     scene.take(thought("Then"))
     assert scene.picture().thought == "Then"
+
+
+def judged(index: int) -> Happening:
+    """A turn of somebody who looks at what was done in the first attempt."""
+    body = {**turn(index).body, "agent": "reviewer", "attempt": -2, "by": "rita", "beside": 1}
+    return Happening(1, AT, "turn.recorded", "turns:T", "agent:rita", body)
+
+
+def test_where_several_show_turns_each_says_whose_it_is() -> None:
+    scene, writers = Scene("T", "Do it", "ready"), Writers()
+    again = turn(1)
+    later = Happening(1, AT, "turn.recorded", "turns:T", "agent:ada", {**again.body, "attempt": 2})
+    heads, lines = list[str](), list[str]()
+    for one in (turn(0), judged(0), again, later):
+        scene.take(one)
+        heads.append(drawn(scene).splitlines()[0].partition("ready  ")[2].partition("  ")[0])
+        lines.append(line_of(one, writers).partition("Z  ")[2].partition(" (")[0])
+    assert heads == [
+        "developer, turn 0",
+        "reviewer, turn 0 of agent:rita, beside attempt 1",
+        "developer, turn 1 of agent:ada, attempt 1",
+        "developer, turn 1 of agent:ada, attempt 2",
+    ]
+    assert lines == [head.partition(", ")[2] for head in heads]
 
 
 def test_tools_run_and_end_with_their_durations() -> None:
@@ -170,6 +196,7 @@ def test_lengths_of_time_are_told_as_people_compare_them(took: int, told: str) -
     [
         (thought("so"), "thinks: so"),
         (thought("", is_final=True), "has thought"),
+        (thought(""), "thinks"),
         (entry("task.noted", text="half"), "agent:ada  noted: half"),
         (entry("task.noted", words="of a newer release"), "task.noted"),
         (entry("task.sung"), "task.sung"),
@@ -177,7 +204,7 @@ def test_lengths_of_time_are_told_as_people_compare_them(took: int, told: str) -
     ],
 )
 def test_a_line_for_each_thing_that_happens(one: Happening, told: str) -> None:
-    assert line_of(one).endswith(f"Z  {told}")
+    assert line_of(one, Writers()).endswith(f"Z  {told}")
 
 
 @pytest.fixture
@@ -223,6 +250,31 @@ def test_what_happens_meanwhile_is_seen(traced: Console) -> None:
     assert second.endswith("in-progress → ready")
 
 
+@proves("SAOP-TRANSITION")
+def test_what_was_only_asked_for_is_not_told_as_a_move(traced: Console) -> None:
+    traced.ask("task", "claim", "T-1", "--agent", "developer", "--session", "s-9")
+    payload = {
+        "type": "TASK_TRANSITION",
+        "task_id": "T-1",
+        "from_state": "in-progress",
+        "to_state": "done",
+        "timestamp": AT,
+    }
+    event = {
+        "event_id": "01890a5d-ac96-774b-bcce-b302099a8057",
+        "session_id": "s-9",
+        "payload": payload,
+    }
+    told = traced("call", "saop.event", json.dumps(event), "--as", "developer").json
+    assert told["applied"] is False
+    line = traced("watch", "T-1").out.splitlines()[-1]
+    asked = "TASK_TRANSITION asked for in session s-9 about T-1: in-progress → done"
+    assert line.endswith(f"agent:developer  {asked}")
+    assert asked in traced("events").out
+    (*_, shown) = traced("watch", "T-1", "--json").objects
+    assert shown["message"] == event | {"payload": payload | {"requested": True}}
+
+
 class Leaves(StringIO):
     """A reader that leaves after some lines."""
 
@@ -244,3 +296,11 @@ def test_a_hub_elsewhere_is_watched_by_its_stream(
         with pytest.raises(ReaderGone):
             main(HOUSE, ["watch", "T-1", "--after", "0"], out, StringIO(), lambda: True)
     assert "thinks: First I look at" in out.getvalue()
+
+
+def test_a_tool_may_have_begun_in_any_year_that_is_in_shape() -> None:
+    scene, when = Scene("T", "Do it", "ready"), "0000-01-01T00:00:00Z"
+    scene.take(
+        event("TOOL_LIFECYCLE_INVOKED", call_id="c", tool="Sundial", arguments={}, timestamp=when)
+    )
+    assert "Sundial" in drawn(scene)

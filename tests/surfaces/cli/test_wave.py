@@ -120,6 +120,20 @@ def test_watch_shows_a_bar_on_a_terminal_and_lines_of_json_to_programs(wave: Con
     assert objects[-1]["complete"] is True
 
 
+def test_watch_says_of_a_bead_that_is_stuck_why_and_not_that_it_waits(wave: Console) -> None:
+    wave.ask("task", "move", "a", "blocked", "--reason", "no key", "--now", NOON)
+    lines = wave("wave", "watch", "w1", "--now", NOON).out.splitlines()
+    assert lines[0] == "a: blocked: no key"
+
+
+def test_a_bead_that_only_waits_for_somebody_to_look_says_so(wave: Console) -> None:
+    finish(wave, "a")
+    shown = wave.ask("wave", "show", "w1", "--now", NOON)
+    assert shown["beads"][1]["waits_for"] == {"what": "tick"}
+    words = "the next look at the wave, by a hub or by `dragoman tick`"
+    assert words in wave("wave", "show", "w1", "--now", NOON).out
+
+
 def test_watch_says_when_nobody_takes_the_wave_on(wave: Console) -> None:
     assert "no hub runs here" in wave("wave", "watch", "w1", "--now", NOON).err
 

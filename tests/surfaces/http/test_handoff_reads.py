@@ -101,6 +101,15 @@ def test_a_draft_is_its_sender_s(office: House) -> None:
         assert (answer.status, answer.code) == (404, "handoff_not_found")
 
 
+def test_and_the_owners_who_says_whose(office: House) -> None:
+    assert office.get("/v1/handoffs/d1")["status"] == "draft"
+    listed = office.get("/v1/handoffs?status=draft&from=alice")
+    assert [one["handoff_id"] for one in listed["handoffs"]] == ["d1"]
+    answer = office.ask("GET", "/v1/handoffs?status=draft")
+    assert (answer.status, answer.code) == (422, "invalid_field")
+    assert "say whose" in answer.json["detail"]
+
+
 @pytest.mark.parametrize(
     ("path", "status", "code"),
     [

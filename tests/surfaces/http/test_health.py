@@ -166,7 +166,7 @@ def test_what_one_task_holds_up_is_told_and_leaves_the_hub_in_service() -> None:
 @proves("HTTP-HEALTH")
 def test_figures_are_counted_in_the_format_of_prometheus(house: House) -> None:
     task = house.do(CreateTask("One", ready=True))
-    house.post(f"/v1/tasks/{task}/claim", {}, by="ada")
+    house.post(f"/v1/tasks/{task}/claim", {"session": "s-1"}, by="ada")
     house.post("/v1/messages", report(task), by="ada")
     house.post("/v1/messages", report(task), by="ada")
     house.ask("POST", "/v1/messages", report(task, outcome="no"), by="ada")

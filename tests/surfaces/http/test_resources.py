@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from dragoman.core.commands import CreateTask
+from dragoman.core.actors import SYSTEM
+from dragoman.core.commands import CreateTask, ReportOutcome
 from dragoman.services.budgets import Used
 from dragoman.services.desk import AgentState
 from dragoman.surfaces.http.agents import ShownAgent
@@ -39,6 +40,17 @@ def test_a_task_s_life_from_its_making_to_its_end(house: House) -> None:
     assert runs["runs"][0]["report"]["notes"] == "ok"
 
 
+@proves("RUN-UNREPORTED")
+def test_an_attempt_that_failed_in_silence_says_what_the_hub_said_of_it(house: House) -> None:
+    task = house.do(CreateTask("One", ready=True))
+    house.post(f"/v1/tasks/{task}/claim", {}, by="ada")
+    failed = ReportOutcome(task, "failed", "exit code 3, without a report", fence=1, apply=True)
+    house.do(failed, actor=SYSTEM)
+    (run,) = house.get(f"/v1/runs/{task}")["runs"]
+    assert (run["status"], run["reason"]) == ("released", "unreported_failed")
+    assert (run["report"]["by"], run["report"]["notes"]) == ("hub", failed.notes)
+
+
 def test_a_task_is_given_back_and_linked(house: House) -> None:
     first, second = (house.do(CreateTask(title, ready=True)) for title in ("First", "Second"))
     house.post(f"/v1/tasks/{second}/claim", {}, by="ada")
@@ -51,6 +63,23 @@ def test_a_task_is_given_back_and_linked(house: House) -> None:
     assert house.get("/v1/tasks/bead:b-1")["id"] == second
     nothing = house.ask("POST", f"/v1/tasks/{second}/link", {})
     assert (nothing.status, nothing.code) == (422, "invalid_field")
+
+
+def test_what_is_wrong_with_one_field_says_which(house: House) -> None:
+    task = house.do(CreateTask("One", ready=True))
+    house.post(f"/v1/tasks/{task}/claim", {}, by="ada")
+    long = {"outcome": "blocked", "blockers": ["x", "y" * 4_001]}
+    for address, said, path in (
+        (f"/v1/tasks/{task}/report", {"outcome": "blocked"}, "blockers"),
+        (f"/v1/tasks/{task}/report", long, "blockers[1]"),
+        ("/v1/tasks", {"title": "  "}, "title"),
+        ("/v1/tasks", {"title": "x", "id": "a b"}, "id"),
+    ):
+        answer = house.ask("POST", address, said, by="ada")
+        assert (answer.status, answer.json["path"]) == (422, path)
+    nothing = house.ask("POST", f"/v1/tasks/{task}/update", {}, by="ada")
+    assert (nothing.status, nothing.code) == (422, "invalid_field")
+    assert "at least one of to, progress, notes and blockers" in nothing.json["detail"]
 
 
 @proves("NAME-GRAMMAR")

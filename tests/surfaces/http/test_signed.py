@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from dragoman.core.commands import ClaimTask, CreateTask, KeyAgent
+from dragoman.core.commands import ClaimTask, CreateTask, KeyAgent, MoveTask
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.reads.ask import TaskView, find_task
 from dragoman.engine.signed import signed_bytes
@@ -83,6 +83,34 @@ def test_a_replay_does_nothing_not_even_after_a_restart(house: House, task: str)
     house.app.office.envelopes = type(house.app.office.envelopes)(house.store, house.clock)
     again = post(house, letter)
     assert (again.status, again.json["repeated"]) == (200, True)
+    assert notes(house) == 1
+
+
+@proves("AOF-REPEAT")
+def test_the_same_message_signed_anew_counts_once(house: House, task: str) -> None:
+    message = update(task)
+    post(house, signed(message))
+    again = post(house, signed(message, nonce="n" * 16))
+    turned_around = post(house, signed(dict(reversed(message.items())), nonce="m" * 16))
+    assert [(one.status, one.json["repeated"]) for one in (again, turned_around)] == [
+        (200, True),
+        (200, True),
+    ]
+    assert notes(house) == 1
+    later = message | {"sentAt": "2026-02-09T20:56:00Z"}
+    assert not post(house, signed(later, nonce="o" * 16)).json.get("repeated")
+    assert notes(house) == 2
+
+
+def test_a_replay_after_a_restart_does_nothing_in_a_later_attempt_either(
+    house: House, task: str
+) -> None:
+    letter = signed(update(task))
+    post(house, letter)
+    house.do(MoveTask(task, "ready"))
+    house.do(ClaimTask(TASK, "ada"))
+    house.app.office.envelopes = type(house.app.office.envelopes)(house.store, house.clock)
+    assert post(house, letter).json["repeated"]
     assert notes(house) == 1
 
 

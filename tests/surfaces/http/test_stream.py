@@ -103,7 +103,7 @@ def test_only_what_is_wanted_is_told(house: House) -> None:
     for wrong in ("type=x", "task=nothing", "dialect=latin", "after=x"):
         assert house.ask("GET", f"/v1/stream?{wrong}").status in (400, 404)
     bad = house.ask("GET", "/v1/stream", headers={"Last-Event-ID": "x"})
-    assert (bad.status, bad.code) == (400, "invalid_request")
+    assert (bad.status, bad.code, bad.json["path"]) == (400, "invalid_request", "Last-Event-ID")
 
 
 @proves("HTTP-STREAM")

@@ -75,7 +75,9 @@ def test_what_is_too_large_is_not_read() -> None:
 
 @proves("MCP-MALFORMED")
 @pytest.mark.parametrize("version", [{}, {"MCP-Protocol-Version": "2026-07-28"}])
-@pytest.mark.parametrize(("body", "code", "words"), MALFORMED)
+@pytest.mark.parametrize(
+    ("body", "code", "words"), [*MALFORMED, (b"", -32700, "there is nothing in it")]
+)
 def test_what_is_no_message_is_refused(
     house: House, version: dict[str, str], body: bytes, code: int, words: str
 ) -> None:
@@ -86,6 +88,15 @@ def test_what_is_no_message_is_refused(
     assert answer.json.keys() == {"jsonrpc", "id", "error"}
     assert (answer.json["id"], answer.json["error"]["code"]) == (None, code)
     assert words in answer.json["error"]["message"]
+
+
+@proves("MCP-MALFORMED")
+def test_a_body_of_another_type_is_refused_by_a_problem_document(house: House) -> None:
+    of_text = {**ACCEPT, "Content-Type": "text/plain"}
+    answer = house.ask("POST", "/mcp", b"{}", by="ada", headers=of_text)
+
+    assert (answer.status, answer.code) == (415, "unsupported_media_type")
+    assert answer.headers["content-type"] == "application/problem+json"
 
 
 def test_blanks_around_a_header_are_no_part_of_it(house: House) -> None:

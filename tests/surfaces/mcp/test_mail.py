@@ -115,3 +115,14 @@ def test_who_sends_a_secret_is_told(house: House) -> None:
     (warning,) = once(house, "ada", "mail_send", **row)["warnings"]
     assert warning.startswith("a secret was masked: body (")
     assert "warnings" not in once(house, "ada", "mail_send", **row | {"body_md": "Fine."})
+
+
+@proves("RESERVE-TAKE")
+def test_files_are_reserved_seen_kept_and_given_back(house: House) -> None:
+    taken = once(house, "ada", "reserve_take", patterns=["mcp/a.py"], ttl_ms=60_000)
+    (seen,) = once(house, "bob", "reserve_list", patterns=["mcp/"])["reservations"]
+    assert (seen["id"], seen["holder"]) == (taken["id"], "ada")
+    assert once(house, "ada", "reserve_renew", names=[taken["id"]])["until"] > taken["until"]
+    once(house, "ada", "reserve_release")
+    assert once(house, "bob", "reserve_list", patterns=["mcp/"])["reservations"] == []
+    assert once(house, "owner", "wave_list")["waves"] == []

@@ -33,7 +33,7 @@ def test_without_a_profile_an_agent_sees_all_that_fits_it(house: House) -> None:
 
 
 def test_a_profile_is_chosen_by_the_address_or_by_the_name(house: House) -> None:
-    night = {"claim", "complete", "aof_task_complete", "aof_task_update"}
+    night = {"claim", "complete", "aof_task_complete", "aof_task_update", "session_end"}
 
     assert talk(house, "ada", _names, path="/mcp/night") == night
     assert talk(house, "eve", _names) == {"read"}
@@ -62,7 +62,8 @@ def test_every_rule_in_its_order() -> None:
     def seen(name: str, known: AgentRecord | None, profile: str = "") -> set[str]:
         return set(profiles.seen_by(name, "agent", known, profile))
 
-    assert seen("ada", known) == {"read", "aof_task_complete", "aof_task_update"}
+    aof = {"aof_task_complete", "aof_task_update", "session_end"}
+    assert seen("ada", known) == {"read", *aof}
     assert seen("bob", known, "ada") == seen("ada", None)
     assert seen("bob", known) == CORE
     assert seen("bob", None) == TOOLS.keys()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -256,6 +257,40 @@ def test_a_line_that_is_no_message_is_answered_and_the_next_one_too(program: Pro
     for answer, (line, code, words) in zip(turned_down, MALFORMED, strict=True):
         assert (answer["id"], answer["error"]["code"]) == (None, code), line
         assert words in answer["error"]["message"]
+
+
+@proves("MCP-MALFORMED")
+def test_the_words_are_those_of_the_door(program: Program, house: House) -> None:
+    lines = [line for line, _, _ in MALFORMED]
+
+    answers = _answers(program, *lines)
+
+    assert answers == [house.ask("POST", "/mcp", line, by="ada").json for line in lines]
+
+
+@proves("MCP-MALFORMED")
+def test_an_empty_line_says_nothing(program: Program) -> None:
+    (answer,) = _answers(program, b"", b" \t\r", json.dumps(INITIALIZE).encode(), b"")
+
+    assert answer["id"] == INITIALIZE["id"]
+
+
+def test_it_leaves_quietly_when_nobody_listens(program: Program) -> None:
+    program.prepare("init")
+    deaf, ours = os.pipe()
+    os.close(deaf)
+    with os.fdopen(ours, "wb") as gone:
+        ended = subprocess.run(
+            (*COMMAND, "mcp", "--as", "ada"),
+            input=json.dumps(INITIALIZE).encode() + b"\n" + _request(2, "inbox") + b"\n",
+            stdout=gone,
+            stderr=subprocess.PIPE,
+            env=program.environment(),
+            timeout=60,
+            check=False,
+        )
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

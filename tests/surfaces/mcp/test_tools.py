@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -141,11 +141,46 @@ def test_the_inbox_has_what_is_held_offered_and_in_review(house: House) -> None:
 
 
 @proves("MCP-TOOLS")
+def test_the_inbox_has_the_handoffs_to_whoever_looks(house: House) -> None:
+    house.welcome("hal")
+    house.welcome("iris")
+    offer: dict[str, Any] = {
+        "action": "initiate",
+        "to_agent": "iris",
+        "context": {"summary": "half done"},
+        "work_state": {"status": "in_progress", "next_step": "the other half"},
+    }
+    task = {"title": "Hand", "objective": "o", "success_criteria": ["c"], "priority": "normal"}
+
+    async def hand_over(client: Client) -> None:
+        for name in ("hand-1", "hand-2", "hand-3"):
+            said = {**offer, "handoff_id": f"h-{name}", "task": {**task, "task_id": name}}
+            await use(client, "acp_handoff", **said)
+        await use(client, "acp_handoff", action="withdraw", handoff_id="h-hand-3")
+
+    async def look(client: Client) -> Any:
+        await use(client, "acp_handoff", action="accept", handoff_id="h-hand-1")
+        return (await use(client, "inbox"))["handoffs"]
+
+    talk(house, "hal", hand_over)
+    proposed, accepted = talk(house, "iris", look)
+    assert (proposed["handoff_id"], proposed["status"]) == ("h-hand-2", "proposed")
+    assert (accepted["handoff_id"], accepted["status"]) == ("h-hand-1", "accepted")
+    assert (proposed["task_id"], proposed["from_agent"]) == ("hand-2", "hal")
+    assert proposed["due_by"]
+    assert once(house, "hal", "inbox")["handoffs"] == []
+
+
+@proves("MCP-TOOLS")
 def test_a_status_that_cannot_be_and_a_block_by_nothing_are_told(house: House) -> None:
     house.welcome("gus")
     task = house.do(CreateTask("Stuck", ready=True, assignee="gus"))
 
     async def work(client: Client) -> None:
+        early = await use(client, "update", task=task, status="in-progress")
+        assert early["warnings"] == [
+            f"{task} enters in-progress only by a claim: nothing was changed"
+        ]
         await use(client, "claim", task=task)
         told = await use(client, "update", task=task, status="done")
         assert told["status"] == "in-progress"
@@ -323,6 +358,22 @@ def test_the_tools_of_a_dialect_answer_in_its_own_form(house: House) -> None:
     talk(house, "ada", work)
 
 
+@proves("MCP-REPORT-NOW", "AOF-SESSION-END")
+def test_who_names_its_stay_can_end_it(house: House) -> None:
+    task = house.do(CreateTask("By AOF", ready=True))
+    tests = {"total": 0, "passed": 0, "failed": 0}
+    report = {"taskId": task, "outcome": "done", "summaryRef": "o", "tests": tests, "notes": ""}
+
+    async def work(client: Client) -> None:
+        await use(client, "claim", task=task, session="s-1")
+        assert (await use(client, "aof_task_complete", **report))["status"] == "in-progress"
+        ended = await use(client, "session_end", sessionId="s-1")
+        assert ended["tasks"] == [{"taskId": task, "status": "review"}]
+        assert await refusal(client, "session_end") == "unauthorized_agent"
+
+    talk(house, "ada", work)
+
+
 @proves("MCP-REPORT-NOW")
 @pytest.mark.parametrize(("session", "status"), [("", "review"), ("s-1", "in-progress")])
 def test_a_report_answers_with_where_the_task_stands_and_a_repeat_answers_alike(
@@ -405,11 +456,30 @@ class _Part(msgspec.Struct):
     title: str
 
 
+class _Empty(msgspec.Struct):
+    after: Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)] = 0
+    names: tuple[str, ...] = ()
+    limit: Annotated[int, msgspec.Meta(le=500)] = 50
+    default: Any = None
+
+
 class _Whole(msgspec.Struct):
     """Something."""
 
     part: _Part
     more: list[_Part]
+
+
+@proves("MCP-SIZE")
+def test_a_schema_says_nothing_that_goes_without_saying() -> None:
+    schema = schema_of(_Empty)
+    assert schema["properties"] == {
+        "after": {"type": "integer", "minimum": 0},
+        "names": {"type": "array", "items": {"type": "string"}},
+        "limit": {"type": "integer", "maximum": 500, "default": 50},
+        "default": {},
+    }
+    assert "required" not in schema
 
 
 @proves("MCP-SIZE")

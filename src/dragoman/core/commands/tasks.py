@@ -107,6 +107,10 @@ class ReportOutcome(TaskCommand, frozen=True, tag="task.report"):
     backoff: Backoff = Backoff()
     apply_unnamed: bool = False
     """Applied at once if the stay of the claim has no name by which it could be ended."""
+    once: bool = False
+    """It is its agent's one word on the attempt: the same again is a repeat, another an anomaly."""
+    attempt: int = 0
+    """The attempt that such a word is about, where that is said."""
 
 
 class EndAttempt(TaskCommand, frozen=True, tag="attempt.end"):

@@ -152,7 +152,7 @@ class Course:
         `candidates` and `terms` are new ones; without them those go on that are left.
         """
         anew = candidates
-        for candidate in candidates or self.intent.candidates:
+        for candidate in candidates or (*self.intent.candidates, *self._former_owners()):
             if not anew and candidate.agent in self.intent.failed:
                 continue
             if not anew and self.intent.tried >= self.intent.tries:
@@ -162,6 +162,12 @@ class Course:
             if self._give(candidate, self._vetoes(candidate), RULES, request_id):
                 return True
         return False
+
+    def _former_owners(self) -> tuple[Candidate, ...]:
+        """Those who have handed it over and are no candidates any more, the last one first."""
+        ranked = {candidate.agent for candidate in self.intent.candidates}
+        owners = (agent for agent in reversed(self.task.chain) if agent not in ranked)
+        return tuple(map(self.candidate, filter(self.intent.was_relieved, owners)))
 
     def ask(self, agent: str, *, is_forgiven: bool) -> None:
         """Somebody has its task by hand: a request, if governance has nothing against it."""

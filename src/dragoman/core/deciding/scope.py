@@ -90,8 +90,8 @@ _ANSWERS: Final = (ReceiveResult, UpdateIntent)
 """About another intent than the attempt's, or a request that has ended, these are repeats or
 anomalies, for their decider to put on record: it takes nothing else from whoever speaks for another
 task, or for an attempt that is over."""
-_LAST_WORDS: Final = (RejectMessage, RecordTrace, ReleaseReservations)
-"""These concern the attempt that has ended: what it did, and what it gives back."""
+_LAST_WORDS: Final = (RejectMessage, RecordTrace, ReleaseReservations, PostMail)
+"""These concern the attempt that has ended: what it did, what it gives back, what it has to say."""
 
 
 def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:

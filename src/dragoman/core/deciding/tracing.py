@@ -1,11 +1,11 @@
-"""Deciders of turns and traces: record, move because of one, escalate (S-SAOP-3, 6, 9, 11)."""
+"""Deciders of traces: record, move because of one, escalate (S-SAOP-6, 9, 11)."""
 
 from typing import Any
 
 from msgspec.structs import replace
 
 from dragoman.core import missing
-from dragoman.core.authority import MAY_DISPATCH, check_hold, check_word, check_write, holds
+from dragoman.core.authority import MAY_DISPATCH, check_write, holds
 from dragoman.core.commands import (
     AdoptTask,
     ClaimTask,
@@ -24,7 +24,6 @@ from dragoman.core.events import (
     EntropySettled,
     TraceAnomaly,
     TraceRecorded,
-    TurnRecorded,
 )
 from dragoman.core.ids import (
     check_event_id,
@@ -32,78 +31,18 @@ from dragoman.core.ids import (
     trace_stream,
     turns_stream,
 )
-from dragoman.core.limits import REASON, TITLE, WHOLE, check_count, check_range, check_text
+from dragoman.core.limits import REASON, TITLE, check_count, check_text
 from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, receipt
 from dragoman.core.states.lease import renewed
 from dragoman.core.states.moves import MOVES
 from dragoman.core.states.task import Task
-from dragoman.core.states.trace import MOST_CALL, PARTS, Logged, Trace, attempt_of, misfits
+from dragoman.core.states.trace import MOST_CALL, PARTS, Logged, Trace, misfits
 
 SAOP = "saop"
 """The kind of name under which a task is adopted."""
 
 
-def record_turn(command: RecordTurn, read: Read, now: int) -> Decision | Refusal:
-    """A turn of the work on a task, once; a task that is unknown begins with it (S-ADOPT)."""
-    refusal = (
-        check_write(read.actor)
-        or _check_part(command.agent, read)
-        or check_range("turn_index", command.turn_index, 0, WHOLE)
-    )
-    if refusal:
-        return refusal
-    found = _found(command, read, now)
-    if isinstance(found, Refusal):
-        return found
-    known_task, task, begun = found
-    if known_task is not None:
-        task = replace(task, attempt=attempt_of(known_task, read.actor))
-    key = f"turn:{task.task}/{task.attempt}/{command.turn_index}"
-    known = read.logged(key)
-    if known is not None:
-        where = f"of attempt {task.attempt} on" if task.attempt else "beside the attempts on"
-        what = f"turn {command.turn_index} {where} {task.task}"
-        return _repeated(replace(task, log=key), known, command.digest, what)
-    if known_task is not None:
-        refusal = _check_turn(known_task, read, now)
-        if refusal:
-            return _told_before(command, task, read) or refusal
-    event = TurnRecorded(
-        task=task.task,
-        attempt=task.attempt,
-        turn_index=command.turn_index,
-        agent=command.agent,
-        confidence=command.confidence,
-        envelope=command.envelope,
-        digest=command.digest,
-        masked=command.masked,
-    )
-    recorded = ((turns_stream(task.task), event),)
-    told = replace(task, log=key, masked=command.masked)
-    if begun is None:
-        return Decision(told, recorded)
-    return replace(begun, receipt=told, events=(*begun.events, *recorded))
-
-
-def _check_turn(task: Task, read: Read, now: int) -> Refusal | None:
-    """None when the caller may show a turn: while somebody works on the task, only its holder."""
-    lease = read.lease(task)
-    if read.actor.role == "agent" and lease is not None and lease.is_live(now):
-        return check_hold(read.actor, task, lease, None, now)
-    return check_word(read.actor, task, lease, None, now)
-
-
-def _told_before(command: RecordTurn, task: Receipt, read: Read) -> Decision | None:
-    """The answer that a turn had in an earlier attempt, if the very same was recorded (S-IDEM)."""
-    for attempt in range(task.attempt - 1, -1, -1):
-        key = f"turn:{task.task}/{attempt}/{command.turn_index}"
-        known = read.logged(key)
-        if known is not None and known.digest == command.digest:
-            return _as_then(replace(task, log=key, attempt=attempt), known)
-    return None
-
-
-def _found(
+def found_task(
     command: RecordTurn | RequestTransition, read: Read, now: int
 ) -> tuple[Task | None, Receipt, Decision | None] | Refusal:
     """The task that is named, where it stands, and how it begins if it does so only now."""
@@ -135,7 +74,7 @@ def record_trace(command: RecordTrace, read: Read, now: int) -> Decision | Refus
         or check_session(command.session)
         or check_text("type", command.kind, TITLE, least=1)
         or check_text("call_id", command.call, MOST_CALL)
-        or (_check_part(command.agent, read) if command.agent else None)
+        or (check_part(command.agent, read) if command.agent else None)
     )
     if refusal:
         return refusal
@@ -149,7 +88,7 @@ def record_trace(command: RecordTrace, read: Read, now: int) -> Decision | Refus
     key = f"event:{id}"
     known = read.logged(key)
     if known is not None:
-        again = _repeated(replace(told, log=key), known, command.digest, f"the event {id}")
+        again = repeated(replace(told, log=key), known, command.digest, f"the event {id}")
         if isinstance(again, Refusal):
             return again
         return replace(again, lease=_sign_of_life(task, read, now))
@@ -269,16 +208,17 @@ def _sign_of_life(task: Task | None, read: Read, now: int) -> LeaseChange | None
     return LeaseChange(task.id, renewed(lease, now))
 
 
-def _repeated(told: Receipt, known: Logged, digest: str, what: str) -> Decision | Refusal:
+def repeated(told: Receipt, known: Logged, digest: str, what: str) -> Decision | Refusal:
     """What was recorded before is answered as it was then, unless other words say it."""
     if known.digest == digest:
-        return _as_then(told, known)
+        return as_then(told, known)
     return Refusal(
         "key_reused", f"{what} was recorded before, in other words: what is recorded stays"
     )
 
 
-def _as_then(told: Receipt, known: Logged) -> Decision:
+def as_then(told: Receipt, known: Logged) -> Decision:
+    """The answer that it had when it was recorded."""
     return Decision(replace(told, position=known.position, masked=known.masked, before=True))
 
 
@@ -288,7 +228,7 @@ def _part_of(name: str, read: Read) -> str:
     return record.plays if record is not None and record.plays else name
 
 
-def _check_part(part: str, read: Read) -> Refusal | None:
+def check_part(part: str, read: Read) -> Refusal | None:
     """None when the caller plays this part, or runs the show and tells of those who do (S-ROLE)."""
     actor = read.actor
     if part not in PARTS:
@@ -298,12 +238,12 @@ def _check_part(part: str, read: Read) -> Refusal | None:
     plays = _part_of(actor.name, read)
     if plays == part:
         return None
-    known = f"plays the {plays}" if plays in PARTS else "has no part in SAOP"
-    return Refusal(
-        "identity_mismatch",
-        f"{actor.name} {known}, and cannot speak as the {part}: register it with "
-        f"`dragoman agent add {actor.name} --saop-role {part}`",
-    )
+    known, way_out = f"plays the {plays}", f"let it speak as the {plays}"
+    if plays not in PARTS:
+        known = "has no part in SAOP"
+        way_out = f"register it with `dragoman agent add {actor.name} --saop-role {part}`"
+    detail = f"{actor.name} {known}, and cannot speak as the {part}: {way_out}"
+    return Refusal("identity_mismatch", detail)
 
 
 def transition(command: RequestTransition, read: Read, now: int) -> Decision | Refusal:
@@ -311,7 +251,7 @@ def transition(command: RequestTransition, read: Read, now: int) -> Decision | R
     refusal = check_write(read.actor) or check_text("commit", command.commit, REASON)
     if refusal:
         return refusal
-    found = _found(command, read, now)
+    found = found_task(command, read, now)
     if isinstance(found, Refusal):
         return found
     _, at, begun = found

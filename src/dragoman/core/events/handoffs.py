@@ -73,6 +73,8 @@ class HandoffMoved(Event, frozen=True):
     by: str = ""
     frees: bool = False
     """Whether its task is nobody's again, as it was before it was offered."""
+    owner: str | None = None
+    """Whose its task is from then on, where that one got it beside handoffs; empty: nobody's."""
 
 
 class HandoffVerified(Event, frozen=True):

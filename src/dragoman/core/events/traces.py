@@ -8,6 +8,7 @@ class TurnRecorded(Event, frozen=True):
 
     task: str
     attempt: int
+    """Below 0: it is of nobody who had one, and stands beside them."""
     turn_index: int
     agent: str
     """The part that it plays."""
@@ -17,6 +18,10 @@ class TurnRecorded(Event, frozen=True):
     digest: str
     """Keyed, of the words as they came: by it a repeat is told from another turn."""
     masked: bool = False
+    by: str = ""
+    """Who has shown it, of a turn beside the attempts: those of each are counted by themselves."""
+    beside: int = 0
+    """The attempt that the task was in then."""
 
 
 class TraceRecorded(Event, frozen=True):

@@ -1,10 +1,12 @@
 """The owners of a piece of work: who may hand it on, and who has had it before (S-ACP-5)."""
 
+from collections.abc import Callable
+
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_MOVE, relation
 from dragoman.core.errors import Refusal
 from dragoman.core.states.handoff import Handoff, with_owner
-from dragoman.core.states.task import Task
+from dragoman.core.states.task import ActiveHandoff, Task
 
 
 def owner_of(task: Task, sender: str) -> str:
@@ -67,12 +69,15 @@ def _check_unowned(task: Task, actor: Actor) -> Refusal | None:
     )
 
 
-def on_its_way(task: Task, by: str) -> Refusal:
+def on_its_way(task: Task, by: ActiveHandoff) -> Refusal:
     """Nobody else decides whose the task is while it is handed over."""
+    where, instead = f"on its way to {by.recipient}", ", or its sender withdraw it"
+    if by.is_taken:
+        where, instead = f"{by.recipient}'s", ""
     return Refusal(
         "ownership_conflict",
-        f"{task.id} is on its way by {by}: have that handoff rejected, withdrawn or reassigned "
-        "first",
+        f"{task.id} is {where} by {by.id}: {by.recipient} or a coordinator has to reject that "
+        f"handoff first{instead}",
         "active_handoff",
     )
 
@@ -96,28 +101,55 @@ def may_replace(old: Handoff, actor: Actor) -> bool:
     return old.sender == actor.name and old.status != "activated"
 
 
-def may_go_back(old: Handoff | None, owner: str) -> bool:
-    """Whether the owner may offer the work to the one who had it before.
+def may_go_back(
+    chain: tuple[str, ...],
+    recipient: str,
+    old: Handoff | None,
+    find: Callable[[str], Handoff | None],
+) -> bool:
+    """Whether the last owner of a chain may offer the work to the one before, in the place of one.
 
-    Whoever passes work on has no handoff left by whose rejection it could go back: it goes back by
-    an offer in the place of the one that has come to nothing.
+    Whoever passes work on that it has begun has no handoff left by whose rejection it could go
+    back: it goes back by an offer in the place of the one that has come to nothing. Between the two
+    there may be others that have come to nothing as well.
     """
-    if old is None or old.sender != owner:
+    if chain[-2:-1] != (recipient,):
         return False
-    return bool(old.supersedes) and old.rejection is not None
+    owner = chain[-1]
+    while old is not None and old.sender == owner and old.rejection is not None:
+        old = find(old.supersedes) if old.supersedes else None
+        if old is not None and old.recipient == owner and old.was_passed_on:
+            return True
+    return False
 
 
 def check_cycle(
-    chain: tuple[str, ...], recipient: str, *, goes_back: bool = False
+    chain: tuple[str, ...], recipient: str, *, goes_back: bool = False, way: str = ""
 ) -> Refusal | None:
-    """None when the recipient has not owned the work before, or had it last and gets it back."""
+    """None when the recipient has not owned the work before, or had it last and gets it back.
+
+    `way` is how else the work can get to it.
+    """
     if recipient not in chain or (goes_back and chain[-2:-1] == (recipient,)):
         return None
     if recipient == chain[-1]:
         return Refusal("ownership_conflict", f"{recipient} has it now: name somebody else", "cycle")
-    return Refusal(
-        "ownership_conflict",
-        f"{recipient} has owned it before ({' → '.join(chain)}): give it back by reject; where it "
-        "was passed on in vain, offer it back to the one before you, with supersedes",
-        "cycle",
+    before = f"{recipient} has owned it before ({' → '.join(chain)})"
+    return Refusal("ownership_conflict", f"{before}: {way}" if way else before, "cycle")
+
+
+def way_back(task: Task, chain: tuple[str, ...], recipient: str) -> str:
+    """How work gets back to one who has owned it, if its owner may not offer it to that one."""
+    under_way = task.handoff
+    if under_way is not None and under_way.is_taken and under_way.owner == recipient:
+        return f"reject {under_way.id} to give it back"
+    by_hand = (
+        "once nobody works on it and no handoff of it is open, a person, an orchestrator or a "
+        f"coordinator can make {recipient} its assignee"
+    )
+    if chain[-2:-1] != (recipient,):
+        return by_hand
+    return (
+        f"{by_hand}; what {chain[-1]} has begun and passed on in vain goes back by an offer that "
+        "supersedes the one which has failed"
     )

@@ -167,6 +167,8 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     """Artifacts that the recipient did not take (S-ACP-15)."""
     approval: Approval | None = None
     rejection: Rejection | None = None
+    went_to: str | None = None
+    """Whose the task became beside it, which has ended it; empty: nobody's."""
     escalations: tuple[Escalation, ...] = ()
     is_escalated: bool = False
     """Whether it was told that its present state lasts too long."""
@@ -190,8 +192,10 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     def owners(self) -> tuple[str, ...]:
         """The chain by now: its recipient too, from when that one begins until it gives it back.
 
-        What the hub itself ends has been the recipient's, whoever has it then.
+        What the hub itself ends, because the task has ended too, stays the recipient's.
         """
+        if self.went_to is not None:
+            return with_owner(self.chain, self.went_to)
         said = self.rejection
         was_given_back = said is not None and said.by != HUB
         has_begun = self.step("activated") is not None and not was_given_back
@@ -201,6 +205,14 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     def goes_back(self) -> bool:
         """Whether it is offered to the one who had the work before its owner."""
         return self.chain[-2:-1] == (self.recipient,)
+
+    @property
+    def was_passed_on(self) -> bool:
+        """Whether its recipient has begun and then offered the work further, which ended it."""
+        step = self.step("completed")
+        if step is None or step.note != passing_on(self.superseded_by):
+            return False
+        return self.note("completion_notes", step.at) is None  # nobody has said these words
 
     @property
     def is_active(self) -> bool:
@@ -227,6 +239,11 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         if self.extension is not None:
             return self.extension.until
         return within_span(self.entered_at + self.stage_ms)
+
+    def is_late(self, now: int) -> bool:
+        """Whether its present state has lasted too long, and nobody was told yet."""
+        deadline = self.deadline
+        return deadline is not None and deadline <= now
 
     @property
     def stage_ms(self) -> int:
@@ -260,10 +277,17 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         return next((note for note in self.notes if note.kind == kind and note.at >= since), None)
 
 
+def passing_on(successor: str) -> str:
+    """How the end of a handoff is worded whose recipient offers the work further."""
+    return f"re-delegated as {successor}"
+
+
 def with_owner(chain: tuple[str, ...], owner: str) -> tuple[str, ...]:
     """The owners so far, this one last; what came back to one, by whatever way, is as if it had
-    not gone on from there.
+    not gone on from there. Nobody (empty) is no owner.
     """
+    if not owner:
+        return chain
     return (*chain, owner) if owner not in chain else chain[: chain.index(owner) + 1]
 
 

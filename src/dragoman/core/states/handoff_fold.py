@@ -88,6 +88,7 @@ def _moved(handoff: Handoff, event: HandoffMoved, at: int) -> Handoff:
         is_escalated=False,
         steps=(*handoff.steps, Step(event.to, at, event.by, event.note)),
         superseded_by=event.superseded_by or handoff.superseded_by,
+        went_to=handoff.went_to if event.owner is None else event.owner,
         resolved_at=handoff.resolved_at if event.to in ACTIVE else handoff.resolved_at or at,
     )
 

@@ -148,6 +148,11 @@ class Intent(Struct, frozen=True, omit_defaults=True):
         """When the open request has to be ended."""
         return None if self.request is None else self.request.deadline
 
+    def was_relieved(self, agent: str) -> bool:
+        """Whether the last request of this agent ended because the task went to another."""
+        last = next((one for one in reversed(self.closed) if one.agent == agent), None)
+        return last is not None and last.is_superseded
+
     def is_repeat(self, event: IntentAnomaly) -> bool:
         """Whether an anomaly equals one of the last few."""
         return _gist(event) in self.recent

@@ -21,6 +21,8 @@ STALE: Final = "stale_heartbeat_"
 UNREPORTED: Final = "unreported_"
 """How the reason of a move begins that a report asks for, by its agent's word or by recovery, or
 that the hub decides on where an agent has ended without one: the outcome follows."""
+RESULT: Final = "result: "
+"""The same of a move that the result of an intent asks for: whether it was a success follows."""
 
 
 class Move(Struct, frozen=True):

@@ -58,6 +58,11 @@ class TurnLog(Struct, frozen=True, omit_defaults=True):
     """What was told about them and has not settled: its kind -> what was measured."""
     attempt: int = 0
     """The last attempt of which there is a turn: what was told is about that one."""
+    beside: tuple[tuple[str, int], ...] = ()
+    """Who has shown turns without ever having an attempt, and in which attempt the task was then.
+
+    Each of these is a count of its own: the first one's turns stand as attempt -1, then -2.
+    """
 
 
 class Logged(Struct, frozen=True, gc=False):
@@ -69,10 +74,21 @@ class Logged(Struct, frozen=True, gc=False):
     masked: bool = False
 
 
-def attempt_of(task: Task, actor: Actor) -> int:
-    """The attempt to which a turn of this one belongs; 0 is none: it never had one on the task."""
-    is_outsider = actor.role == "agent" and actor.name not in task.agents
-    return 0 if is_outsider else task.attempts
+def attempt_of(task: Task, actor: Actor, log: TurnLog | None) -> int:
+    """The attempt to which a turn of this one belongs; below 0 is none: it never had one here."""
+    if actor.role != "agent" or actor.name in task.agents:
+        return task.attempts
+    beside = log.beside if log else ()
+    count = (actor.name, task.attempts)
+    return -1 - (beside.index(count) if count in beside else len(beside))
+
+
+def own_counts(log: TurnLog | None, actor: Actor) -> Iterator[int]:
+    """Where turns of this one stand beside the attempts, the last place first."""
+    beside = log.beside if log else ()
+    for place in reversed(range(len(beside))):
+        if beside[place][0] == actor.name:
+            yield -1 - place
 
 
 def misfits(trace: Trace, event: TraceRecorded) -> Iterator[tuple[str, str]]:
@@ -130,11 +146,14 @@ def _odd(trace: Trace, _: TraceAnomaly, at: int) -> Trace:
 
 def _turned(log: TurnLog | None, event: TurnRecorded, at: int) -> TurnLog:
     del at
-    if log is None:
-        return TurnLog(event.task, 1, attempt=event.attempt)
-    is_next = event.attempt > log.attempt
-    raised, attempt = ({}, event.attempt) if is_next else (log.raised, log.attempt)
-    return replace(log, turns=log.turns + 1, raised=raised, attempt=attempt)
+    log = log or TurnLog(event.task)
+    log = replace(log, turns=log.turns + 1)
+    if event.attempt > log.attempt:
+        return replace(log, raised={}, attempt=event.attempt)
+    count = (event.by, event.beside)
+    if event.attempt >= 0 or count in log.beside:
+        return log
+    return replace(log, beside=(*log.beside, count))
 
 
 def _escalated(log: TurnLog, event: EntropyEscalated, at: int) -> TurnLog:

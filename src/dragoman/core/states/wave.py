@@ -60,7 +60,8 @@ def lists_of_wave(wave: Wave) -> tuple[str, ...]:
 class Waiting(Struct, frozen=True):
     """What a bead that has not ended waits for."""
 
-    what: Literal["slot", "file", "room", "task", "rest", "claim"]
+    what: Literal["slot", "file", "room", "task", "rest", "claim", "tick"]
+    """`tick`: nothing is in its way, and it goes when somebody looks at the wave next."""
     conflict: Conflict | None = None
     tasks: tuple[str, ...] = ()
     until: int | None = None

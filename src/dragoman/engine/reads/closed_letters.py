@@ -9,7 +9,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.letter import Mail
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.handoffs import find_handoff
+from dragoman.engine.reads.handoffs import find_handoff, is_shut_out
 from dragoman.engine.reads.teamspaces import Team, closed_to
 
 
@@ -31,6 +31,6 @@ def is_shown_to(reader: Actor, teams: Mapping[str, Team], store: Store) -> Calla
         except msgspec.DecodeError:
             return True
         found = find_handoff(store, about) if about else None
-        return not (isinstance(found, Handoff) and found.teamspace in closed)
+        return not (isinstance(found, Handoff) and is_shut_out(found, reader.name, closed))
 
     return is_shown

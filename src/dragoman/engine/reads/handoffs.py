@@ -31,7 +31,7 @@ class Wanted(Struct, frozen=True):
     recipient: str = ""
     teamspace: str = ""
     reader: str = ""
-    """Who looks: a draft is shown to nobody but its sender. Empty: the owner of the hub."""
+    """Who looks: a draft is shown to its sender. Empty: the owner of the hub, who sees them too."""
     closed: frozenset[str] = frozenset()
     """The teamspaces that are not the reader's."""
     before: int = LAST
@@ -76,11 +76,26 @@ class Page(Struct, frozen=True):
     next: int | None
 
 
+def is_shut_out(handoff: Handoff, name: str, closed: Collection[str]) -> bool:
+    """Whether it stands in a teamspace that is not this one's, who has no part in it either.
+
+    Its two sides stay that, also when one of them is taken out of the teamspace: what somebody has
+    in hand it can finish or give back.
+    """
+    return handoff.teamspace in closed and name not in (handoff.sender, handoff.recipient)
+
+
 def _may_see(handoff: Handoff, reader: str, closed: Collection[str]) -> bool:
     """Whether somebody may read it: a draft is its sender's until it is offered or thrown away."""
-    if handoff.teamspace in closed or handoff.is_discarded:
+    if is_shut_out(handoff, reader, closed) or handoff.is_discarded:
         return False
     return handoff.status != "draft" or reader in ("", handoff.sender)
+
+
+def known_handoff(store: Store, id: str) -> Handoff | None:
+    """The handoff with this id, as the hub itself knows it."""
+    found = find(store, id, Handoff)
+    return None if isinstance(found, Refusal) else found
 
 
 def find_handoff(
@@ -112,9 +127,9 @@ def told_of(teams: Mapping[str, Team], otherwise: str, store: Store, id: str) ->
 
 def page_of(store: Store, wanted: Wanted) -> Page | Refusal:
     """A page of the handoffs that fit; a name that cannot be one is refused."""
-    malformed = _check_names(wanted)
-    if malformed is not None:
-        return malformed
+    refusal = _check_names(wanted) or _check_whose(wanted)
+    if refusal is not None:
+        return refusal
     known = find_task(store, wanted.task) if wanted.task else None
     if known is not None and not isinstance(known, Refusal):
         wanted = replace(wanted, task=known.task.id)
@@ -145,6 +160,13 @@ def copies_needed(store: Store) -> frozenset[str]:
         if isinstance(handoff, Handoff) and handoff.rejection is None
         for sha256 in handoff.artifacts.values()
     )
+
+
+def _check_whose(wanted: Wanted) -> Refusal | None:
+    """None unless the owner of the hub asks for drafts, which stand on their senders' lists."""
+    if wanted.status != "draft" or wanted.sender or wanted.reader:
+        return None
+    return Refusal("invalid_field", "drafts are listed by who made them: say whose (from)")
 
 
 def _check_names(wanted: Wanted) -> Refusal | None:

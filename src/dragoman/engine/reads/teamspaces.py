@@ -37,24 +37,22 @@ def coordinators(store: Store, team: Team | None = None) -> tuple[str, ...]:
     Where none of them belongs there, it is for those who belong everywhere.
     """
     named = names_in_role(store, "coordinator")
-    if team is None:
+    here_by_name = (team.coordinators or team.members) if team else ()
+    if not here_by_name:
         return named
-    here = tuple(name for name in named if name in (team.coordinators or team.members))
+    here = tuple(name for name in named if name in here_by_name)
     return here or names_in_role(store, "orchestrator") + names_in_role(store, "human")
 
 
 def belongs(teams: Mapping[str, Team], teamspace: str, who: Actor | str) -> bool:
     """Whether this one may see and do something in a teamspace, as far as that is concerned."""
     team = teams.get(teamspace)
-    if team is None:
+    if team is None or (isinstance(who, Actor) and who.role in MAY_DISPATCH):
         return True
-    if isinstance(who, str):
-        return who in team.members or who in team.coordinators
-    if who.role in MAY_DISPATCH:
-        return True
-    if who.role == "coordinator" and team.coordinators:
+    if isinstance(who, Actor) and who.role == "coordinator" and team.coordinators:
         return who.name in team.coordinators
-    return who.name in team.members or who.name in team.coordinators
+    name = who if isinstance(who, str) else who.name
+    return not team.members or name in team.members or name in team.coordinators
 
 
 def closed_to(teams: Mapping[str, Team], who: Actor) -> frozenset[str]:

@@ -6,6 +6,7 @@ request for one of our statuses is told in its own session alone, and other stat
 """
 
 from collections.abc import Iterator
+from itertools import dropwhile
 from typing import Any, Final, get_args
 
 from msgspec import Struct
@@ -19,11 +20,12 @@ from dragoman.core.events import (
     TraceRecorded,
     TurnRecorded,
 )
-from dragoman.core.ids import task_stream, trace_stream
+from dragoman.core.ids import task_stream, trace_stream, turns_stream
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.moves import MOVE_NAMES, move_of
+from dragoman.core.states.trace import TurnLog
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import find_task
+from dragoman.engine.reads.ask import find_task, state_of
 from dragoman.engine.subscribe import Gap, gap_at
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, Line, read_line
@@ -69,9 +71,11 @@ class ShownTurn(Struct, frozen=True, gc=False):
     masked: bool
     at: int
     envelope: dict[str, Any]
+    by: str = ""
+    """Who has shown it, of a turn beside the attempts."""
 
 
-_PLACE = r"[0-9]{1,16}\.[0-9]{1,16}"
+_PLACE = r"-?[0-9]{1,16}\.[0-9]{1,16}"
 GIVEN_CURSOR = rf"\A{_PLACE}\Z"
 """Where a page of turns ended: its attempt and its last turn."""
 GIVEN_CURSOR_WORDS = "the cursor of the page before, as it was given"
@@ -169,15 +173,15 @@ def turns_of(
 
     `after` is a turn of that one; `cursor` is what the page before has said.
     """
-    first = attempt or 0
+    attempts = attempts_of(store, task) if attempt is None else (attempt,)
+    first = attempt
     if cursor:
         first, after = map(int, cursor.split("."))
+        attempts = tuple(dropwhile(lambda one: one != first, attempts))
     shown: list[ShownTurn] = []
     gaps: list[int] = []
     size = 0
-    for one in _attempts(store, task) if attempt is None else (attempt,):
-        if one < first:
-            continue
+    for one in attempts:
         last = after if one == first else -1
         while page := store.turns(task, one, last, min(limit, 50)):
             for entry in page:
@@ -192,10 +196,21 @@ def turns_of(
     return TurnPage(tuple(shown), tuple(dict.fromkeys(gaps)))
 
 
-def _attempts(store: Store, task: str) -> Iterator[int]:
-    """The attempts on a task that may have turns; 0 is for turns that belong to none."""
-    found = find_task(store, task)
-    return iter(range(0 if isinstance(found, Refusal) else found.task.attempts + 1))
+def attempts_of(store: Store, task: str) -> tuple[int, ...]:
+    """The attempts on a task that may have turns, each followed by what stands beside it.
+
+    0 is for turns from before the first one; below 0 each has those of one agent that had none.
+    """
+    found, row = find_task(store, task), store.stream(turns_stream(task))
+    if isinstance(found, Refusal) or row is None:
+        return ()
+    log = state_of(store, row)
+    assert isinstance(log, TurnLog), "nothing else is folded from that stream"
+    return tuple(
+        one
+        for attempt in range(found.task.attempts + 1)
+        for one in (attempt, *(-1 - at for at, who in enumerate(log.beside) if who[1] == attempt))
+    )
 
 
 def _turn(entry: Entry) -> ShownTurn:
@@ -203,7 +218,13 @@ def _turn(entry: Entry) -> ShownTurn:
     turn = CODEC.decode(line.event, line.v, line.body)
     assert isinstance(turn, TurnRecorded), "the store finds turns by their rows"
     return ShownTurn(
-        entry.position, turn.attempt, turn.turn_index, turn.masked, line.at, turn.envelope
+        entry.position,
+        turn.attempt,
+        turn.turn_index,
+        turn.masked,
+        line.at,
+        turn.envelope,
+        turn.by,
     )
 
 

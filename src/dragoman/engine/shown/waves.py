@@ -61,7 +61,8 @@ def shown_reservation(one: Reservation, find: FindTask) -> Shown:
 
 
 def _bead(task: Task, files: tuple[str, ...], now: WaveNow) -> Shown:
-    waiting = now.plan.waits.get(task.id)
+    goes_next = Waiting("tick") if task in now.plan.released else None
+    waiting = now.plan.waits.get(task.id, goes_next)
     reported = task.reported
     return {
         "id": _name(task),

@@ -151,8 +151,9 @@ def _owner(event: HandoffMoved, handoff: Handoff) -> Keys:
         return {"owner": handoff.recipient, "handoff_chain": handoff.chain_once_taken}
     if event.frees:
         return {"owner": "", "handoff_chain": handoff.chain}
-    # The hub itself rejects what was begun only when the task has ended, was rewound or was given
-    # to somebody beside handoffs: whose it is then is told by no line.
+    if event.owner is not None:
+        return {"owner": event.owner, "handoff_chain": handoff.owners}
+    # Else the hub itself rejects what was begun only when the task has ended: it stays whose it is.
     if event.from_ == "activated" and event.to == "rejected" and event.by != _HUB:
         return {"owner": handoff.owner, "handoff_chain": handoff.chain}
     return {}

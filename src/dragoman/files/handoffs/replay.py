@@ -227,8 +227,7 @@ def _owners_that_differ(told: Replayed, store: Store) -> Iterator[tuple[str, str
     stands in no audit line.
     """
     for name, chain in told.chains.items():
-        newest = next(_of_ledger(store, Wanted(task=name, limit=1)), None)
-        found = find_task(store, name)
+        newest, found = _newest(store, name), find_task(store, name)
         if newest is None or newest.id not in told.handoffs or isinstance(found, Refusal):
             continue
         task = found.task
@@ -236,6 +235,23 @@ def _owners_that_differ(told: Replayed, store: Store) -> Iterator[tuple[str, str
             yield name, f"the ledger has the chain {' → '.join(task.chain)}"
         elif task.handoff is not None and task.handoff.only != told.owners[name]:
             yield name, f"the ledger has it as {task.handoff.only}'s"
+
+
+def gone_on(told: Replayed, store: Store) -> Iterator[str]:
+    """Which tasks were handed on in another teamspace since: these lines do not tell whose they
+    are by now.
+    """
+    for name in told.chains:
+        newest = _newest(store, name)
+        if newest is not None and newest.id not in told.handoffs:
+            yield (
+                f"{name} was handed on since by {newest.id} in the teamspace {newest.teamspace}: "
+                "the owner and the chain here are those before that"
+            )
+
+
+def _newest(store: Store, task: str) -> Handoff | None:
+    return next(_of_ledger(store, Wanted(task=task, limit=1)), None)
 
 
 def essence(handoff: Handoff) -> Handoff:

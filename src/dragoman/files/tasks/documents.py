@@ -54,7 +54,11 @@ def run_document(task_id: str, attempt: Attempt) -> bytes:
         "metadata": {},
     }
     if attempt.status == "expired":
-        document |= {"expiredAt": to_rfc3339(attempt.ended_at), "reason": attempt.reason}
+        document["expiredAt"] = to_rfc3339(attempt.ended_at)
+    if attempt.reason:
+        document["reason"] = attempt.reason
+    if attempt.unreported is not None:
+        document["notes"] = attempt.unreported.notes
     return write_json(document)
 
 

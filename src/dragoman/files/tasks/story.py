@@ -16,6 +16,7 @@ from dragoman.core.events import (
     TaskRewound,
     TaskTransitioned,
 )
+from dragoman.core.states.moves import REPORTED, RESULT, STALE
 from dragoman.core.states.task import Reported
 from dragoman.files.tasks.work_log import LogEntry
 
@@ -23,6 +24,7 @@ RunStatus = Literal["running", "completed", "expired", "released"]
 
 _RECLAIM: Final = "stale_heartbeat_reclaim"
 _STALE: Final = "stale_heartbeat"
+_BY_REPORT: Final = (REPORTED, STALE, RESULT)
 
 
 class Attempt(Struct, frozen=True):
@@ -37,7 +39,9 @@ class Attempt(Struct, frozen=True):
     status: RunStatus = "running"
     ended_at: int = 0
     reason: str = ""
-    """Why it expired, if it did."""
+    """Why it ended, if not by what its agent reported."""
+    unreported: Reported | None = None
+    """What the hub says of it where its agent has ended without a report."""
     replaced: tuple[Reported, ...] = ()
     """What it had reported before the report that counts."""
 
@@ -83,43 +87,54 @@ def _claimed(attempts: list[Attempt], event: TaskClaimed, at: int) -> None:
 
 
 def _reported(attempts: list[Attempt], event: TaskReported, at: int) -> None:
-    if event.by:  # its agent has reported nothing
+    if not attempts or attempts[-1].number != event.attempt:
         return
+    last = attempts[-1]
     report = Reported(
-        event.attempt, event.agent, event.outcome, at, event.notes, event.blockers, event.details
+        attempt=event.attempt,
+        agent=event.agent,
+        outcome=event.outcome,
+        at=at,
+        notes=event.notes,
+        blockers=event.blockers,
+        details=event.details,
+        by=event.by,
     )
-    if attempts and attempts[-1].number == event.attempt:
-        last = attempts[-1]
-        replaced = (*last.replaced, last.report) if last.report else last.replaced
-        attempts[-1] = replace(last, report=report, replaced=replaced)
+    if event.by:
+        attempts[-1] = replace(last, unreported=report)
+        return
+    replaced = (*last.replaced, last.report) if last.report else last.replaced
+    attempts[-1] = replace(last, report=report, replaced=replaced)
 
 
 def _requeued(attempts: list[Attempt], event: TaskRequeued, at: int) -> None:
     if event.reason == _RECLAIM:
         _end(attempts, at, "expired", _STALE)
     else:
-        _end(attempts, at)
+        _moved(attempts, event, at)
 
 
-def _transitioned(attempts: list[Attempt], _: TaskTransitioned | TaskRewound, at: int) -> None:
-    _end(attempts, at)
-
-
-def _end(
-    attempts: list[Attempt], at: int, status: RunStatus | None = None, reason: str = ""
+def _moved(
+    attempts: list[Attempt], event: TaskRequeued | TaskTransitioned | TaskRewound, at: int
 ) -> None:
+    # A report that waited for the end of its session counts for nothing if something else came.
+    if attempts and attempts[-1].report and event.reason.startswith(_BY_REPORT):
+        _end(attempts, at, "completed")
+    else:
+        _end(attempts, at, "released", event.reason)
+
+
+def _end(attempts: list[Attempt], at: int, status: RunStatus, reason: str = "") -> None:
     """The end of the last attempt, unless it has ended before."""
-    if not attempts or attempts[-1].status != "running":
-        return
-    ended = status or ("completed" if attempts[-1].report else "released")
-    attempts[-1] = replace(attempts[-1], status=ended, ended_at=at, reason=reason)
+    if attempts and attempts[-1].status == "running":
+        attempts[-1] = replace(attempts[-1], status=status, ended_at=at, reason=reason)
 
 
 _COURSE: dict[type[AnyEvent], Callable[[list[Attempt], Any, int], None]] = {
     TaskClaimed: _claimed,
     TaskReported: _reported,
     TaskRequeued: _requeued,
-    TaskTransitioned: _transitioned,
-    TaskRewound: _transitioned,
+    TaskTransitioned: _moved,
+    TaskRewound: _moved,
 }
 """Event -> what it means for the attempts; a transition always ends the one that runs."""

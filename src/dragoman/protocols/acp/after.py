@@ -10,7 +10,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.handoff_items import items_of
-from dragoman.engine.handing_on import hand_on, told_of_items
+from dragoman.engine.handing_on import hand_on, told_of_items, workq_status
 from dragoman.engine.operation import Commands, Facts
 from dragoman.engine.reads.ask import find_task
 from dragoman.engine.reads.handoffs import find_handoff
@@ -51,7 +51,8 @@ def follow_up(
         handoff = found if isinstance(found, Handoff) else handoff
     if handoff is None or reply["status"] == "draft":
         return (), reply
-    told = with_metadata(reply, escalation_triggered=bool(handoff.escalations))
+    is_told = bool(handoff.escalations) or handoff.is_late(facts.now())
+    told = with_metadata(reply, escalation_triggered=is_told)
     if asked.action == "accept":
         return (), at_gate(told, handoff) if _lacks(asked, reply) else told
     if asked.action != "activate":
@@ -77,7 +78,7 @@ def _with_doubt(reply: Reply, facts: Facts) -> Reply:
 
 
 def _with_items(told: Reply, status: str, details: Sequence[str] = ()) -> Reply:
-    told = with_metadata(told, workq_status=status)
+    told = with_metadata(told, workq_status=workq_status(status))
     return with_metadata(told, workq_items=list(details)) if details else told
 
 

@@ -6,7 +6,8 @@ from typing import Any, Final, cast
 from msgspec import Raw
 
 from dragoman.core.ids import check_agent
-from dragoman.engine.operation import Fault, Heard, Incoming, Operation, layers
+from dragoman.engine.faults import Fault
+from dragoman.engine.operation import Heard, Incoming, Operation, layers
 from dragoman.protocols.acp.actions import SHAPES
 from dragoman.protocols.acp.messages import TYPES
 from dragoman.text.strict_json import field_of

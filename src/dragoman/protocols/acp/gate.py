@@ -4,7 +4,7 @@ A failure is definite: the system rejects the handoff for it. What is passing (a
 read just now) leaves it where it is, to be tried again (S-ACP-3).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
@@ -26,6 +26,9 @@ _REASON: Final[Mapping[Trouble, RejectReason]] = {
     "too_large": "policy_violation",
 }
 """What is wrong with an artifact -> why the handoff is rejected for it."""
+
+_ORDER: Final[Sequence[RejectReason]] = ("missing_artifact", "policy_violation", "hash_mismatch")
+"""Which of them is the reason, if there are several: the first (section 4.1)."""
 
 PASSING: Final = "passing"
 """What may be otherwise when it is looked at again."""
@@ -64,7 +67,8 @@ def examine(handoff: Handoff, leave_out: Collection[str], choices: Choices) -> V
     found.add("schema", [("schema_invalid", fault.detail) for fault in package_faults(package)])
     found.add("policy", list(policy_failures(package, choices)))
     looked_at = _look(handoff, leave_out, choices)
-    found.add("artifacts", looked_at.failed)
+    # Whether files are there comes before what they hold, whatever the order in which they stand.
+    found.add("artifacts", sorted(looked_at.failed, key=lambda one: _ORDER.index(one[0])))
     found.add("cycle", list(_cycle(handoff)))
     found.add("package_hash", list(_hash(handoff)))
     return Verdict(

@@ -5,7 +5,8 @@ from typing import Any, Final, cast
 
 from dragoman.core.states.handoff import section
 from dragoman.core.states.handoff_package import hash_of
-from dragoman.engine.operation import Fault, Linted
+from dragoman.engine.faults import Fault
+from dragoman.engine.operation import Linted
 from dragoman.protocols.acp.detect import HANDOFF, SEND, whose
 from dragoman.protocols.acp.messages import read_message
 from dragoman.protocols.acp.package import offer_faults, package_faults

@@ -21,7 +21,8 @@ from dragoman.core.events import Role
 from dragoman.core.ids import check_agent, check_id, quoted_name
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.letter import Mail
-from dragoman.engine.operation import Commands, Facts, Fault, Operation, fault_of
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Commands, Facts, Operation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_agent, find_task
 from dragoman.engine.reads.closed_letters import is_shown_to

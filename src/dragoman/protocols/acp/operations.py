@@ -4,7 +4,8 @@ from typing import Any, Final
 
 from dragoman.core.actors import Actor
 from dragoman.core.ids import quoted_name
-from dragoman.engine.operation import Dialect, Facts, Fault, Operation
+from dragoman.engine.faults import Fault
+from dragoman.engine.operation import Dialect, Facts, Operation
 from dragoman.protocols.acp import messages, query, translate, workq
 from dragoman.protocols.acp.actions import HandoffCall
 from dragoman.protocols.acp.after import follow_up, lingers

@@ -9,7 +9,7 @@ from msgspec.structs import FieldInfo, fields
 
 from dragoman.core.moments import parse_rfc3339
 from dragoman.core.states.handoff_package import hash_of
-from dragoman.engine.operation import Fault
+from dragoman.engine.faults import Fault
 from dragoman.protocols.acp.actions import Initiate
 from dragoman.protocols.acp.read import (
     artifact_faults,

@@ -1,6 +1,7 @@
 """Questions about handoffs: those that fit, one of them, and what a draft still lacks."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -13,9 +14,10 @@ from dragoman.core.errors import Refusal
 from dragoman.core.ids import is_task_name
 from dragoman.core.rules.handoff_chain import chain_of, check_cycle, may_go_back, owner_of
 from dragoman.core.states.handoff import Handoff
-from dragoman.engine.operation import Facts, Fault, fault_of
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Facts
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.handoffs import Wanted, find_handoff, page_of
+from dragoman.engine.reads.handoffs import Wanted, find_handoff, known_handoff, page_of
 from dragoman.engine.reads.mailbox import LAST
 from dragoman.engine.reads.teamspaces import closed_to
 from dragoman.engine.shown.handoffs import handoff_summary, whole_handoff
@@ -117,7 +119,8 @@ def _refusals(
         if isinstance(found, Refusal)
         else chain_of(found.task, owner_of(found.task, actor.name))
     )
-    old = find_handoff(facts.store, given.supersedes) if given.supersedes else None
-    goes_back = may_go_back(old if isinstance(old, Handoff) else None, chain[-1])
+    find = partial(known_handoff, facts.store)
+    old = find(given.supersedes) if given.supersedes else None
+    goes_back = may_go_back(chain, given.to_agent, old, find)
     if wrong := check_cycle(chain, given.to_agent, goes_back=goes_back):
         yield wrong

@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct
 from dragoman.core.moments import parse_rfc3339
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.handoff_items import MOST_ITEMS, all_items
-from dragoman.engine.operation import Fault, in_shape
+from dragoman.engine.faults import Fault, in_shape
 from dragoman.protocols.acp.actions import (
     ACTIONS,
     SHAPES,

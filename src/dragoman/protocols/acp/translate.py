@@ -25,11 +25,12 @@ from dragoman.core.commands import (
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.deciding.handoffs.offer import taken
+from dragoman.core.deciding.handoffs.drafting import taken
 from dragoman.core.moments import parse_duration
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.handoff_package import mark_of
-from dragoman.engine.operation import Commands, Facts, Fault, fault_of
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Commands, Facts
 from dragoman.engine.reads.handoffs import find_handoff, was_drafted
 from dragoman.protocols.acp.actions import (
     Accept,
@@ -58,7 +59,7 @@ from dragoman.protocols.acp.package import composed, due_at_of, hash_as_given, o
 from dragoman.protocols.acp.read import Asked, read_action
 from dragoman.protocols.acp.reply import TRY_AGAIN
 from dragoman.protocols.acp.settings import Choices
-from dragoman.protocols.acp.teamspace import outsider
+from dragoman.protocols.acp.teamspace import is_hidden, outsider
 
 KIND: Final = "acp"
 """The kind of name under which work that was born elsewhere is known."""
@@ -72,7 +73,7 @@ def commands(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Comm
     if actor.role not in MAY_WRITE:
         return Fault("not_authorized", f"{actor.label} may look handoffs up, and nothing else")
     known = _known(asked.given, facts) if is_looked_up(asked, choices) else None
-    if known is not None and outsider(known.teamspace, actor, choices):
+    if known is not None and is_hidden(known, actor, choices):
         # Nobody is told more of it than of one that is not there, or of a draft of another's.
         is_begun = asked.action in _BEGINS
         return fault_of(taken(known.id) if is_begun else missing.handoff(known.id))
@@ -111,7 +112,8 @@ def _draft(
     given: Draft = asked.given
     new = {key: value for key, value in asked.said.items() if key not in _NOT_KEPT}
     teamspace = given.teamspace_id or (known.teamspace if known else "default")
-    if stranger := outsider(teamspace, actor, choices):
+    is_elsewhere = known is None or known.teamspace != teamspace
+    if is_elsewhere and (stranger := outsider(teamspace, actor, choices)):
         return stranger
     return (DraftHandoff(new, given.handoff_id, given.to_agent, given.teamspace_id),)
 
@@ -223,7 +225,7 @@ def _teamspace_of(asked: Asked, actor: Actor, facts: Facts, choices: Choices) ->
     found = find_handoff(facts.store, given.supersedes) if given.supersedes else None
     if not isinstance(found, Handoff):
         return given.teamspace_id
-    if outsider(found.teamspace, actor, choices):
+    if is_hidden(found, actor, choices):
         return fault_of(missing.handoff(found.id))
     return given.teamspace_id if "teamspace_id" in asked.said else found.teamspace
 

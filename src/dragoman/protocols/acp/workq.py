@@ -12,7 +12,8 @@ from dragoman.core.errors import Refusal
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.handoff_items import bare
 from dragoman.core.states.work_item import WorkItem
-from dragoman.engine.operation import Commands, Facts, Operation, fault_of, not_empty
+from dragoman.engine.faults import fault_of, not_empty
+from dragoman.engine.operation import Commands, Facts, Operation
 from dragoman.engine.request import Accepted
 from dragoman.engine.workq import find_item
 from dragoman.protocols.acp.messages import EVERYONE

@@ -5,7 +5,9 @@ from typing import Any, Final, get_args
 
 from dragoman.core.actors import Actor
 from dragoman.core.events import Role
-from dragoman.engine.operation import Facts, Operation, in_shape
+from dragoman.engine.faults import in_shape
+from dragoman.engine.operation import Facts, Operation, layers
+from dragoman.text.strict_json import field_of
 
 EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
 
@@ -13,6 +15,14 @@ EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
 def reader(shape: Any) -> Callable[[Any], Any]:
     """Reads arguments of this shape."""
     return lambda value: in_shape(value, shape)
+
+
+def letter_in(value: Any) -> Any:
+    """The object with a subject and a body, bare or wrapped like any message; None: no such one."""
+    for inner in layers(value):
+        if isinstance(field_of(inner, "subject"), str) and "body_md" in inner:
+            return inner
+    return None
 
 
 def asking(

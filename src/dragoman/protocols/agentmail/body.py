@@ -166,7 +166,7 @@ class _Reader:
             return value or items_below(self._lines, index + 1, self._labels)
         if field not in self._form.texts:
             return value
-        more = lines_below(self._lines, index + 1, self._labels)
+        more = lines_below(self._lines, index + 1, self._labels, self._form.anywhere)
         return "\n".join(filter(None, (value, *more)))
 
     def _read_guidance(self) -> None:

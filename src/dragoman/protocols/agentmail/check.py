@@ -8,6 +8,7 @@ from dragoman.protocols.agentmail.forms import FORMS, Form
 from dragoman.protocols.agentmail.problems import problem
 from dragoman.protocols.agentmail.shapes import Parsed, Problem
 from dragoman.protocols.agentmail.words import SPAWNED, MessageType
+from dragoman.text.ascii_case import lower
 
 _NO_BEAD_NEEDED: Final = frozenset({MessageType.HELP_RESPONSE, MessageType.UNKNOWN})
 """An answer is found by its thread; its form names no bead."""
@@ -31,7 +32,7 @@ def _depending(type: MessageType, parsed: Parsed) -> tuple[tuple[str, str], ...]
     """What only some letters of a type must say."""
     if type is MessageType.SPAWN_REQUEST and parsed.resume:
         return (("partial_commit_sha", ""),)
-    if type is MessageType.SPAWN_ACK and parsed.status.lower() == SPAWNED:
+    if type is MessageType.SPAWN_ACK and lower(parsed.status) == SPAWNED:
         return (("session", ""),)
     return ()
 

@@ -20,6 +20,7 @@ from dragoman.protocols.agentmail.problems import quoted
 from dragoman.protocols.agentmail.shapes import Parsed
 from dragoman.protocols.agentmail.values import file_name, is_moment
 from dragoman.protocols.agentmail.words import MessageType
+from dragoman.text.ascii_case import upper
 from dragoman.text.safe_text import safe_text
 
 _MOST_ATTEMPTS: Final = 999_999_999
@@ -170,12 +171,10 @@ def spawn_request(issue: str, *, orchestrator: str, checkpoint: str = "") -> Dra
 
 def spawn_ack(issue: str, *, status: str, session: str = "") -> Draft:
     """Whether somebody was started, and under which name."""
-    if status not in words.SPAWN_STATUSES:
-        raise _wrong_word(status, words.SPAWN_STATUSES)
-    name = _word(session)
-    if status == words.SPAWNED and not name:
+    said, name = _one_of(words.SPAWN_STATUSES, status), _word(session)
+    if said == words.SPAWNED and not name:
         raise ValueError("session is empty: name the session that was spawned")
-    return _draft(MessageType.SPAWN_ACK, issue, issue_id=_word(issue), status=status, session=name)
+    return _draft(MessageType.SPAWN_ACK, issue, issue_id=_word(issue), status=said, session=name)
 
 
 def _completion(
@@ -229,13 +228,11 @@ def _percentage(number: int) -> int:
 
 
 def _one_of(allowed: tuple[str, ...], word: str) -> str:
-    if word not in allowed:
-        raise _wrong_word(word, allowed)
-    return word
-
-
-def _wrong_word(word: str, allowed: tuple[str, ...]) -> ValueError:
-    return ValueError(f"{quoted(word)} is none of {', '.join(allowed)}")
+    """The word as the document spells it, in whichever case it was given: so it is read, too."""
+    for one in allowed:
+        if one.lower() == word.lower():
+            return one
+    raise ValueError(f"{quoted(word)} is none of {', '.join(allowed)}")
 
 
 # --- as it travels
@@ -255,7 +252,7 @@ def render(draft: Draft) -> Rendered:
 def _subject(bead_id: str, type: MessageType) -> str:
     """The id in brackets, unless it is none that can be read back from there."""
     is_plain = len(bead_id.split()) == 1 and "]" not in bead_id
-    return f"[{bead_id}] {type}" if is_plain and bead_id.upper() not in words.TYPES else str(type)
+    return f"[{bead_id}] {type}" if is_plain and upper(bead_id) not in words.TYPES else str(type)
 
 
 def _section(section: Section, parsed: Parsed) -> str:

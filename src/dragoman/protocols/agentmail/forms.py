@@ -75,8 +75,12 @@ class Form(Struct, frozen=True, dict=True):
     @cached_property
     def texts(self) -> frozenset[str]:
         """The fields of labelled lines that may go on below."""
-        labels = (*self.head, *(label for section in self.sections for label in section.labels))
-        return frozenset(label.field for label in labels if label.goes_on)
+        return frozenset(label.field for label in self._labels if label.goes_on)
+
+    @cached_property
+    def anywhere(self) -> Labels:
+        """The labels of the head and of all sections: no text of the type goes on beyond one."""
+        return _spellings(self._labels)
 
     @cached_property
     def headings(self) -> Mapping[str, Section]:
@@ -92,6 +96,12 @@ class Form(Struct, frozen=True, dict=True):
             inner = section.labels or (Label("", section.field),)
             fields += [(label.field, section.title) for label in inner]
         return tuple(item for item in fields if item[0] not in self.optional)
+
+    @property
+    def _labels(self) -> tuple[Label, ...]:
+        return self.start.labels + tuple(
+            label for section in self.sections for label in section.labels
+        )
 
     @property
     def _files_touched(self) -> tuple[Label, ...]:

@@ -7,14 +7,15 @@ from typing import Final
 
 from dragoman.protocols.agentmail.forms import Labels
 from dragoman.protocols.agentmail.marks import closes, heading_of, opened_fence
+from dragoman.text.ascii_case import lower
 
 _BULLETS: Final = frozenset({"- ", "* ", "+ ", "• ", "-\t", "*\t", "+\t", "•\t"})
 _BARE_BULLETS: Final = frozenset("-*+•")
 _BOLD: Final = ("**", "__")
 _AROUND_VALUES: Final = ("`", "**")
 _NUMBER: Final = re.compile(r"^[0-9]{1,9}[.)][ \t]+")
-_LABEL: Final = re.compile(r"^[*_]*[^\W\d_][\w \t-]{0,40}[*_]*:[*_]*(?:\s|$)")
-"""Whatever a label may be: a line that begins so is no part of the text above it."""
+_BOX: Final = re.compile(r"^\[[ xX]\][ \t]+")
+"""Of a list of things to tick off: what counts is the word behind the label, not the tick."""
 _MARK: Final = "\ufeff"
 """What some editors write before the first line of a file."""
 _LONGEST_HEAD: Final = 80
@@ -31,12 +32,14 @@ def split_lines(body: str) -> list[str]:
 def labelled(line: str, labels: Labels) -> tuple[str, str]:
     """The field that a line fills, and with what; no field when it begins with no label.
 
-    `- Commit: abc`, `1. Commit: abc`, `**Commit:** abc` and `COMMIT: abc` are all the same line.
+    `- Commit: abc`, `1. Commit: abc`, `- [ ] Commit: abc`, `**Commit:** abc` and `COMMIT: abc` are
+    all the same line.
     """
     head, colon, value = line.partition(":")
     if not colon or len(head) > _LONGEST_HEAD:
         return "", ""
     name = _NUMBER.sub("", unbulleted(head.strip().removeprefix(_MARK)), count=1)
+    name = _BOX.sub("", name, count=1)
     sign = name[:2] if name.startswith(_BOLD) else ""
     if sign:
         name = name[2:]
@@ -44,7 +47,7 @@ def labelled(line: str, labels: Labels) -> tuple[str, str]:
             name = name[:-2]
         else:
             value = _without_bold(value, sign)
-    return labels.get(" ".join(name.lower().split()), ""), value.strip()
+    return labels.get(" ".join(lower(name).split()), ""), value.strip()
 
 
 def _without_bold(value: str, sign: str) -> str:
@@ -71,26 +74,42 @@ def unbulleted(line: str) -> str:
     return line[2:].lstrip() if line[:2] in _BULLETS else line
 
 
+def _item_of(line: str) -> str | None:
+    """What stands behind a bullet or a number, in a line without space around it."""
+    item = unbulleted(line)
+    if item is line:
+        item = _NUMBER.sub("", line, count=1)
+    return None if item == line else item
+
+
 def items_below(lines: Sequence[str], start: int, labels: Labels) -> tuple[str, ...]:
-    """The bulleted list that begins at a line, up to anything else, such as the next label."""
+    """The list that begins at a line, up to anything else, such as the next label."""
     items: list[str] = []
     for index in range(start, len(lines)):
         line = lines[index].strip()
         if not line:
             continue
-        item = unbulleted(line)
-        if item is line or labelled(line, labels)[0]:
+        item = _item_of(line)
+        if item is None or labelled(line, labels)[0]:
             break
         items.append(item)
     return tuple(filter(None, items))
 
 
-def lines_below(lines: Sequence[str], start: int, labels: Labels) -> Iterator[str]:
-    """The lines with which a text goes on: its paragraph, up to anything that says what it is."""
+def lines_below(
+    lines: Sequence[str], start: int, labels: Labels, anywhere: Labels
+) -> Iterator[str]:
+    """The lines with which a text goes on: its paragraph, up to anything that says what it is.
+
+    That is a label of where it stands, or, at the margin, one that its type has `anywhere`. All
+    else before a colon is part of the text, like the `Error: ` of a program that it quotes.
+    """
     for line in itertools.islice(lines, start, None):
         words = line.strip()
-        stands_alone = line[:1] == words[:1] and (unbulleted(words) != words or _LABEL.match(line))
-        if not words or stands_alone or labelled(line, labels)[0]:
+        at_margin = line[:1] == words[:1]
+        if not words or labelled(line, labels)[0]:
+            return
+        if at_margin and (unbulleted(words) != words or labelled(line, anywhere)[0]):
             return
         if heading_of(line) or opened_fence(line):
             return
@@ -98,13 +117,13 @@ def lines_below(lines: Sequence[str], start: int, labels: Labels) -> Iterator[st
 
 
 def items_of(lines: Sequence[str]) -> tuple[str, ...]:
-    """A list section: a bullet is an item, and so is each part of a plain line."""
+    """A list section: a bullet or a number has an item, and so is each part of a plain line."""
     items: list[str] = []
     fence = ""
     for raw in lines:
         line = raw.strip()
-        item = unbulleted(line)
-        if item is not line:
+        item = _item_of(line)
+        if item is not None:
             items.append(item)
         elif fence and closes(line, fence):
             fence = ""

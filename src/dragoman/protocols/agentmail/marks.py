@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from dragoman.text.ascii_case import lower
+
 INDENT: Final = " \t"
 _DEEPEST: Final = 6
 _MOST_INDENT: Final = 3
@@ -20,7 +22,7 @@ def heading_of(line: str) -> tuple[int, str] | None:
         return None
     if words and words[0] not in INDENT:
         return None
-    return level, words.rstrip("# \t\r").strip(_AROUND).lower()
+    return level, lower(words.rstrip("# \t\r").strip(_AROUND))
 
 
 def opened_fence(line: str) -> str:

@@ -15,6 +15,7 @@ from dragoman.core.commands import (
     ReportOutcome,
     UpdateTask,
 )
+from dragoman.protocols.agentmail.names import BEAD
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shapes import Message
 from dragoman.protocols.agentmail.words import (
@@ -22,9 +23,6 @@ from dragoman.protocols.agentmail.words import (
 )
 
 ORIGIN: Final = "agentmail"
-BEAD: Final = "bead"
-"""The kind of name that a task has in this dialect."""
-
 
 Meaning = Callable[[Message, Actor, Choices], Iterator[AnyCommand]]
 

@@ -12,24 +12,13 @@ from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AckMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, quoted_name
-from dragoman.engine.operation import (
-    Commands,
-    Dialect,
-    Facts,
-    Fault,
-    Heard,
-    Incoming,
-    Operation,
-    fault_of,
-    in_shape,
-    layers,
-    not_empty,
-)
+from dragoman.engine.faults import Fault, fault_of, in_shape, not_empty
+from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Incoming, Operation
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.mailbox import find_letter
 from dragoman.engine.request import Accepted
 from dragoman.protocols.agentmail import reading, translate, waves
-from dragoman.protocols.agentmail.asking import reader
+from dragoman.protocols.agentmail.asking import letter_in, reader
 from dragoman.protocols.agentmail.errors import CODES
 from dragoman.protocols.agentmail.lint import lint
 from dragoman.protocols.agentmail.meaning import ACTED_ON_LATER
@@ -46,6 +35,14 @@ _NO_CHANGE: Final = "nothing_changed"
 _UNASKED: Final = (
     "no open question waits for it, neither as the letter that it replies to, nor in its thread, "
     "nor about its bead"
+)
+_NO_BLIND_COPIES: Final = (
+    "there are no secret copies here: everybody who may read can see whom a letter goes to; "
+    "name them in cc, or write them a letter of their own"
+)
+_ECHO: Final = (
+    "it repeats the type of the letter that it replies to, so that it was delivered as a plain "
+    "reply; to say {type} anew, write the subject without Re: or Fwd:"
 )
 _WHOLE_ID: Final = 36
 _PLACES: Final = ("path", "data_uri")
@@ -66,13 +63,14 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         refusals=CODES,
         render=RENDER,
         kinds=tuple(type.value for type in MessageType if type is not MessageType.UNKNOWN),
+        is_lenient=True,
         known_by="an object with subject and body_md",
     )
 
 
 def _hear(incoming: Incoming, send: Operation) -> Heard | None:
     """An object with a subject and a body is a letter, bare or wrapped like any message."""
-    row = None if incoming.is_too_large else _unwrapped(incoming.value)
+    row = None if incoming.is_too_large else letter_in(incoming.value)
     if row is None:
         return None
     said = Raw(incoming.text)
@@ -111,14 +109,9 @@ def _content(letter: SendMail) -> bytes:
     return msgspec.json.encode(letter if letter.id is None else replace(letter, timestamp=""))
 
 
-def _unwrapped(value: Any) -> Any:
-    for inner in layers(value):
-        if isinstance(field_of(inner, "subject"), str) and "body_md" in inner:
-            return inner
-    return None
-
-
 def _read_letter(value: Any) -> Outgoing | Fault:
+    if field_of(value, "bcc"):
+        return Fault("invalid_field", _NO_BLIND_COPIES, "bcc")
     row = not_empty(in_shape(_as_ours(value), SendMail), "id", "letter id")
     return row if isinstance(row, Fault) else Outgoing(row, _parser.parse(value))
 
@@ -132,6 +125,8 @@ def _as_ours(value: Any) -> Any:
         row.setdefault("timestamp", row["created_ts"])
     if row.get("ack_required") in (0, 1):
         row["ack_required"] = bool(row["ack_required"])
+    if isinstance(row.get("importance"), str):
+        row["importance"] = row["importance"].lower()
     if isinstance(row.get("attachments"), list):
         row["attachments"] = [_reference(one) for one in row["attachments"]]
     return row
@@ -139,8 +134,9 @@ def _as_ours(value: Any) -> Any:
 
 def _reference(attachment: Any) -> Any:
     """Where an attachment is that other servers describe; what else they say stays in the words."""
-    places = (field_of(attachment, key) for key in _PLACES)
-    return next((place for place in places if isinstance(place, str)), attachment)
+    said = (field_of(attachment, key) for key in _PLACES)
+    places = [place for place in said if isinstance(place, str)]
+    return next(filter(str.strip, places), places[0] if places else attachment)
 
 
 # Operations that write
@@ -175,8 +171,8 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         roles=MAY_WRITE,
         identity=_impostor,
         summary=(
-            "Send a letter to agents. A subject such as PROGRESS, HELP_REQUEST, OFFERING_READY or "
-            "FAILED with a body in that form also moves the bead's task."
+            "Send a letter. A subject such as PROGRESS, HELP_REQUEST, OFFERING_READY or FAILED "
+            "with a body in that form also moves the bead's task."
         ),
     )
     yield Operation(
@@ -188,7 +184,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         looks=is_looked_for,
         reply=lambda _, commands, __: {"id": _letter_of(commands), "acknowledged": True},
         roles=MAY_WRITE,
-        summary="Acknowledge a letter that was sent to you.",
+        summary="Acknowledge a letter to you.",
     )
     yield Operation(
         name="mail.read",
@@ -199,7 +195,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         looks=is_looked_for,
         reply=lambda _, commands, __: {"id": _letter_of(commands), "read": True},
         roles=MAY_WRITE,
-        summary="Mark a letter in your box as read.",
+        summary="Mark a letter to you as read.",
     )
 
 
@@ -234,25 +230,32 @@ def _sent(letter: Outgoing, commands: Commands, accepted: Accepted) -> Any:
         "thread_id": told.thread,
         "type": posted.kind,
         "bead_id": posted.bead,
-        "effect": _effect(letter, commands, accepted),
+        "effect": _effect(letter, commands, accepted, posted.kind),
     }
-    problems = _unread(letter.message)
+    problems = _unread(letter.message, posted.kind)
     return {**sent, "problems": problems} if problems else sent
 
 
-def _unread(message: Message) -> Any:
+def _unread(message: Message, kind: str) -> Any:
     """What could not be read of a letter that says of itself what it is."""
-    is_plain = message.type is MessageType.UNKNOWN
+    is_plain = kind == MessageType.UNKNOWN
     return () if is_plain else msgspec.to_builtins(message.problems)
 
 
-def _effect(letter: Outgoing, commands: Commands, accepted: Accepted) -> dict[str, Any]:
+def _effect(letter: Outgoing, commands: Commands, accepted: Accepted, kind: str) -> dict[str, Any]:
     """Whether the letter also did something, and why not if it should have."""
-    declined = accepted.declined
+    type, declined = letter.message.type, accepted.declined
     if declined is None:
         applied = len(commands) > 1 or len(accepted.receipts) > len(commands)
-        is_lost = not applied and letter.message.type in ANSWERS
-        return {"applied": applied, **({"detail": _UNASKED} if is_lost else {})}
-    if declined.code == _NO_CHANGE and letter.message.type in ACTED_ON_LATER:
+        why = "" if applied else _why_none(type, kind)
+        return {"applied": applied, **({"detail": why} if why else {})}
+    if declined.code == _NO_CHANGE and type in ACTED_ON_LATER:
         return {"applied": True}
     return {"applied": False, "code": declined.code, "detail": declined.detail}
+
+
+def _why_none(type: MessageType, kind: str) -> str:
+    """Why a letter did nothing that its subject says it would; empty: it says no such thing."""
+    if type is not MessageType.UNKNOWN and kind == MessageType.UNKNOWN:
+        return _ECHO.format(type=type)
+    return _UNASKED if type in ANSWERS else ""

@@ -19,7 +19,7 @@ from dragoman.protocols.agentmail.row import (
     strict_row_of,
 )
 from dragoman.protocols.agentmail.shapes import Message, Parsed
-from dragoman.protocols.agentmail.subject import IsKnown, Subject, read_subject
+from dragoman.protocols.agentmail.subject import IsKnown, Subject, knows_none, read_subject
 from dragoman.protocols.agentmail.values import ALLOWED, ALLOWED_STATUS, READ, is_moment
 from dragoman.protocols.agentmail.words import ACK_REQUIRED, MessageType
 
@@ -29,14 +29,10 @@ _FAILED: Final = MessageType.FAILED
 _SPAWNING: Final = frozenset({MessageType.SPAWN_REQUEST, MessageType.SPAWN_ACK})
 
 
-def _knows_none(_: str) -> bool:
-    return False
-
-
 class Parser:
     """Reads letters, each on its own."""
 
-    def __init__(self, *, strict: bool = False, is_known: IsKnown = _knows_none) -> None:
+    def __init__(self, *, strict: bool = False, is_known: IsKnown = knows_none) -> None:
         """With `is_known`, a plain word before a colon is an id when a task is named so."""
         self.strict = strict
         self._is_known = is_known

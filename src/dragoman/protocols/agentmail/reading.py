@@ -1,17 +1,21 @@
 """Operations of Agent Mail that only read: boxes, one letter, threads, words, summaries."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_agent, check_id, mail_stream
+from dragoman.core.ids import check_agent, mail_stream
 from dragoman.core.states.letter import Mail
-from dragoman.engine.operation import Facts, Fault, Operation, fault_of
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Facts, Operation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_agent
 from dragoman.engine.reads.closed_letters import is_shown_to
@@ -27,15 +31,23 @@ from dragoman.engine.reads.mailbox import (
     page_of,
 )
 from dragoman.engine.reads.search import search_mail
-from dragoman.protocols.agentmail.asking import asking
+from dragoman.ledger.entry import Entry, read_line
+from dragoman.protocols.agentmail.asking import asking, letter_in
 from dragoman.protocols.agentmail.filters import COMPLETIONS, SUCCESSES, passes_checks
+from dragoman.protocols.agentmail.names import known_as, thread_of
 from dragoman.protocols.agentmail.settings import Choices
-from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, type_of
+from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, is_typed, type_of
 from dragoman.protocols.agentmail.summary import Waiting, summarize
-from dragoman.protocols.agentmail.wire import Inbox, OneLetter, Search, Summed, Thread
+from dragoman.protocols.agentmail.wire import Inbox, OneLetter, Search, SendMail, Summed, Thread
+from dragoman.protocols.agentmail.words import MessageType
 
 _SUMMED_UP: Final = 1_000
 """So many letters go into one summary."""
+
+_TAKEN_OVER: Final = frozenset(
+    ("created_ts", *(field.encode_name for field in msgspec.structs.fields(SendMail)))
+)
+"""The fields of a row that a letter has got."""
 
 _Ask = Callable[[Any, Actor, Facts, Fits], Any]
 """What a question comes to, given which letters its asker may look at."""
@@ -56,7 +68,7 @@ def operations(choices: Choices) -> Iterator[Operation]:
         "mail.inbox",
         Inbox,
         shown(_inbox),
-        "Look into your box: letters to you, oldest first; filter by unread, pending, type, bead.",
+        "Letters to you, oldest first; filter by unread, pending, type, bead.",
         is_empty=is_nothing,
         wakes="mail",
     )
@@ -66,13 +78,13 @@ def operations(choices: Choices) -> Iterator[Operation]:
         "mail.search",
         Search,
         shown(_search),
-        'Find letters by words: auth "token expired" -draft dep*, OR between alternatives.',
+        'Find letters by words: auth OR login "token expired" -draft dep*',
     )
     yield asking(
         "mail.summary",
         Summed,
         shown(partial(_summary, choices)),
-        "Summarise a thread: counts, last status, open questions and acks, files, commits.",
+        "Summarise a thread: counts, last status, what is open, files, commits.",
     )
 
 
@@ -87,11 +99,20 @@ def _inbox(asked: Inbox, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     before = asked.before if asked.before != 0 else LAST
     query = ListQuery(_list_of(asked, owner), asked.after, before, asked.limit)
 
+    is_bead, is_thread = _is_called(asked.bead_id, facts), _is_called(asked.thread_id, facts)
+
     def fits(mail: Mail) -> bool:
         is_there = asked.box != "waiting" or _waits(mail, facts.store)
-        return is_there and _fits(asked, mail, owner) and is_shown(mail)
+        is_about = is_bead(mail.bead) and is_thread(mail.thread)
+        return is_there and is_about and _fits(asked, mail, owner) and is_shown(mail)
 
     return _rows(page_of(facts.store, query, fits), owner)
+
+
+def _is_called(name: str, facts: Facts) -> Callable[[str], bool]:
+    """Whether this is the name that is asked for, or that of the same task; none: any is."""
+    names = (name, known_as(name, facts.store))
+    return lambda other: not name or other in names
 
 
 def _waits(mail: Mail, store: Store) -> bool:
@@ -118,8 +139,6 @@ def _list_of(asked: Inbox, owner: str) -> str:
 def _fits(asked: Inbox, mail: Mail, owner: str) -> bool:
     return (
         asked.type.upper() in ("", mail.kind, type_of(mail))
-        and asked.bead_id in ("", mail.bead)
-        and asked.thread_id in ("", mail.thread)
         and asked.from_ in ("", mail.sender)
         and _ONLY[asked.only](mail)
         and not (asked.unread and owner in mail.read_by)
@@ -141,16 +160,32 @@ def _show(asked: OneLetter, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     if isinstance(mail, Refusal):
         return fault_of(mail, "id")
     (first,) = facts.store.history(mail_stream(mail.id), 0, 1)
-    return as_row(Letter(first.position, mail), actor.name)
+    passed_on = _passed_on(first)
+    row = as_row(Letter(first.position, mail), actor.name)
+    return {**row, "passed_on": passed_on} if passed_on else row
+
+
+def _passed_on(posted: Entry) -> dict[str, Any]:
+    """What its sender wrote in the row besides what means something here (S-LIMIT).
+
+    It stands apart, so that none of it passes for the hub's own word.
+    """
+    said = read_line(posted.line).said
+    row: dict[str, Any] | None = None if said is UNSET else letter_in(msgspec.json.decode(said))
+    return {name: value for name, value in (row or {}).items() if _says_more(name, value)}
+
+
+def _says_more(name: str, value: Any) -> bool:
+    return name not in _TAKEN_OVER and value not in (None, [], "")
 
 
 def _thread(asked: Thread, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
-    malformed = check_id(asked.thread_id, "thread")
-    if malformed is not None:
-        return fault_of(malformed, "thread_id")
-    query = ListQuery(f"thread:{asked.thread_id}", asked.after, limit=asked.limit)
+    thread = thread_of(asked.thread_id, facts.store)
+    if isinstance(thread, Refusal):
+        return fault_of(thread, "thread_id")
+    query = ListQuery(f"thread:{thread}", asked.after, limit=asked.limit)
     page = page_of(facts.store, query, is_shown)
-    return {"thread_id": asked.thread_id, **_rows(page, actor.name)}
+    return {"thread_id": thread, **_rows(page, actor.name)}
 
 
 def _search(asked: Search, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
@@ -167,19 +202,21 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
     if asked.model and choices.model is None:
         detail = "no model is set up here: name a program as agentmail.summarize_command"
         return Fault("invalid_field", detail, "model")
-    malformed = check_id(asked.thread_id, "thread")
-    if malformed is not None:
-        return fault_of(malformed, "thread_id")
+    thread = thread_of(asked.thread_id, facts.store)
+    if isinstance(thread, Refusal):
+        return fault_of(thread, "thread_id")
     before = LAST if asked.before is None else asked.before
-    page = last_of(facts.store, f"thread:{asked.thread_id}", _SUMMED_UP, before, is_shown)
+    page = last_of(facts.store, f"thread:{thread}", _SUMMED_UP, before, is_shown)
     letters = [letter.mail for letter in page.letters]
     waiting = Waiting(
         frozenset(mail.id for mail in letters if mail.is_open),
         frozenset(mail.id for mail in letters if mail.waits_for),
-        {mail.id: mail.reply_to for mail in letters if mail.reply_to},
     )
-    summary = summarize(map(as_message, letters), waiting)
-    told = msgspec.to_builtins(summary) | {"cursor": page.cursor, "more": page.more}
+    summary = summarize(map(as_message, filter(is_typed, letters)), waiting)
+    others = Counter(mail.kind or MessageType.UNKNOWN for mail in letters if not is_typed(mail))
+    counts = dict(Counter(summary.counts) + others)
+    told = msgspec.to_builtins(replace(summary, messages=len(letters), counts=counts))
+    told |= {"cursor": page.cursor, "more": page.more}
     if not asked.model or choices.model is None:
         return told
     rows = [as_row(letter, actor.name) for letter in page.letters]

@@ -9,6 +9,7 @@ from msgspec import Struct
 from dragoman.protocols.agentmail.lines import parts_of
 from dragoman.protocols.agentmail.problems import problem
 from dragoman.protocols.agentmail.shapes import Problem
+from dragoman.text.loose_json import loosely
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 Raw = bytes | str | Mapping[str, Any]
@@ -92,7 +93,9 @@ def _salvaged(raw: Any, problems: Problems) -> Row:
             raw = _decode_any(raw)
         except _UNREADABLE as error:
             problems.append(problem("not_a_row", right=f"this is not JSON: {error}"))
-            return EMPTY
+            raw = loosely(raw)
+            if raw is None:
+                return EMPTY
     if not isinstance(raw, Mapping):
         problems.append(problem("not_a_row", right=f"this is a {type(raw).__name__}"))
         return EMPTY

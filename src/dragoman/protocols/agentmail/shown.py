@@ -18,6 +18,7 @@ from dragoman.protocols.agentmail.words import TYPES, MessageType
 KINDS: Final = (*MessageType, LATE, COMPLETE)
 """What a letter can be: of a type, of none, or the hub's own."""
 
+_TYPES: Final = frozenset(MessageType)
 _parser = Parser()
 
 
@@ -71,6 +72,9 @@ def as_message(mail: Mail, reader: str = "") -> Message:
         },
         type_of(mail),
     )
+    if not is_typed(mail):
+        # Nobody meant it to be of a type, so that nothing is wrong with its subject.
+        message = replace(message, problems=())
     if mail.bead in ("", message.bead_id):
         return message
     return replace(message, parsed=replace(message.parsed, bead_id=mail.bead))
@@ -79,6 +83,11 @@ def as_message(mail: Mail, reader: str = "") -> Message:
 def type_of(mail: Mail) -> MessageType:
     """Its type in this dialect; the hub's own letters may have a kind that is none of these."""
     return TYPES.get(mail.kind, MessageType.UNKNOWN)
+
+
+def is_typed(mail: Mail) -> bool:
+    """Whether it was handed in as a letter of this dialect; the hub's own were not."""
+    return mail.kind in _TYPES
 
 
 def _is_acknowledged(mail: Mail, reader: str) -> bool:

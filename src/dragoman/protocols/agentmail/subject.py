@@ -1,19 +1,23 @@
 """A subject: the type that it names and the bead that it is about (S-MAIL-1, S-MAIL-2)."""
 
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
 
 from dragoman.core.ids import check_task_id
+from dragoman.protocols.agentmail.lines import unmarked
 from dragoman.protocols.agentmail.words import TYPES, MessageType
+from dragoman.text.ascii_case import upper
 
 IsKnown = Callable[[str], bool]
 """Whether a word names a task."""
 
-_REPLY: Final = re.compile(r"(?:(?:re|fwd?)\s*+:\s*+)++", re.IGNORECASE | re.ASCII)
+_REPLY: Final = re.compile(r"(?:(?:[Rr][Ee]|[Ff][Ww][Dd]?)\s*+:\s*+)++")
 _REPLY_STARTS: Final = frozenset("rRfF")
+_BEHIND_ID: Final = re.compile(r"[:\s]*+")
 _WORD: Final = re.compile(r"\w++(?![-.]\w)")
 """A whole word: in `DONE-ish` there is none at the beginning."""
 _CAPITALS: Final = re.compile(rf"(?<!\w)(?<!\w[-.])(?:{'|'.join(TYPES)})(?!\w|[-.]\w)")
@@ -32,7 +36,12 @@ class Subject(Struct, frozen=True, gc=False):
     """More types that it names; strict mode wants none."""
 
 
-def read_subject(subject: str, is_known: IsKnown) -> Subject:
+def knows_none(_: str) -> bool:
+    """Where nobody has said which tasks there are."""
+    return False
+
+
+def read_subject(subject: str, is_known: IsKnown = knows_none) -> Subject:
     """The type in its place, else the first in capitals; and the id before it."""
     alone = TYPES.get(subject)
     if alone is not None:
@@ -42,7 +51,8 @@ def read_subject(subject: str, is_known: IsKnown) -> Subject:
     if bead_id and rest in TYPES:
         return Subject(TYPES[rest], bead_id)
     in_place = _leading_type(rest)
-    capitals = [TYPES[word] for word in _CAPITALS.findall(text)]
+    found = _CAPITALS.finditer(text)
+    capitals = [TYPES[word[0]] for word in found if _ends(text, word.end())]
     named = dict.fromkeys(([in_place] if in_place else []) + capitals)
     first, *others = named or (MessageType.UNKNOWN,)
     return Subject(first, bead_id, tuple(others))
@@ -52,7 +62,7 @@ def is_reply(subject: str) -> bool:
     """Whether a subject is another's with `Re:` or `Fwd:` before it, or after the id."""
     text = subject.strip()
     if text.startswith("["):
-        text = text.partition("]")[2].lstrip(": \t")
+        text = _behind_id(text.partition("]")[2])
     return _REPLY.match(text) is not None
 
 
@@ -63,23 +73,28 @@ def _without_reply(text: str) -> str:
     return text[found.end() :] if found else text
 
 
+def _behind_id(rest: str) -> str:
+    """What follows a bracket, whatever blanks and colons there are between."""
+    return _BEHIND_ID.sub("", rest, count=1)
+
+
 def _id_and_rest(text: str, is_known: IsKnown) -> tuple[str, str]:
     """`[id] rest` or `id: rest`; what has no id is all rest."""
     if text.startswith("["):
         inner, closed, rest = text[1:].partition("]")
-        inner = inner.strip()
-        if closed and inner.upper() not in TYPES and len(inner.split()) <= 1:
-            return inner, _without_reply(rest.lstrip(": \t"))
+        inner = unmarked(inner.strip())
+        if closed and upper(inner) not in TYPES and len(inner.split()) <= 1:
+            return inner, _without_reply(_behind_id(rest))
         return "", text
     word, colon, rest = text.partition(":")
-    word = word.rstrip()
+    word = unmarked(word.rstrip())
     if colon and _is_id(word, is_known) and (rest[:1].strip() == "" or _leading_type(rest)):
         return word, rest.strip()
     return "", text
 
 
 def _is_id(word: str, is_known: IsKnown) -> bool:
-    if len(word) > _LONGEST_ID or word.upper() in TYPES or check_task_id(word) is not None:
+    if len(word) > _LONGEST_ID or upper(word) in TYPES or check_task_id(word) is not None:
         return False
     return not _TELLING.isdisjoint(word) or is_known(word)
 
@@ -87,8 +102,11 @@ def _is_id(word: str, is_known: IsKnown) -> bool:
 def _leading_type(text: str) -> MessageType | None:
     """The type with which a text begins, in any case."""
     found = _WORD.match(text)
-    if found is None:
+    if found is None or not _ends(text, found.end()):
         return None
-    word = found[0]
-    # Not every letter whose capitals are ASCII is: ß becomes SS.
-    return TYPES.get(word.upper()) if word.isascii() else None
+    return TYPES.get(upper(found[0]))
+
+
+def _ends(text: str, end: int) -> bool:
+    """Whether a word ends here: an accent that stands by itself belongs to its last letter."""
+    return not unicodedata.category(text[end : end + 1] or " ").startswith("M")

@@ -1,7 +1,7 @@
 """A thread in a few fields, from its letters alone: the same letters give the same summary."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,18 +43,16 @@ class Waiting(Struct, frozen=True):
 
     for_answers: frozenset[str]
     for_acks: frozenset[str]
-    replies: Mapping[str, str]
-    """The letter -> the one that it replies to."""
 
 
 def summarize(messages: Iterable[Message], waiting: Waiting | None = None) -> Summary:
     """A thread's letters, in their order, summed up.
 
-    Whoever keeps the letters knows which of them still wait; else that is told by the letters: an
-    answer closes every earlier question about its bead. A reply that only repeats the type of the
-    letter it goes with is a plain letter.
+    Whoever keeps the letters knows as what each was delivered, and which of them still wait. Else
+    that is told by the letters: a reply that only repeats the last type is a plain letter, and an
+    answer closes every earlier question about its bead.
     """
-    thread = list(_meant(messages, waiting.replies if waiting else {}))
+    thread = list(messages if waiting else _meant(messages))
     counted = Counter(message.type for message in thread)
     typed = [message for message in thread if message.type is not MessageType.UNKNOWN]
     questions, acks = _known(thread, waiting) if waiting else _told(thread)
@@ -72,17 +70,13 @@ def summarize(messages: Iterable[Message], waiting: Waiting | None = None) -> Su
     )
 
 
-def _meant(messages: Iterable[Message], replies: Mapping[str, str]) -> Iterator[Message]:
-    """The letters; of those that echo another's type, without it."""
-    types: dict[str, MessageType] = {}
+def _meant(messages: Iterable[Message]) -> Iterator[Message]:
+    """The letters; of those that echo the type before them, without it."""
     last = MessageType.UNKNOWN
     for message in messages:
-        type = message.type
-        replied = types.get(replies.get(str(message.id), ""), last)
-        is_echo = type is replied and is_reply(message.subject)
+        is_echo = message.type is last and is_reply(message.subject)
         yield replace(message, type=MessageType.UNKNOWN) if is_echo else message
-        types[str(message.id)] = type
-        last = last if type is MessageType.UNKNOWN else type
+        last = last if message.type is MessageType.UNKNOWN else message.type
 
 
 def _known(thread: Sequence[Message], waiting: Waiting) -> tuple[list[Message], list[Message]]:

@@ -20,16 +20,18 @@ from dragoman.core.ids import bare, check_id, is_task_name, mail_stream
 from dragoman.core.limits import RECIPIENTS, WAIT_MS, check_duration
 from dragoman.core.moments import parse_rfc3339
 from dragoman.core.states.letter import Mail
-from dragoman.engine.operation import Commands, Fault, fault_of
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Commands
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.reads.ask import find_agent, find_stream, find_task, names_in_role, state_of
+from dragoman.engine.reads.ask import find_agent, find_stream, names_in_role, state_of
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.mailbox import LAST, Fits, find_letter, page_of, whole_list
-from dragoman.protocols.agentmail.meaning import BEAD, MEANING
+from dragoman.protocols.agentmail.meaning import MEANING
+from dragoman.protocols.agentmail.names import known_as
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shapes import Message
-from dragoman.protocols.agentmail.subject import is_reply
+from dragoman.protocols.agentmail.subject import is_reply, read_subject
 from dragoman.protocols.agentmail.wire import Outgoing, SendMail
 from dragoman.protocols.agentmail.words import (
     ACK_REQUIRED,
@@ -58,7 +60,7 @@ class _Posting(Struct, frozen=True):
     replied: Sequence[Mail]
     """The letter that it replies to, or those that it answers without saying so."""
     is_echo: bool
-    """Whether its type is only that of the letter it replies to: it asks for nothing then."""
+    """Whether its type is only that of the letter it replies to: it is a plain letter then."""
     is_repeat: bool
     """Whether its sender has handed it in before, under its own id."""
 
@@ -72,32 +74,17 @@ def understood(letter: Outgoing, store: Store) -> Message:
     if not message.bead_id and ":" in row.subject:
         parser = Parser(is_known=lambda name: not isinstance(find_stream(store, name), Refusal))
         message = parser.parse({"subject": row.subject, "body_md": row.body_md})
-    name = _known_as(message.bead_id, store)
+    name = known_as(message.bead_id, store)
     if name == message.bead_id:
         return message
     return replace(message, parsed=replace(message.parsed, bead_id=name))
-
-
-def _known_as(name: str, store: Store) -> str:
-    """The name of a task in this dialect, else its id; of one that is unknown, as it is written."""
-    if not is_task_name(name):
-        return name
-    own = name.removeprefix(f"{BEAD}:")
-    found = find_task(store, f"{BEAD}:{own}") if ":" not in own else find_task(store, own)
-    if isinstance(found, Refusal):
-        found = find_task(store, own)
-    if isinstance(found, Refusal):
-        return own
-    task = found.task
-    beads = (alias for alias in task.aliases if alias.startswith(f"{BEAD}:"))
-    return bare(next(beads, task.id))
 
 
 def is_looked_up(letter: Outgoing) -> bool:
     """Whether the store has to be asked for it: not for a plain letter to names."""
     row, message = letter.row, letter.message
     is_plain = message.type is MessageType.UNKNOWN and ":" not in row.subject
-    refers = row.id is not None or bool(row.reply_to or message.bead_id)
+    refers = row.id is not None or bool(row.reply_to or row.thread_id or message.bead_id)
     return refers or not is_plain or any("@" in name for name in (*names(row.to), *names(row.cc)))
 
 
@@ -108,7 +95,8 @@ def post(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> Comm
 
 
 def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> _Posting | Fault:
-    row, message = letter.row, understood(letter, store)
+    message = understood(letter, store)
+    row = replace(letter.row, thread_id=known_as(letter.row.thread_id, store))
     to = _addressed(row.to, "to", store, choices)
     if isinstance(to, Fault):
         return to
@@ -131,10 +119,14 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     if before is not None:
         to = before.to if _is_found_out(row.to) else to
         cc = before.cc if _is_found_out(row.cc) else cc
-        thread = row.thread_id or before.thread
+        is_there = row.thread_id in ("", known_as(before.thread, store))
+        thread = before.thread if is_there else row.thread_id
     if not to and message.type not in ANSWERS:
         return Fault("invalid_field", "it is addressed to nobody: name a recipient", "to")
-    is_echo = is_reply(row.subject) and message.type == _replied_type(replied, thread, store)
+    is_echo = is_reply(row.subject) and (
+        message.type == _replied_type(replied, thread, store)
+        or (before is not None and before.kind == MessageType.UNKNOWN)
+    )
     is_heeded = not is_echo and _is_heeded(message.type, to, actor, store, choices)
     wants_answer = is_heeded and message.type in ANSWERS.values()
     usually_acked = is_heeded and ACK_REQUIRED[message.type]
@@ -143,7 +135,7 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
         to=to,
         subject=row.subject,
         body=row.body_md,
-        kind=message.type,
+        kind=_kind(message.type, before, is_echo=is_echo),
         id="" if row.id is None else str(row.id),
         thread=thread,
         cc=cc,
@@ -158,6 +150,13 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
         sent_at=_moment(row.timestamp),
     )
     return _Posting(posted, message, replied, is_echo, is_repeat=before is not None)
+
+
+def _kind(type: MessageType, before: Mail | None, *, is_echo: bool) -> str:
+    """As what it is delivered; a letter that was sent before stays what it was."""
+    if before is not None:
+        return before.kind
+    return MessageType.UNKNOWN if is_echo else type
 
 
 def _is_heeded(
@@ -293,15 +292,21 @@ def _where_asked(row: SendMail, message: Message) -> Iterator[str]:
 
 
 def _replied_type(replied: Sequence[Mail], thread: str, store: Store) -> str:
-    """The type of the letter that a reply goes with: the one that it names, or its thread's last.
+    """The type that a reply may repeat: of the letter that it names, or of its thread's last one.
 
     What the hub itself has written there in between counts for nothing.
     """
     if replied or check_id(thread, "thread"):
-        return replied[-1].kind if replied else ""
+        return _named_type(replied[-1]) if replied else ""
     newest_first = ListQuery(f"thread:{thread}", before=LAST, limit=1)
-    page = page_of(store, newest_first, lambda mail: mail.kind in TYPES)
-    return page.letters[0].mail.kind if page.letters else ""
+    page = page_of(store, newest_first, lambda mail: _named_type(mail) in TYPES)
+    return _named_type(page.letters[0].mail) if page.letters else ""
+
+
+def _named_type(mail: Mail) -> str:
+    """The type of a letter; of a plain one that which its subject repeats, if it does."""
+    is_plain = mail.kind == MessageType.UNKNOWN
+    return read_subject(mail.subject).type if is_plain else mail.kind
 
 
 def _answers(message: Message, actor: Actor, mail: Mail) -> bool:

@@ -1,5 +1,6 @@
 """Values of fields: what their words mean, and which of them nobody can make sense of."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -7,9 +8,15 @@ from typing import Any, Final
 from dragoman.protocols.agentmail import words
 from dragoman.protocols.agentmail.lines import parts_of, unmarked
 from dragoman.protocols.agentmail.words import MessageType
+from dragoman.text.ascii_case import lower, upper
 
 _MOST_DIGITS: Final = 9
 _MOST_PERCENT: Final = 100
+_PERCENT: Final = re.compile(
+    r"(?<![\w.,+\N{MINUS SIGN}-])([0-9]{1,9})(?:\.0++)?\s*+(?:%|percent(?!\w))", re.IGNORECASE
+)
+"""A whole number of percent; no end of a fraction, of a negative number, or of what is none."""
+_DIGIT: Final = re.compile(r"\d")
 _BEFORE_A_TIME: Final = ("T", "t", " ")
 """What may stand between a date and its time; Python would take any character."""
 
@@ -43,8 +50,17 @@ def _number(text: str) -> int | None:
 
 def _percentage(text: str) -> Reading:
     number = _number(text.removesuffix("%").rstrip())
-    fits = number is not None and 0 <= number <= _MOST_PERCENT
-    return number, "" if fits else "bad_percentage"
+    if number is None:
+        return _percentage_within(text), "bad_percentage"
+    return number, "" if 0 <= number <= _MOST_PERCENT else "bad_percentage"
+
+
+def _percentage_within(text: str) -> int | None:
+    """The one percentage in other words, such as `about 45% of 200k`; no end of a range."""
+    found = list(_PERCENT.finditer(text))
+    if len(found) != 1 or _DIGIT.search(text, 0, found[0].start()):
+        return None
+    return int(found[0][1])
 
 
 def _count(text: str) -> Reading:
@@ -53,7 +69,7 @@ def _count(text: str) -> Reading:
 
 
 def _verdict(text: str) -> Reading:
-    verdict = words.VERDICTS.get(text.lower())
+    verdict = words.VERDICTS.get(lower(text))
     return verdict, "bad_verdict" if verdict is None else ""
 
 
@@ -75,7 +91,7 @@ def _one_of(allowed: tuple[str, ...]) -> Read:
     """A word of an enumeration, in upper case whatever it says."""
 
     def read(text: str) -> Reading:
-        word = text.upper()
+        word = upper(text)
         return word, "" if word in allowed else "bad_value"
 
     return read
@@ -83,12 +99,12 @@ def _one_of(allowed: tuple[str, ...]) -> Read:
 
 def _spawn_status(text: str) -> Reading:
     """As it was written: see SPEC.md."""
-    return text, "" if text.lower() in words.SPAWN_STATUSES else "bad_value"
+    return text, "" if lower(text) in words.SPAWN_STATUSES else "bad_value"
 
 
 def _failed(text: str) -> Reading:
     """FAILED is failed, whatever its status says."""
-    return "FAILED", "" if text.upper() in words.FAILED else "bad_value"
+    return "FAILED", "" if upper(text) in words.FAILED else "bad_value"
 
 
 def _unmarked(read: Read) -> Read:

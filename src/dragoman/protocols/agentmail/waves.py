@@ -19,15 +19,8 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import WaveBead
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.reservations import RESERVATION_TTL_MS, Shelf, Wish
-from dragoman.engine.operation import (
-    Commands,
-    Facts,
-    Fault,
-    Operation,
-    fault_of,
-    in_shape,
-    not_empty,
-)
+from dragoman.engine.faults import Fault, fault_of, in_shape, not_empty
+from dragoman.engine.operation import Commands, Facts, Operation
 from dragoman.engine.reads.waves import (
     Reserved,
     find_wave,
@@ -48,7 +41,7 @@ _COUNTED: Final = tuple(dict.fromkeys((*FAILURE_TYPES, *CHECKPOINT_REASONS)))
 
 
 class Bead(Struct, frozen=True, forbid_unknown_fields=True):
-    """A bead of a wave, with the files that whoever works on it will write."""
+    """A bead, and the files that whoever works on it will write."""
 
     id: str
     title: str = ""
@@ -129,14 +122,10 @@ def _waves(choices: Choices) -> Iterator[Operation]:
         dwells=True,
         reply=lambda _, __, accepted: {"wave_id": accepted.name},
         roles=MAY_DELEGATE,
-        summary=(
-            "Run beads together: so many in parallel, and never two at once that want the same "
-            "files."
-        ),
+        summary="Run beads together: so many in parallel, never two at once on the same files.",
     )
     yield asking("wave.status", OneWave, _status, "See how far a wave is and what it waits for.")
-    # A tool costs every agent context: those without a summary are for programs and people.
-    yield asking("wave.list", SomeWaves, _list, "")
+    yield asking("wave.list", SomeWaves, _list, "See the newest waves.")
 
 
 def _reservations() -> Iterator[Operation]:
@@ -149,7 +138,7 @@ def _reservations() -> Iterator[Operation]:
         ),
         reply=_taken,
         roles=MAY_WRITE,
-        summary="Reserve files before you edit them, so that nobody else does at the same time.",
+        summary="Reserve files before you edit them.",
     )
     yield Operation(
         name="reserve.renew",
@@ -158,6 +147,7 @@ def _reservations() -> Iterator[Operation]:
         commands=lambda asked: (RenewReservations(asked.names, asked.ttl_ms),),
         reply=lambda _, __, accepted: {"until": to_rfc3339(accepted.receipts[0].expires_at)},
         roles=MAY_WRITE,
+        summary="Keep reserved files longer.",
     )
     yield Operation(
         name="reserve.release",
@@ -168,7 +158,7 @@ def _reservations() -> Iterator[Operation]:
         roles=MAY_WRITE,
         summary="Give reserved files back.",
     )
-    yield asking("reserve.list", Reservations, _reserved, "")
+    yield asking("reserve.list", Reservations, _reserved, "See who has reserved which files.")
 
 
 def _start(asked: Start, facts: Facts, choices: Choices) -> Commands | Fault:
@@ -186,6 +176,8 @@ def _start(asked: Start, facts: Facts, choices: Choices) -> Commands | Fault:
         asked.orchestrator,
         tuple(open_waves(facts.store)),
     )
+    if wave.id and not isinstance(find_wave(facts.store, wave.id), Refusal):
+        return (wave,)  # the same one again, or another that is refused: neither changes its beads
     return commands_of_start(
         wave,
         {bead.id: bead.title for bead in beads},
@@ -216,9 +208,9 @@ def _taken(asked: Take, _: Commands, accepted: Accepted) -> Any:
     }
 
 
-def _given_back(asked: Release, _: Commands, accepted: Accepted) -> Any:
-    remark = accepted.receipts[0].remark
-    return {"released": (), "remark": remark} if remark else {"released": asked.names or "all"}
+def _given_back(_: Release, __: Commands, accepted: Accepted) -> Any:
+    told = accepted.receipts[0]
+    return {"released": told.ended, **({"remark": told.remark} if told.remark else {})}
 
 
 def _reserved(asked: Reservations, _: Actor, facts: Facts) -> Any:

@@ -9,7 +9,7 @@ from dragoman.core.ids import AGENT_FORM, WORD_FORM
 from dragoman.protocols.agentmail.shapes import Message
 
 Importance = Literal["low", "normal", "high", "urgent"]
-LetterName = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{WORD_FORM})$"})]
+LetterName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{WORD_FORM}$"})]
 """How the ids of letters and threads are written."""
 MaybeAgent = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{AGENT_FORM})?$"})]
 PageSize = Annotated[int, Meta(ge=1, le=500)]

@@ -15,7 +15,7 @@ from msgspec.structs import fields
 
 from dragoman.core.ids import check_agent, check_session, is_aof_id
 from dragoman.core.moments import parse_rfc3339
-from dragoman.engine.operation import Fault, in_shape
+from dragoman.engine.faults import Fault, in_shape
 from dragoman.protocols.aof.wire import (
     DISPATCHER,
     MESSAGES,

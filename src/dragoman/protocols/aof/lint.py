@@ -6,7 +6,8 @@ from typing import Any, cast
 from msgspec import Raw, Struct
 from msgspec.structs import fields
 
-from dragoman.engine.operation import Fault, Linted
+from dragoman.engine.faults import Fault
+from dragoman.engine.operation import Linted
 from dragoman.protocols.aof import check
 from dragoman.protocols.aof.detect import Found, is_ours, unwrapped
 from dragoman.protocols.aof.read import text_of

@@ -8,16 +8,8 @@ from msgspec import Raw
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE
 from dragoman.core.ids import check_agent
-from dragoman.engine.operation import (
-    Commands,
-    Dialect,
-    Facts,
-    Fault,
-    Heard,
-    Incoming,
-    Operation,
-    json_fault,
-)
+from dragoman.engine.faults import Fault, json_fault
+from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Incoming, Operation
 from dragoman.engine.request import Accepted
 from dragoman.protocols.aof import check, translate
 from dragoman.protocols.aof.detect import PREFIX, detect
@@ -153,6 +145,7 @@ def _tools(*, at_once: bool) -> Iterator[Operation]:
         roles=MAY_WRITE,
         gather=_end_session,
         dwells=True,
+        summary="AOF/1: end your stay under a session name: what you reported in it takes effect.",
     )
 
 

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.core.limits import LINKS
-from dragoman.engine.operation import Fault
+from dragoman.engine.faults import Fault
 from dragoman.protocols.aof import check
 from dragoman.protocols.aof.translate import strings
 from dragoman.protocols.aof.wire import (

@@ -25,7 +25,11 @@ NOT_STRINGS = "acceptanceCriteria is no list of strings; it was taken as []"
 
 
 def report(task: str, payload: Report, *, at_once: bool) -> Commands:
-    """A completion; its own fields travel as details to run_result.json."""
+    """A completion; its own fields travel as details to run_result.json.
+
+    It waits for the end of its session, unless that has no name: then nobody else could end it
+    (S-SESSION).
+    """
     details: dict[str, object] = {
         "summaryRef": payload.summary_ref,
         "handoffRef": payload.handoff_ref or HANDOFF_REF,
@@ -34,7 +38,13 @@ def report(task: str, payload: Report, *, at_once: bool) -> Commands:
     }
     return (
         core.ReportOutcome(
-            task, payload.outcome, payload.notes, payload.blockers or (), details, apply=at_once
+            task,
+            payload.outcome,
+            payload.notes,
+            payload.blockers or (),
+            details,
+            apply=at_once,
+            apply_unnamed=True,
         ),
     )
 

@@ -116,10 +116,16 @@ class Completion(Report, frozen=True, kw_only=True):
     to_agent: Agent | UnsetType = UNSET
 
 
-class CompleteTask(Report, frozen=True, kw_only=True):
-    """aof_task_complete: a report without an envelope."""
+class CompleteTask(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """aof_task_complete: a report without an envelope.
+
+    What a call asks for is all of it: unlike a message it is not passed on, so that a field that we
+    do not know is one that its caller has mistyped.
+    """
 
     task_id: TaskId
+    cost: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
+    """Beyond AOF/1: for the budget, which finds it in the original words."""
     agent_id: Agent | UnsetType = UNSET
     from_agent: Agent | UnsetType = UNSET
     to_agent: Agent | UnsetType = UNSET
@@ -143,7 +149,7 @@ class StatusUpdate(Update, frozen=True, kw_only=True):
     to_agent: Agent | UnsetType = UNSET
 
 
-class UpdateTask(Update, frozen=True, kw_only=True):
+class UpdateTask(Update, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """aof_task_update: an update without an envelope; whoever calls it is its agent."""
 
     task_id: TaskId
@@ -179,7 +185,7 @@ class HandoffAnswer(Wire, frozen=True, kw_only=True):
     to_agent: Agent | UnsetType = UNSET
 
 
-class SessionEnd(Wire, frozen=True, kw_only=True):
+class SessionEnd(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """session_end: a stay of an agent is over; without a name, everyone's that has reported."""
 
     session_id: Session = ""

@@ -80,6 +80,8 @@ class Chain:
         """What the next proposal follows from: the creation, or a request that came to nothing."""
         self._ends = 0
         """What the end of the intent follows from."""
+        self._stands = 0
+        """Where the intent stands: created, asked of somebody, or ended."""
         self._proposed: dict[str, int] = {}
         self._approved: dict[str, int] = {}
         self._sent: dict[str, tuple[int, str]] = {}
@@ -142,7 +144,7 @@ class Chain:
     def created(self, event: events.IntentCreated, number: int) -> int:
         """Nothing in the chain caused it."""
         self._plan = event.plan
-        self._begin = self._ends = number
+        self._begin = self._ends = self._stands = number
         return 0
 
     def proposed(self, event: events.IntentProposed, number: int) -> int:
@@ -165,7 +167,7 @@ class Chain:
 
     def dispatched(self, event: events.IntentDispatched, number: int) -> int:
         """The agent was approved, or had the request before: whichever was the last."""
-        del number
+        self._stands = number
         cause, self._replaced = max(self._replaced, self._approved.get(event.agent, 0)), 0
         return cause or self._begin
 
@@ -194,14 +196,13 @@ class Chain:
 
     def ended(self, _: Any, number: int) -> int:
         """The last request has come to its end; what may follow is a new beginning."""
-        del number
-        self._begin = 1
+        self._begin, self._stands = 1, number
         return self._ends
 
     def followed(self, _: Any, number: int) -> int:
-        """How the intent ended."""
+        """Where the intent stood when somebody wanted more."""
         del number
-        return self._ends
+        return self._stands
 
 
 _PARENTS: Final[Mapping[type[AnyEvent], Callable[[Chain, Any, int], int]]] = {

@@ -5,22 +5,22 @@ may cost is not for its own card to say.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
 
 from dragoman.core.ids import check_agent
+from dragoman.core.limits import SKILL, SKILLS
 from dragoman.core.rules.scoring import telling
 from dragoman.text.safe_text import safe_text
 from dragoman.text.shape_words import shape_fault
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 MOST_BYTES: Final = 256 * 1024
-_MOST_SKILLS: Final = 64
-_MOST_WORDS: Final = 64
-"""How many characters a skill may have: a tag or a name, not a sentence."""
 _LONGEST_NAME: Final = 64
+_QUOTED: Final = 40
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9._-]+")
 
 Words = Annotated[str, Meta(max_length=10_000)]
@@ -71,6 +71,16 @@ class Discovered(Struct, frozen=True):
     version: str
     idle: tuple[str, ...] = ()
     """What the card names as skills and says nothing, such as `agent`: it is left out."""
+    too_long: tuple[str, ...] = ()
+    """What it names as skills, but is no tag and no name: it is left out too."""
+
+    def left_out(self) -> Iterator[str]:
+        """What does not count as a skill, and why not."""
+        if self.idle:
+            yield f"words that say nothing were left out of its skills: {', '.join(self.idle)}"
+        if self.too_long:
+            begin = ", ".join(f"{words[:_QUOTED]}…" for words in self.too_long)
+            yield f"what has more than {SKILL} characters was left out of its skills: {begin}"
 
 
 def read_card(data: bytes, name: str = "") -> Discovered:
@@ -84,9 +94,15 @@ def read_card(data: bytes, name: str = "") -> Discovered:
     if malformed is not None:
         raise BadCard(f"the agent cannot be called {given[:40]!a}: give it a name with --name")
     named = _named(card)
-    skills = tuple(word for word in named if telling(word))[:_MOST_SKILLS]
+    short = [words for words in named if len(words) <= SKILL]
+    skills = tuple(words for words in short if telling(words))
     if not skills:
         raise BadCard(f"the card of {given} names no skill: nothing could be delegated to it")
+    if len(skills) > SKILLS:
+        raise BadCard(
+            f"the card of {given} names {len(skills)} skills (ids, names and tags); an agent may "
+            f"have {SKILLS}: register it with those that matter (dragoman agent add, ccos.register)"
+        )
     where = next(iter(card.supported_interfaces), Interface(card.url, card.preferred_transport))
     return Discovered(
         name=given,
@@ -95,7 +111,8 @@ def read_card(data: bytes, name: str = "") -> Discovered:
         url=_plain(where.url),
         binding=_plain(where.protocol_binding),
         version=_plain(card.version),
-        idle=tuple(word for word in named if not telling(word)),
+        idle=tuple(words for words in short if not telling(words)),
+        too_long=tuple(words for words in named if len(words) > SKILL),
     )
 
 
@@ -105,10 +122,10 @@ def name_of(title: str) -> str:
 
 
 def _named(card: Card) -> list[str]:
-    """Tags and names of all skills, each once, in their order."""
+    """Ids, names and tags of all skills, each once, in their order."""
     words = (word for skill in card.skills for word in (skill.id, skill.name, *skill.tags))
     seen = dict.fromkeys(_plain(word).lower() for word in words)
-    return [word for word in seen if 0 < len(word) <= _MOST_WORDS]
+    return [word for word in seen if word]
 
 
 def _plain(text: str) -> str:

@@ -8,7 +8,8 @@ from msgspec.structs import fields
 
 from dragoman.core.ids import check_agent, check_id
 from dragoman.core.moments import parse_rfc3339
-from dragoman.engine.operation import Fault, Linted
+from dragoman.engine.faults import Fault
+from dragoman.engine.operation import Linted
 from dragoman.protocols.ccos.reading import shaped
 from dragoman.protocols.ccos.wire import KINDS, Message, as_value, kind_of
 from dragoman.text.shape_words import NO_OBJECT

@@ -12,18 +12,16 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import check_agent
 from dragoman.core.states.intent import KIND
+from dragoman.engine.faults import Fault, fault_of, not_empty
 from dragoman.engine.operation import (
     Bounds,
     Commands,
     Dialect,
     Facts,
-    Fault,
     Heard,
     Incoming,
     Operation,
     beginning,
-    fault_of,
-    not_empty,
 )
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.reads.intents import find_intent, find_standing, intents_on, is_cancelled
@@ -68,6 +66,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         refusals=CODES,
         render=RENDER,
         kinds=tuple(KINDS),
+        carriers=by_kind,
         bounds=Bounds(MOST_RESULT),
         known_by="an object with intent_id, agent_id and success, goal or progress",
     )
@@ -166,9 +165,10 @@ def _delegated(
     """How the intent stands, with the request if one is open, and whether that reaches anybody."""
     told = _state(accepted, facts)
     assert not isinstance(told, Refusal), "it was delegated in the same breath"
-    remark = ""
+    remarks = [*accepted.warnings]
     if "request" in told:
-        remark = registry.remark(told["request"]["agent_id"], facts, choices)
+        remarks.append(registry.remark(told["request"]["agent_id"], facts, choices))
+    remark = "; ".join(filter(None, remarks))
     return (), told | ({"remark": remark} if remark else {})
 
 
@@ -274,11 +274,9 @@ def _discovered(
 ) -> tuple[Commands, Any]:
     """The same, and which of the card's skills do not count."""
     more, told = _registered(choices, asked, actor, facts, accepted)
-    idle = translate.card_of(asked).idle
-    if not idle:
-        return more, told
-    left_out = f"words that say nothing were left out of its skills: {', '.join(idle)}"
-    return more, told | {"remark": "; ".join(filter(None, (left_out, told.get("remark"))))}
+    remarks = (*translate.card_of(asked).left_out(), told.get("remark"))
+    remark = "; ".join(filter(None, remarks))
+    return more, told | ({"remark": remark} if remark else {})
 
 
 # Operations that only read

@@ -10,7 +10,8 @@ from dragoman.core.errors import Refusal
 from dragoman.core.ids import intent_stream
 from dragoman.core.moments import parse_rfc3339, to_rfc3339
 from dragoman.core.states.intent import Intent
-from dragoman.engine.operation import Facts, Fault, fault_of
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Facts
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import history
 from dragoman.engine.reads.intents import Placed, find_intent, intents_on, is_cancelled
@@ -73,9 +74,9 @@ def _result(store: Store, intent: Intent) -> dict[str, Any]:
     fields = ("agent_id", "request_id", "success", "error", "duration_ms", "at")
     result = {name: told[name] for name in fields if name in told}
     details = told.get("details", {})
-    fields = ("output", "synthetic", "left_out", "digest")
-    beside = details.get("passed_on", {})
-    return {"result": beside | result | {name: details[name] for name in fields if name in details}}
+    # What its agent says besides stands apart, so that none of it passes for the hub's own word.
+    fields = ("output", "synthetic", "left_out", "digest", "passed_on")
+    return {"result": result | {name: details[name] for name in fields if name in details}}
 
 
 def _backwards(store: Store, intent: str) -> Iterator[Action]:

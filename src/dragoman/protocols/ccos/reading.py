@@ -9,7 +9,8 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.engine.operation import Fault, Incoming, beginning, in_shape, layers
+from dragoman.engine.faults import Fault, in_shape
+from dragoman.engine.operation import Incoming, beginning, layers
 from dragoman.protocols.ccos.wire import (
     KINDS,
     Message,

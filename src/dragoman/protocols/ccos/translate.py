@@ -23,7 +23,8 @@ from dragoman.core.limits import REASON
 from dragoman.core.moments import parse_rfc3339
 from dragoman.core.offers import Candidate, Parts, Wish
 from dragoman.core.states.intent import KIND
-from dragoman.engine.operation import Commands, Facts, Fault, fault_of
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Commands, Facts
 from dragoman.engine.reads.ask import find_agent, find_task
 from dragoman.engine.reads.intents import find_intent, find_standing
 from dragoman.protocols.ccos.arguments import Cancel, Delegate, Discover, Register, Terms
@@ -171,8 +172,11 @@ def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Comm
     encoded = msgspec.json.encode(output, order="deterministic")
     size = len(encoded)
     is_kept = size <= choices.kept_bytes or output is None
+    # What is not kept does not come into the writer's transaction either.
+    digest = "" if is_kept else result_digest(message.success, msgspec.Raw(encoded), message.why)
     if _is_plain_task(message, facts):
-        return (_report(message, output if is_kept else None),)
+        left: dict[str, object] = {"left_out": size, "digest": digest}
+        return (_report(message, left if digest else _kept_output(output)),)
     told = ReceiveResult(
         message.intent_id,
         message.agent_id,
@@ -185,8 +189,6 @@ def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Comm
     )
     if is_kept:
         return (told,)
-    # What is not kept does not come into the writer's transaction either.
-    digest = result_digest(message.success, msgspec.Raw(encoded), message.why)
     return (msgspec.structs.replace(told, output=None, left_out=size, digest=digest),)
 
 
@@ -196,21 +198,32 @@ def _kept(beside: dict[str, Any], choices: Choices) -> dict[str, Any]:
 
 
 def _is_plain_task(message: TaskResult | TaskUpdate, facts: Facts) -> bool:
-    """Whether it is about a task that nobody has delegated as an intent (S-ADOPT the other way)."""
+    """Whether it is about a task that nobody has delegated as an intent (S-ADOPT the other way),
+    from the agent that has it, or whose word on it was the last.
+    """
     if not isinstance(find_intent(facts.store, message.intent_id), Refusal):
         return False
     found = find_task(facts.store, message.intent_id)
-    return not isinstance(found, Refusal) and found.task.assignee == message.agent_id
+    if isinstance(found, Refusal):
+        return False
+    said = found.task.reported
+    return message.agent_id in (found.task.assignee, said.agent if said else "")
 
 
-def _report(message: TaskResult, output: object) -> ReportOutcome:
+def _kept_output(output: object) -> dict[str, object]:
+    return {} if output is None else {"output": output}
+
+
+def _report(message: TaskResult, details: dict[str, object]) -> ReportOutcome:
     """What a result says about a task that came to be in another dialect."""
     return ReportOutcome(
         message.intent_id,
         "done" if message.success else "failed",
         message.why[:REASON],
-        details={} if output is None else {"output": output},
+        details=details,
         apply=True,
+        once=True,
+        attempt=message.attempt or 0,
     )
 
 

@@ -120,7 +120,8 @@ class TaskUpdate(Envelope, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.progress is UNSET and self.message is UNSET and self.partial is UNSET:
+        is_silent = self.message is UNSET or not self.message.strip()
+        if self.progress is UNSET and is_silent and self.partial is UNSET:
             raise ValueError("say at least one of progress, message and partial")
 
 

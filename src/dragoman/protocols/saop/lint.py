@@ -28,7 +28,7 @@ def lint(value: Any, kind: str, strict: bool) -> Linted:
     # A text would be read as JSON: a message in quotes is none.
     parsed = _SCHEMAS[kind].safe_parse(json.dumps(value) if isinstance(value, str) else value)
     issues = tuple({"path": issue.path, "reason": issue.reason} for issue in parsed.issues)
-    return Linted(parsed.ok, _type(value, kind), value, issues)
+    return Linted(parsed.ok, _type(value, kind), value, issues, kind)
 
 
 def kind_of(value: Any) -> str:

@@ -12,18 +12,16 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import TASK_NAME_FORM
 from dragoman.core.moments import to_rfc3339
+from dragoman.engine.faults import Fault, fault_of, in_shape
 from dragoman.engine.operation import (
     Bounds,
     Commands,
     Dialect,
     Facts,
-    Fault,
     Heard,
     Incoming,
     Operation,
     beginning,
-    fault_of,
-    in_shape,
     layers,
 )
 from dragoman.engine.reads.ask import find_task
@@ -51,7 +49,7 @@ class AskTurns(Struct, frozen=True, forbid_unknown_fields=True):
     """Whose turns, and from where on."""
 
     task_id: Annotated[str, Meta(extra_json_schema={"pattern": f"^{TASK_NAME_FORM}$"})]
-    attempt: Annotated[int, Meta(ge=0)] | None = None
+    attempt: Annotated[int, Meta(ge=-(2**53) + 1, le=2**53 - 1)] | None = None
     after: Annotated[int, Meta(ge=-1)] = -1
     limit: Page = 500
     cursor: Annotated[str, Meta(pattern=CURSOR, extra={"reason": CURSOR_WORDS})] = ""
@@ -79,6 +77,7 @@ def dialect(choices: Choices | None = None) -> Dialect:
         refusals=CODES,
         render=RENDER,
         kinds=KINDS,
+        carriers={"turn": turn, "event": event, "payload": event},
         bounds=Bounds(choices.most_bytes, any_whole=True),
         known_by="an object with turn_index, or with event_id and payload",
     )
@@ -307,6 +306,7 @@ def _turns(asked: AskTurns, _: Actor, facts: Facts) -> Any:
                 **turn.envelope,
                 "position": turn.position,
                 "attempt": turn.attempt,
+                **({"by": turn.by} if turn.by else {}),
                 "masked": turn.masked,
                 "recorded_at": to_rfc3339(turn.at),
             }

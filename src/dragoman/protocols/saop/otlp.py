@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dragoman.core.moments import parse_rfc3339
+from dragoman.core.moments import nearest_moment
 
 _INTERNAL: Final = 1
 _CLIENT: Final = 3
@@ -78,7 +78,7 @@ def document(
 def _answers(about: Subject, turns: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for turn in turns:
         content, meta = turn["content"], turn["metadata"]
-        at = parse_rfc3339(meta["timestamp"]) * _NANO
+        at = _moment(meta) * _NANO
         said = [("reasoning", content["thought"]), ("text", content["action"])]
         yield _span(
             _digest(
@@ -138,7 +138,7 @@ def _tool(
 ) -> dict[str, Any]:
     either: Mapping[str, Any] = began or ended or {}
     took = 0 if ended is None else round(ended["duration_ms"])
-    at = parse_rfc3339(either["timestamp"]) - (0 if began else took)
+    at = max(0, _moment(either) - (0 if began else took))
     facts: dict[str, Any] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": either["tool"],
@@ -174,13 +174,18 @@ def _happened(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
     found = [
         {
-            "timeUnixNano": str(parse_rfc3339(payload["timestamp"]) * _NANO),
+            "timeUnixNano": str(_moment(payload) * _NANO),
             "name": name,
             "attributes": _attributes({f: payload[f] for f in fields if f in payload}),
         }
         for name, payload, fields in told
     ]
     return sorted(found, key=lambda event: int(event["timeUnixNano"]))
+
+
+def _moment(dated: Mapping[str, Any]) -> int:
+    """When something was, in milliseconds; OTLP has no time before 1970."""
+    return max(0, nearest_moment(dated["timestamp"]))
 
 
 def _span(

@@ -18,8 +18,8 @@ _DAY: Final = (
 )
 """A date that the calendar has; what is seldom comes last."""
 _TIME: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?Z"
-_MOMENT: Final = f"(?!0000){_DAY}T{_TIME}"
-"""There is no year 0. Patterns are published, so they end with `$`, and not before a line break."""
+_MOMENT: Final = f"{_DAY}T{_TIME}"
+"""Patterns are published, so they end with `$`, and not before a line break."""
 
 Part = Literal["researcher", "architect", "developer", "reviewer"]
 Timestamp = Annotated[

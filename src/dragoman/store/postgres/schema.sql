@@ -178,7 +178,7 @@ CREATE INDEX logs_task ON logs (task, position) WHERE event_id IS NOT NULL AND t
 -- only asked for has `requested`; a move that an event has asked for stands under that event's id.
 -- PostgreSQL cannot take apart what has the character U+0000 in it, so that is shown as U+FFFD.
 CREATE VIEW agent_logs AS
-WITH moves AS (
+WITH moves AS NOT MATERIALIZED (
   SELECT e.position, s.name AS stream, e.event, encode(e.hash, 'hex') AS hash,
          j.line -> 'body' AS body, (j.line ->> 'at')::bigint AS at
   FROM streams s JOIN entries e ON e.stream = s.number CROSS JOIN LATERAL (
@@ -187,7 +187,12 @@ WITH moves AS (
   WHERE s.name >= 'task:' AND s.name < 'task;'
     AND e.event IN ('task.claimed', 'task.transitioned', 'task.requeued', 'task.rewound')
 ), told AS (
-  SELECT position, substr(stream, 6) AS task_id, (body ->> 'attempt')::bigint AS attempt, at,
+  SELECT position, substr(stream, 6) AS task_id, at, coalesce(
+           (body ->> 'attempt')::bigint,
+           (SELECT max((c.body ->> 'attempt')::bigint) FROM moves c
+            WHERE c.stream = moves.stream AND c.event = 'task.claimed'
+              AND c.position < moves.position AND moves.body ->> 'from' = 'in-progress')
+         ) AS attempt,
          coalesce(body ->> 'asked_by',
                   substr(hash, 1, 8) || '-' || substr(hash, 9, 4) || '-8' || substr(hash, 14, 3)
                   || '-' || substr('89ab89ab89ab89ab',
@@ -222,7 +227,10 @@ FROM logs l CROSS JOIN LATERAL (
   FROM entries WHERE position = l.position
 ) AS e
 WHERE e.line -> 'body' ->> 'type' IS DISTINCT FROM 'TASK_TRANSITION'
-   OR l.event_id NOT IN (SELECT event_id FROM told)
+   OR NOT EXISTS (SELECT 1 FROM moves m
+                  WHERE m.stream IN ('task:' || l.task, 'task:' || (
+                          e.line -> 'body' -> 'envelope' -> 'payload' ->> 'task_id'))
+                    AND m.body ->> 'asked_by' = l.event_id)
 UNION ALL
 SELECT position, task_id, attempt, NULL, event_id, session_id, 'TASK_TRANSITION', false, at,
        json_build_object('event_id', event_id, 'session_id', session_id, 'payload', payload)::text

@@ -155,14 +155,19 @@ CREATE INDEX logs_task ON logs (task) WHERE event_id IS NOT NULL AND task <> '';
 -- The same with its text, and the moves of tasks, for whoever asks the database itself. What was
 -- only asked for has `requested`; a move that an event has asked for stands under that event's id.
 CREATE VIEW agent_logs AS
-WITH moves AS (
+WITH moves AS NOT MATERIALIZED (
   SELECT e.position, s.name AS stream, e.event, lower(hex(e.hash)) AS hash,
          CAST(e.line AS TEXT) -> '$.body' AS body, CAST(e.line AS TEXT) ->> '$.at' AS at
   FROM streams s JOIN entries e ON e.stream = s.number
   WHERE s.name >= 'task:' AND s.name < 'task;'
     AND e.event IN ('task.claimed', 'task.transitioned', 'task.requeued', 'task.rewound')
 ), told AS (
-  SELECT position, substr(stream, 6) AS task_id, body ->> '$.attempt' AS attempt, at,
+  SELECT position, substr(stream, 6) AS task_id, at, coalesce(
+           body ->> '$.attempt',
+           (SELECT max(c.body ->> '$.attempt') FROM moves c
+            WHERE c.stream = moves.stream AND c.event = 'task.claimed'
+              AND c.position < moves.position AND moves.body ->> '$.from' = 'in-progress')
+         ) AS attempt,
          coalesce(body ->> '$.asked_by',
                   substr(hash, 1, 8) || '-' || substr(hash, 9, 4) || '-8' || substr(hash, 14, 3)
                   || '-' || substr('89ab89ab89ab89ab',
@@ -193,7 +198,10 @@ FROM logs l JOIN (
   FROM entries
 ) e ON e.position = l.position
 WHERE e.body ->> '$.type' IS NOT 'TASK_TRANSITION'
-   OR l.event_id NOT IN (SELECT event_id FROM told)
+   OR NOT EXISTS (SELECT 1 FROM moves m
+                  WHERE m.stream IN ('task:' || l.task,
+                                     'task:' || (e.body ->> '$.envelope.payload.task_id'))
+                    AND m.body ->> '$.asked_by' = l.event_id)
 UNION ALL
 SELECT position, task_id, attempt, NULL, event_id, session_id, 'TASK_TRANSITION', 0, at,
        json_object('event_id', event_id, 'session_id', session_id, 'payload', json(payload))

@@ -15,6 +15,7 @@ from dragoman.core.errors import DragomanError, Refused, SettingsError
 from dragoman.surfaces.cli.person import actor_for, door
 from dragoman.surfaces.cli.place import Evidence, House, Look, Place
 from dragoman.surfaces.cli.screen import Screen
+from dragoman.system.plain_file import what_to_do
 
 if TYPE_CHECKING:
     from dragoman.engine.plan import Turned
@@ -260,5 +261,5 @@ def told(error: DragomanError | OSError) -> tuple[str, str]:
         return error.code, error.detail
     what = error.strerror or f"{error}"
     where = f"{error.filename}: " if error.filename else ""
-    detail = f"{where}{what}; look at its rights and at the disk, or run `dragoman doctor`"
+    detail = f"{where}{what}; {what_to_do(error)}, or run `dragoman doctor`"
     return "store_unavailable", detail

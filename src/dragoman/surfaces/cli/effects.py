@@ -57,7 +57,8 @@ def _posted(command: PostMail, receipt: "Receipt") -> str:
 def _reported(command: ReportOutcome, receipt: "Receipt", view: "TaskView") -> str:
     if receipt.status == "in-progress":
         return f"{command.outcome} is on record: {receipt.task} moves when {_end(view)}"
-    if command.apply:
+    has_no_session = not view.task.session and view.task.reported is not None
+    if command.apply or has_no_session:
         return f"{command.outcome} is on record and {receipt.task} has moved: {receipt.status}"
     return f"{receipt.task} was {receipt.status} already: the report changes nothing"
 
@@ -106,8 +107,7 @@ def _end(view: "TaskView") -> str:
     lease = view.lease
     if lease is None:  # another command was quicker, and has ended it meanwhile
         return "its attempt is over"
-    session = f"session {lease.session} is ended" if lease.session else "all sessions are ended"
-    return f"{session}, or its lease ends ({to_rfc3339(lease.expires_at)})"
+    return f"session {lease.session} is ended, or its lease ends ({to_rfc3339(lease.expires_at)})"
 
 
 EFFECTS: dict[type[AnyCommand], Callable[[Any, Any, Any], str]] = {

@@ -19,8 +19,14 @@ def watch_files(call: Call) -> None:
     Example:
       dragoman watch-files
     """
+    from dragoman.system.hub_lock import HubRunning, holder
+
     warned = frozenset[str]()
     with call.writing() as place:
+        if (by := holder(place.data)) is not None:
+            raise HubRunning(
+                f"a hub works on {place.data} (process {by.pid}) and follows these files itself"
+            )
         while True:
             now = place.hub.clock.now()
             done = {duty.name: duty.run_once(now) for duty in place.file_duties}

@@ -231,6 +231,14 @@ class Report(Body, frozen=True):
     fence: Fence | None = None
 
 
+def _update(task: str, asked: Update) -> list[AnyCommand]:
+    if asked.to is None and not (asked.progress or asked.notes or asked.blockers):
+        raise stop("invalid_field", "at least one of to, progress, notes and blockers is needed")
+    return [
+        UpdateTask(task, asked.to, asked.progress, asked.notes, asked.blockers, fence=asked.fence)
+    ]
+
+
 def _link(task: str, asked: Link) -> list[AnyCommand]:
     links: tuple[tuple[LinkKind, tuple[str, ...]], ...] = (
         ("blocked-by", asked.blocked_by),
@@ -279,16 +287,7 @@ _ACTIONS: dict[str, tuple[str, type[Body], Commands]] = {
     "update": (
         "Say how the work goes",
         Update,
-        lambda _, task, asked: [
-            UpdateTask(
-                task,
-                asked.to,
-                asked.progress,
-                asked.notes,
-                asked.blockers,
-                fence=asked.fence,
-            )
-        ],
+        lambda _, task, asked: _update(task, asked),
     ),
     "report": (
         "Say how the attempt ended",

@@ -11,7 +11,7 @@ _SENT = (
     b"authorization, content-type, idempotency-key, if-none-match, last-event-id, mcp-method, "
     b"mcp-name, mcp-protocol-version, mcp-session-id"
 )
-_SHOWN = b"etag, mcp-session-id, retry-after, www-authenticate"
+_SHOWN = b"dragoman-warning, etag, location, mcp-session-id, retry-after, www-authenticate"
 _KEPT_S = b"600"
 
 

@@ -74,7 +74,7 @@ class WaitQuery(Query, frozen=True):
 
 
 class TaskNow(Struct, frozen=True):
-    """A task that a message was about, and where it stands now."""
+    """A task that a message was about, and where it stood after it; of a repeat, the first time."""
 
     id: str
     status: Status | None

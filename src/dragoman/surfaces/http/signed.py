@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from dragoman.core.errors import Refusal, Refused
@@ -30,11 +31,15 @@ async def send(call: Call) -> Sent:
         raise Refused(opened)
     actor = opened.principal.actor
     office.check_rate(actor.label)
-    spoken = office.door.interpreter.hear(opened.envelope)
+    # In one order, as it was signed: members in another one are not another message.
+    said = msgspec.json.encode(opened.envelope, order="deterministic")
+    spoken = office.door.interpreter.hear(said)
     if spoken is None:
         raise HttpProblem(nobodys(office, ""))
+    content = spoken.heard.content
+    key = opened.counts_by(office.hub.content_key(content) if content else "")
     with office.writing():
-        answer = await office.door.interpreter.answer_soon(spoken, actor, key=opened.key)
+        answer = await office.door.interpreter.answer_soon(spoken, actor, key=key)
     count(office, answer)
     if isinstance(answer, Turned):
         raise HttpProblem(of_refusal(answer))

@@ -53,7 +53,9 @@ async def stream(call: Call) -> Any:
     query: StreamQuery = call.query
     said = call.request.headers.get("last-event-id", "")
     if said and not (said.isascii() and said.isdigit() and len(said) <= 16):
-        raise stop("invalid_request", f"Last-Event-ID {said[:40]!a} is not a position")
+        raise stop(
+            "invalid_request", f"Last-Event-ID {said[:40]!a} is not a position", "Last-Event-ID"
+        )
     after = int(said) if said else None if query.after is UNSET else query.after
     if query.form == "trace":
         return TraceStream(call.office, await _traces(call, query), after)

@@ -117,6 +117,7 @@ def _attempts(store: Store, stream: str) -> tuple[Attempt, ...]:
 
 
 def _run(attempt: Attempt) -> Run:
+    report = attempt.report or attempt.unreported
     return Run(
         attempt=attempt.number,
         agent=attempt.agent,
@@ -126,7 +127,7 @@ def _run(attempt: Attempt) -> Run:
         ended_at=to_rfc3339(attempt.ended_at) if attempt.ended_at else None,
         reason=attempt.reason or None,
         ttl_ms=attempt.ttl_ms,
-        report=attempt.report and shown_report(attempt.report),
+        report=report and shown_report(report),
     )
 
 

@@ -40,7 +40,17 @@ STREAM_HEADERS = [
 class TurnsQuery(Query, frozen=True):
     """Which turns."""
 
-    attempt: Annotated[int, Meta(ge=0, description="Only of this attempt.")] | UnsetType = UNSET
+    attempt: (
+        Annotated[
+            int,
+            Meta(
+                ge=-(2**53) + 1,
+                le=2**53 - 1,
+                description="Only of this attempt; below 0: of one who stands beside them.",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     after: Annotated[
         int, Meta(ge=-1, le=2**53 - 1, description="Begin after this turn of the attempt.")
     ] = -1
@@ -63,6 +73,8 @@ class TurnRow(Struct, frozen=True):
     masked: bool
     recorded_at: str
     envelope: dict[str, Any]
+    by: str = ""
+    """Who has shown it, of a turn that stands beside the attempts."""
 
 
 class TurnPage(Struct, frozen=True):
@@ -90,7 +102,7 @@ async def turns(call: Call) -> TurnPage:
 
 def _row(turn: ShownTurn) -> TurnRow:
     at = to_rfc3339(turn.at)
-    return TurnRow(turn.position, turn.attempt, turn.masked, at, turn.envelope)
+    return TurnRow(turn.position, turn.attempt, turn.masked, at, turn.envelope, turn.by)
 
 
 class TraceQuery(Query, frozen=True):

@@ -5,39 +5,16 @@ it is still at. Here such a line is answered, and the end comes after the last a
 """
 
 import asyncio
+from contextlib import suppress
 from types import TracebackType
-from typing import Protocol, Self, cast
+from typing import BinaryIO, Self
 
 from mcp import types
 from mcp.shared.message import SessionMessage
 
-from dragoman.surfaces.mcp.malformed import Unreadable, answer_to
+from dragoman.surfaces.mcp.message import NoMessage, read_message
 
 _CANCELLED = "notifications/cancelled"
-
-
-class Reading(Protocol):
-    """Where messages come from, line by line."""
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        """The next one, or why it could not be read."""
-        ...
-
-    async def aclose(self) -> None:
-        """Read no more."""
-        ...
-
-
-class Writing(Protocol):
-    """Where messages go."""
-
-    async def send(self, item: SessionMessage, /) -> None:
-        """Write one."""
-        ...
-
-    async def aclose(self) -> None:
-        """Write no more."""
-        ...
 
 
 class Unanswered:
@@ -73,14 +50,15 @@ class Unanswered:
 
 
 class _Closing:
-    """A stream that is closed at the end of a block."""
+    """A file that is closed at the end of a block."""
 
-    def __init__(self, stream: Reading | Writing) -> None:
-        self._stream = stream
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
 
     async def aclose(self) -> None:
-        """Close it."""
-        await self._stream.aclose()
+        """Close it, whether or not somebody is at its other end."""
+        with suppress(BrokenPipeError):
+            self._file.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -96,25 +74,32 @@ class _Closing:
 
 
 class Mouth(_Closing):
-    """What the server says."""
+    """What the server says: a message is a line."""
 
-    def __init__(self, writing: Writing, unanswered: Unanswered) -> None:
-        super().__init__(writing)
-        self._writing = writing
+    def __init__(self, file: BinaryIO, unanswered: Unanswered) -> None:
+        super().__init__(file)
         self._unanswered = unanswered
+        self._turn = asyncio.Lock()
 
     async def send(self, item: SessionMessage, /) -> None:
-        """Say it."""
-        await self._writing.send(item)
+        """Say it, in a thread: whoever listens may be slow."""
+        line = item.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
+        async with self._turn:
+            await asyncio.to_thread(self._write, line.encode())
         self._unanswered.say(item.message)
+
+    def _write(self, line: bytes) -> None:
+        # Whoever listens no more has no more to say either: the input ends, and then we do.
+        with suppress(BrokenPipeError):
+            self._file.write(line)
+            self._file.flush()
 
 
 class Ears(_Closing):
     """What the server hears: messages, and the end once all of them are answered."""
 
-    def __init__(self, reading: Reading, mouth: Mouth, unanswered: Unanswered) -> None:
-        super().__init__(reading)
-        self._reading = reading
+    def __init__(self, file: BinaryIO, mouth: Mouth, unanswered: Unanswered) -> None:
+        super().__init__(file)
         self._mouth = mouth
         self._unanswered = unanswered
 
@@ -122,15 +107,20 @@ class Ears(_Closing):
         return self
 
     async def __anext__(self) -> SessionMessage:
-        while isinstance(item := await self.receive(), Exception):
-            await self._mouth.send(SessionMessage(answer_to(cast(Unreadable, item))))
-        self._unanswered.hear(item.message)
-        return item
+        while line := await asyncio.to_thread(self._file.readline):
+            # Nothing was said by an empty line, as some clients write between their messages.
+            if line.isspace():
+                continue
+            try:
+                message = read_message(line.rstrip())
+            except NoMessage as fault:
+                await self._mouth.send(SessionMessage(fault.answer))
+                continue
+            self._unanswered.hear(message)
+            return SessionMessage(message)
+        await self._unanswered.wait()
+        raise StopAsyncIteration
 
-    async def receive(self) -> SessionMessage | Exception:
-        """The next line."""
-        try:
-            return await self._reading.__anext__()
-        except StopAsyncIteration:
-            await self._unanswered.wait()
-            raise
+    async def receive(self) -> SessionMessage:
+        """The next message."""
+        return await anext(self)

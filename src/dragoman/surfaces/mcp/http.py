@@ -16,10 +16,10 @@ from starlette.types import Message, Receive, Scope, Send
 
 from dragoman.engine.identity import Principal
 from dragoman.surfaces.http.door import Patience
-from dragoman.surfaces.http.endpoint import JSON
+from dragoman.surfaces.http.endpoint import JSON, check_type
 from dragoman.surfaces.http.limits import read_body
 from dragoman.surfaces.http.problems import stop
-from dragoman.surfaces.mcp.malformed import check
+from dragoman.surfaces.mcp.message import NoMessage, read_message
 from dragoman.surfaces.mcp.mount import PATH
 from dragoman.surfaces.mcp.server import Caller, Context
 
@@ -67,9 +67,14 @@ class McpApp:
         # A session belongs to whoever has begun it.
         scope["user"] = _user(scope[_PRINCIPAL])
         if scope["method"] == "POST":
+            check_type(scope["by_name"], (JSON,))
             body = await read_body(receive, scope["by_name"], self._most_body, self._patience)
-            if (fault := check(body)) is not None:
-                said = Response(fault.model_dump_json(exclude_unset=True), 400, media_type=JSON)
+            try:
+                read_message(body)
+            except NoMessage as fault:
+                said = Response(
+                    fault.answer.model_dump_json(exclude_unset=True), 400, media_type=JSON
+                )
                 await said(scope, receive, send)
                 return
             receive = _again(body, receive)

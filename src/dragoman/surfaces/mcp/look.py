@@ -6,13 +6,15 @@ import msgspec
 from msgspec import Meta
 
 from dragoman.core.errors import Refusal, Refused
-from dragoman.core.events import Status
+from dragoman.core.events import HandoffStatus, Status
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.letter import Mail
 from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.reads import handoffs
 from dragoman.engine.reads.ask import TaskView, find_stream, tasks_offered
 from dragoman.engine.reads.mailbox import Letter, page_of
 from dragoman.engine.reads.pages import Wanted, page_now
+from dragoman.engine.shown.handoffs import handoff_summary
 from dragoman.engine.shown.tasks import task_summary, whole_task
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.surfaces.mcp.desk import Desk
@@ -22,6 +24,9 @@ _MOST_ENTRIES = 200
 _IN_A_LIST = 20
 _OF_A_LETTER = 1_000
 """So many characters of a letter are shown among others."""
+_OF_A_HANDOFF = ("handoff_id", "status", "task_id", "from_agent", "title", "due_by", "escalated")
+"""What is shown of a handoff among others."""
+_UNDER_WAY: tuple[HandoffStatus, ...] = ("proposed", "validating", "accepted", "activated")
 
 _EMPTY: tuple[Any, ...] = (None, "", (), [], {})
 _OF_NO_USE = frozenset({"attempt", "fence", "notes", "failures", "warnings", "delegationDepth"})
@@ -69,7 +74,7 @@ class Inbox(Arguments, frozen=True):
 
 
 def inbox(desk: Desk, _: Inbox) -> dict[str, Any]:
-    """What the caller holds, may take, is offered and waits for, and its unread letters."""
+    """What the caller holds, may take, is offered or handed and waits for, and its letters."""
     name, store = desk.actor.name, desk.hub.store
 
     def page(wanted: Wanted) -> list[dict[str, Any]]:
@@ -84,10 +89,24 @@ def inbox(desk: Desk, _: Inbox) -> dict[str, Any]:
         "ready": of("ready", claimable=True),
         "free": page(Wanted("ready", is_claimable=True, is_free=True, limit=_IN_A_LIST)),
         "offered": [brief(view, desk.now) for view in tasks_offered(store, name, _IN_A_LIST)],
+        "handoffs": handoffs_to(store, name),
         "blocked": of("blocked"),
         "review": of("review"),
         "letters": unread_letters(store, name),
     }
+
+
+def handoffs_to(store: Store, name: str) -> list[dict[str, Any]]:
+    """The handoffs that wait for this recipient, or that it has in hand; the newest of a state
+    first, what is to be answered before what is under way.
+    """
+    found = list[dict[str, Any]]()
+    for status in _UNDER_WAY:
+        page = handoffs.page_of(store, handoffs.Wanted(status, recipient=name, limit=_IN_A_LIST))
+        assert not isinstance(page, Refusal), "an agent's name is one"
+        shown = (msgspec.to_builtins(handoff_summary(one)) for one in page.handoffs)
+        found += ({key: one[key] for key in _OF_A_HANDOFF if one[key]} for one in shown)
+    return found
 
 
 def unread_letters(store: Store, name: str) -> list[dict[str, Any]]:
@@ -169,7 +188,8 @@ TOOLS = (
         "inbox",
         "What concerns you: tasks that you hold, that are ready for you, that are `free` for "
         "anybody to claim, that you are offered (answer with `send`), that are blocked or in "
-        "review, and unread letters (`mail_read` marks them). Look here after a restart.",
+        "review, `handoffs` to you (answer with `acp_handoff`), and unread letters (`mail_read` "
+        "marks them). Look here after a restart.",
         Inbox,
         inbox,
         reads=True,

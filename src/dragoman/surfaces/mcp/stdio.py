@@ -1,13 +1,13 @@
 """MCP on standard input and output: the desk is opened for each request, as a command does it."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import BinaryIO, Protocol, TypeVar, cast
 
 from mcp.server import Server
-from mcp.server.stdio import stdio_server
 
 from dragoman.engine.identity import Principal
 from dragoman.surfaces.mcp.conversation import Ears, Mouth, Unanswered
@@ -52,8 +52,17 @@ async def serve(server: Server) -> None:
     # Nothing wakes whoever reads standard input, so Ctrl-C ends the process as SIGTERM does; what
     # was answered is committed.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    async with stdio_server() as (reading, writing):
-        unanswered = Unanswered()
-        mouth = Mouth(writing, unanswered)
-        ears = Ears(reading, mouth, unanswered)
-        await server.run(ears, mouth, server.create_initialization_options())
+    unanswered = Unanswered()
+    listening, speaking = _taken("rb", 0), _taken("wb", 1)
+    mouth = Mouth(speaking, unanswered)
+    ears = Ears(listening, mouth, unanswered)
+    await server.run(ears, mouth, server.create_initialization_options())
+
+
+def _taken(mode: str, number: int) -> BinaryIO:
+    """Standard input or output for the conversation alone: whoever else uses it meets nothing."""
+    taken = os.fdopen(os.dup(number), mode)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, number)
+    os.close(nothing)
+    return cast(BinaryIO, taken)

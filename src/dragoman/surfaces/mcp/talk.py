@@ -23,7 +23,7 @@ class Send(Arguments, frozen=True):
 
 def send(desk: Desk, asked: Send) -> dict[str, Any]:
     """Have a message carried out, in whatever dialect it is."""
-    said = desk.interpreter.send(asked.message, speaker=desk.actor, ends_stays=True)
+    said = desk.interpreter.send(asked.message, speaker=desk.actor)
     if said is None:
         fault = why_nobodys(asked.message, desk.interpreter.dialects)
         raise Refused(Refusal(fault.code, fault.detail))
@@ -61,7 +61,7 @@ def _operation_tool(dialect: Dialect, operation: Operation) -> Tool:
 
 
 def _called(desk: Desk, name: str, visit: Visit) -> dict[str, Any]:
-    said = desk.interpreter.call(name, visit.arguments, desk.actor, ends_stays=True)
+    said = desk.interpreter.call(name, visit.arguments, desk.actor)
     answer = _taken(said, desk)
     reply = answer.reply
     return cast(dict[str, Any], reply) if isinstance(reply, dict) else {"reply": reply}

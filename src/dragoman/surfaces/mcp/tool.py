@@ -9,6 +9,7 @@ from msgspec import Struct
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.surfaces.mcp.desk import Desk
 from dragoman.text.shape_words import shape_fault
+from dragoman.text.strict_json import LARGEST_WHOLE
 
 _LONGEST_PATTERN = 60
 
@@ -133,9 +134,17 @@ def _for_a_model(value: Any) -> Any:
 
 
 def _is_noise(key: str, part: Any) -> bool:
-    """Names of classes, a table of what `anyOf` says already, patterns that no model can follow."""
+    """Whether it tells a model nothing.
+
+    Names of classes, a table of what `anyOf` says already, patterns that no model can follow, that
+    what may be left out is empty then, that nothing is required, how large a number can be at all.
+    """
     if key == "discriminator":
         return isinstance(part, dict) and "mapping" in part
     if key == "pattern":
         return isinstance(part, str) and len(part) > _LONGEST_PATTERN
-    return key == "title" and isinstance(part, str)
+    if key == "default":
+        return not part and not isinstance(part, dict)
+    if key == "maximum":
+        return part == LARGEST_WHOLE
+    return (key == "title" and isinstance(part, str)) or (key == "required" and not part)

@@ -1,10 +1,12 @@
 """Redaction: text without secrets, whole, in pieces, or as JSON.
 
 `rules` are the formats, one row each, which `prefixed` finds; `known` finds what the hub knows,
-`broken` that over lines, `assignments` what a name stands before, `blocks` private keys, `lines`
-those over lines that are kept one by one. A text is read (`reading`) without what is `hidden` in
-it, and with the signs that are `escaped`. `finder` puts them together, `redactor` takes out what
-they find, `stream` does so in pieces.
+`broken` that over lines, `blocks` private keys, `lines` those over lines that are kept one by one,
+`assignments` what a name stands before (`forms`: how; `values`: up to where; `objects`: where in
+one), `logins` and `commands` what its place tells. A text is read (`reading`) without what is
+`hidden` in it, and with the signs that are `escaped`. `finder` puts them together, `redactor` takes
+out what they find and leaves `placeholders`, `stream` does so in pieces, and `pending` is what it
+waits for.
 """
 
 from dragoman.text.redact.finder import Found

@@ -49,14 +49,14 @@ def meant(data: bytes) -> bytes:
 
 def read_as_meant(data: bytes) -> Reading:
     """The same, with the places in the text."""
-    return Reading(data, _escapes(data))
+    return Reading(data, meant(data), _escapes)
 
 
 def meant_lines(data: bytes) -> Reading | None:
     """The lines in which a sign is written as a number or by its name, as they are meant; None:
     there is none."""
     is_there = _may_be_escaped(data) and _LINES.search(data)
-    return in_lines(data, _LINES, _escapes) if is_there else None
+    return in_lines(data, _LINES, meant, _escapes) if is_there else None
 
 
 def _may_be_escaped(data: bytes) -> bool:

@@ -12,19 +12,17 @@ from typing import Final, NamedTuple
 
 from dragoman.text.digest import keyed_digest
 from dragoman.text.linear import Anywhere, Linear
-from dragoman.text.redact.assignments import (
-    ANY_NAME,
-    ANY_WORD,
-    PLACEHOLDER,
-    assignments,
-    headers,
-    in_urls,
-)
+from dragoman.text.redact.assignments import assignments
 from dragoman.text.redact.blocks import BEGINS, blocks
-from dragoman.text.redact.escaped import ANY_ESCAPED, meant_lines
-from dragoman.text.redact.hidden import ANY_HIDDEN, may_hide, read, read_apart
+from dragoman.text.redact.commands import ANY_COMMAND, commands
+from dragoman.text.redact.escaped import ANY_ESCAPED, meant, meant_lines
+from dragoman.text.redact.forms import ASSIGNED_FORM
+from dragoman.text.redact.hidden import ANY_HIDDEN, carried, may_hide, read, read_apart
 from dragoman.text.redact.known import Known, Secret
+from dragoman.text.redact.logins import ANY_LOGIN, beside_users, cookies, headers, in_urls
 from dragoman.text.redact.looks import is_words
+from dragoman.text.redact.pending import ANY_WORD
+from dragoman.text.redact.placeholders import MARK, PLACEHOLDER
 from dragoman.text.redact.prefixed import ANY_RULE, prefixed
 from dragoman.text.redact.reading import Reading
 
@@ -47,24 +45,30 @@ _OPEN_LINES: Final = Linear(
 _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
 _GROUP: Final = 4
 """So many characters of Base64 are decoded together."""
+_FIRST: Final = 3 * _GROUP
+"""So many are always there, whatever of them is no part of it."""
 _DEPTH: Final = 2
 """So often something encoded is looked for in something encoded."""
 _DIGEST_BYTES: Final = 4
 _ROUNDS: Final = 8
 """So many secrets in a row, each hidden by the one beside it, are seen one after the other."""
-_MARK: Final = b"[REDACTED:"
 _JOINING: Final = re.compile(rb"[A-Za-z0-9+/_\-\x00-\x08\x0b-\x1f\x7f-\xff]")
 _ENDING: Final = re.compile(rb"[\s\"'<>/@\\]")
 SMALL: Final = 1_024
 """Of a larger text it is not asked first whether there is anything in it: there mostly is."""
 
-_SHARED: Final = (ANY_RULE, *(begin.encode() for begin in BEGINS), ANY_HIDDEN)
-_RULES: Final = Anywhere(b"|".join((ANY_NAME, *_SHARED)))
-"""What every secret that a rule finds needs somewhere in the text, unless it is encoded."""
-_GATE: Final = Anywhere(b"|".join((ANY_NAME, *_SHARED, ANY_ESCAPED)), _ENCODED.pattern)
+_PLACED: Final = (ANY_LOGIN, ANY_COMMAND)
+_FORMED: Final = (ANY_RULE, *(begin.encode() for begin in BEGINS), ANY_HIDDEN)
+_NAMED: Final = (rb"(?i:" + ASSIGNED_FORM + rb")", *_PLACED)
+_RULES: Final = Anywhere(b"|".join(_NAMED), b"|".join(_FORMED))
+"""What every secret that a rule finds needs somewhere in the text, unless it is encoded. In a long
+text both are sooner asked for one after the other: together they have too many states."""
+_GATE: Final = Anywhere(b"|".join((*_NAMED, *_FORMED, ANY_ESCAPED)), _ENCODED.pattern)
 """What every secret needs, but for one that is encoded in several lines. What is encoded stands
 apart: together they would have far too many states."""
-_WIDE_GATE: Final = Anywhere(b"|".join((ANY_WORD, *_SHARED, ANY_ESCAPED)), _ENCODED.pattern)
+_WIDE_GATE: Final = Anywhere(
+    b"|".join((ANY_WORD, *_PLACED, *_FORMED, ANY_ESCAPED)), _ENCODED.pattern
+)
 """The same for a text that goes on: what is named in it may come later."""
 
 
@@ -94,7 +98,7 @@ class _Span(NamedTuple):
     start: int
     end: int
     rank: int
-    """Of two that overlap the lower one gives the name."""
+    """Of two that overlap the lower one gives the name, or else the longer one."""
     kind: str
     secret: bytes
     """What the digest is made of: the secret itself, however it is written."""
@@ -102,8 +106,20 @@ class _Span(NamedTuple):
 
 _Layer = Callable[[bytes], Iterable[tuple[int, int, str]]]
 
-_LAYERS: Final[tuple[_Layer, ...]] = (blocks, prefixed, in_urls, headers, assignments)
+_LAYERS: Final[tuple[_Layer, ...]] = (
+    blocks,
+    prefixed,
+    in_urls,
+    headers,
+    cookies,
+    beside_users,
+    commands,
+    assignments,
+)
 """In the order of what they know about a secret."""
+_BY_PLACE: Final = frozenset((in_urls, headers, cookies, beside_users, commands))
+_ANY_PLACED: Final = Anywhere(b"|".join(_PLACED))
+"""What these need: asked once, since most texts have none of it and each would look for its own."""
 
 
 class Finder:
@@ -112,7 +128,8 @@ class Finder:
     def __init__(self, known: Sequence[Secret], key: bytes, *, known_only: bool) -> None:
         self.known = Known(known)
         self._key = key
-        self._known_only = known_only
+        self.known_only = known_only
+        """Whether rules say nothing."""
 
     def find(self, text: str) -> list[Found]:
         """The secrets of a text, in their order; no two overlap."""
@@ -137,13 +154,13 @@ class Finder:
         return is_open or self._passes(data, _WIDE_GATE)
 
     def digest(self, secret: bytes) -> str:
-        """What tells equal secrets from different ones."""
-        return keyed_digest(self._key, secret)[:_DIGEST_BYTES].hex()
+        """What tells equal secrets from different ones, however they are written."""
+        return keyed_digest(self._key, meant(secret))[:_DIGEST_BYTES].hex()
 
     def _passes(self, data: bytes, gate: Anywhere) -> bool:
         if self.known.are_in(data):
             return True
-        if self._known_only:  # colours may still hide what is known
+        if self.known_only:  # colours may still hide what is known
             return bool(self.known.longest) and may_hide(data)
         if gate.is_in(data):
             return True
@@ -173,37 +190,36 @@ class Finder:
         """The secrets of a text as it is read, with what is hidden in between or beside them."""
         if not may_hide(data):
             return _merged(self._spans(data, depth))
-        joined = self._in_reading(read(data), depth)
-        if self._known_only:  # what is known needs no border
-            return joined
-        return _either(self._in_reading(read_apart(data), 0), joined)
-
-    def _in_reading(self, reading: Reading, depth: int) -> list[_Span]:
-        return [
-            span._replace(start=reading.place(span.start), end=reading.end(span.end))
-            for span in _merged(self._spans(reading.data, depth))
-        ]
+        seen, inside = read(data), carried(data)
+        found = _placed(seen, _merged(self._spans(seen.data, depth)))
+        if not self.known_only:  # what is known needs no border
+            parted = read_apart(data)
+            found = _either(_placed(parted, _merged(self._spans(parted.data, 0))), found)
+        if inside is not None:
+            found = _merged([*found, *_placed(inside, self._read_spans(inside.data, depth))])
+        return found
 
     def _spans(self, data: bytes, depth: int) -> list[_Span]:
         spans = [
             _Span(start, end, 0, secret.kind, secret.value.encode(errors="surrogatepass"))
             for start, end, secret in self.known.spans(data)
         ]
-        if self._known_only:
+        if self.known_only:
             return spans
         if _RULES.is_in(data):
+            is_placed = _ANY_PLACED.is_in(data)
             for rank, layer in enumerate(_LAYERS, start=1):
-                spans += (_Span(s, e, rank, kind, data[s:e]) for s, e, kind in layer(data))
+                if is_placed or layer not in _BY_PLACE:
+                    spans += (_Span(s, e, rank, kind, data[s:e]) for s, e, kind in layer(data))
         if depth:
             spans += self._escaped(data, depth)
             spans += self._encoded(data, depth)
         return spans
 
-    def _escaped(self, data: bytes, depth: int) -> Iterator[_Span]:
+    def _escaped(self, data: bytes, depth: int) -> list[_Span]:
         """The secrets of the lines that mean something else than what stands there."""
-        if reading := meant_lines(data):
-            for span in self._read_spans(reading.data, depth - 1):
-                yield span._replace(start=reading.place(span.start), end=reading.end(span.end))
+        reading = meant_lines(data)
+        return _placed(reading, self._read_spans(reading.data, depth - 1)) if reading else []
 
     def _encoded(self, data: bytes, depth: int) -> Iterator[_Span]:
         for found in _ENCODED.finditer(data):
@@ -239,6 +255,8 @@ def _decoded(run: bytes) -> Iterator[bytes]:
     """The texts that a run of Base64 may stand for: its first characters may be something else."""
     run = run.rstrip(b"=").translate(_URL_SAFE)
     for before in range(_GROUP):
+        if not binascii.a2b_base64(run[before : before + _FIRST]).isascii():
+            continue  # so most of what is no text is seen at once
         part = run[before:]
         whole = part[: len(part) - (len(part) % _GROUP == 1)]
         inside = binascii.a2b_base64(whole + b"=" * (-len(whole) % _GROUP))
@@ -246,9 +264,16 @@ def _decoded(run: bytes) -> Iterator[bytes]:
             yield inside
 
 
+def _placed(reading: Reading, spans: Iterable[_Span]) -> list[_Span]:
+    """The secrets that were read, where they stand in the text."""
+    return [
+        span._replace(start=reading.place(span.start), end=reading.end(span.end)) for span in spans
+    ]
+
+
 def _placeholders(data: bytes) -> list[tuple[int, int]]:
     """Where something was masked before."""
-    if _MARK not in data:
+    if MARK not in data:
         return []
     return [found.span() for found in PLACEHOLDER.finditer(data)]
 
@@ -310,7 +335,7 @@ def _merged(spans: list[_Span]) -> list[_Span]:
             merged.append(span)
             continue
         last = merged[-1]
-        named = min(last, span, key=lambda one: one.rank)
+        named = min(last, span, key=lambda one: (one.rank, one.start - one.end))
         merged[-1] = named._replace(start=last.start, end=max(last.end, span.end))
     return merged
 

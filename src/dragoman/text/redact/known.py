@@ -21,6 +21,13 @@ _LONGEST_SIGN: Final = 10
 """So many characters has a sign at most that is written otherwise: `&amp;quot;`."""
 _NESTED: Final = 3
 """So often a text is read that was written otherwise in several ways, like JSON in a URL."""
+_QUOTED: Final = (
+    (b'"', b'""'),
+    (b"'", b"''"),
+    (b"'", b"'\\''"),
+    (b"'", b"'\"'\"'"),
+)
+"""How a quote is written where a text ends with one: in CSV, in SQL and YAML, and in shells."""
 _BASE64: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
 _SPILL: Final = 3
 """So many characters beside a value in Base64 are partly made of it."""
@@ -106,6 +113,7 @@ def _spellings(value: bytes) -> Iterator[tuple[bytes, bool]]:
     for plain in _readings(value):
         yield plain, False
         yield plain.replace(b" ", b"+"), False  # in a form of a URL
+        yield from ((plain.replace(*quote), False) for quote in _QUOTED)
     yield value.hex().encode(), False
     yield value.hex().upper().encode(), False
     for encode in (b64encode, urlsafe_b64encode):

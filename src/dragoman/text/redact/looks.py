@@ -10,14 +10,16 @@ from typing import Final
 _NEUTRAL: Final = re.compile(
     r"(?:id|ids|name|names|hash|hashes|digest|sha\d*|md5|file|path|dir|folder|url|uri|type|count|"
     r"limit|length|len|size|expiry|expires|expiration|ttl|at|in|policy|field|label|hint|header|"
-    r"status|kind|version|format|prefix|env|variable|ref|manager|store|provider|endpoint|required|"
+    r"status|kind|version|budget|quota|format|prefix|env|variable|ref|manager|store|provider|endpoint|required|"
     r"used|usage|index|_ms|seconds|rotation|scope|scopes|fingerprint|source|sock|socket)$|"
+    r"\.(?:c|cc|cpp|cs|css|go|h|hpp|html|java|js|jsx|kt|md|mjs|php|pl|pyi?|rb|rs|scala|sh|sql|swift|tsx?)$|"
     r"pass(?:ed|es|ing|age|port|ive|thr)|auth(?:or(?!iz)|entic)|tokeni[sz]",
     re.IGNORECASE | re.ASCII,
 )
-"""How a name ends that tells something about a secret, and not the secret."""
+"""How a name ends that tells something about a secret, and not the secret; or that of a program,
+behind which the line stands."""
 _PLACEHOLDER: Final = re.compile(
-    r"\[REDACTED:[a-z0-9_]+:[0-9a-f]{8}\]|[$%<{].*|[*x.#?_…-]+|your.*|my[_-].*|example.*|"
+    r"\[REDACTED:[a-z0-9_]+:[0-9a-f]{8}\]|[$%<{].*|[*x.#?_…-]+|your.*|my[_-].*|&lt;.*|example.*|"
     r"(?:change|replace)[_-]?me.*|none|null|true|false|undefined|"
     r"pass(?:word|wd)?\d{0,4}|secret|token|user(?:name)?|foo(?:bar)?|test(?:ing)?\d{0,4}",
     re.IGNORECASE | re.DOTALL,
@@ -26,25 +28,36 @@ _NOT_SECRET: Final = re.compile(
     r"(?:urn:uuid:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|(?:[a-z0-9@.-]+ )?AAAA[BCEI][A-Za-z0-9+/=]{20,}.*"
     r"|sha\d{1,3}[:-][A-Za-z0-9+/=]+|md5[:-][0-9a-f]+|TASK-\d{4}-\d\d-\d\d-\w+|[0-9a-f]{12}"
-    r"|(?:https?|file|ssh|git)://.*|\d{4}-\d\d-\d\d.*|v?\d+(?:\.\d+)+\S{0,12}|[\d.,:%_-]+[a-zA-Z]{0,3}",
+    r"|0x[0-9a-f]{1,16}|data:[a-z]+/.*|projects/[^/]+/secrets/.*"
+    r"|(?-i:~?/[A-Z]?[a-z]{2,15})(?:/.*)?"
+    r"|[a-z][a-z0-9+.-]*://.*|\d{4}-\d\d-\d\d.*|v?\d+(?:\.\d+)+\S{0,12}|[\d.,:%_-]+[a-zA-Z]{0,3}",
     re.IGNORECASE | re.ASCII,
+)
+"""Among them paths, in which chance may have made a name: that of a temporary folder."""
+_TEST: Final = re.compile(
+    r"(?:\A|[^A-Za-z])(?:[Tt]ests?|[Ss]pec|Benchmark|Example|Fuzz)(?![a-z])|Test(?![a-z])|::|[Tt]est_"
 )
 _COLOUR: Final = re.compile(r"(?<![^\s:,;(])#(?:[0-9A-Fa-f]{3,4}){1,2}(?![0-9A-Za-z])")
 """A colour of a web page."""
 _EXPRESSION: Final = re.compile(r"\[[^\]\s]*\w-\w[^\]\s]*\][+*?{]|\\[dws][+*?{]|\(\?[:=!<]")
 """What a regular expression has, and hardly any password."""
 _ALGORITHM: Final = re.compile(
-    r"(?:pbkdf2|pbe|hmac|sha|md5|aes|des|desede|rsa|ecdsa|ed25519|x25519|hkdf|scrypt|bcrypt|"
-    r"argon2(?:id?|d)|blowfish|chacha20|poly1305|gcm|cbc|ctr|ecb|oaep|mgf1|pkcs[157]|nopadding|"
-    r"padding|with|and|\d{1,4}|[-_/.]){2,}+",
+    r"(?=.*(?:pbkdf2|pbe|hmac|sha\d|md5|aes|des|rsa|ecdsa|25519|448|hkdf|crypt|argon2|blowfish|chacha20"
+    r"|poly1305|gcm|cbc|ecb|oaep|mgf1|pkcs|oauth2|x509|b(?:ase)?(?:16|32|64)))"
+    r"(?:pbkdf2|pbe|hmac|sha|md5|aes|des|desede|rsa|ecdsa|ed25519|x25519|ed448|x448|hkdf|scrypt|"
+    r"bcrypt|argon2(?:id?|d)|blowfish|chacha20|poly1305|gcm|cbc|ctr|ecb|oaep|mgf1|pkcs(?:1|5|7|8|12)|"
+    r"nopadding|padding|with|and|x509|oauth2|b(?:ase)?(?:16|32|64)|standard|url|encode|decode|private|"
+    r"public|secret|session|client|access|bearer|keys?|tokens?|auth|password|types?|\d{1,4}|[-_/.]){2,}+",
     re.IGNORECASE | re.ASCII,
 )
-"""The name of an algorithm, as libraries write it: PBKDF2WithHmacSHA256."""
+"""The name of an algorithm, and of what programs have that deals with one: PBKDF2WithHmacSHA256,
+Ed25519PrivateKey."""
 _WORDS: Final = re.compile(
-    r"(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]+(?=[A-Z][a-z]|[^A-Za-z]|\Z)|[a-z](?![A-Za-z]))++"
+    r"(?:(?:[a-z]\d{1,2}[a-z](?![A-Za-z0-9])|[A-Z]?[a-z]{2,}+|[A-Z]+(?=[A-Z][a-z]|[^A-Za-z]|\Z)|[a-z](?![A-Za-z]))++"
     r"\d{0,3}+(?![A-Za-z0-9])|\d{1,4}+(?![A-Za-z0-9])|[^A-Za-z0-9]++)*+"
 )
 """Words of a language or names of a program, whatever stands between them."""
+_PHRASE: Final = re.compile(r"[A-Za-z]++[-_.].*[A-Za-z]{3}", re.DOTALL)
 _NUMBERED: Final = re.compile(r"[^A-Za-z0-9]*+[A-Za-z]++\d{2,}+[^A-Za-z0-9]*+")
 """One word with a number behind it: rather a password than a name."""
 _SELDOM: Final = {
@@ -100,6 +113,17 @@ def is_placeholder(value: str) -> bool:
 def is_words(text: str) -> bool:
     """Whether nothing but words, short numbers and signs is in a text."""
     return _WORDS.fullmatch(text) is not None
+
+
+def is_phrase(text: str) -> bool:
+    """Whether a text is several words with signs between them, as far as it is looked at."""
+    text = text[:_LOOKED_AT]
+    return _PHRASE.match(text) is not None and is_words(text)
+
+
+def names_test(value: str) -> bool:
+    """Whether a value is rather a test that has passed."""
+    return _TEST.search(value) is not None
 
 
 def looks_random(value: str) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from dragoman.text.linear import Linear
+from dragoman.text.redact.looks import is_phrase
 from dragoman.text.redact.rules import RULES, Rule
 
 
@@ -95,8 +96,10 @@ _LONGEST_ESCAPE: Final = 6
 def _by_start(data: bytes, places: Sequence[int]) -> _Told | None:
     for start in places:
         for rule, pattern in _BY_START.get(data[start], ()):
-            if data.startswith(rule.starts, start) and (end := _end(pattern, data, start)):
-                shown = max(len(s) for s in rule.starts if data.startswith(s, start))
+            if not data.startswith(rule.starts, start):
+                continue
+            shown = max(len(s) for s in rule.starts if data.startswith(s, start))
+            if end := _end(pattern, data, start, shown):
                 return start + shown * rule.shows, end, rule.kind
     return None
 
@@ -109,10 +112,12 @@ def _by_looks(data: bytes, places: Sequence[int]) -> _Told | None:
     return None
 
 
-def _end(pattern: Linear, data: bytes, start: int) -> int:
-    """Where a credential that begins here ends; 0: none does."""
+def _end(pattern: Linear, data: bytes, start: int, shown: int = 0) -> int:
+    """Where a credential that begins here ends, with so much that is always the same; 0: none
+    does, or it is a name that only begins like one."""
     border = min(start + _AHEAD, len(data))
     found = pattern.match(data, start, border)
-    if found is not None and found.end() == border < len(data):
-        found = pattern.match(data, start)
-    return 0 if found is None else found.end()
+    if found is None or is_phrase(data[start + shown : found.end()].decode(errors="replace")):
+        return 0
+    whole = pattern.match(data, start) if found.end() == border < len(data) else found
+    return whole.end() if whole else 0

@@ -4,7 +4,7 @@ Each becomes `[REDACTED:kind:digest]`. The digest is keyed: equal secrets look e
 find out by guessing what one was. Text that was redacted once stays as it is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -16,9 +16,15 @@ from dragoman.text.redact.finder import Finder, Found, placeholder
 from dragoman.text.redact.known import Secret
 from dragoman.text.redact.lines import OVER, begun, of_key
 from dragoman.text.redact.looks import is_placeholder, looks_random
+from dragoman.text.redact.objects import WHICH
 from dragoman.text.redact.stream import Stream
 from dragoman.text.strict_json import below
 
+_SAID_BY: Final = {"value": ("name", "key"), "text": ("element",)}
+"""A field -> those beside it that say what it is; a browser types `text` into an `element`."""
+_OF_ELEMENT: Final = " field"
+"""What is typed into a `Password field` is the password, and nothing about it."""
+_PAIR: Final = 2
 _REMEMBERED: Final = 1_024
 """Of so many keys it is known what they hold: the same ones come again and again."""
 
@@ -118,14 +124,13 @@ class Redactor:
             fields = cast(dict[str, Any], value)
             return {
                 self._name(key, path, found): self._walked(
-                    item, below(path, key), _name_in(fields, key), found
+                    item, below(path, key), _name_in(fields, key, name), found
                 )
                 for key, item in fields.items()
             }
         if isinstance(value, list | tuple):
             items = cast(Sequence[Any], value)
-            names = (name, *(_named_by(item) or name for item in items))
-            named = enumerate(zip(items, names, strict=False))
+            named = enumerate(zip(items, _names_of(items, name), strict=False))
             return [self._walked(item, below(path, at), of, found) for at, (item, of) in named]
         return value
 
@@ -144,15 +149,24 @@ class Redactor:
         return masked.text, [one.kind for one in masked.found]
 
 
-def _name_in(fields: dict[str, Any], key: str) -> str:
-    """What a field is called: by its key, or by another field where its own is only `value`."""
-    name = fields.get("name", fields.get("key")) if key == "value" else key
-    return name if isinstance(name, str) else key
+def _name_in(fields: dict[str, Any], key: str, name: str) -> str:
+    """What a field of an object of this name is called: by its key, by another field that
+    describes it, or like the object where it only says which of several it is."""
+    said = next((fields[by] for by in _SAID_BY.get(key, ()) if by in fields), None)
+    if isinstance(said, str):
+        return said.removesuffix(_OF_ELEMENT)
+    return name if key.lower() in WHICH and key_names_secret(name) else key
 
 
-def _named_by(item: Any) -> str:
-    """What the next of a list of arguments is called by this one; empty: nothing."""
-    return item if isinstance(item, str) and is_option(item) else ""
+def _names_of(items: Sequence[Any], name: str) -> Iterator[str]:
+    """What the items of a list of this name are called: like the list, by the option before them,
+    or by the first of a pair."""
+    is_pair = len(items) == _PAIR
+    yield name
+    for item in items:
+        is_text = isinstance(item, str)
+        names_next = is_text and (is_option(item) or (is_pair and key_names_secret(item)))
+        yield item if names_next else name
 
 
 def is_secret_variable(name: str, value: str) -> bool:

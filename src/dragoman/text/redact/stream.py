@@ -7,11 +7,11 @@ together are what the whole text would have become, however it is cut.
 from collections import defaultdict
 from typing import Final
 
-from dragoman.text.redact.assignments import LONGEST_PENDING, pending
 from dragoman.text.redact.blocks import BEGINS, is_open
 from dragoman.text.redact.escaped import meant, read_as_meant
 from dragoman.text.redact.finder import SMALL, Finder, open_lines
 from dragoman.text.redact.hidden import may_hide, open_sequence, read
+from dragoman.text.redact.pending import LONGEST_PENDING, pending
 
 MOST_HELD: Final = 65_536
 """A text without a pause is held back up to so many characters."""
@@ -77,7 +77,9 @@ class Stream:
         """Where something begins that may go on behind the border; else the border."""
         before = self._held[max(0, border - _LOOK_BACK) : border]
         data = before.encode(errors="surrogatepass")
-        begins = (_pending(data), open_sequence(data), open_lines(data))
+        begins = [open_sequence(data)]
+        if not self._finder.known_only:
+            begins += (_pending(data), open_lines(data))
         lost = border - len(before)
         first = (lost + _character(data, begin) for begin in begins if begin >= 0)
         return min(*first, border, self._block(border), self._value(border))

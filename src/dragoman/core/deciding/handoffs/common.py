@@ -15,7 +15,7 @@ from dragoman.core.events import AnyEvent, HandoffStatus, MailPosted, Role
 from dragoman.core.ids import check_id, handoff_stream, mail_stream
 from dragoman.core.limits import WAIT_MS, check_duration
 from dragoman.core.reading import Decision, Read, Receipt, noted, receipt
-from dragoman.core.states.handoff import LEGAL, Handoff
+from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.task import Task
 
 COORDINATOR: Final = "coordinator"
@@ -44,10 +44,10 @@ def found(
 
 def wrong_state(handoff: Handoff, states: tuple[HandoffStatus, ...], action: str) -> Refusal:
     """It is not where it would have to be for this."""
+    instead = f", and {handoff.superseded_by} has taken its place" if handoff.superseded_by else ""
     return Refusal(
         "invalid_transition",
-        f"{handoff.id} is {handoff.status}: {action} is for {', '.join(states)}; what it can do "
-        f"now is {', '.join(LEGAL[handoff.status]) or 'nothing, it is final'}",
+        f"{handoff.id} is {handoff.status}{instead}: {action} is for {', '.join(states)}",
     )
 
 

@@ -108,7 +108,8 @@ def _given(event: TaskEdited, course: _Course) -> StreamEvents:
     handoff, task = course.handoff, course.task
     if event.reserved_for in (None, task.assignee):
         return ()
-    return overtaken(handoff, task, f"{task.id} has gone to {event.reserved_for}", course.read)
+    to = event.reserved_for
+    return overtaken(handoff, task, f"{task.id} has gone to {to}", course.read, owner=to)
 
 
 def _rewound(event: TaskRewound, course: _Course) -> StreamEvents:
@@ -116,7 +117,8 @@ def _rewound(event: TaskRewound, course: _Course) -> StreamEvents:
     handoff, task = course.handoff, course.task
     if lost_handoff(task, event.restored) is None:
         return ()
-    return overtaken(handoff, task, f"{task.id} was rewound", course.read)
+    owner = event.restored.assignee
+    return overtaken(handoff, task, f"{task.id} was rewound", course.read, owner=owner)
 
 
 def _checkpointed(event: TaskCheckpointed, course: _Course) -> StreamEvents:

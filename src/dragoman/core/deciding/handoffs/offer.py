@@ -1,4 +1,4 @@
-"""Deciders of offers: a draft, a proposal, and the same package for somebody else.
+"""Deciders of offers: a proposal, and the same package for somebody else.
 
 Whoever hands work over stays its owner until the recipient activates it (S-OWN).
 """
@@ -9,22 +9,18 @@ from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import check_write
 from dragoman.core.commands import (
-    DiscardDraft,
-    DraftHandoff,
     ProposeHandoff,
     ReassignHandoff,
 )
 from dragoman.core.deciding.handoffs.common import (
     COORDINATES,
     check_sla,
-    decided,
     found,
     letter,
     not_yours,
     offered_until,
-    wrong_state,
 )
-from dragoman.core.deciding.handoffs.common import known as handoff_of
+from dragoman.core.deciding.handoffs.drafting import check_draft
 from dragoman.core.deciding.handoffs.policy import why_not_to
 from dragoman.core.deciding.handoffs.repeat import offered_before
 from dragoman.core.deciding.handoffs.ways_out import (
@@ -37,8 +33,6 @@ from dragoman.core.deciding.handoffs.ways_out import (
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     AnyEvent,
-    HandoffDiscarded,
-    HandoffDrafted,
     HandoffMoved,
     HandoffNoted,
     HandoffProposed,
@@ -56,73 +50,13 @@ from dragoman.core.rules.handoff_chain import (
     check_owner,
     may_go_back,
     owner_of,
+    way_back,
 )
-from dragoman.core.states.handoff import SLA_STAGES, Handoff, section
+from dragoman.core.states.handoff import SLA_STAGES, Handoff, passing_on, section
 from dragoman.core.states.handoff_fold import handoff_proposed
 from dragoman.core.states.handoff_package import filled, hash_of, mark_of, sealed
 from dragoman.core.states.task import Task
-
-
-def draft(command: DraftHandoff, read: Read, now: int) -> Decision | Refusal:
-    """A package that is not complete yet; each part that is written replaces the same part.
-
-    What two write at once is there in the end, because the parts come together here.
-    """
-    del now
-    id = command.id or read.cause
-    known = read.handoff(id)
-    refusal = (
-        check_write(read.actor)
-        or check_id(id, "handoff id")
-        or (check_agent(command.recipient) if command.recipient else None)
-        or (check_id(command.teamspace, "teamspace") if command.teamspace else None)
-        or check_json("package", command.package)
-        or (_check_draft(known, read.actor) if known else None)
-    )
-    if refusal:
-        return refusal
-    event = _with_parts(known, command, id, read.actor.name)
-    if known is not None and not known.is_discarded and _is_same(known, event):
-        return decided(id, "draft")
-    return check_json("package", event.package) or decided(id, "draft", event)
-
-
-def discard(command: DiscardDraft, read: Read, now: int) -> Decision | Refusal:
-    """A draft that nobody is to get; what was offered is withdrawn instead."""
-    del now
-    known = read.handoff(command.id)
-    if known is not None and known.is_discarded and known.sender == read.actor.name:
-        return check_write(read.actor) or decided(command.id, "discarded")
-    draft = handoff_of(command.id, read)
-    if isinstance(draft, Refusal):
-        return draft
-    if draft.status != "draft":
-        return wrong_state(draft, ("draft",), "discard")
-    return decided(command.id, "discarded", HandoffDiscarded(read.actor.name))
-
-
-def _with_parts(
-    known: Handoff | None, command: DraftHandoff, id: str, sender: str
-) -> HandoffDrafted:
-    """The draft with what is said anew."""
-    if known is None or known.is_discarded:
-        teamspace = command.teamspace or "default"
-        return HandoffDrafted(id, sender, command.recipient, command.package, teamspace)
-    return HandoffDrafted(
-        id,
-        sender,
-        command.recipient or known.recipient,
-        {**known.package, **command.package},
-        command.teamspace or known.teamspace,
-    )
-
-
-def _is_same(known: Handoff, event: HandoffDrafted) -> bool:
-    return (known.recipient, known.package, known.teamspace) == (
-        event.recipient,
-        event.package,
-        event.teamspace,
-    )
+from dragoman.text.lookalikes import shows
 
 
 def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal:
@@ -140,13 +74,16 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
     id = command.id or read.cause
     owner = owner_of(task, read.actor.name)
     chain = chain_of(task, owner)
+    goes_back = may_go_back(chain, command.recipient, old, read.handoff)
+    way = way_back(task, chain, command.recipient)
     refusal = (
         _check_id(id, read)
         or _check_seen(command, read)
         or _check_old(command, old, task)
         or check_owner(task, old, read.actor)
+        or _check_last(old, read)
         or _check_claim(task, read, now)
-        or check_cycle(chain, command.recipient, goes_back=may_go_back(old, owner))
+        or check_cycle(chain, command.recipient, goes_back=goes_back, way=way)
     )
     if refusal:
         return refusal
@@ -236,8 +173,7 @@ def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refus
     refusal = (
         check_agent(command.recipient)
         or check_text("notes", command.notes, TEXT)
-        or check_cycle(handoff.chain, command.recipient)
-        or _check_change(handoff, command.recipient)
+        or _check_next(handoff, command.recipient)
     )
     if refusal:
         return refusal
@@ -261,7 +197,7 @@ def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refus
         sla_ms=handoff.sla_ms,
         due_at=handoff.due_at,
     )
-    after = given_back(handoff, task)
+    after = given_back(handoff, task, reopens=False)
     # A block that came since the offer is not lifted by who offers the same to somebody else.
     lifts_block = task.handoff is not None and task.handoff.lifts_block
     owner = owner_of(after, handoff.sender)
@@ -270,10 +206,15 @@ def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refus
     return Decision(told, (*ended, *begun), lease_ended(handoff, task, read))
 
 
-def _check_change(handoff: Handoff, recipient: str) -> Refusal | None:
-    if recipient != handoff.recipient:
-        return None
-    return Refusal("invalid_field", f"{handoff.id} is on its way to {recipient}: name another one")
+def _check_next(handoff: Handoff, recipient: str) -> Refusal | None:
+    """None when the same package can go to this one instead."""
+    id = handoff.id
+    if recipient == handoff.recipient:
+        return Refusal("invalid_field", f"{recipient} is the recipient of {id}: name another one")
+    if handoff.status == "activated" and recipient == handoff.owner:
+        detail = f"{recipient} has handed it over by {id}: reject {id} to give it back"
+        return Refusal("ownership_conflict", detail, "cycle")
+    return check_cycle(handoff.chain, recipient)
 
 
 def check_shape(command: ProposeHandoff, actor: Actor) -> Refusal | None:
@@ -316,7 +257,7 @@ def _check_context(command: ProposeHandoff) -> Refusal | None:
         "task.success_criteria": next(iter(first), None),
     }
     for path, value in wanted.items():
-        if not isinstance(value, str) or not value.strip():
+        if not isinstance(value, str) or not shows(value):
             return Refusal(
                 "schema_invalid", f"{path}: it is missing or empty; nothing is offered without it"
             )
@@ -325,7 +266,7 @@ def _check_context(command: ProposeHandoff) -> Refusal | None:
 
 def _check_id(id: str, read: Read) -> Refusal | None:
     known = read.handoff(id)
-    return _check_draft(known, read.actor) if known else None
+    return check_draft(known, read.actor) if known else None
 
 
 def _check_seen(command: ProposeHandoff, read: Read) -> Refusal | None:
@@ -336,21 +277,8 @@ def _check_seen(command: ProposeHandoff, read: Read) -> Refusal | None:
     return Refusal("try_again", f"the draft {known.id} has changed meanwhile: propose it again")
 
 
-def _check_draft(known: Handoff, actor: Actor) -> Refusal | None:
-    if known.sender != actor.name:
-        return taken(known.id)
-    if known.status != "draft":
-        return Refusal("already_exists", f"there is a handoff {known.id} already")
-    return None
-
-
-def taken(id: str) -> Refusal:
-    """Somebody else has this id; nobody is told more than that."""
-    return Refusal("not_authorized", f"the id {id} is taken: choose another")
-
-
 def _check_old(command: ProposeHandoff, old: Handoff | None, task: Task) -> Refusal | None:
-    """None when what is to be superseded is there, about the same task, and was not before."""
+    """None when what is to be superseded is there, and about the same task."""
     if not command.supersedes:
         return None
     if old is None or old.status == "draft":
@@ -359,12 +287,22 @@ def _check_old(command: ProposeHandoff, old: Handoff | None, task: Task) -> Refu
         return Refusal(
             "invalid_field", f"supersedes: {old.id} is about {old.task}, not about {task.id}"
         )
-    if old.superseded_by:
-        return Refusal(
-            "invalid_field",
-            f"supersedes: {old.superseded_by} has taken the place of {old.id}: name that one",
-        )
     return None
+
+
+def _check_last(old: Handoff | None, read: Read) -> Refusal | None:
+    """None when nothing has come in the place of what is to be superseded; else the last is named.
+
+    That one is over, because it is looked at only by who may offer the work now.
+    """
+    if old is None or not old.superseded_by:
+        return None
+    named = old.superseded_by
+    while (last := read.handoff(named)) is not None and last.superseded_by:
+        named = last.superseded_by
+    return Refusal(
+        "invalid_field", f"supersedes: {named} has taken the place of {old.id}: name that one"
+    )
 
 
 def _replaced(old: Handoff, id: str, read: Read) -> StreamEvents:
@@ -372,7 +310,7 @@ def _replaced(old: Handoff, id: str, read: Read) -> StreamEvents:
     stream, by = handoff_stream(old.id), read.actor.name
     if not old.is_active:
         return ((stream, HandoffNoted(by, "superseded_by", id)),)
-    note = f"superseded by {id}" if by == old.sender else f"re-delegated as {id}"
+    note = f"superseded by {id}" if by == old.sender else passing_on(id)
     if old.status == "activated":
         moved = HandoffMoved("activated", "completed", note, id, by)
         return ((stream, moved), letter(read, "handoff.complete", (old.sender,), old))

@@ -18,9 +18,9 @@ from dragoman.core.deciding.handoffs.common import (
     not_yours,
     offered_until,
 )
+from dragoman.core.deciding.handoffs.lateness import lateness
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    HandoffEscalated,
     HandoffExtended,
     HandoffNoted,
     HandoffStatus,
@@ -48,18 +48,9 @@ def escalate(command: EscalateHandoff, read: Read, now: int) -> Decision | Refus
         return handoff
     if read.actor.role not in MAY_DISPATCH:
         return not_yours(handoff, read.actor, "escalate", "the hub")
-    deadline = handoff.deadline
-    if deadline is None or now < deadline:
+    if not handoff.is_late(now):
         return decided(handoff.id, handoff.status)
-    late = HandoffEscalated(
-        trigger="timeout",
-        stage=NEXT_STAGE[handoff.status],
-        to=COORDINATOR,
-        sla_ms=handoff.granted_ms,
-        elapsed_ms=max(0, now - handoff.entered_at),
-        recommended=RECOMMENDED[handoff.status],
-        task=handoff.task,
-    )
+    late = lateness(handoff, now, RECOMMENDED[handoff.status])
     told = blocked_letter(read, command.told, handoff, "timeout", late.recommended)
     decision = decided(handoff.id, handoff.status, late)
     return Decision(decision.receipt, (*decision.events, told))
@@ -109,7 +100,8 @@ def note(command: NoteHandoff, read: Read, now: int) -> Decision | Refusal:
         return handoff
     actor = read.actor
     if actor.name not in (handoff.sender, handoff.recipient) and actor.role not in COORDINATES:
-        return not_yours(handoff, actor, "add to", f"{handoff.sender} or {handoff.recipient}")
+        sides = f"{handoff.sender}, {handoff.recipient} or a coordinator"
+        return not_yours(handoff, actor, "add to", sides)
     refusal = (
         check_text("kind", command.kind, _KIND, least=1)
         or check_text("text", command.text, TEXT)

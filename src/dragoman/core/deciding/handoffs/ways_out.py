@@ -26,7 +26,7 @@ from dragoman.core.events import (
 from dragoman.core.ids import handoff_stream, task_stream
 from dragoman.core.limits import TEXT, check_text
 from dragoman.core.reading import Decision, LeaseChange, Read, StreamEvents
-from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.handoff import Handoff, with_owner
 from dragoman.core.states.task import Task
 
 
@@ -88,7 +88,8 @@ def turned_down(
     superseded_by: str = "",
 ) -> StreamEvents:
     """The rejection, the task back with its owner, and word to whoever did not ask for it."""
-    stream, after = handoff_stream(handoff.id), given_back(handoff, task)
+    stream = handoff_stream(handoff.id)
+    after = given_back(handoff, task, reopens=not superseded_by)
     moved = HandoffMoved(
         at or handoff.status,
         "rejected",
@@ -105,16 +106,21 @@ def turned_down(
     )
 
 
-def overtaken(handoff: Handoff, task: Task, detail: str, read: Read) -> StreamEvents:
+def overtaken(
+    handoff: Handoff, task: Task, detail: str, read: Read, *, owner: str | None = None
+) -> StreamEvents:
     """The task has gone another way, and stays there: the hub rejects the handoff and closes it.
 
-    Whoever has owned the task has owned it: the chain stays, as the audit log has it.
+    `owner` is whose it is from now on (empty: nobody's), where that changes: as by any rejection,
+    its recipient is out of the chain then (S-ACP-5). What has only ended stays whose it is.
     """
     stream, why = handoff_stream(handoff.id), HandoffRejected(HUB, "other", detail)
+    goes_to = None if owner == task.assignee else owner
+    chain = task.chain if goes_to is None else with_owner(handoff.chain, goes_to)
     return (
         (stream, why),
-        (stream, HandoffMoved(handoff.status, "rejected", detail, by=HUB)),
-        (task_stream(task.id), TaskHandedOver(handoff.id, task.chain)),
+        (stream, HandoffMoved(handoff.status, "rejected", detail, by=HUB, owner=goes_to)),
+        (task_stream(task.id), TaskHandedOver(handoff.id, chain)),
         told_off(handoff, why, read),
         (stream, HandoffMoved("rejected", "closed", detail, by=HUB)),
     )
@@ -151,12 +157,14 @@ def _task_given_back(handoff: Handoff, task: Task, after: Task) -> StreamEvents:
     return (*events, (stream, TaskHandedOver(handoff.id, after.chain)))
 
 
-def given_back(handoff: Handoff, task: Task) -> Task:
+def given_back(handoff: Handoff, task: Task, *, reopens: bool = True) -> Task:
     """The task as it is when this handoff of it is rejected (S-OWN).
 
     What has ended stays with whoever had it then. What is in the deadletter goes back to its owner
     too, but it is for a person or an orchestrator to make it ready. What nobody had before it was
-    offered is nobody's again, unless somebody has begun.
+    offered is nobody's again, unless somebody has begun. A rejection re-opens what was begun
+    (S-ACP-4); who offers it to somebody else instead takes it from whoever works on it, and that is
+    all: what is blocked stays so.
     """
     under_way = task.handoff
     if under_way is not None and under_way.was_free:
@@ -164,9 +172,10 @@ def given_back(handoff: Handoff, task: Task) -> Task:
     if under_way is None or handoff.status != "activated" or task.is_final:
         return replace(task, handoff=None)
     chain = handoff.chain if task.chain[-1:] == (handoff.recipient,) else task.chain
+    is_opened = task.status == "in-progress" or (reopens and task.status != "deadletter")
     return replace(
         task,
-        status=task.status if task.status == "deadletter" else "ready",
+        status="ready" if is_opened else task.status,
         assignee=under_way.owner,
         reserved_for=under_way.owner,
         chain=chain,

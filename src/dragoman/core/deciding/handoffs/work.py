@@ -54,7 +54,7 @@ def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refus
         check_duration("the lease", command.ttl_ms, *TTL_MS)
         or (check_session(command.session) if command.session else None)
         or check_json("work_state_update", command.work_state_update)
-        or _check_beginning(task, has_begun)
+        or check_beginning(task, has_begun)
         or (None if has_begun else _check_policy(handoff, task, read, now))
         or check_lease_end(task, lease, now)
     )
@@ -93,13 +93,15 @@ def is_adrift(handoff: Handoff | None, read: Read, now: int) -> bool:
     return lease is None or not lease.is_live(now)
 
 
-def _check_beginning(task: Task, has_begun: bool) -> Refusal | None:
+def check_beginning(task: Task, has_begun: bool) -> Refusal | None:
+    """None when the recipient can begin, or go on, as far as the task itself goes."""
     if task.is_final:
         return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
     if task.status == "deadletter":
         return Refusal(
             "invalid_transition",
-            f"{task.id} is in the deadletter: a person or an orchestrator has to make it ready",
+            f"{task.id} is in the deadletter: a person, a coordinator or an orchestrator has to "
+            "make it ready",
         )
     if is_held_back(task):
         return Refusal(
@@ -191,7 +193,7 @@ def complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refus
     )
     if isinstance(reported, Refusal) and reported.code == "lease_lost":
         lost = f"{handoff.recipient} does not hold {task.id} any more"
-        held_up = _check_beginning(task, has_begun=True)
+        held_up = check_beginning(task, has_begun=True)
         first = f"{held_up.detail}; then " if held_up else ""
         again = f"{first}activate {handoff.id} again, then complete it"
         return Refusal("lease_lost", f"{lost}: {again}")

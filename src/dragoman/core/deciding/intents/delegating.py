@@ -161,10 +161,10 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
     if refusal:
         return refusal
     if command.request_id and read.requested(command.request_id):
-        return _check_whose(command, known) or Decision(replace(receipt_of(course), before=True))
+        return _check_whose(command, known) or _repeated(command, course, before=True)
     is_to_begin = known.state in RENEWABLE and not task.is_final
     if not is_to_begin or task.status == "in-progress":
-        return _check_whose(command, known) or Decision(receipt_of(course))
+        return _check_whose(command, known) or _repeated(command, course)
     if read.actor.role not in MAY_DELEGATE and read.actor.name != known.by:
         return Refusal(
             "not_authorized",
@@ -174,9 +174,24 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
     if task.open_blockers:
         return _waits(task)
     if task.handoff is not None:
-        return on_its_way(task, task.handoff.id)
+        return on_its_way(task, task.handoff)
     _give(course, command)
     return Decision(receipt_of(course), course.events)
+
+
+def _repeated(command: DelegateIntent, course: Course, *, before: bool = False) -> Decision:
+    """The yes to what was asked for before, with what is said otherwise this time."""
+    known = course.intent
+    said = (
+        ("meta and other fields", command.passed_on, known.passed_on),
+        ("deadline", command.due_by, known.due_by),
+    )
+    other = ", ".join(what for what, now, then in said if now and now != then)
+    remark = (
+        f"{known.id} was asked for before, and stays as it was: what this says of {other} counts "
+        "for nothing"
+    )
+    return Decision(replace(receipt_of(course), before=before, remark=remark if other else ""))
 
 
 def _check_the_same(command: DelegateIntent, known: Intent) -> Refusal | None:
@@ -297,7 +312,7 @@ def _taken(task: Task, alias: str, read: Read) -> Decision | Refusal:
     if task.open_blockers:
         return _waits(task)
     if task.handoff is not None:
-        return on_its_way(task, task.handoff.id)
+        return on_its_way(task, task.handoff)
     bound: StreamEvents = ()
     if alias not in task.aliases:
         bound = ((task_stream(task.id), TaskAliased(alias)),)

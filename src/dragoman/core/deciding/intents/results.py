@@ -1,6 +1,7 @@
 """Deciders of what comes back from an agent: a result, an update, nothing in time (S-CCOS-3)."""
 
 from hashlib import blake2b
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -35,6 +36,7 @@ from dragoman.core.limits import REASON, TEXT, UPDATES, WHOLE, check_json, check
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Decision, LeaseChange, Read
 from dragoman.core.states.intent import Closed, Intent, OpenRequest, intent_of
+from dragoman.core.states.moves import RESULT
 from dragoman.core.states.task import Task
 
 MAY_DELIVER: frozenset[Role] = MAY_DISPATCH | frozenset[Role]({"agent"})
@@ -85,7 +87,7 @@ def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
     if command.success:
         course.settle()
     else:
-        _requeue(course, "result: failure", now)
+        _requeue(course, f"{RESULT}failure", now)
         course.go_on(command.error)
     return _decided(course, read)
 
@@ -300,7 +302,7 @@ def _end_attempt(course: Course, command: ReceiveResult, request: OpenRequest, r
     course.move(TaskReported(course.task.attempts, agent, outcome, notes, details=details))
     if command.success:
         for to in steps(course.task, outcome):
-            course.move(TaskTransitioned(course.task.status, to, "result: success"))
+            course.move(TaskTransitioned(course.task.status, to, f"{RESULT}success"))
         if course.task.status == "done":
             course.tell(unblocked(course.task, "done", read))
 
@@ -343,8 +345,20 @@ def _decided(course: Course, read: Read) -> Decision:
 
 def result_digest(success: bool, output: object, error: str) -> str:
     """What a result is known by: an equal one is a repeat. The output may be encoded already."""
-    said = [success, output, error]
-    return blake2b(msgspec.json.encode(said, order="deterministic"), digest_size=16).hexdigest()
+    said = msgspec.json.encode([success, output, error], order="deterministic")
+    if b".0" in said:
+        said = msgspec.json.encode(_whole(msgspec.json.decode(said)), order="deterministic")
+    return blake2b(said, digest_size=16).hexdigest()
+
+
+def _whole(value: Any) -> Any:
+    """The same with 1.0 written as 1, as RFC 8785 has them: as JSON they are one number."""
+    if isinstance(value, dict):
+        return {name: _whole(one) for name, one in cast(dict[str, Any], value).items()}
+    if isinstance(value, list):
+        return [_whole(one) for one in cast(list[Any], value)]
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) <= WHOLE
+    return int(value) if is_whole else value
 
 
 def _shown(agent: str) -> str:

@@ -221,7 +221,7 @@ def _faults(command: PostMail) -> Iterator[Refusal | None]:
     if command.bead and not is_task_name(command.bead):
         yield Refusal("invalid_id", f"{command.bead[:40]!a} is not the name of a task")
     yield check_count("attachments", command.attachments, ATTACHMENTS)
-    yield check_texts("attachments", command.attachments, REASON)
+    yield check_texts("attachments", command.attachments, REASON, least=1)
     if command.due_in_ms:
         yield check_duration("the time to answer", command.due_in_ms, *WAIT_MS)
     if command.sent_at is not None:

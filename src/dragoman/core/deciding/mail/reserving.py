@@ -105,7 +105,8 @@ def release(command: ReleaseReservations, read: Read, now: int) -> Decision | Re
         told = _told("", 0, *swept(read, now))
         return replace(told, receipt=replace(told.receipt, remark=_NOTHING_RESERVED))
     ended = ReservationsEnded(tuple(one.id for one in meant), "released")
-    return _told("", 0, *swept(read, now), ended)
+    told = _told("", 0, *swept(read, now), ended)
+    return replace(told, receipt=replace(told.receipt, ended=ended.ids))
 
 
 def swept(read: Read, now: int) -> Iterator[ReservationEvent]:

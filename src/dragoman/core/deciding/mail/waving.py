@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from dragoman.core import missing
 from dragoman.core.authority import MAY_DELEGATE
 from dragoman.core.commands import (
@@ -81,8 +83,9 @@ def start(command: StartWave, read: Read, now: int) -> Decision | Refusal:
     if refusal:
         return refusal
     id = command.id or read.cause
-    if read.wave(id) is not None:
-        return Refusal("already_exists", f"there is a wave {id} already; give this one another id")
+    known = read.wave(id)
+    if known is not None:
+        return _started_before(command, known, read)
     beads: dict[str, WaveBead] = {}
     held_back: StreamEvents = ()
     for asked in command.beads:
@@ -109,6 +112,22 @@ def start(command: StartWave, read: Read, now: int) -> Decision | Refusal:
         command.retries,
     )
     return _told(id, (wave_stream(id), started), *held_back)
+
+
+def _started_before(command: StartWave, known: Wave, read: Read) -> Decision | Refusal:
+    """The answer to a start under an id that there is: it is that wave, or refused (S-IDEM)."""
+    named = ((_bead(asked.task, read), tidied(asked.files)) for asked in command.beads)
+    beads = tuple(
+        WaveBead(task.id, files) for task, files in named if not isinstance(task, Refusal)
+    )
+    said = (beads, command.parallel, command.told or read.actor.name, command.retries)
+    is_same = said == (known.beads, known.parallel, known.told, known.retries)
+    if is_same and len(beads) == len(command.beads):
+        told = _told(known.id)
+        return replace(told, receipt=replace(told.receipt, before=True))
+    return Refusal(
+        "already_exists", f"there is another wave {known.id} already; give this one another id"
+    )
 
 
 def _runs_in(task: Task, waves: tuple[str, ...], read: Read) -> str:

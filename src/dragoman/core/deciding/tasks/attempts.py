@@ -138,7 +138,11 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
     )
     if refusal:
         return refusal
-    if _has_come_about(task, command.outcome):
+    if command.once:
+        answered = _answered_before(command, task, read)
+        if answered:
+            return answered
+    elif _has_come_about(task, command.outcome):
         return check_token(command.fence, task, read, now) or Decision(receipt(task, task.status))
     lease = read.lease(task)
     is_hubs = read.actor.role == "system"
@@ -165,11 +169,32 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
     return Decision(applied.receipt, reported + applied.events, applied.lease)
 
 
+def _answered_before(command: ReportOutcome, task: Task, read: Read) -> Decision | Refusal | None:
+    """The answer to a word on an attempt that has had its one; None: the attempt waits for it."""
+    said = None if task.status == "in-progress" else task.reported
+    if said and said.agent == read.actor.name and command.attempt in (0, said.attempt):
+        if (said.outcome, said.notes, said.details) == _words(command):
+            return Decision(replace(receipt(task, task.status), before=True))
+        return Refusal(
+            "anomaly",
+            f"attempt {said.attempt} of {task.id} has another result already ({said.outcome}): "
+            "that one counts",
+        )
+    if command.attempt in (0, task.attempts):
+        return None
+    return Refusal("anomaly", f"{task.id} is in attempt {task.attempts}, not in {command.attempt}")
+
+
+def _words(command: ReportOutcome) -> tuple[Outcome, str, dict[str, object]]:
+    return command.outcome, command.notes, command.details
+
+
 def _check_blockers(command: ReportOutcome) -> Refusal | None:
     """None unless it is blocked by nothing (S-AOF-5)."""
     if command.outcome != "blocked" or any(map(str.strip, command.blockers)):
         return None
-    return Refusal("invalid_field", "blockers: say what blocks the work, or report another outcome")
+    why = "blockers: say what blocks the work, or report another outcome"
+    return Refusal("invalid_field", why, path="blockers")
 
 
 def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:

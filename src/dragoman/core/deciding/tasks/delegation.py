@@ -216,7 +216,7 @@ def _check_place(child: Task, parent: Task, read: Read) -> Refusal | None:
             "invalid_transition", f"{child.id} is {child.status}: there is nothing left to delegate"
         )
     if child.handoff is not None:
-        return on_its_way(child, child.handoff.id)
+        return on_its_way(child, child.handoff)
     if parent.depth + 1 > MOST_DEPTH:
         return _nested(f"{parent.id} was delegated itself")
     handed_on = next((part for part in _parts(child, read) if part.is_delegated), None)
@@ -250,7 +250,7 @@ def _asked(name: str, answer: DelegationState, read: Read) -> Task | Decision | 
             f"{asked.to_agent} was asked to take {task.id}, not {read.actor.name}",
         )
     if refusal is None and answer == "accepted" and task.handoff is not None:
-        refusal = on_its_way(task, task.handoff.id)
+        refusal = on_its_way(task, task.handoff)
     if refusal is None and answer not in ANSWERS[asked.state]:
         refusal = Refusal(
             "invalid_transition",

@@ -247,9 +247,17 @@ def check_move(to: Status, fence: int | None, task: Task, read: Read, now: int) 
         return Refusal(
             "not_authorized",
             f"{actor.label} may not move {task.id} from {task.status} to {to}, "
-            + (f"only to: {ways}" if ways else "nor anywhere else"),
+            + (f"only to: {ways}" if ways else "nor anywhere else")
+            + _unless_trusted(task.status, to, stands),
         )
     return None
+
+
+def _unless_trusted(status: Status, to: Status, stands: str) -> str:
+    """What the owner of a moved file can do, if a setting is all that it takes."""
+    if stands != "file" or (status, to) not in MAY_MOVE["trusted-file"]:
+        return ""
+    return "; use `dragoman task move`, or set files.trust_moves if a moved file is a person's word"
 
 
 def _ways(status: Status, stands: str) -> str:
@@ -265,7 +273,7 @@ def _check_shape(command: CreateTask) -> Refusal | None:
         check_text("title", command.title, TITLE, least=1)
         or check_text("body", command.body, BODY)
         or check_text("origin", command.origin, TITLE)
-        or (check_task_id(command.id) if command.id else None)
+        or (check_task_id(command.id, "id") if command.id else None)
         or (check_agent(command.assignee) if command.assignee else None)
         or check_count("aliases", command.aliases, LINKS)
         or check_count("blocked_by", command.blocked_by, LINKS)

@@ -14,7 +14,7 @@ from dragoman.core.limits import BODY, REASON, TEXT, TITLE, check_range, check_t
 from dragoman.core.moments import SPAN
 from dragoman.core.reading import Decision, LeaseChange, Read, receipt
 from dragoman.core.rules.handoff_chain import on_its_way
-from dragoman.core.states.task import Task, can_move
+from dragoman.core.states.task import CLAIMABLE, Task, can_move
 
 Value = TypeVar("Value")
 
@@ -50,6 +50,8 @@ def _no_way(command: UpdateTask, task: Task) -> str:
     if command.to in (None, task.status):
         return ""
     instead = "written into the work log" if _reason(command) else "nothing was changed"
+    if command.to == "in-progress" and task.status in CLAIMABLE:
+        return f"{task.id} enters in-progress only by a claim: {instead}"
     return f"there is no way from {task.status} to {command.to}: {instead}"
 
 
@@ -160,7 +162,7 @@ def _check_editor(command: EditTask, task: Task, read: Read, now: int) -> Refusa
             "unless files.trust_moves is set",
         )
     if task.handoff is not None and not _belongs(task, command.assignee):
-        return on_its_way(task, task.handoff.id)
+        return on_its_way(task, task.handoff)
     if lease is not None and not _belongs(task, command.assignee):
         return Refusal(
             "already_claimed",

@@ -48,6 +48,8 @@ _COMMANDS: Final = (
 )
 """How texts begin about the program itself, which nobody has said to the agent."""
 _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+_PROMPT, _PERSON = "prompt", "human"
+"""The mode of what waited for the agent, and where it came from, if a person has said it."""
 _OVER: Final = ("system", "turn_duration")
 """Type and subtype of the line behind the last answer to a person."""
 
@@ -71,7 +73,7 @@ class ClaudeCode:
     def steps(self, line: Record) -> Iterator[Step]:
         """The steps of a line."""
         self.session = self.session or text(line.get("sessionId"))
-        message = record(line.get("message"))
+        message = record(line.get("message")) or _queued(record(line.get("attachment")))
         id = text(line.get("uuid"))
         if any(line.get(mark) is True for mark in _NOBODYS) or (id and id in self._seen):
             return
@@ -83,8 +85,17 @@ class ClaudeCode:
         at = moment(line.get("timestamp"))
         if line.get("type") == "assistant":
             yield from _answered(message, at)
-        elif line.get("type") == "user":
+        elif line.get("type") in ("user", "attachment"):
             yield from _told(message, record(line.get("toolUseResult")), at)
+
+
+def _queued(attachment: Record) -> Record:
+    """What a person said while the agent worked; the program hands on other things so as well."""
+    said: Any = attachment.get("prompt")
+    origin = record(attachment.get("origin")).get("kind", _PERSON)
+    is_said = attachment.get("commandMode", _PROMPT) == _PROMPT and origin == _PERSON
+    is_ours = attachment.get("type") == "queued_command" and attachment.get("isMeta") is not True
+    return {"content": said} if is_ours and is_said else {}
 
 
 def _answered(message: Record, at: int | None) -> Iterator[Step]:

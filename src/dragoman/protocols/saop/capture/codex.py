@@ -8,7 +8,7 @@ an answer, which it alone tells.
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Struct
@@ -51,8 +51,13 @@ _NOT_RUN: Final = re.compile(
     r"|failed to parse function arguments"
 )
 """How an output begins, with no code and no time, of a call that was not carried out."""
-_SETTING: Final = ("<environment_context>", "<user_instructions>", "<permissions instructions>")
-"""How messages begin that nobody has written."""
+_SETTING: Final = (
+    *("<environment_context>", "<user_instructions>", "<permissions instructions>"),
+    *("# AGENTS.md instructions for ", "<additional_context>", "<skill>"),
+    *("<turn_aborted>", "<subagent_notification>"),
+)
+"""How parts of messages begin that nobody has written."""
+_FAILED: Final = ("failed", "incomplete")
 
 
 class Codex:
@@ -63,6 +68,7 @@ class Codex:
 
     def __init__(self) -> None:
         self.session = ""
+        self._searches = 0
 
     @staticmethod
     def is_ours(line: Record) -> bool:
@@ -76,6 +82,9 @@ class Codex:
             self.session = self.session or text(payload.get("id"))
         elif line.get("type") == "event_msg" and payload.get("type") in _ENDS:
             yield Ended()
+        elif line.get("type") == "response_item" and payload.get("type") == "web_search_call":
+            self._searches += 1
+            yield from _searched(payload, f"web_search-{self._searches}", at)
         elif line.get("type") == "response_item":
             make = _ITEMS.get(text(payload.get("type")))
             if make is not None:
@@ -90,11 +99,22 @@ def _reasoned(item: Record, at: int | None) -> Iterator[Step]:
 
 
 def _message(item: Record, at: int | None) -> Iterator[Step]:
-    said = as_text(item.get("content"))
+    content: Any = item.get("content")
     if item.get("role") == "assistant":
-        yield Spoke(said, at=at)
-    elif item.get("role") == "user" and not said.startswith(_SETTING):
-        yield Observed(f"user: {said}", at=at)
+        yield Spoke(as_text(content), at=at)
+    elif item.get("role") == "user" and (said := _of_a_person(content)):
+        yield Observed(f"user: {as_text(said)}", at=at)
+
+
+def _of_a_person(content: Any) -> Any:
+    """A message without the parts that the program has put beside what somebody wrote."""
+    if isinstance(content, list):
+        return [part for part in records(cast(Any, content)) if not _is_setting(part.get("text"))]
+    return None if _is_setting(content) else content
+
+
+def _is_setting(said: Any) -> bool:
+    return text(said).lstrip().startswith(_SETTING)
 
 
 def _called(item: Record, at: int | None) -> Iterator[Step]:
@@ -111,9 +131,11 @@ def _began(item: Record, tool: str, given: Any, at: int | None) -> Iterator[Step
     yield Called(text(item.get("call_id")) or text(item.get("id")), tool, given, at=at)
 
 
-def _searched(item: Record, at: int | None) -> Iterator[Step]:
-    """A search that the model's own side has made: nobody says when it began."""
-    yield Spoke(f"web_search {as_text(item.get('action'))}", at=at)
+def _searched(item: Record, number: str, at: int | None) -> Iterator[Step]:
+    """A search that the model's own side has made: it is over, and nobody says what it found."""
+    call = text(item.get("id")) or number
+    yield from _began({"id": call}, "web_search", arguments(item.get("action")), at)
+    yield Returned(call, "failure" if item.get("status") in _FAILED else "success", "", at=at)
 
 
 def _returned(item: Record, at: int | None) -> Iterator[Step]:
@@ -134,7 +156,6 @@ _ITEMS: Final[dict[str, Callable[[Record, int | None], Iterator[Step]]]] = {
     "function_call": _called,
     "custom_tool_call": _called,
     "local_shell_call": _shell,
-    "web_search_call": _searched,
     "function_call_output": _returned,
     "custom_tool_call_output": _returned,
 }

@@ -34,6 +34,8 @@ FILLED: Final = {"confidence": 0.5, "estimated_complexity": "medium"}
 _VERSION: Final = "1.0.0"
 _CHUNK: Final = 32_768
 """So many characters of a thought go into one event: no event may be as long as a turn."""
+_BETWEEN: Final = "\n\n"
+"""What stands between two thoughts of one turn, in the turn and in the events alike."""
 _MOST_ARGUMENTS: Final = 131_072
 _MOST_LINES: Final = 200
 """So many lines of a tool's output become events of their own; the turn has all of them."""
@@ -162,10 +164,12 @@ class Scribe:
         return not self._seen
 
     def _thought(self, step: Thought, place: str) -> Iterator[Captured]:
-        assert self._turn is not None
-        self._turn.thoughts.append(step.text)
+        turn = self._turn
+        assert turn is not None
         if step.text:
-            self._turn.untold.append((step.text, place))
+            between = _BETWEEN if turn.thoughts else ""
+            turn.untold.append((between + step.text, place))
+            turn.thoughts.append(step.text)
         yield from ()
 
     def _told_thought(self) -> Iterator[Captured]:
@@ -284,7 +288,7 @@ class Scribe:
             "agent_id": about.agent,
             "role": about.agent,
             "content": {
-                "thought": "\n\n".join(turn.thoughts),
+                "thought": _BETWEEN.join(turn.thoughts),
                 "action": "\n\n".join(turn.actions),
                 "observation": turn.observation,
             },

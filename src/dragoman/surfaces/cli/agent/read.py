@@ -101,7 +101,9 @@ def _print_offer(standing: Standing, descriptor: Descriptor, screen: Screen) -> 
         screen.line(f"is at {descriptor.reach}")
     done = standing.successes + standing.failures
     if done:
-        screen.line(f"{standing.successes} of {done} requests went well; {standing.open} are open")
+        are = "is" if standing.open == 1 else "are"
+        good = f"{standing.successes} of {done} requests went well"
+        screen.line(f"{good}; {standing.open} {are} open")
 
 
 def _row(agent: ShownAgent) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dragoman.config.store_url import why_there
 from dragoman.core.errors import StoreCorrupt
 from dragoman.core.moments import roughly, to_rfc3339
 from dragoman.ledger.entry import read_line
@@ -196,8 +197,7 @@ def _file(patient: Patient, file: Path) -> Diagnosis | None:
 
     if not file.exists():
         return bad(
-            f"there is no database at {file}",
-            _PUT_BACK,
+            f"there is no database at {file}{why_there(patient.url, patient.data)}", _PUT_BACK
         )
     if not file.is_file():
         what = "a directory" if file.is_dir() else "a pipe or a device"

@@ -86,24 +86,32 @@ def git(patient: Patient) -> Diagnosis | None:
 
 def keys(patient: Patient) -> Diagnosis | None:
     """The signing keys: there, usable, private."""
-    from dragoman.system.keys import are_any, load, remedy
+    from dragoman.system.keys import are_any, load
 
     if not patient.data.is_dir():
         return None
     if not are_any(patient.keys):
-        return bad(
-            f"there are no keys in {patient.keys}",
-            remedy(patient.keys) if _was_used(patient) else "run `dragoman init`",
-        )
+        return bad(f"there are no keys in {patient.keys}", _how_to_get_keys(patient))
     return ok(f"{patient.keys}, key {load(patient.data).id}")
 
 
-def _was_used(patient: Patient) -> bool:
-    """Whether there may be something that only the keys that it had can vouch for."""
+def _how_to_get_keys(patient: Patient) -> str:
+    """New ones, unless there may be something that only those that it had can vouch for."""
     from dragoman.files.archives.archive_format import CHECKPOINTS
+    from dragoman.system.keys import remedy
 
-    if not patient.is_understood or (patient.data / CHECKPOINTS).exists():
-        return True
+    is_signed = (patient.data / CHECKPOINTS).exists()
+    if not is_signed and not patient.is_understood:
+        return (
+            "first mend the settings, which say where the store is, and run `dragoman doctor` "
+            "again: what to do depends on what is in it"
+        )
+    if is_signed or _has_entries(patient):
+        return remedy(patient.keys)
+    return "run `dragoman init`"
+
+
+def _has_entries(patient: Patient) -> bool:
     file = patient.database
     if file is None:
         return _holds_a_store(patient.url)

@@ -6,6 +6,7 @@ from dragoman.surfaces.cli.doctor import checks_inside, checks_outside
 from dragoman.surfaces.cli.doctor.patient import Check, Diagnosis, Patient, bad
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
+from dragoman.system.plain_file import what_to_do
 
 CHECKS: dict[str, Check] = {
     "python": checks_outside.python,
@@ -77,7 +78,7 @@ def _isolated(check: Check, patient: Patient) -> Diagnosis | None:
         return bad(error.detail)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return bad(f"{where}{error.strerror or error}", "look at its rights and at the disk")
+        return bad(f"{where}{error.strerror or error}", what_to_do(error))
 
 
 def _print(found: dict[str, Diagnosis], screen: Screen) -> None:

@@ -1,12 +1,13 @@
 """`dragoman handoff accept`, `reject`, `activate` …: the steps of a handoff after its offer."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dragoman.core.events import HandoffStatus, RejectReason
 from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.handoff.asking import HandoffArgument, asked
+from dragoman.surfaces.cli.handoff.offer import artifacts_at, object_in
 from dragoman.surfaces.cli.options import text_option
 from dragoman.surfaces.cli.verb import Verb
 
@@ -61,24 +62,55 @@ def reject(
     return asked(call, "reject", given)
 
 
-def activate(call: Call, id: HandoffArgument) -> Answer:
+def activate(
+    call: Call,
+    id: HandoffArgument,
+    *,
+    work_state: Annotated[
+        str, text_option("work-state", "JSON", "What has changed of the work's state meanwhile.")
+    ] = "",
+    session: Annotated[
+        str, text_option("session", "NAME", "The session in which you work; else one of its own.")
+    ] = "",
+) -> Answer:
     """Begin the work that you have accepted: from here on it is yours.
 
     \b
-    Example:
+    Examples:
       dragoman handoff activate fix-login-1 --as bob
+      dragoman handoff activate fix-login-1 --as bob \\
+        --work-state '{"percent_complete": 60, "next_step": "write the other test"}'
     """
-    return asked(call, "activate", {"handoff_id": id})
+    update: dict[str, Any] = {}
+    if work_state:
+        meant = 'as {"next_step": "…", "percent_complete": 60}'
+        update = object_in(work_state.encode(), "--work-state", meant)
+    given = {"handoff_id": id, "work_state_update": update or None, "session": session}
+    return asked(call, "activate", given)
 
 
-def complete(call: Call, id: HandoffArgument, notes: NotesOption = "") -> Answer:
+def complete(
+    call: Call,
+    id: HandoffArgument,
+    notes: NotesOption = "",
+    artifact: Annotated[
+        list[str] | None,
+        text_option(
+            "artifact",
+            "PATH",
+            "A file that the work came to, beneath an artifact root; again for more.",
+        ),
+    ] = None,
+) -> Answer:
     """Say that the work which was handed to you is done.
 
     \b
     Example:
       dragoman handoff complete fix-login-1 --as bob --notes "merged as 4f2a"
     """
-    return asked(call, "complete", {"handoff_id": id, "completion_notes": notes})
+    finals = artifacts_at(artifact)
+    given = {"handoff_id": id, "completion_notes": notes, "final_artifacts": finals}
+    return asked(call, "complete", given)
 
 
 def close(call: Call, id: HandoffArgument, notes: NotesOption = "") -> Answer:

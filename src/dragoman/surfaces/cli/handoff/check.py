@@ -88,16 +88,16 @@ def _print_check(check: "Checked", screen: Screen) -> None:
 
 
 def _replay(call: Call, file: Path) -> Answer:
-    from dragoman.files.handoffs.replay import compare, replay
+    from dragoman.files.handoffs.replay import compare, gone_on, replay
 
     with open_source(str(file)) as lines:
         told = replay(lines)
     wrong: dict[str, str] = {}
-    has_ledger = call.data.is_dir()
+    warnings, has_ledger = [_UNCOMPARED], call.data.is_dir()
     if has_ledger:
         with call.reading() as place:
             wrong = dict(compare(told, place.hub.store))
-    warnings = [] if has_ledger else [_UNCOMPARED]
+            warnings = [*gone_on(told, place.hub.store)]
     if told.torn:
         warnings.append(_TORN.format(told.torn))
     data = _replayed(told) | {"compared": has_ledger, "differences": wrong, "warnings": warnings}

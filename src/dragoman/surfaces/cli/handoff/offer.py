@@ -1,6 +1,6 @@
 """`dragoman handoff initiate`: an offer, from a file or from options."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal, cast
 
 import typer
@@ -92,7 +92,7 @@ def initiate(
     }
     outside = {
         "to_agent": to,
-        "artifacts": [_artifact(path) for path in artifact or ()],
+        "artifacts": artifacts_at(artifact),
         "supersedes": supersedes,
         "reason": reason,
         "teamspace_id": teamspace,
@@ -138,8 +138,12 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
-def _artifact(path: str) -> dict[str, Any]:
-    return {"artifact_id": path.rpartition("/")[2], "ref": {"type": "file", "path": path}}
+def artifacts_at(paths: Iterable[str] | None) -> list[dict[str, Any]]:
+    """Files as the artifacts that they are."""
+    return [
+        {"artifact_id": path.rpartition("/")[2], "ref": {"type": "file", "path": path}}
+        for path in paths or ()
+    ]
 
 
 def _title_of(place: Place, task: str) -> str:
@@ -152,19 +156,27 @@ def _title_of(place: Place, task: str) -> str:
 
 def from_file(source: str, action: str) -> dict[str, Any]:
     """The arguments of an action, from a file or standard input."""
+    from dragoman.text.strict_json import MOST_BYTES
+
+    data = read_source(source, MOST_BYTES)
+    said = object_in(data, source, "it has to hold what acp_handoff is given")
+    if said.pop("action", action) != action:
+        wrong_usage(f"{source} asks for another action: use `dragoman call acp_handoff`")
+    return said
+
+
+def object_in(data: bytes, source: str, meant: str) -> dict[str, Any]:
+    """The JSON object of a text that somebody has given."""
     from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json
 
     try:
-        value = parse_json(read_source(source, MOST_BYTES), MOST_BYTES)
+        value = parse_json(data, MOST_BYTES)
     except StrictJsonError as error:
         where = f" at {error.path}" if error.path else ""
         wrong_usage(f"{source} is not JSON that can be trusted{where}: {error.reason}")
     if not isinstance(value, dict):
-        wrong_usage(f"{source} is no JSON object: it has to hold what acp_handoff is given")
-    said = cast(dict[str, Any], value)
-    if said.pop("action", action) != action:
-        wrong_usage(f"{source} asks for another action: use `dragoman call acp_handoff`")
-    return said
+        wrong_usage(f"{source} is no JSON object: {meant}")
+    return cast(dict[str, Any], value)
 
 
 VERBS = (Verb("initiate", initiate),)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.core.moments import in_hours, to_rfc3339
 from dragoman.surfaces.cli.screen import Column, Screen
-from dragoman.surfaces.cli.words.phrases import cut
+from dragoman.surfaces.cli.words.phrases import cut, pairs
 
 if TYPE_CHECKING:
     from dragoman.core.states.handoff import Handoff
@@ -66,12 +66,12 @@ def print_page(handoff: "Handoff", diagnosis: "Diagnosis", screen: Screen) -> No
         if text:
             style = STATUS_STYLES[handoff.status] if label == "status" else ""
             screen.line(f"  {label:<11} ", (text, style) if style else text)
-    for label, text in _texts(handoff.package):
+    for label, text in _texts(_as_it_stands(handoff)):
         if text:
             screen.line(f"  {label}")
             screen.block(text, _MARGIN)
     for note in handoff.notes:
-        said = ": ".join(filter(None, (note.text, ", ".join(note.data))))
+        said = ", ".join(filter(None, (note.text, pairs(note.data))))
         if said:
             screen.line(f"  {note.kind:<11} ", f"by {note.by} at {to_rfc3339(note.at)}: {said}")
     screen.line("  next        ", diagnosis.summary)
@@ -92,7 +92,7 @@ def _facts(handoff: "Handoff") -> tuple[tuple[str, str], ...]:
         ("hash", handoff.package_hash),
         ("due by", "" if handoff.deadline is None else to_rfc3339(handoff.deadline)),
         ("approval", _approval(handoff)),
-        *_of_package(handoff.package),
+        *_of_package(_as_it_stands(handoff)),
         ("passed", ", ".join(handoff.passed)),
         ("failed", "; ".join(handoff.failed)),
         *(("artifact", text) for text in _artifacts(handoff)),
@@ -101,6 +101,15 @@ def _facts(handoff: "Handoff") -> tuple[tuple[str, str], ...]:
         *(("escalated", _escalation(one)) for one in handoff.escalations),
         ("workq", handoff.workq),
     )
+
+
+def _as_it_stands(handoff: "Handoff") -> dict[str, Any]:
+    """The package, with the state of the work as its recipient has told it since (S-ACP-11)."""
+    updates = [note.data for note in handoff.notes if note.kind == "work_state_update"]
+    work = _part(handoff.package, "work_state")
+    for update in updates:
+        work = {**work, **update}
+    return {**handoff.package, "work_state": work}
 
 
 def _of_package(package: dict[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -105,6 +105,8 @@ def print_intent(found: Row, screen: Screen) -> None:
             screen.block(as_json({"output": result["output"]}), _OVER)
         if "left_out" in result:
             screen.line(f"{_OVER}{_not_kept(result)} (digest {result['digest']})")
+        if "passed_on" in result:
+            screen.block(as_json({"passed_on": result["passed_on"]}), _OVER)
     for reason in found.get("reasons", ()):
         screen.line(("because: ", "yellow"), reason)
     if found["anomalies"]:
@@ -175,7 +177,9 @@ def _completed(action: Row, details: Row) -> str:
     took = duration(action["duration_ms"])
     why = f": {action['error']}" if "error" in action else ""
     left_out = f"; {_not_kept(details)}" if details.get("left_out") else ""
-    return f"{action['agent_id']}: {how}{by_hub} after {took}{why}{left_out}"
+    names = ", ".join(details.get("passed_on", ()))
+    beside = f"; passed on: {names}" if names else ""
+    return f"{action['agent_id']}: {how}{by_hub} after {took}{why}{left_out}{beside}"
 
 
 def _taken_back(ended: Row, details: Row) -> str:

@@ -15,6 +15,9 @@ from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
 
+_OWN = "in"
+"""The box of letters that its owner gets, and may have read."""
+
 
 def _flag(name: str, about: str) -> Any:
     return typer.Option(f"--{name}", help=about)
@@ -57,7 +60,7 @@ def inbox(
       dragoman mail inbox --as boss --unread
       dragoman mail inbox --agent ada --type HELP_REQUEST --watch
     """
-    box = _one_of("in", sent=sent, overdue=overdue, waiting=waiting)
+    box = _one_of(_OWN, sent=sent, overdue=overdue, waiting=waiting)
     only = _one_of("all", completions=completions, successes=successes, checked=checked)
     wanted: dict[str, Any] = {
         "agent": agent,
@@ -82,7 +85,7 @@ def inbox(
         reply = _page(call, place, wanted, {"before": 0} if newest else {"after": after})
 
     def show(screen: Screen) -> None:
-        print_list(reply["messages"], screen, "there are no such letters", is_box=True)
+        print_list(reply["messages"], screen, "there are no such letters", is_box=box == _OWN)
         if gap := reply.get("gap"):
             screen.line(("warning: ", "yellow"), lost(Gap(**gap)))
         if reply["more"] and not newest:
@@ -124,7 +127,7 @@ def _follow(call: Call, place: Place, wanted: dict[str, Any], after: int) -> Non
             reply = enduring(call, store, asking).reply
             for row in reply["messages"]:
                 if row["id"] not in seen:
-                    _print(row, call)
+                    _print(row, call, is_box=wanted["box"] == _OWN)
                 if not goes_on:
                     seen.add(row["id"])
             at = reply["cursor"]
@@ -136,11 +139,11 @@ def _follow(call: Call, place: Place, wanted: dict[str, Any], after: int) -> Non
                 return
 
 
-def _print(row: Row, call: Call) -> None:
+def _print(row: Row, call: Call, *, is_box: bool) -> None:
     if call.shared.json:
         call.out.json(row)
     else:
-        print_one_line(row, call.out)
+        print_one_line(row, call.out, is_box=is_box)
     # Whoever follows wants each letter when it comes, not when a buffer is full.
     call.out.flush()
 

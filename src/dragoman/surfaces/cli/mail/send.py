@@ -160,7 +160,10 @@ def _print(answer: "Taken", screen: Screen) -> None:
     for problem in reply.get("problems", ()):
         place = f" (line {problem['line']})" if problem["line"] else ""
         screen.line("  ", ("not understood: ", "yellow"), f"{problem['text']}{place}")
-    for warning in answer.warnings:
+    effect = reply["effect"]
+    # What the hub has refused is among the warnings.
+    unasked = (effect["detail"],) if "detail" in effect and "code" not in effect else ()
+    for warning in (*answer.warnings, *unasked):
         screen.line("  ", ("warning: ", "yellow"), warning)
 
 

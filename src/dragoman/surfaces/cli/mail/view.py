@@ -1,5 +1,6 @@
 """Letters as people read them: a line in a list, or the whole of one behind a margin."""
 
+import json
 from collections.abc import Sequence
 
 from dragoman.surfaces.cli.mail.asking import Row
@@ -7,6 +8,7 @@ from dragoman.surfaces.cli.screen import Column, Part, Screen
 from dragoman.surfaces.cli.words.phrases import cut
 
 _TYPES = {"FAILED": "red", "HELP_REQUEST": "yellow", "DONE": "green", "OFFERING_READY": "green"}
+_OVERDUE = "overdue"
 _COLUMNS = (
     Column("ID", "bold"),
     Column("SENT"),
@@ -14,7 +16,7 @@ _COLUMNS = (
     Column("TO"),
     Column("TYPE", styles=_TYPES),
     Column("SUBJECT"),
-    Column("STATE", styles={"overdue": "red"}),
+    Column("STATE", styles={_OVERDUE: "red", f"unread, {_OVERDUE}": "red"}),
 )
 _NO_TYPE = "UNKNOWN"
 _SUBJECT = 60
@@ -29,9 +31,9 @@ def print_list(rows: Sequence[Row], screen: Screen, nothing: str, *, is_box: boo
         screen.line(nothing)
 
 
-def print_one_line(row: Row, screen: Screen) -> None:
+def print_one_line(row: Row, screen: Screen, *, is_box: bool) -> None:
     """A letter on a line of its own, as it comes."""
-    _, sent, sender, to, kind, subject, state = _cells(row, is_box=True)
+    _, sent, sender, to, kind, subject, state = _cells(row, is_box=is_box)
     parts: list[Part] = [(str(row["id"]), "bold"), f"  {sent}  {sender} → {to}  "]
     screen.line(*parts, (f"{kind}  ", _TYPES.get(kind, "")), subject, f"  {state}" if state else "")
 
@@ -65,12 +67,10 @@ def _cells(row: Row, *, is_box: bool) -> tuple[str, ...]:
 
 
 def _state(row: Row, *, is_box: bool) -> str:
-    """What it still waits for."""
-    if row["overdue"]:
-        return "overdue"
-    if row["waits_for"]:
-        return f"no ack of {', '.join(row['waits_for'])}"
-    return "unread" if is_box and not row["read"] else ""
+    """Whether the owner of the box has read it, and what it still waits for."""
+    unread = "unread" if is_box and not row["read"] else ""
+    waits = f"no ack of {', '.join(row['waits_for'])}" if row["waits_for"] else ""
+    return ", ".join(filter(None, (unread, _OVERDUE if row["overdue"] else waits)))
 
 
 def _head(row: Row) -> dict[str, str]:
@@ -91,4 +91,5 @@ def _head(row: Row) -> dict[str, str]:
         "Acked by": ", ".join(row["acked_by"]),
         "Waits for": f"{waits} (overdue)" if waits and row["overdue"] else waits,
         "Answered by": str(row["answer"]),
+        "Passed on": json.dumps(besides) if (besides := row.get("passed_on")) else "",
     }

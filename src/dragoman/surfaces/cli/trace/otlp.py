@@ -47,6 +47,7 @@ def otlp(
       dragoman otlp TASK-2026-02-09-001 > spans.json
       dragoman otlp TASK-2026-02-09-001 --to http://localhost:4318/v1/traces
     """
+    from dragoman.engine.reads.traces import attempts_of
     from dragoman.protocols.saop.otlp import Subject, document
     from dragoman.surfaces.cli.trace.reading import each_event, each_turn
 
@@ -57,7 +58,7 @@ def otlp(
         about = Subject(store.ledger_id(), seen.id, seen.title, dragoman.__version__)
         turns = (
             {**turn.envelope, "attempt": turn.attempt}
-            for attempt in range(seen.attempts + 1)
+            for attempt in attempts_of(store, seen.id)
             for turn in each_turn(store, seen.id, attempt)
         )
         spans = document(about, turns, list(each_event(store, seen.id)))

@@ -6,7 +6,7 @@ from typing import Any
 from dragoman.core.errors import Refusal
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.traces import ShownTurn, events_of, turns_of
+from dragoman.engine.reads.traces import ShownTurn, attempts_of, events_of, turns_of
 
 _PAGE = 500
 
@@ -36,7 +36,7 @@ class Before:
         self._task = task
         self._is_named = is_named
         self.turns: dict[int, ShownTurn] = {}
-        """Its turns that stand in earlier attempts: they are not recorded again."""
+        """Its turns that stand in other attempts, or beside them: they are not recorded again."""
 
     def __call__(self, own: str, session: str) -> tuple[str, int]:
         """How its session is called, and its first turn: as before, else behind all others."""
@@ -44,13 +44,13 @@ class Before:
         if isinstance(found, Refusal):
             return session, 0
         task, last, first = found.task, -1, None
-        for attempt in range(task.attempts + 1):
+        for attempt in attempts_of(self._store, task.id):
             for turn in each_turn(self._store, task.id, attempt):
                 last = turn.turn_index if attempt == task.attempts else last
                 if not self._is_ours(turn, own, session):
                     continue
                 first = first or turn
-                if attempt < task.attempts:
+                if attempt != task.attempts:
                     self.turns[turn.turn_index] = turn
         if first is None:
             return session, last + 1

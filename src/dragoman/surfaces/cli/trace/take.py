@@ -9,6 +9,7 @@ import typer
 
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import is_task_name, quoted_name
+from dragoman.core.states.trace import PARTS
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.growing import read_document, read_lines
 from dragoman.surfaces.cli.place import Place
@@ -38,9 +39,13 @@ def trace(
         typer.Option("--task", metavar="ID", show_default=False, help="The task that it is of."),
     ] = "",
     role: Annotated[
-        Literal["researcher", "architect", "developer", "reviewer"],
-        typer.Option("--role", help="The part that the agent plays."),
-    ] = "developer",
+        Literal["researcher", "architect", "developer", "reviewer"] | None,
+        typer.Option(
+            "--role",
+            show_default=False,
+            help="The part that the agent plays; else that of --as, else developer.",
+        ),
+    ] = None,
     session: Annotated[
         str,
         typer.Option(
@@ -83,7 +88,8 @@ def trace(
     from dragoman.surfaces.cli.trace.reading import Before
 
     with open_source(str(file)) as opened, call.writing() as place:
-        about = About(task, role, session or _session_of(place, task))
+        part = role or _part_of(place, call.speaker())
+        about = About(task, part, session or _session_of(place, task))
         before = Before(place.hub.store, task, is_named=bool(session))
         transcript = Transcript(about, place.hub.clock.now(), kind or "", before)
         sender = Sender(place, call.actor(place, call.speaker()), task, before.turns)
@@ -114,6 +120,16 @@ def _is_known(place: Place, task: str) -> bool:
     from dragoman.engine.reads.ask import find_task
 
     return not isinstance(find_task(place.hub.store, task), Refusal)
+
+
+def _part_of(place: Place, speaker: str) -> str:
+    """The part that whoever speaks is registered with; people tell of a developer."""
+    from dragoman.engine.reads.ask import find_agent
+
+    known = find_agent(place.hub.store, speaker) if speaker else None
+    if known is not None and known.plays:
+        return known.plays
+    return speaker if speaker in PARTS else "developer"
 
 
 def _session_of(place: Place, task: str) -> str:

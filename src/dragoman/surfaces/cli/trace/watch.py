@@ -15,7 +15,7 @@ from dragoman.surfaces.cli.verb import Verb
 
 if TYPE_CHECKING:
     from dragoman.engine.ports import Store
-    from dragoman.surfaces.cli.trace.watch_scene import Happening
+    from dragoman.surfaces.cli.trace.watch_scene import Happening, Writers
 
 _CLAIMED = "task.claimed"
 
@@ -47,7 +47,7 @@ def watch(
       dragoman watch TASK-2026-02-09-001
       dragoman watch TASK-2026-02-09-001 --after 0 --json
     """
-    from dragoman.surfaces.cli.trace.watch_scene import Scene
+    from dragoman.surfaces.cli.trace.watch_scene import Scene, Writers
     from dragoman.surfaces.cli.trace.watch_view import draw
 
     with _seats(call, task, after) as seat:
@@ -57,8 +57,9 @@ def watch(
                 for one in seat.happenings:
                     scene.take(one)
         else:
+            writers = Writers()
             for one in seat.happenings:
-                _print(one, call)
+                _print(one, writers, call)
 
 
 class _Seat(Struct, frozen=True):
@@ -130,13 +131,13 @@ def _chosen(entries: Iterable[Mapping[str, Any]], task: str) -> "Iterator[Happen
             )
 
 
-def _print(one: "Happening", call: Call) -> None:
+def _print(one: "Happening", writers: "Writers", call: Call) -> None:
     from dragoman.surfaces.cli.trace.watch_view import as_object, line_of
 
     if call.shared.json:
         call.out.json(as_object(one))
     else:
-        call.out.line(line_of(one))
+        call.out.line(line_of(one, writers))
     # Whoever watches wants each line when it happens, not when a buffer is full.
     call.out.flush()
 

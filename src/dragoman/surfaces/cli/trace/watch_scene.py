@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.events import Status
-from dragoman.core.moments import parse_rfc3339
+from dragoman.core.moments import nearest_moment
 from dragoman.core.states.moves import MOVE_NAMES
 
 _LINES: Final = 100
@@ -36,6 +36,22 @@ class Happening(Struct, frozen=True):
         return self.body["envelope"]["payload"]
 
 
+class Writers:
+    """Who shows turns: as soon as there are several, each turn says whose it is."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, int]] = set()
+
+    def whose(self, turn: Happening) -> str:
+        """The agent and the attempt of a turn; empty as long as all turns have the same."""
+        attempt: int = turn.body["attempt"]
+        self._seen.add((turn.actor, attempt))
+        if len(self._seen) == 1:
+            return ""
+        where = "" if attempt >= 0 else "beside "
+        return f"{turn.actor}, {where}attempt {max(attempt, turn.body.get('beside', 0))}"
+
+
 class Tool(Struct, frozen=True):
     """A call of a tool."""
 
@@ -54,6 +70,8 @@ class Picture(Struct, frozen=True):
     title: str
     status: Status
     agent: str = ""
+    whose: str = ""
+    """Of which agent and attempt the turn is, where several show theirs."""
     turn: int | None = None
     thought: str = ""
     action: str = ""
@@ -81,6 +99,7 @@ class Scene:
         self._terminal = deque[str](maxlen=_LINES)
         self._remarks = deque[tuple[str, str]](maxlen=_LINES)
         self._confidences = deque[float](maxlen=_CONFIDENCES)
+        self._writers = Writers()
 
     def take(self, one: Happening) -> None:
         """Something has happened."""
@@ -111,6 +130,7 @@ class Scene:
         self._still = replace(
             self._still,
             agent=one.body["agent"],
+            whose=self._writers.whose(one),
             turn=one.body["turn_index"],
             thought=content["thought"][-_TEXT:],
             action=content["action"][:_TEXT],
@@ -136,7 +156,7 @@ class Scene:
         call, tool = one.payload["call_id"], one.payload["tool"]
         while len(self._running) >= _LINES:
             del self._running[next(iter(self._running))]
-        self._running[call] = Tool(call, tool, parse_rfc3339(one.payload["timestamp"]))
+        self._running[call] = Tool(call, tool, nearest_moment(one.payload["timestamp"]))
 
     def ended(self, one: Happening) -> None:
         """A tool gave its answer."""

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from dragoman.core.events import EVENT_NAMES
+from dragoman.core.events import EVENT_NAMES, TurnRecorded
 from dragoman.core.moments import parse_rfc3339
 from dragoman.surfaces.cli.task.view import STATUS_STYLES
-from dragoman.surfaces.cli.trace.watch_scene import Happening, Picture, Tool
+from dragoman.surfaces.cli.trace.watch_scene import Happening, Picture, Tool, Writers
 from dragoman.surfaces.cli.words.phrases import cut
 from dragoman.surfaces.cli.words.table import WORDS
+from dragoman.surfaces.cli.words.traces import REQUEST
 from dragoman.text.safe_text import safe_text
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _LEAST: Final = 3
 _FIXED: Final = 8
 """So many rows are headings."""
 _CLOCK: Final = slice(11, 19)
+_TURN: Final = EVENT_NAMES[TurnRecorded]
 
 
 def draw(seen: Picture, width: int, height: int) -> "Group":
@@ -66,7 +68,8 @@ def _head(seen: Picture) -> "Text":
     head.append(seen.task, "bold").append(f"  {safe_text(seen.title, one_line=True)}  ")
     head.append(seen.status, STATUS_STYLES[seen.status])
     if seen.turn is not None:
-        head.append(f"  {seen.agent}, turn {seen.turn}")
+        whose = f" of {seen.whose}" if seen.whose else ""
+        head.append(f"  {seen.agent}, turn {seen.turn}{whose}")
     if seen.confidences:
         bars = "".join(_BARS[min(7, int(value * 8))] for value in seen.confidences)
         head.append(f"  {bars} {seen.confidences[-1]:.2f}", "green")
@@ -92,10 +95,11 @@ def seconds(milliseconds: int) -> str:
     return f"{milliseconds // 60_000} m {milliseconds // 1_000 % 60:02d} s"
 
 
-def line_of(one: Happening) -> str:
+def line_of(one: Happening, writers: Writers) -> str:
     """One thing that happened, on one line."""
-    told = _LINES.get(_kind(one), _in_words)
-    return f"{one.position:>6}  {one.at}  {told(one)}"
+    kind = _kind(one)
+    told = _turn(one, writers) if kind == _TURN else _LINES.get(kind, _in_words)(one)
+    return f"{one.position:>6}  {one.at}  {told}"
 
 
 def as_object(one: Happening) -> Mapping[str, Any]:
@@ -105,8 +109,17 @@ def as_object(one: Happening) -> Mapping[str, Any]:
         "at": one.at,
         "type": _kind(one),
         "actor": one.actor,
-        "message": one.body.get("envelope", one.body),
+        **({"attempt": one.body["attempt"]} if one.type == _TURN else {}),
+        "message": _message(one),
     }
+
+
+def _message(one: Happening) -> Mapping[str, Any]:
+    """What was said; of a move that was asked for also that it is no more than that."""
+    said: Mapping[str, Any] = one.body.get("envelope", one.body)
+    if _kind(one) != REQUEST:
+        return said
+    return {**said, "payload": {**one.payload, "requested": True}}
 
 
 def _kind(one: Happening) -> str:
@@ -128,14 +141,17 @@ def _in_words(one: Happening) -> str:
 _SHAPES: Final = {name: shape for shape, name in EVENT_NAMES.items()}
 
 
-def _turn(one: Happening) -> str:
+def _turn(one: Happening, writers: Writers) -> str:
     content: Mapping[str, str] = one.body["envelope"]["content"]
     said = "; ".join(f"{name}: {content[name]}" for name in content if content[name])
-    return cut(f"turn {one.body['turn_index']} ({one.body['confidence']:.2f}) {said}")
+    whose = f" of {whose}" if (whose := writers.whose(one)) else ""
+    return cut(f"turn {one.body['turn_index']}{whose} ({one.body['confidence']:.2f}) {said}")
 
 
 def _thought(one: Happening) -> str:
-    return cut(f"thinks: {one.payload['chunk']}") if one.payload["chunk"] else "has thought"
+    chunk, is_final = one.payload["chunk"], one.payload["is_final"]
+    # What may be the beginning of a secret is kept back: the thought goes on.
+    return cut(f"thinks: {chunk}") if chunk else "has thought" if is_final else "thinks"
 
 
 def _began(one: Happening) -> str:
@@ -148,7 +164,6 @@ def _ended(one: Happening) -> str:
 
 
 _LINES: Final[dict[str, Callable[[Happening], str]]] = {
-    "turn.recorded": _turn,
     "THOUGHT_STREAM": _thought,
     "TOOL_LIFECYCLE_INVOKED": _began,
     "TOOL_LIFECYCLE_COMPLETED": _ended,

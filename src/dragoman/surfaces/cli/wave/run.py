@@ -13,7 +13,7 @@ from dragoman.surfaces.cli.mail.asking import asked
 from dragoman.surfaces.cli.reading import read_source
 from dragoman.surfaces.cli.screen import Column
 from dragoman.surfaces.cli.verb import Verb
-from dragoman.surfaces.cli.wave.view import ended, headline, show_wave, waits_for
+from dragoman.surfaces.cli.wave.view import ended, headline, show_wave, waits_for, why_stuck
 
 if TYPE_CHECKING:
     from dragoman.surfaces.cli.place import Place
@@ -203,7 +203,7 @@ def _ask(call: Call, place: "Place", operation: str, wanted: dict[str, Any]) -> 
 def _news(found: dict[str, Any], seen: dict[str, str]) -> Iterator[dict[str, Any]]:
     """The beads that stand differently from how they were seen before."""
     for bead in found["beads"]:
-        now = f"{bead['status']} {bead['assignee']} {waits_for(bead)}"
+        now = f"{bead['status']} {bead['assignee']} {waits_for(bead)} {why_stuck(bead)}"
         if seen.get(bead["task"]) != now:
             seen[bead["task"]] = now
             yield bead
@@ -215,8 +215,9 @@ def _tell(call: Call, bead: dict[str, Any]) -> None:
         call.out.json({"bead": bead})
     elif not call.out.is_terminal:
         who = f", {bead['assignee']}" if bead["assignee"] else ""
-        waiting = f", waits for {waits_for(bead)}" if waits_for(bead) else ""
-        call.out.line(f"{bead['id']}: {bead['status']}{who}{waiting}")
+        waiting = f", waits for {waiting}" if (waiting := waits_for(bead)) else ""
+        why = f": {why}" if (why := why_stuck(bead)) else ""
+        call.out.line(f"{bead['id']}: {bead['status']}{who}{waiting}{why}")
     call.out.flush()
 
 

@@ -33,7 +33,7 @@ def show_wave(screen: Screen, wave: Shown) -> None:
             bead["status"],
             f"{bead['attempts']}",
             bead["assignee"] or "",
-            waits_for(bead),
+            waits_for(bead) or why_stuck(bead),
         )
         for bead in wave["beads"]
     ]
@@ -55,9 +55,14 @@ def ended(wave: Shown) -> int:
 
 
 def waits_for(bead: Shown) -> str:
-    """What a bead waits for, or why it does not go on, in words; empty: for nothing."""
+    """What a bead waits for, in words; empty: for nothing."""
     waiting = bead.get("waits_for")
-    return bead.get("why", "") if waiting is None else _WAITING[waiting["what"]](waiting)
+    return "" if waiting is None else _WAITING[waiting["what"]](waiting)
+
+
+def why_stuck(bead: Shown) -> str:
+    """Why a bead does not go on by itself; empty: it does, or nobody has said why."""
+    return bead.get("why", "")
 
 
 def _file(waiting: Shown) -> str:
@@ -75,4 +80,5 @@ _WAITING: Mapping[str, Callable[[Shown], str]] = {
     "task": lambda waiting: f"the end of {', '.join(waiting['tasks'])}",
     "rest": lambda waiting: f"{waiting['until']}, when it has rested after a failure",
     "claim": lambda _: "an agent that claims it",
+    "tick": lambda _: "the next look at the wave, by a hub or by `dragoman tick`",
 }

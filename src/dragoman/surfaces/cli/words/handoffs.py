@@ -18,7 +18,7 @@ from dragoman.core.events import (
     TaskHandedOver,
 )
 from dragoman.core.moments import in_hours, to_rfc3339
-from dragoman.surfaces.cli.words.phrases import because
+from dragoman.surfaces.cli.words.phrases import because, pairs
 
 
 def _drafted(event: HandoffDrafted) -> str:
@@ -71,8 +71,7 @@ def _extended(event: HandoffExtended) -> str:
 def _noted(event: HandoffNoted) -> str:
     if not event.text and not event.data:
         return f"no {event.kind}"
-    data = f" {', '.join(event.data)}" if event.data else ""
-    return f"{event.kind}{f': {event.text}' if event.text else ''}{data}"
+    return f"{event.kind}: {', '.join(filter(None, (event.text, pairs(event.data))))}"
 
 
 def _handed_over(event: TaskHandedOver) -> str:

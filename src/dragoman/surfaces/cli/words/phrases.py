@@ -1,5 +1,9 @@
 """Pieces of sentences that several tables of words use."""
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 _LONGEST = 240
 
 UNSIGNED = (
@@ -17,6 +21,16 @@ def because(reason: str) -> str:
 def cut(text: str, longest: int = _LONGEST) -> str:
     """A text short enough for one line; the whole of it is in --json."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def pairs(values: Mapping[str, Any]) -> str:
+    """Names and their values, in one line."""
+    told = (f"{name}: {_as_text(value)}" for name, value in values.items())
+    return cut(", ".join(told))
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -13,6 +13,8 @@ from dragoman.core.events import (
 )
 from dragoman.surfaces.cli.words.phrases import cut
 
+REQUEST = "TASK_TRANSITION"
+"""The type of the events of a trace that ask for a move."""
 _MASKED = {True: ", with secrets masked", False: ""}
 
 
@@ -24,7 +26,9 @@ def _turn(event: TurnRecorded) -> str:
 def _trace(event: TraceRecorded) -> str:
     about = f" about {event.task}" if event.task else ""
     where = f"in session {event.session}{about}{_MASKED[event.masked]}"
-    return f"{event.type} {where}{_gist(event)}"
+    # What an agent says of a move is a request: the move, if it was made, is an entry of its own.
+    asked = " asked for" if event.type == REQUEST else ""
+    return f"{event.type}{asked} {where}{_gist(event)}"
 
 
 def _gist(event: TraceRecorded) -> str:
@@ -32,7 +36,7 @@ def _gist(event: TraceRecorded) -> str:
     payload: Any = event.envelope.get("payload")
     fields = _SAYS.get(event.type, ())
     said = [str(payload[name]) for name in fields if name in payload] if payload else []
-    between = " → " if event.type == "TASK_TRANSITION" else " "
+    between = " → " if event.type == REQUEST else " "
     return f": {cut(between.join(said), _GIST)}" if said else ""
 
 
@@ -41,7 +45,7 @@ _SAYS: dict[str, tuple[str, ...]] = {
     "THOUGHT_STREAM": ("chunk",),
     "TOOL_LIFECYCLE_INVOKED": ("tool",),
     "TOOL_LIFECYCLE_COMPLETED": ("tool", "status"),
-    "TASK_TRANSITION": ("from_state", "to_state"),
+    REQUEST: ("from_state", "to_state"),
     "SANDBOX_PULSE": ("line",),
 }
 """Type of event -> the fields that tell it from others of its type."""

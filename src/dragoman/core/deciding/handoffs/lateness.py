@@ -1,0 +1,39 @@
+"""A state of a handoff that lasts too long is told, whoever notices it, and when (S-ACP-10)."""
+
+from msgspec.structs import replace
+
+from dragoman.core.deciding.handoffs.common import COORDINATOR
+from dragoman.core.events import HandoffEscalated, HandoffExtended, HandoffMoved
+from dragoman.core.ids import handoff_stream
+from dragoman.core.reading import Decision, Read
+from dragoman.core.states.handoff import NEXT_STAGE, Handoff
+
+
+def lateness(handoff: Handoff, now: int, recommended: str = "") -> HandoffEscalated:
+    """Word that the present state lasts too long."""
+    return HandoffEscalated(
+        trigger="timeout",
+        stage=NEXT_STAGE[handoff.status],
+        to=COORDINATOR,
+        sla_ms=handoff.granted_ms,
+        elapsed_ms=max(0, now - handoff.entered_at),
+        recommended=recommended,
+        task=handoff.task,
+    )
+
+
+def with_lateness(decision: Decision, read: Read, now: int) -> Decision:
+    """The decision, and before it on record that a state ends by it too late, or gets more time.
+
+    That is so where nobody has looked in time, because no hub runs. There is nothing left to be
+    done about it, so nobody is written to.
+    """
+    leaves = (HandoffMoved, HandoffExtended)
+    left = dict.fromkeys(stream for stream, event in decision.events if isinstance(event, leaves))
+    handoffs = filter(None, (read.handoff(name.removeprefix(handoff_stream(""))) for name in left))
+    late = [
+        (handoff_stream(handoff.id), lateness(handoff, now))
+        for handoff in handoffs
+        if handoff.is_late(now)
+    ]
+    return replace(decision, events=(*late, *decision.events)) if late else decision

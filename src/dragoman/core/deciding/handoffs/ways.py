@@ -1,0 +1,72 @@
+"""What whoever is told no can do about a handoff instead.
+
+Each way is tried before it is named, so that none is named which the hub would refuse as well.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from dragoman.core.commands import (
+    AcceptHandoff,
+    ActivateHandoff,
+    AnyCommand,
+    CloseHandoff,
+    CompleteHandoff,
+    DiscardDraft,
+    ExtendHandoff,
+    HandoffCommand,
+    ReassignHandoff,
+    RejectHandoff,
+    WithdrawHandoff,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.limits import WAIT_MS
+from dragoman.core.reading import Decision, Read
+from dragoman.core.states.handoff import LEGAL, Handoff
+
+Ask = Callable[[AnyCommand], Decision | Refusal]
+"""What would be decided, for the same caller."""
+
+WAYS: Final[dict[str, Callable[[Handoff, str], AnyCommand]]] = {
+    "accept": lambda handoff, _: AcceptHandoff(handoff.id, handoff.package_hash),
+    "activate": lambda handoff, _: ActivateHandoff(handoff.id),
+    "complete": lambda handoff, _: CompleteHandoff(handoff.id),
+    "reject": lambda handoff, _: RejectHandoff(handoff.id, "other", "tried"),
+    "withdraw": lambda handoff, _: WithdrawHandoff(handoff.id),
+    "extend_sla": lambda handoff, _: ExtendHandoff(handoff.id, WAIT_MS[0]),
+    "reassign": lambda handoff, somebody: ReassignHandoff(handoff.id, somebody),
+    "close": lambda handoff, _: CloseHandoff(handoff.id),
+}
+"""Action -> how it is asked for, of a handoff, and for somebody who has nothing to do with it."""
+
+
+def with_ways(refusal: Refusal, command: AnyCommand, read: Read, ask: Ask) -> Refusal:
+    """The no to what a handoff is not in the right state for, and what the caller can do now."""
+    if refusal.code != "invalid_transition":
+        return refusal
+    handoff = _asked_about(command, read)
+    if handoff is None:
+        return refusal
+    open_ways = LEGAL["draft"] if handoff.status == "draft" else _ways(handoff, read, ask)
+    name = read.actor.name
+    then = f"what {name} can do now is {', '.join(open_ways)}"
+    if not open_ways:
+        is_final = handoff.status == "closed"
+        then = "it is final" if is_final else f"nothing is left for {name} to do about {handoff.id}"
+    return Refusal(refusal.code, f"{refusal.detail}; {then}", refusal.kind)
+
+
+def _asked_about(command: AnyCommand, read: Read) -> Handoff | None:
+    if isinstance(command, DiscardDraft):
+        return read.handoff(command.id)
+    return read.handoff(command.handoff) if isinstance(command, HandoffCommand) else None
+
+
+def _ways(handoff: Handoff, read: Read, ask: Ask) -> tuple[str, ...]:
+    answers = {action: ask(asked(handoff, read.cause)) for action, asked in WAYS.items()}
+    return tuple(action for action, answer in answers.items() if _leads_on(answer))
+
+
+def _leads_on(answer: Decision | Refusal) -> bool:
+    """Whether it is a yes by which something happens: what was done before is no way."""
+    return isinstance(answer, Decision) and answer.refusal is None and bool(answer.events)

@@ -1,0 +1,35 @@
+"""What a task is called in letters: whatever name one uses, bead and thread are the same."""
+
+from typing import Final
+
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import bare, check_id, is_task_name
+from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.reads.ask import find_task
+
+BEAD: Final = "bead"
+"""The kind of name that a task has in this dialect."""
+
+
+def known_as(name: str, store: Store) -> str:
+    """The name of a task in this dialect, else its id; of one that is unknown, as it is written."""
+    if not is_task_name(name):
+        return name
+    own = name.removeprefix(f"{BEAD}:")
+    found = find_task(store, f"{BEAD}:{own}") if ":" not in own else find_task(store, own)
+    if isinstance(found, Refusal):
+        found = find_task(store, own)
+    if isinstance(found, Refusal):
+        return own
+    task = found.task
+    beads = (alias for alias in task.aliases if alias.startswith(f"{BEAD}:"))
+    return bare(next(beads, task.id))
+
+
+def thread_of(name: str, store: Store) -> str | Refusal:
+    """The thread of this name, or else of the task that is called so."""
+    is_one = check_id(name, "thread") is None
+    if is_one and store.listed(ListQuery(f"thread:{name}", limit=1)):
+        return name
+    thread = known_as(name, store)
+    return check_id(thread, "thread") or thread

@@ -1,0 +1,64 @@
+"""What is taken as a message of JSON-RPC 2.0, and the error that answers all else.
+
+It is the same over either transport. The SDK alone would take NaN for JSON, and a request whose id
+is no id for a notification, which nobody answers.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol, cast
+
+import msgspec
+from mcp import types
+
+from dragoman.text.strict_json import StrictJsonError, parse_json
+
+_NO_MESSAGE: Final = (
+    'this is no message of JSON-RPC 2.0: it has to be one object with "jsonrpc": "2.0" and, for a '
+    'request, "id" and "method" (and "params", if any, as an object); several at once are not taken'
+)
+_NO_ID: Final = (
+    'this request cannot be answered: its "id" has to be a text or a whole number (1, not 1.0), '
+    "and not null; a notification has none at all"
+)
+
+
+class NoMessage(Exception):
+    """What was read is no message; nobody knows the id of such a request."""
+
+    def __init__(self, code: int, why: str) -> None:
+        super().__init__(why)
+        fault = types.ErrorData(code=code, message=why)
+        self.answer: Final = types.JSONRPCError(jsonrpc="2.0", id=None, error=fault)
+
+
+class _Unreadable(Protocol):
+    """The error with which the SDK does not read a message."""
+
+    def errors(self) -> Sequence[Mapping[str, Any]]:
+        """What is wrong; of what is no JSON, the one thing."""
+        ...
+
+
+def read_message(text: bytes) -> types.JSONRPCMessage:
+    """The message of a text; else NoMessage."""
+    try:
+        value: Any = msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        raise _no_json(text) from None
+    try:
+        message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError as error:
+        # The SDK takes less that is nested than the first reader does.
+        is_json = cast(_Unreadable, error).errors()[0]["type"] != "json_invalid"
+        raise NoMessage(types.INVALID_REQUEST, _NO_MESSAGE) if is_json else _no_json(text) from None
+    if isinstance(message, types.JSONRPCNotification) and "id" in value:
+        raise NoMessage(types.INVALID_REQUEST, _NO_ID)
+    return message
+
+
+def _no_json(text: bytes) -> NoMessage:
+    try:
+        parse_json(text, most_bytes=len(text))
+    except StrictJsonError as error:
+        return NoMessage(types.PARSE_ERROR, str(error))
+    raise AssertionError("what neither reader takes is within no bound of ours")

@@ -1,0 +1,48 @@
+"""JSON as far as it can be made out, for readers that take whatever comes.
+
+`strict_json` says what is wrong with a text; here the rest of it is read all the same. Nothing that
+is decided by a message may be read so: another reader may see something else in it.
+"""
+
+import json
+import re
+from codecs import BOM_UTF8
+from math import isfinite
+from typing import Any, Final
+
+from dragoman.text.strict_json import ESCAPED_HALF
+
+_HALF_IN_UTF8: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+_NO_CHARACTER: Final = "\ufffd"
+
+
+def loosely(text: bytes | str, nothing: Any = None) -> Any:
+    """The value of a text; `nothing` where none can be made out.
+
+    Of equal keys the last one counts; what is no character is U+FFFD, what is no number null.
+    """
+    data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    data = _HALF_IN_UTF8.sub(_NO_CHARACTER.encode(), data.removeprefix(BOM_UTF8))
+    data = ESCAPED_HALF.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)
+    try:
+        return json.loads(
+            data.decode(errors="replace"),
+            strict=False,
+            parse_int=_whole,
+            parse_float=_finite,
+            parse_constant=lambda _: None,
+        )
+    except (ValueError, RecursionError):
+        return nothing
+
+
+def _whole(digits: str) -> int | None:
+    try:
+        return int(digits)
+    except ValueError:  # more digits than Python takes
+        return None
+
+
+def _finite(digits: str) -> float | None:
+    number = float(digits)
+    return number if isfinite(number) else None

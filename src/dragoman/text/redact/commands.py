@@ -1,0 +1,122 @@
+"""Passwords that programs are given on their command line: a row each, with its source."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.text.linear import Linear
+from dragoman.text.redact.forms import NEXT
+from dragoman.text.redact.looks import looks_random
+from dragoman.text.redact.placeholders import unmasked
+from dragoman.text.redact.values import Value, value_at, whole
+
+_APART: Final = rb"(?:[ \t]{1,4}|" + NEXT + rb")"
+
+
+class Program(Struct, frozen=True):
+    """What a program takes a password behind."""
+
+    names: tuple[str, ...]
+    shown: str
+    """How people write it."""
+    option: bytes
+    """Its option, as a regular expression, with what stands between it and the password."""
+    source: str
+    has_user: bool = False
+    """Whether a user stands before the password, and a colon."""
+
+
+PROGRAMS: Final = (
+    Program(
+        ("curl",),
+        "-u user:…, --user, -U, --proxy-user",
+        rb"(?:-[A-Za-z]{0,8}[uU]|--user|--proxy-user)(?:=|" + _APART + rb")?",
+        "https://curl.se/docs/manpage.html#-u",
+        has_user=True,
+    ),
+    Program(
+        ("mysql", "mysqldump", "mysqladmin", "mariadb", "mariadb-dump", "mariadb-admin"),
+        "-p…",
+        rb"-p",
+        "https://dev.mysql.com/doc/refman/8.4/en/password-security-user.html",
+    ),
+    Program(
+        ("sshpass",),
+        "-p …",
+        rb"-p" + _APART + rb"?",
+        "https://manpages.ubuntu.com/manpages/oracular/man1/sshpass.1.html",
+    ),
+    Program(
+        ("docker", "podman"),
+        "login -p …",
+        rb"login[ \t](?:[^\r\n]{0,80}[ \t])?-p[ \t]{0,4}",
+        "https://docs.docker.com/reference/cli/docker/login/",
+    ),
+    Program(
+        ("redis-cli", "valkey-cli"),
+        "-a …",
+        rb"-a" + _APART + rb"?",
+        "https://redis.io/docs/latest/develop/tools/cli/",
+    ),
+    Program(
+        ("ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami", "ldappasswd"),
+        "-w …",
+        rb"-w" + _APART + rb"?",
+        "https://www.openldap.org/software/man.cgi?query=ldapsearch",
+    ),
+)
+_BY_NAME: Final = {
+    name.encode(): (program, Linear(rb"[ \t\"']" + program.option, captures=False))
+    for program in PROGRAMS
+    for name in program.names
+}
+_LONGEST_NAME: Final = max(map(len, _BY_NAME)) + 1
+ANY_COMMAND: Final = rb"\b(?:" + b"|".join(sorted(_BY_NAME, reverse=True)) + rb""")[ \t"']"""
+"""What every finding here needs somewhere in the text; longer names go before shorter ones."""
+_COMMAND: Final = Linear(ANY_COMMAND, captures=False)
+_LONGEST: Final = 256
+"""So far behind the name of a program its option may stand."""
+_LONGEST_OPEN: Final = 480
+"""So far behind it a value may end that has blanks in it."""
+
+
+def commands(data: bytes) -> Iterator[tuple[int, int, str]]:
+    """The passwords of command lines."""
+    at = 0
+    while (found := _COMMAND.search(data, at)) is not None:
+        at = found.end() - 1
+        program, option = _BY_NAME[data[found.start() : at]]
+        border = _border(data, at)
+        while (given := option.search(data, at, border)) is not None:
+            at = given.end()
+            value = _password(data, at, program)
+            if value is not None and looks_random(unmasked(data[value.start : value.end])):
+                start, at, _ = whole(data, value) if value.is_bare else value
+                yield start, at, "password"
+
+
+def open_command(data: bytes) -> int:
+    """Where a command begins whose password may follow; -1: nowhere."""
+    line = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+    at = max(line, len(data) - _LONGEST_OPEN - _LONGEST_NAME)
+    while (found := _COMMAND.search(data, at)) is not None:
+        at = found.end() - 1
+        if len(data) - at <= _LONGEST_OPEN:
+            return found.start()
+    return -1
+
+
+def _border(data: bytes, at: int) -> int:
+    """Where a command ends at the latest."""
+    most = min(at + _LONGEST, len(data))
+    ends = (data.find(end, at, most) for end in (b"\n", b"\r"))
+    return min((end for end in ends if end >= 0), default=most)
+
+
+def _password(data: bytes, at: int, program: Program) -> Value | None:
+    value = value_at(data, at)
+    if value is None or not program.has_user:
+        return value
+    colon = data.find(b":", value.start, value.end)
+    return value._replace(start=colon + 1) if colon >= 0 else None

@@ -1,0 +1,118 @@
+"""How a name and its value are written: the expressions of what a name tells.
+
+`password = …`, `"api_key": "…"`, `--token …`, `<b>Password:</b> …`, `the password is …`, a name
+above its value, in a field or in a cell of its own.
+"""
+
+from typing import Final
+
+KEYS: Final = (
+    rb"(?:api|access|auth|private|secret|signing|encryption|master|account|license|hmac|ssh|role"
+    rb"|pre-?shared)"
+)
+"""Of what a key is one that nobody is to see."""
+_PASSWORD: Final = rb"pass(?:code|phrase|wd|word)"
+NAMES: Final = (
+    rb"(?:[_.-]pass|sshpass|"
+    + _PASSWORD
+    + rb"s?|pwd|secret|tokens?|credentials?|"
+    + KEYS
+    + rb"""[ _.-]?keys?|(?:[_-])auth|["']auth\\{0,3}["'])"""
+)
+"""`"auth"` is the whole key, as the settings of docker have it: the Base64 of a user and a password
+(https://docs.docker.com/reference/cli/docker/login/)."""
+NAME: Final = NAMES + rb"[A-Za-z0-9_.-]{0,32}"
+QUOTES: Final = rb"""\\{0,3}["'\]`*]{0,3}"""
+"""What closes a name: quotes, a bracket, or the marks of a text that is set."""
+SEPARATOR: Final = (
+    rb"[ \t]{0,8}(?::[ \t]{0,2}[A-Za-z]{2,12}[ \t]{0,8}=|:=|=>|={1,3}|:|>)[ \t]{0,8}"
+    rb"(?:[*_]{1,3}[ \t]{1,8})?"
+)
+"""Between a name and its value, with the type that some languages put there, and the marks that
+close a name together with its colon (`**Password:** `)."""
+_TAG: Final = (
+    rb"</?(?:[abipsu]|em|strong|span|code|pre|tt|kbd|samp|t[dhr]|d[dt]|li|div|font|label|mark|small"
+    rb"|key|string|value)(?:[ \t][^<>\r\n]{0,80})?>"
+)
+"""Of a cell, a word or a value: a line ends with others."""
+_TAGS: Final = rb"(?:" + _TAG + rb"\s{0,24})"
+_MARKED: Final = rb"[ \t]{0,8}[:>]?\s{0,24}" + _TAGS + rb"{1,4}(?::[ \t]{0,8}" + _TAGS + rb"{0,2})?"
+"""Between them in HTML: `<b>Password:</b> …`, `<td>Password</td><td>…</td>`."""
+_CHARACTERS: Final = rb"(?:<!\[CDATA\[)?"
+"""https://www.w3.org/TR/xml/#sec-cdata-sect"""
+_LINE_END: Final = rb"[ \t]{0,8}(?:\r?\n|\\{1,3}n)[ \t>]{0,16}"
+_ABOVE: Final = (
+    rb"[ \t]{0,8}[:=][ \t]{0,8}(?:[*_]{1,3}|[|>][+-]?)?(?:"
+    + _LINE_END
+    + rb"(?:```[a-z]{0,12})?){1,3}(?:[*-][ \t]{1,4})?"
+)
+"""A name above its value, as letters have it, and YAML behind a bar; empty lines, and the fence of
+a text that is set, may stand between them."""
+SCHEMES: Final = rb"(?:bearer|basic|token|digest|apikey|api-key|ssws|bot|negotiate)"
+OPTION: Final = (
+    rb"--[a-z0-9_-]{0,24}(?:pass|secret|token|api[_-]?key|access[_-]?key)[a-z0-9_-]{0,24}"
+)
+NEXT: Final = rb"""\\{0,3}["'],(?:[ \t\r\n]|\\{1,3}[nrt]){0,40}"""
+"""Between two words of a list of arguments."""
+_OPTION_FORM: Final = OPTION + rb"(?:[ \t]{1,4}|" + NEXT + rb")"
+_PASS_FORM: Final = rb"\b(?:(?-i:pass)" + QUOTES + SEPARATOR + rb"|(?-i:PASS)=)"
+"""In capitals only as a variable: `PASS:` is how tests end."""
+_NETRC_FORM: Final = rb"(?:machine|login|account)[ \t]{1,8}[^\s]+\s{1,16}password[ \t]{1,8}"
+"""https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html"""
+_SQL_FORM: Final = rb"(?:password|identified[ \t]{1,4}by(?:[ \t]{1,4}password)?)[ \t]{1,4}"
+"""`ALTER USER … WITH PASSWORD '…'`."""
+_CALL_FORM: Final = rb"""(?:password\(|[(\[]\\{0,3}["'][A-Za-z0-9_.-]{0,40}""" + NAME + NEXT + rb")"
+"""A program that is told a value, with its name or by it: `set("api_key", "…")`,
+`PASSWORD('…')`; and a pair: `["x-api-key", "…"]`."""
+QUOTED_FORM: Final = rb"(?:" + _SQL_FORM + rb"|" + _CALL_FORM + rb")"
+"""Only what is quoted behind it is a value."""
+_SAID_FORM: Final = (
+    rb"(?:" + _PASSWORD + rb"|secret|token|" + KEYS + rb"[ _-]?key)"
+    rb"[ \t]{1,4}(?:is|was)(?:[ \t]{1,4}now)?:?[ \t]{1,4}[*_`]{0,3}"
+)
+"""`the password is …`."""
+FIELD: Final = rb"""(?:name|key)\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}\\{0,3}["']?"""
+BETWEEN: Final = rb"(?:[ \t\r\n,]|\\{1,3}[nrt])"
+_FIELDS_FORM: Final = (
+    FIELD
+    + rb"[A-Za-z0-9_.-]{0,40}"
+    + NAME
+    + rb"""\\{0,3}["']?"""
+    + BETWEEN
+    + rb"""{1,40}\\{0,3}["']?value\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}"""
+)
+"""A name and its value, each in a field of its own: `{"name": "API_KEY", "value": "…"}`."""
+BAR: Final = rb"(?:\||\xe2\x94\x82)"
+_ROW_FORM: Final = (
+    BAR
+    + rb"[ \t]{0,40}[*_`]{0,3}(?:[A-Za-z0-9_]{1,24}[ ]){0,3}[A-Za-z0-9_]{0,24}"
+    + NAME
+    + rb"[*_`]{0,3}[ \t]{0,40}"
+    + BAR
+    + rb"[ \t]{0,8}"
+)
+"""A name in a cell of a table: its value stands in the next one."""
+ABOVE_FORM: Final = NAME + QUOTES + _ABOVE
+"""What stands below such a name is its value only if nothing else stands in its line."""
+_TAG_FORM: Final = rb"<[A-Za-z0-9:._-]{0,24}" + NAME + rb"[ \t][^<>\r\n]{0,80}>" + _CHARACTERS
+"""`<wsse:Password Type="…">`."""
+_NAMED_FORM: Final = (
+    NAME + rb"(?:" + QUOTES + _ABOVE + rb"|" + _MARKED + rb"|" + QUOTES + SEPARATOR + rb")"
+) + _CHARACTERS
+ASSIGNED_FORM: Final = (
+    rb"(?:"
+    + rb"|".join(
+        (
+            _TAG_FORM,
+            _NAMED_FORM,
+            _PASS_FORM,
+            _NETRC_FORM,
+            _SAID_FORM,
+            QUOTED_FORM,
+            _FIELDS_FORM,
+            _ROW_FORM,
+            _OPTION_FORM,
+        )
+    )
+    + rb")"
+)

@@ -1,0 +1,131 @@
+"""Secrets that are told by their place: in URLs, headers, cookies and files of passwords."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from dragoman.text.linear import Linear
+from dragoman.text.redact.forms import QUOTES, SCHEMES, SEPARATOR
+from dragoman.text.redact.looks import is_placeholder, looks_random
+from dragoman.text.redact.placeholders import in_placeholder, unmasked
+from dragoman.text.redact.values import Value, without_punctuation
+
+_URL_FORM: Final = rb"://[^\s/@\"'<>]+@"
+_ORACLE_FORM: Final = rb"jdbc:oracle:(?:thin|oci8?):"
+"""https://docs.oracle.com/en/database/oracle/oracle-database/23/jjdbc/data-sources-and-URLs.html"""
+_PORT: Final = rb":(?:[0-9]{2,5}|\*):[A-Za-z_*]"
+_PGPASS_FORM: Final = (
+    rb"(?:[A-Za-z0-9_.-]{1,64}|\*)" + _PORT + rb"[A-Za-z0-9_-]{0,62}:[A-Za-z_][A-Za-z0-9_-]{0,62}:"
+)
+"""https://www.postgresql.org/docs/current/libpq-pgpass.html"""
+_COOKIE_FORM: Final = rb"\b(?:set-)?cookie" + QUOTES + rb"[:=]"
+"""https://www.rfc-editor.org/rfc/rfc6265"""
+ANY_LOGIN: Final = (
+    rb"(?i:authorization|bearer[ \t]|basic[ \t]|"
+    + _ORACLE_FORM
+    + rb"|"
+    + _COOKIE_FORM
+    + rb")|"
+    + _PORT
+    + rb"|"
+    + _URL_FORM
+)
+"""What every finding here needs somewhere in the text."""
+
+_HEADER: Final = Linear(
+    rb"(?i)(?:authorization"
+    + QUOTES
+    + SEPARATOR
+    + rb"""\\{0,3}["']?(?:"""
+    + SCHEMES
+    + rb"[ \t]{1,4})?|(?:bearer|basic)[ \t]{1,4})([A-Za-z0-9._~+/=!#$%*?@^-]{8,})"
+)
+_IN_URL: Final = Linear(rb"://([^\s/@:\"'<>]*)(?::([^\s/@\"'<>]+))?@")
+_TOGETHER: Final = Linear(
+    rb"(?i:"
+    + _ORACLE_FORM
+    + rb")[^\s/@\"'<>]{1,64}/([^\s/@\"'<>]+)@|(?m:^)[ \t]{0,8}"
+    + _PGPASS_FORM
+    + rb"([^\s:\"'<>]+)(?m:$)"
+)
+_COOKIES: Final = Linear(rb"(?i)" + _COOKIE_FORM + rb"""[ \t]{0,4}\\{0,3}["']?""", captures=False)
+_COOKIE: Final = re.compile(rb"([^\s;,=\"'\\]{1,64})=([^\s;,\"'\\]*)(?:;[ ]?)?")
+_MOST_COOKIES: Final = 700
+"""So far behind the name of a header its cookies are looked for."""
+_LONGEST_HEADER: Final = 32
+_OF_COOKIE: Final = frozenset((b"path", b"domain", b"expires", b"max-age", b"samesite"))
+_LONGEST_USER: Final = 24
+"""A user of a URL that is longer, and made by chance, is a token."""
+_SHORTEST_PASSWORD: Final = 3
+_LONGEST_LOGIN: Final = 64
+"""So long a user of a URL is whose name ends like that of a secret."""
+
+_Told = tuple[int, int, str]
+
+
+def headers(data: bytes) -> Iterator[_Told]:
+    """What an Authorization header shows."""
+    for found in _HEADER.finditer(data):
+        start, end, _ = without_punctuation(data, Value(*found.span(1), True))
+        if looks_random(_text(data, start, end)) and not in_placeholder(data, found.start()):
+            yield start, end, "authorization"
+
+
+def cookies(data: bytes) -> Iterator[_Told]:
+    """Those that chance has made; others are settings, or tell where a visitor came from."""
+    for found in _COOKIES.finditer(data):
+        at = found.end()
+        most = at + _MOST_COOKIES
+        while at <= most and (cookie := _COOKIE.match(data, at)) is not None:
+            at = cookie.end()
+            start, end = cookie.span(2)
+            if cookie[1].lower() not in _OF_COOKIE and looks_random(unmasked(cookie[2])):
+                yield start, end, "cookie"
+
+
+def open_cookies(data: bytes) -> int:
+    """Where cookies begin of which more may follow; -1: nowhere."""
+    line = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+    at = max(line, len(data) - _MOST_COOKIES - _LONGEST_HEADER)
+    while (found := _COOKIES.search(data, at)) is not None:
+        at = found.end()
+        if len(data) - at <= _MOST_COOKIES:
+            return found.start()
+    return -1
+
+
+def in_urls(data: bytes) -> Iterator[_Told]:
+    """Passwords of URLs, and users that are tokens."""
+    for found in _IN_URL.finditer(data):
+        start, end = found.span(2)
+        if start < 0:
+            start, end = found.span(1)
+            user = unmasked(data[start:end])
+            if len(user) >= _LONGEST_USER and looks_random(user):
+                yield start, end, "url_user"
+        elif _is_password(unmasked(data[start:end])):
+            yield start, end, "url_password"
+
+
+def beside_users(data: bytes) -> Iterator[_Told]:
+    """Passwords behind a user, as Oracle and the password file of PostgreSQL write them."""
+    for found in _TOGETHER.finditer(data):
+        start, end = max(found.span(1), found.span(2))
+        if looks_random(unmasked(data[start:end])):
+            yield start, end, "password"
+
+
+def end_of_login(data: bytes, name: int, value: int) -> int:
+    """Where the login of a URL ends whose user the name is: what follows is the password, and the
+    host, and `in_urls` tells them apart; 0: it is none."""
+    scheme = data.rfind(b"://", max(0, name - _LONGEST_LOGIN), name)
+    found = _IN_URL.match(data, scheme) if scheme >= 0 else None
+    return found.end() if found is not None and found.start(2) == value else 0
+
+
+def _is_password(value: str) -> bool:
+    return len(value) >= _SHORTEST_PASSWORD and not is_placeholder(value)
+
+
+def _text(data: bytes, start: int, end: int) -> str:
+    return data[start:end].decode(errors="replace")

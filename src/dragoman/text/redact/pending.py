@@ -1,0 +1,73 @@
+"""What a text ends with when a secret may follow that is told by what stands there."""
+
+from typing import Final
+
+from dragoman.text.linear import Linear
+from dragoman.text.redact.commands import open_command
+from dragoman.text.redact.forms import (
+    BAR,
+    BETWEEN,
+    FIELD,
+    KEYS,
+    NEXT,
+    OPTION,
+    QUOTES,
+    SCHEMES,
+)
+from dragoman.text.redact.logins import open_cookies
+
+_WORD: Final = rb"(?:pass|pwd|secret|token|credential|key|auth)[A-Za-z0-9_.-]{0,40}"
+_BEGUN: Final = (
+    rb"""(?:"(?:[^"\\\n]|\\[^\n]|"")*|'(?:[^'\\\n]|\\[^\n]|''|'\\''|'"'"')*"""
+    rb"""|\\{1,3}(?:"(?:[^"\n]|\\{3}")*|'[^'\n]*)?)?"""
+)
+"""A quoted value with quotes of its own, as `values` reads it. It has no bound: what is looked at
+has one, and counting takes a state for each number."""
+_LINE_END: Final = rb"[ \t]{0,8}(?:\r|\r?\n|\\{1,3}n?)[ \t>]{0,16}"
+_FILE: Final = rb"(?:machine|login|account)"
+_NAMED: Final = Linear(
+    rb"(?i)(?:"
+    + rb"|".join(
+        (
+            rb"(?:" + KEYS + rb"[ ])?" + _WORD + QUOTES
+            + rb"(?:[ \t]{0,8}:[ \t]{0,2}[A-Za-z]{0,12})?[ \t]{0,8}(?::=?|=>|={1,3}|>)?[ \t]{0,8}"
+            + rb"(?:[*_]{1,3}[ \t]{1,8})?(?:" + _BEGUN + rb"|" + SCHEMES + rb"[ \t]{0,4})?",
+            _WORD + QUOTES + rb"[ \t]{0,8}[:=][ \t]{0,8}(?:[*_]{1,3}|[|>][+-]?)?(?:" + _LINE_END
+            + rb"(?:```[a-z]{0,12})?){1,3}(?:[*-][ \t]{1,4})?(?:[^\s]{0,256}[ \t]{0,8}|"
+            + _BEGUN + rb")",
+            _WORD + rb"[ \t]{0,8}[:>]?[ \t]{0,8}(?:</?[A-Za-z][^<>\r\n]{0,80}>\s{0,24}){0,4}"
+            + rb"(?::[ \t]{0,8})?(?:</?[A-Za-z][^<>\r\n]{0,80}>\s{0,24}){0,2}"
+            + rb"(?:</?[A-Za-z]?[^<>\r\n]{0,80}|" + _BEGUN + rb")",
+            rb"<[A-Za-z0-9:._-]{0,24}" + _WORD + rb"[ \t][^<>\r\n]{0,80}>?",
+            _WORD + rb"[ \t]{1,4}(?:is|was)(?:[ \t]{1,4}(?:now)?)?:?[ \t]{0,4}[*_`]{0,3}"
+            + rb"(?:" + _BEGUN + rb")?",
+            KEYS + rb"[ ]",
+            rb"(?:bearer|basic)[ \t]{0,4}",
+            OPTION + NEXT + rb"(?:" + _BEGUN + rb")?",
+            _WORD + QUOTES + rb"[ \t]{0,8}[:=][ \t]{0,8}\{[^{}]*",
+            _WORD + NEXT + rb"(?:" + _BEGUN + rb")?",
+            rb"password\(" + _BEGUN,
+            _FILE + rb"(?:[ \t]{1,8}(?:[^\s]+(?:\s{1,16}(?:p[a-z]{0,7}[ \t]{0,8})?)?)?)?",
+            rb"identified(?:[ \t]{1,4}(?:by[ \t]{0,4}(?:" + _BEGUN + rb")?)?)?",
+            FIELD + rb"(?:[A-Za-z0-9_.-]{0,40}" + _WORD + rb"""\\{0,3}["']?""" + BETWEEN
+            + rb"""{0,40}(?:\\{0,3}["']?(?:v[a-z]{0,4}\\{0,3}["']?[ \t]{0,8}"""
+            + rb"(?:[:=][ \t]{0,8}(?:" + _BEGUN + rb")?)?)?)?)?",
+            BAR + rb"[^\n|]{0,80}(?:\|[^\n|]{0,200})?",
+        )
+    )
+    + rb")\z",
+    captures=False,
+)  # fmt: skip
+ANY_WORD: Final = (
+    rb"(?i:pass|machine|login|account|pwd|secret|token|credential|key|auth|bearer|basic|identified"
+    rb"|cookie|" + FIELD + rb"|" + KEYS + rb"[ ])|\|"
+)
+"""What every secret that a name tells needs somewhere in a text that goes on."""
+LONGEST_PENDING: Final = 640
+
+
+def pending(data: bytes) -> int:
+    """Where a name begins whose secret may follow when more of the text has come; -1: nowhere."""
+    named = _NAMED.search(data, max(0, len(data) - LONGEST_PENDING))
+    begins = (named.start() if named else -1, open_cookies(data), open_command(data))
+    return min((begin for begin in begins if begin >= 0), default=-1)

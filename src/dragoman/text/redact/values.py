@@ -1,0 +1,83 @@
+"""Where a value begins and ends that a name stands before: in quotes, or as a word."""
+
+import re
+from typing import Final, NamedTuple
+
+_BARE: Final = rb"[!#$%*+\-./0-9:=?@A-Z^_a-z~\x80-\xff]"
+_JOINED: Final = rb"""(?![A-Za-z_][A-Za-z0-9_.-]{0,40}[ ]?["']?[=:])(?=""" + _BARE + rb")"
+"""What may stand in the middle of a password goes on with it, unless the next name follows."""
+_NO_ENTITY: Final = rb"(?!&(?:amp|lt|gt|quot|apos|nbsp|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});)"
+"""What HTML writes otherwise is told apart where the text is read as it is meant."""
+_INSIDE: Final = rb"(?:" + _BARE + rb"|" + _NO_ENTITY + rb"[&;,)|]" + _JOINED + rb")"
+_NO_TAG: Final = rb"(?!</?[A-Za-z][A-Za-z0-9:._-]{0,40}(?:[ \t][^<>\r\n]{0,80})?/?>|\]\]>)"
+_BARE_VALUE: Final = re.compile(rb"`?" + _BARE + _INSIDE + rb"{0,127}+")
+_REST: Final = re.compile(rb"(?:" + _INSIDE + rb"|" + _NO_TAG + rb"[(\[{}\]<>]" + _JOINED + rb")*+")
+"""Behind what looks random brackets are no part of a program, but a tag is none of a value."""
+_OF_STRING: Final = re.compile(rb"[FRBUfrbu]{1,2}(?=[\"'])")
+"""What some languages write before a quoted text."""
+_GOES_ON: Final = rb"(?=[^\s,;:)\]}\"'])"
+_QUOTE: Final = {
+    b"'": re.compile(rb"(?P<own>'(?:'" + _GOES_ON + rb"|\\''|\"'\"'))|(?P<behind>\\*)'"),
+    b'"': re.compile(rb'(?P<own>""' + _GOES_ON + rb')|(?P<behind>\\*)"'),
+}
+"""A quote; one that is doubled, or put between others as in a shell, is the text's own."""
+_LONGEST_QUOTED: Final = 200
+
+
+class Value(NamedTuple):
+    """Where a value stands, and whether without quotes."""
+
+    start: int
+    end: int
+    is_bare: bool
+
+
+def value_at(data: bytes, at: int) -> Value | None:
+    """What stands here in quotes, or as a word."""
+    prefix = _OF_STRING.match(data, at)
+    quote = begin = prefix.end() if prefix else at
+    while data[quote : quote + 1] == b"\\":
+        quote += 1
+    sign = data[quote : quote + 1]
+    if sign not in _QUOTE:
+        return _bare_at(data, at)
+    if data.startswith(3 * sign, quote):
+        start, end = quote + 3, data.find(3 * sign, quote + 3, quote + 4 + _LONGEST_QUOTED)
+    else:
+        start, end = quote + 1, _closing(data, quote + 1, sign, quote - begin)
+    inside = data[start:end] if end > start else b""
+    return Value(start, end, False) if inside and b"\n" not in inside else None
+
+
+def whole(data: bytes, value: Value) -> Value:
+    """A value without quotes of which so much was looked at, up to where it ends."""
+    rest = _REST.match(data, value.end)
+    assert rest is not None, "it matches nothing, too"
+    return without_punctuation(data, value._replace(end=rest.end()))
+
+
+def without_punctuation(data: bytes, value: Value) -> Value:
+    """A word without the signs of the sentence that it stands in."""
+    end = value.end
+    while end > value.start and data[end - 1] in b".,;:":
+        end -= 1
+    return value._replace(end=end)
+
+
+def _bare_at(data: bytes, at: int) -> Value | None:
+    bare = _BARE_VALUE.match(data, at)
+    return Value(at + (data[at] == ord("`")), bare.end(), True) if bare else None
+
+
+def _closing(data: bytes, start: int, sign: bytes, opening: int) -> int:
+    """Where a quoted text ends whose quote stands behind so many backslashes; -1: nowhere.
+
+    One behind more of them belongs to the text, unless they are backslashes of the text.
+    """
+    for quote in _QUOTE[sign].finditer(data, start, start + _LONGEST_QUOTED + 1):
+        if quote["own"] and not opening:
+            continue
+        backslashes = len(quote["behind"] or b"")
+        if backslashes <= opening or (backslashes + 1) // (opening + 1) % 2:
+            return quote.start() + backslashes - min(backslashes, opening)
+    return -1

@@ -1,0 +1,22 @@
+"""The letters A to Z change their case, and no others."""
+
+import pytest
+
+from dragoman.text.ascii_case import lower, upper
+from tests.requirements import proves
+
+pytestmark = proves("MAIL-FIELDS")
+
+
+@pytest.mark.parametrize(
+    ("text", "large", "small"),
+    [
+        ("Stuck_1", "STUCK_1", "stuck_1"),
+        ("Gro\u00df", "GRO\u00df", "gro\u00df"),
+        ("\u017ftuc\u212a", "\u017fTUC\u212a", "\u017ftuc\u212a"),
+        ("t\u0131m\u0130", "T\u0131M\u0130", "t\u0131m\u0130"),
+        ("\ufb06 \ud800", "\ufb06 \ud800", "\ufb06 \ud800"),
+    ],
+)
+def test_only_ascii_changes(text: str, large: str, small: str) -> None:
+    assert (upper(text), lower(text)) == (large, small)

@@ -1,0 +1,47 @@
+"""JSON as far as it can be made out: any text gives a value, and what is broken in it is none."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.text.loose_json import loosely
+from tests.requirements import proves
+
+pytestmark = proves("JSON-LOOSE")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b'{"a":1,"a":2}', {"a": 2}),
+        (b"[NaN, -Infinity, 1e400, -1e400, 1.5]", [None, None, None, None, 1.5]),
+        (b"[9007199254740993, " + b"9" * 5_000 + b"]", [9007199254740993, None]),
+        (
+            rb'["\ud800", "\udfff\ud83d\ude00", "\\ud800"]',
+            ["\ufffd", "\ufffd\U0001f600", "\\ud800"],
+        ),
+        (b'["\xed\xa0\x80", "\xff"]', ["\ufffd", "\ufffd"]),
+        ('["\ud800"]', ["\ufffd"]),
+        (b"\xef\xbb\xbf{}", {}),
+        (b'["a\tb"]', ["a\tb"]),
+        (b"[" * 33 + b"]" * 33, msgspec.json.decode(b"[" * 33 + b"]" * 33)),
+    ],
+)
+def test_what_can_be_read_is_read(text: bytes | str, value: Any) -> None:
+    assert loosely(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"nope", b'{"a":1', b"[" * 100_000, "{}".encode("utf-16")]
+)
+def test_where_nothing_can_be_read_there_is_nothing(text: bytes) -> None:
+    assert loosely(text) is None
+    assert loosely(text, nothing={}) == {}
+
+
+@given(st.binary() | st.text(st.characters(exclude_categories=[])))
+def test_any_text_gives_a_value_that_can_be_written(text: bytes | str) -> None:
+    msgspec.json.encode(loosely(text))
