@@ -158,8 +158,9 @@ class Taping:
         except StoreUnavailable:
             # The disk failed; whoever starts a hub tries again.
             store = self._store_type.at(self._folder)
-        if not self.recording.images:
-            self._commit(store.image())
+        # Also one that a killed process had written and did not live to tell of.
+        if self.recording.images[-1:] != [image := store.image()]:
+            self._commit(image)
         store.on_commit = self._commit
         return store
 
