@@ -150,10 +150,27 @@ def test_a_value_behind_its_name_is_masked_whole_and_in_pieces(text: str) -> Non
         ({"headers": [["x-api-key", SECRET]]}, "headers[0][1]"),
         ([{"name": "x-api-key", "value": SECRET}], "[0].value"),
         ({"element": "Password field", "ref": "e7", "text": SECRET}, "text"),
+        ({"command": ["curl", "-u", f"bob:{SECRET}", "https://h"]}, "command[2]"),
+        (["/usr/bin/curl", "-m", 5, "", f"--user=bob:{SECRET}"], "[4]"),
+        (["mysql", f"-p{SECRET}"], "[1]"),
+        (["sshpass", "-p", SECRET], "[2]"),
+        (["docker", "login", "-u", "bob", "-p", SECRET], "[5]"),
     ],
 )
 def test_so_is_one_in_json(value: Any, path: str) -> None:
     assert [place for place, _ in ALL.tree(value).found] == [path]
+
+
+@proves("REDACT-NAMED")
+def test_a_password_of_a_command_in_a_list_is_all_of_its_argument() -> None:
+    secret = "hG7s k'Pq\n2x9 \udcff"
+    masked = ALL.tree(["curl", "-s", f"-ubob:{secret}", f"https://h/{SECRET}"])
+    (instead,) = (one.placeholder for one in ALL.text(f"password: {SECRET}").found)
+    assert masked.value[2].startswith("-ubob:[REDACTED:password:")
+    assert masked.value[2].endswith("]")
+    assert masked.value[3] == f"https://h/{SECRET}"
+    assert ALL.tree(masked.value).value == masked.value
+    assert ALL.tree(["curl", "-u", f"bob:{SECRET}"]).value == ["curl", "-u", f"bob:{instead}"]
 
 
 @proves("REDACT-NAMED", "REDACT-KEPT")
@@ -252,6 +269,10 @@ def test_other_fields_stay() -> None:
         ["token", SECRET, "x"],
         ["colour", SECRET],
         {"element": "Search field", "text": SECRET},
+        ["curl", "-u"],
+        ["curl", "-u", "bob", f"https://h/{SECRET}"],
+        ["use curl so", "-u", f"bob:{SECRET}"],
+        ["mkdir", f"-p{SECRET}", "mysql", "-p", SECRET],
     ):
         assert ALL.tree(value).found == (), json.dumps(value)
 

@@ -1,6 +1,8 @@
 """Passwords that programs are given on their command line: a row each, with its source."""
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 from msgspec import Struct
@@ -11,6 +13,9 @@ from dragoman.text.redact.looks import looks_random
 from dragoman.text.redact.placeholders import unmasked
 from dragoman.text.redact.values import Value, value_at, whole
 
+PASSWORD: Final = "password"
+_Read = Callable[[bytes, int], Value | None]
+"""How a value is read that begins at a place."""
 _APART: Final = rb"(?:[ \t]{1,4}|" + NEXT + rb")"
 
 
@@ -79,10 +84,30 @@ _LONGEST: Final = 256
 """So far behind the name of a program its option may stand."""
 _LONGEST_OPEN: Final = 480
 """So far behind it a value may end that has blanks in it."""
+_OF_ARGUMENT: Final = bytes.maketrans(b" \t\r\n\"'", b"______")
+"""What would end an argument or begin the next one, and is part of one in a list."""
 
 
 def commands(data: bytes) -> Iterator[tuple[int, int, str]]:
     """The passwords of command lines."""
+    return ((start, end, PASSWORD) for start, end in _passwords(data, value_at))
+
+
+def in_arguments(arguments: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Which arguments of a command that is a list end with a password, and where it begins there.
+    One is all of its argument, whatever signs are in it."""
+    line = b" ".join(argument.translate(_OF_ARGUMENT) for argument in arguments)
+    behind = list(accumulate(len(argument) + 1 for argument in arguments))
+
+    def argument_at(_: bytes, at: int) -> Value:
+        return Value(at, behind[bisect_right(behind, at)] - 1, False)
+
+    for start, _ in _passwords(line, argument_at):
+        number = bisect_right(behind, start)
+        yield number, start - (behind[number - 1] if number else 0)
+
+
+def _passwords(data: bytes, read: _Read) -> Iterator[tuple[int, int]]:
     at = 0
     while (found := _COMMAND.search(data, at)) is not None:
         at = found.end() - 1
@@ -90,10 +115,10 @@ def commands(data: bytes) -> Iterator[tuple[int, int, str]]:
         border = _border(data, at)
         while (given := option.search(data, at, border)) is not None:
             at = given.end()
-            value = _password(data, at, program)
+            value = _password(data, read(data, at), program)
             if value is not None and looks_random(unmasked(data[value.start : value.end])):
                 start, at, _ = whole(data, value) if value.is_bare else value
-                yield start, at, "password"
+                yield start, at
 
 
 def open_command(data: bytes) -> int:
@@ -114,8 +139,7 @@ def _border(data: bytes, at: int) -> int:
     return min((end for end in ends if end >= 0), default=most)
 
 
-def _password(data: bytes, at: int, program: Program) -> Value | None:
-    value = value_at(data, at)
+def _password(data: bytes, value: Value | None, program: Program) -> Value | None:
     if value is None or not program.has_user:
         return value
     colon = data.find(b":", value.start, value.end)

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from dragoman.text.redact.assignments import is_option, key_names_secret, names_secret
 from dragoman.text.redact.blocks import PRIVATE_KEY
+from dragoman.text.redact.commands import PASSWORD, in_arguments
 from dragoman.text.redact.finder import Finder, Found, placeholder
 from dragoman.text.redact.known import Secret
 from dragoman.text.redact.lines import OVER, begun, of_key
@@ -93,7 +94,7 @@ class Redactor:
             size, since = of_key(line, since)
         rest, text = line[size:], ""
         if size:
-            digest = self._finder.digest(line[:size].encode(errors="surrogatepass"))
+            digest = self._finder.digest(_as_bytes(line[:size]))
             text = placeholder(PRIVATE_KEY, digest)
         masked = self.text(rest)
         if not self._known_only and (begins := begun(rest)) != OVER:
@@ -131,8 +132,19 @@ class Redactor:
         if isinstance(value, list | tuple):
             items = cast(Sequence[Any], value)
             named = enumerate(zip(items, _names_of(items, name), strict=False))
-            return [self._walked(item, below(path, at), of, found) for at, (item, of) in named]
+            walked = [self._walked(item, below(path, at), of, found) for at, (item, of) in named]
+            return walked if self._known_only else self._as_command(walked, path, found)
         return value
+
+    def _as_command(self, items: list[Any], path: str, found: list[tuple[str, str]]) -> list[Any]:
+        """A list without the passwords that a program is given in it."""
+        texts = [_as_bytes(item) if isinstance(item, str) else b"" for item in items]
+        for number, start in in_arguments(texts):
+            before, secret = texts[number][:start], texts[number][start:]
+            instead = placeholder(PASSWORD, self._finder.digest(secret))
+            items[number] = before.decode(errors="surrogatepass") + instead
+            found.append((below(path, number), PASSWORD))
+        return items
 
     def _name(self, key: str, path: str, found: list[tuple[str, str]]) -> str:
         masked = self._key_text(key)
@@ -144,7 +156,7 @@ class Redactor:
         masked = self.text(value)
         kind = "" if self._known_only or not name else key_names_secret(name)
         if kind and looks_random(masked.text):
-            digest = self._finder.digest(value.encode(errors="surrogatepass"))
+            digest = self._finder.digest(_as_bytes(value))
             return placeholder(kind, digest), [kind]
         return masked.text, [one.kind for one in masked.found]
 
@@ -167,6 +179,10 @@ def _names_of(items: Sequence[Any], name: str) -> Iterator[str]:
         is_text = isinstance(item, str)
         names_next = is_text and (is_option(item) or (is_pair and key_names_secret(item)))
         yield item if names_next else name
+
+
+def _as_bytes(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
 
 
 def is_secret_variable(name: str, value: str) -> bool:
