@@ -109,6 +109,10 @@ PLACED = [
     "localhost:5432:mydb:bob:{}\n",
     "*:*:*:postgres:{}",
     "jdbc:oracle:thin:scott/{}@//h:1521/x",
+    "curl \\\n -u bob:{} https://h/x",
+    "curl -s \\\r\n\t\t--user \\\r\n\t\tbob:{} \\\r\n\t\thttps://h/x\r\n",
+    "sshpass -p \\\n      {} \\\n  ssh h\n",
+    "deploy \\\n  --api_key \\\n    {} \\\n  --now\n",
 ]
 """What stands around a secret that its place tells."""
 

@@ -13,7 +13,7 @@ from dragoman.text.redact.looks import looks_random
 from dragoman.text.redact.placeholders import unmasked
 from dragoman.text.redact.values import Value, value_at, whole
 
-PASSWORD: Final = "password"
+KIND: Final = "password"
 _Read = Callable[[bytes, int], Value | None]
 """How a value is read that begins at a place."""
 _APART: Final = rb"(?:[ \t]{1,4}|" + NEXT + rb")"
@@ -90,7 +90,7 @@ _OF_ARGUMENT: Final = bytes.maketrans(b" \t\r\n\"'", b"______")
 
 def commands(data: bytes) -> Iterator[tuple[int, int, str]]:
     """The passwords of command lines."""
-    return ((start, end, PASSWORD) for start, end in _passwords(data, value_at))
+    return ((start, end, KIND) for start, end in _passwords(data, value_at))
 
 
 def in_arguments(arguments: Sequence[bytes]) -> Iterator[tuple[int, int]]:

@@ -15,6 +15,7 @@ from dragoman.text.linear import Anywhere, Linear
 from dragoman.text.redact.assignments import assignments
 from dragoman.text.redact.blocks import BEGINS, blocks
 from dragoman.text.redact.commands import ANY_COMMAND, commands
+from dragoman.text.redact.continued import continued_lines
 from dragoman.text.redact.escaped import ANY_ESCAPED, meant, meant_lines
 from dragoman.text.redact.forms import ASSIGNED_FORM
 from dragoman.text.redact.hidden import ANY_HIDDEN, carried, may_hide, read, read_apart
@@ -218,8 +219,10 @@ class Finder:
 
     def _escaped(self, data: bytes, depth: int) -> list[_Span]:
         """The secrets of the lines that mean something else than what stands there."""
-        reading = meant_lines(data)
-        return _placed(reading, self._read_spans(reading.data, depth - 1)) if reading else []
+        found = list[_Span]()
+        for reading in filter(None, (meant_lines(data), continued_lines(data))):
+            found += _placed(reading, self._read_spans(reading.data, depth - 1))
+        return found
 
     def _encoded(self, data: bytes, depth: int) -> Iterator[_Span]:
         for found in _ENCODED.finditer(data):

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from dragoman.text.redact.assignments import is_option, key_names_secret, names_secret
 from dragoman.text.redact.blocks import PRIVATE_KEY
-from dragoman.text.redact.commands import PASSWORD, in_arguments
+from dragoman.text.redact.commands import KIND, in_arguments
 from dragoman.text.redact.finder import Finder, Found, placeholder
 from dragoman.text.redact.known import Secret
 from dragoman.text.redact.lines import OVER, begun, of_key
@@ -141,9 +141,9 @@ class Redactor:
         texts = [_as_bytes(item) if isinstance(item, str) else b"" for item in items]
         for number, start in in_arguments(texts):
             before, secret = texts[number][:start], texts[number][start:]
-            instead = placeholder(PASSWORD, self._finder.digest(secret))
+            instead = placeholder(KIND, self._finder.digest(secret))
             items[number] = before.decode(errors="surrogatepass") + instead
-            found.append((below(path, number), PASSWORD))
+            found.append((below(path, number), KIND))
         return items
 
     def _name(self, key: str, path: str, found: list[tuple[str, str]]) -> str:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import Final
 
 from dragoman.text.redact.blocks import BEGINS, is_open
+from dragoman.text.redact.continued import continued_lines
 from dragoman.text.redact.escaped import meant, read_as_meant
 from dragoman.text.redact.finder import SMALL, Finder, open_lines
 from dragoman.text.redact.hidden import may_hide, open_sequence, read
@@ -135,13 +136,15 @@ def _after_space(text: str, end: int) -> int:
 
 
 def _pending(data: bytes) -> int:
-    """Where a name begins whose secret may follow, as it stands there, as it is seen or as it is
-    meant; -1: nowhere."""
+    """Where a name begins whose secret may follow, as it stands there, as it is seen, as a shell
+    reads its lines or as it is meant; -1: nowhere."""
     begin = pending(data)
     if begin >= 0:
         return begin
     if may_hide(data) and (begin := pending((seen := read(data)).data)) >= 0:
         return seen.place(begin)
+    if (lines := continued_lines(data)) is not None and (begin := pending(lines.data)) >= 0:
+        return lines.place(begin)
     begin = pending(meant(data))
     return begin if begin < 0 else read_as_meant(data).place(begin)
 
