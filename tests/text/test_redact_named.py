@@ -243,6 +243,11 @@ def test_other_names_and_other_words_stay(text: str) -> None:
         "secret: k8s-tls-prod-v2",
         "private_key: x25519.X25519PrivateKey = Ed25519PrivateKey.generate()",
         "token: OAuth2Token",
+        "The secret is base64url-encoded",
+        "unexpected token: 'fooBar12'",
+        "SyntaxError: Unexpected token: fooBar12x",
+        "token: cl100k_base",
+        "session token: s-20261116-1",
         "token = b64encode(userpass).decode()",
         "token = get_token_v2x9(user)",
         "https://&lt;user&gt;:&lt;password&gt;@h",
@@ -260,6 +265,9 @@ def test_other_names_and_other_words_stay(text: str) -> None:
 )
 def test_what_builds_tests_and_programs_say_of_tokens_stays(text: str) -> None:
     assert ALL.text(text).text == text
+    for border in range(len(text)):
+        stream = ALL.stream()
+        assert stream.feed(text[:border]) + stream.feed(text[border:]) + stream.close() == text
 
 
 @proves("REDACT-NAMED", "REDACT-KEPT")

@@ -15,12 +15,13 @@ _PASSWORD: Final = rb"pass(?:code|phrase|wd|word)"
 NAMES: Final = (
     rb"(?:[_.-]pass|sshpass|"
     + _PASSWORD
-    + rb"s?|pwd|secret|tokens?|credentials?|"
+    + rb"s?|pwd|secret|(?:unexpected[ ])?tokens?|credentials?|"
     + KEYS
     + rb"""[ _.-]?keys?|(?:[_-])auth|["']auth\\{0,3}["'])"""
 )
 """`"auth"` is the whole key, as the settings of docker have it: the Base64 of a user and a password
-(https://docs.docker.com/reference/cli/docker/login/)."""
+(https://docs.docker.com/reference/cli/docker/login/). An unexpected token is one that a parser
+met."""
 NAME: Final = NAMES + rb"[A-Za-z0-9_.-]{0,32}"
 QUOTES: Final = rb"""\\{0,3}["'\]`*]{0,3}"""
 """What closes a name: quotes, a bracket, or the marks of a text that is set."""

@@ -13,7 +13,7 @@ _NEUTRAL: Final = re.compile(
     r"status|kind|version|budget|quota|format|prefix|env|variable|ref|manager|store|provider|endpoint|required|"
     r"used|usage|index|_ms|seconds|rotation|scope|scopes|fingerprint|source|sock|socket)$|"
     r"\.(?:c|cc|cpp|cs|css|go|h|hpp|html|java|js|jsx|kt|md|mjs|php|pl|pyi?|rb|rs|scala|sh|sql|swift|tsx?)$|"
-    r"pass(?:ed|es|ing|age|port|ive|thr)|auth(?:or(?!iz)|entic)|tokeni[sz]",
+    r"\Aunexpected |pass(?:ed|es|ing|age|port|ive|thr)|auth(?:or(?!iz)|entic)|tokeni[sz]",
     re.IGNORECASE | re.ASCII,
 )
 """How a name ends that tells something about a secret, and not the secret; or that of a program,
@@ -27,13 +27,14 @@ _PLACEHOLDER: Final = re.compile(
 _NOT_SECRET: Final = re.compile(
     r"(?:urn:uuid:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|(?:[a-z0-9@.-]+ )?AAAA[BCEI][A-Za-z0-9+/=]{20,}.*"
-    r"|sha\d{1,3}[:-][A-Za-z0-9+/=]+|md5[:-][0-9a-f]+|TASK-\d{4}-\d\d-\d\d-\w+|[0-9a-f]{12}"
-    r"|0x[0-9a-f]{1,16}|data:[a-z]+/.*|projects/[^/]+/secrets/.*"
+    r"|sha\d{1,3}[:-][A-Za-z0-9+/=]+|md5[:-][0-9a-f]+|TASK-\d{4}-\d\d-\d\d-\w+|s-\d{8}-\d{1,6}|[0-9a-f]{12}"
+    r"|[a-z]{1,2}\d{2,3}k_[a-z]{3,10}|0x[0-9a-f]{1,16}|data:[a-z]+/.*|projects/[^/]+/secrets/.*"
     r"|(?-i:~?/[A-Z]?[a-z]{2,15})(?:/.*)?"
     r"|[a-z][a-z0-9+.-]*://.*|\d{4}-\d\d-\d\d.*|v?\d+(?:\.\d+)+\S{0,12}|[\d.,:%_-]+[a-zA-Z]{0,3}",
     re.IGNORECASE | re.ASCII,
 )
-"""Among them paths, in which chance may have made a name: that of a temporary folder."""
+"""Among them encodings of tokens (`cl100k_base`), and paths, in which chance may have made a name:
+that of a temporary folder."""
 _TEST: Final = re.compile(
     r"(?:\A|[^A-Za-z])(?:[Tt]ests?|[Ss]pec|Benchmark|Example|Fuzz)(?![a-z])|Test(?![a-z])|::|[Tt]est_"
 )
@@ -46,7 +47,7 @@ _ALGORITHM: Final = re.compile(
     r"|poly1305|gcm|cbc|ecb|oaep|mgf1|pkcs|oauth2|x509|b(?:ase)?(?:16|32|64)))"
     r"(?:pbkdf2|pbe|hmac|sha|md5|aes|des|desede|rsa|ecdsa|ed25519|x25519|ed448|x448|hkdf|scrypt|"
     r"bcrypt|argon2(?:id?|d)|blowfish|chacha20|poly1305|gcm|cbc|ctr|ecb|oaep|mgf1|pkcs(?:1|5|7|8|12)|"
-    r"nopadding|padding|with|and|x509|oauth2|b(?:ase)?(?:16|32|64)|standard|url|encode|decode|private|"
+    r"nopadding|padding|with|and|x509|oauth2|b(?:ase)?(?:16|32|64)|standard|url|encoded?|decoded?|private|"
     r"public|secret|session|client|access|bearer|keys?|tokens?|auth|password|types?|\d{1,4}|[-_/.]){2,}+",
     re.IGNORECASE | re.ASCII,
 )

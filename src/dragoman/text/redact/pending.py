@@ -17,6 +17,8 @@ from dragoman.text.redact.forms import (
 from dragoman.text.redact.logins import open_cookies
 
 _WORD: Final = rb"(?:pass|pwd|secret|token|credential|key|auth)[A-Za-z0-9_.-]{0,40}"
+_FIRST: Final = rb"(?:" + KEYS + rb"|unexpected)[ ]"
+"""What a name may begin with, and a blank."""
 _BEGUN: Final = (
     rb"""(?:"(?:[^"\\\n]|\\[^\n]|"")*|'(?:[^'\\\n]|\\[^\n]|''|'\\''|'"'"')*"""
     rb"""|\\{1,3}(?:"(?:[^"\n]|\\{3}")*|'[^'\n]*)?)?"""
@@ -29,7 +31,7 @@ _NAMED: Final = Linear(
     rb"(?i)(?:"
     + rb"|".join(
         (
-            rb"(?:" + KEYS + rb"[ ])?" + _WORD + QUOTES
+            rb"(?:" + _FIRST + rb")?" + _WORD + QUOTES
             + rb"(?:[ \t]{0,8}:[ \t]{0,2}[A-Za-z]{0,12})?[ \t]{0,8}(?::=?|=>|={1,3}|>)?[ \t]{0,8}"
             + rb"(?:[*_]{1,3}[ \t]{1,8})?(?:" + _BEGUN + rb"|" + SCHEMES + rb"[ \t]{0,4})?",
             _WORD + QUOTES + rb"[ \t]{0,8}[:=][ \t]{0,8}(?:[*_]{1,3}|[|>][+-]?)?(?:" + _LINE_END
@@ -41,7 +43,7 @@ _NAMED: Final = Linear(
             rb"<[A-Za-z0-9:._-]{0,24}" + _WORD + rb"[ \t][^<>\r\n]{0,80}>?",
             _WORD + rb"[ \t]{1,4}(?:is|was)(?:[ \t]{1,4}(?:now)?)?:?[ \t]{0,4}[*_`]{0,3}"
             + rb"(?:" + _BEGUN + rb")?",
-            KEYS + rb"[ ]",
+            _FIRST,
             rb"(?:bearer|basic)[ \t]{0,4}",
             OPTION + NEXT + rb"(?:" + _BEGUN + rb")?",
             _WORD + QUOTES + rb"[ \t]{0,8}[:=][ \t]{0,8}\{[^{}]*",
@@ -60,7 +62,7 @@ _NAMED: Final = Linear(
 )  # fmt: skip
 ANY_WORD: Final = (
     rb"(?i:pass|machine|login|account|pwd|secret|token|credential|key|auth|bearer|basic|identified"
-    rb"|cookie|" + FIELD + rb"|" + KEYS + rb"[ ])|\|"
+    rb"|cookie|" + FIELD + rb"|" + _FIRST + rb")|\|"
 )
 """What every secret that a name tells needs somewhere in a text that goes on."""
 LONGEST_PENDING: Final = 640
