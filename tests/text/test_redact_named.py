@@ -88,6 +88,11 @@ NAMED = [
     '{{"headers":[["x-api-key","{}"]]}}',
     '[["accept", "*/*"], ["x-api-key", "{}"]]',
     "[('x-api-key', '{}')]",
+    '{{"password": ["{}"]}}',
+    '{{"X-Api-Key":["none", "{}"], "x": 1}}',
+    '{{\n  "tokens": [\n    "{}"\n  ]\n}}',
+    r"{{\"password\":[\"{}\"]}}",
+    "map[Accept:[*/*] X-Api-Key:[{}]]",
 ]
 """What stands around a secret that only a name tells."""
 PLACED = [
@@ -218,6 +223,10 @@ def test_a_password_of_a_command_in_a_list_is_all_of_its_argument() -> None:
         '{"token": {"value": Xk39vQz7Lm2pRt8w, "new": [], "old": "required"}}',
         '{"token": {"id": 7}, "value": "Xk39vQz7Lm2pRt8w"}',
         '["token", "Xk39vQz7Lm2pRt8w", "x"]',
+        '{"tokens": ["required", 7, "Xk39vQz7Lm2pRt8w"], "x": ["Xk39vQz7Lm2pRt8w"]}',
+        '{"token_ids": ["Xk39vQz7Lm2pRt8w"]}',
+        "token: [A-Za-z0-9_-] and token:[A-Za-z0-9_-] and token:[Required]",
+        "token: [Xk39vQz7Lm2pRt8w](https://h)",
     ],
 )
 def test_other_names_and_other_words_stay(text: str) -> None:

@@ -11,7 +11,7 @@ from dragoman.text.linear import Linear
 from dragoman.text.redact.forms import ABOVE_FORM, ASSIGNED_FORM, BAR, NAME, NAMES, QUOTED_FORM
 from dragoman.text.redact.logins import end_of_login
 from dragoman.text.redact.looks import looks_random, names_test, tells_about
-from dragoman.text.redact.objects import in_object
+from dragoman.text.redact.objects import inside
 from dragoman.text.redact.placeholders import in_placeholder, unmasked
 from dragoman.text.redact.values import Value, value_at, whole, without_punctuation
 
@@ -61,7 +61,7 @@ def assignments(data: bytes) -> Iterator[Told]:
         value = value_at(data, at)
         if value is None:
             kind = kind_at(data, begin, at)
-            yield from ((*span, kind) for span in in_object(data, at) if kind)
+            yield from ((*span, kind) for span in inside(data, at) if kind)
             continue
         if address := _end_of_address(data, value.start):
             at = address

@@ -1,4 +1,7 @@
-"""Secrets in an object that their name stands before: `"password": {"old": "…", "new": "…"}`."""
+"""Secrets in an object or a list that their name stands before.
+
+`"password": {"old": "…", "new": "…"}`, `"X-Api-Key": ["…"]`.
+"""
 
 import re
 from collections.abc import Iterator
@@ -15,13 +18,22 @@ _FIELD: Final = re.compile(
     rb"(?i)\b(?:" + "|".join(sorted(WHICH)).encode() + rb")" + QUOTES + rb"\s{0,8}[:=]\s{0,8}"
 )
 _LONGEST: Final = 400
-"""So far behind its beginning a field of an object is looked for."""
+"""So far behind its beginning a field of an object, or an item of a list, is looked for."""
+_ITEM: Final = re.compile(
+    rb"""\\{0,3}["']?(?:\s|\\{1,3}[nrt]){0,40}[\[,](?:\s|\\{1,3}[nrt]){0,40}"""
+)
+"""What stands before an item, with the quote of the one before it."""
+_BARE_ITEM: Final = re.compile(rb":\[(?!\S*(?:A-Z|a-z|0-9))[^\s,\[\]]+\](?=[\s\]]|\Z)")
+"""The only one of a list as Go prints it, and no expression: `map[X-Api-Key:[…]]`."""
 
 
-def in_object(data: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """Where the secrets are of an object that begins here, up to where the first one ends."""
-    if data[at : at + 1] != b"{":
-        return
+def inside(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """Where the secrets are of an object or a list that begins here."""
+    return _READERS.get(data[at : at + 1], _nowhere)(data, at)
+
+
+def _in_object(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """Up to where the first object in it ends."""
     most = at + _LONGEST
     end = data.find(b"}", at, most)
     while (field := _FIELD.search(data, at, end if end >= 0 else most)) is not None:
@@ -31,3 +43,28 @@ def in_object(data: bytes, at: int) -> Iterator[tuple[int, int]]:
         if looks_random(unmasked(data[value.start : value.end])):
             yield value.start, value.end
         at = value.end
+
+
+def _in_list(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """Up to the first item that is no text."""
+    most = at + _LONGEST
+    if (bare := _BARE_ITEM.match(data, at - 1, most)) is not None:
+        start, end = bare.start() + len(b":["), bare.end() - len(b"]")
+        if looks_random(unmasked(data[start:end])):
+            yield start, end
+        return
+    while (before := _ITEM.match(data, at, most)) is not None:
+        value = value_at(data, before.end())
+        if value is None or value.is_bare:
+            return
+        if looks_random(unmasked(data[value.start : value.end])):
+            yield value.start, value.end
+        at = value.end
+
+
+def _nowhere(_: bytes, __: int) -> Iterator[tuple[int, int]]:
+    yield from ()
+
+
+_READERS: Final = {b"{": _in_object, b"[": _in_list}
+"""What something begins with -> what finds the secrets in it."""

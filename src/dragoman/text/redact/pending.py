@@ -46,7 +46,7 @@ _NAMED: Final = Linear(
             _FIRST,
             rb"(?:bearer|basic)[ \t]{0,4}",
             OPTION + NEXT + rb"(?:" + _BEGUN + rb")?",
-            _WORD + QUOTES + rb"[ \t]{0,8}[:=][ \t]{0,8}\{[^{}]*",
+            _WORD + QUOTES + rb"[ \t]{0,8}[:=][ \t]{0,8}(?:\{[^{}]*|\[[^\[\]]*)",
             _WORD + NEXT + rb"(?:" + _BEGUN + rb")?",
             rb"password\(" + _BEGUN,
             _FILE + rb"(?:[ \t]{1,8}(?:[^\s]+(?:\s{1,16}(?:p[a-z]{0,7}[ \t]{0,8})?)?)?)?",
