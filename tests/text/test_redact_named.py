@@ -93,6 +93,15 @@ NAMED = [
     '{{\n  "tokens": [\n    "{}"\n  ]\n}}',
     r"{{\"password\":[\"{}\"]}}",
     "map[Accept:[*/*] X-Api-Key:[{}]]",
+    "<password>\n  {}\n</password>",
+    "<db>\r\n\t<token>\r\n\t\t{}\r\n\t</token>\r\n</db>",
+    '<Password Value="{}"/>',
+    '<db:password type="text" value="{}" x="y" />',
+    "password:\n  value: {}\nuser: bob\n",
+    'password:\n  value: "{}"\n',
+    "password: {{value: {}}}",
+    'secret {{\n  value = "{}"\n}}\n',
+    'password = {{\n  default = "{}"\n}}\n',
 ]
 """What stands around a secret that only a name tells."""
 PLACED = [
@@ -225,8 +234,13 @@ def test_a_password_of_a_command_in_a_list_is_all_of_its_argument() -> None:
         '["token", "Xk39vQz7Lm2pRt8w", "x"]',
         '{"tokens": ["required", 7, "Xk39vQz7Lm2pRt8w"], "x": ["Xk39vQz7Lm2pRt8w"]}',
         '{"token_ids": ["Xk39vQz7Lm2pRt8w"]}',
+        """tests = {'pass': ["runf()", "In [1]: runf()", "In [1]: if 1:"]}""",
         "token: [A-Za-z0-9_-] and token:[A-Za-z0-9_-] and token:[Required]",
         "token: [Xk39vQz7Lm2pRt8w](https://h)",
+        "usage: login <password>\n  Xk39vQz7Lm2pRt8w",
+        '<token type="a"/>\nXk39vQz7Lm2pRt8w',
+        "password:\n  value: Xk39vQz7Lm2pRt8w and more",
+        "token:\n  id: 7\nvalue: Xk39vQz7Lm2pRt8w",
     ],
 )
 def test_other_names_and_other_words_stay(text: str) -> None:

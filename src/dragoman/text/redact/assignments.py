@@ -31,6 +31,7 @@ _BLANK: Final = re.compile(rb"\s")
 _LONGEST_BELOW: Final = 256
 _END_OF_CELL: Final = re.compile(rb"[*_`]{0,3}[ \t]{0,40}" + BAR)
 _END_OF_PAIR: Final = re.compile(rb"""\\{0,3}["'](?:\s|\\{1,3}[nrt]){0,40}\]""")
+_END_OF_ELEMENT: Final = re.compile(rb"\s{0,40}</")
 _PASS: Final = re.compile(rb"(?i)pass\b")
 _CALL: Final = re.compile(rb"(?=[A-Za-z0-9_.]*[a-z]{4})[A-Za-z_][A-Za-z0-9_.]*+\([^\r\n)]{0,200}\)")
 """A call of a function, which has a word in its name."""
@@ -115,6 +116,8 @@ def _is_in_place(data: bytes, begin: int, at: int, value: Value) -> bool:
     name = data[begin:at]
     if data.startswith(_BARS, begin):
         return _is_cell(data, value)
+    if name.startswith(b"<") and b"\n" in name:
+        return _END_OF_ELEMENT.match(data, value.end) is not None
     is_above = _ABOVE.match(name) is not None
     if not value.is_bare:
         if data[begin] == ord("["):

@@ -95,8 +95,20 @@ _ROW_FORM: Final = (
 """A name in a cell of a table: its value stands in the next one."""
 ABOVE_FORM: Final = NAME + QUOTES + _ABOVE
 """What stands below such a name is its value only if nothing else stands in its line."""
-_TAG_FORM: Final = rb"<[A-Za-z0-9:._-]{0,24}" + NAME + rb"[ \t][^<>\r\n]{0,80}>" + _CHARACTERS
-"""`<wsse:Password Type="…">`."""
+_ELEMENT: Final = rb"<[A-Za-z0-9:._-]{0,24}" + NAME
+_TAG_FORM: Final = (
+    _ELEMENT
+    + rb"(?:[ \t](?:[^<>\r\n]{0,80}[ \t])?value=|[ \t][^<>\r\n]{0,80}>"
+    + _CHARACTERS
+    + rb"|>\s{0,2}\n[ \t]{0,40})"
+)
+"""`<wsse:Password Type="…">`, `<Password Value="…"/>`, and `<password>` in a line of its own."""
+WHICH: Final = frozenset({"current", "default", "new", "old", "plain", "previous", "value"})
+"""Fields that only say which secret it is; others may say anything about it."""
+WHICH_FORM: Final = rb"(?:" + "|".join(sorted(WHICH)).encode() + rb")"
+BLOCK: Final = rb"[ \t]{0,8}(?:[:=]|[:=]?[ \t]{0,4}\{)" + _LINE_END
+_BELOW_FORM: Final = NAME + QUOTES + BLOCK + WHICH_FORM + rb"[ \t]{0,8}[:=][ \t]{1,8}"
+"""A field in the line below its name, as YAML and the files of Terraform have it."""
 _NAMED_FORM: Final = (
     NAME + rb"(?:" + QUOTES + _ABOVE + rb"|" + _MARKED + rb"|" + QUOTES + SEPARATOR + rb")"
 ) + _CHARACTERS
@@ -105,6 +117,7 @@ ASSIGNED_FORM: Final = (
     + rb"|".join(
         (
             _TAG_FORM,
+            _BELOW_FORM,
             _NAMED_FORM,
             _PASS_FORM,
             _NETRC_FORM,

@@ -7,16 +7,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from dragoman.text.redact.forms import QUOTES
+from dragoman.text.redact.forms import QUOTES, WHICH_FORM
 from dragoman.text.redact.looks import looks_random
 from dragoman.text.redact.placeholders import unmasked
 from dragoman.text.redact.values import value_at
 
-WHICH: Final = frozenset({"current", "default", "new", "old", "plain", "previous", "value"})
-"""Fields that only say which secret it is; others may say anything about it."""
-_FIELD: Final = re.compile(
-    rb"(?i)\b(?:" + "|".join(sorted(WHICH)).encode() + rb")" + QUOTES + rb"\s{0,8}[:=]\s{0,8}"
-)
+_FIELD: Final = re.compile(rb"(?i)\b" + WHICH_FORM + QUOTES + rb"\s{0,8}[:=]\s{0,8}")
+_QUOTED: Final = re.compile(rb"[\"'\]`*]")
+"""Beside a field in quotes only what is quoted is a text; YAML has both without."""
 _LONGEST: Final = 400
 """So far behind its beginning a field of an object, or an item of a list, is looked for."""
 _ITEM: Final = re.compile(
@@ -25,6 +23,8 @@ _ITEM: Final = re.compile(
 """What stands before an item, with the quote of the one before it."""
 _BARE_ITEM: Final = re.compile(rb":\[(?!\S*(?:A-Z|a-z|0-9))[^\s,\[\]]+\](?=[\s\]]|\Z)")
 """The only one of a list as Go prints it, and no expression: `map[X-Api-Key:[…]]`."""
+_BLANK: Final = re.compile(r"\s")
+"""Several texts with blanks in them are sentences, or lines of a program."""
 
 
 def inside(data: bytes, at: int) -> Iterator[tuple[int, int]]:
@@ -38,7 +38,7 @@ def _in_object(data: bytes, at: int) -> Iterator[tuple[int, int]]:
     end = data.find(b"}", at, most)
     while (field := _FIELD.search(data, at, end if end >= 0 else most)) is not None:
         value, at = value_at(data, field.end()), field.end()
-        if value is None or value.is_bare:
+        if value is None or (value.is_bare and _QUOTED.search(field[0])):
             continue
         if looks_random(unmasked(data[value.start : value.end])):
             yield value.start, value.end
@@ -57,7 +57,8 @@ def _in_list(data: bytes, at: int) -> Iterator[tuple[int, int]]:
         value = value_at(data, before.end())
         if value is None or value.is_bare:
             return
-        if looks_random(unmasked(data[value.start : value.end])):
+        item = unmasked(data[value.start : value.end])
+        if _BLANK.search(item) is None and looks_random(item):
             yield value.start, value.end
         at = value.end
 

@@ -13,6 +13,7 @@ from dragoman.text.redact.forms import (
     OPTION,
     QUOTES,
     SCHEMES,
+    WHICH_FORM,
 )
 from dragoman.text.redact.logins import open_cookies
 
@@ -41,6 +42,10 @@ _NAMED: Final = Linear(
             + rb"(?::[ \t]{0,8})?(?:</?[A-Za-z][^<>\r\n]{0,80}>\s{0,24}){0,2}"
             + rb"(?:</?[A-Za-z]?[^<>\r\n]{0,80}|" + _BEGUN + rb")",
             rb"<[A-Za-z0-9:._-]{0,24}" + _WORD + rb"[ \t][^<>\r\n]{0,80}>?",
+            rb"<[A-Za-z0-9:._-]{0,24}" + _WORD + rb">\s{0,44}[^\s<]{0,256}\s{0,40}<?",
+            _WORD + QUOTES + rb"[ \t]{0,8}[:=]?[ \t]{0,4}\{?" + _LINE_END + WHICH_FORM
+            + rb"[ \t]{0,8}[:=][ \t]{0,8}(?:[^\s]{0,256}[ \t]{0,8}|" + _BEGUN + rb")",
+            _WORD + QUOTES + rb"[ \t]{0,8}[:=]?[ \t]{0,4}\{" + _LINE_END + rb"[a-z]{0,8}[ \t]{0,8}",
             _WORD + rb"[ \t]{1,4}(?:is|was)(?:[ \t]{1,4}(?:now)?)?:?[ \t]{0,4}[*_`]{0,3}"
             + rb"(?:" + _BEGUN + rb")?",
             _FIRST,

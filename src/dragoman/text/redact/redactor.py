@@ -14,10 +14,10 @@ from dragoman.text.redact.assignments import is_option, key_names_secret, names_
 from dragoman.text.redact.blocks import PRIVATE_KEY
 from dragoman.text.redact.commands import KIND, in_arguments
 from dragoman.text.redact.finder import Finder, Found, placeholder
+from dragoman.text.redact.forms import WHICH
 from dragoman.text.redact.known import Secret
 from dragoman.text.redact.lines import OVER, begun, of_key
 from dragoman.text.redact.looks import is_placeholder, looks_random
-from dragoman.text.redact.objects import WHICH
 from dragoman.text.redact.stream import Stream
 from dragoman.text.strict_json import below
 
