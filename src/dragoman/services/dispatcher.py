@@ -124,9 +124,6 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Dispatch until `stop`; whoever cancels it does not wait for agents."""
-        if not self._desks:
-            await self._woken.wait()
-            return
         self._loop = asyncio.get_running_loop()
         policy = self._policy
         outside = self._outside
@@ -135,6 +132,8 @@ class Dispatcher:
         try:
             while not await self._managed(lambda: self._open(estate)):
                 await self._rest()
+            if not self._desks:
+                await self._woken.wait()
             while not self.is_stopping:
                 self._woken.clear()
                 await self._managed(self._look)
