@@ -1480,7 +1480,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "DISPATCH-IDLE",
         "Agents",
-        "Without agents the dispatcher does nothing at all.",
+        "Without agents the dispatcher settles what an earlier hub has left, and does no more.",
     ),
     Requirement(
         "SYSTEM-PROCESS",

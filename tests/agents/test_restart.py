@@ -138,6 +138,35 @@ signal.pause()
     run(after())
 
 
+@proves("DISPATCH-RESTART", "DISPATCH-IDLE")
+def test_a_hub_that_has_no_agents_any_more_settles_what_was_left(
+    tmp_path: Path, trace: Trace
+) -> None:
+    data = tmp_path / "data"
+    script = 'exec 3>"$0"; echo up >&3; while :; do sleep 100; done'
+    at_work = f"[agents.ada]\ncommand = {json.dumps(['sh', '-c', script, str(trace.path)])}\n"
+
+    async def before() -> str:
+        async with floor(data, FAST + at_work, start=False) as hub:
+            return hub.make("running")
+
+    running = asyncio.run(before())
+    with hub_process(data, "task.claimed") as killed:
+        assert trace.next() == b"up\n"
+        killed.send_signal(signal.SIGKILL)
+
+    async def after() -> None:
+        async with floor(data, FAST, start=False) as hub:
+            kept = hub.make("kept")
+            hub.do(ClaimTask(kept, "ada", f"{hub_name(data, new_id)}.1"), actor=SYSTEM)
+        async with floor(data, FAST) as hub:
+            assert (await hub.until_status(running, "ready")).failures == 1
+            assert (await hub.until_status(kept, "ready")).failures == 0
+            assert await asyncio.to_thread(trace.heard) == b""
+
+    run(after())
+
+
 class Leftover:
     """A group whose starter is somebody else: this process knows only its number."""
 

@@ -417,7 +417,8 @@ def test_of_what_was_kept_no_more_goes_on_than_may_run_and_the_rest_waits_in_its
 
     async def story() -> None:
         async with floor(tmp_path / "data", keep + waiting("ada", trace, concurrency=3)) as hub:
-            tasks = [hub.make(str(number)) for number in range(3)]
+            ranks = ("normal", "high", "low")
+            tasks = [hub.make(rank, priority=rank) for rank in ranks]
             await heard(trace, 3)
             hub.dispatcher.stop()
             await hub.until_idle()
@@ -427,7 +428,32 @@ def test_of_what_was_kept_no_more_goes_on_than_may_run_and_the_rest_waits_in_its
             stands = [hub.task(task) for task in tasks]
             assert [task.failures for task in stands] == [0, 0, 0]
             (running,) = (task for task in stands if task.status == "in-progress")
-            assert running.attempts == 1
+            assert (running.title, running.attempts) == ("high", 1)
+
+    run(story())
+
+
+@proves("DISPATCH-RESTART", "DISPATCH-BUDGET")
+@pytest.mark.parametrize("budget", [{}, {"attempts_per_day": 1}], ids=["paused", "used up"])
+def test_what_was_kept_is_not_started_again_for_who_is_paused(
+    tmp_path: Path, trace: Trace, budget: dict[str, object]
+) -> None:
+    keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
+    settings = keep + waiting("ada", trace, **budget)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await heard(trace, 1)
+            hub.dispatcher.stop()
+            await hub.until_idle()
+            assert hub.task(task).status == "in-progress"
+            if not budget:
+                hub.do(PauseAgent("ada", "the build is broken"))
+        async with floor(tmp_path / "data", settings) as hub:
+            back = await hub.until_status(task, "ready")
+            assert (back.attempts, back.failures) == (1, 0)
+        assert await asyncio.to_thread(trace.heard) == b""
 
     run(story())
 

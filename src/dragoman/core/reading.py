@@ -142,6 +142,8 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     """Whether secrets were taken out of it."""
     before: bool = False
     """Whether it had been recorded before."""
+    idle: bool = False
+    """Whether a report is not recorded, because the task is where it leads already."""
     ended: tuple[str, ...] = ()
     """The reservations that it ended."""
     version: int = 0

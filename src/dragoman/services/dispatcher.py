@@ -124,9 +124,6 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Dispatch until `stop`; whoever cancels it does not wait for agents."""
-        if not self._desks:
-            await self._woken.wait()
-            return
         self._loop = asyncio.get_running_loop()
         policy = self._policy
         outside = self._outside
@@ -135,6 +132,8 @@ class Dispatcher:
         try:
             while not await self._managed(lambda: self._open(estate)):
                 await self._rest()
+            if not self._desks:
+                await self._woken.wait()
             while not self.is_stopping:
                 self._woken.clear()
                 await self._managed(self._look)
@@ -164,6 +163,7 @@ class Dispatcher:
         if unknown:
             known = (RegisterAgent(name, speaks=self._desks[name].agent.speaks) for name in unknown)
             await self._hub.do_soon(SYSTEM, *known)
+        await self._review()
         await estate.settle(self._go_on)
 
     async def _go_on(self, view: TaskView) -> str:
@@ -179,6 +179,8 @@ class Dispatcher:
             return "its agent is not where it was when it began"
         if not where and not self._has_room(desk):
             return "no more agents may be at work at a time"
+        if not where and self._why_idle(desk):
+            return "its agent is paused, or has used up its day"
         await self._begin(desk, view, is_booked=True)
         return ""
 
@@ -201,8 +203,7 @@ class Dispatcher:
 
     async def _look(self) -> None:
         """Claim for whoever is free, the most urgent first, until nothing fits."""
-        desks = self._desks.values()
-        await self._booking.review([(desk.agent, desk.so_far) for desk in desks])
+        await self._review()
         passed_over = set[str]()
         while not self.is_stopping and (free := list(self._free())):
             queues = {queue for desk in free for queue in desk.agent.queues}
@@ -214,6 +215,10 @@ class Dispatcher:
             desk, task = found
             if not await self._claim(desk, task):
                 passed_over.add(task)
+
+    async def _review(self) -> None:
+        desks = self._desks.values()
+        await self._booking.review([(desk.agent, desk.so_far) for desk in desks])
 
     def _free(self) -> Iterator[Desk]:
         for desk in self._desks.values():

@@ -15,6 +15,7 @@ from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refused
 from dragoman.core.states.intent import Intent, intent_of
 from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import PRIORITY_RANK
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import BoardQuery
 from dragoman.engine.reads.ask import TaskView, list_tasks
@@ -52,7 +53,8 @@ class Estate:
         """
         if self._started is None:  # once: a second look would end what has begun since
             self._started = frozenset(await asyncio.to_thread(self._sweep))
-        for view in await asyncio.to_thread(lambda: list(self._left_behind())):
+        left = await asyncio.to_thread(lambda: sorted(self._left_behind(), key=_urgency))
+        for view in left:
             lease = view.lease
             assert lease is not None
             task = view.task.id
@@ -106,6 +108,11 @@ class Estate:
                 if session.startswith(ours) and session not in self._settled:
                     yield view
             query = BoardQuery(status="in-progress", before=page[-1].number, limit=_PAGE)
+
+
+def _urgency(view: TaskView) -> tuple[int, int]:
+    """Its place among work that is given out: by priority, then by age."""
+    return PRIORITY_RANK[view.task.priority], view.number
 
 
 def _agent(lease: Lease, task: str) -> Actor:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from dragoman.engine.operation import Linted
 from dragoman.protocols.agentmail import MailError, Parser
 from dragoman.protocols.agentmail.lint import lint
 from tests.requirements import proves
@@ -52,3 +53,17 @@ def test_a_row_in_quotes_is_no_row(strict: bool) -> None:
 
     assert (linted.ok, linted.type) == (not strict, "UNKNOWN")
     assert linted.issues[0]["reason"].startswith("not_a_row")
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_secret_copies_that_no_door_takes_are_told(strict: bool) -> None:
+    def linted(bcc: list[str]) -> Linted:
+        row = {"subject": "a note", "body_md": "x", "from": "ada", "to": ["ben"], "bcc": bcc}
+        return lint({**row, "id": "m-1", "timestamp": "2026-01-31T10:00:00Z"}, "", strict)
+
+    without, told = linted([]), linted(["carol"])
+
+    (issue,) = [issue for issue in told.issues if issue not in without.issues]
+    assert issue["path"] == "bcc"
+    assert "name them in cc" in issue["reason"]
+    assert told.ok is not strict

@@ -166,6 +166,14 @@ def test_names_with_commas_and_backslashes_can_be_told_apart(names: list[str]) -
     assert parts_of(joined(names)) == tuple(names)
 
 
+def test_a_file_whose_name_begins_like_a_box_comes_back() -> None:
+    names = ("[x] a.py", "[ ] b.py", "c.py")
+    draft = compose.help_request(
+        "a-1", issue_type="STUCK", problem="p", what_tried="x", question="y", files_touched=names
+    )
+    assert reread(draft).parsed.files_touched == names
+
+
 def test_closed_code_and_deeper_headings_stay_as_they_are() -> None:
     text = "### Log\n```sh\n# comment\n```\nthen"
     assert escaped(text) == text

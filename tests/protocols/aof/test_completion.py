@@ -412,6 +412,19 @@ def test_the_name_of_a_session_follows_its_grammar(scene: Scene) -> None:
 
 
 @proves("AOF-SESSION-END")
+def test_an_empty_name_is_not_everybody(scene: Scene) -> None:
+    scene.taken(report())
+
+    answer = scene.call("session_end", {"sessionId": ""}, PERSON)
+    assert isinstance(answer, Turned)
+    assert (answer.code, answer.path) == ("invalid_envelope", "sessionId")
+    assert scene.task(PARENT).status == "in-progress"
+
+    assert isinstance(scene.call("session_end", {}, PERSON), Taken)
+    assert scene.task(PARENT).status == "review"
+
+
+@proves("AOF-SESSION-END")
 def test_it_is_done_for_a_task_by_its_aof_id(scene: Scene) -> None:
     scene.held("ol-527.1", BACKEND, session="s-bead")
     own = scene.task("ol-527.1").aof_id

@@ -67,6 +67,23 @@ def test_without_a_session_it_is_told_that_the_report_has_moved_the_task(
     assert effect == f"done is on record and {PARENT} has moved: review"
 
 
+@proves("CLI-PROMISES", "AOF-COMPLETION")
+@pytest.mark.parametrize("settings", ["", '[aof]\napply_completion = "immediately"\n'])
+@pytest.mark.parametrize("agent", [BACKEND, "mallory"])
+def test_a_report_that_is_not_recorded_is_not_told_to_be(
+    dragoman: Console, letter: Letters, settings: str, agent: str
+) -> None:
+    dragoman.make("One", "--id", PARENT, "--ready")
+    (dragoman.data / "dragoman.toml").write_text(settings)
+    dragoman.ask("task", "claim", PARENT, "--agent", BACKEND)
+    dragoman.ask("send", letter(report()))
+
+    other = report("partial", notes="something else") | {"fromAgent": agent}
+    (effect,) = dragoman.ask("send", letter(other))["effects"]
+
+    assert effect == f"{PARENT} was review already: the report changes nothing"
+
+
 def test_what_came_of_a_message_is_told_to_people(dragoman: Console, letter: Letters) -> None:
     said, at_noon = letter(report()), ("--now", NOON)
     dragoman.make("One", "--id", PARENT, "--ready", *at_noon)

@@ -15,7 +15,7 @@ from msgspec import Struct
 from dragoman.protocols.agentmail import words
 from dragoman.protocols.agentmail.escape import escaped
 from dragoman.protocols.agentmail.forms import FORMS, Label, Section
-from dragoman.protocols.agentmail.lines import joined, unmarked
+from dragoman.protocols.agentmail.lines import bulleted, joined, unmarked
 from dragoman.protocols.agentmail.problems import quoted
 from dragoman.protocols.agentmail.shapes import Parsed
 from dragoman.protocols.agentmail.values import file_name, is_moment
@@ -259,7 +259,7 @@ def _section(section: Section, parsed: Parsed) -> str:
     if section.kind == "labels":
         inner = "\n".join(_labelled(section.labels, parsed, section.bullet))
     elif section.kind == "list":
-        inner = "\n".join(f"- {item}" for item in getattr(parsed, section.field))
+        inner = "\n".join(map(bulleted, getattr(parsed, section.field)))
     else:
         inner = escaped(getattr(parsed, section.field))
     return f"## {section.title}\n{inner}" if inner else ""

@@ -15,7 +15,7 @@ _BOLD: Final = ("**", "__")
 _AROUND_VALUES: Final = ("`", "**")
 _NUMBER: Final = re.compile(r"^[0-9]{1,9}[.)][ \t]+")
 _BOX: Final = re.compile(r"^\[[ xX]\][ \t]+")
-"""Of a list of things to tick off: what counts is the word behind the label, not the tick."""
+"""Of a list of things to tick off: what counts is what stands behind it, not the tick."""
 _MARK: Final = "\ufeff"
 """What some editors write before the first line of a file."""
 _LONGEST_HEAD: Final = 80
@@ -75,11 +75,16 @@ def unbulleted(line: str) -> str:
 
 
 def _item_of(line: str) -> str | None:
-    """What stands behind a bullet or a number, in a line without space around it."""
+    """What stands behind a bullet or a number, and a box, in a line without space around it."""
     item = unbulleted(line)
     if item is line:
         item = _NUMBER.sub("", line, count=1)
-    return None if item == line else item
+    return None if item == line else _BOX.sub("", item, count=1)
+
+
+def bulleted(item: str) -> str:
+    """The line of a list from which this item is read again, even if it begins like a box."""
+    return f"- [ ] {item}" if _BOX.match(item) else f"- {item}"
 
 
 def items_below(lines: Sequence[str], start: int, labels: Labels) -> tuple[str, ...]:

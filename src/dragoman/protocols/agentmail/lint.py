@@ -8,6 +8,7 @@ import msgspec
 from dragoman.engine.operation import Linted
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.problems import MailError
+from dragoman.protocols.agentmail.row import why_not_taken
 from dragoman.protocols.agentmail.shapes import Problem
 
 _lenient, _strict = Parser(), Parser(strict=True)
@@ -20,6 +21,8 @@ def lint(value: Any, kind: str, strict: bool) -> Linted:
     message = _lenient.parse(value)
     problems = _found(value) if strict else message.problems
     issues = [_issue(problem) for problem in problems]
+    if why_not := why_not_taken(value):
+        issues.append({"path": "bcc", "reason": why_not})
     if kind and message.type != kind:
         issues.append({"path": "subject", "reason": f"this is {message.type}, not {kind}"})
     is_ok = not strict or not issues

@@ -24,6 +24,7 @@ from dragoman.protocols.agentmail.lint import lint
 from dragoman.protocols.agentmail.meaning import ACTED_ON_LATER
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.render import RENDER
+from dragoman.protocols.agentmail.row import why_not_taken
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 from dragoman.protocols.agentmail.shapes import Message
 from dragoman.protocols.agentmail.wire import OneLetter, Outgoing, SendMail
@@ -35,10 +36,6 @@ _NO_CHANGE: Final = "nothing_changed"
 _UNASKED: Final = (
     "no open question waits for it, neither as the letter that it replies to, nor in its thread, "
     "nor about its bead"
-)
-_NO_BLIND_COPIES: Final = (
-    "there are no secret copies here: everybody who may read can see whom a letter goes to; "
-    "name them in cc, or write them a letter of their own"
 )
 _ECHO: Final = (
     "it repeats the type of the letter that it replies to, so that it was delivered as a plain "
@@ -110,8 +107,8 @@ def _content(letter: SendMail) -> bytes:
 
 
 def _read_letter(value: Any) -> Outgoing | Fault:
-    if field_of(value, "bcc"):
-        return Fault("invalid_field", _NO_BLIND_COPIES, "bcc")
+    if why_not := why_not_taken(value):
+        return Fault("invalid_field", why_not, "bcc")
     row = not_empty(in_shape(_as_ours(value), SendMail), "id", "letter id")
     return row if isinstance(row, Fault) else Outgoing(row, _parser.parse(value))
 

@@ -10,7 +10,7 @@ from dragoman.protocols.agentmail.lines import parts_of
 from dragoman.protocols.agentmail.problems import problem
 from dragoman.protocols.agentmail.shapes import Problem
 from dragoman.text.loose_json import loosely
-from dragoman.text.strict_json import StrictJsonError, parse_json
+from dragoman.text.strict_json import StrictJsonError, field_of, parse_json
 
 Raw = bytes | str | Mapping[str, Any]
 """A letter as it comes: JSON text, or the object that it says."""
@@ -21,6 +21,10 @@ Names = list[str] | str | None
 """A list, or one text with commas between the names."""
 Sign = bool | int | str | float | None
 """Whether something is so; a time at which it happened says that it did."""
+_NO_BLIND_COPIES: Final = (
+    "there are no secret copies here: everybody who may read can see whom a letter goes to; "
+    "name them in cc, or write them a letter of their own"
+)
 
 
 class Row(Struct, frozen=True, kw_only=True, gc=False, rename={"sender": "from"}.get):
@@ -60,6 +64,11 @@ _RIGHT: Final[Mapping[Any, str]] = {
 _decode = msgspec.json.Decoder(Row).decode
 _decode_any = msgspec.json.Decoder().decode
 _UNREADABLE: Final = (msgspec.DecodeError, ValueError, RecursionError)
+
+
+def why_not_taken(value: Any) -> str:
+    """Why no letter is made of a row, however well it can be read: its `bcc`; empty: it is."""
+    return _NO_BLIND_COPIES if field_of(value, "bcc") else ""
 
 
 def row_of(raw: Raw, problems: Problems) -> Row:

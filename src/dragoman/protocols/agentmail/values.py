@@ -16,6 +16,8 @@ _PERCENT: Final = re.compile(
     r"(?<![\w.,+\N{MINUS SIGN}-])([0-9]{1,9})(?:\.0++)?\s*+(?:%|percent(?!\w))", re.IGNORECASE
 )
 """A whole number of percent; no end of a fraction, of a negative number, or of what is none."""
+_PERCENT_SIGN: Final = re.compile(r"\d\s*+(?:%|percent(?!\w))", re.IGNORECASE)
+"""The end of any percentage."""
 _DIGIT: Final = re.compile(r"\d")
 _BEFORE_A_TIME: Final = ("T", "t", " ")
 """What may stand between a date and its time; Python would take any character."""
@@ -57,10 +59,10 @@ def _percentage(text: str) -> Reading:
 
 def _percentage_within(text: str) -> int | None:
     """The one percentage in other words, such as `about 45% of 200k`; no end of a range."""
-    found = list(_PERCENT.finditer(text))
-    if len(found) != 1 or _DIGIT.search(text, 0, found[0].start()):
+    found = _PERCENT.search(text)
+    if found is None or _DIGIT.search(text, 0, found.start()):
         return None
-    return int(found[0][1])
+    return int(found[1]) if len(_PERCENT_SIGN.findall(text)) == 1 else None
 
 
 def _count(text: str) -> Reading:

@@ -210,7 +210,7 @@ def update_faults(payload: StatusUpdate | UpdateTask, at: str = "") -> list[Faul
 
 def session_faults(arguments: SessionEnd) -> list[Fault]:
     """What is wrong with the end of a session."""
-    return _wrong("", ("sessionId", arguments.session_id or UNSET, _why_no_session))
+    return _wrong("", ("sessionId", arguments.session_id, _why_no_session))
 
 
 def _request_faults(payload: HandoffRequest, at: str) -> list[Fault]:

@@ -186,4 +186,4 @@ def _session_reply(arguments: SessionEnd, commands: Commands, accepted: Accepted
         {"taskId": command.about, "status": receipt.status}
         for command, receipt in zip(commands, accepted.receipts, strict=True)
     ]
-    return {"sessionId": arguments.session_id, "tasks": ended}
+    return {"sessionId": arguments.session_id or "", "tasks": ended}

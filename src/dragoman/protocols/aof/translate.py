@@ -120,7 +120,7 @@ def end_session(payload: SessionEnd, actor: Actor, facts: Facts) -> Commands:
 
     Who may not dispatch ends its own stay only, whatever others call theirs.
     """
-    session = payload.session_id
+    session = payload.session_id or ""
     holder = "" if actor.role in MAY_DISPATCH else actor.name
     tasks = facts.held_in(session, holder) if session else facts.reported()
     return tuple(core.EndAttempt(task, session) for task in tasks)

@@ -23,7 +23,7 @@ def _form(pattern: str) -> Meta:
 Name = Annotated[str, Meta(max_length=_MOST)]
 TaskId = Annotated[str, _form(AOF_ID_FORM)]
 Agent = Annotated[str, _form(AGENT_FORM)]
-Session = Annotated[str, _form(f"(?:{SESSION_FORM})?")]
+Session = Annotated[str, _form(SESSION_FORM)]
 Moment = Annotated[str, Meta(max_length=_MOST, extra_json_schema={"format": "date-time"})]
 Words = Annotated[str, Meta(max_length=TEXT)]
 Line = Annotated[str, Meta(max_length=REASON)]
@@ -188,7 +188,7 @@ class HandoffAnswer(Wire, frozen=True, kw_only=True):
 class SessionEnd(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """session_end: a stay of an agent is over; without a name, everyone's that has reported."""
 
-    session_id: Session = ""
+    session_id: Session | UnsetType = UNSET
 
 
 class CompletionReport(

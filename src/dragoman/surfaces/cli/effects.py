@@ -55,12 +55,11 @@ def _posted(command: PostMail, receipt: "Receipt") -> str:
 
 
 def _reported(command: ReportOutcome, receipt: "Receipt", view: "TaskView") -> str:
+    if receipt.idle:
+        return f"{receipt.task} was {receipt.status} already: the report changes nothing"
     if receipt.status == "in-progress":
         return f"{command.outcome} is on record: {receipt.task} moves when {_end(view)}"
-    has_no_session = not view.task.session and view.task.reported is not None
-    if command.apply or has_no_session:
-        return f"{command.outcome} is on record and {receipt.task} has moved: {receipt.status}"
-    return f"{receipt.task} was {receipt.status} already: the report changes nothing"
+    return f"{command.outcome} is on record and {receipt.task} has moved: {receipt.status}"
 
 
 def _updated(command: UpdateTask, _: "Receipt", __: "TaskView") -> str:

@@ -143,7 +143,8 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
         if answered:
             return answered
     elif _has_come_about(task, command.outcome):
-        return check_token(command.fence, task, read, now) or Decision(receipt(task, task.status))
+        told = replace(receipt(task, task.status), idle=True)
+        return check_token(command.fence, task, read, now) or Decision(told)
     lease = read.lease(task)
     is_hubs = read.actor.role == "system"
     # What the hub has seen of an agent that says nothing, it says itself, in the agent's place.
