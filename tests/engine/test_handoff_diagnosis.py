@@ -118,6 +118,12 @@ def put_aside(lab: Lab) -> None:
     lab.do(HUMAN, MoveTask("t1", "backlog"))
 
 
+def put_aside_before(lab: Lab) -> None:
+    """Bob has accepted what a person has put aside since."""
+    accepted(lab)
+    lab.do(HUMAN, MoveTask("t1", "backlog"))
+
+
 def given_up(lab: Lab) -> None:
     """Bob has accepted what a person has given up."""
     accepted(lab)
@@ -249,7 +255,18 @@ TOLD: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
     (
         put_aside,
         "h1",
-        "bob has it, and cannot go on: t1 is backlog: it goes on when it is ready",
+        (
+            "bob has it, and cannot go on: t1 is in the backlog: a person, a coordinator or an "
+            "orchestrator has to make it ready first"
+        ),
+    ),
+    (
+        put_aside_before,
+        "h1",
+        (
+            "bob has accepted it, and cannot begin yet: t1 is in the backlog: a person, a "
+            "coordinator or an orchestrator has to make it ready first"
+        ),
     ),
     (passed_on, "h1", f"{_ON}the work is on its way to carol by h2{OPEN}"),
     (taken_further, "h1", f"{_ON}carol has the work by h2{OPEN}"),

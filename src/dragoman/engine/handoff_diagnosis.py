@@ -154,7 +154,7 @@ def _approval(handoff: Handoff, _: Surroundings) -> Waits:
 
 
 def _accepted(handoff: Handoff, around: Surroundings) -> Waits:
-    held_up = around.task and check_beginning(around.task, has_begun=False)
+    held_up = around.task and check_beginning(around.task)
     if held_up:
         summary = f"{handoff.recipient} has accepted it, and cannot begin yet: {held_up.detail}"
         return summary, (*_making_ready(around), _rejecting(handoff))
@@ -169,7 +169,7 @@ def _activated(handoff: Handoff, around: Surroundings) -> Waits:
         steps = (_step(to, "complete", handoff), _rejecting(handoff))
         return f"{handoff.recipient} works on it; its lease lasts until {until}", steps
     again, others = _step(to, "activate", handoff), _of_coordinators(handoff, around)
-    held_up = around.task and check_beginning(around.task, has_begun=True)
+    held_up = around.task and check_beginning(around.task)
     if held_up:
         return (
             f"{handoff.recipient} has it, and cannot go on: {held_up.detail}",
