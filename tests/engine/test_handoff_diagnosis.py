@@ -306,6 +306,7 @@ ASKED: dict[str, Callable[[Lab, str], AnyCommand]] = {
     "accept": lambda lab, id: AcceptHandoff(id, state(lab, id).package_hash),
     "activate": lambda _, id: ActivateHandoff(id),
     "approve": lambda _, id: ApproveHandoff(id),
+    "deny": lambda _, id: ApproveHandoff(id, is_yes=False),
     "close": lambda _, id: CloseHandoff(id),
     "complete": lambda _, id: CompleteHandoff(id),
     "extend": lambda _, id: ExtendHandoff(id, 60_000),
@@ -361,6 +362,18 @@ def _offer_anew(build: Callable[[Lab], None], summary: str) -> None:
         words = after.removesuffix(OPEN).split()
         offer(lab, "h9", to="alice", by=owner, supersedes=words[-1])
         assert "alice," in words
+
+
+def test_nobody_is_told_to_accept_what_has_to_be_approved_first() -> None:
+    def unseen(lab: Lab) -> None:
+        make(lab)
+        policy = {"classification": "internal", "requires_human_approval": True}
+        offer(lab, package=package(policy=policy))
+
+    for build in (unseen, unapproved):
+        lab = Lab()
+        build(lab)
+        assert [step.action for step in found(lab, "h1").steps] == ["approve", "deny", "reject"]
 
 
 @pytest.mark.parametrize("build", [offered, accepted, begun, silent, blocked, stopped])

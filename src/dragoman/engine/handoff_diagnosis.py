@@ -114,6 +114,7 @@ def diagnose(handoff: Handoff, around: Surroundings) -> Diagnosis:
 
 
 Waits = tuple[str, tuple[Step, ...]]
+_UNAPPROVED: Final = "a person has to approve this package"
 
 
 def _step(who: tuple[str, ...], action: str, handoff: Handoff, more: str = "") -> Step:
@@ -126,20 +127,16 @@ def _draft(handoff: Handoff, _: Surroundings) -> Waits:
     return f"{handoff.sender} has not offered it yet", tuple(steps)
 
 
-def _proposed(handoff: Handoff, around: Surroundings) -> Waits:
-    to = (handoff.recipient,)
-    steps = (_step(to, "accept", handoff), _rejecting(handoff))
-    if handoff.needs_approval and not handoff.is_approved:
-        summary, first = _approval(handoff, around)
-        return f"{summary}, and {handoff.recipient} has to accept it", (*first, *steps)
-    return f"{handoff.recipient} has to accept or reject it", steps
+def _proposed(handoff: Handoff, _: Surroundings) -> Waits:
+    if handoff.awaits_approval:
+        return f"{_UNAPPROVED}, then {handoff.recipient} has to accept it", _approving(handoff)
+    return f"{handoff.recipient} has to accept or reject it", _accepting(handoff)
 
 
-def _validating(handoff: Handoff, around: Surroundings) -> Waits:
-    again = (_step((handoff.recipient,), "accept", handoff), _rejecting(handoff))
-    if handoff.needs_approval and not handoff.is_approved:
-        summary, first = _approval(handoff, around)
-        return f"{summary}, then {handoff.recipient} accepts it again", (*first, *again)
+def _validating(handoff: Handoff, _: Surroundings) -> Waits:
+    if handoff.awaits_approval:
+        return f"{_UNAPPROVED}, then {handoff.recipient} accepts it again", _approving(handoff)
+    again = _accepting(handoff)
     waiting = [note for note in handoff.notes if note.kind == "waiting"]
     if handoff.approval is not None and all(n.at <= handoff.approval.at for n in waiting):
         return f"a person has approved it; {handoff.recipient} can accept it now", again
@@ -148,9 +145,14 @@ def _validating(handoff: Handoff, around: Surroundings) -> Waits:
     return f"it was not accepted yet{because}; {handoff.recipient} may try again", again
 
 
-def _approval(handoff: Handoff, _: Surroundings) -> Waits:
-    step = Step((), "approve", f"dragoman handoff approve {handoff.id}")
-    return "a person has to approve this package", (step,)
+def _accepting(handoff: Handoff) -> tuple[Step, ...]:
+    return _step((handoff.recipient,), "accept", handoff), _rejecting(handoff)
+
+
+def _approving(handoff: Handoff) -> tuple[Step, ...]:
+    """What goes before acceptance, which would be in vain until then."""
+    ways = (_step((), action, handoff) for action in ("approve", "deny"))
+    return (*ways, _rejecting(handoff))
 
 
 def _accepted(handoff: Handoff, around: Surroundings) -> Waits:
