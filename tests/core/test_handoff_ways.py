@@ -320,6 +320,26 @@ def test_what_is_handed_over_is_given_to_nobody_else_before_that_is_over(
         build().do(ALICE, WithdrawHandoff("H"))
 
 
+@pytest.mark.parametrize(
+    ("build", "who", "where", "may"),
+    [
+        (lambda: at("proposed"), ALICE, "on its way to bob", True),
+        (lambda: at("proposed"), BOB, "on its way to bob", False),
+        (accepted, BOB, "on its way to bob", True),
+        (activated, BOB, "bob's", True),
+        (activated, ALICE, "bob's", False),
+    ],
+)
+def test_who_may_put_another_offer_in_the_place_of_one_is_told_how(
+    build: Callable[[], World], who: Actor, where: str, may: bool
+) -> None:
+    world = build()
+    instead = ": offer it in the place of that, with --supersedes H" if may else ""
+    assert detail(world, who, offer("carol", "H2")) == f"T is {where} already, by H{instead}"
+    code = world.code(who, offer("carol", "H2", supersedes="H"))
+    assert code == ("" if may else "ownership_conflict")
+
+
 def test_nor_is_it_delegated() -> None:
     world = registry()
     world.put(task("T", "ready"))

@@ -167,6 +167,12 @@ def blocked_since(lab: Lab) -> None:
     lab.do(BOB, ReportOutcome("t1", "blocked", apply=True, blockers=("x",)))
 
 
+def given_up_since(lab: Lab) -> None:
+    """Or a person has given it up."""
+    in_vain(lab)
+    lab.do(HUMAN, MoveTask("t1", "deadletter"))
+
+
 def offered_again(lab: Lab) -> None:
     """Or has offered it to dan, who has not answered yet."""
     in_vain(lab)
@@ -284,6 +290,15 @@ TOLD: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
         ),
     ),
     (
+        given_up_since,
+        "h2",
+        (
+            f"{_BUSY}bob has the work, which is deadletter, and may offer it anew, also back to "
+            "alice, with --supersedes h2; nobody can begin before a person, a coordinator or an "
+            "orchestrator has made it ready"
+        ),
+    ),
+    (
         offered_again,
         "h2",
         f"{_BUSY}h3 has taken its place; the work is on its way to dan by h3",
@@ -359,9 +374,17 @@ def _offer_anew(build: Callable[[Lab], None], summary: str) -> None:
     if "also back to" in after:
         lab = Lab()
         build(lab)
-        words = after.removesuffix(OPEN).split()
+        words = after.removesuffix(OPEN).partition(";")[0].split()
         offer(lab, "h9", to="alice", by=owner, supersedes=words[-1])
         assert "alice," in words
+
+
+def test_whoever_is_named_first_speaks_in_every_command() -> None:
+    for build in (stopped, given_up, put_aside):
+        lab = Lab()
+        build(lab)
+        step = next(step for step in found(lab, "h1").steps if step.action == "ready")
+        assert step.command == f"dragoman task move t1 ready --as {step.who[0]}"
 
 
 def test_nobody_is_told_to_accept_what_has_to_be_approved_first() -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.authority import MAY_WRITE
-from dragoman.core.deciding.handoffs.work import check_beginning
+from dragoman.core.deciding.handoffs.work import MAKE_READY, check_beginning
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus
 from dragoman.core.moments import in_hours, to_rfc3339
@@ -118,8 +118,11 @@ _UNAPPROVED: Final = "a person has to approve this package"
 
 
 def _step(who: tuple[str, ...], action: str, handoff: Handoff, more: str = "") -> Step:
-    speaks = f" --as {who[0]}" if who else ""
-    return Step(who, action, f"dragoman handoff {action} {handoff.id}{more}{speaks}")
+    return Step(who, action, f"dragoman handoff {action} {handoff.id}{more}{_speaking(who)}")
+
+
+def _speaking(who: tuple[str, ...]) -> str:
+    return f" --as {who[0]}" if who else ""
 
 
 def _draft(handoff: Handoff, _: Surroundings) -> Waits:
@@ -189,7 +192,8 @@ def _making_ready(around: Surroundings) -> tuple[Step, ...]:
     if task is None or task.status not in ("blocked", "backlog", "deadletter"):
         return ()
     owner = (task.assignee,) if task.status == "blocked" and task.assignee else ()
-    return (Step((*owner, *around.coordinators), "ready", f"dragoman task move {task.id} ready"),)
+    who = (*owner, *around.coordinators)
+    return (Step(who, "ready", f"dragoman task move {task.id} ready{_speaking(who)}"),)
 
 
 def _rejected(handoff: Handoff, around: Surroundings) -> Waits:
@@ -234,10 +238,12 @@ def _with_owner(task: Task, around: Surroundings) -> str:
     if promised_to(task, owner):
         return f"{owner} has the work" + (f", and {task.id} is {task.status}" if state else "")
     anew = f"{owner} has the work{state} and may offer it anew"
-    if around.back is None:
-        return anew
-    before, failed = around.back
-    return f"{anew}, also back to {before}, with --supersedes {failed}"
+    if around.back is not None:
+        before, failed = around.back
+        anew = f"{anew}, also back to {before}, with --supersedes {failed}"
+    if task.status == "deadletter":
+        anew = f"{anew}; nobody can begin before {MAKE_READY} has made it ready"
+    return anew
 
 
 def _completed(handoff: Handoff, around: Surroundings) -> Waits:

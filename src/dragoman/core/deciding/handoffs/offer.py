@@ -81,7 +81,7 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
         _check_id(id, read)
         or _check_seen(command, read)
         or _check_old(command, old, task)
-        or check_owner(task, old, read.actor)
+        or check_owner(task, old, read.actor, read.handoff)
         or _check_last(old, read)
         or _check_claim(task, read, now)
         or check_cycle(chain, command.recipient, goes_back=goes_back, way=way)

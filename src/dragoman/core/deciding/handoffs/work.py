@@ -39,10 +39,11 @@ from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.lease import granted
 from dragoman.core.states.task import CLAIMABLE, Task
 
-_OTHERS: Final = "a person, a coordinator or an orchestrator"
+MAKE_READY: Final = "a person, a coordinator or an orchestrator"
+"""Who may end that a task is put aside or given up."""
 HELD_BACK: Final[Mapping[Status, tuple[str, str]]] = {
-    "blocked": ("blocked", "{owner}, " + _OTHERS),
-    "backlog": ("in the backlog", _OTHERS),
+    "blocked": ("blocked", "{owner}, " + MAKE_READY),
+    "backlog": ("in the backlog", MAKE_READY),
 }
 """What is not begun from here unless its owner has offered it there -> in words, and who lifts it.
 """
@@ -111,7 +112,8 @@ def check_beginning(task: Task) -> Refusal | None:
         return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
     if task.status == "deadletter":
         return Refusal(
-            "invalid_transition", f"{task.id} is in the deadletter: {_OTHERS} has to make it ready"
+            "invalid_transition",
+            f"{task.id} is in the deadletter: {MAKE_READY} has to make it ready",
         )
     if task.status in HELD_BACK and not (task.handoff and task.handoff.lifts_block):
         where, who = HELD_BACK[task.status]
