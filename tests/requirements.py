@@ -2081,9 +2081,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ACP-BLOCK",
         "S-OWN",
-        "A block that was set after a handoff was offered, by its place in the ledger, is lifted "
-        "neither by its recipient nor by reassigning it, also once it was activated: whoever may "
-        "has to make the task ready first, and diagnose says so.",
+        "What was blocked or put aside after a handoff was offered, by its place in the ledger, is "
+        "begun neither by its recipient nor by whom it is reassigned to, also once it was "
+        "activated: whoever may has to make the task ready first, and diagnose says so.",
     ),
     Requirement(
         "ACP-WAYS",
