@@ -188,7 +188,7 @@ def test_a_box_is_not_sifted_by_a_type_that_there_is_not(other: str) -> None:
     answer = office.call("mail.inbox", {"type": other}, BOB)
     assert isinstance(answer, Turned)
     assert answer.code == "invalid_field"
-    said = f"type: {ascii(other)} is not a type of letter; known: BEAD_ACCEPTED"
+    said = f"type: {other!a} is not a type of letter; known: BEAD_ACCEPTED"
     assert answer.detail.startswith(said)
     assert len(office.inbox(BOB, type="unknown")) == 1
     assert office.inbox(BOB, type="LATE") == office.inbox(BOB, type="wave_complete") == []

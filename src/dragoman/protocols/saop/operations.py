@@ -305,8 +305,7 @@ def _turns(asked: AskTurns, _: Actor, facts: Facts) -> Any:
             {
                 **turn.envelope,
                 "position": turn.position,
-                "attempt": turn.attempt,
-                **({"by": turn.by} if turn.by else {}),
+                **turn.place,
                 "masked": turn.masked,
                 "recorded_at": to_rfc3339(turn.at),
             }
