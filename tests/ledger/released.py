@@ -400,6 +400,17 @@ def play_handoffs(store: Store) -> None:
     ask(ALICE, ReleaseWorkItem("I-1"))
 
 
+def play_takings(store: Store) -> None:
+    """What the hub does to handoffs by itself: a late one is on record, and one goes back."""
+    play = Play(store)
+    ask, offer = play.ask, _offer("T-1", "carol", "H-1", sla_ms={"proposed": 1_000})
+    ask(ALICE, AdoptTask("acp", "T-1", "A thing", ready=True), offer)
+    play.clock.advance(60_000)
+    ask(CAROL, AcceptHandoff("H-1", _hash(store, "H-1"), ("schema",)))
+    ask(CAROL, ActivateHandoff("H-1"))
+    ask(HERA, RewindTask("T-1", 2, reason="a wrong turn"))
+
+
 def play_drafts(store: Store) -> None:
     """What drafts add: one that is thrown away, and begun anew under its id."""
     ask = Play(store).ask
@@ -529,7 +540,8 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v17": play_traces,
     "v21": play_intents,
     "v22": play_handoffs,
-    "v26": play_reviews,
+    "v23": play_reviews,
+    "v24": play_takings,
 }
 """Name of a golden ledger -> the script that writes it."""
 

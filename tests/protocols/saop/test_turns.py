@@ -557,8 +557,8 @@ def test_what_is_published_of_an_event_is_what_is_taken() -> None:
     assert all(f'"{name}"' in described for name in saop.TYPES.by_name)
     assert '"Payload"' not in described
     assert "\\\\A" not in described
-    early = {**pulse("x"), "timestamp": "0000-01-01T00:00:00Z"}
-    assert Desk().refusal("saop.event", event(1, early)).path == "payload.timestamp"
+    never = {**pulse("x"), "timestamp": "2026-02-30T00:00:00Z"}
+    assert Desk().refusal("saop.event", event(1, never)).path == "payload.timestamp"
 
 
 @proves("SAOP-TURNS")
