@@ -676,4 +676,4 @@ def test_events_from_beyond_the_end_are_brought_back_to_it_and_told() -> None:
     assert "gap" not in desk.call("saop.events", {"after": end})
     lost = desk.call("saop.events", {"after": end + 1})
     assert (lost["events"], lost["cursor"]) == ([], end)
-    assert (lost["gap"].after, lost["gap"].until) == (end + 1, end)
+    assert lost["gap"] == {"after": end + 1, "until": end}
