@@ -2081,9 +2081,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ACP-BLOCK",
         "S-OWN",
-        "A block that was set after a handoff was offered, by its place in the ledger, is lifted "
-        "neither by its recipient nor by reassigning it, also once it was activated: whoever may "
-        "has to make the task ready first, and diagnose says so.",
+        "What was blocked or put aside after a handoff was offered, by its place in the ledger, is "
+        "begun neither by its recipient nor by whom it is reassigned to, also once it was "
+        "activated: whoever may has to make the task ready first, and diagnose says so.",
     ),
     Requirement(
         "ACP-WAYS",
@@ -3280,8 +3280,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "FILES-CUT",
         "S-FAULTS",
         "What was cut off from a file of lines is completed from the ledger by the next writer "
-        "before anything follows, and by tick; so is an audit log that was removed, or in whose "
-        "place something else stands. Doctor names such a file.",
+        "before anything follows, and by tick; so is an audit log that was removed, or such a file "
+        "in whose place something else stands. Doctor names it.",
     ),
     # --- letters, waves and secrets, as a fresh user found them
     Requirement(

@@ -677,6 +677,6 @@ def test_a_section_needs_a_command_or_a_url(tmp_path: Path) -> None:
             async with floor(tmp_path / "data", settings, start=False):
                 pass
 
-    run(story("[agents.ada]\nconcurrency = 2\n", "either a command or a url"))
+    run(story("[agents.ada]\nconcurrency = 2\n", "needs a command, a url, or"))
     run(story(f'[agents.ada]\ncommand = ["{sys.executable}"]\nurl = "http://x"\n', "keep one"))
     run(story('[agents.ada]\ncommand = [""]\n', "agents.ada.command"))

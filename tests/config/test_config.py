@@ -206,6 +206,30 @@ def test_a_file_says_a_number_as_a_number(text: str, words: str) -> None:
     ).files.trust_moves
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("# the door\n\n[http]\nport = 'x'", "line 4: http.port: it must be a whole number, not"),
+        ("[http]\n\nport=70000", "line 3: http.port is 70000; it must be"),
+        ("http.port = 'x'", "line 1: http.port: it must be a whole number, not"),
+        ("[ http ] # door\nprot = 1", "line 2: http.prot is not a setting"),
+        ("[tasks]\n[nonsense]", "line 2: [nonsense] is not a setting"),
+        ("[notify]\nstatuses = [\n'dnoe']", "line 2: notify.statuses: 'dnoe' is not one of"),
+        ("[agents.'b@h']\nconcurrency = '2'", "line 2: agents.b@h.concurrency: it must be"),
+        ("http = {port = 'x'}", "http.port: it must be a whole number, not a text"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told_with_its_line(text: str, words: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse(text, {})
+    assert caught.value.detail.startswith(words)
+
+
+def test_a_variable_does_not_excuse_what_is_wrong_in_the_file() -> None:
+    with pytest.raises(SettingsError, match=r"^line 2: http\.port: "):
+        parse("[http]\nport = 'x'", {"DRAGOMAN_HTTP_PORT": "5000"})
+
+
 def test_words_that_are_none_of_a_choice_are_told_which_there_are() -> None:
     with pytest.raises(SettingsError, match=r"hub\.on_stop: .* one of: release, keep"):
         parse("[hub]\non_stop = 'kep'", {})

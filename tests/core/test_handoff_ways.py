@@ -25,8 +25,21 @@ from dragoman.core.commands import (
     WithdrawHandoff,
 )
 from dragoman.core.errors import Refusal
+from dragoman.core.reading import Decision
 from tests.core.delegating import GOAL, ranked, registry
-from tests.core.handoffs import CAROL, DAVE, accepted, activated, again, at, handoff, offer
+from tests.core.handoffs import (
+    CAROL,
+    DAVE,
+    accept,
+    accepted,
+    activated,
+    again,
+    at,
+    handoff,
+    offer,
+    offered,
+    package,
+)
 from tests.core.world import (
     ALICE,
     BOB,
@@ -56,7 +69,31 @@ ACTIONS: dict[str, Callable[[World], AnyCommand]] = {
     "reassign": lambda _: ReassignHandoff("H", "erin"),
     "close": lambda _: CloseHandoff("H", "other words"),
 }
+APPROVAL: dict[str, Callable[[World], AnyCommand]] = {
+    "approve": lambda _: ApproveHandoff("H", note="other words"),
+    "deny": lambda _: ApproveHandoff("H", is_yes=False, note="other words"),
+}
+"""Beside these, where a person's word is missing."""
 READERS = (ALICE, BOB, CAROL, COORDINATOR, HUMAN, ORCHESTRATOR)
+
+
+def unapproved() -> World:
+    """Alice has offered what a person has to approve."""
+    return offered(package=package(requires_human_approval=True))
+
+
+def tried() -> World:
+    """And bob would accept it."""
+    world = unapproved()
+    world.do(BOB, accept(world))
+    return world
+
+
+def approved() -> World:
+    """And a person has approved it."""
+    world = tried()
+    again(world, HUMAN, ApproveHandoff("H"), "approved")
+    return world
 
 
 def blocked() -> World:
@@ -101,6 +138,9 @@ WORLDS: dict[str, Callable[[], World]] = {
     **{state: lambda state=state: at(state) for state in ("proposed", "validating", "accepted")},
     **{state: lambda state=state: at(state) for state in ("activated", "rejected", "completed")},
     "closed": lambda: at("closed"),
+    "unapproved": unapproved,
+    "tried": tried,
+    "approved": approved,
     "blocked": blocked,
     "dead": dead,
     "waiting": waiting,
@@ -109,6 +149,12 @@ WORLDS: dict[str, Callable[[], World]] = {
     "in vain": in_vain,
 }
 COORDINATES = ("reject", "extend_sla", "reassign")
+AWAITED: dict[str, tuple[str, ...]] = {
+    "alice": ("withdraw",),
+    "bob": ("reject",),
+    HUMAN.name: ("approve", "deny", *COORDINATES),
+    "": COORDINATES,
+}
 OPEN: dict[str, dict[str, tuple[str, ...]]] = {
     "proposed": {"alice": ("withdraw",), "bob": ("accept", "reject"), "": COORDINATES},
     "validating": {"alice": ("withdraw",), "bob": ("accept", "reject"), "": COORDINATES},
@@ -118,6 +164,9 @@ OPEN: dict[str, dict[str, tuple[str, ...]]] = {
     "rejected": {"alice": ("close",), "": ("close",)},
     "completed": {"alice": ("close",), "": ("close",)},
     "closed": {},
+    "unapproved": AWAITED,
+    "tried": AWAITED,
+    "approved": {"alice": ("withdraw",), "bob": ("accept", "reject"), "": COORDINATES},
     "blocked": {"alice": ("withdraw",), "bob": ("reject",), "": COORDINATES},
     "dead": {"alice": ("withdraw",), "bob": ("reject",), "": COORDINATES},
     "waiting": {"alice": ("withdraw",), "bob": ("reject",), "": COORDINATES},
@@ -138,7 +187,7 @@ def named(answer: Refusal, reader: Actor) -> tuple[str, ...]:
         assert "it is final" in answer.detail or f"nothing is left for {reader.name}" in (
             answer.detail
         )
-    return tuple(ways.split(", ")) if found else ()
+    return tuple(way.partition(" (")[0] for way in ways.split(", ")) if found else ()
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
@@ -151,11 +200,15 @@ def test_every_way_that_is_named_is_open_and_every_open_one_is_named(
     wanted = OPEN[where].get(reader.name, fallback)
     is_open: dict[str, bool] = {}
     told: list[tuple[str, ...]] = []
-    for action, asked in ACTIONS.items():
+    beside = APPROVAL if OPEN[where] is AWAITED else {}
+    for action, asked in {**ACTIONS, **beside}.items():
         world = build()
         world.cause = "cause-9"
         answer = world.ask(reader, asked(world), now)
-        is_open[action] = not isinstance(answer, Refusal)
+        only_waits = ("accept", "validating")
+        is_open[action] = (
+            isinstance(answer, Decision) and (action, answer.receipt.state) != only_waits
+        )
         if isinstance(answer, Refusal) and answer.code == "invalid_transition":
             told.append(named(answer, reader))
     assert {action for action, yes in is_open.items() if yes} == set(wanted)
@@ -171,6 +224,14 @@ def test_whoever_wrote_a_draft_is_told_what_can_be_done_with_one() -> None:
     answer = at("proposed").ask(ALICE, DiscardDraft("H"))
     assert isinstance(answer, Refusal)
     assert answer.detail == "H is proposed: discard is for draft; what alice can do now is withdraw"
+
+
+def test_more_time_is_named_as_each_door_calls_it() -> None:
+    answer = at("proposed").ask(COORDINATOR, CloseHandoff("H"))
+    assert isinstance(answer, Refusal)
+    assert answer.detail.endswith(
+        "can do now is reject, extend_sla (on the command line: extend), reassign"
+    )
 
 
 def test_what_has_come_in_its_place_is_named() -> None:
@@ -257,6 +318,26 @@ def test_what_is_handed_over_is_given_to_nobody_else_before_that_is_over(
     assert world.tasks["T"].handoff is None
     if who:
         build().do(ALICE, WithdrawHandoff("H"))
+
+
+@pytest.mark.parametrize(
+    ("build", "who", "where", "may"),
+    [
+        (lambda: at("proposed"), ALICE, "on its way to bob", True),
+        (lambda: at("proposed"), BOB, "on its way to bob", False),
+        (accepted, BOB, "on its way to bob", True),
+        (activated, BOB, "bob's", True),
+        (activated, ALICE, "bob's", False),
+    ],
+)
+def test_who_may_put_another_offer_in_the_place_of_one_is_told_how(
+    build: Callable[[], World], who: Actor, where: str, may: bool
+) -> None:
+    world = build()
+    instead = ": offer it in the place of that, with --supersedes H" if may else ""
+    assert detail(world, who, offer("carol", "H2")) == f"T is {where} already, by H{instead}"
+    code = world.code(who, offer("carol", "H2", supersedes="H"))
+    assert code == ("" if may else "ownership_conflict")
 
 
 def test_nor_is_it_delegated() -> None:

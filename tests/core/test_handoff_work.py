@@ -128,14 +128,15 @@ def test_a_block_in_the_same_millisecond_counts_by_its_place_behind_the_offer() 
 
 @proves("ACP-BLOCK")
 @pytest.mark.parametrize(("is_since", "code"), [(True, "not_ready"), (False, "")])
+@pytest.mark.parametrize("held_back", ["blocked", "backlog"])
 def test_reassigning_lifts_no_block_but_what_the_owner_has_lifted_stays_so(
-    is_since: bool, code: str
+    held_back: Any, is_since: bool, code: str
 ) -> None:
-    status = "ready" if is_since else "blocked"
+    status = "ready" if is_since else held_back
     world = World(replace(task("T", status, "alice"), reserved_for="alice"))
     world.do(ALICE, offer())
     if is_since:
-        world.do(HUMAN, MoveTask("T", "blocked", "legal says stop"), NOW + 1)
+        world.do(HUMAN, MoveTask("T", held_back, "legal says stop"), NOW + 1)
     again(world, COORDINATOR, ReassignHandoff("H", "carol"), "H2", NOW + 2)
     world.do(CAROL, accept(world, "H2"), NOW + 3)
     assert world.code(CAROL, ActivateHandoff("H2"), NOW + 4) == code
@@ -181,6 +182,49 @@ def test_what_a_person_has_put_aside_is_not_gone_on_with() -> None:
     world.do(HUMAN, MoveTask("T", "ready"))
     world.do(HUMAN, MoveTask("T", "backlog"))
     assert world.code(BOB, ActivateHandoff("H")) == "not_ready"
+
+
+@proves("ACP-BLOCK")
+def test_what_was_put_aside_since_the_offer_is_begun_when_it_is_ready() -> None:
+    world = World(replace(task("T", "ready", "alice"), reserved_for="alice"))
+    world.do(ALICE, offer())
+    world.do(HUMAN, MoveTask("T", "backlog"))
+    world.do(BOB, accept(world))
+    assert world.ask(BOB, ActivateHandoff("H")) == Refusal(
+        "not_ready",
+        "T is in the backlog: a person, a coordinator or an orchestrator has to make it ready "
+        "first",
+    )
+    again(world, HUMAN, MoveTask("T", "ready"), "cause-2")
+    again(world, BOB, ActivateHandoff("H"), "cause-3")
+    assert world.tasks["T"].assignee == "bob"
+
+
+@proves("ACP-BLOCK")
+def test_nor_is_what_was_put_aside_begun_by_whom_it_is_reassigned_to() -> None:
+    world = activated()
+    world.do(HUMAN, MoveTask("T", "ready"))
+    world.do(HUMAN, MoveTask("T", "backlog"))
+    again(world, COORDINATOR, ReassignHandoff("H", "carol"), "H2")
+    world.do(CAROL, accept(world, "H2"))
+    assert world.code(CAROL, ActivateHandoff("H2")) == "not_ready"
+    again(world, HUMAN, MoveTask("T", "ready"), "cause-2")
+    again(world, CAROL, ActivateHandoff("H2"), "cause-3")
+    assert world.tasks["T"].assignee == "carol"
+
+
+@proves("ACP-BLOCK")
+@pytest.mark.parametrize("status", ["blocked", "backlog"])
+def test_what_its_owner_has_offered_where_it_stands_is_begun_by_whom_it_is_passed_on_to(
+    status: Any,
+) -> None:
+    world = World(replace(task("T", status, "alice"), reserved_for="alice"))
+    world.do(ALICE, offer())
+    world.do(BOB, accept(world))
+    again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
+    world.do(CAROL, accept(world, "H2"))
+    again(world, CAROL, ActivateHandoff("H2"), "cause-3")
+    assert world.tasks["T"].status == "in-progress"
 
 
 @proves("ACP-BLOCK")

@@ -72,6 +72,7 @@ from dragoman.core.decide import renewal
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role, Status, TaskReported, TaskRequeued
 from dragoman.core.states.lease import Lease, granted, renewed
+from dragoman.core.states.task import ActiveHandoff
 from tests.core.world import (
     ALICE,
     BOB,
@@ -290,8 +291,17 @@ def test_the_sentence_says_what_became_of_the_task() -> None:
         "nobody holds T now, it is review: claim it again to go on"
     )
     assert told(World(task("T", "review", "bob", agents=("alice", "bob")))) == (
-        "nobody holds T now, it is review: stop working on it"
+        "nobody holds T now, it is review, and bob's: stop working on it"
     )
+    under_way = ActiveHandoff("H", "bob", "carol")
+    waiting: tuple[Status, ...] = ("ready", "blocked")
+    for status in waiting:
+        stopped = replace(task("T", status, "bob", agents=("alice",)), handoff=under_way)
+        assert told(World(stopped)) == (
+            f"nobody holds T now, it is {status}, and bob's: stop working on it"
+        )
+    ended = World(task("T", "done", "bob", agents=("alice", "bob")))
+    assert told(ended) == "nobody holds T now, it is done: stop working on it"
 
 
 @proves("LEASE-LOST")

@@ -118,6 +118,12 @@ def put_aside(lab: Lab) -> None:
     lab.do(HUMAN, MoveTask("t1", "backlog"))
 
 
+def put_aside_before(lab: Lab) -> None:
+    """Bob has accepted what a person has put aside since."""
+    accepted(lab)
+    lab.do(HUMAN, MoveTask("t1", "backlog"))
+
+
 def given_up(lab: Lab) -> None:
     """Bob has accepted what a person has given up."""
     accepted(lab)
@@ -159,6 +165,12 @@ def blocked_since(lab: Lab) -> None:
     """Or was stopped."""
     in_vain(lab)
     lab.do(BOB, ReportOutcome("t1", "blocked", apply=True, blockers=("x",)))
+
+
+def given_up_since(lab: Lab) -> None:
+    """Or a person has given it up."""
+    in_vain(lab)
+    lab.do(HUMAN, MoveTask("t1", "deadletter"))
 
 
 def offered_again(lab: Lab) -> None:
@@ -249,7 +261,18 @@ TOLD: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
     (
         put_aside,
         "h1",
-        "bob has it, and cannot go on: t1 is backlog: it goes on when it is ready",
+        (
+            "bob has it, and cannot go on: t1 is in the backlog: a person, a coordinator or an "
+            "orchestrator has to make it ready first"
+        ),
+    ),
+    (
+        put_aside_before,
+        "h1",
+        (
+            "bob has accepted it, and cannot begin yet: t1 is in the backlog: a person, a "
+            "coordinator or an orchestrator has to make it ready first"
+        ),
     ),
     (passed_on, "h1", f"{_ON}the work is on its way to carol by h2{OPEN}"),
     (taken_further, "h1", f"{_ON}carol has the work by h2{OPEN}"),
@@ -264,6 +287,15 @@ TOLD: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
         (
             f"{_BUSY}bob has the work, which is blocked, and may offer it anew, also back to "
             "alice, with --supersedes h2"
+        ),
+    ),
+    (
+        given_up_since,
+        "h2",
+        (
+            f"{_BUSY}bob has the work, which is deadletter, and may offer it anew, also back to "
+            "alice, with --supersedes h2; nobody can begin before a person, a coordinator or an "
+            "orchestrator has made it ready"
         ),
     ),
     (
@@ -289,6 +321,7 @@ ASKED: dict[str, Callable[[Lab, str], AnyCommand]] = {
     "accept": lambda lab, id: AcceptHandoff(id, state(lab, id).package_hash),
     "activate": lambda _, id: ActivateHandoff(id),
     "approve": lambda _, id: ApproveHandoff(id),
+    "deny": lambda _, id: ApproveHandoff(id, is_yes=False),
     "close": lambda _, id: CloseHandoff(id),
     "complete": lambda _, id: CompleteHandoff(id),
     "extend": lambda _, id: ExtendHandoff(id, 60_000),
@@ -341,9 +374,29 @@ def _offer_anew(build: Callable[[Lab], None], summary: str) -> None:
     if "also back to" in after:
         lab = Lab()
         build(lab)
-        words = after.removesuffix(OPEN).split()
+        words = after.removesuffix(OPEN).partition(";")[0].split()
         offer(lab, "h9", to="alice", by=owner, supersedes=words[-1])
         assert "alice," in words
+
+
+def test_whoever_is_named_first_speaks_in_every_command() -> None:
+    for build in (stopped, given_up, put_aside):
+        lab = Lab()
+        build(lab)
+        step = next(step for step in found(lab, "h1").steps if step.action == "ready")
+        assert step.command == f"dragoman task move t1 ready --as {step.who[0]}"
+
+
+def test_nobody_is_told_to_accept_what_has_to_be_approved_first() -> None:
+    def unseen(lab: Lab) -> None:
+        make(lab)
+        policy = {"classification": "internal", "requires_human_approval": True}
+        offer(lab, package=package(policy=policy))
+
+    for build in (unseen, unapproved):
+        lab = Lab()
+        build(lab)
+        assert [step.action for step in found(lab, "h1").steps] == ["approve", "deny", "reject"]
 
 
 @pytest.mark.parametrize("build", [offered, accepted, begun, silent, blocked, stopped])

@@ -137,6 +137,19 @@ def test_renewed_and_released_by_id_by_pattern_or_all_of_ones_own() -> None:
 
 
 @proves("RESERVE-END")
+def test_what_is_renewed_for_a_shorter_time_keeps_its_end() -> None:
+    lab = Lab()
+    long = lab.do(ALICE, ReserveFiles(("src/",), 3 * HOUR))
+    assert lab.do(ALICE, RenewReservations(("src/",), HOUR)).expires_at == long.expires_at
+    assert lab.do(ALICE, ReserveFiles(("src/",), HOUR)).expires_at == long.expires_at
+    lab.do(ALICE, ReserveFiles(("x",), HOUR))
+    both = lab.do(ALICE, RenewReservations((), 2 * HOUR))
+    assert both.expires_at == lab.clock.now() + 2 * HOUR
+    lab.clock.advance(2 * HOUR)
+    assert living(lab) == [("alice", ("src/**",))]
+
+
+@proves("RESERVE-END")
 def test_anothers_is_released_by_whoever_runs_the_show_and_renewed_by_nobody_else() -> None:
     lab = Lab()
     lab.do(ALICE, ReserveFiles(("x",), HOUR))

@@ -409,6 +409,18 @@ def test_the_stamp_of_a_strange_clock_is_a_time_that_file_systems_keep(moment: s
     assert has_stamp("events/day.jsonl", 7, mark)
 
 
+def put_in_place_of(path: Path, what: str, outside: Path) -> None:
+    """What is no file stands where a file was."""
+    path.rename(f"{path}.bak")
+    match what:
+        case "link":
+            path.symlink_to(outside)
+        case "folder":
+            path.mkdir()
+        case _:
+            os.mkfifo(path)
+
+
 @proves("FILES-PLACES", "FILES-BENEATH")
 @pytest.mark.parametrize("by", ["level", "rebuild"])
 @pytest.mark.parametrize("what", ["link", "folder", "pipe"])
@@ -421,13 +433,7 @@ def test_whatever_stands_in_the_place_of_the_event_lines_is_put_aside_with_a_wor
     lab = FilesLab(data)
     lab.create()
     (path,) = (data / "events").iterdir()
-    path.rename(tmp_path / "before")
-    if what == "link":
-        path.symlink_to(outside)
-    elif what == "folder":
-        path.mkdir()
-    else:
-        os.mkfifo(path)
+    put_in_place_of(path, what, outside)
     if by == "level":
         assert places(lab, lab.create("Another")) == ["ready"]
         assert os.path.lexists(f"{path}-found")
@@ -437,6 +443,40 @@ def test_whatever_stands_in_the_place_of_the_event_lines_is_put_aside_with_a_wor
     assert (outside.read_text(), lab.warnings) == ("not ours", [told])
     assert os.path.lexists(f"{path}-found")
     assert lab.differences() == []
+
+
+@proves("FILES-CUT", "FILES-PLACES")
+@pytest.mark.parametrize("by", ["next", "sweep"])
+@pytest.mark.parametrize("what", ["link", "folder", "pipe"])
+def test_the_event_lines_in_whose_place_something_else_stands_are_made_whole_again(
+    tmp_path: Path, what: str, by: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    lab.create()
+    (path,) = (tmp_path / "events").iterdir()
+    whole = path.read_bytes()
+    put_in_place_of(path, what, Path(f"{path}.bak"))
+    assert [*lab.projector().changed_logs()] == [f"events/{path.name}"]
+    if by == "sweep":
+        lab.sweep()
+        assert path.read_bytes() == whole
+    lab.create("Another")
+    assert not path.is_symlink()
+    assert path.read_bytes().startswith(whole)
+    assert lab.differences() == []
+    assert [*lab.projector().changed_logs()] == []
+
+
+@proves("FILES-PLACES")
+def test_a_folder_of_somebodys_own_beside_the_event_lines_stays(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    lab.create()
+    own = tmp_path / "events" / "mine.jsonl"
+    own.mkdir()
+    assert [*lab.projector().changed_logs()] == []
+    lab.create("Another")
+    lab.sweep()
+    assert (own.is_dir(), lab.warnings) == (True, [])
 
 
 @proves("FILES-REMOVED")

@@ -16,7 +16,7 @@ ADA = Actor("agent", "ada")
 def test_many_threads_find_the_same_files(tmp_path: Path) -> None:
     place = open_place(tmp_path / "hub", "", None, create=True)
     task = place.hub.do(Actor("human", "mia"), CreateTask("t", ready=True)).receipts[0].task
-    place.hub.do(ADA, ClaimTask(task, "ada"))
+    place.hub.do(ADA, ClaimTask(task, "ada", "s-1"))
     list(place.settle())
     (tmp_path / "hub" / "tasks" / "in-progress" / task / "outputs" / "a.md").write_text("x")
 

@@ -143,11 +143,11 @@ CASES: Final[list[tuple[Door, Any, str]]] = [
     (delegate, {"goal": 7}, "goal: it must be a text, not a whole number"),
     (turns, {"task_id": []}, "task_id: it must be a text, not a list"),
     (claim, {"task": []}, "task: it must be a text, not a list"),
-    (_settings, "[http]\nport = 'x'", "http.port: it must be a whole number, not a text"),
+    (_settings, "[http]\nport = 'x'", "line 2: http.port: it must be a whole number, not a text"),
     (
         _settings,
         "[agents.ada]\ncommand = 'a'",
-        "agents.ada.command: it must be a list, not a text",
+        "line 2: agents.ada.command: it must be a list, not a text",
     ),
     (
         _variable,
@@ -173,7 +173,7 @@ CASES: Final[list[tuple[Door, Any, str]]] = [
     (delegate, {"goal": "x", "gaol": 1}, "gaol: there is no such field; did you mean goal?"),
     (turns, {"task": "x"}, "task: there is no such field; did you mean task_id?"),
     (claim, {"tusk": "x"}, "tusk: there is no such field; did you mean task?"),
-    (_settings, "[http]\nprot = 1", "http.prot is not a setting; did you mean port?"),
+    (_settings, "[http]\nprot = 1", "line 2: http.prot is not a setting; did you mean port?"),
     # A value that is none of those that there are.
     (
         tasks,
@@ -199,7 +199,7 @@ CASES: Final[list[tuple[Door, Any, str]]] = [
         {"task": "x", "outcome": "perhaps"},
         "outcome: 'perhaps' is not one of: done, blocked, needs_review, partial",
     ),
-    (_settings, "[hub]\non_stop = 'x'", "hub.on_stop: 'x' is not one of: release, keep"),
+    (_settings, "[hub]\non_stop = 'x'", "line 2: hub.on_stop: 'x' is not one of: release, keep"),
     # Too little, too much.
     (tasks, {"title": "x", "max_attempts": 0}, "max_attempts: it must be a whole number, at"),
     (tasks, {"title": ""}, "title: it must be a text of at least 1 character"),
@@ -208,7 +208,11 @@ CASES: Final[list[tuple[Door, Any, str]]] = [
     (delegate, {"goal": ""}, "goal: it must be a text of at least 1 character"),
     (do, {"commands": []}, "commands: it must be a list of at least 1 entry"),
     (claim, {"minutes": -1}, "minutes: it must be a whole number, at least 0"),
-    (_settings, "[dispatch]\npoll_ms = 0", "dispatch.poll_ms: it must be a whole number, at"),
+    (
+        _settings,
+        "[dispatch]\npoll_ms = 0",
+        "line 2: dispatch.poll_ms: it must be a whole number, at",
+    ),
     # A form that it has not.
     (
         turns,

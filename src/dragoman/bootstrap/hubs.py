@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from dragoman.config import Settings, environment, load_settings, setting_variables
-from dragoman.engine.ports import KeptStore, Store
+from dragoman.engine.ports import Store
 from dragoman.engine.trouble import Trouble
 from dragoman.surfaces.cli.person import login_name
 from dragoman.surfaces.cli.place import Place
-from dragoman.surfaces.cli.store_url import remember_first
 from dragoman.system.clock import SystemClock
-from dragoman.system.keys import LedgerKey, are_made, load, load_or_create
 
 if TYPE_CHECKING:
     from dragoman.services.desk import AgentState
@@ -23,15 +21,10 @@ if TYPE_CHECKING:
     from dragoman.surfaces.mcp.http import McpApp
     from dragoman.surfaces.mcp.mount import LateApp
     from dragoman.system.hub_lock import Works
+from dragoman.bootstrap.keyed import keyed_store
 from dragoman.bootstrap.places import Engines, opened
-from dragoman.bootstrap.secrets import check_secret
 from dragoman.bootstrap.starters import open_dispatcher
-from dragoman.bootstrap.stores import (
-    CHECKPOINTS,
-    lasting,
-    make_directory,
-    open_or_make,
-)
+from dragoman.bootstrap.stores import lasting, make_directory, open_or_make
 from dragoman.bootstrap.usable import check_usable
 
 _STOPPING = "the hub is stopping: no more work is given out"
@@ -57,9 +50,10 @@ def open_hub(
         undo.callback(lock.release)
         settings = _listening(load_settings(data, environment(), config), host, port)
         check_usable(settings, data)
-        key, kept = _keyed(data, store, settings)
+        url = store or settings.store.url
+        key, kept = keyed_store(data, store, lambda: open_or_make(url, data), create=True)
         undo.callback(kept.close)
-        lock.works_on(_works(kept, store or settings.store.url, config))
+        lock.works_on(_works(kept, url, config))
         place = opened(data, settings, Engines(kept, SystemClock(), key), create=True)
         hub = place.hub
         undo.callback(hub.close)
@@ -99,19 +93,6 @@ def open_hub(
         dispatcher = open_dispatcher(place, identity, server.url)
         undo.pop_all()
         return place, RunningHub(hub, server, bound, dispatcher, clockwork, lock)
-
-
-def _keyed(data: Path, store: str, settings: Settings) -> tuple[LedgerKey, KeptStore]:
-    """The keys and the store of a directory; one that has none yet gets them, and knows its store
-    from then on."""
-    was_signed = (data / CHECKPOINTS).exists()
-    is_first = not was_signed and not are_made(data)
-    key = load(data) if was_signed else load_or_create(data)
-    kept = open_or_make(store or settings.store.url, data)
-    check_secret(kept, data, key)
-    if is_first:
-        remember_first(data, store)
-    return key, kept
 
 
 def _works(kept: Store, url: str, config: Path | None) -> "Works":

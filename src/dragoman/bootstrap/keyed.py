@@ -6,6 +6,7 @@ have none: then nothing can be signed or asked for, and only what they alone can
 Whoever only checks hashes needs no more than this: neither dialects nor duties are loaded.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
@@ -34,21 +35,39 @@ def open_keyed(
 ) -> Keyed:
     """Open the store of a data directory that exists; its keys must fit."""
     around = look_around(data, store, now)
+
+    def open_it() -> KeptStore:
+        check_not_lost(around.url, data)
+        return around.open_store(create=create)
+
+    key, kept = keyed_store(data, store, open_it, create=create, new_keys=new_keys)
+    return Keyed(around, key, kept)
+
+
+def keyed_store(
+    data: Path,
+    named: str,
+    open_it: Callable[[], KeptStore],
+    *,
+    create: bool,
+    new_keys: bool = False,
+) -> tuple[LedgerKey, KeptStore]:
+    """The keys of a directory and its store, which they must fit; `create`: a directory in which
+    nothing was signed yet may get keys, and knows the store that was named for it from then on."""
+    is_new = create and not (data / CHECKPOINTS).exists()
     # Keys that are lost are not made anew: nobody could then tell old checkpoints from forged ones.
-    is_first = create and not (data / CHECKPOINTS).exists() and not are_made(data)
-    known = None if is_first else load(data)
-    check_not_lost(around.url, data)
-    kept = around.open_store(create=create)
-    # Only for a store that is there: a wrong address leaves no keys behind.
+    known = None if is_new and not are_made(data) else load(data)
+    kept = open_it()
     try:
+        # Only for a store that is there: a wrong address leaves no keys behind.
         key = known or load_or_create(data)
+        check_secret(kept, data, key, anew=new_keys)
+        if is_new:
+            remember_first(data, named)
     except BaseException:
         kept.close()
         raise
-    check_secret(kept, data, key, anew=new_keys)
-    if is_first:
-        remember_first(data, store)
-    return Keyed(around, key, kept)
+    return key, kept
 
 
 def open_to_read(data: Path, store: str, now: int | None) -> Keyed:

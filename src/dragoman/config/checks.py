@@ -23,6 +23,14 @@ class VariableError(SettingsError):
     """It is a variable of the environment that cannot be understood, and no line of a file."""
 
 
+class PlacedError(SettingsError):
+    """What cannot be understood stands under this name in a file."""
+
+    def __init__(self, place: str, said: str) -> None:
+        super().__init__(f"{place}{said}")
+        self.place = place
+
+
 def variable(section: str, key: str) -> str:
     return f"{_PREFIX}{section}_{key}".replace(".", "_").upper()
 
@@ -38,7 +46,7 @@ def check_variables(environ: Mapping[str, str], known: Mapping[str, Iterable[str
         names = {variable(section, key) for section in begun for key in known[section]}
         shown = f"the variable {name}"
         if names:
-            raise VariableError(_not_known(shown, name, sorted(names)))
+            raise VariableError(f"{shown}{_not_known(name, sorted(names))}")
         raise VariableError(f"{shown} is not known; {_nearest_of(name, ours, known)}")
 
 
@@ -59,7 +67,7 @@ def explained(error: msgspec.ValidationError, said: Collection[tuple[str, str]])
     place, _, _ = fault.path.partition("[")
     section, _, key = place.rpartition(".")
     if (section, key) not in said:
-        return SettingsError(f"{place}: {fault.reason}")
+        return PlacedError(place, f": {fault.reason}")
     fault = shape_fault(error, Settings, is_text=True)
     return VariableError(f"the variable {variable(section, key)}: {fault.reason}")
 
@@ -76,11 +84,10 @@ def check_ranges(settings: Settings, said: Collection[tuple[str, str]]) -> None:
                 f" ({duration(int(least))} to {duration(int(most))})" if key.endswith("_ms") else ""
             )
             full = ".".join(filter(None, (section, name, key)))
-            is_said = (section, key) in said
-            shown = f"the variable {variable(section, key)}" if is_said else full
-            raise (VariableError if is_said else SettingsError)(
-                f"{shown} is {value}; it must be from {least} to {most}{in_units}"
-            )
+            wrong = f" is {value}; it must be from {least} to {most}{in_units}"
+            if (section, key) in said:
+                raise VariableError(f"the variable {variable(section, key)}{wrong}")
+            raise PlacedError(full, wrong)
 
 
 def check_policy(settings: Settings) -> None:
@@ -125,7 +132,7 @@ def check_tables(given: Mapping[str, Any]) -> None:
             except msgspec.ValidationError as error:
                 fault = shape_fault(error, struct)
                 place = below(f"{kind}.{name}", fault.path)
-                raise SettingsError(f"{place}: {fault.reason}") from error
+                raise PlacedError(place, f": {fault.reason}") from error
 
 
 def check_keys(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) -> None:
@@ -153,8 +160,8 @@ def _check_inner(section: str, values: object, known: Iterable[str]) -> None:
 def _check_known(shown: str, name: str, known: Iterable[str]) -> None:
     names = list(known)
     if name not in names:
-        raise SettingsError(_not_known(shown, name, names))
+        raise PlacedError(shown, _not_known(name, names))
 
 
-def _not_known(shown: str, name: str, names: Sequence[str]) -> str:
-    return f"{shown} is not a setting{meant(name, names) or ';'} known: {', '.join(names)}"
+def _not_known(name: str, names: Sequence[str]) -> str:
+    return f" is not a setting{meant(name, names) or ';'} known: {', '.join(names)}"

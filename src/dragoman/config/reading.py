@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.config.checks import (
+    PlacedError,
     VariableError,
     check_keys,
     check_names,
@@ -21,7 +22,7 @@ from dragoman.config.checks import (
 )
 from dragoman.config.sections import Settings, keys_of_sections
 from dragoman.config.store_url import beginning_at
-from dragoman.config.toml_text import parse_toml, read_text
+from dragoman.config.toml_text import line_of, parse_toml, read_text
 from dragoman.core.errors import SettingsError
 
 
@@ -65,9 +66,19 @@ def _load(data: Path, environ: Mapping[str, str], file: Path | None) -> Settings
 def parse(text: str, environ: Mapping[str, str]) -> Settings:
     """Settings from TOML text, overlaid by variables named DRAGOMAN_<SECTION>_<KEY>.
 
-    In a variable the words of a list are separated by commas.
+    In a variable the words of a list are separated by commas. What is wrong in the text is told
+    with its line.
     """
-    given = parse_toml(text)
+    try:
+        return _overlaid(parse_toml(text), environ)
+    except PlacedError as error:
+        line = line_of(text, error.place)
+        if line is None:
+            raise
+        raise SettingsError(f"line {line}: {error.detail}") from error
+
+
+def _overlaid(given: dict[str, Any], environ: Mapping[str, str]) -> Settings:
     check_keys(given, known := keys_of_sections())
     check_tables(given)
     check_variables(environ, known)

@@ -66,3 +66,24 @@ def _told(text: str, error: str) -> str:
     what, line, column = found.groups()
     words = next((said for begin, said in _WORDS.items() if what.startswith(begin)), what)
     return f"line {line} is not valid TOML from column {column} on: {words}"
+
+
+def line_of(text: str, place: str) -> int | None:
+    """The line where a setting (`http.port`) or a section (`[http]`) stands on its own, if any."""
+    section = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        header = re.fullmatch(r"\s*\[([^][]+)\]\s*(?:#.*)?", line)
+        if header is not None:
+            section = _bare(header[1])
+            name = f"[{section}]"
+        else:
+            key = _bare(line.partition("=")[0])
+            name = f"{section}.{key}" if section else key
+        if name == place:
+            return number
+    return None
+
+
+def _bare(name: str) -> str:
+    """A dotted name without its quotation marks and blanks."""
+    return re.sub(r"[\s\"']", "", name)

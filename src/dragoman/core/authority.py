@@ -231,12 +231,19 @@ def _what_became(actor: Actor, task: Task, lease: Lease | None, now: int) -> str
     if lease is None:
         # Work that is in review is reworked by whose it is, and by nobody else.
         is_anothers = task.status == "review" and task.assignee != actor.name
-        is_free = task.status in CLAIMABLE and not is_anothers
-        then = "claim it again to go on" if is_free else "stop working on it"
-        return f"nobody holds {task.id} now, it is {task.status}: {then}"
+        if task.status in CLAIMABLE and not is_anothers and not _is_kept_from(actor, task):
+            return f"nobody holds {task.id} now, it is {task.status}: claim it again to go on"
+        is_whose = "" if task.is_final or task.assignee in ("", actor.name) else task.assignee
+        whose = f", and {is_whose}'s" if is_whose else ""
+        return f"nobody holds {task.id} now, it is {task.status}{whose}: stop working on it"
     if lease.is_live(now):
         return f"{task.id} is held by {lease.holder} under fence {lease.fence}: stop working on it"
     return (
         f"the lease on {task.id} (fence {lease.fence}) ended at {to_rfc3339(lease.expires_at)}: "
         "stop working on it"
     )
+
+
+def _is_kept_from(actor: Actor, task: Task) -> bool:
+    """Whether only another may claim it, as it is handed over (S-OWN)."""
+    return task.handoff is not None and task.handoff.only != actor.name

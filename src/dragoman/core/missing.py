@@ -6,6 +6,8 @@ The name is one by its form as a rule; what is none is shown in quotes, and made
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, quoted_name, shown_name
 
+_SEE_RESERVED = "see `dragoman reserve list` (as a tool: reserve_list)"
+
 
 def task(name: str, but: str = "") -> Refusal:
     """No task is called so; `but`: what else is to be said."""
@@ -80,7 +82,7 @@ def reservation(name: str) -> Refusal:
     """Nothing is reserved under this id or pattern."""
     return Refusal(
         "reservation_not_found",
-        f"nothing is reserved as {quoted_name(name)}: it may be over, see `dragoman reserve list`",
+        f"nothing is reserved as {quoted_name(name)}: it may be over, {_SEE_RESERVED}",
     )
 
 
@@ -88,7 +90,7 @@ def reservations_of(name: str) -> Refusal:
     """Whoever asks has nothing reserved."""
     return Refusal(
         "reservation_not_found",
-        f"{name} has nothing reserved: it may be over, see `dragoman reserve list`",
+        f"{name} has nothing reserved: it may be over, {_SEE_RESERVED}",
     )
 
 

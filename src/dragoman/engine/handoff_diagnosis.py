@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.authority import MAY_WRITE
-from dragoman.core.deciding.handoffs.work import check_beginning
+from dragoman.core.deciding.handoffs.work import MAKE_READY, check_beginning
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus
 from dragoman.core.moments import in_hours, to_rfc3339
@@ -114,11 +114,15 @@ def diagnose(handoff: Handoff, around: Surroundings) -> Diagnosis:
 
 
 Waits = tuple[str, tuple[Step, ...]]
+_UNAPPROVED: Final = "a person has to approve this package"
 
 
 def _step(who: tuple[str, ...], action: str, handoff: Handoff, more: str = "") -> Step:
-    speaks = f" --as {who[0]}" if who else ""
-    return Step(who, action, f"dragoman handoff {action} {handoff.id}{more}{speaks}")
+    return Step(who, action, f"dragoman handoff {action} {handoff.id}{more}{_speaking(who)}")
+
+
+def _speaking(who: tuple[str, ...]) -> str:
+    return f" --as {who[0]}" if who else ""
 
 
 def _draft(handoff: Handoff, _: Surroundings) -> Waits:
@@ -126,20 +130,16 @@ def _draft(handoff: Handoff, _: Surroundings) -> Waits:
     return f"{handoff.sender} has not offered it yet", tuple(steps)
 
 
-def _proposed(handoff: Handoff, around: Surroundings) -> Waits:
-    to = (handoff.recipient,)
-    steps = (_step(to, "accept", handoff), _rejecting(handoff))
-    if handoff.needs_approval and not handoff.is_approved:
-        summary, first = _approval(handoff, around)
-        return f"{summary}, and {handoff.recipient} has to accept it", (*first, *steps)
-    return f"{handoff.recipient} has to accept or reject it", steps
+def _proposed(handoff: Handoff, _: Surroundings) -> Waits:
+    if handoff.awaits_approval:
+        return f"{_UNAPPROVED}, then {handoff.recipient} has to accept it", _approving(handoff)
+    return f"{handoff.recipient} has to accept or reject it", _accepting(handoff)
 
 
-def _validating(handoff: Handoff, around: Surroundings) -> Waits:
-    again = (_step((handoff.recipient,), "accept", handoff), _rejecting(handoff))
-    if handoff.needs_approval and not handoff.is_approved:
-        summary, first = _approval(handoff, around)
-        return f"{summary}, then {handoff.recipient} accepts it again", (*first, *again)
+def _validating(handoff: Handoff, _: Surroundings) -> Waits:
+    if handoff.awaits_approval:
+        return f"{_UNAPPROVED}, then {handoff.recipient} accepts it again", _approving(handoff)
+    again = _accepting(handoff)
     waiting = [note for note in handoff.notes if note.kind == "waiting"]
     if handoff.approval is not None and all(n.at <= handoff.approval.at for n in waiting):
         return f"a person has approved it; {handoff.recipient} can accept it now", again
@@ -148,13 +148,18 @@ def _validating(handoff: Handoff, around: Surroundings) -> Waits:
     return f"it was not accepted yet{because}; {handoff.recipient} may try again", again
 
 
-def _approval(handoff: Handoff, _: Surroundings) -> Waits:
-    step = Step((), "approve", f"dragoman handoff approve {handoff.id}")
-    return "a person has to approve this package", (step,)
+def _accepting(handoff: Handoff) -> tuple[Step, ...]:
+    return _step((handoff.recipient,), "accept", handoff), _rejecting(handoff)
+
+
+def _approving(handoff: Handoff) -> tuple[Step, ...]:
+    """What goes before acceptance, which would be in vain until then."""
+    ways = (_step((), action, handoff) for action in ("approve", "deny"))
+    return (*ways, _rejecting(handoff))
 
 
 def _accepted(handoff: Handoff, around: Surroundings) -> Waits:
-    held_up = around.task and check_beginning(around.task, has_begun=False)
+    held_up = around.task and check_beginning(around.task)
     if held_up:
         summary = f"{handoff.recipient} has accepted it, and cannot begin yet: {held_up.detail}"
         return summary, (*_making_ready(around), _rejecting(handoff))
@@ -169,7 +174,7 @@ def _activated(handoff: Handoff, around: Surroundings) -> Waits:
         steps = (_step(to, "complete", handoff), _rejecting(handoff))
         return f"{handoff.recipient} works on it; its lease lasts until {until}", steps
     again, others = _step(to, "activate", handoff), _of_coordinators(handoff, around)
-    held_up = around.task and check_beginning(around.task, has_begun=True)
+    held_up = around.task and check_beginning(around.task)
     if held_up:
         return (
             f"{handoff.recipient} has it, and cannot go on: {held_up.detail}",
@@ -187,7 +192,8 @@ def _making_ready(around: Surroundings) -> tuple[Step, ...]:
     if task is None or task.status not in ("blocked", "backlog", "deadletter"):
         return ()
     owner = (task.assignee,) if task.status == "blocked" and task.assignee else ()
-    return (Step((*owner, *around.coordinators), "ready", f"dragoman task move {task.id} ready"),)
+    who = (*owner, *around.coordinators)
+    return (Step(who, "ready", f"dragoman task move {task.id} ready{_speaking(who)}"),)
 
 
 def _rejected(handoff: Handoff, around: Surroundings) -> Waits:
@@ -232,10 +238,12 @@ def _with_owner(task: Task, around: Surroundings) -> str:
     if promised_to(task, owner):
         return f"{owner} has the work" + (f", and {task.id} is {task.status}" if state else "")
     anew = f"{owner} has the work{state} and may offer it anew"
-    if around.back is None:
-        return anew
-    before, failed = around.back
-    return f"{anew}, also back to {before}, with --supersedes {failed}"
+    if around.back is not None:
+        before, failed = around.back
+        anew = f"{anew}, also back to {before}, with --supersedes {failed}"
+    if task.status == "deadletter":
+        anew = f"{anew}; nobody can begin before {MAKE_READY} has made it ready"
+    return anew
 
 
 def _completed(handoff: Handoff, around: Surroundings) -> Waits:

@@ -1,5 +1,6 @@
 """The event lines of each day, `events/YYYY-MM-DD.jsonl`."""
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -15,6 +16,7 @@ RenderLines = Callable[[Entry, Callable[[str], str]], list[bytes]]
 
 
 _id: Final = number_under("eventId")
+_OF_A_DAY: Final = events_path(r"\d{4}-\d\d-\d\d")
 
 
 def event_log(
@@ -30,5 +32,11 @@ def event_log(
         names = (look.name for look in disk.list(EVENTS))
         return [f"{EVENTS}/{name}" for name in names if name.endswith(".jsonl")]
 
+    def begins(path: str) -> int | None:
+        # Clocks go back: which entries are of the day in whose place something else stands, only
+        # the whole ledger says. Where nothing stands, the day is new.
+        is_taken = disk.look(path) is not None and re.fullmatch(_OF_A_DAY, path)
+        return 1 if is_taken else None
+
     # Only the last day goes on: of the others, `verify` tells what was done to them.
-    return LineLog(disk, rendered, _id, Files(found, lambda: found()[-1:]), warn)
+    return LineLog(disk, rendered, _id, Files(found, lambda: found()[-1:], begins), warn)

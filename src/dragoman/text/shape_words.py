@@ -32,6 +32,8 @@ _KINDS: Final = {
     "null": "null",
 }
 _GIVEN: Final = _KINDS | {"float": "a number with a point"}
+_IN_JSON: Final = {"NoneType": "null", "list": "array", "dict": "object"}
+"""Name of a type of Python -> of its kind, where JSON calls it otherwise."""
 _BOUNDS: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 _PARTS: Final = {
     "str": ("character", "characters"),
@@ -63,6 +65,12 @@ def shape_fault(error: Exception, shape: Any, *, is_text: bool = False) -> Shape
     steps = re.findall(_STEP, path) + ["[key]"] * bool(at["key"])
     reason, name = _told(said, place_of(shape, steps))
     return ShapeFault(f"a name in it: {reason}" if at["key"] else reason, below(path, name))
+
+
+def kind_of(value: object) -> str:
+    """What kind of value this is, in words."""
+    name = type(value).__name__
+    return _GIVEN.get(_IN_JSON.get(name, name), f"a {name}")
 
 
 def below(path: str, inner: str) -> str:

@@ -398,7 +398,10 @@ def test_an_offer_to_somebody_who_cannot_accept_it_is_told(desk: Desk) -> None:
         MoveTask("t-6", "deadletter"),
     )
     (told,) = warnings("t-6", "bob")
-    assert told.startswith("t-6 is in the deadletter: nobody can begin before a person")
+    assert told == (
+        "t-6 is in the deadletter: nobody can begin before a person, a coordinator or an "
+        "orchestrator has made it ready"
+    )
     desk.lab.do(HUMAN, RegisterAgent("cora", role="coordinator"))
     id = desk.offered(task="t-5")
     for action in ("propose", "validate"):

@@ -346,6 +346,23 @@ def test_any_label_of_its_type_ends_a_text_and_no_other_type_s(
     assert getattr(fields(kind, body.format(f"red\n{label}: x")), field) == text
 
 
+@pytest.mark.parametrize("label", ["**Reason:**", "Reason:", "- Reason:"])
+def test_a_deeper_label_is_part_of_the_text_and_fills_no_field(label: str) -> None:
+    broken = "the build broke\nTypeError: x\n  Type: mismatch\n\tInternal Attempts: 9\nmore"
+    inner = f"{label} {broken}\nInternal Attempts: 2"
+    found = fields("FAILED", _in_section("Failure", inner))
+    assert (found.reason, found.internal_attempts) == (
+        "the build broke\nTypeError: x\nType: mismatch\nInternal Attempts: 9\nmore",
+        2,
+    )
+
+
+def test_labels_that_are_all_indented_end_a_text_as_at_the_margin() -> None:
+    inner = "  Reason: the build broke\n    Commit: none\n  Internal Attempts: 2"
+    found = fields("FAILED", _in_section("Failure", inner))
+    assert (found.reason, found.internal_attempts) == ("the build broke\nCommit: none", 2)
+
+
 def test_what_goes_on_below_is_what_strict_mode_reads() -> None:
     body = "Bead: ol-1\nStep: 1\nStatus: red\nError: no such file\nContext usage: 4%"
     row = {"subject": "PROGRESS", "body_md": body}

@@ -150,6 +150,16 @@ def test_what_is_no_row_is_an_unknown_letter_with_the_reason(raw: Any) -> None:
 
 @proves("MAIL-STRICT")
 @pytest.mark.parametrize(
+    ("raw", "what"),
+    [("null", "null"), (None, "null"), ("[]", "a list"), ("7", "a whole number"), ((), "a tuple")],
+)
+def test_what_is_there_instead_of_a_row_is_told_in_words(raw: Any, what: str) -> None:
+    (problem,) = Parser().parse(raw).problems
+    assert problem.text == f"this is {what}: a letter is a JSON object with subject and body_md"
+
+
+@proves("MAIL-STRICT")
+@pytest.mark.parametrize(
     ("raw", "subject"),
     [
         (b'\xef\xbb\xbf{"subject":"DONE"}', "DONE"),

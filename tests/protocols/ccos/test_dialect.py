@@ -518,6 +518,22 @@ def test_a_repeat_that_says_something_else_besides_is_told_that_it_counts_for_no
         assert told == first
 
 
+@proves("CCOS-RESEND")
+def test_another_name_for_a_request_that_was_made_before_counts_for_nothing(hub: HandHub) -> None:
+    first = hub.call("ccos.request", **ASKED, request_id="ext-1")
+    told = hub.call("ccos.request", **ASKED, request_id="ext-3")
+    assert told.pop("remark") == (
+        "i-1 was asked for before, and stays as it was: what this says of request_id (its request "
+        "is ext-1) counts for nothing"
+    )
+    assert told == first
+    failed = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "ill"}
+    hub.call("ccos.result", agent="ada", **failed)
+    hub.call("ccos.request", **ASKED, request_id="ext-4")
+    for known in ("ext-1", "ext-4"):
+        assert "remark" not in hub.call("ccos.request", **ASKED, request_id=known)
+
+
 @proves("CCOS-PASSED-ON", "CCOS-RESEND")
 def test_that_is_a_warning_at_every_door_and_a_masked_secret_is_none() -> None:
     office = Office()

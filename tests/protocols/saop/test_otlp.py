@@ -1,4 +1,4 @@
-"""Spans of a trace whose times are in shape, and are none that OpenTelemetry has."""
+"""Spans of a trace: times that OpenTelemetry does not have, and turns that have the same index."""
 
 import pytest
 
@@ -22,3 +22,27 @@ def test_any_time_of_a_message_becomes_one_of_a_span(at: str, nanoseconds: str) 
     (resource,) = document(Subject("l", "T", "t", "1"), turns, events)["resourceSpans"]
     spans = resource["scopeSpans"][0]["spans"]
     assert [span["startTimeUnixNano"] for span in spans] == [nanoseconds] * 3
+
+
+@proves("CAPTURE-OTLP")
+def test_turns_of_one_index_say_of_which_attempt_they_are_or_whose() -> None:
+    places = (
+        {"attempt": 1, "by": "", "beside": None},
+        {"attempt": -1, "by": "rita", "beside": 1},
+        {"attempt": -2, "by": "rita", "beside": 0},
+    )
+    turns = [{**turn(0), **place} for place in places]
+    (resource,) = document(Subject("l", "T", "t", "1"), turns, [])["resourceSpans"]
+    told = [
+        {
+            one["key"].removeprefix("dragoman.turn."): next(iter(one["value"].values()))
+            for one in span["attributes"]
+            if one["key"].startswith("dragoman.turn.")
+        }
+        for span in resource["scopeSpans"][0]["spans"][1:]
+    ]
+    assert told == [
+        {"index": "0", "attempt": "1", "confidence": 0.9},
+        {"index": "0", "attempt": "-1", "by": "rita", "beside": "1", "confidence": 0.9},
+        {"index": "0", "attempt": "-2", "by": "rita", "beside": "0", "confidence": 0.9},
+    ]

@@ -557,8 +557,8 @@ def test_what_is_published_of_an_event_is_what_is_taken() -> None:
     assert all(f'"{name}"' in described for name in saop.TYPES.by_name)
     assert '"Payload"' not in described
     assert "\\\\A" not in described
-    early = {**pulse("x"), "timestamp": "0000-01-01T00:00:00Z"}
-    assert Desk().refusal("saop.event", event(1, early)).path == "payload.timestamp"
+    never = {**pulse("x"), "timestamp": "2026-02-30T00:00:00Z"}
+    assert Desk().refusal("saop.event", event(1, never)).path == "payload.timestamp"
 
 
 @proves("SAOP-TURNS")
@@ -609,9 +609,9 @@ def test_whoever_had_no_attempt_has_a_count_of_its_own_in_each_round() -> None:
     judged(desk, reviewer, words="and I")
     judged(desk, rita, 1, "fine")
     told = desk.call("saop.turns", {"task_id": TASK})["turns"]
-    assert [(one["attempt"], one.get("by"), one["turn_index"]) for one in told] == [
-        *((1, None, 0), (-1, "reviewer", 0), (-2, "rita", 0)),
-        *((-3, "rita", 0), (-3, "rita", 1), (-4, "reviewer", 0)),
+    assert [(one["attempt"], one["by"], one["beside"], one["turn_index"]) for one in told] == [
+        *((1, "", None, 0), (-1, "reviewer", 1, 0), (-2, "rita", 1, 0)),
+        *((-3, "rita", 2, 0), (-3, "rita", 2, 1), (-4, "reviewer", 2, 0)),
     ]
     again = desk.call("saop.turns", {"task_id": TASK, "attempt": -3, "after": 0})["turns"]
     assert [one["content"]["thought"] for one in again] == ["fine"]
@@ -676,4 +676,4 @@ def test_events_from_beyond_the_end_are_brought_back_to_it_and_told() -> None:
     assert "gap" not in desk.call("saop.events", {"after": end})
     lost = desk.call("saop.events", {"after": end + 1})
     assert (lost["events"], lost["cursor"]) == ([], end)
-    assert (lost["gap"].after, lost["gap"].until) == (end + 1, end)
+    assert lost["gap"] == {"after": end + 1, "until": end}

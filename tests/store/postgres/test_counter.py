@@ -17,7 +17,7 @@ from tests.surfaces.cli.console import Console
 pytestmark = proves("PG-COUNTER")
 
 
-@pytest.mark.parametrize("counted", [1, 2, 4, 9])
+@pytest.mark.parametrize("counted", [-9, -1, 0, 1, 2, 4, 9])
 def test_a_write_is_refused_before_it_does_harm(
     store: PostgresStore, admin: Admin, counted: int
 ) -> None:

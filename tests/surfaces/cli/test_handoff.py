@@ -262,7 +262,11 @@ def test_a_person_approves_and_an_agent_cannot(dragoman: Console) -> None:
     offer(dragoman, "--needs-approval")
     waiting = dragoman.ask("handoff", "accept", "h1", "--as", "bob", code=1)
     assert (waiting["status"], waiting["code"]) == ("validating", "approval_required")
-    assert "a person has to approve" in dragoman("handoff", "diagnose", "h1").out
+    told = dragoman("handoff", "diagnose", "h1").out
+    assert "a person has to approve" in told
+    assert "a person can approve: dragoman handoff approve h1\n" in told
+    assert "a person can deny: dragoman handoff deny h1\n" in told
+    assert "can accept" not in told
     assert dragoman.ask("handoff", "approve", "h1", "--as", "bob", code=1)["code"] == (
         "not_authorized"
     )

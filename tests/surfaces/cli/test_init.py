@@ -1,6 +1,7 @@
 """init: a directory is made once, and a store is remembered and never replaced in silence."""
 
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -167,6 +168,22 @@ def test_whatever_makes_a_directory_with_a_store_remembers_it(
     other.make("Two")
     assert other("verify").code == 0
     assert not (other.data / "dragoman.db").exists()
+
+
+@proves("STORE-REMEMBERED")
+def test_a_directory_that_was_given_its_keys_remembers_its_store(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/beside.db"
+    dragoman.ask("init", "--store", url)
+    second = Console(tmp_path / "second")
+    copytree(dragoman.data / "keys", second.data / "keys")
+
+    second.make("One", "--store", url)
+
+    assert url in (second.data / "dragoman.toml").read_text()
+    assert second("verify").code == 0
+    assert not (second.data / "dragoman.db").exists()
 
 
 @proves("STORE-REMEMBERED")

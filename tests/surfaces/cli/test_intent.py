@@ -259,6 +259,17 @@ def test_who_is_asked_anew_and_who_has_it_instead_are_told_apart(office: Console
     assert "DelegationApproved  bob passes forbidden goal, capability, trust, cost, data loc" in why
 
 
+def test_whoever_has_it_by_a_handoff_is_there_by_no_score(office: Console) -> None:
+    office("task", "claim", "i-1", "--agent", "ada", "--now", NOON)
+    words = ("--summary", "s", "--next-step", "n", "--criterion", "c")
+    to_carol = ("--to", "carol", "--task", "i-1", "--id", "h1", *words)
+    office("handoff", "initiate", "--as", "ada", *to_carol, "--now", NOON)
+    for action in ("accept", "activate"):
+        office("handoff", action, "h1", "--as", "carol", "--now", NOON)
+    assert "DelegationProposed  carol, not by a score  " in office("why", "i-1", "--now", NOON).out
+    assert "carol proposed, not by a score" in office("events", "--now", NOON).out
+
+
 def test_an_open_intent_shows_its_request_and_its_anomalies(office: Console) -> None:
     finish(office, success=True, output=1, error="both")
     shown = office("intent", "show", "i-1", "--now", NOON).out

@@ -209,7 +209,7 @@ def test_show_and_events_tell_what_an_agent_reported_and_said(dragoman: Console)
     assert page.endswith("  notes\n    | no key\n    | at all\n")
     told = dragoman("events", "--type", "task.reported", "--json").objects
     assert told[0]["said"] == {"odd": [1, "ä"]}
-    assert told[0]["via"] is None
+    assert told[0]["via"] == "--now"
 
 
 @proves("CLI-TASK", "TASK-LOG")

@@ -14,7 +14,7 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.cli.app import main
 from dragoman.surfaces.cli.screen import ReaderGone
 from dragoman.surfaces.cli.trace.watch_scene import Happening, Scene, Writers
-from dragoman.surfaces.cli.trace.watch_view import draw, line_of, seconds
+from dragoman.surfaces.cli.trace.watch_view import as_object, draw, line_of, seconds
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 from tests.surfaces.http.house import House as Hub
@@ -108,6 +108,7 @@ def test_where_several_show_turns_each_says_whose_it_is() -> None:
     again = turn(1)
     later = Happening(1, AT, "turn.recorded", "turns:T", "agent:ada", {**again.body, "attempt": 2})
     heads, lines = list[str](), list[str]()
+    assert "turn 0 of agent:rita, beside attempt 1 (" in line_of(judged(0), Writers())
     for one in (turn(0), judged(0), again, later):
         scene.take(one)
         heads.append(drawn(scene).splitlines()[0].partition("ready  ")[2].partition("  ")[0])
@@ -119,6 +120,11 @@ def test_where_several_show_turns_each_says_whose_it_is() -> None:
         "developer, turn 1 of agent:ada, attempt 2",
     ]
     assert lines == [head.partition(", ")[2] for head in heads]
+
+
+def test_a_program_is_told_beside_which_attempt_a_turn_stands() -> None:
+    told = [as_object(one) for one in (turn(0), judged(0))]
+    assert [(one["attempt"], one["beside"]) for one in told] == [(1, None), (-2, 1)]
 
 
 def test_tools_run_and_end_with_their_durations() -> None:

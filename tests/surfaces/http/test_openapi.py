@@ -78,8 +78,8 @@ NOT_TO_BE_DESCRIBED: dict[str, frozenset[str]] = {
             "projectId",
         }
     ),
-    # A place among turns is one of an attempt.
-    "invalid_field": frozenset({"", "attempt"}),
+    # A place among turns is one of an attempt; what is blocked says by what.
+    "invalid_field": frozenset({"", "attempt", "blockers"}),
     "invalid_request": frozenset({""}),
     "key_reused": frozenset({""}),
     "not_recognized": frozenset({""}),
@@ -88,6 +88,8 @@ NOT_TO_BE_DESCRIBED: dict[str, frozenset[str]] = {
 """Code -> the fields for which what fits the description may be refused: no schema can say it."""
 NOT_WHOLE = "not a number with a point"
 """What is said of 1.0, which a schema takes for a whole number."""
+NOTHING_SHOWS = "is empty; give it a text"
+"""What is said of a text of characters that nobody sees."""
 
 
 OWN_NO = "/v1/acp/"
@@ -101,7 +103,9 @@ def _is_about_meaning(path: str, response: Any) -> bool:
         return True
     problem = response.json()
     # What is written so that readers differ about it is not trusted, in fields without a form too.
-    if problem["code"] == "invalid_json" or NOT_WHOLE in problem["detail"]:
+    if problem["code"] == "invalid_json":
+        return True
+    if any(said in problem["detail"] for said in (NOT_WHOLE, NOTHING_SHOWS)):
         return True
     if path.startswith(FORM_IS_THE_CORE_S):
         return response.status_code == 422

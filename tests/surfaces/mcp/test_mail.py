@@ -7,7 +7,7 @@ import pytest
 from mcp import types
 from mcp.client import Client
 
-from dragoman.core.commands import PostMail
+from dragoman.core.commands import CreateTask, PostMail
 from tests.requirements import proves
 from tests.surfaces.http.house import House
 from tests.surfaces.mcp.clients import fault, once, refused, talk
@@ -55,6 +55,20 @@ def test_a_thread_is_a_resource(house: House) -> None:
     assert [letter["id"] for letter in letters] == ids
     assert letters[1]["cc"] == ["carol"]
     assert letters[0]["text"] == "How are you?"
+
+
+@proves("MCP-RESOURCES")
+def test_a_thread_is_called_by_any_name_of_its_task(house: House) -> None:
+    house.do(CreateTask("Nine", "T9", aliases=("bead:t-9", "intent:i-9")))
+    house.do(PostMail(("bob",), "", "", id="t9-0", thread="t-9"))
+
+    async def read(client: Client) -> list[Any]:
+        uris = (f"dragoman://threads/{name}" for name in ("t-9", "intent%3Ai-9", "T9"))
+        return [(await client.read_resource(uri)).contents[0] for uri in uris]
+
+    for content in talk(house, "olga", read):
+        assert isinstance(content, types.TextResourceContents)
+        assert [one["id"] for one in json.loads(content.text)] == ["t9-0"]
 
 
 @proves("MCP-RESOURCES", "MAIL-PAGES")

@@ -147,7 +147,7 @@ class TaskHandedOver(Event, frozen=True):
     is_taken: bool = False
     """Whether the recipient has it in hand."""
     lifts_block: bool = False
-    """Whether its owner has offered it though it is blocked, and so lifts that."""
+    """Whether its owner has offered it though it is blocked or in the backlog: that lifts it."""
     was_free: bool = False
     """Whether nobody had it before it was offered."""
 

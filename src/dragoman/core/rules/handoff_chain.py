@@ -19,7 +19,9 @@ def chain_of(task: Task, owner: str) -> tuple[str, ...]:
     return with_owner(task.chain, owner)
 
 
-def check_owner(task: Task, old: Handoff | None, actor: Actor) -> Refusal | None:
+def check_owner(
+    task: Task, old: Handoff | None, actor: Actor, find: Callable[[str], Handoff | None]
+) -> Refusal | None:
     """Only its owner hands work on, once at a time; or whoever has accepted it, further.
 
     `old` is the handoff in whose place a new one is to come.
@@ -36,11 +38,7 @@ def check_owner(task: Task, old: Handoff | None, actor: Actor) -> Refusal | None
     under_way = task.handoff
     if under_way is not None:
         if old is None or old.id != under_way.id:
-            return Refusal(
-                "ownership_conflict",
-                f"{task.id} is on its way to {under_way.recipient} already, by {under_way.id}",
-                "active_handoff",
-            )
+            return _under_way(task, under_way, find(under_way.id), actor)
         if may_replace(old, actor):
             return None
     if under_way is None and task.assignee == actor.name:
@@ -51,6 +49,16 @@ def check_owner(task: Task, old: Handoff | None, actor: Actor) -> Refusal | None
         "ownership_conflict",
         f"{task.id} belongs to {task.assignee or 'nobody'}, not to {actor.name}",
         "not_owner",
+    )
+
+
+def _under_way(task: Task, by: ActiveHandoff, handoff: Handoff | None, actor: Actor) -> Refusal:
+    """There is an offer already; who may put another in its place is told how."""
+    is_its_own = handoff is not None and may_replace(handoff, actor)
+    instead = f": offer it in the place of that, with --supersedes {by.id}" if is_its_own else ""
+    where = f"{by.recipient}'s" if by.is_taken else f"on its way to {by.recipient}"
+    return Refusal(
+        "ownership_conflict", f"{task.id} is {where} already, by {by.id}{instead}", "active_handoff"
     )
 
 

@@ -232,6 +232,11 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         return said is not None and said.is_yes and said.package_hash == self.package_hash
 
     @property
+    def awaits_approval(self) -> bool:
+        """Whether nobody can accept it before a person has said yes."""
+        return self.needs_approval and not self.is_approved
+
+    @property
     def deadline(self) -> int | None:
         """When a coordinator has to be told; None: never, or one was."""
         if not self.is_active or self.is_escalated:

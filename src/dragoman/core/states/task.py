@@ -95,7 +95,7 @@ class ActiveHandoff(Struct, frozen=True, omit_defaults=True, gc=False):
     recipient: str
     is_taken: bool = False
     lifts_block: bool = False
-    """Whether its owner's offer lifts the block that it has; none that came since."""
+    """Whether it was offered by its owner where it is held back; not where it was put since."""
     was_free: bool = False
     """Whether nobody had it before, nor has begun since: then it is nobody's again afterwards."""
 

@@ -73,6 +73,13 @@ class ShownTurn(Struct, frozen=True, gc=False):
     envelope: dict[str, Any]
     by: str = ""
     """Who has shown it, of a turn beside the attempts."""
+    beside: int | None = None
+    """Beside which attempt it stands; None: it is of one."""
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Of which attempt it is; of one beside them, whose and beside which."""
+        return {"attempt": self.attempt, "by": self.by, "beside": self.beside}
 
 
 _PLACE = r"-?[0-9]{1,16}\.[0-9]{1,16}"
@@ -225,6 +232,7 @@ def _turn(entry: Entry) -> ShownTurn:
         line.at,
         turn.envelope,
         turn.by,
+        turn.beside if turn.attempt < 0 else None,
     )
 
 

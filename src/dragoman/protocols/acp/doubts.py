@@ -5,6 +5,7 @@ from typing import Final
 
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
+from dragoman.core.deciding.handoffs.work import MAKE_READY
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import quoted_name
 from dragoman.core.moments import to_rfc3339
@@ -39,8 +40,8 @@ def doubts_about_task(name: str, store: Store) -> Iterator[str]:
     found = find_task(store, name)
     if not isinstance(found, Refusal) and found.task.status == "deadletter":
         yield (
-            f"{found.task.id} is in the deadletter: nobody can begin before a person or an "
-            "orchestrator has made it ready"
+            f"{found.task.id} is in the deadletter: nobody can begin before {MAKE_READY} has made "
+            "it ready"
         )
 
 

@@ -62,6 +62,7 @@ class _Reader:
         "_places",
         "_section",
         "_start",
+        "_text_end",
         "_words",
     )
 
@@ -76,6 +77,8 @@ class _Reader:
         """Which labels count here; none in a text or in code."""
         self._level = 0
         self._start = 0
+        self._text_end = 0
+        """Before this line, all is part of a text behind a label."""
         self._fence = ""
 
     def read(self) -> Found:
@@ -84,7 +87,7 @@ class _Reader:
             if not line or (line[0] in _MARKS and self._is_mark(index, line)):
                 continue
             labels = self._labels
-            if not labels or ":" not in line:
+            if not labels or ":" not in line or index < self._text_end:
                 continue
             head, _, value = line.partition(":")
             field = labels.get(head)
@@ -166,7 +169,8 @@ class _Reader:
             return value or items_below(self._lines, index + 1, self._labels)
         if field not in self._form.texts:
             return value
-        more = lines_below(self._lines, index + 1, self._labels, self._form.anywhere)
+        more = tuple(lines_below(self._lines, index, self._form.anywhere))
+        self._text_end = index + 1 + len(more)
         return "\n".join(filter(None, (value, *more)))
 
     def _read_guidance(self) -> None:

@@ -101,24 +101,25 @@ def items_below(lines: Sequence[str], start: int, labels: Labels) -> tuple[str, 
     return tuple(filter(None, items))
 
 
-def lines_below(
-    lines: Sequence[str], start: int, labels: Labels, anywhere: Labels
-) -> Iterator[str]:
-    """The lines with which a text goes on: its paragraph, up to anything that says what it is.
+def lines_below(lines: Sequence[str], label: int, anywhere: Labels) -> Iterator[str]:
+    """The lines with which the text of a label goes on: its paragraph, up to what is no text.
 
-    That is a label of where it stands, or, at the margin, one that its type has `anywhere`. All
-    else before a colon is part of the text, like the `Error: ` of a program that it quotes.
+    That is, no deeper than the label, one that its type has `anywhere`, or a bullet. All else
+    before a colon is part of the text, like the `Error: ` of a program that it quotes.
     """
-    for line in itertools.islice(lines, start, None):
+    margin = _indent(lines[label])
+    for line in itertools.islice(lines, label + 1, None):
         words = line.strip()
-        at_margin = line[:1] == words[:1]
-        if not words or labelled(line, labels)[0]:
+        at_margin = _indent(line) <= margin
+        if not words or heading_of(line) or opened_fence(line):
             return
         if at_margin and (unbulleted(words) != words or labelled(line, anywhere)[0]):
             return
-        if heading_of(line) or opened_fence(line):
-            return
         yield words
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def items_of(lines: Sequence[str]) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, is_typ
 from dragoman.protocols.agentmail.summary import Waiting, summarize
 from dragoman.protocols.agentmail.wire import Inbox, OneLetter, Search, SendMail, Summed, Thread
 from dragoman.protocols.agentmail.words import MessageType
+from dragoman.text.ascii_case import upper
 
 _SUMMED_UP: Final = 1_000
 """So many letters go into one summary."""
@@ -93,7 +94,7 @@ def _inbox(asked: Inbox, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     malformed = check_agent(owner)
     if malformed is not None:
         return fault_of(malformed, "agent")
-    if asked.type and asked.type.upper() not in KINDS:
+    if asked.type and upper(asked.type) not in KINDS:
         detail = f"{asked.type[:40]!a} is not a type of letter; known: {', '.join(KINDS)}"
         return Fault("invalid_field", detail, "type")
     before = asked.before if asked.before != 0 else LAST
@@ -138,7 +139,7 @@ def _list_of(asked: Inbox, owner: str) -> str:
 
 def _fits(asked: Inbox, mail: Mail, owner: str) -> bool:
     return (
-        asked.type.upper() in ("", mail.kind, type_of(mail))
+        upper(asked.type) in ("", mail.kind, type_of(mail))
         and asked.from_ in ("", mail.sender)
         and _ONLY[asked.only](mail)
         and not (asked.unread and owner in mail.read_by)

@@ -10,6 +10,7 @@ from dragoman.protocols.agentmail.lines import parts_of
 from dragoman.protocols.agentmail.problems import problem
 from dragoman.protocols.agentmail.shapes import Problem
 from dragoman.text.loose_json import loosely
+from dragoman.text.shape_words import kind_of
 from dragoman.text.strict_json import StrictJsonError, field_of, parse_json
 
 Raw = bytes | str | Mapping[str, Any]
@@ -106,7 +107,7 @@ def _salvaged(raw: Any, problems: Problems) -> Row:
             if raw is None:
                 return EMPTY
     if not isinstance(raw, Mapping):
-        problems.append(problem("not_a_row", right=f"this is a {type(raw).__name__}"))
+        problems.append(problem("not_a_row", right=f"this is {kind_of(raw)}"))
         return EMPTY
     return Row(**_fitting(cast(Mapping[Any, Any], raw), problems))
 

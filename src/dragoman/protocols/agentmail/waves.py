@@ -147,7 +147,7 @@ def _reservations() -> Iterator[Operation]:
         commands=lambda asked: (RenewReservations(asked.names, asked.ttl_ms),),
         reply=lambda _, __, accepted: {"until": to_rfc3339(accepted.receipts[0].expires_at)},
         roles=MAY_WRITE,
-        summary="Keep reserved files longer.",
+        summary="Keep reserved files longer, counted from now; never for a shorter time.",
     )
     yield Operation(
         name="reserve.release",

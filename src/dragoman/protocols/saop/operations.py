@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, get_args
 
 import msgspec
 from msgspec import Meta, Raw, Struct
+from msgspec.structs import asdict
 
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
@@ -305,8 +306,7 @@ def _turns(asked: AskTurns, _: Actor, facts: Facts) -> Any:
             {
                 **turn.envelope,
                 "position": turn.position,
-                "attempt": turn.attempt,
-                **({"by": turn.by} if turn.by else {}),
+                **turn.place,
                 "masked": turn.masked,
                 "recorded_at": to_rfc3339(turn.at),
             }
@@ -329,7 +329,7 @@ def _events(asked: AskEvents, _: Actor, facts: Facts) -> Any:
         {**one.event, "position": one.position, "task_id": one.task or None, "masked": one.masked}
         for one in page.events
     ]
-    gap = {} if page.gap is None else {"gap": page.gap}
+    gap = {} if page.gap is None else {"gap": asdict(page.gap)}
     return {"events": events, "cursor": page.next, **gap}
 
 

@@ -96,9 +96,16 @@ def _answers(about: Subject, turns: Iterable[Mapping[str, Any]]) -> Iterator[dic
                 "gen_ai.output.messages": _messages("assistant", said, finish_reason="stop"),
                 "dragoman.task.id": about.task,
                 "dragoman.turn.index": _index(turn),
+                **_place(turn),
                 "dragoman.turn.confidence": float(meta["confidence"]),
             },
         )
+
+
+def _place(turn: Mapping[str, Any]) -> dict[str, Any]:
+    """By which turns of the same index are told apart: as far as it is known of this one."""
+    facts = {f"dragoman.turn.{name}": turn.get(name) for name in ("attempt", "by", "beside")}
+    return {key: value for key, value in facts.items() if value not in (None, "")}
 
 
 def _index(turn: Mapping[str, Any]) -> int:

@@ -62,7 +62,7 @@ _SENTENCES: tuple[tuple[str, type[StoreError], str], ...] = (
 _OTHER_VERSION = re.compile('"(schema [0-9]+)"')
 """How the query check_version fails."""
 
-_NO_ENTRY_BEFORE = re.compile('"head [0-9]+"')
+_NO_ENTRY_BEFORE = re.compile('"head -?[0-9]+"')
 """How the query check_head fails."""
 
 _LOST = (

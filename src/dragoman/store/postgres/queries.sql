@@ -212,9 +212,10 @@ SELECT last + 1 FROM moved
 -- a counter that somebody has moved must not tear a gap. A statement of its own, because it must see
 -- what was committed while the one before it waited for the counter.
 -- name: check_head
-SELECT CASE (SELECT count(*) FROM entries WHERE position = head.position - $1) WHEN 1 THEN 0
-       ELSE ('head ' || head.position - $1)::integer END
-FROM head WHERE position > $1
+SELECT CASE WHEN position = $1
+              OR EXISTS (SELECT FROM entries WHERE entries.position = head.position - $1) THEN 0
+       ELSE ('head ' || position - $1)::integer END
+FROM head
 
 -- After the entries too, for the same reason.
 -- name: put_logs

@@ -75,6 +75,8 @@ class TurnRow(Struct, frozen=True):
     envelope: dict[str, Any]
     by: str = ""
     """Who has shown it, of a turn that stands beside the attempts."""
+    beside: int | None = None
+    """Beside which attempt it stands; null: it is of one."""
 
 
 class TurnPage(Struct, frozen=True):
@@ -102,7 +104,9 @@ async def turns(call: Call) -> TurnPage:
 
 def _row(turn: ShownTurn) -> TurnRow:
     at = to_rfc3339(turn.at)
-    return TurnRow(turn.position, turn.attempt, turn.masked, at, turn.envelope, turn.by)
+    return TurnRow(
+        turn.position, turn.attempt, turn.masked, at, turn.envelope, turn.by, turn.beside
+    )
 
 
 class TraceQuery(Query, frozen=True):

@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from dragoman.core import missing
 from dragoman.core.errors import Refusal, Refused
-from dragoman.core.ids import check_id
 from dragoman.engine.handoff_diagnosis import look_at
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.handoffs import find_handoff
@@ -20,6 +19,7 @@ from dragoman.engine.reads.mailbox import last_of
 from dragoman.engine.reads.pages import Wanted, page_now
 from dragoman.engine.reads.teamspaces import closed_to
 from dragoman.engine.shown.handoffs import whole_handoff
+from dragoman.protocols.agentmail.names import thread_of
 from dragoman.surfaces.mcp.desk import Desk
 from dragoman.surfaces.mcp.look import brief, last_entries, whole_letter
 
@@ -151,12 +151,12 @@ def _read_history(desk: Desk, parameters: Parameters) -> str:
 
 
 def _read_thread(desk: Desk, parameters: Parameters) -> str:
-    thread = parameters["thread"]
-    malformed = check_id(thread, "thread")
-    if malformed is not None:
-        raise Refused(malformed)
-    shown = is_shown_to(desk.actor, desk.settings.teamspaces, desk.hub.store)
-    page = last_of(desk.hub.store, f"thread:{thread}", _IN_A_LIST, fits=shown)
+    store = desk.hub.store
+    thread = thread_of(parameters["thread"], store)
+    if isinstance(thread, Refusal):
+        raise Refused(thread)
+    shown = is_shown_to(desk.actor, desk.settings.teamspaces, store)
+    page = last_of(store, f"thread:{thread}", _IN_A_LIST, fits=shown)
     letters = [whole_letter(one) for one in page.letters]
     if not letters:
         raise Refused(missing.thread(thread))

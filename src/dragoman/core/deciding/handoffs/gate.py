@@ -83,8 +83,8 @@ def _failures(command: AcceptHandoff, handoff: Handoff, task: Task) -> tuple[Fai
 def _waits_for(command: AcceptHandoff, handoff: Handoff) -> str:
     if command.waits_for:
         return command.waits_for
-    is_missing = handoff.needs_approval and not handoff.is_approved
-    return f"a person's approval of {handoff.package_hash} is missing" if is_missing else ""
+    missing = f"a person's approval of {handoff.package_hash} is missing"
+    return missing if handoff.awaits_approval else ""
 
 
 def _is_still_waiting(command: AcceptHandoff, handoff: Handoff, waits_for: str) -> bool:

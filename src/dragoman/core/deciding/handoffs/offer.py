@@ -30,6 +30,7 @@ from dragoman.core.deciding.handoffs.ways_out import (
     told_off,
     turned_down,
 )
+from dragoman.core.deciding.handoffs.work import HELD_BACK
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     AnyEvent,
@@ -80,7 +81,7 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
         _check_id(id, read)
         or _check_seen(command, read)
         or _check_old(command, old, task)
-        or check_owner(task, old, read.actor)
+        or check_owner(task, old, read.actor, read.handoff)
         or _check_last(old, read)
         or _check_claim(task, read, now)
         or check_cycle(chain, command.recipient, goes_back=goes_back, way=way)
@@ -110,8 +111,8 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
         due_at=command.due_at,
     )
     ended = _replaced(old, id, read) if old else ()
-    lifts_block = task.status == "blocked" and owner == read.actor.name
-    begun = _begun(offered, task, owner, read, now, lifts_block=lifts_block)
+    is_lifted = task.status in HELD_BACK and owner == read.actor.name
+    begun = _begun(offered, task, owner, read, now, lifts_block=is_lifted or _was_lifted(task))
     told = offered_until(handoff_proposed(None, offered, now), task)
     return Decision(told, (*ended, *begun))
 
@@ -122,6 +123,14 @@ def _check_claim(task: Task, read: Read, now: int) -> Refusal | None:
         return None
     forbidden = why_not_to(read.actor.name, task, read, now)
     return Refusal("policy_violation", forbidden) if forbidden else None
+
+
+def _was_lifted(task: Task) -> bool:
+    """Whether its owner has offered it where it stands, which counts for whoever gets it next.
+
+    What came since is not lifted by who offers the same to somebody else.
+    """
+    return task.handoff is not None and task.handoff.lifts_block
 
 
 def _session(task: Task) -> str:
@@ -198,10 +207,8 @@ def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refus
         due_at=handoff.due_at,
     )
     after = given_back(handoff, task, reopens=False)
-    # A block that came since the offer is not lifted by who offers the same to somebody else.
-    lifts_block = task.handoff is not None and task.handoff.lifts_block
     owner = owner_of(after, handoff.sender)
-    begun = _begun(offered, after, owner, read, now, lifts_block=lifts_block)
+    begun = _begun(offered, after, owner, read, now, lifts_block=_was_lifted(task))
     told = offered_until(handoff_proposed(None, offered, now), after)
     return Decision(told, (*ended, *begun), lease_ended(handoff, task, read))
 

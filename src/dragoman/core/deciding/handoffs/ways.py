@@ -10,6 +10,7 @@ from dragoman.core.commands import (
     AcceptHandoff,
     ActivateHandoff,
     AnyCommand,
+    ApproveHandoff,
     CloseHandoff,
     CompleteHandoff,
     DiscardDraft,
@@ -27,8 +28,18 @@ from dragoman.core.states.handoff import LEGAL, Handoff
 Ask = Callable[[AnyCommand], Decision | Refusal]
 """What would be decided, for the same caller."""
 
-WAYS: Final[dict[str, Callable[[Handoff, str], AnyCommand]]] = {
+Asked = Callable[[Handoff, str], AnyCommand]
+"""How an action is asked for, of a handoff, and for somebody who has nothing to do with it."""
+
+ACCEPTANCE: Final[dict[str, Asked]] = {
     "accept": lambda handoff, _: AcceptHandoff(handoff.id, handoff.package_hash),
+}
+APPROVAL: Final[dict[str, Asked]] = {
+    "approve": lambda handoff, _: ApproveHandoff(handoff.id),
+    "deny": lambda handoff, _: ApproveHandoff(handoff.id, is_yes=False),
+}
+"""In the place of acceptance, which only waits while a person's word is missing."""
+WAYS: Final[dict[str, Asked]] = {
     "activate": lambda handoff, _: ActivateHandoff(handoff.id),
     "complete": lambda handoff, _: CompleteHandoff(handoff.id),
     "reject": lambda handoff, _: RejectHandoff(handoff.id, "other", "tried"),
@@ -37,7 +48,8 @@ WAYS: Final[dict[str, Callable[[Handoff, str], AnyCommand]]] = {
     "reassign": lambda handoff, somebody: ReassignHandoff(handoff.id, somebody),
     "close": lambda handoff, _: CloseHandoff(handoff.id),
 }
-"""Action -> how it is asked for, of a handoff, and for somebody who has nothing to do with it."""
+_TOLD: Final = {"extend_sla": "extend_sla (on the command line: extend)"}
+"""Action -> its name in words, where that is not one for all doors."""
 
 
 def with_ways(refusal: Refusal, command: AnyCommand, read: Read, ask: Ask) -> Refusal:
@@ -63,8 +75,11 @@ def _asked_about(command: AnyCommand, read: Read) -> Handoff | None:
 
 
 def _ways(handoff: Handoff, read: Read, ask: Ask) -> tuple[str, ...]:
-    answers = {action: ask(asked(handoff, read.cause)) for action, asked in WAYS.items()}
-    return tuple(action for action, answer in answers.items() if _leads_on(answer))
+    ways = {**(APPROVAL if handoff.awaits_approval else ACCEPTANCE), **WAYS}
+    answers = {action: ask(asked(handoff, read.cause)) for action, asked in ways.items()}
+    return tuple(
+        _TOLD.get(action, action) for action, answer in answers.items() if _leads_on(answer)
+    )
 
 
 def _leads_on(answer: Decision | Refusal) -> bool:

@@ -161,8 +161,8 @@ def given_back(handoff: Handoff, task: Task, *, reopens: bool = True) -> Task:
     """The task as it is when this handoff of it is rejected (S-OWN).
 
     What has ended stays with whoever had it then. What is in the deadletter goes back to its owner
-    too, but it is for a person or an orchestrator to make it ready. What nobody had before it was
-    offered is nobody's again, unless somebody has begun. A rejection re-opens what was begun
+    too, but it is not made ready by that. What nobody had before it was offered is nobody's again,
+    unless somebody has begun. A rejection re-opens what was begun
     (S-ACP-4); who offers it to somebody else instead takes it from whoever works on it, and that is
     all: what is blocked stays so.
     """

@@ -1,5 +1,8 @@
 """Deciders of the way through: the recipient begins, finishes, and the record is closed."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from msgspec.structs import replace
 
 from dragoman.core.commands import (
@@ -23,6 +26,7 @@ from dragoman.core.events import (
     AnyEvent,
     HandoffMoved,
     HandoffNoted,
+    Status,
     TaskClaimed,
     TaskEdited,
     TaskHandedOver,
@@ -34,6 +38,15 @@ from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, StreamEv
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.lease import granted
 from dragoman.core.states.task import CLAIMABLE, Task
+
+MAKE_READY: Final = "a person, a coordinator or an orchestrator"
+"""Who may end that a task is put aside or given up."""
+HELD_BACK: Final[Mapping[Status, tuple[str, str]]] = {
+    "blocked": ("blocked", "{owner}, " + MAKE_READY),
+    "backlog": ("in the backlog", MAKE_READY),
+}
+"""What is not begun from here unless its owner has offered it there -> in words, and who lifts it.
+"""
 
 
 def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refusal:
@@ -54,7 +67,7 @@ def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refus
         check_duration("the lease", command.ttl_ms, *TTL_MS)
         or (check_session(command.session) if command.session else None)
         or check_json("work_state_update", command.work_state_update)
-        or check_beginning(task, has_begun)
+        or check_beginning(task)
         or (None if has_begun else _check_policy(handoff, task, read, now))
         or check_lease_end(task, lease, now)
     )
@@ -93,36 +106,25 @@ def is_adrift(handoff: Handoff | None, read: Read, now: int) -> bool:
     return lease is None or not lease.is_live(now)
 
 
-def check_beginning(task: Task, has_begun: bool) -> Refusal | None:
+def check_beginning(task: Task) -> Refusal | None:
     """None when the recipient can begin, or go on, as far as the task itself goes."""
     if task.is_final:
         return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
     if task.status == "deadletter":
         return Refusal(
             "invalid_transition",
-            f"{task.id} is in the deadletter: a person, a coordinator or an orchestrator has to "
-            "make it ready",
+            f"{task.id} is in the deadletter: {MAKE_READY} has to make it ready",
         )
-    if is_held_back(task):
+    if task.status in HELD_BACK and not (task.handoff and task.handoff.lifts_block):
+        where, who = HELD_BACK[task.status]
+        owner = task.assignee or "its owner"
         return Refusal(
             "not_ready",
-            f"{task.id} is blocked: {task.assignee or 'its owner'}, a person, a coordinator or an "
-            "orchestrator has to make it ready first",
+            f"{task.id} is {where}: {who.format(owner=owner)} has to make it ready first",
         )
-    if has_begun and task.status not in (*CLAIMABLE, "in-progress"):
-        return Refusal("not_ready", f"{task.id} is {task.status}: it goes on when it is ready")
     if task.open_blockers:
         return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
     return None
-
-
-def is_held_back(task: Task) -> bool:
-    """Whether the task is blocked, and nobody who may lift that has done so.
-
-    An owner that offers what is blocked already may lift it, and does so by the offer.
-    """
-    under_way = task.handoff
-    return task.status == "blocked" and not (under_way and under_way.lifts_block)
 
 
 def _check_policy(handoff: Handoff, task: Task, read: Read, now: int) -> Refusal | None:
@@ -193,7 +195,7 @@ def complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refus
     )
     if isinstance(reported, Refusal) and reported.code == "lease_lost":
         lost = f"{handoff.recipient} does not hold {task.id} any more"
-        held_up = check_beginning(task, has_begun=True)
+        held_up = check_beginning(task)
         first = f"{held_up.detail}; then " if held_up else ""
         again = f"{first}activate {handoff.id} again, then complete it"
         return Refusal("lease_lost", f"{lost}: {again}")

@@ -48,7 +48,15 @@ from dragoman.core.offers import Policy
 from dragoman.core.reading import Decision, Read, Receipt, StreamEvents
 from dragoman.core.rules.governance import check_goal, told_beside
 from dragoman.core.rules.handoff_chain import on_its_way
-from dragoman.core.states.intent import EVOLVE_INTENT, KIND, RENEWABLE, Intent, intent_of
+from dragoman.core.states.intent import (
+    EVOLVE_INTENT,
+    KIND,
+    RENEWABLE,
+    Closed,
+    Intent,
+    OpenRequest,
+    intent_of,
+)
 from dragoman.core.states.task import Task
 from dragoman.core.states.task_fold import EVOLVE_TASK
 
@@ -182,7 +190,10 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
 def _repeated(command: DelegateIntent, course: Course, *, before: bool = False) -> Decision:
     """The yes to what was asked for before, with what is said otherwise this time."""
     known = course.intent
+    last = _last_request(known)
+    instead = f" (its request is {last.id})" if last else ""
     said = (
+        (f"request_id{instead}", "" if before else command.request_id, ""),
         ("meta and other fields", command.passed_on, known.passed_on),
         ("deadline", command.due_by, known.due_by),
     )
@@ -219,7 +230,7 @@ def _check_the_same(command: DelegateIntent, known: Intent) -> Refusal | None:
 
 def _check_whose(command: DelegateIntent, known: Intent) -> Refusal | None:
     """None unless it is meant for somebody else than the one who has it, or had it last."""
-    last = known.request or next(reversed(known.closed), None)
+    last = _last_request(known)
     if not command.agent or last is None or last.agent == command.agent:
         return None
     return Refusal(
@@ -227,6 +238,10 @@ def _check_whose(command: DelegateIntent, known: Intent) -> Refusal | None:
         f"{known.id} is {known.state}, and {last.id} went to {last.agent}, not to {command.agent}; "
         "use another id, or give its task another owner",
     )
+
+
+def _last_request(known: Intent) -> OpenRequest | Closed | None:
+    return known.request or next(reversed(known.closed), None)
 
 
 def _give(course: Course, command: DelegateIntent) -> None:

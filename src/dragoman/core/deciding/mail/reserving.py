@@ -61,7 +61,7 @@ def take(command: ReserveFiles, read: Read, now: int) -> Decision | Refusal:
     same = (patterns, name, command.exclusive, task)
     for one in living:
         if (one.patterns, one.holder, one.exclusive, one.task) == same:
-            return _told(one.id, until, ReservationRenewed(one.id, until))
+            return _kept_longer(one.id, until, one)
     full = _check_room(patterns, living, read.actor)
     if full is not None:
         return full
@@ -79,7 +79,7 @@ def take(command: ReserveFiles, read: Read, now: int) -> Decision | Refusal:
 
 
 def renew(command: RenewReservations, read: Read, now: int) -> Decision | Refusal:
-    """A later end for reservations of the caller's own."""
+    """A later end for reservations of the caller's own, and never an earlier one."""
     refusal = check_write(read.actor) or _check_time(command.ttl_ms, read.actor)
     if refusal:
         return refusal
@@ -89,7 +89,7 @@ def renew(command: RenewReservations, read: Read, now: int) -> Decision | Refusa
     if not meant:
         return missing.reservations_of(read.actor.name)
     until = within_span(now + command.ttl_ms)
-    return _told("", until, *(ReservationRenewed(one.id, until) for one in meant))
+    return _kept_longer("", until, *meant)
 
 
 def release(command: ReleaseReservations, read: Read, now: int) -> Decision | Refusal:
@@ -240,6 +240,13 @@ def _meant(
             return missing.reservation(name)
         found |= {one.id: one for one in usable}
     return list(found.values())
+
+
+def _kept_longer(id: str, until: int, *meant: Reservation) -> Decision:
+    """Each lasts until then, or as long as it did; whoever asks is told the first of their ends."""
+    ends = {one.id: max(until, one.until or 0) for one in meant}
+    renewed = (ReservationRenewed(name, end) for name, end in ends.items())
+    return _told(id, min(ends.values()), *renewed)
 
 
 def _told(id: str, until: int, *events: ReservationEvent) -> Decision:

@@ -204,5 +204,5 @@ def print_diagnosis(diagnosis: "Diagnosis", screen: Screen) -> None:
         screen.line("  ", ("look: ", "yellow"), finding)
 
 
-_ANYONE = {"approve": "a person"}
+_ANYONE = {"approve": "a person", "deny": "a person"}
 """Action -> who can do it where nobody is named."""

@@ -165,8 +165,10 @@ def _proposed(action: Row, details: Row) -> str:
     parts = ", ".join(f"{name} {value:+.3f}" for name, value in details["parts"].items() if value)
     others = [one["agent"] for one in details.get("candidates", ())][1:]
     among = f"; before {', '.join(others)}" if others else ""
-    needs = f"needs {details['threshold']:g}"
-    return f"{action['agent_id']} with {details['score']:g} ({parts}; {needs}){among}"
+    if not (parts or details["threshold"]):
+        return f"{action['agent_id']}, not by a score{among}"
+    why = "; ".join(filter(None, (parts, f"needs {details['threshold']:g}")))
+    return f"{action['agent_id']} with {details['score']:g} ({why}){among}"
 
 
 def _completed(action: Row, details: Row) -> str:

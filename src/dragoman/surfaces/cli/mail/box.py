@@ -84,10 +84,11 @@ def inbox(
             return None
         reply = _page(call, place, wanted, {"before": 0} if newest else {"after": after})
 
+    if gap := reply.get("gap"):
+        call.err.line(("warning: ", "yellow"), lost(Gap(**gap)))
+
     def show(screen: Screen) -> None:
         print_list(reply["messages"], screen, "there are no such letters", is_box=box == _OWN)
-        if gap := reply.get("gap"):
-            screen.line(("warning: ", "yellow"), lost(Gap(**gap)))
         if reply["more"] and not newest:
             screen.line(f"There may be more: add --after {reply['cursor']}")
 

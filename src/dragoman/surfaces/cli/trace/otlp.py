@@ -57,7 +57,7 @@ def otlp(
         seen, store = look_at(look, task).task, look.store
         about = Subject(store.ledger_id(), seen.id, seen.title, dragoman.__version__)
         turns = (
-            {**turn.envelope, "attempt": turn.attempt}
+            {**turn.envelope, **turn.place}
             for attempt in attempts_of(store, seen.id)
             for turn in each_turn(store, seen.id, attempt)
         )

@@ -35,21 +35,28 @@ class Happening(Struct, frozen=True):
         """What an event of a trace says."""
         return self.body["envelope"]["payload"]
 
+    @property
+    def beside(self) -> int | None:
+        """Beside which attempt a turn stands; None: it is of one."""
+        return self.body.get("beside", 0) if self.body["attempt"] < 0 else None
+
 
 class Writers:
-    """Who shows turns: as soon as there are several, each turn says whose it is."""
+    """Who shows turns: as soon as there are several, each turn says whose it is.
+
+    One beside the attempts always does.
+    """
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, int]] = set()
 
     def whose(self, turn: Happening) -> str:
-        """The agent and the attempt of a turn; empty as long as all turns have the same."""
+        """The agent and the attempt of a turn; empty as long as all are of the same attempt."""
         attempt: int = turn.body["attempt"]
         self._seen.add((turn.actor, attempt))
-        if len(self._seen) == 1:
-            return ""
-        where = "" if attempt >= 0 else "beside "
-        return f"{turn.actor}, {where}attempt {max(attempt, turn.body.get('beside', 0))}"
+        if turn.beside is not None:
+            return f"{turn.actor}, beside attempt {turn.beside}"
+        return f"{turn.actor}, attempt {attempt}" if len(self._seen) > 1 else ""
 
 
 class Tool(Struct, frozen=True):

@@ -109,7 +109,7 @@ def as_object(one: Happening) -> Mapping[str, Any]:
         "at": one.at,
         "type": _kind(one),
         "actor": one.actor,
-        **({"attempt": one.body["attempt"]} if one.type == _TURN else {}),
+        **({"attempt": one.body["attempt"], "beside": one.beside} if one.type == _TURN else {}),
         "message": _message(one),
     }
 

@@ -84,6 +84,8 @@ def take(
 def renew(call: Call, names: _NamesArgument = None, ttl: _ForOption = None) -> Answer:
     """Keep reserved files for longer, from now on.
 
+    What was reserved for longer than that stays so: to end it, release it.
+
     \b
     Example:
       dragoman reserve renew src/auth/ --as ada --ttl 2h

@@ -54,6 +54,8 @@ def _created(event: IntentCreated) -> str:
 
 def _proposed(event: IntentProposed) -> str:
     among = f", of {len(event.candidates)}" if event.candidates else ""
+    if not (event.score or event.threshold):
+        return f"{event.agent} proposed, not by a score{among}"
     return f"{event.agent} proposed with {event.score:g} (needs {event.threshold:g}){among}"
 
 

@@ -1,5 +1,8 @@
 -- In agent_logs a move that ends an attempt has its number, whoever made the move: where the entry
--- itself does not say it, it is that of the last claim before it.
+-- itself does not say it, it is that of the last claim before it. And agent_logs of one task reads
+-- the moves of that task, and not of all: whether an event was followed by the move that it asked for
+-- is looked up in its own task, or in the one that it names, since the event with which a task began
+-- was recorded before there was one.
 DROP VIEW agent_logs;
 
 CREATE VIEW agent_logs AS

@@ -1,6 +1,8 @@
--- agent_logs of one task reads the moves of that task, and not of all: whether an event was followed
--- by the move that it asked for is looked up in its own task, or in the one that it names, since the
--- event with which a task began was recorded before there was one.
+-- In agent_logs a move that ends an attempt has its number, whoever made the move: where the entry
+-- itself does not say it, it is that of the last claim before it. And agent_logs of one task reads
+-- the moves of that task, and not of all: whether an event was followed by the move that it asked for
+-- is looked up in its own task, or in the one that it names, since the event with which a task began
+-- was recorded before there was one.
 DROP VIEW agent_logs;
 
 CREATE VIEW agent_logs AS
@@ -11,7 +13,12 @@ WITH moves AS NOT MATERIALIZED (
   WHERE s.name >= 'task:' AND s.name < 'task;'
     AND e.event IN ('task.claimed', 'task.transitioned', 'task.requeued', 'task.rewound')
 ), told AS (
-  SELECT position, substr(stream, 6) AS task_id, body ->> '$.attempt' AS attempt, at,
+  SELECT position, substr(stream, 6) AS task_id, at, coalesce(
+           body ->> '$.attempt',
+           (SELECT max(c.body ->> '$.attempt') FROM moves c
+            WHERE c.stream = moves.stream AND c.event = 'task.claimed'
+              AND c.position < moves.position AND moves.body ->> '$.from' = 'in-progress')
+         ) AS attempt,
          coalesce(body ->> '$.asked_by',
                   substr(hash, 1, 8) || '-' || substr(hash, 9, 4) || '-8' || substr(hash, 14, 3)
                   || '-' || substr('89ab89ab89ab89ab',
