@@ -122,7 +122,7 @@ class StreamsModel(Model):
         wanted = (pattern, actor.name, command.exclusive, task)
         for one in living:
             if (one.pattern, one.holder, one.exclusive, one.task) == wanted:
-                one.until = until
+                one.until = max(one.until, until)
                 return None, False
         new = ModelReservation(pattern, actor.name, until, command.exclusive, task, fence)
         self.reserved = [*living, new]
@@ -142,7 +142,7 @@ class StreamsModel(Model):
         if not meant:
             raise No("reservation_not_found")
         for one in meant:
-            one.until = now + command.ttl_ms
+            one.until = max(one.until, now + command.ttl_ms)
         return None, False
 
     def _give_back(self, actor: Actor, command: ReleaseReservations, now: int) -> Applied:

@@ -21,7 +21,8 @@ PLAIN_SEQUENCE = {
           RETURNING position
         )
         SELECT min(position) FROM put
-    """
+    """,
+    "check_head": "SELECT $1::bigint",
 }
 """Positions in the order in which they are asked for, not in that of the commits."""
 

@@ -74,7 +74,7 @@ def operations(choices: Choices) -> Iterator[Operation]:
         wakes="mail",
     )
     yield asking("mail.show", OneLetter, shown(_show), "Read one letter as a whole.")
-    yield asking("mail.thread", Thread, shown(_thread), "Read a thread from its beginning.")
+    yield asking("mail.thread", Thread, shown(_thread), "Read a thread.")
     yield asking(
         "mail.search",
         Search,

@@ -124,7 +124,7 @@ def _waves(choices: Choices) -> Iterator[Operation]:
         roles=MAY_DELEGATE,
         summary="Run beads together: so many in parallel, never two at once on the same files.",
     )
-    yield asking("wave.status", OneWave, _status, "See how far a wave is and what it waits for.")
+    yield asking("wave.status", OneWave, _status, "See how a wave goes, what it waits for.")
     yield asking("wave.list", SomeWaves, _list, "See the newest waves.")
 
 
