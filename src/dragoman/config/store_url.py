@@ -50,3 +50,11 @@ def check_url(url: str) -> None:
         raise SettingsError(
             f"{url.partition('?')[2]}: a file takes no options; use sqlite:///path/to/file.db"
         )
+    lasting = beginning_at(Path(), url)
+    try:
+        lasting.encode()
+    except UnicodeEncodeError:
+        raise SettingsError(
+            f"{lasting!a}: its name, or that of a folder above it, is not UTF-8, and SQLite can "
+            "name no such file; use another one"
+        ) from None

@@ -3,6 +3,7 @@
 import os
 import stat
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 from dragoman.core.errors import DragomanError
@@ -28,7 +29,7 @@ def read_private_file(path: Path, remedy: str) -> bytes:
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise BadKey(
                 f"The file {path} can be used by others on this machine (its mode is "
-                f"{stat.S_IMODE(mode):03o}). Make it yours alone with: chmod 600 {path}"
+                f"{stat.S_IMODE(mode):03o}). Make it yours alone with: chmod 600 {quote(str(path))}"
             )
         return os.read(descriptor, _MOST_BYTES)
     finally:

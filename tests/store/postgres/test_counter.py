@@ -6,7 +6,6 @@ import pytest
 
 from dragoman.core.commands import CreateTask
 from dragoman.core.errors import StoreCorrupt
-from dragoman.engine.ports import Inspection
 from dragoman.store.postgres import PostgresStore
 from dragoman.system.clock import HandClock
 from tests.conformance.store.hubs import ANN, NOW, Hub
@@ -17,23 +16,31 @@ from tests.surfaces.cli.console import Console
 pytestmark = proves("PG-COUNTER")
 
 
-@pytest.mark.parametrize("counted", [-9, -1, 0, 1, 2, 4, 9])
+@pytest.mark.parametrize("counted", [-9, -1, 0, 1, 2, 4, 9, None])
 def test_a_write_is_refused_before_it_does_harm(
-    store: PostgresStore, admin: Admin, counted: int
+    store: PostgresStore, admin: Admin, counted: int | None
 ) -> None:
     hub = Hub(store, HandClock(NOW))
     for title in ("One", "Two", "Three"):
         hub.do(ANN, CreateTask(title))
-    admin.execute("UPDATE head SET position = %s", (counted,))
+    admin.execute("DELETE FROM head")
+    if counted is not None:
+        admin.execute("INSERT INTO head (position) VALUES (%s)", (counted,))
 
-    with pytest.raises(StoreCorrupt, match=r"table head .* does not say where the ledger ends"):
+    with pytest.raises(
+        StoreCorrupt, match=r"table head .* does not say where the ledger ends"
+    ) as refused:
         hub.do(ANN, CreateTask("Four"))
 
-    said = f"the table head says that the ledger ends at {counted}, its last entry is at 3"
-    assert store.inspect() == Inspection((said,), is_whole=False)
+    inspected = store.inspect()
+    (damage,) = inspected.damage
+    assert not inspected.is_whole
+    said = "is empty" if counted is None else f"says that the ledger ends at {counted}"
+    assert damage.startswith(f"the table head {said}, its last entry is at 3: ")
     assert store.head() == 3
-    # As the refusal has it.
-    admin.execute("UPDATE head SET position = (SELECT coalesce(max(position), 0) FROM entries)")
+    remedies = {told.partition("in that schema: ")[2] for told in (damage, refused.value.detail)}
+    (statement,) = remedies
+    admin.execute(statement.encode())
     hub.do(ANN, CreateTask("Four"))
     assert [entry.position for entry in store.entries(0, 9)] == [1, 2, 3, 4]
     assert store.inspect().damage == ()

@@ -239,16 +239,6 @@ def test_the_head_is_one_row_and_cannot_be_doubled(admin: Admin, store: Postgres
         admin.execute("INSERT INTO head (position) VALUES (0)")
 
 
-@proves("STORE-CORRUPT")
-def test_without_its_head_the_ledger_takes_no_entry(admin: Admin, store: PostgresStore) -> None:
-    admin.execute("DELETE FROM head")
-
-    with pytest.raises(StoreUnavailable, match="null value"):
-        begin_stream(store, "task:a")
-
-    assert store.rows(0, 10) == []
-
-
 @proves("VERIFY-REMOVED")
 def test_an_entry_whose_stream_was_removed_is_shown_without_a_name(
     admin: Admin, store: PostgresStore

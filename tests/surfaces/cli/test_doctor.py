@@ -380,12 +380,14 @@ def test_what_stands_in_the_place_of_a_folder_is_a_warning(healthy: Console) -> 
     assert inbox.is_dir()
 
 
-def test_a_directory_open_to_others_is_a_warning(healthy: Console) -> None:
-    healthy.data.chmod(0o755)
+def test_a_directory_open_to_others_is_a_warning(tmp_path: Path) -> None:
+    dragoman = Console(tmp_path / "of ada")
+    dragoman.ask("init")
+    dragoman.data.chmod(0o755)
 
-    found = examine(healthy)["directory"]
-    assert (found["state"], "chmod 700" in found["advice"]) == ("warning", True)
-    assert healthy("doctor").code == 0
+    found = examine(dragoman)["directory"]
+    assert (found["state"], found["advice"]) == ("warning", f"chmod 700 '{dragoman.data}'")
+    assert dragoman("doctor").code == 0
 
 
 @proves("STORE-READ-STILL")

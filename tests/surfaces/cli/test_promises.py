@@ -390,6 +390,7 @@ def test_the_store_may_be_named_and_a_strange_one_is_refused_with_the_known_form
         ("mysql://host/x", 2, "mysql: is not a kind of store"),
         ("sqlite:///", 2, "names no file"),
         ("sqlite:///{}/a.db?mode=ro", 2, "a file takes no options"),
+        ("sqlite:///{}/\udcff.db", 2, "is not UTF-8, and SQLite can name no such file"),
         ("postgresql://127.0.0.1:1/x", 1, "store_unavailable"),
     ],
 )

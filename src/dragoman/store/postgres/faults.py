@@ -20,6 +20,9 @@ _ONE_UNDER_WAY = "idx_handoffs_task_active"
 _ONE_PLACE = "entries_pkey"
 """The index that lets a position have one entry; the counter gives out none twice."""
 
+_NO_PLACE = ("entries", "position")
+"""The column that an entry without a position is refused by."""
+
 _FASTER = "another writer was faster ({error})"
 _FULL = "the disk of {where} is full ({error}); nothing was written. Free some space and try again"
 _CROWDED = (
@@ -38,10 +41,15 @@ _FOREIGN = (
     "{where} does not have the tables that it must have ({error}); nothing was written. "
     + _WHAT_TO_DO
 )
+COUNT_ANEW = (
+    "if `dragoman verify` finds nothing else, set it right in that schema: INSERT INTO head SELECT "
+    "coalesce(max(position), 0) FROM entries ON CONFLICT ((true)) DO UPDATE SET position = "
+    "excluded.position"
+)
+"""What to do about a table head that was moved or emptied."""
 _MISCOUNTED = (
-    "the table head of {where} does not say where the ledger ends ({error}); nothing was written. "
-    "`dragoman verify` names both positions; if it finds nothing else, set it right in that "
-    "schema: UPDATE head SET position = (SELECT coalesce(max(position), 0) FROM entries)"
+    "the table head of {where} does not say where the ledger ends ({error}); nothing was written: "
+    + COUNT_ANEW
 )
 _DAMAGED = "the data of {where} is damaged ({error}); nothing was written. " + _WHAT_TO_DO
 
@@ -81,7 +89,7 @@ def store_error(error: psycopg.Error, where: str, *, is_closed: bool) -> StoreEr
     said = _first_line(error)
     if error.diag.constraint_name == _ONE_UNDER_WAY:
         return TaskOnItsWay(f"another handoff of it is under way ({said})")
-    if error.diag.constraint_name == _ONE_PLACE or _NO_ENTRY_BEFORE.search(said):
+    if _is_miscounted(error):
         return StoreCorrupt(_MISCOUNTED.format(where=where, error=said))
     migrated = _OTHER_VERSION.search(said)
     if migrated is not None:
@@ -99,6 +107,15 @@ def store_error(error: psycopg.Error, where: str, *, is_closed: bool) -> StoreEr
         if (error.sqlstate or "").startswith(state):
             return ours(sentence.format(where=where, error=said))
     return StoreUnavailable(f"{where} refused ({said}); nothing was written")
+
+
+def _is_miscounted(error: psycopg.Error) -> bool:
+    """Whether the row in head gave a place that is no entry's next one, or is not there at all."""
+    return (
+        error.diag.constraint_name == _ONE_PLACE
+        or (error.diag.table_name, error.diag.column_name) == _NO_PLACE
+        or _NO_ENTRY_BEFORE.search(str(error)) is not None
+    )
 
 
 def connect_error(error: psycopg.Error, where: str) -> StoreUnavailable:

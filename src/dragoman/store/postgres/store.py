@@ -12,7 +12,7 @@ from dragoman.core.errors import StoreError, StoreLost, StoreUnavailable
 from dragoman.engine.ports import BoardQuery, Inspection, Row, Session
 from dragoman.store.postgres.binary import Scalar, numbers, scalar, texts
 from dragoman.store.postgres.connect import IDLE_TIMEOUT_MS, Address, connect, parse_url
-from dragoman.store.postgres.faults import store_error
+from dragoman.store.postgres.faults import COUNT_ANEW, store_error
 from dragoman.store.postgres.migrate import migrate
 from dragoman.store.postgres.readers import QUERIES, PostgresReaders
 from dragoman.store.postgres.session import PostgresSession, checking_version
@@ -104,9 +104,8 @@ class PostgresStore(PostgresReaders, SqlMark):
         its own tool, pg_amcheck, can look at them."""
         del seconds
         ((counted, last),) = self._read("both_heads")
-        damage = (
-            f"the table head says that the ledger ends at {counted}, its last entry is at {last}"
-        )
+        says = "is empty" if counted is None else f"says that the ledger ends at {counted}"
+        damage = f"the table head {says}, its last entry is at {last}: {COUNT_ANEW}"
         return Inspection((damage,) if counted != last else (), is_whole=False)
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 import stat
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from dragoman.config.store_url import why_there
@@ -45,7 +46,9 @@ def store(patient: Patient) -> Diagnosis | None:
         # Whatever else is read of it may be less than is there.
         patient.close()
     elif file is not None and _is_open_to_others(file, patient.data):
-        return warning(f"{file}: others on this machine can read it", f"chmod 600 {file}*")
+        return warning(
+            f"{file}: others on this machine can read it", f"chmod 600 {quote(str(file))}*"
+        )
     return seen
 
 

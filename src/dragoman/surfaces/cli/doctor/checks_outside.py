@@ -5,6 +5,7 @@ import platform
 import shutil
 import stat
 from pathlib import Path
+from shlex import quote
 
 from dragoman import __version__
 from dragoman.core.errors import DragomanError
@@ -44,12 +45,12 @@ def directory(patient: Patient) -> Diagnosis:
             "mount it for writing",
         )
     if not os.access(data, os.R_OK | os.W_OK | os.X_OK):
-        return bad(f"{data.absolute()} cannot be written", f"chmod u+rwx {data}")
+        return bad(f"{data.absolute()} cannot be written", f"chmod u+rwx {quote(str(data))}")
     mode = stat.S_IMODE(data.stat().st_mode)
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         return warning(
             f"{data.absolute()} is open to others on this machine (mode {mode:03o})",
-            f"chmod 700 {data}",
+            f"chmod 700 {quote(str(data))}",
         )
     return ok(f"{data.absolute()}")
 
@@ -62,7 +63,9 @@ def settings(patient: Patient) -> Diagnosis | None:
     used = patient.settings
     file = patient.settings_file
     if used.store.url and file.exists() and file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        return warning(f"{file} names a store, and others can read it", f"chmod 600 {file}")
+        return warning(
+            f"{file} names a store, and others can read it", f"chmod 600 {quote(str(file))}"
+        )
     return ok(f"{file}" if file.exists() else "no dragoman.toml: the defaults hold")
 
 
