@@ -151,6 +151,7 @@ def test_every_number_has_its_bounds(key: str, value: str) -> None:
         ("DRAGOMAN_TASK_MAX_ATTEMPTS", "5", "did you mean DRAGOMAN_TASKS_MAX_ATTEMPTS?"),
         ("DRAGOMAN_PORT", "5", "did you mean DRAGOMAN_HTTP_PORT?"),
         ("DRAGOMAN_DTA", "5", "did you mean DRAGOMAN_DATA?"),
+        ("DRAGOMAN_AGENTS_ADA_COMMAND", "x", "[agents.NAME] is set in dragoman.toml only"),
         ("DRAGOMAN_XYZZY", "5", "with one of the sections store, tasks, "),
         ("DRAGOMAN_HTTP_PORT", "x", "the variable DRAGOMAN_HTTP_PORT: it must be a whole"),
         ("DRAGOMAN_HTTP_PORT", "99999", "the variable DRAGOMAN_HTTP_PORT is 99999; it must be"),
@@ -171,7 +172,19 @@ def test_a_variable_that_is_wrong_is_named_and_no_file(
     with pytest.raises(SettingsError) as caught:
         load_settings(tmp_path, {name: value})
     assert words in caught.value.detail
-    assert "dragoman.toml" not in caught.value.detail
+    assert str(tmp_path) not in caught.value.detail
+
+
+def test_a_variable_that_the_settings_name_is_no_mistake() -> None:
+    text = "[redaction]\nvariables = ['DRAGOMAN_DEPLOY']\n"
+    text += "[agents.ada]\ncommand = ['x']\nenvironment = ['DRAGOMAN_MODEL']"
+    environ = {"DRAGOMAN_DEPLOY": "s3cret", "DRAGOMAN_MODEL": "large"}
+
+    assert parse(text, environ) == parse(text, {})
+    said = {"DRAGOMAN_REDACTION_VARIABLES": "DRAGOMAN_DEPLOY", "DRAGOMAN_DEPLOY": "s3cret"}
+    assert parse("", said).redaction.variables == ("DRAGOMAN_DEPLOY",)
+    with pytest.raises(SettingsError, match="the variable DRAGOMAN_DEPLOY is not known"):
+        parse("", environ)
 
 
 def test_variables_of_ours_that_are_no_settings_stand_in_one_table() -> None:

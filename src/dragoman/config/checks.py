@@ -35,16 +35,28 @@ def variable(section: str, key: str) -> str:
     return f"{_PREFIX}{section}_{key}".replace(".", "_").upper()
 
 
-def check_variables(environ: Mapping[str, str], known: Mapping[str, Iterable[str]]) -> None:
-    """A variable that begins like a setting and is none is a mistake, like a key of the file."""
-    settings = {variable(section, key) for section, keys in known.items() for key in keys}
-    ours = settings | NO_SETTINGS.keys()
+def check_variables(
+    environ: Mapping[str, str], known: Mapping[str, Iterable[str]], settings: Settings
+) -> None:
+    """A variable that begins like a setting and is none is a mistake, like a key of the file;
+    unless the settings themselves name it."""
+    ours = {variable(section, key) for section, keys in known.items() for key in keys}
+    ours |= NO_SETTINGS.keys()
+    allowed = ours.union(
+        settings.redaction.variables, *(agent.environment for agent in settings.agents.values())
+    )
     for name in environ:
-        if not name.startswith(_PREFIX) or name in ours:
+        if not name.startswith(_PREFIX) or name in allowed:
             continue
         begun = [section for section in known if name.startswith(variable(section, ""))]
         names = {variable(section, key) for section in begun for key in known[section]}
         shown = f"the variable {name}"
+        for kind in TABLES:
+            if name.startswith(variable(kind, "")):
+                raise VariableError(
+                    f"{shown} is not known: what stands in [{kind}.NAME] is set in dragoman.toml "
+                    "only; unset it"
+                )
         if names:
             raise VariableError(f"{shown}{_not_known(name, sorted(names))}")
         raise VariableError(f"{shown} is not known; {_nearest_of(name, ours, known)}")

@@ -81,7 +81,6 @@ def parse(text: str, environ: Mapping[str, str]) -> Settings:
 def _overlaid(given: dict[str, Any], environ: Mapping[str, str]) -> Settings:
     check_keys(given, known := keys_of_sections())
     check_tables(given)
-    check_variables(environ, known)
     _convert(given)
     said = set[tuple[str, str]]()
     for section, keys in known.items():
@@ -95,6 +94,7 @@ def _overlaid(given: dict[str, Any], environ: Mapping[str, str]) -> Settings:
                 said.add((section, key))
     # The environment knows only text.
     settings = _convert(given, said, strict=False)
+    check_variables(environ, known, settings)
     check_ranges(settings, said)
     check_names(settings)
     check_policy(settings)
