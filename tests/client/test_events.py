@@ -100,18 +100,25 @@ def test_a_stream_that_breaks_off_or_skips_is_taken_up_where_it_was(stage: Stage
     assert [event.position for event in run(reader())] == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_ledger_that_ends_before_what_was_seen_is_followed_from_its_end(stage: Stage) -> None:
+@pytest.mark.parametrize("way", ["stream", "pages"])
+def test_a_ledger_that_ends_before_what_was_seen_is_followed_from_its_end(
+    stage: Stage, way: str, caplog: pytest.LogCaptureFixture
+) -> None:
     head = stage.house.store.head()
+    asks = b"GET /v1/stream" if way == "stream" else b"GET /v1/events"
+    if way == "pages":
+        stage.relay.answers[b"GET /v1/stream"] = PROXY_PAGE
 
     async def reader() -> list[Event]:
         async with stage.connect("owner") as hub:
             reading = asyncio.create_task(_collect(hub, 1, after=5_000))
-            await asyncio.to_thread(stage.relay.wait_for, b"GET /v1/stream", 2)
+            await asyncio.to_thread(stage.relay.wait_for, asks, 2)
             await asyncio.to_thread(stage.create, "After the restore")
             return await reading
 
     assert [event.position for event in run(reader())] == [head + 1]
-    assert stage.relay.count(b"GET /v1/stream") == 2
+    assert stage.relay.count(asks) == 2
+    assert f"the ledger ends at {head}, before 5000" in caplog.text
 
 
 @pytest.mark.parametrize("way", ["answered by a proxy", "held back"])

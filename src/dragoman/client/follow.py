@@ -3,6 +3,7 @@
 Nothing is missed, and nothing comes twice.
 """
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Final
@@ -20,6 +21,7 @@ GAP: Final = "gap"
 FIRST_FRAME_S: Final = 10.0
 _PAGE: Final = 100
 _WAIT_MS: Final = 20_000
+_log = logging.getLogger("dragoman.client")
 
 
 async def follow(
@@ -54,8 +56,7 @@ async def _streamed(
                     trying.went_well()
                     if frame.event == GAP:
                         # We were too slow: the ledger has what was left out, begin again there.
-                        # Or it ends before what we have seen, as a restored one may.
-                        at = min(at, _gap(frame).until)
+                        at = _within(at, _gap(frame).until)
                         break
                     if frame.data:
                         event = _event(frame)
@@ -70,7 +71,15 @@ async def _paged(wire: Wire, wanted: Wanted, at: int) -> AsyncGenerator[Event]:
         page: EventPage = await wire.ask(requests.events(wanted, at, _PAGE, _WAIT_MS))
         for event in page.events:
             yield event
+        _within(at, page.next)
         at = page.next
+
+
+def _within(at: int, end: int) -> int:
+    """Where to go on: the ledger may end before what we have seen, as a restored one does."""
+    if end < at:
+        _log.warning("the ledger ends at %d, before %d: it goes on from its end", end, at)
+    return min(at, end)
 
 
 class _Gap(Struct, frozen=True):
