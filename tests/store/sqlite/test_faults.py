@@ -204,7 +204,10 @@ def test_who_switches_a_new_file_waits_for_another_who_does(tmp_path: Path) -> N
 
 
 @proves("STORE-DURABLE")
-def test_a_place_that_cannot_have_a_wal_is_refused() -> None:
+def test_a_place_that_cannot_have_a_wal_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(StoreUnavailable, match=r"journal mode stays memory.*local disk"):
         open_store(Path(":memory:"))
 
