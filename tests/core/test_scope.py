@@ -20,6 +20,8 @@ from dragoman.core.commands import (
     CreateTask,
     DelegateIntent,
     DescribeAgent,
+    DiscardDraft,
+    DraftHandoff,
     EditTask,
     EndAttempt,
     EscalateMail,
@@ -227,6 +229,45 @@ def test_of_handoffs_it_speaks_about_those_of_its_task() -> None:
     current = Actor("agent", "bob", "http", "T", 2)
     assert begun.code(current, CompleteHandoff("H")) == ""
     assert begun.code(replace(current, fence=1), CompleteHandoff("H")) == "lease_lost"
+
+
+def about(name: object) -> DraftHandoff:
+    """A draft D of a task."""
+    return DraftHandoff({"task": {"task_id": name}}, "D", "bob")
+
+
+@proves("ACP-DRAFT")
+def test_drafts_are_written_about_its_own_task() -> None:
+    found = world()
+    assert found.code(OWN, about("U")) == "not_authorized"
+    found.do(OWN, about("T"))
+    found.do(OWN, DraftHandoff({"context": {"summary": "half done"}}, "D"))
+    assert found.code(OWN, about("U")) == "not_authorized"
+    found.do(OWN, DiscardDraft("D"))
+    found.do(OWN, DiscardDraft("D"))  # a repeat
+    found.do(OWN, about("T"))
+    found.do(OWN, offer(id="D"))
+
+
+@proves("ACP-DRAFT")
+@pytest.mark.parametrize("name", ["U", "V", "", None, 7])
+def test_a_draft_about_another_task_is_not_touched_by_it(name: object) -> None:
+    found = world()
+    found.do(Actor("agent", "alice"), about(name))
+    for command in (about("T"), DraftHandoff({}, "D"), DiscardDraft("D"), offer(id="D")):
+        answer = found.ask(OWN, command)
+        assert isinstance(answer, Refusal)
+        assert answer.code == "not_authorized"
+        assert "names T" in answer.detail
+    assert found.code(OWN, DraftHandoff({"context": {"summary": "of what?"}})) == "not_authorized"
+
+
+@proves("ACP-DRAFT")
+def test_nobody_is_told_by_it_of_the_drafts_of_others() -> None:
+    found = world()
+    found.do(Actor("agent", "bob"), about("U"))
+    assert found.code(OWN, DiscardDraft("D")) == "handoff_not_found"
+    assert found.code(OWN, DiscardDraft("E")) == "handoff_not_found"
 
 
 def test_it_adopts_nothing() -> None:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     AckMail,
     AddWorkItem,
@@ -44,6 +45,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Read
+from dragoman.core.states.handoff import section
 from dragoman.core.states.task import Task
 
 SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
@@ -83,9 +85,11 @@ SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     RecordTrace: None,
 }
 """Command (a kind of them) -> the task that must be the credential's, or its handoff; empty: never
-is; None: need not be, because it changes no task."""
+is; None: need not be, because it changes no task. Of drafts `_check_drafts` asks."""
 
 _KINDS: Final = (TaskCommand, HandoffCommand)
+_DRAFTS: Final = (DraftHandoff, DiscardDraft, ProposeHandoff)
+"""An offer takes the place of the draft that has its id."""
 _ANSWERS: Final = (ReceiveResult, UpdateIntent)
 """About another intent than the attempt's, or a request that has ended, these are repeats or
 anomalies, for their decider to put on record: it takes nothing else from whoever speaks for another
@@ -97,6 +101,8 @@ _LAST_WORDS: Final = (RejectMessage, RecordTrace, ReleaseReservations, PostMail)
 def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
     """The command under the caller's fencing token, or why its credential does not reach so far."""
     actor = read.actor
+    if isinstance(command, _DRAFTS) and (beyond := _check_drafts(command, read)):
+        return beyond
     kind = next((kind for kind in _KINDS if isinstance(command, kind)), type(command))
     speaks_for = SPEAKS_FOR[kind]
     if speaks_for is None:
@@ -114,10 +120,7 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
     if isinstance(task, Refusal) and kind is not AdoptTask:
         return task
     if not isinstance(task, Task) or task.id != actor.task:
-        return Refusal(
-            "not_authorized",
-            f"this credential of {actor.name} speaks for an attempt on {actor.task} only",
-        )
+        return _beyond(actor)
     named = getattr(command, "fence", None)
     if task.fence != actor.fence or named not in (None, actor.fence):
         return is_over(actor.name, actor.fence, task.id)
@@ -127,6 +130,31 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
         return command
     # Nobody else asks whether the attempt lives: the command names no fencing token.
     return check_alive(task, read, now) or command
+
+
+def _check_drafts(
+    command: DraftHandoff | DiscardDraft | ProposeHandoff, read: Read
+) -> Refusal | None:
+    """None when what is drafted, written over or thrown away by it is about the attempt's task.
+
+    What is not there, or not the caller's, its decider refuses as ever.
+    """
+    actor, known = read.actor, read.handoff(command.id) if command.id else None
+    is_draft = known is not None and known.status == "draft" and not known.is_discarded
+    drafts = [known.package] if known and is_draft and known.sender == actor.name else []
+    if isinstance(command, DraftHandoff) and ("task" in command.package or not drafts):
+        drafts.append(command.package)
+    names = (section(package, "task").get("task_id") for package in drafts)
+    tasks = (read.task(name) if name and isinstance(name, str) else None for name in names)
+    if all(isinstance(task, Task) and task.id == actor.task for task in tasks):
+        return None
+    return _beyond(actor, f": a draft under it names {actor.task} (task.task_id) from the first")
+
+
+def _beyond(actor: Actor, more: str = "") -> Refusal:
+    """It does not reach so far."""
+    speaks_for = f"this credential of {actor.name} speaks for an attempt on {actor.task} only"
+    return Refusal("not_authorized", speaks_for + more)
 
 
 def check_alive(task: Task, read: Read, now: int) -> Refusal | None:
