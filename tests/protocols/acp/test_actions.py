@@ -74,7 +74,7 @@ def test_what_the_hub_knows_is_filled_in_and_the_hash_stands_for_all_of_it(desk:
     kept = desk.handoff(desk.offered(provenance=said, thread_id="th-1"))
     package: Any = kept.package
     assert package["provenance"] == {
-        "origin_session": "s-7",
+        "origin_session": "agent:alice",
         "handoff_chain": ["alice"],
         "decision_refs": ["adr-7"],
         "message_thread_refs": ["th-1"],

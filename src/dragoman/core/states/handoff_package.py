@@ -16,14 +16,13 @@ def filled(
     session: str,
     chain: tuple[str, ...],
 ) -> dict[str, object]:
-    """The package with what the hub knows (S-ACP-16).
+    """The package with what the hub knows, whatever its sender says of that (S-ACP-16).
 
-    A sender that holds nothing has no session that the hub knows of; what it says itself counts.
+    A sender that holds nothing has no session that the hub knows of: its name stands for it.
     """
-    said = section(command.package, "provenance")
     provenance = {
-        **said,
-        "origin_session": session or said.get("origin_session") or sender,
+        **section(command.package, "provenance"),
+        "origin_session": session or sender,
         "message_thread_refs": [thread],
         "handoff_chain": list(chain),
     }
