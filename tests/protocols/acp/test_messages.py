@@ -156,6 +156,7 @@ def test_a_handoff_tells_its_sides_with_its_id_and_hash(desk: Desk) -> None:
     assert told["payload"] == {"handoff_id": id, "package_hash": desk.handoff(id).package_hash}
     assert "handoff.accept" in types(desk, ALICE)
     other = desk.offered(task="t-2")
-    desk.do("reject", other, BOB, reason="other", detail="no")
+    why = "not before the schema is settled; " * 1_000
+    desk.do("reject", other, BOB, reason="other", detail=why)
     (error,) = desk.say({"type": "system.error"}, ALICE, "acp_inbox")["messages"]
-    assert (error["payload"]["reason"], error["payload"]["detail"]) == ("other", "no")
+    assert (error["payload"]["reason"], error["payload"]["detail"]) == ("other", why)

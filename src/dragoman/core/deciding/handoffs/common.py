@@ -24,8 +24,6 @@ COORDINATES: Final[frozenset[Role]] = MAY_DISPATCH | frozenset[Role]({"coordinat
 """Roles that may see to a handoff that is not theirs (S-ACP-7)."""
 
 _FROM_THE_HUB: Final = frozenset({"system.error", "status.blocked"})
-_QUOTED: Final = 280
-"""So many characters of a text go into a letter, whose payload has 4,096 bytes at most."""
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
@@ -88,11 +86,6 @@ def letter(
         unknown=tuple(name for name in to if read.agent(name) is None),
         bead=handoff.task,
     )
-
-
-def quoted(text: str) -> str:
-    """A text as a letter quotes it: whole, or its beginning; all of it stands in the handoff."""
-    return text if len(text) <= _QUOTED else text[:_QUOTED] + "…"
 
 
 def check_sla(ms: int) -> Refusal | None:

@@ -10,7 +10,6 @@ from dragoman.core.deciding.handoffs.common import (
     found,
     letter,
     not_yours,
-    quoted,
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
@@ -129,11 +128,12 @@ def overtaken(
 def told_off(handoff: Handoff, why: HandoffRejected, read: Read) -> tuple[str, MailPosted]:
     """Word of a rejection to its sides, and to whose the work is, but not to who asked for it.
 
-    What was passed on before it was begun is still somebody else's than its sender's.
+    What was passed on before it was begun is still somebody else's than its sender's. The reason
+    is told whole: the bound of a payload is for what agents send.
     """
-    said = {"reason": why.reason, "detail": quoted(why.detail)}
+    said = {"reason": why.reason, "detail": why.detail}
     if why.suggested_fix:
-        said["suggested_fix"] = quoted(why.suggested_fix)
+        said["suggested_fix"] = why.suggested_fix
     concerned = dict.fromkeys((handoff.sender, handoff.recipient, handoff.owner))
     others = tuple(name for name in concerned if name != read.actor.name)
     return letter(read, "system.error", others, handoff, said)
