@@ -14,6 +14,8 @@ from dragoman.core.commands import (
     CheckpointTask,
     CloseHandoff,
     CompleteHandoff,
+    DiscardDraft,
+    DraftHandoff,
     EditTask,
     ExtendHandoff,
     MoveTask,
@@ -23,6 +25,7 @@ from dragoman.core.commands import (
     ReportOutcome,
     WithdrawHandoff,
 )
+from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.task import Delegation
 from dragoman.engine.handoff_diagnosis import Diagnosis, Step, Surroundings, diagnose, look_at
 from tests.engine.handoffs import COORDINATOR, accept, activate, make, offer, package, state
@@ -329,6 +332,8 @@ ASKED: dict[str, Callable[[Lab, str], AnyCommand]] = {
     "reassign": lambda _, id: ReassignHandoff(id, "erin"),
     "reject": lambda _, id: RejectHandoff(id, "other", "no"),
     "withdraw": lambda _, id: WithdrawHandoff(id),
+    "draft": lambda _, id: DraftHandoff({"work_state": {}}, id),
+    "discard": lambda _, id: DiscardDraft(id),
 }
 
 
@@ -411,9 +416,47 @@ def test_what_coordinators_can_do_about_what_is_late_they_can_do(
     late(lab)
     told = found(lab, "h1")
     assert told.late
-    assert {"extend", "reassign"} <= {step.action for step in told.steps}
+    due_by = state(lab, "h1").due_by
+    assert due_by is not None
+    assert told.due_by == to_rfc3339(due_by)
+    by_carl = {step.action for step in told.steps if step.who == ("carl",)}
+    assert by_carl >= {"extend", "reassign", "reject"}
     for step in told.steps:
         done(late, "h1", step)
+
+
+def drafted(lab: Lab) -> None:
+    """Alice has begun a package."""
+    lab.do(ALICE, DraftHandoff({"context": {"summary": "half done"}}, "h1", "bob"))
+
+
+def checked(lab: Lab) -> None:
+    """Bob would accept it, and something is in the way."""
+    offered(lab)
+    accept(lab, waits_for="the disk does not answer")
+
+
+@pytest.mark.parametrize(
+    ("build", "says", "actions"),
+    [
+        (drafted, "cannot be offered as it stands", ["draft", "discard"]),
+        (offered, "alice has to put that right", ["withdraw", "reject"]),
+        (unapproved, "alice has to put that right", ["withdraw", "reject"]),
+        (checked, "alice has to put that right", ["withdraw", "reject"]),
+        (accepted, "cannot begin", ["reject", "withdraw"]),
+    ],
+)
+def test_what_was_found_outside_of_the_ledger_goes_before_the_next_step(
+    build: Callable[[Lab], None], says: str, actions: list[str]
+) -> None:
+    lab = Lab()
+    build(lab)
+    told = look_at(lab.store, state(lab, "h1"), lab.clock.now(), obstacles=("log.txt is gone",))
+    assert says in told.summary
+    assert [step.action for step in told.steps] == actions
+    assert told.findings[0] == "log.txt is gone"
+    for step in told.steps:
+        done(build, "h1", step)
 
 
 def test_who_has_what_was_promised_to_another_is_not_told_to_offer_it() -> None:

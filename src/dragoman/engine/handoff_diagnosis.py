@@ -43,6 +43,7 @@ class Diagnosis(Struct, frozen=True):
     steps: tuple[Step, ...]
     """What would let it go on, the most likely first; empty: it is over."""
     due_by: str | None
+    """Until when its present state may last, or, where it is late, might have lasted."""
     late: bool
     findings: tuple[str, ...]
     """What else stands in its way, or will."""
@@ -58,14 +59,22 @@ class Surroundings(Struct, frozen=True):
     in_place: frozenset[str] = frozenset()
     """Items of a work queue that are where the work is."""
     coordinators: tuple[str, ...] = ()
+    obstacles: tuple[str, ...] = ()
+    """What it would meet at its next step that no entry tells."""
     back: tuple[str, str] | None = None
     """To whom its owner may offer the work back, and in the place of which handoff."""
 
 
 def look_at(
-    store: Store, handoff: Handoff, now: int, teams: Mapping[str, Team] = NO_TEAMS
+    store: Store,
+    handoff: Handoff,
+    now: int,
+    teams: Mapping[str, Team] = NO_TEAMS,
+    obstacles: tuple[str, ...] = (),
 ) -> Diagnosis:
-    """The diagnosis of a handoff as it is now; `teams` are the teamspaces that have members."""
+    """The diagnosis of a handoff as it is now; `teams` are the teamspaces that have members, and
+    `obstacles` what was found outside of the ledger.
+    """
     view = find_task(store, handoff.task) if handoff.task else None
     found = None if view is None or isinstance(view, Refusal) else view
     around = Surroundings(
@@ -75,6 +84,7 @@ def look_at(
         recipient=find_agent(store, handoff.recipient) if handoff.recipient else None,
         in_place=in_place(store, handoff),
         coordinators=coordinators(store, teams.get(handoff.teamspace)),
+        obstacles=obstacles,
         back=found and _way_back(store, handoff, found.task),
     )
     return diagnose(handoff, around)
@@ -98,8 +108,8 @@ def diagnose(handoff: Handoff, around: Surroundings) -> Diagnosis:
     summary, steps = _WAITS[handoff.status](handoff, around)
     if handoff.is_active and _can_do_nothing(around.recipient):
         steps = _without_recipient(handoff, around, steps)
-    deadline = handoff.deadline
-    is_late = handoff.is_escalated or (deadline is not None and deadline <= around.now)
+    due_by = handoff.due_by
+    is_late = handoff.is_escalated or handoff.is_late(around.now)
     if is_late and handoff.is_active:
         steps = (*steps, *_of_coordinators(handoff, around))
     return Diagnosis(
@@ -107,13 +117,14 @@ def diagnose(handoff: Handoff, around: Surroundings) -> Diagnosis:
         status=handoff.status,
         summary=summary,
         steps=tuple(dict.fromkeys(steps)),
-        due_by=None if deadline is None else to_rfc3339(deadline),
+        due_by=None if due_by is None else to_rfc3339(due_by),
         late=is_late,
         findings=tuple(_findings(handoff, around)),
     )
 
 
 Waits = tuple[str, tuple[Step, ...]]
+_WHY: Final = " --reason other --detail TEXT"
 _UNAPPROVED: Final = "a person has to approve this package"
 
 
@@ -125,18 +136,36 @@ def _speaking(who: tuple[str, ...]) -> str:
     return f" --as {who[0]}" if who else ""
 
 
-def _draft(handoff: Handoff, _: Surroundings) -> Waits:
-    steps = (_step((handoff.sender,), action, handoff) for action in ("propose", "discard"))
-    return f"{handoff.sender} has not offered it yet", tuple(steps)
+def _draft(handoff: Handoff, around: Surroundings) -> Waits:
+    who, waits = (handoff.sender,), f"{handoff.sender} has not offered it yet"
+    discarding = _step(who, "discard", handoff)
+    if around.obstacles:
+        write = f"dragoman handoff draft FILE --id {handoff.id}{_speaking(who)}"
+        unfit = f"{waits}, and it cannot be offered as it stands"
+        return unfit, (Step(who, "draft", write), discarding)
+    return waits, (_step(who, "propose", handoff), discarding)
 
 
-def _proposed(handoff: Handoff, _: Surroundings) -> Waits:
+def _proposed(handoff: Handoff, around: Surroundings) -> Waits:
+    if around.obstacles:
+        return _unfit(handoff)
     if handoff.awaits_approval:
         return f"{_UNAPPROVED}, then {handoff.recipient} has to accept it", _approving(handoff)
     return f"{handoff.recipient} has to accept or reject it", _accepting(handoff)
 
 
-def _validating(handoff: Handoff, _: Surroundings) -> Waits:
+def _unfit(handoff: Handoff) -> Waits:
+    """What goes before acceptance, by which it would be turned down until then."""
+    summary = (
+        f"an artifact is not as it has to be: {handoff.sender} has to put that right, then "
+        f"{handoff.recipient} can accept it"
+    )
+    return summary, (_withdrawing(handoff), _rejecting(handoff))
+
+
+def _validating(handoff: Handoff, around: Surroundings) -> Waits:
+    if around.obstacles:
+        return _unfit(handoff)
     if handoff.awaits_approval:
         return f"{_UNAPPROVED}, then {handoff.recipient} accepts it again", _approving(handoff)
     again = _accepting(handoff)
@@ -159,6 +188,12 @@ def _approving(handoff: Handoff) -> tuple[Step, ...]:
 
 
 def _accepted(handoff: Handoff, around: Surroundings) -> Waits:
+    if around.obstacles:
+        summary = (
+            f"{handoff.recipient} has accepted it, and cannot begin: what was verified is not there"
+            f" as it was; turned down, it can be offered anew"
+        )
+        return summary, (_rejecting(handoff), _withdrawing(handoff))
     held_up = around.task and check_beginning(around.task)
     if held_up:
         summary = f"{handoff.recipient} has accepted it, and cannot begin yet: {held_up.detail}"
@@ -275,14 +310,17 @@ def _without_recipient(
 ) -> tuple[Step, ...]:
     """What others can do where the recipient can do nothing."""
     others = tuple(step for step in steps if step.who != (handoff.recipient,))
-    withdrawing = _step((handoff.sender,), "withdraw", handoff)
     is_begun = handoff.status == "activated"
-    return (*others, *(() if is_begun else (withdrawing,)), *_of_coordinators(handoff, around))
+    back = () if is_begun else (_withdrawing(handoff),)
+    return (*others, *back, *_of_coordinators(handoff, around))
 
 
 def _rejecting(handoff: Handoff) -> Step:
-    more = " --reason other --detail TEXT"
-    return _step((handoff.recipient,), "reject", handoff, more)
+    return _step((handoff.recipient,), "reject", handoff, _WHY)
+
+
+def _withdrawing(handoff: Handoff) -> Step:
+    return _step((handoff.sender,), "withdraw", handoff)
 
 
 def _of_coordinators(handoff: Handoff, around: Surroundings) -> tuple[Step, ...]:
@@ -290,6 +328,7 @@ def _of_coordinators(handoff: Handoff, around: Surroundings) -> tuple[Step, ...]
     return (
         _step(who, "extend", handoff, " --by 30m"),
         _step(who, "reassign", handoff, " --to NAME"),
+        _step(who, "reject", handoff, _WHY),
     )
 
 
@@ -309,6 +348,7 @@ _WAITS: Final[Mapping[HandoffStatus, Callable[[Handoff, Surroundings], Waits]]] 
 def _findings(handoff: Handoff, around: Surroundings) -> Iterator[str]:
     if handoff.status in ("completed", "closed"):
         return
+    yield from around.obstacles
     yield from (f"check failed: {failed}" for failed in handoff.failed)
     if handoff.is_active:
         yield from _about_people(handoff, around)

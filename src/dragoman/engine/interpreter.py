@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from dragoman.core.actors import NAMELESS, SYSTEM, Actor
 from dragoman.core.errors import Refusal, StoreError
 from dragoman.core.events import Role
+from dragoman.core.states.handoff import Handoff
 from dragoman.engine.aside import Aside
 from dragoman.engine.faults import Fault, json_fault
 from dragoman.engine.hub import Hub
@@ -124,6 +125,10 @@ class Interpreter:
         return await self._ask_soon(
             await self._plan_soon(spoken.dialect, spoken.heard, speaker, key)
         )
+
+    def obstacles(self, handoff: Handoff) -> tuple[str, ...]:
+        """What a handoff would meet at its next step that no entry tells, in any dialect."""
+        return tuple(one for dialect in self.dialects for one in dialect.obstacles(handoff))
 
     def call(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
         """An operation of any dialect by its name."""

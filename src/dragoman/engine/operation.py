@@ -16,6 +16,7 @@ from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, Role
 from dragoman.core.offers import Candidate, Policy, Wish
+from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.standing import Standing
 from dragoman.engine.faults import Fault
 from dragoman.engine.ports import Store
@@ -316,6 +317,9 @@ class Dialect(Struct, frozen=True):
     """What may stand before the JSON of a message."""
     known_by: str = ""
     """What `hear` goes by, in a few words, for whoever sends something that is nobody's."""
+    obstacles: Callable[[Handoff], Sequence[str]] = lambda _: ()
+    """What a handoff would meet at its next step that no entry tells: parts that a draft lacks,
+    files that are not there. They are read for it."""
 
 
 def layers(value: Any) -> Iterator[Any]:

@@ -298,8 +298,11 @@ def test_a_coordinator_sees_to_what_is_late(dragoman: Console) -> None:
     later = "2026-02-09T12:06:00Z"
     assert dragoman("tick", "--now", later).code == 0
     text = dragoman("handoff", "diagnose", "h1", "--now", later).out
-    assert "late: it has been in this state for too long" in text
+    assert "late: it should have gone on by 2026-02-09T12:05:00.000Z" in text
     assert "carl can extend: dragoman handoff extend h1 --by 30m --as carl" in text
+    assert "carl can reject: dragoman handoff reject h1 --reason other --detail TEXT" in text
+    told = dragoman.ask("handoff", "diagnose", "h1", "--now", later)
+    assert (told["late"], told["due_by"]) == (True, "2026-02-09T12:05:00.000Z")
     assert "late" in dragoman("handoff", "list", "--now", later).out
     assert "timeout in proposed→validating after 6m" in dragoman("handoff", "show", "h1").out
     step(dragoman, "extend", "carl", "--by", "30m", "--stage", "proposed", "--now", later)
@@ -308,6 +311,41 @@ def test_a_coordinator_sees_to_what_is_late(dragoman: Console) -> None:
     new = dragoman.ask("handoff", "reassign", "h1", "--to", "dan", "--as", "carl", "--now", later)
     assert new["status"] == "proposed"
     assert dragoman.ask("handoff", "show", "h1")["superseded_by"] == new["handoff_id"]
+
+
+@proves("ACP-DIAGNOSE")
+def test_a_diagnosis_sees_files_that_are_not_as_they_have_to_be(dragoman: Console) -> None:
+    root = dragoman.data / "teamspaces/default/artifacts"
+    root.mkdir(parents=True)
+    offer(dragoman, "--artifact", "log.txt")
+    waits = dragoman.ask("handoff", "diagnose", "h1")
+    assert waits["summary"].startswith("an artifact is not as it has to be: ada has to put")
+    assert [(one["who"], one["action"]) for one in waits["steps"]] == [
+        (["ada"], "withdraw"),
+        (["bob"], "reject"),
+    ]
+    assert waits["findings"][0].startswith("missing_artifact: log.txt: ")
+    (root / "log.txt").write_text("a log")
+    assert dragoman.ask("handoff", "diagnose", "h1")["steps"][0]["action"] == "accept"
+    step(dragoman, "accept", "bob")
+    assert dragoman.ask("handoff", "diagnose", "h1")["steps"][0]["action"] == "activate"
+    copy = next((dragoman.data / "artifacts/sha256").rglob("[0-9a-f]" * 64))
+    copy.chmod(0o600)
+    copy.write_text("another log")
+    waits = dragoman.ask("handoff", "diagnose", "h1")
+    assert "cannot begin" in waits["summary"]
+    assert [one["action"] for one in waits["steps"]] == ["reject", "withdraw"]
+    assert waits["findings"][0].startswith("log.txt: ")
+    assert dragoman("handoff", "activate", "h1", "--as", "bob").code == 1
+
+
+@proves("ACP-DIAGNOSE")
+def test_a_diagnosis_says_what_a_draft_lacks(dragoman: Console) -> None:
+    dragoman.ask("handoff", "draft", "--id", "d1", "--to", "bob", "--as", "ada")
+    waits = dragoman.ask("handoff", "diagnose", "d1", "--as", "ada")
+    assert waits["summary"] == "ada has not offered it yet, and it cannot be offered as it stands"
+    assert [one["action"] for one in waits["steps"]] == ["draft", "discard"]
+    assert "task: it is missing" in waits["findings"]
 
 
 def test_an_offer_can_be_taken_back(dragoman: Console) -> None:

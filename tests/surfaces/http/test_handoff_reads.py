@@ -86,6 +86,8 @@ def test_a_handoff_has_its_package_its_history_and_a_diagnosis(office: House) ->
     rest = office.get(f"/v1/handoffs/h2/events?after={history['next']}")
     assert rest["next"] is None
     assert rest["events"][-1]["body"]["to"] == "activated"
+    draft = office.get("/v1/handoffs/d1/diagnosis")
+    assert "cannot be offered" in draft["summary"]
     found = office.get("/v1/handoffs/h2/diagnosis")
     assert found["steps"][0]["who"] == ["bob"]
     assert found["due_by"] == "2026-02-10T20:55:00.000Z"

@@ -6,7 +6,8 @@ import pytest
 from mcp import types
 from mcp.client import Client
 
-from dragoman.core.commands import AliasTask, CreateTask, ProposeHandoff
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AliasTask, CreateTask, DraftHandoff, ProposeHandoff
 from tests.engine.handoffs import package
 from tests.engine.lab import ALICE
 from tests.requirements import proves
@@ -82,7 +83,13 @@ def test_a_handoff_is_read_with_what_it_waits_for(house: House) -> None:
         assert (shown["status"], shown["to_agent"]) == ("proposed", "bob")
         assert shown["diagnosis"]["steps"][0]["action"] == "accept"
 
+    async def read_draft(client: Client) -> None:
+        shown = json.loads(await _text(client, "dragoman://handoffs/d1"))
+        assert "cannot be offered" in shown["diagnosis"]["summary"]
+
     talk(house, "olga", read)
+    house.do(DraftHandoff({}, "d1", "bob"), actor=Actor("agent", "ada"))
+    talk(house, "ada", read_draft)
     for uri in ("dragoman://handoffs/h2", "dragoman://handoffs/%20"):
         error = fault(house, "ada", lambda client, uri=uri: client.read_resource(uri))
         assert (error.code, error.data) == (types.INVALID_PARAMS, {"uri": uri})

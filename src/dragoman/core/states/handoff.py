@@ -239,7 +239,12 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     @property
     def deadline(self) -> int | None:
         """When a coordinator has to be told; None: never, or one was."""
-        if not self.is_active or self.is_escalated:
+        return None if self.is_escalated else self.due_by
+
+    @property
+    def due_by(self) -> int | None:
+        """Until when its present state may last; None: for ever."""
+        if not self.is_active:
             return None
         if self.extension is not None:
             return self.extension.until

@@ -109,12 +109,8 @@ def _told(looked: "_Looked") -> list[str]:
     return [f"{code}: {detail}" for code, detail in looked.failed] + looked.waits_for
 
 
-def delivered(artifacts: Collection[Artifact], teamspace: str, choices: Choices) -> list[str]:
-    """What is wrong with the files that finished work is said to have come to.
-
-    They are looked at as the gate looks at its own, but nothing is kept of them: no work changes
-    hands by them, and whoever reviews it reads them where they lie.
-    """
+def wrong_with(artifacts: Collection[Artifact], teamspace: str, choices: Choices) -> list[str]:
+    """What is wrong with files now, as the gate would look at them; nothing is kept of them."""
     store, looked = choices.artifacts, _Looked()
     if store is None:
         return []

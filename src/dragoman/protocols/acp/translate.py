@@ -51,9 +51,9 @@ from dragoman.protocols.acp.gate import (
     PASSING,
     artifacts_of,
     check_copies,
-    delivered,
     examine,
     foreseen,
+    wrong_with,
 )
 from dragoman.protocols.acp.package import composed, due_at_of, hash_as_given, offer_faults
 from dragoman.protocols.acp.read import Asked, read_action
@@ -306,12 +306,12 @@ def _complete(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands:
     """What the work has come to is looked at; that something is missing there is no reason for a
-    no: it is done all the same.
+    no: it is done all the same, and whoever reviews it reads the files where they lie.
     """
     del facts
     given: Complete = asked.given
     if known is not None and known.status == "activated" and known.recipient == actor.name:
-        asked.warnings.extend(delivered(given.final_artifacts, known.teamspace, choices))
+        asked.warnings.extend(wrong_with(given.final_artifacts, known.teamspace, choices))
     return (
         CompleteHandoff(
             given.handoff_id,

@@ -11,6 +11,7 @@ from dragoman.core.events import HandoffStatus
 from dragoman.core.ids import handoff_stream
 from dragoman.core.states.handoff import Handoff
 from dragoman.engine.handoff_diagnosis import Diagnosis, look_at
+from dragoman.engine.ports import Store
 from dragoman.engine.reads.handoffs import LAST, Wanted, find_handoff, page_of
 from dragoman.engine.reads.teamspaces import closed_to
 from dragoman.engine.shown.handoffs import (
@@ -80,9 +81,13 @@ async def events_of(call: Call) -> HistoryPage:
 
 async def diagnosis(call: Call) -> Diagnosis:
     """What a handoff waits for, who has to act, and by when."""
-    handoff = await _found(call)
-    teams = call.office.door.settings.teamspaces
-    return await call.office.read(look_at, handoff, call.now, teams)
+    handoff, door = await _found(call), call.office.door
+
+    def look(store: Store) -> Diagnosis:
+        obstacles = door.interpreter.obstacles(handoff)
+        return look_at(store, handoff, call.now, door.settings.teamspaces, obstacles)
+
+    return await call.office.read(look)
 
 
 async def _found(call: Call) -> Handoff:

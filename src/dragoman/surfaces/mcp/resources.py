@@ -169,7 +169,8 @@ def _read_handoff(desk: Desk, parameters: Parameters) -> str:
     handoff = find_handoff(store, parameters["handoff"], desk.actor.name, closed)
     if isinstance(handoff, Refusal):
         raise Refused(handoff)
-    waits = msgspec.to_builtins(look_at(store, handoff, desk.now))
+    teams, obstacles = desk.settings.teamspaces, desk.interpreter.obstacles(handoff)
+    waits = msgspec.to_builtins(look_at(store, handoff, desk.now, teams, obstacles))
     return _text(msgspec.to_builtins(whole_handoff(handoff)) | {"diagnosis": waits})
 
 

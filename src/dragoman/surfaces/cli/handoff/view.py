@@ -194,7 +194,7 @@ def print_diagnosis(diagnosis: "Diagnosis", screen: Screen) -> None:
     screen.line((diagnosis.handoff_id, "bold"), "  ", (diagnosis.status, style))
     screen.line(f"  {diagnosis.summary}")
     if diagnosis.late:
-        screen.line("  ", ("late", "red"), ": it has been in this state for too long")
+        screen.line("  ", ("late", "red"), f": it should have gone on by {diagnosis.due_by}")
     elif diagnosis.due_by is not None:
         screen.line(f"  by {diagnosis.due_by}")
     for step in diagnosis.steps:
