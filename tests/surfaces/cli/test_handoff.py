@@ -206,7 +206,7 @@ def test_what_is_said_when_the_work_begins_and_ends_is_shown_with_it(
     dragoman: Console,
 ) -> None:
     offer(dragoman)
-    step(dragoman, "accept", "bob")
+    step(dragoman, "accept", "bob", "--notes", "from Monday on")
     update = '{"percent_complete": 60, "next_step": "write the docs", "completed_steps": ["tests"]}'
     step(dragoman, "activate", "bob", "--work-state", update, "--session", "s-1")
     told = "work_state_update: percent_complete: 60, next_step: write the docs, "
@@ -222,8 +222,37 @@ def test_what_is_said_when_the_work_begins_and_ends_is_shown_with_it(
     step(dragoman, "complete", "bob", "--artifact", "report.txt", "--notes", "see the report")
     shown = dragoman.ask("handoff", "show", "h1")["notes"][-1]
     assert shown["data"]["final_artifacts"][0]["ref"]["path"] == "report.txt"
+    step(dragoman, "close", "ada", "--notes", "thank you")
+    shown = dragoman.ask("handoff", "show", "h1")["transitions"]
+    assert [(one["to_status"], one["by"], one["note"]) for one in shown] == [
+        ("proposed", "ada", ""),
+        ("validating", "bob", ""),
+        ("accepted", "bob", "from Monday on"),
+        ("activated", "bob", ""),
+        ("completed", "bob", "see the report"),
+        ("closed", "ada", "thank you"),
+    ]
+    page = dragoman("handoff", "show", "h1").out
+    assert "  accepted    by bob at " in page
+    assert "from Monday on" in page
+    assert "thank you" in page
+    assert page.count("see the report") == 1
     wrong = dragoman("handoff", "activate", "h1", "--as", "bob", "--work-state", "[]")
     assert (wrong.code, "--work-state is no JSON object" in wrong.err) == (2, True)
+
+
+@proves("ACP-BESIDE")
+def test_that_work_was_passed_on_or_turned_down_is_shown_once(dragoman: Console) -> None:
+    offer(dragoman)
+    for action in ("accept", "activate"):
+        step(dragoman, action, "bob")
+    words = ("--to", "carol", "--task", "t1", "--id", "h2", "--supersedes", "h1", *PACKAGE)
+    dragoman.ask("handoff", "initiate", "--as", "bob", *words)
+    page = dragoman("handoff", "show", "h1").out
+    assert "  completed   by bob at " in page
+    assert page.count("re-delegated as h2") == 1
+    step(dragoman, "reject", "carol", "--reason", "other", "--detail", "not mine", id="h2")
+    assert dragoman("handoff", "show", "h2").out.count("by carol at ") == 1
 
 
 @proves("CLI-EXIT")

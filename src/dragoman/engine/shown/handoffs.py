@@ -13,6 +13,7 @@ from dragoman.core.states.handoff import (
     Handoff,
     Note,
     Rejection,
+    Step,
     section,
 )
 
@@ -46,6 +47,16 @@ class ShownEscalation(Struct, frozen=True):
     sla_elapsed: str
     escalated_to: str
     escalated_at: str
+
+
+class ShownTransition(Struct, frozen=True):
+    """A state that was entered."""
+
+    to_status: HandoffStatus
+    by: str
+    at: str
+    note: str
+    """What was said with it, as by `notes` of accept or `closure_notes` of close."""
 
 
 class ShownNote(Struct, frozen=True):
@@ -98,6 +109,8 @@ class WholeHandoff(HandoffSummary, frozen=True):
     approval: ShownApproval | None
     rejection: ShownRejection | None
     escalations: tuple[ShownEscalation, ...]
+    transitions: tuple[ShownTransition, ...]
+    """The way that it has gone since it was offered."""
     notes: tuple[ShownNote, ...]
 
 
@@ -136,6 +149,7 @@ def whole_handoff(handoff: Handoff) -> WholeHandoff:
         approval=handoff.approval and _approval(handoff.approval),
         rejection=handoff.rejection and _rejection(handoff.rejection),
         escalations=tuple(map(_escalation, handoff.escalations)),
+        transitions=tuple(map(_transition, handoff.steps)),
         notes=tuple(map(_note, handoff.notes)),
     )
 
@@ -187,6 +201,10 @@ def _escalation(told: Escalation) -> ShownEscalation:
         escalated_to=told.to,
         escalated_at=to_rfc3339(told.at),
     )
+
+
+def _transition(step: Step) -> ShownTransition:
+    return ShownTransition(step.to, step.by, to_rfc3339(step.at), step.note)
 
 
 def _note(note: Note) -> ShownNote:

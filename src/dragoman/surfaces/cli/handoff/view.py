@@ -7,7 +7,7 @@ from dragoman.surfaces.cli.screen import Column, Screen
 from dragoman.surfaces.cli.words.phrases import cut, pairs
 
 if TYPE_CHECKING:
-    from dragoman.core.states.handoff import Handoff
+    from dragoman.core.states.handoff import Handoff, Step
     from dragoman.engine.handoff_diagnosis import Diagnosis
 
 STATUS_STYLES: dict[str, str] = {
@@ -70,11 +70,21 @@ def print_page(handoff: "Handoff", diagnosis: "Diagnosis", screen: Screen) -> No
         if text:
             screen.line(f"  {label}")
             screen.block(text, _MARGIN)
+    for step in _with_words_of_their_own(handoff):
+        screen.line(f"  {step.to:<11} ", f"by {step.by} at {to_rfc3339(step.at)}: {step.note}")
     for note in handoff.notes:
         said = ", ".join(filter(None, (note.text, pairs(note.data))))
         if said:
             screen.line(f"  {note.kind:<11} ", f"by {note.by} at {to_rfc3339(note.at)}: {said}")
     screen.line("  next        ", diagnosis.summary)
+
+
+def _with_words_of_their_own(handoff: "Handoff") -> "list[Step]":
+    """The steps with which something was said that stands nowhere else on the page."""
+    said = {note.text for note in handoff.notes if note.kind == "completion_notes"}
+    if handoff.rejection is not None:
+        said.add(handoff.rejection.detail)
+    return [step for step in handoff.steps if step.note and step.note not in said]
 
 
 def _facts(handoff: "Handoff") -> tuple[tuple[str, str], ...]:
