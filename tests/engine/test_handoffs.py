@@ -308,7 +308,8 @@ def test_a_recipient_who_can_accept_nothing_is_named() -> None:
     found = diagnosis(lab)
     (told,) = found.findings
     assert told.startswith("bob is registered as observer, and can do nothing about it: ")
-    assert steps(found) == [(("alice",), "withdraw"), ((), "extend"), ((), "reassign")]
+    of_coordinators = [((), "extend"), ((), "reassign"), ((), "reject")]
+    assert steps(found) == [(("alice",), "withdraw"), *of_coordinators]
     lab.do(HUMAN, RegisterAgent("bob", role="agent"))
     accept(lab)
     activate(lab)
@@ -324,7 +325,7 @@ def test_a_late_handoff_names_coordinators_and_what_they_can_do() -> None:
     lab.clock.advance(6 * 60_000)
     found = diagnosis(lab)
     assert found.late
-    assert steps(found)[2:] == [((), "extend"), ((), "reassign")]
+    assert steps(found)[2:] == [((), "extend"), ((), "reassign"), ((), "reject")]
     assert any("nobody is registered under the name bob" in one for one in found.findings)
     late(lab, after=0)
     lab.do(HUMAN, RegisterAgent("bob"), PauseAgent("bob", "out of budget"))
@@ -404,7 +405,8 @@ def test_a_task_that_is_blocked_or_in_review_is_named() -> None:
     handoff, task = activate(lab), lab.task("t1")
     blocked = diagnose(handoff, Surroundings(START, replace(task, status="blocked")))
     assert "t1 is blocked" in blocked.summary
-    assert [step.action for step in blocked.steps] == ["ready", "extend", "reassign", "reject"]
+    others = ["extend", "reassign", "reject"]
+    assert [step.action for step in blocked.steps] == ["ready", *others, "reject"]
     waiting, stopped = (
         replace(handoff, status="accepted"),
         replace(task, status="blocked", assignee="alice"),
@@ -444,7 +446,7 @@ def test_those_who_are_told_are_those_who_may_act() -> None:
     assert told_of(teams, "boss", Lab().store, "h1") == ("boss",)
     lab.clock.advance(6 * 60_000)
     found = look_at(lab.store, state(lab, "h1"), lab.clock.now(), teams)
-    assert steps(found)[-1] == (("cora",), "reassign")
+    assert steps(found)[-1] == (("cora",), "reject")
 
 
 class Crew(Struct, frozen=True):
