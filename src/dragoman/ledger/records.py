@@ -78,7 +78,7 @@ def record_of(state: State | None) -> HandoffRecord | None:
         status=course.status,
         provenance_json=_json(section(state.package, "provenance")),
         verification_json=course.verification_json,
-        initiated_at=to_rfc3339(state.steps[0].at),
+        initiated_at=to_rfc3339(state.initiated_at),
         resolved_at=course.resolved_at,
         resolution_notes=course.resolution_notes,
     )

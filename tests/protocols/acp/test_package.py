@@ -14,6 +14,7 @@ from dragoman.core.states.handoff_package import hash_of
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.faults import Fault
 from dragoman.engine.verifying.verify import check_views
+from dragoman.ledger.records import record_of
 from dragoman.protocols.acp import Choices
 from dragoman.protocols.acp.lint import lint
 from dragoman.protocols.acp.read import read_action
@@ -401,6 +402,21 @@ def test_everything_that_a_proposal_is_refused_for_is_listed(desk: Desk) -> None
     draft = desk.say({"action": "draft", **said}, BOB)["handoff_id"]
     failed = desk.do("validate", draft, BOB)["metadata"]["verification_failed"]
     assert ["thread" in failed[0], "alice has owned it before" in failed[1]] == [True, True]
+
+
+@proves("ACP-QUERY")
+def test_what_was_a_draft_is_initiated_when_it_is_offered(desk: Desk) -> None:
+    """As its row in the table has it, and its first line in the audit log."""
+    begun = desk.lab.clock.now()
+    id = desk.say(offer() | {"action": "draft"}, ALICE)["handoff_id"]
+    asked = {"action": "query", "handoff_id": id}
+    assert desk.say(asked, ALICE)["handoffs"][0]["initiated_at"] == to_rfc3339(begun)
+    desk.lab.clock.advance(3_600_000)
+    assert desk.do("propose", id, ALICE)["success"]
+    row = record_of(desk.handoff(id))
+    assert row is not None
+    shown = desk.say(asked, ALICE)["handoffs"][0]["initiated_at"]
+    assert shown == row.initiated_at == to_rfc3339(begun + 3_600_000)
 
 
 @proves("ACP-DRAFT", "REDACT-REQUESTS")

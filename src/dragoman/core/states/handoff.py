@@ -179,6 +179,11 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     """Whether it is a draft that was thrown away: nothing of it is left but its id."""
 
     @property
+    def initiated_at(self) -> int:
+        """When it was offered; of a draft, when it was begun."""
+        return self.steps[0].at if self.steps else self.created_at
+
+    @property
     def owner(self) -> str:
         """Whose the work is until its recipient begins, and again when that one gives it back."""
         return self.chain[-1] if self.chain else self.sender

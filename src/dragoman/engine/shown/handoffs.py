@@ -87,6 +87,7 @@ class HandoffSummary(Struct, frozen=True):
     supersedes: str | None
     superseded_by: str | None
     initiated_at: str
+    """When it was offered; of a draft, when it was begun."""
     status_since: str
     due_by: str | None
     """Until when its present state may last; null: there is no limit, or it was passed."""
@@ -170,7 +171,7 @@ def _facts(handoff: Handoff) -> dict[str, Any]:
         "handoff_chain": handoff.owners,
         "supersedes": handoff.supersedes or None,
         "superseded_by": handoff.superseded_by or None,
-        "initiated_at": to_rfc3339(handoff.created_at),
+        "initiated_at": to_rfc3339(handoff.initiated_at),
         "status_since": to_rfc3339(handoff.entered_at),
         "due_by": _moment(handoff.deadline),
         "escalated": handoff.is_escalated,
