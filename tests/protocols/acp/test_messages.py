@@ -34,7 +34,7 @@ def test_only_its_two_sides_speak_about_a_handoff_and_of_its_very_package(desk: 
     payload = about(desk)
     said = message("handoff.accept", payload=payload, to=["alice"])
     assert desk.code(said, BOB, "acp_send") == ""
-    assert desk.code(said, CAROL, "acp_send") == "not_found"
+    assert desk.code(said, CAROL, "acp_send") == "not_authorized"
     forged = {**payload, "package_hash": "0" * 64}
     assert desk.code(said | {"payload": forged}, BOB, "acp_send") == "hash_mismatch"
     absent = {**payload, "handoff_id": "absent"}

@@ -55,6 +55,21 @@ def test_to_others_it_is_as_if_it_were_not_there(team: Desk) -> None:
             absent = team.do(action, "absent", outsider, **more.get(action, {}))
             assert there["error"]["code"] == "not_found", there
             assert str(there).replace(id, "absent") == str(absent)
+    hash = team.handoff(id).package_hash
+    told = [
+        team.say(
+            {
+                "to": ["bob"],
+                "type": "handoff.accept",
+                "payload": {"handoff_id": named, "package_hash": hash},
+            },
+            CAROL,
+            "acp_send",
+        )
+        for named in (id, "absent")
+    ]
+    assert told[0]["error"]["code"] == "not_found"
+    assert str(told[0]).replace(id, "absent") == str(told[1])
 
 
 def test_who_is_taken_out_of_it_keeps_what_it_has_in_hand(tmp_path: Path) -> None:

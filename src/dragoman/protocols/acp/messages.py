@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import PostMail
@@ -28,7 +27,7 @@ from dragoman.engine.reads.ask import find_agent, find_task
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.handoffs import find_handoff
 from dragoman.engine.reads.mailbox import Fits, Letter, Page, find_letter, is_nothing, page_of
-from dragoman.engine.reads.teamspaces import coordinators
+from dragoman.engine.reads.teamspaces import closed_to, coordinators
 from dragoman.engine.request import Accepted
 from dragoman.protocols.acp.actions import PageSize, Position
 from dragoman.protocols.acp.doubts import doubts_about_name
@@ -159,7 +158,7 @@ def _impostor(sent: Send, speaker: str) -> Fault | None:
 
 
 def _posted(sent: Send, actor: Actor, store: Store, choices: Choices) -> Commands | Fault:
-    if sent.type.startswith("handoff.") and (wrong := _unfounded(sent, actor, store)):
+    if sent.type.startswith("handoff.") and (wrong := _unfounded(sent, actor, store, choices)):
         return wrong
     if sent.reply_to:
         is_shown = is_shown_to(actor, choices.teamspaces, store)
@@ -181,12 +180,15 @@ def _posted(sent: Send, actor: Actor, store: Store, choices: Choices) -> Command
     )
 
 
-def _unfounded(sent: Send, actor: Actor, store: Store) -> Fault | None:
+def _unfounded(sent: Send, actor: Actor, store: Store, choices: Choices) -> Fault | None:
     """Why a message about a handoff is none: only its two sides speak about this very package."""
     id, stated = (str(sent.payload[name]) for name in ("handoff_id", "package_hash"))
-    found = find_handoff(store, id, actor.name)
-    if isinstance(found, Refusal) or actor.name not in (found.sender, found.recipient):
-        return fault_of(missing.handoff(id), "payload.handoff_id")
+    found = find_handoff(store, id, actor.name, closed_to(choices.teamspaces, actor))
+    if isinstance(found, Refusal):
+        return fault_of(found, "payload.handoff_id")
+    if actor.name not in (found.sender, found.recipient):
+        detail = f"{actor.label} may not send a {sent.type} about {id}: that is for its two sides"
+        return Fault("not_authorized", detail, "payload.handoff_id")
     if stated != found.package_hash:
         detail = f"{id} has the hash {found.package_hash}"
         return Fault("hash_mismatch", detail, "payload.package_hash")
