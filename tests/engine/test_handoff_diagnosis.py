@@ -28,6 +28,7 @@ from dragoman.core.commands import (
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.task import Delegation
 from dragoman.engine.handoff_diagnosis import Diagnosis, Step, Surroundings, diagnose, look_at
+from dragoman.engine.operation import Outlook
 from tests.engine.handoffs import COORDINATOR, accept, activate, make, offer, package, state
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, START, Lab
 from tests.requirements import proves
@@ -451,7 +452,8 @@ def test_what_was_found_outside_of_the_ledger_goes_before_the_next_step(
 ) -> None:
     lab = Lab()
     build(lab)
-    told = look_at(lab.store, state(lab, "h1"), lab.clock.now(), obstacles=("log.txt is gone",))
+    seen = Outlook(obstacles=("log.txt is gone",))
+    told = look_at(lab.store, state(lab, "h1"), lab.clock.now(), outlook=seen)
     assert says in told.summary
     assert [step.action for step in told.steps] == actions
     assert told.findings[0] == "log.txt is gone"

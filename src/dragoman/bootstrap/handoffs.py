@@ -82,4 +82,5 @@ def handoff_choices(settings: Settings, ports: Ports) -> acp.Choices:
         artifacts_bytes=chosen.artifacts_bytes,
         secret_in=ports.secret_in,
         workq=ports.workq,
+        has_own_workq=not settings.workq.url,
     )

@@ -4,6 +4,7 @@ Until that is on record the handoff stands on a list, so that a crash in between
 """
 
 from collections.abc import Collection, Mapping
+from itertools import takewhile
 from typing import Final, Literal, cast
 
 from msgspec import Struct
@@ -71,6 +72,14 @@ def in_place(store: Store, handoff: Handoff) -> frozenset[str]:
     """The items that are where the work is by now, whoever has brought them, by our own queue."""
     owner = handoff.recipient if handoff.rejection is None else handoff.sender
     return frozenset(item for item in _noted(handoff) if _is_with(store, item, owner))
+
+
+def seen_in_place(workq: Workq, handoff: Handoff) -> frozenset[str]:
+    """The same by the word of a queue outside; one that does not know an item is not asked on."""
+    owner = handoff.recipient if handoff.rejection is None else handoff.sender
+    missed = (item for item, one in _noted(handoff).items() if one["outcome"] != "transferred")
+    states = takewhile(lambda state: state is not None, map(workq.item_status, missed))
+    return frozenset(state.item_id for state in states if state and state.owner == owner)
 
 
 def _is_with(store: Store, item: str, owner: str) -> bool:

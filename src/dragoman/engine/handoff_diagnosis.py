@@ -17,10 +17,13 @@ from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.task import Task
 from dragoman.engine.handing_on import in_place, told_of_items
+from dragoman.engine.operation import Outlook
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_agent, find_task
 from dragoman.engine.reads.handoffs import known_handoff
 from dragoman.engine.reads.teamspaces import NO_TEAMS, Team, coordinators
+
+NO_OUTLOOK: Final = Outlook()
 
 
 class Step(Struct, frozen=True):
@@ -70,10 +73,10 @@ def look_at(
     handoff: Handoff,
     now: int,
     teams: Mapping[str, Team] = NO_TEAMS,
-    obstacles: tuple[str, ...] = (),
+    outlook: Outlook = NO_OUTLOOK,
 ) -> Diagnosis:
     """The diagnosis of a handoff as it is now; `teams` are the teamspaces that have members, and
-    `obstacles` what was found outside of the ledger.
+    `outlook` is what was found outside of the ledger.
     """
     view = find_task(store, handoff.task) if handoff.task else None
     found = None if view is None or isinstance(view, Refusal) else view
@@ -82,9 +85,9 @@ def look_at(
         task=found and found.task,
         lease=found and found.lease,
         recipient=find_agent(store, handoff.recipient) if handoff.recipient else None,
-        in_place=in_place(store, handoff),
+        in_place=in_place(store, handoff) | outlook.in_place,
         coordinators=coordinators(store, teams.get(handoff.teamspace)),
-        obstacles=obstacles,
+        obstacles=outlook.obstacles,
         back=found and _way_back(store, handoff, found.task),
     )
     return diagnose(handoff, around)

@@ -26,6 +26,7 @@ from dragoman.engine.operation import (
     Heard,
     Incoming,
     Operation,
+    Outlook,
     beginning,
     find_operation,
     kept_words,
@@ -126,9 +127,13 @@ class Interpreter:
             await self._plan_soon(spoken.dialect, spoken.heard, speaker, key)
         )
 
-    def obstacles(self, handoff: Handoff) -> tuple[str, ...]:
-        """What a handoff would meet at its next step that no entry tells, in any dialect."""
-        return tuple(one for dialect in self.dialects for one in dialect.obstacles(handoff))
+    def outlook(self, handoff: Handoff) -> Outlook:
+        """What any dialect finds of a handoff outside of the ledger."""
+        found = [dialect.outlook(handoff) for dialect in self.dialects]
+        return Outlook(
+            tuple(one for seen in found for one in seen.obstacles),
+            frozenset(one for seen in found for one in seen.in_place),
+        )
 
     def call(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
         """An operation of any dialect by its name."""

@@ -287,6 +287,15 @@ Renderer = Callable[..., Any]
 """Takes an event and what its dialect needs beside it."""
 
 
+class Outlook(Struct, frozen=True):
+    """What of a handoff no entry tells."""
+
+    obstacles: tuple[str, ...] = ()
+    """What it would meet at its next step: parts that a draft lacks, files that are not there."""
+    in_place: frozenset[str] = frozenset()
+    """Items of a work queue outside that are where the work is by now."""
+
+
 class Dialect(Struct, frozen=True):
     """A language that agents speak."""
 
@@ -317,9 +326,9 @@ class Dialect(Struct, frozen=True):
     """What may stand before the JSON of a message."""
     known_by: str = ""
     """What `hear` goes by, in a few words, for whoever sends something that is nobody's."""
-    obstacles: Callable[[Handoff], Sequence[str]] = lambda _: ()
-    """What a handoff would meet at its next step that no entry tells: parts that a draft lacks,
-    files that are not there. They are read for it."""
+    outlook: Callable[[Handoff], Outlook] = lambda _: Outlook()
+    """What is to be found of a handoff outside of the ledger, for whoever asks why it waits: files
+    are read and others are asked for it."""
 
 
 def layers(value: Any) -> Iterator[Any]:

@@ -146,6 +146,103 @@ def test_what_a_queue_outside_says_is_what_the_caller_is_told(tmp_path: Path, ou
     assert desk.code({"item_id": "far-1"}, ALICE, "workq.get") == "not_found"
 
 
+class Far(Outside):
+    """A work queue elsewhere with items of its own."""
+
+    def __init__(self, moved: Moved, *items: ItemState, answers: bool = True) -> None:
+        super().__init__(moved)
+        self.items = {one.item_id: one for one in items}
+        self.answers = answers
+
+    def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
+        """As it is told to, but only of what there is."""
+        moved = super().transfer_ownership(item, sender, recipient)
+        if moved.outcome == "transferred" and item not in self.items:
+            return Moved("missing")
+        if moved.outcome == "transferred":
+            self.items[item] = ItemState(item, "claimed", recipient)
+        return moved
+
+    def item_exists(self, item: str) -> bool | None:
+        """Unless it is silent."""
+        return item in self.items if self.answers else None
+
+    def item_status(self, item: str) -> ItemState | None:
+        """Unless it is silent."""
+        return self.items.get(item) if self.answers else None
+
+
+def far_desk(path: Path, far: Far) -> Desk:
+    return Desk(path, workq=far, has_own_workq=False)
+
+
+def test_the_operations_are_about_the_queue_that_there_is(tmp_path: Path) -> None:
+    far = Far(Moved("transferred"), ItemState("far-1", "open"))
+    desk = far_desk(tmp_path, far)
+    assert item(desk, "workq:far-1") == {
+        "success": True,
+        "item_id": "far-1",
+        "status": "open",
+        "owner": None,
+    }
+    taken = desk.say({"item_id": "workq:far-1"}, ALICE, "workq.claim")
+    assert (taken["success"], taken["owner"]) == (True, "alice")
+    assert far.asked == [("far-1", "alice", "alice")]
+    assert item(desk, "far-1")["owner"] == "alice"
+    to_bob = {"item_id": "far-1", "owner": "bob"}
+    assert desk.code(to_bob, CAROL, "workq.claim") == "not_authorized"
+    assert desk.code(to_bob, ALICE, "workq.claim") == ""
+    assert desk.code({**to_bob, "owner": "dan"}, COORDINATOR, "workq.claim") == ""
+    assert far.asked[1:] == [("far-1", "alice", "bob"), ("far-1", "bob", "dan")]
+    for operation, code in (("get", "not_found"), ("claim", "not_found")):
+        assert desk.code({"item_id": "gone"}, ALICE, f"workq.{operation}") == code
+        assert desk.code({"item_id": "a b"}, ALICE, f"workq.{operation}") == "invalid_id"
+    for operation in ("create", "release"):
+        said = desk.say({"item_id": "far-1"}, ALICE, f"workq.{operation}")
+        assert said["error"]["code"] == "policy_violation"
+        assert "[workq] url" in said["error"]["detail"]
+    assert desk.code({"item_id": "far-1"}, OBSERVER, "workq.claim") == "not_authorized"
+    attempt = Actor("agent", "alice", task="t-1", fence=1)
+    assert desk.code({"item_id": "far-1"}, attempt, "workq.claim") == "not_authorized"
+    assert len(far.asked) == 4, "of which the last was about what there is not"
+
+
+def test_a_no_of_the_queue_outside_is_told(tmp_path: Path) -> None:
+    desk = far_desk(tmp_path, Far(Moved("refused", "it is dan's"), ItemState("far-1", "claimed")))
+    no = desk.say({"item_id": "far-1"}, ALICE, "workq.claim")["error"]
+    assert (no["code"], "it is dan's" in no["detail"]) == ("already_claimed", True)
+
+
+def test_where_the_queue_outside_is_silent_the_hub_s_copy_counts(tmp_path: Path) -> None:
+    far = Far(Moved("unavailable", "no answer"), answers=False)
+    desk = far_desk(tmp_path, far)
+    for operation in ("get", "claim"):
+        assert desk.code({"item_id": "far-1"}, BOB, f"workq.{operation}") == "try_again"
+    begun(desk, with_items("workq:far-1"))
+    seen = item(desk, "far-1")
+    assert (seen["status"], seen["metadata"]) == ("orphaned", {"workq_status": "degraded"})
+    taken = desk.say({"item_id": "far-1"}, BOB, "workq.claim")
+    assert (taken["owner"], taken["metadata"]) == ("bob", {"workq_status": "degraded"})
+    assert desk.say({"item_id": "far-1"}, BOB, "workq.release")["status"] == "open"
+
+
+def test_what_was_brought_to_the_work_outside_is_not_missed_any_more(tmp_path: Path) -> None:
+    far = Far(Moved("unavailable", "no answer"), ItemState("far-1", "open"), answers=False)
+    desk = far_desk(tmp_path, far)
+    id = begun(desk, with_items("far-1", "far-2"))["handoff_id"]
+
+    def findings() -> list[str]:
+        seen = desk.door.outlook(desk.handoff(id))
+        told = look_at(desk.lab.store, desk.handoff(id), desk.lab.clock.now(), outlook=seen)
+        return [one for one in told.findings if "work queue" in one]
+
+    assert len(findings()) == 2
+    far.answers, far.moved = True, Moved("transferred")
+    assert desk.code({"item_id": "far-1"}, BOB, "workq.claim") == ""
+    (left,) = findings()
+    assert ": far-2: unavailable" in left
+
+
 def test_without_any_queue_it_is_not_applicable(tmp_path: Path) -> None:
     desk = Desk(tmp_path, workq=None)
     assert begun(desk, with_items("wq-1"))["metadata"]["workq_status"] == "not_applicable"

@@ -12,7 +12,7 @@ from dragoman.protocols.acp.after import follow_up, lingers
 from dragoman.protocols.acp.detect import HANDOFF, hear
 from dragoman.protocols.acp.errors import CODES
 from dragoman.protocols.acp.lint import KINDS, lint
-from dragoman.protocols.acp.obstacles import obstacles
+from dragoman.protocols.acp.outlook import outlook
 from dragoman.protocols.acp.read import Asked, read_action
 from dragoman.protocols.acp.render import RENDER
 from dragoman.protocols.acp.reply import done, no_in, refused
@@ -26,7 +26,7 @@ _LOOKS: Final = frozenset({"initiate", "validate", "query"})
 
 def dialect(choices: Choices = DEFAULTS) -> Dialect:
     """ACP as a door is handed it."""
-    operations = (_handoff(choices), *messages.operations(choices), *workq.operations())
+    operations = (_handoff(choices), *messages.operations(choices), *workq.operations(choices))
     by_name = {operation.name: operation for operation in operations}
     return Dialect(
         name=NAME,
@@ -40,7 +40,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
             message, refusal, actor, facts, choices
         ),
         schema=package_schema,
-        obstacles=lambda handoff: obstacles(handoff, choices),
+        outlook=lambda handoff: outlook(handoff, choices),
         known_by=(
             "an object with action (initiate, accept, …), or with to, payload and type "
             "(status.update, …)"

@@ -50,6 +50,9 @@ class Choices(Struct, frozen=True):
     """Why a document cannot be taken: a secret is in it; None: there is none."""
     workq: Workq | None = None
     """The work queue that items are handed on in; None: there is none."""
+    has_own_workq: bool = True
+    """Whether that is the hub's own; else its operations go there, and the hub's own keeps what
+    that one has left orphaned."""
 
 
 DEFAULTS: Final = Choices()

@@ -1,11 +1,14 @@
-"""The hub's own work queue by its operations: create, claim, release, get."""
+"""The work queue by its operations: create, claim, release, get.
+
+They are about the hub's own, or about the one outside that the settings name.
+"""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AddWorkItem, AnyCommand, ClaimWorkItem, ReleaseWorkItem
 from dragoman.core.errors import Refusal
@@ -18,7 +21,9 @@ from dragoman.engine.request import Accepted
 from dragoman.engine.workq import find_item
 from dragoman.protocols.acp.messages import EVERYONE
 from dragoman.protocols.acp.read import shaped
-from dragoman.protocols.acp.reply import Reply
+from dragoman.protocols.acp.reply import Reply, with_metadata
+from dragoman.protocols.acp.settings import Choices
+from dragoman.protocols.acp.workq_outside import DEGRADED, OUTSIDE, outside_of, silent, told
 
 
 class NewItem(Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,9 +46,10 @@ class Claim(OneItem, frozen=True, forbid_unknown_fields=True):
     owner: str = ""
 
 
-def operations() -> Iterator[Operation]:
+def operations(choices: Choices) -> Iterator[Operation]:
     """All of them."""
     yield _writing(
+        choices,
         "workq.create",
         NewItem,
         lambda asked: AddWorkItem(asked.title, bare(asked.item_id or "")),
@@ -51,12 +57,14 @@ def operations() -> Iterator[Operation]:
         read=lambda value: not_empty(shaped(value, NewItem), "item_id", "item id"),
     )
     yield _writing(
+        choices,
         "workq.claim",
         Claim,
         lambda asked: ClaimWorkItem(bare(asked.item_id), asked.owner),
         "Own an item of the work queue.",
     )
     yield _writing(
+        choices,
         "workq.release",
         OneItem,
         lambda asked: ReleaseWorkItem(bare(asked.item_id)),
@@ -69,25 +77,29 @@ def operations() -> Iterator[Operation]:
         commands=lambda _: (),
         reply=lambda _, __, ___: None,
         roles=EVERYONE,
-        ask=_get,
+        ask=lambda asked, _, facts: _get(asked, facts, choices),
         summary="How an item of the work queue stands, and whose it is.",
     )
 
 
 def _writing(
+    choices: Choices,
     name: str,
     shape: Any,
     command: Callable[[Any], AnyCommand],
     summary: str,
     read: Callable[[Any], Any] | None = None,
 ) -> Operation:
+    outside = outside_of(choices)
     return Operation(
         name=name,
         shape=shape,
         read=read or (lambda value: shaped(value, shape)),
         commands=lambda asked: (command(asked),),
+        asks=None if outside is None else partial(OUTSIDE[name], outside),
+        dwells=outside is not None,
         reply=_done,
-        after=_shown,
+        after=lambda _, __, facts, reply: ((), _shown(facts, reply, choices)),
         roles=MAY_WRITE,
         summary=summary,
     )
@@ -98,16 +110,28 @@ def _done(_: Any, __: Commands, accepted: Accepted) -> Reply:
     return {"success": True, "item_id": told.stream.partition(":")[2], "status": told.state}
 
 
-def _shown(_: Any, __: Actor, facts: Facts, reply: Reply) -> tuple[Commands, Any]:
+def _shown(facts: Facts, reply: Reply, choices: Choices) -> Reply:
     found = find_item(facts.store, reply["item_id"])
-    return (), reply if isinstance(found, Refusal) else {**_row(found), **reply}
+    shown = reply if isinstance(found, Refusal) else {**_row(found), **reply}
+    return shown if outside_of(choices) is None else with_metadata(shown, **DEGRADED)
 
 
-def _get(asked: OneItem, _: Actor, facts: Facts) -> Any:
-    found = find_item(facts.store, bare(asked.item_id))
+def _get(asked: OneItem, facts: Facts, choices: Choices) -> Any:
+    item, outside = bare(asked.item_id), outside_of(choices)
+    found = find_item(facts.store, item)
+    is_none = isinstance(found, Refusal)
+    if is_none and found.code != "work_item_not_found":
+        return fault_of(found, "item_id")
+    if outside is not None:
+        state = outside.item_status(item)
+        if state is not None:
+            return told(state)
+        if is_none and outside.item_exists(item) is None:
+            return silent(item)
     if isinstance(found, Refusal):
         return fault_of(found, "item_id")
-    return {"success": True, **_row(found)}
+    row: Reply = {"success": True, **_row(found)}
+    return row if outside is None else with_metadata(row, **DEGRADED)
 
 
 def _row(item: WorkItem) -> Reply:

@@ -84,8 +84,8 @@ async def diagnosis(call: Call) -> Diagnosis:
     handoff, door = await _found(call), call.office.door
 
     def look(store: Store) -> Diagnosis:
-        obstacles = door.interpreter.obstacles(handoff)
-        return look_at(store, handoff, call.now, door.settings.teamspaces, obstacles)
+        outlook = door.interpreter.outlook(handoff)
+        return look_at(store, handoff, call.now, door.settings.teamspaces, outlook)
 
     return await call.office.read(look)
 

@@ -169,8 +169,8 @@ def _read_handoff(desk: Desk, parameters: Parameters) -> str:
     handoff = find_handoff(store, parameters["handoff"], desk.actor.name, closed)
     if isinstance(handoff, Refusal):
         raise Refused(handoff)
-    teams, obstacles = desk.settings.teamspaces, desk.interpreter.obstacles(handoff)
-    waits = msgspec.to_builtins(look_at(store, handoff, desk.now, teams, obstacles))
+    teams, outlook = desk.settings.teamspaces, desk.interpreter.outlook(handoff)
+    waits = msgspec.to_builtins(look_at(store, handoff, desk.now, teams, outlook))
     return _text(msgspec.to_builtins(whole_handoff(handoff)) | {"diagnosis": waits})
 
 

@@ -143,8 +143,8 @@ def diagnose(call: Call, id: HandoffArgument) -> Answer:
     with call.reading() as place:
         handoff = found(call, place, id)
         teams = place.settings.teamspaces
-        obstacles = place.interpreter.obstacles(handoff)
-        diagnosis = look_at(place.hub.store, handoff, place.hub.clock.now(), teams, obstacles)
+        outlook = place.interpreter.outlook(handoff)
+        diagnosis = look_at(place.hub.store, handoff, place.hub.clock.now(), teams, outlook)
     return Answer(to_builtins(diagnosis), lambda screen: print_diagnosis(diagnosis, screen))
 
 

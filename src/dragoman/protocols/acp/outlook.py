@@ -1,19 +1,26 @@
-"""What a handoff would meet at its next step that no entry tells, for whoever asks why it waits."""
+"""What of a handoff no entry tells: files that are not there, parts that a draft lacks, and where
+the items of a work queue outside are by now. Looked at for whoever asks why it waits."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from dragoman.core.events import HandoffStatus
 from dragoman.core.states.handoff import Handoff
+from dragoman.engine.handing_on import seen_in_place
+from dragoman.engine.operation import Outlook
 from dragoman.protocols.acp.gate import artifacts_of, check_copies, policy_failures, wrong_with
 from dragoman.protocols.acp.settings import Choices
 from dragoman.protocols.acp.translate import lacks
+from dragoman.protocols.acp.workq_outside import outside_of
 
 
-def obstacles(handoff: Handoff, choices: Choices) -> tuple[str, ...]:
-    """A sentence each; none: nothing is in its way that can be seen from here."""
-    find = _BEFORE.get(handoff.status)
-    return () if find is None else tuple(find(handoff, choices))
+def outlook(handoff: Handoff, choices: Choices) -> Outlook:
+    """What can be seen from here."""
+    find, queue = _BEFORE.get(handoff.status), outside_of(choices)
+    return Outlook(
+        () if find is None else tuple(find(handoff, choices)),
+        frozenset() if queue is None else seen_in_place(queue, handoff),
+    )
 
 
 def _offer(draft: Handoff, choices: Choices) -> Iterator[str]:

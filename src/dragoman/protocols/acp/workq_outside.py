@@ -1,0 +1,86 @@
+"""What the operations of the work queue mean where it is outside: that one is asked (section 8).
+
+Of its items the hub has a copy only where it was silent when they had to be handed on; that counts
+where it cannot say more, and for nothing else.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from dragoman.core.actors import Actor
+from dragoman.core.deciding.handoffs.common import COORDINATES
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import check_agent, check_id
+from dragoman.core.states.handoff_items import bare
+from dragoman.engine.faults import Fault, fault_of
+from dragoman.engine.operation import Facts
+from dragoman.engine.workq import ItemState, Workq, find_item
+from dragoman.protocols.acp.reply import Reply
+from dragoman.protocols.acp.settings import Choices
+
+DEGRADED: Final = {"workq_status": "degraded"}
+"""Of an answer that is the hub's own, because the queue outside had none."""
+
+
+def outside_of(choices: Choices) -> Workq | None:
+    """The queue outside, if there is one."""
+    return None if choices.has_own_workq else choices.workq
+
+
+def told(state: ItemState) -> Reply:
+    """What a caller is told of an item there."""
+    return {
+        "success": True,
+        "item_id": state.item_id,
+        "status": state.status,
+        "owner": state.owner or None,
+    }
+
+
+def silent(item: str, why: str = "it does not answer") -> Fault:
+    """Nobody can say."""
+    return Fault("try_again", f"the work queue outside cannot say how {item} stands: {why}")
+
+
+def _create_outside(_: Workq, __: Any, ___: Actor, ____: Facts) -> Fault:
+    detail = "items are made in the work queue outside that [workq] url names, not here"
+    return Fault("policy_violation", detail)
+
+
+def _release_outside(_: Workq, asked: Any, __: Actor, facts: Facts) -> Fault | None:
+    """The protocol has no word for it (section 8.3); what the hub itself keeps is released here."""
+    if not isinstance(find_item(facts.store, bare(asked.item_id)), Refusal):
+        return None
+    detail = "its owner gives it back in the work queue outside that [workq] url names, not here"
+    return Fault("policy_violation", detail, "item_id")
+
+
+def _claim_outside(outside: Workq, asked: Any, actor: Actor, facts: Facts) -> Any:
+    """What the queue outside says to it; None: it has nothing to say, and the hub's own counts."""
+    item, owner = bare(asked.item_id), asked.owner or actor.name
+    malformed = check_id(item, "item id") or check_agent(owner)
+    if malformed is not None:
+        return fault_of(malformed)
+    if actor.task:
+        return None  # an attempt's credential does not reach so far, and is told so
+    state = outside.item_status(item) if owner != actor.name else None
+    former = actor.name if state is None else state.owner
+    if former != actor.name and actor.role not in COORDINATES:
+        return Fault("not_authorized", f"{actor.label} may not give {item} to {owner}")
+    moved = outside.transfer_ownership(item, former, owner)
+    if moved.outcome == "transferred":
+        return told(ItemState(item, "claimed", owner))
+    if moved.outcome == "refused":
+        return Fault("already_claimed", f"the work queue outside says no: {moved.detail}")
+    is_kept = not isinstance(find_item(facts.store, item), Refusal)
+    if is_kept or moved.outcome == "missing":
+        return None
+    return silent(item, moved.detail)
+
+
+OUTSIDE: Final[dict[str, Callable[[Workq, Any, Actor, Facts], Any]]] = {
+    "workq.create": _create_outside,
+    "workq.claim": _claim_outside,
+    "workq.release": _release_outside,
+}
+"""Operation -> how it goes where the queue is outside."""
