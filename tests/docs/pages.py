@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 
+import pytest
+
 from dragoman.__main__ import HOUSE
 from dragoman.surfaces.cli.app import main
 
@@ -40,6 +42,7 @@ def run(command: str, stand_ins: Mapping[str, str] | None = None) -> str:
     """What a line of a page prints; one that it calls refused is refused for that reason.
 
     Our own commands run here and not in a process each, which would take half a second to start.
+    Nobody's settings count for them.
     A stand-in replaces what the page leaves to its reader: a folder of theirs, a token, an id.
     """
     words, _, remark = command.partition(" # refused: ")
@@ -50,17 +53,25 @@ def run(command: str, stand_ins: Mapping[str, str] | None = None) -> str:
         return _in_a_shell(words)
     out, err = StringIO(), StringIO()
     _, *args = shlex.split(words, comments=True)
-    code = main(HOUSE, args, out, err, lambda: False)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in _settings():
+            patch.delenv(name)
+        code = main(HOUSE, args, out, err, lambda: False)
     assert code == (1 if remark else 0), (command, err.getvalue())
     assert err.getvalue().startswith(remark) or not remark, command
     return out.getvalue()
 
 
+def _settings() -> list[str]:
+    """The variables that whoever runs the tests has set for a hub of their own."""
+    return [name for name in os.environ if name.startswith("DRAGOMAN_")]
+
+
 def _in_a_shell(words: str) -> str:
     """What it prints, with our program first in the path and nobody's settings."""
-    inherited = {
-        name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")
-    }
+    inherited = dict(os.environ)
+    for name in _settings():
+        del inherited[name]
     path = f"{Path(sys.executable).parent}{os.pathsep}{inherited['PATH']}"
     done = subprocess.run(
         ["sh", "-c", words],

@@ -3,6 +3,7 @@
 Two guides have tests of their own: AOF in test_aof_guide.py, handoffs in test_acp_guide.py.
 """
 
+import os
 import re
 import shlex
 import shutil
@@ -223,6 +224,17 @@ def test_what_commands_for_developers_name_is_there(name: str) -> None:
     assert paths
     assert modules
     assert [path for path in paths + modules if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("line", ["dragoman init", "dragoman init | cat"])
+def test_a_command_of_a_page_leaves_the_reader_s_own_hub_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DRAGOMAN_DATA", str(tmp_path / "of-the-reader"))
+    run(line)
+    assert [path.name for path in tmp_path.iterdir()] == [".dragoman"]
+    assert os.environ["DRAGOMAN_DATA"] == str(tmp_path / "of-the-reader")
 
 
 def test_every_page_with_commands_is_run() -> None:
