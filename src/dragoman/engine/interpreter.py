@@ -197,6 +197,11 @@ class Interpreter:
         turned = Turned(answer.dialect, answer.kind, denied.code, denied.detail, actor=answer.actor)
         return replace(turned, reply=answer.reply)
 
+    def no_of(self, dialect: Dialect, refusal: Refusal) -> Any:
+        """How a dialect with a form of its own tells a no to what has not even reached it."""
+        assert dialect.says_no is not None, "others have no such form"
+        return dialect.says_no(None, refusal, Actor("agent", NAMELESS), self._facts)
+
     def _in_its_form(
         self, dialect: Dialect, message: Any, actor: Actor, refusal: Refusal, turned: Turned
     ) -> Turned:

@@ -58,6 +58,22 @@ def test_a_no_has_the_form_of_the_protocol_and_a_status_that_says_so(
     assert (answer.json["success"], answer.json["error"]["code"]) == (False, code)
 
 
+def test_what_the_door_refuses_has_that_form_beside_the_problem(house: House) -> None:
+    odd = {"Content-Type": "text/plain"}
+    strange = {"Authorization": "Bearer nobody-s"}
+    for answer, status, code in (
+        (house.ask("POST", CALL, offer(), headers=strange), 401, "unauthenticated"),
+        (house.ask("POST", CALL, b"x", by="ada", headers=odd), 415, "unsupported_media_type"),
+        (house.ask("GET", CALL, by="ada"), 405, "method_not_allowed"),
+        (house.ask("POST", "/v1/acp/nothing", {}, by="ada"), 404, "not_found"),
+    ):
+        assert (answer.status, answer.code) == (status, code)
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json["success"] is False
+        assert answer.json["error"] == {"code": code, "detail": answer.json["detail"]}
+    assert "success" not in house.ask("GET", "/v1/nothing", by="ada").json
+
+
 def test_what_the_gate_says_is_a_no_too(house: House) -> None:
     waits = offered(house, policy={"requires_human_approval": True})
     answer = act(house, "accept", waits, "bob")

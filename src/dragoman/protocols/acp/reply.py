@@ -103,7 +103,8 @@ def no_in(reply: Any) -> Refusal | None:
 
 def refused(message: Any, refusal: Refusal, actor: Actor, facts: Facts, choices: Choices) -> Reply:
     """A refusal: its code, what is wrong, and where the handoff stands, if the caller sees it."""
-    error = {"code": CODES[refusal.code], "detail": refusal.detail}
+    # What a door itself finds wrong keeps its code.
+    error = {"code": CODES.get(refusal.code, refusal.code), "detail": refusal.detail}
     if refusal.code == "ownership_conflict":
         error["kind"] = refusal.kind
     reply: Reply = {"success": False, "error": error}

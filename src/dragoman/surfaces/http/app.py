@@ -87,8 +87,9 @@ def build_app(door: Door, mounts: Mapping[str, Mounted] | None = None) -> HttpAp
     names = [dialect.name for dialect in dialects]
     document = msgspec.json.encode(describe(described, names, version("dragoman")))
     endpoints = (*described, *documents(document))
+    forms = messages.forms(door.interpreter)
     open_paths = {one.path: one.is_free for one in endpoints if one.is_open}
-    guard = Guard(office, _Addresses(office, endpoints, mounts or {}), open_paths)
+    guard = Guard(office, _Addresses(office, endpoints, mounts or {}), open_paths, forms)
     return HttpApp(office, guard, endpoints, (mounts or {}).values())
 
 

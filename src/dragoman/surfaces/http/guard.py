@@ -11,7 +11,7 @@ from dragoman.engine.identity import Principal
 from dragoman.surfaces.http.cors import PREFLIGHT, answer_headers, is_preflight
 from dragoman.surfaces.http.exposure import Names
 from dragoman.surfaces.http.office import Office
-from dragoman.surfaces.http.problems import HttpProblem, of_error, of_refusal, stop
+from dragoman.surfaces.http.problems import Form, HttpProblem, of_error, of_refusal, stop
 from dragoman.surfaces.http.stays import VIA
 
 UNMATCHED = "(none)"
@@ -48,8 +48,16 @@ class Progress(Struct):
 class Guard:
     """Lets a request through to the application, or answers it with a problem."""
 
-    def __init__(self, office: Office, inner: ASGIApp, open_paths: Mapping[str, bool]) -> None:
+    def __init__(
+        self,
+        office: Office,
+        inner: ASGIApp,
+        open_paths: Mapping[str, bool],
+        forms: Mapping[str, Form],
+    ) -> None:
+        """`forms`: how a no is told at all addresses that begin so."""
         self._office = office
+        self._forms = forms
         self._inner = inner
         self._open_paths = open_paths
         self._names = Names(office.door.settings.http)
@@ -90,14 +98,14 @@ class Guard:
                 await self._let_in(scope, headers)
                 await self._inner(scope, taken, watched)
         except HttpProblem as stopped:
-            await _tell(stopped, progress, scope, taken, watched)
+            await self._tell(stopped, progress, scope, taken, watched)
         except DragomanError as error:
             _log.error("%s: %s", _named(scope), error)
-            await _tell(HttpProblem(of_error(error)), progress, scope, taken, watched)
+            await self._tell(HttpProblem(of_error(error)), progress, scope, taken, watched)
         except Exception:  # noqa: BLE001  one request must not take others along
             _log.exception("%s failed", _named(scope))
             failed = stop("internal_error", "the hub has failed at this request; its log says how")
-            await _tell(failed, progress, scope, taken, watched)
+            await self._tell(failed, progress, scope, taken, watched)
         seconds = 0.0 if progress.is_stream else monotonic() - begun
         self._office.metrics.request(progress.route, scope["method"], progress.status, seconds)
 
@@ -143,6 +151,20 @@ class Guard:
             self._office.check_rate(principal.actor.label)
         return principal
 
+    async def _tell(
+        self,
+        stopped: HttpProblem,
+        progress: Progress,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        if progress.status:
+            return
+        path = scope["path"]
+        form = next((form for begin, form in self._forms.items() if path.startswith(begin)), None)
+        await stopped.response(form)(scope, receive, send)
+
     def _strange(self, scope: Scope, refusal: Refusal) -> HttpProblem:
         """Nobody that is known; whoever guesses tokens is slowed down like every caller."""
         self._office.check_rate(_address(scope))
@@ -153,13 +175,6 @@ def shown_token(headers: Mapping[bytes, bytes]) -> str:
     """The token that a request shows; empty: none."""
     scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
     return token.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
-
-
-async def _tell(
-    stopped: HttpProblem, progress: Progress, scope: Scope, receive: Receive, send: Send
-) -> None:
-    if not progress.status:
-        await stopped.response()(scope, receive, send)
 
 
 async def _answer_preflight(send: Send) -> None:

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from dragoman.core.errors import DragomanError
 from dragoman.core.events import Status
 from dragoman.engine.identity import Principal
-from dragoman.engine.interpreter import Spoken
+from dragoman.engine.interpreter import Interpreter, Spoken
 from dragoman.engine.nobodys import why_nobodys
 from dragoman.engine.operation import Dialect, Operation
 from dragoman.engine.plan import Answer, Taken, Turned
@@ -35,6 +35,7 @@ from dragoman.surfaces.http.endpoint import (
 from dragoman.surfaces.http.limits import read_body
 from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import (
+    Form,
     HttpProblem,
     Problem,
     encode,
@@ -342,11 +343,24 @@ def operations(dialects: tuple[Dialect, ...]) -> Iterator[Endpoint]:
             yield _endpoint(dialect, operation)
 
 
+def forms(interpreter: Interpreter) -> dict[str, Form]:
+    """Where addresses of a dialect begin that has a form of its own for a no -> that form."""
+    return {
+        _address(dialect): partial(interpreter.no_of, dialect)
+        for dialect in interpreter.dialects
+        if dialect.says_no is not None
+    }
+
+
+def _address(dialect: Dialect) -> str:
+    return f"/v1/{dialect.name}/"
+
+
 def _endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
     can_wait = operation.is_empty is not None
     return Endpoint(
         "POST",
-        f"/v1/{dialect.name}/{operation.name}",
+        _address(dialect) + operation.name,
         _summary(dialect, operation),
         partial(_call_and_wait if can_wait else _call, operation),
         Any,

@@ -1,6 +1,6 @@
 """Errors as problem documents (RFC 9457): our stable codes, and the HTTP status of each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -112,6 +112,9 @@ _HEADERS: dict[int, dict[str, str]] = {
 
 encode = msgspec.json.Encoder().encode
 
+Form = Callable[[Refusal], Mapping[str, Any]]
+"""How a dialect tells a no."""
+
 
 class Problem(Struct, frozen=True, omit_defaults=True):
     """What went wrong: `code` is for programs, `detail` for people."""
@@ -139,10 +142,15 @@ class HttpProblem(Exception):
         self.headers = {**_HEADERS.get(problem.status, {}), **(headers or {})}
         self._own = own
 
-    def response(self) -> Response:
-        """How it is told."""
+    def response(self, form: Form | None = None) -> Response:
+        """How it is told; `form`: that of the dialect at whose address it was found, which goes
+        along with what every problem says.
+        """
         if self._own is not None:
             body, media = encode(self._own), "application/json"
+        elif form is not None:
+            told = form(Refusal(self.problem.code, self.problem.detail))
+            body, media = encode({**msgspec.to_builtins(self.problem), **told}), MEDIA
         else:
             body, media = encode(self.problem), MEDIA
         return Response(body, self.problem.status, self.headers, media_type=media)
