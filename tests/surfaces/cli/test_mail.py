@@ -155,6 +155,18 @@ def test_a_subject_that_is_typed_does_not_take_the_type_away(
 
 
 @proves("MAIL-COMPOSE")
+def test_an_answer_is_typed_without_a_bead(dragoman: Console) -> None:
+    asked = send(dragoman, "--to", "bob", "--subject", "HELP_REQUEST", "--body", "Where to?")
+    answer = ("--type", "HELP_RESPONSE", "--reply-to", asked, "--field", "guidance=Go left.")
+    told = dragoman.ask("mail", "send", "--as", "bob", *answer)
+    assert (told["type"], told["bead_id"], told["effect"]) == (
+        "HELP_RESPONSE",
+        "",
+        {"applied": True},
+    )
+
+
+@proves("MAIL-COMPOSE")
 @pytest.mark.parametrize("type", TYPES)
 def test_every_type_can_be_typed(dragoman: Console, type: str) -> None:
     fields = [word for field in FIELDS[type] for word in ("--field", field)]

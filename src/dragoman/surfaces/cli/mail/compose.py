@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dragoman.protocols.agentmail import Checks, Draft, MessageType, Rendered, compose
+from dragoman.protocols.agentmail.check import NO_BEAD_NEEDED
 from dragoman.protocols.agentmail.subject import read_subject
 from dragoman.surfaces.cli.call import wrong_usage
 
@@ -129,7 +130,7 @@ def composed(type: str, bead: str, given: tuple[str, ...]) -> Rendered:
     """The letter of a type; what is wrong with its fields ends the call."""
     form, fields = FORMS[type], dict[str, Any]()
     known = (*form.required, *form.optional)
-    if not bead:
+    if not bead and type not in NO_BEAD_NEEDED:
         wrong_usage(f"a {type} is about a bead: name it with --bead ID")
     for one in given:
         name, sign, text = one.partition("=")
