@@ -401,6 +401,26 @@ def test_nobody_is_driven_away_for_a_new_worker(resume: str) -> None:
     assert (task.status, task.assignee, task.checkpoint) == ("in-progress", "alice", None)
 
 
+@proves("MAIL-MEANING")
+@pytest.mark.parametrize("actor", [ALICE, BOB])
+def test_a_letter_in_the_thread_of_its_task_is_a_sign_of_life_of_the_holder(actor: Actor) -> None:
+    office = Office()
+    taken(office)
+    first = office.send(
+        BOB, {"subject": "Well?", "body_md": "?", "to": ["alice"], "thread_id": BEAD}
+    )
+    for row in ({"thread_id": BEAD}, {"reply_to": first["id"]}):
+        before = office.lab.lease(BEAD)
+        office.send(actor, {"subject": "Soon", "body_md": "Wait.", "to": ["olga"], **row})
+        after = office.lab.lease(BEAD)
+        assert before is not None
+        assert after is not None
+        assert after.beats - before.beats == (actor is ALICE)
+    assert office.send(ALICE, {"subject": "Lunch", "body_md": "?", "to": ["olga"]})["effect"] == {
+        "applied": False
+    }
+
+
 @proves("MAIL-SPAWN", "MAIL-REFUSED-EFFECT")
 def test_work_that_has_ended_gets_no_worker() -> None:
     office = Office()
