@@ -207,6 +207,16 @@ def test_what_is_not_said_anew_stays_as_it_was_left() -> None:
     assert events_of(other) == [TaskCheckpointed("RESUME", "ffff", "half", "all of it", HUMAN.name)]
 
 
+@proves("MAIL-CHECKPOINT", "MAIL-SPAWN")
+def test_what_is_said_anew_takes_the_place_of_all_that_was_left() -> None:
+    world = held()
+    world.do(ALICE, LEFT)
+    restart = CheckpointTask("T", "RESTART", anew=True)
+    assert events_of(world.do(HUMAN, restart)) == [TaskCheckpointed("RESTART", by=HUMAN.name)]
+    assert world.tasks["T"].checkpoint is None
+    assert events_of(world.do(HUMAN, restart)) == []
+
+
 @proves("MAIL-CHECKPOINT")
 @pytest.mark.parametrize("status", ["done", "cancelled"])
 def test_nobody_goes_on_with_what_has_ended(status: Status) -> None:

@@ -27,7 +27,7 @@ from dragoman.core.states.reservations import Reservations
 from dragoman.core.states.standing import Standing
 from dragoman.core.states.task import Task
 from dragoman.core.states.trace import Logged, Trace, TurnLog
-from dragoman.core.states.wave import Wave
+from dragoman.core.states.wave import Happened, Wave
 from dragoman.core.states.work_item import WorkItem
 from dragoman.ledger.views import fold
 
@@ -102,6 +102,14 @@ class Facts:
         """The wave with this id."""
         return self._world.waves.get(id)
 
+    def open_waves(self) -> tuple[Wave, ...]:
+        """Every wave that runs."""
+        return tuple(wave for wave in self._world.waves.values() if wave.ended_at is None)
+
+    def history(self, task: Task) -> tuple[Happened, ...]:
+        """What a test says has happened to it."""
+        return self._world.histories.get(task.id, ())
+
     def reservations(self) -> Reservations:
         """All files that are reserved."""
         return self._world.reservations
@@ -172,6 +180,7 @@ class World:
         self.handoffs: dict[str, Handoff] = {}
         self.work_items: dict[str, WorkItem] = {}
         self.waves: dict[str, Wave] = {}
+        self.histories: dict[str, tuple[Happened, ...]] = {}
         self.reservations = Reservations()
         self.intents: dict[str, Intent] = {}
         self.requests: dict[str, str] = {}

@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dragoman.core.events import Priority, Status
 from dragoman.files.problems import BadFile
@@ -46,6 +47,7 @@ PIECES = st.sampled_from(
         " ",
         "\t",
         "<script>",
+        "![x](http://a)",
         "\\u{1b}",
     ]
 )
@@ -116,6 +118,26 @@ def test_no_text_makes_a_line_or_steers_a_terminal(file: TaskFile) -> None:
     assert sum(line.startswith("status:") for line in head.splitlines()) == 1
     lines = data.split("\n")
     assert lines.count("## Work Log") == bool(file.log)
+
+
+@proves("FILES-ROUND-TRIP", "MAIL-HOSTILE")
+@given(FILES)
+def test_no_text_of_others_holds_a_tag_or_a_link(file: TaskFile) -> None:
+    data = write_task_file(replace(file, title="x", body="")).decode()
+    assert not re.search(r"<[A-Za-z/!?]|\][(:]", data)
+    assert not re.search(r"<[A-Za-z/!?]", write_task_file(replace(file, body="")).decode())
+
+
+@proves("FILES-ROUND-TRIP", "MAIL-HOSTILE")
+def test_what_would_act_in_markdown_is_shown_as_it_was_written() -> None:
+    said = "![x](http://a) <script>a < b</script> <!-- \\<b> [n]: 1 | # x\n## Work Log\n---"
+    file = replace(BASE, title=said, log=(LogEntry(0, said),))
+    written = write_task_file(file).decode()
+    assert written.splitlines()[-1].partition("Progress: ")[2] == (
+        r"![x]\(http://a) \u{3c}script>a < b\u{3c}/script> \u{3c}!-- \\\u{3c}b> [n]\: 1 \| # x"
+        r"\n## Work Log\n---"
+    )
+    assert read_task_file(written.encode()) == file
 
 
 @proves("FILES-ROUND-TRIP")

@@ -674,13 +674,27 @@ def test_one_that_is_being_stopped_keeps_its_task_until_it_has_ended() -> None:
 def test_a_message_and_an_end_wait_for_a_store_that_is_away() -> None:
     lab, agent = Lab(), Scripted(b"one", b"two", b"three")
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
-    # The first look, the claim, and then the end of the attempt, which is tried again.
-    lab.store.faults = [None, None, StoreUnavailable("the disk is away")]
+    # The first look, the claim, the first beat, and then the end of the attempt, which is tried
+    # again.
+    lab.store.faults = [None, None, None, StoreUnavailable("the disk is away")]
     dispatcher = in_lab(lab, agent)
     asyncio.run(played(dispatcher, lambda: lab.task("one").status == "review"))
     assert agent.notes[0] == "this message could not be taken: a line is broken"
     assert agent.notes[1:] == ["ada says two", "ada says three"]
     assert dispatcher.problem == ""
+
+
+@proves("MAIL-SPAWN")
+def test_an_agent_that_was_started_gives_a_sign_of_life_at_once() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    dispatcher = in_lab(lab, Scripted(ends=False))
+
+    def has_begun() -> bool:
+        lease = lab.lease("one")
+        return lease is not None and lease.beats > 1
+
+    asyncio.run(played(dispatcher, has_begun))
 
 
 @proves("DISPATCH-CLOCK")

@@ -8,8 +8,18 @@ from msgspec.structs import replace
 
 from dragoman.bootstrap.places import open_place
 from dragoman.config import AgentSettings, Settings
-from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask, EditTask, MoveTask, ReportOutcome
+from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.commands import (
+    ClaimTask,
+    CreateTask,
+    EditTask,
+    ExpireLease,
+    MoveTask,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+    UpdateTask,
+)
 from dragoman.core.errors import Refused
 from dragoman.core.events import Status
 from dragoman.core.states.letter import Mail
@@ -22,6 +32,7 @@ from tests.requirements import proves
 pytestmark = proves("MAIL-SPAWN")
 
 ADA = Settings(agents={"ada": AgentSettings(command=("ada",), capabilities=("backend",))})
+ADAS = Actor("agent", "ada")
 REQUEST = letter("SPAWN_REQUEST", "Resume: false", "Orchestrator: olga")
 
 
@@ -88,6 +99,62 @@ def test_one_that_has_come_and_gone_counts() -> None:
     bureau.do(ALICE, ReportOutcome(BEAD, "done", apply=True))
     bureau.run()
     assert bureau.answers()[0][:2] == ("spawned", "s-1")
+
+
+def test_what_the_hub_claims_counts_from_when_its_agent_has_begun() -> None:
+    bureau = Bureau()
+    bureau.request()
+    bureau.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1"))
+    bureau.do(HUMAN, UpdateTask(BEAD, notes="soon?"))
+    assert bureau.run() == 0, "so far there is only a claim"
+    bureau.do(ADAS, RenewLease(BEAD))
+    assert bureau.run() == 1
+    assert bureau.answers() == [("spawned", "hub-1.1", "Session: hub-1.1")]
+
+
+def test_one_that_was_started_and_has_reported_has_begun() -> None:
+    bureau = Bureau()
+    bureau.request()
+    bureau.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1"))
+    bureau.do(ADAS, ReportOutcome(BEAD, "failed", "no", apply=True))
+    bureau.run()
+    assert bureau.answers()[0][:2] == ("spawned", "hub-1.1")
+
+
+def test_one_that_could_not_be_started_is_no_worker() -> None:
+    bureau = Bureau()
+    bureau.request()
+    bureau.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1"))
+    why = "not started: ada No such file or directory"
+    bureau.do(ADAS, ReleaseTask(BEAD, why, unstarted=True))
+    assert bureau.run() == 1
+    assert bureau.answers() == [("failed", "", f"{why}; {BEAD} is ready")]
+
+
+def test_one_that_was_to_begin_and_did_not_is_told_in_time() -> None:
+    bureau = Bureau()
+    bureau.request()
+    bureau.pass_(1)
+    bureau.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1", ttl_ms=3_600_000))
+    bureau.pass_(3.9)
+    assert bureau.run() == 0
+    bureau.pass_(0.1)
+    assert bureau.run() == 1
+    late = f"hub-1.1 was to work on {BEAD}, and has not begun within 5m"
+    assert bureau.answers() == [("failed", "", late)]
+
+
+def test_one_that_was_never_heard_of_is_followed_by_the_next() -> None:
+    bureau = Bureau()
+    bureau.request()
+    bureau.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1", ttl_ms=1_000))
+    bureau.lab.clock.advance(1_000)
+    bureau.do(SYSTEM, ExpireLease(BEAD))
+    assert bureau.run() == 0
+    bureau.pass_(1)
+    bureau.do(ALICE, ClaimTask(BEAD, "alice", "s-2"))
+    bureau.run()
+    assert bureau.answers()[0][:2] == ("spawned", "s-2")
 
 
 def test_one_of_before_does_not() -> None:

@@ -28,7 +28,6 @@ from dragoman.core.states.wave import Wave
 from dragoman.engine.reads.ask import history
 from dragoman.engine.reads.mailbox import whole_list
 from dragoman.engine.reads.waves import (
-    failures_of,
     find_wave,
     look_at_wave,
     open_waves,
@@ -322,7 +321,7 @@ def test_an_attempt_that_was_handed_on_half_done_counts_by_its_reason_and_once()
         lab.clock.advance(HOUR)
     run(lab)
     assert statuses(lab, "a") == ["blocked"]
-    line = list(history(lab.store, "task:a"))[-1].line.decode()
+    line = list(history(lab.store, "task:a"))[-2].line.decode()
     assert "failed 2 times with CONTEXT_HIGH; wave W allows 1 retry" in line
 
 
@@ -464,15 +463,47 @@ def test_a_bead_that_rests_says_until_when() -> None:
 @proves("WAVE-RETRIES")
 def test_only_what_failed_since_the_wave_began_and_since_its_last_chance_counts() -> None:
     lab = Lab()
-    lab.do(HUMAN, CreateTask("a", "a", ready=True))
+    lab.do(HUMAN, CreateTask("a", "a", ready=True, max_attempts=9))
+    fail(lab, "a", "TESTS_FAIL")
+    start(lab, "a", retries={"TESTS_FAIL": 1})
     fail(lab, "a", "TESTS_FAIL")
     lab.do(HUMAN, MoveTask("a", "blocked"), MoveTask("a", "ready"))
-    since = lab.clock.now()
-    assert failures_of(lab.store, lab.task("a"), since) == {}
     fail(lab, "a", "TESTS_FAIL")
     lab.do(ALICE, ClaimTask("a", "alice"))
     lab.do(ALICE, ReportOutcome("a", "failed", apply=True))
-    assert failures_of(lab.store, lab.task("a"), since) == {"TESTS_FAIL": 1}
+    assert statuses(lab, "a") == ["ready"]
+    lab.clock.advance(HOUR)
+    fail(lab, "a", "TESTS_FAIL")
+    assert statuses(lab, "a") == ["blocked"]
+
+
+@proves("WAVE-RETRIES")
+def test_a_worker_that_claims_at_once_does_not_get_around_the_limit() -> None:
+    lab = Lab()
+    start(lab, "a", retries={"TESTS_FAIL": 1})
+    failed = ReportOutcome("a", "failed", details={"failure_type": "TESTS_FAIL"}, apply=True)
+    told = lab.do(ALICE, ClaimTask("a", "alice"), failed, ClaimTask("a", "alice"), failed)
+    assert told.status == "blocked", "nobody had to look at the wave for that"
+    assert lab.code(ALICE, ClaimTask("a", "alice")) == "not_ready"
+    line = list(history(lab.store, "task:a"))[-1].line.decode()
+    assert "failed 2 times with TESTS_FAIL; wave W allows 1 retry" in line
+    assert findings(lab.store) == []
+
+
+@proves("WAVE-RETRIES")
+def test_a_limit_holds_from_the_batch_on_in_which_its_wave_begins_and_until_it_has_ended() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("a", "a", ready=True), CreateTask("b", "b"))
+    lab.do(ALICE, ClaimTask("a", "alice"))
+    wave = StartWave((WaveBead("a"),), 1, "W", {"TESTS_FAIL": 0})
+    failed = ReportOutcome("a", "failed", details={"failure_type": "TESTS_FAIL"}, apply=True)
+    started, told = lab.batch(lab.request(ORCHESTRATOR, wave), lab.request(ALICE, failed))
+    assert not isinstance(started, Refusal)
+    assert told.receipts[0].status == "blocked"
+    run(lab)
+    lab.do(HUMAN, MoveTask("a", "ready"))
+    fail(lab, "a", "TESTS_FAIL")
+    assert statuses(lab, "a") == ["ready"], "the wave is over"
 
 
 @proves("WAVE-COMPLETE")

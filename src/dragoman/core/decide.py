@@ -198,6 +198,7 @@ def _decided(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     decision = repeated or DECIDERS[kind](command, read, now)
     if isinstance(decision, Refusal):
         return decision
+    decision = waving.kept_to_limits(decision, read, now)
     if decision.events and _has_followers(decision, read):
         own = decision.receipt.task if kind in _INTENTS_OWN else ""
         decision = following.followed(decision, read, now, own, gives=_gives(command))

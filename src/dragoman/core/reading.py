@@ -1,6 +1,6 @@
 """What a decider may ask: a view of the present on behalf of one actor, and the answer it gives."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from dragoman.core.states.reservations import Reservations
 from dragoman.core.states.standing import Standing
 from dragoman.core.states.task import Task
 from dragoman.core.states.trace import Logged, Trace, TurnLog
-from dragoman.core.states.wave import Wave
+from dragoman.core.states.wave import Happened, Wave
 from dragoman.core.states.work_item import WorkItem
 
 
@@ -71,6 +71,14 @@ class Read(Protocol):
 
     def wave(self, id: str) -> Wave | None:
         """The wave with this id."""
+        ...
+
+    def open_waves(self) -> tuple[Wave, ...]:
+        """Every wave that runs, oldest first."""
+        ...
+
+    def history(self, task: Task) -> Iterable[Happened]:
+        """All that has happened to a task, in order."""
         ...
 
     def reservations(self) -> Reservations:

@@ -162,6 +162,10 @@ class Session(Protocol):
         """The streams of tasks that are held in this session; if none is, by this holder."""
         ...
 
+    def on_list(self, name: str) -> list[str]:
+        """The streams that stand on this list, oldest first."""
+        ...
+
     def write(self, changes: Changes) -> None:
         """Write all of it. Raises StoreConflict when another writer was faster, TaskOnItsWay when
         a task would have two handoffs under way."""

@@ -5,7 +5,7 @@ writes each table once, at the end. A refusal leaves nothing behind: what a requ
 back when one of its commands is refused.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -18,14 +18,16 @@ from dragoman.core.reading import Decision, LeaseChange
 from dragoman.core.states.handoff import ALL_HANDOFFS, Handoff
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.moves import MOVES
+from dragoman.core.states.task import Task
 from dragoman.core.states.trace import Logged
+from dragoman.core.states.wave import Happened
 from dragoman.engine.journal import Journal
 from dragoman.engine.ports import Changes, NewLog, Row, Session
 from dragoman.engine.request import Accepted, Request
 from dragoman.engine.snapshots import Cache, Place, Snapshot
 from dragoman.engine.view import View
-from dragoman.ledger.codec import WRITTEN
-from dragoman.ledger.entry import Line
+from dragoman.ledger.codec import CODEC, WRITTEN
+from dragoman.ledger.entry import Line, read_line
 from dragoman.ledger.logs import LOGS
 from dragoman.ledger.records import HandoffCourse, HandoffRecord, course_of, in_order
 from dragoman.ledger.views import (
@@ -69,6 +71,15 @@ class Unit(View):
         self._leases: dict[str, Lease | None] = {}
         """Leases that the current request has changed, as they were before it."""
         self._logs: list[NewLog] = []
+
+    # What deciders read of what was recorded
+
+    def history(self, task: Task) -> Iterator[Happened]:
+        """All that has happened to a task, in order, in this batch too."""
+        stream = "task:" + task.id
+        for stored in map(read_line, self._session.history(stream)):
+            yield CODEC.decode(stored.event, stored.v, stored.body), stored.at
+        yield from ((line.body, line.at) for line in self._journal if line.stream == stream)
 
     # What one request changes
 

@@ -30,7 +30,7 @@ from dragoman.core.states.reservations import Reservations
 from dragoman.core.states.standing import Standing
 from dragoman.core.states.task import Task
 from dragoman.core.states.trace import Logged, Trace, TurnLog
-from dragoman.core.states.wave import Wave
+from dragoman.core.states.wave import OPEN_WAVES, Wave
 from dragoman.core.states.work_item import WorkItem
 from dragoman.engine.answers import Answers
 from dragoman.engine.names import can_be_stored, pick, unresolved
@@ -156,6 +156,15 @@ class View:
     def wave(self, id: str) -> Wave | None:
         """The wave with this id."""
         return self._read(wave_stream(id)).state
+
+    def open_waves(self) -> tuple[Wave, ...]:
+        """Every wave that runs, oldest first."""
+        stored = self._session.on_list(OPEN_WAVES)
+        begun = (stream for stream in self.changed if stream.startswith(wave_stream("")))
+        streams = list(dict.fromkeys((*stored, *begun)))
+        self.load_streams(streams)
+        waves: list[Wave | None] = [self._read(stream).state for stream in streams]
+        return tuple(wave for wave in waves if wave is not None and wave.ended_at is None)
 
     def reservations(self) -> Reservations:
         """All files that are reserved."""

@@ -1,7 +1,8 @@
 """Escapes that can be undone: any text comes back from a file as it was put in.
 
 A body is Markdown that people edit, so only what steers or hides is written as a reference
-(`&#x1b;`). A value on one line (a work log, a front matter) takes backslashes.
+(`&#x1b;`). A value on one line (a work log, a front matter) takes backslashes: these are words of
+others, in which no tag and no link of Markdown may act.
 """
 
 import re
@@ -9,11 +10,21 @@ from typing import Final
 
 from dragoman.text.safe_text import HARMFUL
 
+TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
+"""Where Markdown would begin a tag, a comment, or a link in angle brackets."""
+_LINK: Final = re.compile(r"\](?=[(:])")
+"""Where Markdown would go on to the address of a link or an image, or of a name for one."""
+
 _REFERENCE: Final = re.compile(r"&((?:amp;)*)#x([0-9a-f]{1,6});")
 _LAST_CODE: Final = 0x10FFFF
 
 _BACKSLASHED: Final = {"\\": "\\\\", "\n": "\\n", "|": "\\|"}
 _ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-f]{1,6})\}|(.))", re.DOTALL)
+
+
+def without_markup(text: str) -> str:
+    """The text without tags and links, for a file of Markdown that nobody reads back."""
+    return _LINK.sub(r"]\\", TAG.sub("&lt;", text))
 
 
 def with_references(text: str) -> str:
@@ -39,10 +50,12 @@ def _means_harm(digits: str) -> bool:
 
 
 def on_one_line(text: str, also: str = "") -> str:
-    """The text without line breaks and bars, nor any of the characters `also`."""
+    """The text without line breaks, bars, tags and links, nor any of the characters `also`."""
     marks = {**_BACKSLASHED, **{mark: f"\\{mark}" for mark in also}}
     text = text.translate(str.maketrans(marks))
-    return HARMFUL.sub(lambda m: f"\\u{{{ord(m[0]):x}}}", text)
+    for acting in (TAG, HARMFUL):
+        text = acting.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text)
+    return _LINK.sub(r"]\\", text)
 
 
 def from_one_line(text: str) -> str:

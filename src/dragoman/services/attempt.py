@@ -152,6 +152,8 @@ class Attempt:
             return Spent(task, not_started=problem)
         ended = asyncio.ensure_future(running.wait())
         try:
+            # A claim alone says nothing of an agent: from here on there is one.
+            await self._beat()
             otherwise = await self._watched(ended, running, self._begun + (limit_ms / 1_000 or inf))
             if ended.done():
                 otherwise = self._last_word(ended.result().problem)

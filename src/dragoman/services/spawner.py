@@ -1,7 +1,8 @@
 """The spawner: answers requests for a worker with its session, or with why it has none (S-MAIL-9).
 
-The request itself has put the task into the queue; whoever claims it is the worker. All that this
-duty goes by is in the store, so that a request is answered once, whenever the hub comes to it.
+The request itself has put the task into the queue; whoever claims it is the worker, and an agent
+for which the hub claims it is one as soon as it has begun. All that this duty goes by is in the
+store, so that a request is answered once, whenever the hub comes to it.
 """
 
 from collections.abc import Callable
@@ -11,18 +12,34 @@ from msgspec import Struct
 
 from dragoman.core.authority import why_no_worker
 from dragoman.core.errors import Refusal
-from dragoman.core.events import CommandRefused, Status, TaskClaimed
+from dragoman.core.events import (
+    CommandRefused,
+    Status,
+    TaskClaimed,
+    TaskReported,
+    TaskRequeued,
+    TaskTransitioned,
+)
 from dragoman.core.ids import task_stream
 from dragoman.core.moments import duration
 from dragoman.core.states.letter import Mail
 from dragoman.core.states.task import Task
 from dragoman.engine.hub import Hub
-from dragoman.engine.reads.ask import decode, find_agent, find_task, history, names_in_role
+from dragoman.engine.reads.ask import (
+    TaskView,
+    decode,
+    find_agent,
+    find_task,
+    history,
+    names_in_role,
+)
 from dragoman.engine.reads.mailbox import Letter, whole_list
 from dragoman.ledger.entry import read_line
 
 _ON_ITS_WAY: Final[frozenset[Status]] = frozenset({"backlog", "ready"})
 """A task that somebody may still take."""
+_BY_THE_HUB: Final = "system:"
+"""Whose claims come before the agent does: the hub claims a task, and then starts somebody."""
 
 
 class Terms(Struct, frozen=True):
@@ -45,6 +62,32 @@ class Verdict(Struct, frozen=True):
     """Of the worker; empty: there is none."""
     reason: str = ""
     """Why there is none."""
+
+
+class _Taken(Struct, frozen=True):
+    """What has become of a task since somebody was asked for; of its fields at most one is set."""
+
+    session: str = ""
+    """The last stay in which it was worked on, or else who did."""
+    starting: str = ""
+    """The stay that is being started now."""
+    fault: str = ""
+    """Why the last one could not be started."""
+
+
+def _after(taken: _Taken, event: object, *, is_hubs: bool) -> _Taken:
+    """The same after one more event; an attempt of which nobody heard has not begun."""
+    if isinstance(event, TaskClaimed):
+        name = event.session or event.agent
+        return _Taken(starting=name) if is_hubs else _Taken(name)
+    if not taken.starting:
+        return taken
+    if isinstance(event, TaskRequeued):
+        return _Taken()
+    if isinstance(event, TaskTransitioned) and event.unstarted:
+        return _Taken(fault=event.reason)
+    has_begun = isinstance(event, TaskTransitioned | TaskReported)
+    return _Taken(taken.starting) if has_begun else taken
 
 
 class Spawner:
@@ -76,25 +119,34 @@ class Spawner:
 
     def _verdict(self, letter: Letter, now: int) -> Verdict | None:
         """None: it is not known yet."""
-        mail, task = letter.mail, self._asked_for(letter)
-        if isinstance(task, Verdict):
-            return task
-        session = self._session_since(task, letter)
-        if session:
-            return Verdict(session)
+        view = self._asked_for(letter)
+        if isinstance(view, Verdict):
+            return view
+        taken = self._taken_since(view, letter)
+        if taken.session:
+            return Verdict(taken.session)
+        is_late = now >= letter.mail.posted_at + self._terms.within_ms
+        why = self._why_nobody(view.task, taken, is_late=is_late)
+        return Verdict(reason=why) if why else None
+
+    def _why_nobody(self, task: Task, taken: _Taken, *, is_late: bool) -> str:
+        """Why nobody is going to work on the task; empty: somebody may still begin."""
+        waited = duration(self._terms.within_ms)
+        if taken.starting:
+            late = f"{taken.starting} was to work on {task.id}, and has not begun within {waited}"
+            return late if is_late else ""
         if task.status == "in-progress":
-            return Verdict(reason=f"{task.assignee} works on {task.id} already")
+            return f"{task.assignee} works on {task.id} already"
         if task.status not in _ON_ITS_WAY:
-            return Verdict(reason=f"{task.id} is {task.status}: nobody can take it")
+            return f"{task.id} is {task.status}: nobody can take it"
+        if taken.fault:
+            return f"{taken.fault}; {task.id} is {task.status}"
         if not self._can_be_taken(task):
             whom = f"work for {task.reserved_for}" if task.reserved_for else "any work"
-            return Verdict(reason=f"no agent is known here that takes {whom}")
-        if now < mail.posted_at + self._terms.within_ms:
-            return None
-        waited = duration(self._terms.within_ms)
-        return Verdict(reason=f"nobody took {task.id} within {waited}; it is {task.status}")
+            return f"no agent is known here that takes {whom}"
+        return f"nobody took {task.id} within {waited}; it is {task.status}" if is_late else ""
 
-    def _asked_for(self, letter: Letter) -> Task | Verdict:
+    def _asked_for(self, letter: Letter) -> TaskView | Verdict:
         """The task that waits for a worker, or why none does."""
         if not letter.mail.bead:
             return Verdict(reason="the request names no bead: write Issue: ID in it")
@@ -102,7 +154,7 @@ class Spawner:
         if refusal:
             return Verdict(reason=refusal)
         found = find_task(self._hub.store, letter.mail.bead)
-        return Verdict(reason=found.detail) if isinstance(found, Refusal) else found.task
+        return Verdict(reason=found.detail) if isinstance(found, Refusal) else found
 
     def _refusal_of(self, letter: Letter) -> str:
         """Why the request did not put the task into the queue; empty: it did.
@@ -119,19 +171,21 @@ class Spawner:
         # A refusal that has just been recorded is not recorded again.
         return why_no_worker(posted.actor)
 
-    def _session_since(self, task: Task, letter: Letter) -> str:
-        """The stay in which the task was taken since then, or else who took it; empty: nobody.
+    def _taken_since(self, view: TaskView, letter: Letter) -> _Taken:
+        """Who has taken the task since then.
 
         What came first is told by the places in the ledger: a millisecond holds many entries.
         """
+        task, taken = view.task, _Taken()
         if task.updated_at < letter.mail.posted_at or not task.attempts:
-            return ""
-        taken = ""
+            return taken
         for entry in history(self._hub.store, task_stream(task.id)):
-            event = decode(entry)
-            if isinstance(event, TaskClaimed) and entry.position > letter.position:
-                taken = event.session or event.agent
-        return taken
+            if entry.position > letter.position:
+                is_hubs = read_line(entry.line).actor.startswith(_BY_THE_HUB)
+                taken = _after(taken, decode(entry), is_hubs=is_hubs)
+        # The claim is the first beat; the next one is of an agent that has begun.
+        has_begun = view.lease is not None and view.lease.beats > 1
+        return _Taken(taken.starting) if taken.starting and has_begun else taken
 
     def _can_be_taken(self, task: Task) -> bool:
         """Whether there is anybody who takes such a task: started by the hub, or registered."""

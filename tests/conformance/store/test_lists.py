@@ -74,6 +74,15 @@ def test_a_new_stream_is_listed_with_its_first_entry(store: Store) -> None:
     assert on(store, "from:ann") == [(3, "mail:1")]
 
 
+def test_a_transaction_sees_who_stands_on_a_list(store: Store) -> None:
+    numbers = begun(store, "mail:1", "mail:2", "mail:3")
+    write(store, Changes(listed=[("waves:open", number) for number in reversed(numbers)]))
+    write(store, Changes(unlisted=[("waves:open", numbers[1])]))
+    found = store.transact(lambda session: session.on_list("waves:open"))
+    assert found == ["mail:1", "mail:3"]
+    assert store.transact(lambda session: session.on_list("waves")) == []
+
+
 def test_whoever_is_listed_late_stands_where_its_first_entry_stands(store: Store) -> None:
     one, two, three = begun(store, "mail:1", "mail:2", "mail:3")
     grow(store, one, "mail:1", 2)

@@ -87,7 +87,8 @@ WRITERS: dict[str, st.SearchStrategy[Draft]] = {
         question=SOME,
         files_touched=FILES,
     ),
-    "HELP_RESPONSE": st.builds(compose.help_response, SOME, guidance=SOME),
+    "HELP_RESPONSE": st.builds(compose.help_response, SOME, guidance=SOME)
+    | st.builds(compose.help_response, guidance=SOME.map("Well, {}".format)),
     "FAILED": st.builds(
         compose.failed,
         SOME,
@@ -265,8 +266,18 @@ def test_an_id_that_brackets_cannot_hold_stands_in_the_body_only(bead: str) -> N
     assert reread(draft).bead_id == bead
 
 
+@pytest.mark.parametrize(
+    "guidance", ["Go left.", "Go left.\nBead: a-1\n## Problem\nx", "- Files: a\n\n```\nx"]
+)
+def test_an_answer_is_written_without_a_bead_as_the_document_prints_it(guidance: str) -> None:
+    draft = compose.help_response(guidance=guidance)
+    assert compose.render(draft) == compose.Rendered("HELP_RESPONSE", f"{guidance}\n")
+    assert reread(draft).parsed == draft.parsed
+
+
 REFUSED: dict[str, Callable[[], Draft]] = {
-    "bead_id is empty": lambda: compose.help_response(" ", guidance="x"),
+    "bead_id is empty": lambda: compose.spawn_ack(" ", status="failed"),
+    "guidance begins with 'Bead: a-1'": lambda: compose.help_response(guidance="Bead: a-1\nGo."),
     "guidance is empty": lambda: compose.help_response("a-1", guidance="\n"),
     "title is empty": lambda: compose.bead_accepted(
         "a-1", title="", started_at="2026-01-31T10:00:00Z"

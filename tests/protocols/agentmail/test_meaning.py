@@ -358,6 +358,21 @@ def test_resuming_keeps_what_the_predecessor_has_left() -> None:
     assert moved.next_steps == "Write the other half."
 
 
+@proves("MAIL-SPAWN", "MAIL-CHECKPOINT")
+@pytest.mark.parametrize(
+    ("resume", "is_kept"),
+    [("Resume: false", False), ("Resume: true", True), ("Orchestrator: olga", True)],
+)
+def test_a_worker_that_is_not_to_resume_begins_anew(resume: str, is_kept: bool) -> None:
+    office = Office()
+    taken(office)
+    office.send(ALICE, checkpoint(to=["olga"]))
+    assert office.effect(OLGA, letter("SPAWN_REQUEST", resume)) == "applied"
+    assert (office.task().checkpoint is not None) == is_kept
+    assert office.task().status == "ready"
+    assert findings(office.store) == []
+
+
 @proves("MAIL-SPAWN", "MAIL-REFUSED-EFFECT")
 def test_only_those_who_run_the_show_ask_for_workers() -> None:
     office = Office()
@@ -372,16 +387,38 @@ def test_only_those_who_run_the_show_ask_for_workers() -> None:
 
 
 @proves("MAIL-SPAWN", "MAIL-REFUSED-EFFECT")
-@pytest.mark.parametrize(
-    ("resume", "code"), [("false", "already_claimed"), ("true", "unauthorized_agent")]
-)
-def test_nobody_is_driven_away_for_a_new_worker(resume: str, code: str) -> None:
+@pytest.mark.parametrize("resume", ["false", "true"])
+def test_nobody_is_driven_away_for_a_new_worker(resume: str) -> None:
     office = Office()
     taken(office)
     row = letter("SPAWN_REQUEST", f"Resume: {resume}", "Checkpoint: ffff")
-    assert office.effect(OLGA, row) == code
+    effect = office.send(OLGA, row)["effect"]
+    assert (effect["code"], effect["detail"]) == (
+        "already_claimed",
+        f"alice works on {BEAD}: it is left to it",
+    )
     task = office.task()
     assert (task.status, task.assignee, task.checkpoint) == ("in-progress", "alice", None)
+
+
+@proves("MAIL-MEANING")
+@pytest.mark.parametrize("actor", [ALICE, BOB])
+def test_a_letter_in_the_thread_of_its_task_is_a_sign_of_life_of_the_holder(actor: Actor) -> None:
+    office = Office()
+    taken(office)
+    first = office.send(
+        BOB, {"subject": "Well?", "body_md": "?", "to": ["alice"], "thread_id": BEAD}
+    )
+    for row in ({"thread_id": BEAD}, {"reply_to": first["id"]}):
+        before = office.lab.lease(BEAD)
+        office.send(actor, {"subject": "Soon", "body_md": "Wait.", "to": ["olga"], **row})
+        after = office.lab.lease(BEAD)
+        assert before is not None
+        assert after is not None
+        assert after.beats - before.beats == (actor is ALICE)
+    assert office.send(ALICE, {"subject": "Lunch", "body_md": "?", "to": ["olga"]})["effect"] == {
+        "applied": False
+    }
 
 
 @proves("MAIL-SPAWN", "MAIL-REFUSED-EFFECT")

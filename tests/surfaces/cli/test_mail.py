@@ -134,6 +134,39 @@ FIELDS = {
 
 
 @proves("MAIL-COMPOSE")
+@pytest.mark.parametrize(
+    ("subject", "sent"),
+    [
+        ("half way", "[ol-1] PROGRESS: half way"),
+        ("PROGRESS half way", "[ol-1] PROGRESS half way"),
+        ("[ol-1] PROGRESS half way", "[ol-1] PROGRESS half way"),
+        ("[ol-2] PROGRESS", "[ol-1] PROGRESS: [ol-2] PROGRESS"),
+        ("not DONE yet", "[ol-1] PROGRESS: not DONE yet"),
+    ],
+)
+def test_a_subject_that_is_typed_does_not_take_the_type_away(
+    dragoman: Console, subject: str, sent: str
+) -> None:
+    for text in (PROGRESS, (*PROGRESS[:6], "--body", "Half way.")):
+        told = dragoman.ask("mail", "send", "--as", "ada", *text, "--subject", subject)
+        assert (told["type"], told["bead_id"]) == ("PROGRESS", "ol-1")
+        assert told["effect"] == {"applied": True}
+        assert dragoman.ask("mail", "show", told["id"], "--as", "boss")["subject"] == sent
+
+
+@proves("MAIL-COMPOSE")
+def test_an_answer_is_typed_without_a_bead(dragoman: Console) -> None:
+    asked = send(dragoman, "--to", "bob", "--subject", "HELP_REQUEST", "--body", "Where to?")
+    answer = ("--type", "HELP_RESPONSE", "--reply-to", asked, "--field", "guidance=Go left.")
+    told = dragoman.ask("mail", "send", "--as", "bob", *answer)
+    assert (told["type"], told["bead_id"], told["effect"]) == (
+        "HELP_RESPONSE",
+        "",
+        {"applied": True},
+    )
+
+
+@proves("MAIL-COMPOSE")
 @pytest.mark.parametrize("type", TYPES)
 def test_every_type_can_be_typed(dragoman: Console, type: str) -> None:
     fields = [word for field in FIELDS[type] for word in ("--field", field)]

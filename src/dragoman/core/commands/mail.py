@@ -29,8 +29,8 @@ class PostMail(Command, frozen=True, tag="mail.post"):
 
     @property
     def held(self) -> str:
-        """Whoever writes about the task that it works on is alive."""
-        return self.bead
+        """Whoever writes about the task that it works on, or in its thread, is alive."""
+        return self.bead or self.thread
 
 
 class ReadMail(Command, frozen=True, tag="mail.read"):

@@ -90,6 +90,8 @@ class CheckpointTask(TaskCommand, frozen=True, tag="task.checkpoint"):
     fence: int | None = None
     backoff: Backoff = Backoff()
     """How the task rests if nothing was reached."""
+    anew: bool = False
+    """Whether nothing counts that was left before: said of a task on which nobody works."""
 
 
 class ReportOutcome(TaskCommand, frozen=True, tag="task.report"):

@@ -213,6 +213,9 @@ def _handed_over(task: Task, event: TaskHandedOver, at: int) -> Task:
 
 
 def _checkpointed(task: Task, event: TaskCheckpointed, at: int) -> Task:
+    # Whoever runs the show may say that nothing of it counts; whoever worked on it has left word.
+    if event.by and not (event.commit or event.description or event.next_steps):
+        return replace(task, checkpoint=None, updated_at=at)
     left = Checkpoint(
         event.by or task.assignee,
         at,

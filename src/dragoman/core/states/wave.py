@@ -10,7 +10,14 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
+    AnyEvent,
     Status,
+    TaskCheckpointed,
+    TaskClaimed,
+    TaskReported,
+    TaskRequeued,
+    TaskRewound,
+    TaskTransitioned,
     WaveBead,
     WaveBeadReleased,
     WaveCompleted,
@@ -30,6 +37,9 @@ ENDED: Final[frozenset[Status]] = frozenset(
 
 GIVEN_UP: Final[frozenset[Status]] = frozenset({"blocked", "deadletter"})
 """In these it does not go on by itself."""
+
+Happened = tuple[AnyEvent, int]
+"""An event and its time."""
 
 _LISTED_IN_REPORT = 200
 _WHY_IN_REPORT = 300
@@ -52,9 +62,13 @@ class Wave(Struct, frozen=True, omit_defaults=True):
     ended_at: int | None = None
 
 
+OPEN_WAVES: Final = "waves:open"
+"""The list of those that run."""
+
+
 def lists_of_wave(wave: Wave) -> tuple[str, ...]:
     """The lists on which it stands."""
-    return ("waves",) if wave.ended_at is not None else ("waves", "waves:open")
+    return ("waves",) if wave.ended_at is not None else ("waves", OPEN_WAVES)
 
 
 class Waiting(Struct, frozen=True):
@@ -194,6 +208,46 @@ class _Planning:
         found = chain.from_iterable(shelf.conflicts(wish, self._find) for shelf in shelves)
         conflict = next(found, None)
         return None if conflict is None else Waiting("file", conflict)
+
+
+def why_given_up(wave: Wave, history: Iterable[Happened]) -> str:
+    """Why a task with this history is not tried again in a wave; empty: it may be."""
+    for type, count in _failures_in(history, wave.started_at).items():
+        allowed = wave.retries.get(type)
+        if allowed is not None and count > allowed:
+            retries = "1 retry" if allowed == 1 else f"{allowed} retries"
+            often = "once" if count == 1 else f"{count} times"
+            return f"failed {often} with {type}; wave {wave.id} allows {retries}"
+    return ""
+
+
+def _failures_in(history: Iterable[Happened], since: int) -> Counter[str]:
+    """How many attempts on a task have failed since a time, by what they call their failure.
+
+    One that was handed on half done counts by the reason for that.
+    """
+    failed: dict[int, str] = {}
+    under_way: int | None = None
+    for event, at in history:
+        if isinstance(event, TaskClaimed):
+            under_way = event.attempt
+        if isinstance(event, TaskTransitioned | TaskRequeued | TaskRewound):
+            # What is left for a successor while nobody works on the task tells of no attempt.
+            under_way = None
+        if isinstance(event, TaskTransitioned | TaskRewound) and event.from_ in GIVEN_UP:
+            # Somebody gave it another chance.
+            failed.clear()
+        if at < since:
+            continue
+        if isinstance(event, TaskCheckpointed) and under_way is not None:
+            failed[under_way] = event.reason
+        if isinstance(event, TaskReported):
+            # A later report of the same attempt counts in the place of the earlier one.
+            failed.pop(event.attempt, None)
+            type = event.details.get("failure_type")
+            if event.outcome == "failed" and isinstance(type, str):
+                failed[event.attempt] = type
+    return Counter(failed.values())
 
 
 def reservation_of(wave: Wave, bead: WaveBead) -> Reservation:

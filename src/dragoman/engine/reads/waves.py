@@ -1,27 +1,18 @@
 """Reading waves and reservations: how far a wave is, what it waits for, who has which files."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 
 from msgspec import Struct
 
 from dragoman.core.errors import Refusal
-from dragoman.core.events import (
-    TaskCheckpointed,
-    TaskClaimed,
-    TaskReported,
-    TaskRequeued,
-    TaskRewound,
-    TaskTransitioned,
-)
+from dragoman.core.events import TaskTransitioned
 from dragoman.core.ids import RESERVATIONS, task_stream
 from dragoman.core.states.reservations import FindTask, Reservation, Reservations
 from dragoman.core.states.task import Task
-from dragoman.core.states.wave import GIVEN_UP, Plan, Wave, plan, tasks_of
+from dragoman.core.states.wave import GIVEN_UP, OPEN_WAVES, Plan, Wave, plan, tasks_of
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import decode, find, find_task, history, state_of
-from dragoman.ledger.entry import read_line
 
 _PAGE = 100
 NEWEST = 2**53 - 1
@@ -53,7 +44,7 @@ def find_wave(store: Store, id: str) -> Wave | Refusal:
 def open_waves(store: Store) -> Iterator[str]:
     """The id of every wave that is not complete, oldest first."""
     after = 0
-    while listed := store.listed(ListQuery("waves:open", after, limit=_PAGE)):
+    while listed := store.listed(ListQuery(OPEN_WAVES, after, limit=_PAGE)):
         yield from (place.row.name.partition(":")[2] for place in listed)
         after = listed[-1].position
 
@@ -103,33 +94,3 @@ def task_finder(store: Store) -> FindTask:
         return found if isinstance(found, Refusal) else found.task
 
     return find
-
-
-def failures_of(store: Store, task: Task, since: int) -> Counter[str]:
-    """How many attempts on a task have failed since a time, by what they call their failure.
-
-    One that was handed on half done counts by the reason for that.
-    """
-    failed: dict[int, str] = {}
-    under_way: int | None = None
-    for entry in history(store, task_stream(task.id)):
-        event = decode(entry)
-        if isinstance(event, TaskClaimed):
-            under_way = event.attempt
-        if isinstance(event, TaskTransitioned | TaskRequeued | TaskRewound):
-            # What is left for a successor while nobody works on the task tells of no attempt.
-            under_way = None
-        if isinstance(event, TaskTransitioned | TaskRewound) and event.from_ in GIVEN_UP:
-            # Somebody gave it another chance.
-            failed.clear()
-        if read_line(entry.line).at < since:
-            continue
-        if isinstance(event, TaskCheckpointed) and under_way is not None:
-            failed[under_way] = event.reason
-        if isinstance(event, TaskReported):
-            # A later report of the same attempt counts in the place of the earlier one.
-            failed.pop(event.attempt, None)
-            type = event.details.get("failure_type")
-            if event.outcome == "failed" and isinstance(type, str):
-                failed[event.attempt] = type
-    return Counter(failed.values())

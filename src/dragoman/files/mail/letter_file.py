@@ -9,21 +9,16 @@ from typing import Any, Final
 
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.letter import Mail
-from dragoman.files.escapes import with_references
+from dragoman.files.escapes import with_references, without_markup
 from dragoman.files.tasks.front_matter import FENCE, Value, write_fields
 
-_TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
-"""Where Markdown would begin a tag, a comment, or a link in angle brackets."""
-_LINK: Final = re.compile(r"\](?=[(:])")
-"""Where Markdown would go on to the address of a link or an image, or of a name for one."""
 _RULE: Final = re.compile(r"^(?=(?:---|\.\.\.)[ \t]*$)", re.MULTILINE)
 """Where a reader of front matter could see the end of one, or a beginning."""
 
 
 def write_mail_file(mail: Mail, number: int) -> bytes:
     """The n-th letter of its thread."""
-    # Only quoted texts can have a bracket, and quotes know this way to say it.
-    head = write_fields(_fields(mail, number)).replace("<", "\\u003c")
+    head = write_fields(_fields(mail, number))
     return f"{FENCE}\n{head}{FENCE}\n\n{_text(mail)}\n".encode()
 
 
@@ -57,4 +52,4 @@ def _fields(mail: Mail, number: int) -> Mapping[str, Value | bool | int]:
 
 def _text(mail: Mail) -> str:
     text = with_references(mail.body.replace("\r\n", "\n"))
-    return _RULE.sub(r"\\", _LINK.sub(r"]\\", _TAG.sub("&lt;", text)))
+    return _RULE.sub(r"\\", without_markup(text))

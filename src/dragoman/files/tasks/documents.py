@@ -9,6 +9,7 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.intent import Intent
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.task import Delegation, Reported
+from dragoman.files.escapes import without_markup
 from dragoman.files.tasks.story import Attempt
 from dragoman.text.safe_text import harmless_json, safe_text
 
@@ -148,5 +149,6 @@ def handoff_page(asked: Delegation) -> bytes:
 
 
 def _plain(item: str) -> str:
-    """A text on one line that begins neither a heading nor a list of its own."""
-    return _OPENING.sub(r"\1\\", safe_text(item, one_line=True))
+    """A text on one line that begins neither a heading nor a list of its own, nor anything that
+    acts."""
+    return _OPENING.sub(r"\1\\", without_markup(safe_text(item, one_line=True)))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from dragoman.files.escapes import TAG
 from dragoman.files.problems import at_line
 from dragoman.text.safe_text import HARMFUL
 
@@ -60,9 +61,12 @@ def _scalar(value: str | bool | int) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text as YAML reads it from double quotes, with nothing in it that steers or hides."""
+    """The text as YAML reads it from double quotes, with nothing in it that steers, hides or, where
+    somebody takes it all for Markdown, is a tag."""
     text = text.translate(str.maketrans(_SHORT))
-    return '"' + HARMFUL.sub(lambda m: _code(ord(m[0])), text) + '"'
+    for acting in (TAG, HARMFUL):
+        text = acting.sub(lambda found: _code(ord(found[0])), text)
+    return f'"{text}"'
 
 
 def _code(code: int) -> str:

@@ -10,14 +10,14 @@ from dragoman.protocols.agentmail.shapes import Parsed, Problem
 from dragoman.protocols.agentmail.words import SPAWNED, MessageType
 from dragoman.text.ascii_case import lower
 
-_NO_BEAD_NEEDED: Final = frozenset({MessageType.HELP_RESPONSE, MessageType.UNKNOWN})
+NO_BEAD_NEEDED: Final = frozenset({MessageType.HELP_RESPONSE, MessageType.UNKNOWN})
 """An answer is found by its thread; its form names no bead."""
 _NAMES_BEAD: Final = frozenset({"bead_id", "issue_id"})
 
 
 def missing(type: MessageType, parsed: Parsed, found: Found) -> Iterator[Problem]:
     """Each field that is not there, at its empty label or at the heading where it should stand."""
-    if not parsed.bead_id and type not in _NO_BEAD_NEEDED:
+    if not parsed.bead_id and type not in NO_BEAD_NEEDED:
         line = found.lines.get("bead_id") or found.lines.get("issue_id", 0)
         yield problem("missing_bead_id", "bead_id", line)
     required = FORMS[type].required + _depending(type, parsed)

@@ -13,9 +13,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dragoman.protocols.agentmail import words
+from dragoman.protocols.agentmail.check import NO_BEAD_NEEDED
 from dragoman.protocols.agentmail.escape import escaped
 from dragoman.protocols.agentmail.forms import FORMS, Label, Section
-from dragoman.protocols.agentmail.lines import bulleted, joined, unmarked
+from dragoman.protocols.agentmail.lines import bulleted, joined, labelled, unmarked
 from dragoman.protocols.agentmail.problems import quoted
 from dragoman.protocols.agentmail.shapes import Parsed
 from dragoman.protocols.agentmail.values import file_name, is_moment
@@ -91,9 +92,13 @@ def help_request(
     )
 
 
-def help_response(bead: str, *, guidance: str) -> Draft:
-    """The answer to a question, for the same thread."""
-    return _draft(MessageType.HELP_RESPONSE, bead, guidance=_text(guidance))
+def help_response(bead: str = "", *, guidance: str) -> Draft:
+    """The answer to a question, for the same thread; without a bead it is found by that alone."""
+    type, text = MessageType.HELP_RESPONSE, _text(guidance)
+    first = text.partition("\n")[0]
+    if not _word(bead) and labelled(first, FORMS[type].start.lookup)[0]:
+        raise ValueError(f"guidance begins with {quoted(first)}: name the bead, or begin otherwise")
+    return _draft(type, bead, guidance=text)
 
 
 class Checks(Struct, frozen=True):
@@ -198,7 +203,8 @@ def _completion(
 
 def _draft(type: MessageType, bead: str, **fields: Any) -> Draft:
     parsed = Parsed(bead_id=_word(bead), **fields)
-    required = ("bead_id", *(field for field, _ in FORMS[type].required))
+    named = () if type in NO_BEAD_NEEDED else ("bead_id",)
+    required = (*named, *(field for field, _ in FORMS[type].required))
     for field in required:
         if getattr(parsed, field) in ("", (), None):
             raise ValueError(f"{field} is empty: a {type} must say it")
@@ -244,7 +250,8 @@ def render(draft: Draft) -> Rendered:
     form = FORMS[draft.type]
     blocks = ["\n".join(_labelled(form.head, draft.parsed, ""))]
     if form.guidance:
-        blocks = [f"Bead: {bead_id}", draft.parsed.guidance]
+        named = [f"Bead: {bead_id}"] if bead_id else []
+        blocks = [*named, draft.parsed.guidance]
     blocks += filter(None, (_section(section, draft.parsed) for section in form.sections))
     return Rendered(_subject(bead_id, draft.type), "\n\n".join(blocks) + "\n")
 

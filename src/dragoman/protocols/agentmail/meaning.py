@@ -141,15 +141,18 @@ def _checkpoint(message: Message, actor: Actor, choices: Choices) -> Iterator[An
 
 
 def _spawn(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
-    """The task stands ready for whoever starts workers, from the checkpoint if there is one."""
+    """The task stands ready for whoever starts workers: from the checkpoint, or from the start."""
     if why := why_no_worker(actor.label):
         yield RejectMessage("not_authorized", why, message.bead_id, message.type)
         return
     fields, task = message.parsed, _task(message, choices)
     yield from _adopted(message, choices)
+    # First of all: who works on it already is what keeps anybody else from it.
+    yield MoveTask(task, "ready", "worker requested", if_at_rest=True)
     if fields.resume and fields.partial_commit_sha:
         yield CheckpointTask(task, "RESUME", fields.partial_commit_sha)
-    yield MoveTask(task, "ready", "worker requested", if_at_rest=True)
+    elif fields.resume is False:
+        yield CheckpointTask(task, "RESTART", anew=True)
 
 
 def _details(**fields: object) -> dict[str, object]:

@@ -88,6 +88,10 @@ class MemorySession:
         inside = [row.name for row in rows if row.lease and row.lease.session == session]
         return inside or [row.name for row in rows if row.lease and row.lease.holder == holder]
 
+    def on_list(self, name: str) -> list[str]:
+        """The streams that stand on this list, oldest first."""
+        return [stream for _, stream in sorted(self._tables.lists.get(name, {}).items())]
+
     @property
     def first(self) -> int:
         """The position of the first entry that was written."""

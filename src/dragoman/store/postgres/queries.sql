@@ -112,6 +112,12 @@ ORDER BY l.stream
 -- name: held_by
 SELECT name FROM streams WHERE status = 'in-progress' AND owner = $1 ORDER BY number
 
+-- name: on_list
+SELECT s.name
+FROM lists l JOIN streams s ON s.number = l.stream
+WHERE l.list = $1
+ORDER BY l.position
+
 -- What a transaction writes
 
 -- name: shelve

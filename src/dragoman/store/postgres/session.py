@@ -129,6 +129,10 @@ class PostgresSession:
         found = self._ask("held_in", session) or self._ask("held_by", holder)
         return [name for (name,) in found]
 
+    def on_list(self, name: str) -> list[str]:
+        """The streams that stand on this list, oldest first."""
+        return [stream for (stream,) in self._ask("on_list", name)]
+
     def last_number(self, day: str) -> int:
         """The last AOF number given out on this day; nobody else gets one before the end."""
         values = (scalar(day),)

@@ -55,6 +55,12 @@ ORDER BY l.stream
 -- name: held_by
 SELECT name FROM streams WHERE status = 'in-progress' AND +owner = ? ORDER BY number
 
+-- name: on_list
+SELECT s.name
+FROM lists l JOIN streams s ON s.number = l.stream
+WHERE l.list = ?
+ORDER BY l.position
+
 -- What a transaction writes
 
 -- name: shelve

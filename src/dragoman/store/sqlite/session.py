@@ -104,6 +104,10 @@ class SqliteSession:
         found = self._all("held_in", session) or self._all("held_by", holder)
         return [name for (name,) in found]
 
+    def on_list(self, name: str) -> list[str]:
+        """The streams that stand on this list, oldest first."""
+        return [stream for (stream,) in self._all("on_list", name)]
+
     def write(self, changes: Changes) -> None:
         """Write each table once."""
         leases = changes.leases

@@ -16,6 +16,7 @@ from dragoman.core.commands import (
     PostMail,
     StartWave,
 )
+from dragoman.core.deciding.course import task_after
 from dragoman.core.deciding.mail import mailing
 from dragoman.core.deciding.mail.reserving import check_patterns, on_record, swept, tidied
 from dragoman.core.deciding.tasks.lifecycle import moved
@@ -23,12 +24,15 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     AnyEvent,
     ReservationTaken,
+    TaskCheckpointed,
+    TaskRequeued,
+    TaskTransitioned,
     WaveBead,
     WaveBeadReleased,
     WaveCompleted,
     WaveStarted,
 )
-from dragoman.core.ids import check_agent, check_id, wave_stream
+from dragoman.core.ids import check_agent, check_id, task_stream, wave_stream
 from dragoman.core.limits import ATTEMPTS, BEADS, RETRIES, WAVE_PATTERNS, check_count, check_range
 from dragoman.core.reading import Decision, Read, Receipt, StreamEvents
 from dragoman.core.states.task import Task
@@ -41,12 +45,15 @@ from dragoman.core.states.wave import (
     plan,
     reservation_of,
     tasks_of,
+    why_given_up,
 )
 
 KIND: Final = "bead"
 """The kind of name under which a wave adopts what is unknown here."""
 COMPLETE: Final = "WAVE_COMPLETE"
 """The kind of the letter that is the closing report."""
+_MAY_FAIL: Final[frozenset[type[AnyEvent]]] = frozenset({TaskRequeued, TaskCheckpointed})
+"""With one of these an attempt ends that counts as failed."""
 _FAILURE = re.compile(r"[A-Z][A-Z0-9_]{0,63}", re.ASCII)
 
 
@@ -155,6 +162,41 @@ def advance(command: AdvanceWave, read: Read, now: int) -> Decision | Refusal:
         return _told(id, *_steps(wave, next_steps, read, now))
     is_closed = read.actor.role == "system"
     return _closed(wave, command.stuck, read, now) if is_closed else _told(id)
+
+
+def kept_to_limits(decision: Decision, read: Read, now: int) -> Decision:
+    """The decision; a bead that has failed too often in one way is blocked in the same breath.
+
+    Later would be too late: whoever is fast claims it while it is ready.
+    """
+    failing = (stream for stream, event in decision.events if type(event) in _MAY_FAIL)
+    for stream in dict.fromkeys(failing):
+        before = read.task(stream.partition(":")[2])
+        assert isinstance(before, Task), "an attempt on it has ended"
+        task = task_after(before, decision.events, now)
+        why = _why_given_up(task, decision, read, now) if task.status == "ready" else ""
+        if why:
+            blocked, told = TaskTransitioned("ready", "blocked", why), decision.receipt
+            decision = replace(
+                decision,
+                receipt=replace(told, status="blocked") if told.task == task.id else told,
+                events=(*decision.events, (stream, blocked)),
+            )
+    return decision
+
+
+def _why_given_up(task: Task, decision: Decision, read: Read, now: int) -> str:
+    waves = [
+        wave
+        for wave in read.open_waves()
+        if wave.retries and any(bead.task == task.id for bead in wave.beads)
+    ]
+    if not waves:
+        return ""
+    stream = task_stream(task.id)
+    happening = ((event, now) for name, event in decision.events if name == stream)
+    history = (*read.history(task), *happening)
+    return next(filter(None, (why_given_up(wave, history) for wave in waves)), "")
 
 
 def _steps(wave: Wave, next_steps: Plan, read: Read, now: int) -> StreamEvents:

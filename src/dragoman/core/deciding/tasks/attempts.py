@@ -90,7 +90,8 @@ def checkpoint(command: CheckpointTask, read: Read, now: int) -> Decision | Refu
         return refusal
     left = TaskCheckpointed(command.reason, command.commit, command.description, command.next_steps)
     if is_at_rest:
-        return _said_at_rest(task, replace(left, by=read.actor.name))
+        said = replace(left, by=read.actor.name)
+        return _said_at_rest(task, said if command.anew else _beside_known(task, said))
     if command.reason in _FORCED and not command.commit:
         ended = _requeued(task, f"checkpoint: {command.reason}", command.backoff, now)
         return replace(ended, events=((task_stream(task.id), left), *ended.events))
@@ -102,23 +103,27 @@ def checkpoint(command: CheckpointTask, read: Read, now: int) -> Decision | Refu
     )
 
 
-def _said_at_rest(task: Task, left: TaskCheckpointed) -> Decision:
+def _beside_known(task: Task, left: TaskCheckpointed) -> TaskCheckpointed:
     """What is not said anew stays as the last one who worked on the task has left it."""
     known = task.checkpoint
-    if known is not None:
-        left = replace(
-            left,
-            commit=left.commit or known.commit,
-            description=left.description or known.description,
-            next_steps=left.next_steps or known.next_steps,
-        )
-        if _where_to_go_on(left) == _where_to_go_on(known):
-            return Decision(receipt(task, task.status))
-    return Decision(receipt(task, task.status), ((task_stream(task.id), left),))
+    if known is None:
+        return left
+    return replace(
+        left,
+        commit=left.commit or known.commit,
+        description=left.description or known.description,
+        next_steps=left.next_steps or known.next_steps,
+    )
 
 
-def _where_to_go_on(left: TaskCheckpointed | Checkpoint) -> tuple[str, str, str]:
-    return left.commit, left.description, left.next_steps
+def _said_at_rest(task: Task, left: TaskCheckpointed) -> Decision:
+    is_known = _where_to_go_on(left) == _where_to_go_on(task.checkpoint)
+    events = () if is_known else ((task_stream(task.id), left),)
+    return Decision(receipt(task, task.status), events)
+
+
+def _where_to_go_on(left: TaskCheckpointed | Checkpoint | None) -> tuple[str, str, str]:
+    return ("", "", "") if left is None else (left.commit, left.description, left.next_steps)
 
 
 def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:

@@ -6,6 +6,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dragoman.protocols.agentmail import Checks, Draft, MessageType, Rendered, compose
+from dragoman.protocols.agentmail.check import NO_BEAD_NEEDED
+from dragoman.protocols.agentmail.subject import read_subject
 from dragoman.surfaces.cli.call import wrong_usage
 
 _TRUE: Final = frozenset({"pass", "true", "yes", "ok", "passed"})
@@ -113,16 +115,22 @@ FORMS: Final[Mapping[str, Form]] = {
 TYPES: Final = tuple(str(type) for type in FORMS)
 
 
-def subject_of(type: str, bead: str) -> str:
-    """The subject of a letter whose text is written by hand."""
-    return f"[{bead}] {type}" if bead else type
+def subject_of(type: str, bead: str, typed: str = "") -> str:
+    """The subject of a letter that is of this type, whatever else was typed as its subject."""
+    plain = f"[{bead}] {type}" if bead else type
+    if not typed:
+        return plain
+    named = read_subject(typed)
+    if named.type != type or (bead and named.bead_id not in ("", bead)):
+        return f"{plain}: {typed}"
+    return f"[{bead}] {typed}" if bead and not named.bead_id else typed
 
 
 def composed(type: str, bead: str, given: tuple[str, ...]) -> Rendered:
     """The letter of a type; what is wrong with its fields ends the call."""
     form, fields = FORMS[type], dict[str, Any]()
     known = (*form.required, *form.optional)
-    if not bead:
+    if not bead and type not in NO_BEAD_NEEDED:
         wrong_usage(f"a {type} is about a bead: name it with --bead ID")
     for one in given:
         name, sign, text = one.partition("=")

@@ -64,7 +64,8 @@ def send(
     """Send a letter.
 
     From a file, or from options. With --type the text is written from --field NAME=VALUE, or taken
-    from --body as it is. Without --to it goes to whoever letters of its type go to.
+    from --body as it is; the subject names the type, and goes on with --subject. Without --to it
+    goes to whoever letters of its type go to.
 
     \b
     Examples:
@@ -115,10 +116,8 @@ def _written(type: str, bead: str, given: tuple[str, ...], text: dict[str, str])
         wrong_usage(f"{type!a} is not a type of letter; known: {', '.join(TYPES)}")
     if body and given:
         wrong_usage("the text comes from --body or from --field: leave one of them away")
-    if body:
-        return {"subject": text["subject"] or subject_of(type.upper(), bead), "body_md": body}
-    letter = composed(type.upper(), bead, given)
-    return {"subject": text["subject"] or letter.subject, "body_md": letter.body_md}
+    subject = subject_of(type.upper(), bead, text["subject"])
+    return {"subject": subject, "body_md": body or composed(type.upper(), bead, given).body_md}
 
 
 def _from_standard_input() -> str:
