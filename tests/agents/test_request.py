@@ -17,6 +17,7 @@ from dragoman.core.errors import SettingsError
 from dragoman.core.states.intent import Intent
 from dragoman.engine.identity import Principal
 from dragoman.engine.plan import Taken
+from dragoman.engine.reads.ask import entries
 from dragoman.engine.reads.intents import find_intent
 from dragoman.engine.runner import Assignment
 from tests.agents import answering
@@ -37,6 +38,14 @@ GOOD = (
 print("thinking aloud")
 print(json.dumps(answer | {"progress": 0.5, "message": "half"}))
 print(json.dumps(answer | {"success": True, "output": request["params"]["task"]["title"]}))
+"""
+)
+
+TELLING = (
+    ANSWER
+    + """
+print("beside it")
+print(json.dumps(answer | {"success": True, "output": "the whole harvest"}))
 """
 )
 
@@ -93,6 +102,22 @@ def test_a_program_reads_its_request_and_prints_its_result(tmp_path: Path) -> No
             assert found["result"]["output"] == "sum it up"
             assert found["updates"] == 1
             assert hub.task("i-1").status == "done"
+
+    run(story())
+
+
+@proves("CCOS-PAYLOADS")
+def test_what_is_not_kept_of_a_result_is_not_in_the_trace_of_its_program_either(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        settings = FAST + "[ccos]\npayload_bytes = 0\n" + section("ada", command=program(TELLING))
+        async with floor(tmp_path / "d", settings) as hub:
+            delegate(hub, "ada")
+            assert (await until(hub, "Satisfied"))["result"]["left_out"]
+            said = b"".join(entry.line for entry in entries(hub.store))
+            assert b"beside it" in said
+            assert b"whole harvest" not in said
 
     run(story())
 
