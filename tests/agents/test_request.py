@@ -45,6 +45,7 @@ TELLING = (
     ANSWER
     + """
 print("beside it")
+print(json.dumps(answer | {"progress": 0.5, "partial": "the first fruit"}))
 print(json.dumps(answer | {"success": True, "output": "the whole harvest"}))
 """
 )
@@ -118,6 +119,7 @@ def test_what_is_not_kept_of_a_result_is_not_in_the_trace_of_its_program_either(
             said = b"".join(entry.line for entry in entries(hub.store))
             assert b"beside it" in said
             assert b"whole harvest" not in said
+            assert b"first fruit" not in said
 
     run(story())
 

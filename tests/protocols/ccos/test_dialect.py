@@ -656,6 +656,35 @@ def test_by_policy_no_output_is_kept_and_not_in_the_original_words_either() -> N
 
 
 @proves("CCOS-PAYLOADS")
+@pytest.mark.parametrize(
+    ("operation", "said"),
+    [
+        ("ccos.update", {"intent_id": "i-1", "agent_id": "ada", "partial": "secret words"}),
+        ("ccos.update", {"intent_id": "i-1", "partial": "secret words"}),
+        ("ccos.result", {"intent_id": "i-1", "success": True, "output": "secret words"}),
+        ("ccos.result", b'{"output": "secret words"'),
+        ("ccos.result", b'["secret words"]'),
+    ],
+)
+def test_nor_is_a_piece_of_it_or_what_is_no_message(operation: str, said: Any) -> None:
+    office = Office(Choices(kept_bytes=5))
+    office.interpreter.call(operation, said, ADA)
+    if isinstance(said, dict):
+        office.interpreter.send(json.dumps(said).encode(), speaker=ADA)
+    assert b"secret words" not in b"".join(e.line for e in office.lab.store.entries(0, 1_000))
+
+
+@proves("CCOS-PAYLOADS")
+def test_a_piece_that_may_be_kept_is_kept_and_of_another_its_size() -> None:
+    office = Office(Choices(kept_bytes=5))
+    for partial in ("abc", "abcd"):
+        office.send({"intent_id": "i-1", "agent_id": "ada", "partial": partial})
+    first, second = (line["said"] for line in office.lines()[-2:])
+    assert (first["partial"], second["partial_bytes"]) == ("abc", 6)
+    assert "partial" not in second
+
+
+@proves("CCOS-PAYLOADS")
 def test_what_is_longer_than_a_result_may_be_is_refused() -> None:
     office = Office()
     answer = office.send(json.dumps(result(output="x" * (16 * 1024 * 1024))).encode())
