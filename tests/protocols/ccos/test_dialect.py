@@ -269,6 +269,23 @@ def test_who_has_its_hands_full_is_passed_over_while_another_may_have_it() -> No
         ]
 
 
+@proves("CCOS-NEWCOMERS")
+def test_a_skill_outlives_an_outage_that_all_its_agents_failed_in(hub: HandHub) -> None:
+    for number in range(6):
+        intent = f"i-{number}"
+        for _ in range(2):
+            agent = delegate(hub, intent)["request"]["agent_id"]
+            said = {"intent_id": intent, "agent_id": agent, "success": False, "error": "no net"}
+            hub.call("ccos.result", agent=agent, **said)
+    first, second = delegate(hub, "j-1"), delegate(hub, "j-2")
+    asked = [one["request"]["agent_id"] for one in (first, second)]
+    assert sorted(asked) == ["ada", "bob"], "each with one piece of work"
+    assert delegate(hub, "j-3")["state"] == "DelegationRejected"
+    well = {"intent_id": "j-1", "agent_id": asked[0], "success": True, "output": 1}
+    hub.call("ccos.result", agent=asked[0], **well)
+    assert delegate(hub, "j-4")["request"]["agent_id"] == asked[0]
+
+
 def test_an_empty_registry_is_explained() -> None:
     with hand_hub() as hub:
         assert "nobody in the registry" in hub.call("ccos.rank", goal="sing")["why"]
