@@ -17,7 +17,7 @@ from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Taken, Turned
 from dragoman.protocols import ccos
-from dragoman.protocols.ccos import Choices, TaskRequest, TaskResult, failed, succeeded
+from dragoman.protocols.ccos import Choices, TaskRequest, TaskResult, failed, query, succeeded
 from dragoman.protocols.ccos.requests import LeftOff, TaskParams
 from dragoman.testing import HandHub, Refused, hand_hub
 from dragoman.text.strict_cbor import to_cbor
@@ -227,6 +227,44 @@ def test_intents_are_listed_by_what_they_have_in_common(hub: HandHub) -> None:
     page = hub.call("ccos.intents", limit=2)
     assert names(after=page["next"]) == ["i-3"]
     assert set(names(agent_id="ada")) <= {"i-1", "i-2", "i-3"}
+
+
+def test_of_intents_all_that_is_said_must_hold(hub: HandHub) -> None:
+    for number in range(4):
+        delegate(hub, f"i-{number}", plan_id="p" if number % 2 else "q")
+    hub.call("ccos.cancel", intent_id="i-1")
+
+    def names(**wanted: Any) -> list[str]:
+        return [row["intent_id"] for row in hub.call("ccos.intents", **wanted)["intents"]]
+
+    assert names(open=True) == ["i-0", "i-2", "i-3"]
+    assert names(plan_id="p", open=True) == ["i-3"]
+    assert names(plan_id="p", agent_id="nobody") == []
+    asked: dict[str, Any] = {"agent_id": "ada", "open": True, "limit": 1}
+    mine = [name for name in names(agent_id="ada") if name != "i-1"]
+    found, after = list[str](), 0
+    while True:
+        page = hub.call("ccos.intents", after=after, **asked)
+        found += [row["intent_id"] for row in page["intents"]]
+        if "next" not in page:
+            break
+        after = page["next"]
+    assert found == mine
+
+
+def test_a_page_of_intents_ends_where_too_many_were_looked_at(
+    hub: HandHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        delegate(hub, f"i-{number}", plan_id="p")
+    delegate(hub, "i-3")
+    monkeypatch.setattr(query, "_MOST_LOOKED_AT", 2)
+    first = hub.call("ccos.intents", plan_id="p", agent_id="nobody")
+    assert first["intents"] == []
+    assert (
+        hub.call("ccos.intents", plan_id="p", after=first["next"])["intents"][0]["intent_id"]
+        == "i-2"
+    )
 
 
 def test_rank_shows_the_parts_and_why_one_wins(hub: HandHub) -> None:

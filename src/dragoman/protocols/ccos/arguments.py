@@ -122,7 +122,7 @@ class History(Asked, frozen=True, kw_only=True):
 
 
 class Intents(Asked, frozen=True, kw_only=True):
-    """Which intents; the first of these that is said chooses."""
+    """Which intents; all that is said must hold."""
 
     agent_id: str = ""
     plan_id: str = ""
