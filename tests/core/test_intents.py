@@ -311,6 +311,20 @@ def test_who_was_turned_down_for_the_moment_is_asked_when_the_reason_is_gone() -
     assert open_request(world).agent == "alice"
 
 
+@proves("CCOS-DUE")
+def test_a_deadline_that_has_passed_keeps_from_beginning_and_not_from_repeating() -> None:
+    world = registry()
+    asked = DelegateIntent(GOAL, "i", candidates=ranked(world), due_by=NOW + HOUR)
+    assert world.code(HUMAN, replace(asked, id="j"), NOW + HOUR) == "invalid_field"
+    world.do(HUMAN, asked)
+    assert world.do(HUMAN, asked, NOW + HOUR).events == ()
+    world.do(HUMAN, CancelIntent("intent:i"))
+    world.do(HUMAN, replace(asked, id="k", candidates=()))
+    refusal = world.ask(HUMAN, replace(asked, id="k"), NOW + HOUR)
+    assert isinstance(refusal, Refusal)
+    assert refusal.detail == "the deadline 2026-02-09T15:30:00.000Z has passed"
+
+
 def test_the_same_again_is_a_no_op_and_another_goal_is_refused() -> None:
     world = registry()
     delegated(world)

@@ -189,10 +189,12 @@ def _received(
 
 
 def _state(accepted: Accepted, facts: Facts) -> dict[str, Any] | Refusal:
-    intent = find_intent(facts.store, accepted.name)
+    """How it stands; under a key of the caller's, as it stood the first time."""
+    last = accepted.receipts[-1]
+    intent = find_intent(facts.store, accepted.name, last.reached)
     if isinstance(intent, Refusal):
         return intent
-    request = open_request(facts.store, intent)
+    request = open_request(facts.store, intent, last.version)
     told: dict[str, Any] = {
         "intent_id": intent.id,
         "state": intent.state,
@@ -200,7 +202,7 @@ def _state(accepted: Accepted, facts: Facts) -> dict[str, Any] | Refusal:
     }
     if request is not None:
         told["request"] = as_value(request)
-    if is_cancelled(facts.store, intent):
+    if is_cancelled(facts.store, intent, last.version):
         told["cancelled"] = True
     if intent.reasons:
         told["reasons"] = list(intent.reasons)
