@@ -215,15 +215,17 @@ def test_a_url_may_hand_its_result_in_later(tmp_path: Path, agent: Receiver) -> 
 @proves("CCOS-PASSED-ON")
 def test_a_url_is_told_what_else_the_request_says(tmp_path: Path, agent: Receiver) -> None:
     said = {"intent_id": "i-1", "agent_id": "ada", "goal": "sum it up"}
+    meta = {"trace": "t-7", "session": "s-of-its-sender", "hub": "x"}
     agent.answers.append(reply(said | {"success": True, "output": 1}))
 
     async def story() -> None:
         async with floor(tmp_path / "d", url(agent)) as hub:
             call(hub, "ccos.register", agent_id="ada", skills=["sum"])
-            call(hub, "ccos.request", **said, meta={"trace": "t-7", "hub": "x"}, x_team="blue")
+            call(hub, "ccos.request", **said, meta=meta, x_team="blue")
             await until(hub, "Satisfied")
             posted = json.loads(agent.requests[0].body)
-            assert (posted["meta"]["trace"], posted["x_team"]) == ("t-7", "blue")
+            assert {**posted["meta"], "hub": "x"} == meta
+            assert posted["x_team"] == "blue"
             assert posted["meta"]["hub"]["token"].startswith("drga_")
 
     run(story())
@@ -277,7 +279,7 @@ def test_a_function_is_called(tmp_path: Path, function: Callable[[bytes], object
             delegate(hub, "ada")
             found = await until(hub, "Satisfied")
             assert found["result"]["output"] == "SUM IT UP"
-            assert answering.seen[-1]["meta"]["session"]
+            assert answering.seen[-1]["meta"]["hub"]["session"]
 
     run(story())
 

@@ -183,9 +183,11 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
 
 
 def _hub_of(url: str, token: "Callable[[Assignment], str]", of: "Assignment") -> dict[str, Any]:
-    """Where an agent elsewhere hands its result in, and by which right."""
-    hub = {"url": url, "token": token(of), "ttl_ms": of.ttl_ms}
-    return {"session": of.session} | ({"hub": hub} if url else {})
+    """Where an agent elsewhere hands its result in, and by which right; all else that `meta` has is
+    the word of whoever asks.
+    """
+    door = {"url": url, "token": token(of), "ttl_ms": of.ttl_ms} if url else {}
+    return {"hub": {"session": of.session, **door}}
 
 
 def _certificate(place: Place) -> str:
