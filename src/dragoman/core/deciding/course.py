@@ -256,7 +256,8 @@ class Course:
                 ending.passed_on,
             )
         )
-        if not ending.feedback:
+        # Nobody makes a record of its own: what it has asked of itself says nothing to others.
+        if not ending.feedback or agent == self.intent.by:
             self._about(AgentRelieved(agent, id, request.id))
             return
         standing = self._about(AgentRated(agent, id, request.id, ending.success, took))

@@ -133,7 +133,7 @@ def check_chain_file(
     try:
         parts: list[Any] = [_decode(line) for line in data.splitlines() if line.strip()]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return _nothing(f"{shape_fault(error, _Part)}")
+        return _nothing(str(shape_fault(error, _Part)))
     head = parts[0] if parts else None
     if not isinstance(head, Head) or head.format != FORMAT:
         return _nothing(f"it does not begin with {FORMAT}")
