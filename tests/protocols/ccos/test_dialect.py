@@ -367,6 +367,17 @@ def test_an_agent_registers_itself_and_nobody_else(hub: HandHub) -> None:
     )
 
 
+def test_the_latency_that_decides_is_shown_and_how_long_it_took_beside_it(hub: HandHub) -> None:
+    hub.call("ccos.register", agent_id="ada", skills=["translate"], latency_ms=60_000)
+    delegate(hub)
+    hub.advance(seconds=5)
+    hub.call("ccos.result", agent="ada", **result())
+    shown = hub.call("ccos.agents")["agents"][0]
+    assert (shown["latency_ms"], shown["took_ms"]) == (60_000, 5_000)
+    asked = delegate(hub, "i-2", within_ms=30_000)["request"]["agent_id"]
+    assert asked == "bob"
+
+
 def test_agents_are_found_by_skill_and_dialect(hub: HandHub) -> None:
     hub.call("ccos.register", agent_id="eva", skills=["sing songs"], speaks=["aof", "ccos"])
 
