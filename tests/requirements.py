@@ -2433,8 +2433,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-PAYLOADS",
         "S-CCOS-4",
-        "An output that is longer than policy says stands in the ledger as a digest only, its "
-        "original words included; a result may have 16 MiB.",
+        "An output that is longer than policy says stands in the ledger as a digest only, and a "
+        "piece of it not at all, in original words and traces too; a result may have 16 MiB.",
     ),
     Requirement(
         "CCOS-LINT",

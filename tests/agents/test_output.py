@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.agents.output import Output
+from dragoman.agents.output import Messages, Output
 from dragoman.text.redact import Redactor, Secret
 from tests.requirements import proves
 
@@ -17,16 +17,17 @@ LIMIT = 1_000_000
 class Printed:
     """An output and what was kept of it."""
 
-    def __init__(self, most: int = LIMIT, most_message: int = 100) -> None:
+    def __init__(self, most: int = LIMIT, most_message: int = 100, most_told: int = LIMIT) -> None:
         self.kept = list[bytes]()
+        self.told = list[str]()
         self.output = Output(
             self.kept.append,
             most,
             lambda: START,
             Redactor([Secret("word", "secret")]),
-            prefixes=(PREFIX,),
-            most_message=most_message,
+            Messages((PREFIX,), most_message, most_told),
         )
+        self.output.tell = lambda pulses: self.told.extend(one.line for one in pulses)
         self.messages = list[bytes]()
 
     def print(self, *blocks: bytes) -> None:
@@ -75,6 +76,15 @@ def test_it_does_not_matter_how_it_is_cut(said: list[bytes], places: list[int]) 
     assert "secret" not in "".join(whole.lines)
 
 
+@proves("CCOS-PAYLOADS")
+def test_of_a_message_with_more_than_may_be_kept_only_its_size_is_told() -> None:
+    printed = Printed(most_told=11)
+    printed.print(b"AOF/1 short\nAOF/1 longer\nno message, however long\n")
+    size = "[dragoman] a message of 12 bytes: what it says is not told here"
+    assert printed.told == ["AOF/1 short", size, "no message, however long"]
+    assert printed.lines[1] == "out AOF/1 longer"  # the log of the program is no part of the ledger
+
+
 @proves("RUN-OUTPUT", "RUN-MESSAGES")
 @given(places=st.lists(st.integers(0, 400), max_size=6))
 def test_beyond_the_limit_messages_are_still_heard_however_they_are_cut(places: list[int]) -> None:
@@ -115,7 +125,8 @@ def test_a_full_disk_loses_the_log_and_nothing_else() -> None:
     def full(_: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    output = Output(full, LIMIT, lambda: START, Redactor(), prefixes=(PREFIX,), most_message=100)
+    messages = Messages((PREFIX,), 100, 100)
+    output = Output(full, LIMIT, lambda: START, Redactor(), messages)
     output.note("begun")
     assert output.take("out", b"hello\nAOF/1 {}\n") == [b"AOF/1 {}"]
     assert output.take("out", b"AOF/1 {2}\n") == [b"AOF/1 {2}"]

@@ -12,7 +12,7 @@ from threading import Event as ThreadEvent
 
 import pytest
 
-from dragoman.agents.output import Pulse
+from dragoman.agents.output import Messages, Pulse
 from dragoman.agents.program import Desk, ProgramRunner, Tools
 from dragoman.config import AgentSettings
 from dragoman.core.commands import CheckpointTask, MoveTask, NoteTask
@@ -448,8 +448,7 @@ def runner_with(open_desk: Callable[[Assignment], Desk], marks: FullDisk) -> Pro
         environ=os.environ,
         now=lambda: 0,
         redactor=Redactor(),
-        prefixes=(b"AOF/1 ",),
-        most_message=1_000,
+        messages=Messages((b"AOF/1 ",), 1_000, 1_000),
         tell=untold,
     )
     words = (sys.executable, "-c", "import signal; signal.pause()")

@@ -17,6 +17,7 @@ from dragoman.core.errors import SettingsError
 from dragoman.core.states.intent import Intent
 from dragoman.engine.identity import Principal
 from dragoman.engine.plan import Taken
+from dragoman.engine.reads.ask import entries
 from dragoman.engine.reads.intents import find_intent
 from dragoman.engine.runner import Assignment
 from tests.agents import answering
@@ -37,6 +38,15 @@ GOOD = (
 print("thinking aloud")
 print(json.dumps(answer | {"progress": 0.5, "message": "half"}))
 print(json.dumps(answer | {"success": True, "output": request["params"]["task"]["title"]}))
+"""
+)
+
+TELLING = (
+    ANSWER
+    + """
+print("beside it")
+print(json.dumps(answer | {"progress": 0.5, "partial": "the first fruit"}))
+print(json.dumps(answer | {"success": True, "output": "the whole harvest"}))
 """
 )
 
@@ -93,6 +103,23 @@ def test_a_program_reads_its_request_and_prints_its_result(tmp_path: Path) -> No
             assert found["result"]["output"] == "sum it up"
             assert found["updates"] == 1
             assert hub.task("i-1").status == "done"
+
+    run(story())
+
+
+@proves("CCOS-PAYLOADS")
+def test_what_is_not_kept_of_a_result_is_not_in_the_trace_of_its_program_either(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        settings = FAST + "[ccos]\npayload_bytes = 0\n" + section("ada", command=program(TELLING))
+        async with floor(tmp_path / "d", settings) as hub:
+            delegate(hub, "ada")
+            assert (await until(hub, "Satisfied"))["result"]["left_out"]
+            said = b"".join(entry.line for entry in entries(hub.store))
+            assert b"beside it" in said
+            assert b"whole harvest" not in said
+            assert b"first fruit" not in said
 
     run(story())
 
@@ -188,15 +215,17 @@ def test_a_url_may_hand_its_result_in_later(tmp_path: Path, agent: Receiver) -> 
 @proves("CCOS-PASSED-ON")
 def test_a_url_is_told_what_else_the_request_says(tmp_path: Path, agent: Receiver) -> None:
     said = {"intent_id": "i-1", "agent_id": "ada", "goal": "sum it up"}
+    meta = {"trace": "t-7", "session": "s-of-its-sender", "hub": "x"}
     agent.answers.append(reply(said | {"success": True, "output": 1}))
 
     async def story() -> None:
         async with floor(tmp_path / "d", url(agent)) as hub:
             call(hub, "ccos.register", agent_id="ada", skills=["sum"])
-            call(hub, "ccos.request", **said, meta={"trace": "t-7", "hub": "x"}, x_team="blue")
+            call(hub, "ccos.request", **said, meta=meta, x_team="blue")
             await until(hub, "Satisfied")
             posted = json.loads(agent.requests[0].body)
-            assert (posted["meta"]["trace"], posted["x_team"]) == ("t-7", "blue")
+            assert {**posted["meta"], "hub": "x"} == meta
+            assert posted["x_team"] == "blue"
             assert posted["meta"]["hub"]["token"].startswith("drga_")
 
     run(story())
@@ -250,7 +279,7 @@ def test_a_function_is_called(tmp_path: Path, function: Callable[[bytes], object
             delegate(hub, "ada")
             found = await until(hub, "Satisfied")
             assert found["result"]["output"] == "SUM IT UP"
-            assert answering.seen[-1]["meta"]["session"]
+            assert answering.seen[-1]["meta"]["hub"]["session"]
 
     run(story())
 

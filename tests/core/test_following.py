@@ -182,6 +182,8 @@ def test_blocked_is_a_failure_that_waits_for_somebody() -> None:
         "IntentNeedsFollowUp",
     ]
     assert world.intents["i"].reasons == ("its task is blocked",)
+    # Who makes it ready says that nothing is in the way any more, although that was a failure.
+    assert world.intents["i"].failed == ("alice",)
     world.do(HUMAN, MoveTask("i", "ready"))
     assert (open_request(world).id, open_request(world).agent) == ("i.2", "alice")
 

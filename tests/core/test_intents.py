@@ -14,6 +14,7 @@ from dragoman.core.commands import (
     DelegateIntent,
     DescribeAgent,
     MoveTask,
+    ReceiveResult,
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import IntentProposed, IntentRejected
@@ -286,6 +287,42 @@ def test_what_has_changed_since_the_ranking_counts() -> None:
     assert delegated(world, "k", candidates=before).state == "DelegationRejected"
     answer(world)
     assert delegated(world, "l", candidates=before).state == "TaskDispatched"
+
+
+@proves("CCOS-GOVERNANCE", "CCOS-RETRY")
+def test_who_was_turned_down_for_the_moment_is_asked_when_the_reason_is_gone() -> None:
+    world = registry("alice", "bob", "carol", "dave", capacity=1)
+    candidates = ranked(world)
+    for id in "ab":
+        delegated(world, id, candidates=candidates)
+    assert delegated(world, tries=4, candidates=candidates).turned_down == ("alice", "bob")
+    assert open_request(world).agent == "carol"
+    # Bob is free again, and alice is not: that was told before, and is not told anew.
+    answer(world, id="b")
+    request = open_request(world)
+    failure = ReceiveResult("i", "carol", False, None, "it broke", request.id)
+    decision = world.do(CAROL, failure)
+    proposals = [event for event in events_of(decision) if isinstance(event, IntentProposed)]
+    assert [event.agent for event in proposals] == ["bob"]
+    answer(world, success=False)
+    assert open_request(world).agent == "dave"
+    answer(world, id="a")
+    assert answer(world, success=False).state == "TaskDispatched"
+    assert open_request(world).agent == "alice"
+
+
+@proves("CCOS-DUE")
+def test_a_deadline_that_has_passed_keeps_from_beginning_and_not_from_repeating() -> None:
+    world = registry()
+    asked = DelegateIntent(GOAL, "i", candidates=ranked(world), due_by=NOW + HOUR)
+    assert world.code(HUMAN, replace(asked, id="j"), NOW + HOUR) == "invalid_field"
+    world.do(HUMAN, asked)
+    assert world.do(HUMAN, asked, NOW + HOUR).events == ()
+    world.do(HUMAN, CancelIntent("intent:i"))
+    world.do(HUMAN, replace(asked, id="k", candidates=()))
+    refusal = world.ask(HUMAN, replace(asked, id="k"), NOW + HOUR)
+    assert isinstance(refusal, Refusal)
+    assert refusal.detail == "the deadline 2026-02-09T15:30:00.000Z has passed"
 
 
 def test_the_same_again_is_a_no_op_and_another_goal_is_refused() -> None:

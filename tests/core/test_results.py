@@ -93,6 +93,20 @@ def test_a_success_satisfies_the_intent_and_is_counted() -> None:
 
 
 @proves("CCOS-FEEDBACK")
+@pytest.mark.parametrize("said", [DONE, FAILED], ids=["success", "failure"])
+def test_what_an_agent_has_asked_of_itself_makes_no_record(said: ReceiveResult) -> None:
+    world = given(actor=ALICE)
+    decision = world.do(ALICE, said)
+    assert "IntentFedBack" not in names_of(decision)
+    known = standing(world, "alice")
+    assert (known.successes, known.failures, known.recent, known.open) == (0, 0, "", 0)
+    if said is FAILED:  # the next candidate is another one: what it brings counts
+        assert answer(world).state == "Satisfied"
+        assert standing(world, "bob").recent == "1"
+    assert world.intents["i"].state == "Satisfied"
+
+
+@proves("CCOS-FEEDBACK")
 def test_the_attempt_that_was_claimed_before_ends_with_its_lease() -> None:
     world = given()
     world.do(ALICE, ClaimTask("i", "alice"))

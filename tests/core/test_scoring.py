@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from dragoman.core.offers import Candidate, Trust, Wish
 from dragoman.core.rules.scoring import EVERY, TURN, Roster
@@ -169,6 +169,28 @@ def test_the_turn_goes_to_whoever_is_known_least_and_so_a_failed_one_comes_back(
     first = Roster([good, failed], NOW).rank(Wish(GOAL))[0]
     assert first.agent == "failed"
     assert first.is_good_enough
+
+
+@proves("CCOS-NEWCOMERS")
+def test_when_all_have_failed_each_is_tried_with_one_piece_of_work_at_a_time() -> None:
+    def good_enough(one: Candidate) -> bool:
+        return one.is_good_enough
+
+    often, seldom = agent("often", recent="0" * 12), agent("seldom", recent="0" * 9)
+    first, second = Roster([often, seldom], NOW).rank(Wish(GOAL), good_enough)
+    assert (first.agent, first.parts.turn, first.is_good_enough) == ("seldom", TURN, True)
+    assert not second.is_good_enough
+    busy = replace(seldom, open=1)
+    first, second = Roster([often, busy], NOW).rank(Wish(GOAL), good_enough)
+    assert (first.agent, second.parts.turn) == ("often", 0)
+    full = Roster([replace(often, open=1), busy], NOW).rank(Wish(GOAL), good_enough)
+    assert not any(one.is_good_enough for one in full)
+    # Not while somebody else may have it, and not who scores too little without having failed.
+    other = agent("other")
+    tried = Roster([often, other], NOW).rank(Wish(GOAL), good_enough)
+    assert [(one.agent, one.parts.turn) for one in tried] == [("other", 0), ("often", 0)]
+    unfit = agent(trust="T0", cost=99)
+    assert not Roster([unfit], NOW).rank(Wish(GOAL, ("formal",)), good_enough)[0].is_good_enough
 
 
 @proves("CCOS-NEWCOMERS")

@@ -161,3 +161,17 @@ def test_under_a_trusted_key_what_it_has_not_signed_is_not_good(busy: Lab) -> No
     tail = written(exported(busy, old))
     assert "covers 1 of 5 entries" in check_chain_file(tail, KEY.public_key()).wrong[0]
     assert check_chain_file(tail, KEY.public_key(), allow_tail=True).wrong == ()
+
+
+@pytest.mark.parametrize(
+    "order",
+    ["0012345", "0123450", "0123455", "051234"],
+    ids=["two heads", "a head at the end", "two anchors", "an anchor before its entries"],
+)
+def test_a_file_has_nothing_beside_its_chain(busy: Lab, order: str) -> None:
+    found = exported(busy, signed(busy))
+    parts = [found[int(number)] for number in order]
+    for key in (None, KEY.public_key()):
+        assert check_chain_file(written(parts), key).wrong == (
+            "it is not the file of a chain: that has a head, entries, and at most one anchor",
+        )

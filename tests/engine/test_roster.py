@@ -17,6 +17,7 @@ from dragoman.core.commands import (
     RegisterAgent,
 )
 from dragoman.core.offers import Policy, Wish
+from dragoman.core.rules.threshold import BASE
 from dragoman.engine.reads import roster
 from dragoman.engine.reads.roster import Rosters
 from tests.engine.lab import ALICE, HUMAN, START, Lab
@@ -143,10 +144,10 @@ def test_what_is_known_grows_old_by_itself(lab: Lab) -> None:
         found = tuple(replace(one, score=1.0) for one in rosters.rank(WISH, START))
         lab.do(HUMAN, DelegateIntent(WISH.goal, f"i{number}", candidates=found))
         lab.do(alice, ReceiveResult(f"i{number}", "alice", success=False, error="no"))
-    assert not rosters.rank(WISH, START + 1)[0].is_good_enough
+    assert rosters.rank(WISH, START + 1)[0].threshold > BASE
     weeks = 3 * 7 * 86_400_000
-    assert rosters.rank(WISH, START + weeks)[0].is_good_enough
-    assert not rosters.rank(WISH, START + 1)[0].is_good_enough
+    assert rosters.rank(WISH, START + weeks)[0].threshold == BASE
+    assert rosters.rank(WISH, START + 1)[0].threshold > BASE
 
 
 @proves("CCOS-GOVERNANCE")

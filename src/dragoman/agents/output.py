@@ -34,6 +34,21 @@ class Pulse(Struct, frozen=True, tag="SANDBOX_PULSE", tag_field="type"):
     timestamp: str
 
 
+def hub_s(pulse: Pulse, text: str) -> Pulse:
+    """A line of the hub's own, in the place of one of the program's."""
+    return replace(pulse, line=f"[dragoman] {text}", masked=False)
+
+
+class Messages(Struct, frozen=True):
+    """Which lines are messages of a dialect, and how much of them is taken and told."""
+
+    prefixes: tuple[bytes, ...]
+    """How such a line begins."""
+    most_bytes: int
+    most_told: int
+    """Up to so many bytes they stand in the trace as they were printed."""
+
+
 class Lines:
     """Bytes as they come, as lines; of a longer line the beginning, whatever else it says."""
 
@@ -105,9 +120,7 @@ class Output:
         most: int,
         now: Callable[[], int],
         redactor: Redactor,
-        *,
-        prefixes: tuple[bytes, ...],
-        most_message: int,
+        messages: Messages,
     ) -> None:
         self.said = 0
         """How many bytes were printed, kept or not."""
@@ -118,9 +131,9 @@ class Output:
         self._notes_left = _MOST_NOTES
         self._now = now
         self._redactor = redactor
-        self._prefixes = prefixes
+        self._messages = messages
         # One more than a message may have, so that one that is too long is told so.
-        longest = max(most_message, _MOST_SHOWN + _LOOKED_BEYOND) + 1
+        longest = max(messages.most_bytes, _MOST_SHOWN + _LOOKED_BEYOND) + 1
         self._lines: dict[Stream, Lines] = {"out": Lines(longest), "err": Lines(longest)}
         self._shown: dict[Stream, Shown] = {"out": Shown(redactor), "err": Shown(redactor)}
 
@@ -135,8 +148,7 @@ class Output:
         if not block and (last := lines.rest()):
             whole.append(last)
         self._keep(stream, whole, is_end=not block)
-        # What an agent prints as an error may be the very words that it was given.
-        return [line for line in whole if stream == "out" and line.startswith(self._prefixes)]
+        return [line for line in whole if self._is_message(stream, line)]
 
     def note(self, text: str) -> None:
         """A line of the hub's own, kept beside the limit; of very many only the first."""
@@ -158,9 +170,20 @@ class Output:
         pulse = self.pulse(text[:_MOST_SHOWN], at)
         return replace(pulse, line=f"{pulse.line} …") if len(text) > _MOST_SHOWN else pulse
 
+    def _told(self, stream: Stream, text: str, pulse: Pulse) -> Pulse:
+        """A line as it is told; of a message with more than may be kept of it, only its size."""
+        line = text.encode()
+        if len(line) <= self._messages.most_told or not self._is_message(stream, line):
+            return pulse
+        return hub_s(pulse, f"a message of {len(line):,} bytes: what it says is not told here")
+
+    def _is_message(self, stream: Stream, line: bytes) -> bool:
+        # What an agent prints as an error may be the very words that it was given.
+        return stream == "out" and line.startswith(self._messages.prefixes)
+
     def _may_speak(self, lines: Lines, block: bytes) -> bool:
-        return lines.start.startswith(self._prefixes) or any(
-            prefix in lines.start + block for prefix in self._prefixes
+        return lines.start.startswith(self._messages.prefixes) or any(
+            prefix in lines.start + block for prefix in self._messages.prefixes
         )
 
     def _keep(self, stream: Stream, lines: list[bytes], *, is_end: bool) -> None:
@@ -176,7 +199,7 @@ class Output:
             if self._left <= 0:
                 kept[-1] = self._line("hub", "the limit is reached: no more is kept")
                 break
-            told.append(pulse)
+            told.append(self._told(stream, text, pulse))
         self.tell(told)
         try:
             self._write(b"".join(kept))

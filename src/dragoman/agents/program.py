@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from dragoman.agents.output import Output, Pulse, Stream
+from dragoman.agents.output import Messages, Output, Pulse, Stream
 from dragoman.agents.pulses import Pulses
 from dragoman.config import AgentSettings
 from dragoman.core.errors import SettingsError
@@ -129,9 +129,7 @@ class Tools(Struct, frozen=True):
     environ: Mapping[str, str]
     now: Callable[[], int]
     redactor: Redactor
-    prefixes: tuple[bytes, ...]
-    """How a line begins that is a message of a dialect."""
-    most_message: int
+    messages: Messages
     tell: Callable[[Assignment, Sequence[Pulse]], Awaitable[object]]
     """Brings lines of an attempt's output into its trace."""
 
@@ -192,8 +190,7 @@ class ProgramRunner:
             self._settings.output_bytes,
             tools.now,
             tools.redactor.knowing(Secret("dragoman_token", token)),
-            prefixes=tools.prefixes,
-            most_message=tools.most_message,
+            tools.messages,
         )
         output.tell = pulses.add
         output.note(f"attempt {assignment.attempt} of {assignment.agent}: {self._words[0]}")

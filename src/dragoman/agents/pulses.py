@@ -8,9 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
-from msgspec.structs import replace
-
-from dragoman.agents.output import Pulse
+from dragoman.agents.output import Pulse, hub_s
 from dragoman.core.errors import DragomanError
 
 Tell = Callable[[Sequence[Pulse]], Awaitable[object]]
@@ -36,7 +34,7 @@ class Pulses:
             if self._left <= 0:
                 break
             self._left -= 1
-            self._waiting.append(pulse if self._left else _hub_s(pulse, _NO_MORE))
+            self._waiting.append(pulse if self._left else hub_s(pulse, _NO_MORE))
         if self._waiting and self._telling is None:
             self._telling = asyncio.get_running_loop().create_task(self._tell_all())
 
@@ -49,7 +47,7 @@ class Pulses:
         while self._waiting:
             batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
             missing = f"{self._lost} lines are missing here: the hub could not write them"
-            before = [_hub_s(batch[0], missing)] if self._lost else []
+            before = [hub_s(batch[0], missing)] if self._lost else []
             try:
                 await self._tell((*before, *batch))
             except DragomanError:  # a full disk: the log has them, if it has room
@@ -57,8 +55,3 @@ class Pulses:
             else:
                 self._lost = 0
         self._telling = None
-
-
-def _hub_s(pulse: Pulse, text: str) -> Pulse:
-    """A line of the hub's own, in the place of one of the program's."""
-    return replace(pulse, line=f"[dragoman] {text}", masked=False)

@@ -155,6 +155,7 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
 
         endpoint = Endpoint(settings.url, f"agents.{name}.url", settings.allow_hosts)
         return RemoteRunner(endpoint.post, token, starting.url, starting.slow)
+    from dragoman.agents.output import Messages
     from dragoman.agents.program import ProgramRunner, Tools
     from dragoman.files.tasks.workplace import Workplace
     from dragoman.system.process import Process
@@ -173,17 +174,20 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
         environ=environment(),
         now=place.hub.clock.now,
         redactor=place.hub.redaction.redactor,
-        prefixes=(PREFIX,) if in_ccos else (aof.PREFIX.encode(),),
-        most_message=MOST_RESULT if in_ccos else MOST_BYTES,
+        messages=Messages((PREFIX,), MOST_RESULT, place.settings.ccos.payload_bytes)
+        if in_ccos
+        else Messages((aof.PREFIX.encode(),), MOST_BYTES, MOST_BYTES),
         tell=tell_pulses(place.hub),
     )
     return ProgramRunner(name, settings, tools)
 
 
 def _hub_of(url: str, token: "Callable[[Assignment], str]", of: "Assignment") -> dict[str, Any]:
-    """Where an agent elsewhere hands its result in, and by which right."""
-    hub = {"url": url, "token": token(of), "ttl_ms": of.ttl_ms}
-    return {"session": of.session} | ({"hub": hub} if url else {})
+    """Where an agent elsewhere hands its result in, and by which right; all else that `meta` has is
+    the word of whoever asks.
+    """
+    door = {"url": url, "token": token(of), "ttl_ms": of.ttl_ms} if url else {}
+    return {"hub": {"session": of.session, **door}}
 
 
 def _certificate(place: Place) -> str:

@@ -7,6 +7,9 @@ from msgspec import Struct
 Trust = Literal["T0", "T1", "T2"]
 """How far an agent is trusted: T0 by nobody yet, T1 as usual, T2 wholly."""
 
+Spoken = Literal["aof", "agentmail", "saop", "acp", "ccos"]
+"""The dialects that there are, for whoever says which of them an agent understands."""
+
 TIERS: tuple[Trust, ...] = ("T0", "T1", "T2")
 """The tiers, lowest first."""
 

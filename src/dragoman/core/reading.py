@@ -157,6 +157,8 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     version: int = 0
     """How far the task's history had come with it, if it was asked for under a key of the caller's:
     whoever repeats it is shown the task as it was then."""
+    reached: int = 0
+    """The same of `stream`."""
 
 
 class LeaseChange(Struct, frozen=True):

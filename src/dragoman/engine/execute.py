@@ -50,8 +50,9 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
         _received(unit, request, request.heard, now)
     last = receipts[-1]
     if request.key and not request.per_attempt and last.task:
-        # How far its task has come, for whoever shows it again.
-        receipts[-1] = replace(last, version=unit.version(last.task))
+        # How far its task, and what else it is about, have come, for whoever shows them again.
+        reached = unit.version(last.stream) if last.stream else 0
+        receipts[-1] = replace(last, version=unit.version("task:" + last.task), reached=reached)
     outcome = Accepted(tuple(receipts), was_said, declined)
     if request.key or unit.has_recorded():
         unit.remember(place, request, outcome)

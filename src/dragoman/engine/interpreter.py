@@ -27,7 +27,6 @@ from dragoman.engine.operation import (
     Incoming,
     Operation,
     Outlook,
-    beginning,
     find_operation,
     kept_words,
 )
@@ -310,12 +309,11 @@ def _remarks(request: Request | None) -> tuple[str, ...]:
 
 def _heard(operation: Operation, incoming: Incoming) -> Heard:
     """The arguments of a call as a message of that kind."""
-    value = incoming.value
+    value, said = incoming.value, (operation.words or kept_words)(incoming)
     if isinstance(value, StrictJsonError):
-        return Heard(operation.name, beginning(incoming.text), fault=json_fault(value))
-    read, said = operation.read(value), kept_words(incoming)
+        return Heard(operation.name, said, fault=json_fault(value))
+    read = operation.read(value)
     if isinstance(read, Fault):
-        kept = said if len(incoming.text) <= MOST_BYTES else beginning(incoming.text)
-        return Heard(operation.name, kept, fault=read)
+        return Heard(operation.name, said, fault=read)
     about = operation.about(read)
     return Heard(operation.name, said, target=about, operation=operation, message=read)

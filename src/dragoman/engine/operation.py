@@ -183,6 +183,8 @@ class Operation(Struct, frozen=True):
     keeps_words: bool = True
     """Whether the ledger keeps the original words beside what follows from them; else that is all
     of them."""
+    words: "Callable[[Incoming], msgspec.Raw] | None" = None
+    """What the ledger keeps of the words of a call; None: all of them (`kept_words`)."""
     summary: str = ""
     """When to use it, for doors that offer tools to agents; empty: it is not offered as one."""
 
@@ -350,9 +352,12 @@ def beginning(text: bytes) -> msgspec.Raw:
 
 
 def kept_words(incoming: Incoming) -> msgspec.Raw:
-    """What the ledger keeps of a message: all of it, or of one of unusual length its beginning."""
+    """What the ledger keeps of a message: all of it, or its beginning where it is of unusual length
+    or no JSON.
+    """
     text = incoming.text
-    return msgspec.Raw(text) if len(text) <= MOST_BYTES else beginning(text)
+    is_whole = len(text) <= MOST_BYTES and not isinstance(incoming.value, StrictJsonError)
+    return msgspec.Raw(text) if is_whole else beginning(text)
 
 
 def find_operation(dialects: Sequence[Dialect], name: str) -> tuple[Dialect, Operation] | None:

@@ -120,9 +120,9 @@ class View:
         known = self._known.get("task:" + name) or self._read("task:" + name)
         return self._by_alias(name) if known.state is None else known.state
 
-    def version(self, task: str) -> int:
-        """How many entries the task with this id has."""
-        return self._read("task:" + task).version
+    def version(self, stream: str) -> int:
+        """How many entries the stream of this name has."""
+        return self._read(stream).version
 
     def task_at(self, task: Task, version: int) -> Task | None:
         """The task as it was after this entry of its stream, if the store has it."""

@@ -1,7 +1,7 @@
 """What holds of every dialect: complete tables, and a yes and a no for each of its operations."""
 
 from collections import Counter
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from dragoman.bootstrap import dialects
 from dragoman.core.errors import REFUSALS
 from dragoman.core.events import EVENT_NAMES
+from dragoman.core.offers import Spoken
 from dragoman.engine.operation import Dialect
 from dragoman.engine.plan import Taken, Turned
 from tests.conformance.protocol.cases import CASES
@@ -29,6 +30,10 @@ def test_every_refusal_has_a_code_and_every_event_is_told_or_silent_on_purpose(
 ) -> None:
     assert set(dialect.refusals) == set(REFUSALS)
     assert set(dialect.render) == set(EVENT_NAMES)
+
+
+def test_an_agent_can_be_said_to_speak_each_of_them_and_no_other() -> None:
+    assert set(get_args(Spoken)) == {dialect.name for dialect in DIALECTS}
 
 
 def test_every_operation_has_a_name_of_its_own() -> None:

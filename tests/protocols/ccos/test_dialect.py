@@ -17,7 +17,7 @@ from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Taken, Turned
 from dragoman.protocols import ccos
-from dragoman.protocols.ccos import Choices, TaskRequest, TaskResult, failed, succeeded
+from dragoman.protocols.ccos import Choices, TaskRequest, TaskResult, failed, query, succeeded
 from dragoman.protocols.ccos.requests import LeftOff, TaskParams
 from dragoman.testing import HandHub, Refused, hand_hub
 from dragoman.text.strict_cbor import to_cbor
@@ -229,6 +229,44 @@ def test_intents_are_listed_by_what_they_have_in_common(hub: HandHub) -> None:
     assert set(names(agent_id="ada")) <= {"i-1", "i-2", "i-3"}
 
 
+def test_of_intents_all_that_is_said_must_hold(hub: HandHub) -> None:
+    for number in range(4):
+        delegate(hub, f"i-{number}", plan_id="p" if number % 2 else "q")
+    hub.call("ccos.cancel", intent_id="i-1")
+
+    def names(**wanted: Any) -> list[str]:
+        return [row["intent_id"] for row in hub.call("ccos.intents", **wanted)["intents"]]
+
+    assert names(open=True) == ["i-0", "i-2", "i-3"]
+    assert names(plan_id="p", open=True) == ["i-3"]
+    assert names(plan_id="p", agent_id="nobody") == []
+    asked: dict[str, Any] = {"agent_id": "ada", "open": True, "limit": 1}
+    mine = [name for name in names(agent_id="ada") if name != "i-1"]
+    found, after = list[str](), 0
+    while True:
+        page = hub.call("ccos.intents", after=after, **asked)
+        found += [row["intent_id"] for row in page["intents"]]
+        if "next" not in page:
+            break
+        after = page["next"]
+    assert found == mine
+
+
+def test_a_page_of_intents_ends_where_too_many_were_looked_at(
+    hub: HandHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        delegate(hub, f"i-{number}", plan_id="p")
+    delegate(hub, "i-3")
+    monkeypatch.setattr(query, "_MOST_LOOKED_AT", 2)
+    first = hub.call("ccos.intents", plan_id="p", agent_id="nobody")
+    assert first["intents"] == []
+    assert (
+        hub.call("ccos.intents", plan_id="p", after=first["next"])["intents"][0]["intent_id"]
+        == "i-2"
+    )
+
+
 def test_rank_shows_the_parts_and_why_one_wins(hub: HandHub) -> None:
     hub.call("ccos.register", agent_id="eva", skills=["translate"], trust="T2")
     hub.call("ccos.register", agent_id="max", skills=["cook"])
@@ -267,6 +305,23 @@ def test_who_has_its_hands_full_is_passed_over_while_another_may_have_it() -> No
             "bob",
             "ada",
         ]
+
+
+@proves("CCOS-NEWCOMERS")
+def test_a_skill_outlives_an_outage_that_all_its_agents_failed_in(hub: HandHub) -> None:
+    for number in range(6):
+        intent = f"i-{number}"
+        for _ in range(2):
+            agent = delegate(hub, intent)["request"]["agent_id"]
+            said = {"intent_id": intent, "agent_id": agent, "success": False, "error": "no net"}
+            hub.call("ccos.result", agent=agent, **said)
+    first, second = delegate(hub, "j-1"), delegate(hub, "j-2")
+    asked = [one["request"]["agent_id"] for one in (first, second)]
+    assert sorted(asked) == ["ada", "bob"], "each with one piece of work"
+    assert delegate(hub, "j-3")["state"] == "DelegationRejected"
+    well = {"intent_id": "j-1", "agent_id": asked[0], "success": True, "output": 1}
+    hub.call("ccos.result", agent=asked[0], **well)
+    assert delegate(hub, "j-4")["request"]["agent_id"] == asked[0]
 
 
 def test_an_empty_registry_is_explained() -> None:
@@ -312,6 +367,17 @@ def test_an_agent_registers_itself_and_nobody_else(hub: HandHub) -> None:
     )
 
 
+def test_the_latency_that_decides_is_shown_and_how_long_it_took_beside_it(hub: HandHub) -> None:
+    hub.call("ccos.register", agent_id="ada", skills=["translate"], latency_ms=60_000)
+    delegate(hub)
+    hub.advance(seconds=5)
+    hub.call("ccos.result", agent="ada", **result())
+    shown = hub.call("ccos.agents")["agents"][0]
+    assert (shown["latency_ms"], shown["took_ms"]) == (60_000, 5_000)
+    asked = delegate(hub, "i-2", within_ms=30_000)["request"]["agent_id"]
+    assert asked == "bob"
+
+
 def test_agents_are_found_by_skill_and_dialect(hub: HandHub) -> None:
     hub.call("ccos.register", agent_id="eva", skills=["sing songs"], speaks=["aof", "ccos"])
 
@@ -325,6 +391,11 @@ def test_agents_are_found_by_skill_and_dialect(hub: HandHub) -> None:
     assert names(after=page["next"]) == ["eva"]
     hub.call("ccos.register", agent_id="eva", skills=["sing"], speaks=["ccos"])
     assert names(speaks="aof") == []
+    unknown = refused(hub, "ccos.register", agent_id="eva", skills=["sing"], speaks=["latin"])
+    assert (unknown.code, unknown.detail) == (
+        "invalid_field",
+        "speaks[0]: 'latin' is not one of: aof, agentmail, saop, acp, ccos",
+    )
 
 
 def test_a_card_is_taken_into_the_registry(hub: HandHub) -> None:
@@ -653,6 +724,35 @@ def test_by_policy_no_output_is_kept_and_not_in_the_original_words_either() -> N
     office = Office(Choices(kept_bytes=10))
     office.send(result(output="secret words", error="both"))
     assert b"secret words" not in b"".join(e.line for e in office.lab.store.entries(0, 1_000))
+
+
+@proves("CCOS-PAYLOADS")
+@pytest.mark.parametrize(
+    ("operation", "said"),
+    [
+        ("ccos.update", {"intent_id": "i-1", "agent_id": "ada", "partial": "secret words"}),
+        ("ccos.update", {"intent_id": "i-1", "partial": "secret words"}),
+        ("ccos.result", {"intent_id": "i-1", "success": True, "output": "secret words"}),
+        ("ccos.result", b'{"output": "secret words"'),
+        ("ccos.result", b'["secret words"]'),
+    ],
+)
+def test_nor_is_a_piece_of_it_or_what_is_no_message(operation: str, said: Any) -> None:
+    office = Office(Choices(kept_bytes=5))
+    office.interpreter.call(operation, said, ADA)
+    if isinstance(said, dict):
+        office.interpreter.send(json.dumps(said).encode(), speaker=ADA)
+    assert b"secret words" not in b"".join(e.line for e in office.lab.store.entries(0, 1_000))
+
+
+@proves("CCOS-PAYLOADS")
+def test_a_piece_that_may_be_kept_is_kept_and_of_another_its_size() -> None:
+    office = Office(Choices(kept_bytes=5))
+    for partial in ("abc", "abcd"):
+        office.send({"intent_id": "i-1", "agent_id": "ada", "partial": partial})
+    first, second = (line["said"] for line in office.lines()[-2:])
+    assert (first["partial"], second["partial_bytes"]) == ("abc", 6)
+    assert "partial" not in second
 
 
 @proves("CCOS-PAYLOADS")

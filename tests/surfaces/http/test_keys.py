@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.core.moments import to_rfc3339
 from tests.requirements import proves
 from tests.surfaces.http.house import Answer, House
 
@@ -90,6 +91,40 @@ def test_a_claim_that_is_repeated_gives_no_token_of_an_attempt_that_is_over(
     over = _ask(house, path, asked, by="owner").json
     assert (over["fence"], over["expiresAt"], over["token"]) == (first["fence"], None, None)
     assert over["task"]["lease"] is None
+
+
+@proves("IDEM-REPEAT")
+@pytest.mark.parametrize(
+    ("operation", "more"),
+    [("ccos.delegate", {}), ("ccos.request", {"agent_id": "ada", "params": {}})],
+)
+def test_a_delegation_that_is_repeated_is_answered_as_before(
+    house: House, operation: str, more: dict[str, Any]
+) -> None:
+    for agent in ("ada", "bob"):
+        house.post("/v1/ccos/ccos.register", {"agent_id": agent, "skills": ["translate"]})
+    due = to_rfc3339(house.clock.now() + 60_000)
+    asked = {"goal": "translate it", "intent_id": "i-1", "deadline": due, **more}
+    first = _ask(house, f"/v1/ccos/{operation}", asked, by="owner")
+    assert first.json["request"]["agent_id"] == "ada"
+    # Others are ranked first by now, the request is over, and so is its time.
+    failure = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "no ink"}
+    house.post("/v1/ccos/ccos.result", failure, by="ada")
+    house.clock.advance(120_000)
+    again = _ask(house, f"/v1/ccos/{operation}", asked, by="owner")
+    assert (again.status, again.json) == (200, first.json)
+
+
+@proves("IDEM-REPEAT")
+def test_a_result_that_is_repeated_says_what_came_of_it_then(house: House) -> None:
+    house.post("/v1/ccos/ccos.register", {"agent_id": "ada", "skills": ["translate"]})
+    house.post("/v1/ccos/ccos.delegate", {"goal": "translate it", "intent_id": "i-1"})
+    said = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "no ink"}
+    first = _ask(house, "/v1/ccos/ccos.result", said)
+    assert first.json["state"] == "NeedsFollowUp"
+    house.post("/v1/tasks/i-1/move", {"to": "ready"})
+    again = _ask(house, "/v1/ccos/ccos.result", said)
+    assert again.json == first.json | {"repeated": True}
 
 
 @proves("IDEM-SCOPE")

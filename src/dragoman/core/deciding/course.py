@@ -153,7 +153,7 @@ class Course:
         """
         anew = candidates
         for candidate in candidates or (*self.intent.candidates, *self._former_owners()):
-            if not anew and candidate.agent in self.intent.failed:
+            if not anew and self._is_passed_over(candidate):
                 continue
             if not anew and self.intent.tried >= self.intent.tries:
                 return False
@@ -162,6 +162,12 @@ class Course:
             if self._give(candidate, self._vetoes(candidate), RULES, request_id):
                 return True
         return False
+
+    def _is_passed_over(self, candidate: Candidate) -> bool:
+        """Whether it has failed, or still may not have it, as was told when it was proposed."""
+        intent, agent = self.intent, candidate.agent
+        is_known = agent in intent.turned_down
+        return agent in intent.failed or (is_known and bool(self._vetoes(candidate)))
 
     def _former_owners(self) -> tuple[Candidate, ...]:
         """Those who have handed it over and are no candidates any more, the last one first."""
@@ -250,7 +256,8 @@ class Course:
                 ending.passed_on,
             )
         )
-        if not ending.feedback:
+        # Nobody makes a record of its own: what it has asked of itself says nothing to others.
+        if not ending.feedback or agent == self.intent.by:
             self._about(AgentRelieved(agent, id, request.id))
             return
         standing = self._about(AgentRated(agent, id, request.id, ending.success, took))

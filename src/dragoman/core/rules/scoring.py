@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.offers import PLACE, Candidate, Parts, Trust, Wish
-from dragoman.core.rules.threshold import ENOUGH, threshold
+from dragoman.core.rules.threshold import BASE, ENOUGH, threshold
 from dragoman.core.states.standing import Descriptor, Standing
 from dragoman.text.words import words_of
 
@@ -71,6 +71,7 @@ class _Entry(Struct, frozen=True, gc=False):
     threshold: float
     samples: float
     assigned: int
+    open: int
 
 
 _Place = tuple[int, str, Candidate]
@@ -169,18 +170,22 @@ class Roster:
         """Of those who may do it, whoever is known least, if it is the newcomers' turn.
 
         What was given to others than those who can do this does not count: else the turn could
-        fall on the same few skills for ever.
+        fall on the same few skills for ever. While nobody may have it nothing is given out, and no
+        turn would ever come: then those who have lost their place by failures are tried, each with
+        one piece of work at a time.
         """
+
+        def place(one: _Entry, *, is_turn: bool) -> _Place:
+            return _place(one, *order.bases[one.agent], matched[one.agent], is_turn=is_turn)
+
         able = [self._entries[agent] for agent in matched]
         if (sum(one.assigned for one in able) + 1) % EVERY:
-            return None
+            if any(may_have_it(place(one, is_turn=False)[2]) for one in able):
+                return None
+            able = [one for one in able if one.threshold > BASE and not one.open]
         able.sort(key=lambda one: (one.samples, one.assigned, one.agent))
-        for one in able:
-            base, constraint = order.bases[one.agent]
-            place = _place(one, base, constraint, matched[one.agent], is_turn=True)
-            if may_have_it(place[2]):
-                return place
-        return None
+        turns = (place(one, is_turn=True) for one in able)
+        return next((turn for turn in turns if may_have_it(turn[2])), None)
 
     def _learn(self, entry: _Entry, before: _Entry | None) -> None:
         """What an agent can do is found by one word of each of its skills."""
@@ -213,6 +218,7 @@ def _entry(standing: Standing, descriptor: Descriptor, now: int) -> _Entry:
         threshold(evidence),
         evidence.samples,
         standing.assigned,
+        standing.open,
     )
 
 

@@ -109,7 +109,9 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     kept_bytes: int = KEPT_BYTES
     passed_on: dict[str, object] = {}
     candidates: tuple[Candidate, ...] = ()
-    """Those of the last ranking who were not tried yet, the best first."""
+    """Those of the last ranking who were not asked yet, the best first."""
+    turned_down: tuple[str, ...] = ()
+    """Those of them whom governance has had something against: they are asked once that is gone."""
     tried: int = 0
     """How many of them have failed since: who was stopped by a person's word, or whose task went to
     another, was not tried."""
@@ -207,12 +209,11 @@ def _created(_: None, event: IntentCreated, at: int) -> Intent:
 
 def _proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
     del at
-    listed = event.candidates or intent.candidates
-    left = tuple(one for one in listed if one.agent != event.agent)
     return replace(
         intent,
         state="DelegationProposed",
-        candidates=left,
+        candidates=event.candidates or intent.candidates,
+        turned_down=() if event.candidates else intent.turned_down,
         tried=0 if event.candidates else intent.tried,
         failed=() if event.candidates else intent.failed,
         policy=event.policy or intent.policy,
@@ -232,7 +233,11 @@ def _approved(intent: Intent, event: IntentApproved, at: int) -> Intent:
 
 def _rejected(intent: Intent, event: IntentRejected, at: int) -> Intent:
     del at
-    return replace(intent, state="DelegationRejected", reasons=event.reasons)
+    named = (event.agent,) if event.agent else ()
+    turned_down = tuple(dict.fromkeys((*intent.turned_down, *named)))
+    return replace(
+        intent, state="DelegationRejected", turned_down=turned_down, reasons=event.reasons
+    )
 
 
 def _dispatched(intent: Intent, event: IntentDispatched, at: int) -> Intent:
@@ -243,6 +248,7 @@ def _dispatched(intent: Intent, event: IntentDispatched, at: int) -> Intent:
     return replace(
         intent,
         state="TaskDispatched",
+        candidates=tuple(one for one in intent.candidates if one.agent != event.agent),
         request=request,
         requests=event.number,
         agents=agents,
@@ -286,7 +292,7 @@ def _fed_back(intent: Intent, event: IntentFedBack, at: int) -> Intent:
 
 def _satisfied(intent: Intent, event: IntentSatisfied, at: int) -> Intent:
     del event, at
-    return replace(intent, state="Satisfied", candidates=())
+    return replace(intent, state="Satisfied", candidates=(), turned_down=())
 
 
 def _needs_follow_up(intent: Intent, event: IntentNeedsFollowUp, at: int) -> Intent:

@@ -81,14 +81,14 @@ def _find_row(store: Store, name: str) -> Row | Refusal:
     return store.stream(streams[0]) or unresolved(name, ())
 
 
-def find(store: Store, id: str, kind: type[Found]) -> Found | Refusal:
-    """What is of this kind and has this id."""
+def find(store: Store, id: str, kind: type[Found], version: int = 0) -> Found | Refusal:
+    """What is of this kind and has this id, as it is now or was after this entry of its own."""
     what, stream, nothing = _KINDS[kind]
     malformed = check_id(id, what)
     if malformed is not None:
         return malformed
     row = store.stream(stream(id))
-    state = None if row is None else state_of(store, row)
+    state = None if row is None else state_of(store, row, version)
     return state if isinstance(state, kind) else nothing(id)
 
 
@@ -168,8 +168,10 @@ def decode(entry: Entry) -> AnyEvent:
     return CODEC.decode(line.event, line.v, line.body)
 
 
-def state_of(store: Store, row: Row) -> State | None:
-    """The state of a stored row."""
+def state_of(store: Store, row: Row, version: int = 0) -> State | None:
+    """The state of a stored row, or as it was after this entry."""
+    if version not in (0, row.version):
+        return refold(entry.line for entry in islice(history(store, row.name), version))
     lines = () if row.fold == FOLD else (entry.line for entry in history(store, row.name))
     return current_state(row.name, row.fold, row.state, lines)
 
@@ -181,6 +183,6 @@ def _view(store: Store, row: Row) -> TaskView | None:
 
 def _former_view(store: Store, row: Row, version: int) -> TaskView:
     """As it was then; with its lease, if that is still the one of the same attempt."""
-    task = cast(Task, refold(entry.line for entry in islice(history(store, row.name), version)))
+    task = cast(Task, state_of(store, row, version))
     is_same = row.lease is not None and row.lease.fence == task.fence
     return TaskView(task, row.lease if is_same else None, row.number)

@@ -19,9 +19,9 @@ class Placed(Struct, frozen=True):
     intent: Intent
 
 
-def find_intent(store: Store, id: str) -> Intent | Refusal:
-    """The intent with this id."""
-    return find(store, id, Intent)
+def find_intent(store: Store, id: str, version: int = 0) -> Intent | Refusal:
+    """The intent with this id, as it is now or was after this entry of its own."""
+    return find(store, id, Intent, version)
 
 
 def find_intent_of(store: Store, task: Task) -> Intent | None:
@@ -45,11 +45,14 @@ def waited_for(store: Store, id: str) -> str:
     return request.agent if is_under_way else ""
 
 
-def is_cancelled(store: Store, intent: Intent) -> bool:
-    """Whether it has come to nothing because nobody wants it any more: its state is the same."""
+def is_cancelled(store: Store, intent: Intent, version: int = 0) -> bool:
+    """Whether it has come to nothing because nobody wants it any more: its state is the same.
+
+    `version` is that of its task, where it is shown as it was.
+    """
     if intent.state != "NeedsFollowUp":
         return False
-    found = find_task(store, intent.task)
+    found = find_task(store, intent.task, version)
     return isinstance(found, TaskView) and found.task.status == "cancelled"
 
 

@@ -133,13 +133,15 @@ def check_chain_file(
     try:
         parts: list[Any] = [_decode(line) for line in data.splitlines() if line.strip()]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return _nothing(f"it is not the file of a chain: {shape_fault(error, _Part)}")
+        return _nothing(str(shape_fault(error, _Part)))
     head = parts[0] if parts else None
     if not isinstance(head, Head) or head.format != FORMAT:
-        return _nothing(f"it is not the file of a chain: it does not begin with {FORMAT}")
-    links = [part for part in parts[1:] if isinstance(part, Link)]
-    anchors = [part for part in parts[1:] if isinstance(part, Anchor)]
-    proof = _Check(head, links).proof(anchors, trusted)
+        return _nothing(f"it does not begin with {FORMAT}")
+    anchor = parts[-1] if isinstance(parts[-1], Anchor) else None
+    links = parts[1:] if anchor is None else parts[1:-1]
+    if not all(isinstance(part, Link) for part in links):
+        return _nothing("that has a head, entries, and at most one anchor")
+    proof = _Check(head, links).proof(anchor, trusted)
     return proof if trusted is None or proof.wrong else _covered(proof, allow_tail=allow_tail)
 
 
@@ -153,7 +155,7 @@ def _covered(proof: Proof, *, allow_tail: bool) -> Proof:
 
 
 def _nothing(why: str) -> Proof:
-    return Proof("", "", 0, 0, "", "", (why,))
+    return Proof("", "", 0, 0, "", "", (f"it is not the file of a chain: {why}",))
 
 
 class _Check:
@@ -165,18 +167,17 @@ class _Check:
         self._state: State | None = None
         self._hashes = self._followed(links)
 
-    def proof(self, anchors: Sequence[Anchor], trusted: Ed25519PublicKey | None) -> Proof:
+    def proof(self, anchor: Anchor | None, trusted: Ed25519PublicKey | None) -> Proof:
         """All that was found."""
-        count, signed = len(self._hashes), None
+        count = len(self._hashes)
         if count != self._head.entries:
             self._wrong.append(f"it says that it has {self._head.entries} entries, and has {count}")
-        for anchor in anchors:
-            signed = self._anchored(anchor, trusted)
+        signed = None if anchor is None else self._anchored(anchor, trusted)
         return Proof(
             self._head.stream,
             self._head.ledger,
             count,
-            anchors[-1].entry if signed else 0,
+            anchor.entry if anchor and signed else 0,
             signed.key if signed else "",
             signed.at if signed else "",
             tuple(self._wrong),

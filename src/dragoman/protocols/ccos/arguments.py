@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from dragoman.core.ids import AGENT_FORM, WORD_FORM
 from dragoman.core.limits import REASON, SKILL, SKILLS, WAIT_MS
-from dragoman.core.offers import Trust
+from dragoman.core.offers import Spoken, Trust
 from dragoman.protocols.ccos.wire import AgentId, IntentId
 
 MOST_SHOWN: Final = 500
@@ -48,7 +48,7 @@ class Register(Terms, frozen=True, kw_only=True):
 
     agent_id: AgentId
     skills: Words
-    speaks: Words = ()
+    speaks: tuple[Spoken, ...] = ()
     """The dialects that it understands; none: as it is known, or ccos."""
     reach: str = ""
     """Where it is; empty: it asks for its requests itself."""
@@ -122,7 +122,7 @@ class History(Asked, frozen=True, kw_only=True):
 
 
 class Intents(Asked, frozen=True, kw_only=True):
-    """Which intents; the first of these that is said chooses."""
+    """Which intents; all that is said must hold."""
 
     agent_id: str = ""
     plan_id: str = ""

@@ -21,7 +21,6 @@ from dragoman.engine.operation import (
     Heard,
     Incoming,
     Operation,
-    beginning,
 )
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.reads.intents import find_intent, find_standing, intents_on, is_cancelled
@@ -38,6 +37,7 @@ from dragoman.protocols.ccos.reading import (
     reader,
     shaped,
     words,
+    words_of_call,
 )
 from dragoman.protocols.ccos.render import RENDER
 from dragoman.protocols.ccos.requests import open_request
@@ -76,15 +76,17 @@ def _hear(incoming: Incoming, by_kind: dict[str, Operation], choices: Choices) -
     """One of the three messages, bare or wrapped like any message."""
     found = detect(incoming)
     if isinstance(found, Fault):
-        return Heard("TaskResult", beginning(incoming.text), fault=found)
+        return Heard("TaskResult", words_of_call(incoming, choices.kept_bytes), fault=found)
     return None if found is None else _heard(found, by_kind[found.kind], choices)
 
 
 def _heard(found: Spoken, operation: Operation, choices: Choices) -> Heard:
     message = read_message(found.kind, found.value)
-    said = words(message, found.value, choices.kept_bytes)
     # A request is from whoever runs the show, and about an intent that may be new.
     is_request = found.kind == "TaskRequest"
+    whole = msgspec.Raw(msgspec.json.encode(found.value))
+    # What is asked for is kept: it must be able to go out again.
+    said = whole if is_request else words(found.value, choices.kept_bytes)
     sender = "" if is_request else found.value["agent_id"]
     target = "" if is_request else f"{KIND}:{found.value['intent_id']}"
     is_named = sender and check_agent(sender) is None
@@ -111,6 +113,7 @@ def _content(message: Any) -> bytes:
 
 
 def _messages(choices: Choices) -> Iterator[Operation]:
+    kept = partial(words_of_call, kept_bytes=choices.kept_bytes)
     yield Operation(
         name="ccos.request",
         shape=TaskRequest,
@@ -132,6 +135,7 @@ def _messages(choices: Choices) -> Iterator[Operation]:
         roles=MAY_WRITE,
         about=_intent_of,
         bounds=Bounds(MOST_RESULT),
+        words=kept,
         summary=(
             "Hand in the result of a request that you were given: success with output, or failure "
             "with error. It ends the request."
@@ -146,6 +150,7 @@ def _messages(choices: Choices) -> Iterator[Operation]:
         reply=lambda message, _, __: {"intent_id": message.intent_id, "noted": True},
         roles=MAY_WRITE,
         about=_intent_of,
+        words=kept,
         summary="Say how far you are with a request: progress in percent, a message.",
     )
 
@@ -184,10 +189,12 @@ def _received(
 
 
 def _state(accepted: Accepted, facts: Facts) -> dict[str, Any] | Refusal:
-    intent = find_intent(facts.store, accepted.name)
+    """How it stands; under a key of the caller's, as it stood the first time."""
+    last = accepted.receipts[-1]
+    intent = find_intent(facts.store, accepted.name, last.reached)
     if isinstance(intent, Refusal):
         return intent
-    request = open_request(facts.store, intent)
+    request = open_request(facts.store, intent, last.version)
     told: dict[str, Any] = {
         "intent_id": intent.id,
         "state": intent.state,
@@ -195,7 +202,7 @@ def _state(accepted: Accepted, facts: Facts) -> dict[str, Any] | Refusal:
     }
     if request is not None:
         told["request"] = as_value(request)
-    if is_cancelled(facts.store, intent):
+    if is_cancelled(facts.store, intent, last.version):
         told["cancelled"] = True
     if intent.reasons:
         told["reasons"] = list(intent.reasons)

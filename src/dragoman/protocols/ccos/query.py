@@ -9,7 +9,7 @@ import msgspec
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import intent_stream
 from dragoman.core.moments import parse_rfc3339, to_rfc3339
-from dragoman.core.states.intent import Intent
+from dragoman.core.states.intent import Intent, lists_of_intent
 from dragoman.engine.faults import Fault, fault_of
 from dragoman.engine.operation import Facts
 from dragoman.engine.ports import ListQuery, Store
@@ -31,7 +31,7 @@ from dragoman.protocols.ccos.wire import as_value
 
 _PAGE = 100
 _MOST_LOOKED_AT = 20_000
-"""So many Actions are looked at for one page."""
+"""So many Actions, or intents, are looked at for one page."""
 _MOST_BYTES = 4 * 1024 * 1024
 """So much of pieces and outputs is in one page, and one more."""
 
@@ -88,18 +88,30 @@ def _backwards(store: Store, intent: str) -> Iterator[Action]:
 
 
 def listed(asked: Intents, facts: Facts) -> Any:
-    """The answer of `ccos.intents`: a page of them, the oldest first."""
-    lists = (
-        ("delegated:", asked.agent_id),
-        ("plan:", asked.plan_id),
-        ("follows:", asked.follows),
-        ("intents:open", "" if not asked.open else " "),
-    )
-    name = next((f"{kind}{said}".strip() for kind, said in lists if said), "intents")
-    page = intents_on(facts.store, ListQuery(name, asked.after, limit=asked.limit + 1))
-    rows = [shown(facts.store, placed.intent) for placed in page[: asked.limit]]
-    more = {"next": page[asked.limit - 1].position} if len(page) > asked.limit else {}
-    return {"intents": rows} | more
+    """The answer of `ccos.intents`: a page of those that stand on all lists that are asked for, the
+    oldest first.
+    """
+    named = (("follows", asked.follows), ("plan", asked.plan_id), ("delegated", asked.agent_id))
+    said = [f"{kind}:{name}" for kind, name in named if name]
+    wanted = said + ["intents:open"] * asked.open or ["intents"]
+    rows: list[dict[str, Any]] = []
+    last = asked.after
+    # The shortest list, by rule of thumb, is gone through.
+    for looked_at, placed in enumerate(_on(facts.store, wanted[0], asked.after)):
+        fits = set(wanted) <= set(lists_of_intent(placed.intent))
+        if looked_at == _MOST_LOOKED_AT or (fits and len(rows) == asked.limit):
+            return {"intents": rows, "next": last}
+        if fits:
+            rows.append(shown(facts.store, placed.intent))
+        last = placed.position
+    return {"intents": rows}
+
+
+def _on(store: Store, list_: str, after: int) -> Iterator[Placed]:
+    """All intents on a list, page by page."""
+    while page := intents_on(store, ListQuery(list_, after, limit=_PAGE)):
+        yield from page
+        after = page[-1].position
 
 
 def shown(store: Store, intent: Intent) -> dict[str, Any]:
@@ -209,10 +221,7 @@ def _intents(asked: WantedActions, store: Store, at: int) -> Iterator[Placed]:
         name = f"delegated:{asked.agent_id}"
     elif asked.plan_id:
         name = f"plan:{asked.plan_id}"
-    after = max(at - 1, 0)
-    while page := intents_on(store, ListQuery(name, after, limit=_PAGE)):
-        yield from page
-        after = page[-1].position
+    yield from _on(store, name, max(at - 1, 0))
 
 
 def _cursor(given: str) -> tuple[int, int]:

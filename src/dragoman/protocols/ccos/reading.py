@@ -14,7 +14,6 @@ from dragoman.engine.operation import Incoming, beginning, layers
 from dragoman.protocols.ccos.wire import (
     KINDS,
     Message,
-    TaskRequest,
     TaskResult,
     kind_of,
     with_others,
@@ -25,6 +24,7 @@ from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
 _WHOLE: Final = ("attempt", "sequence", "protocol_version")
 _CLAIMS: Final = (b'"intent_id"', b'"success"')
 """What a result of unusual length has in it: looked for before it is parsed."""
+_PAYLOADS: Final = ("output", "partial")
 _MOST_SHOWN: Final = 300
 
 
@@ -104,16 +104,26 @@ def read_message(kind: str, value: Mapping[str, Any]) -> Message | Broken | Faul
     return shaped(value, KINDS[kind], "invalid_envelope")
 
 
-def words(message: Any, value: Mapping[str, Any], kept_bytes: int) -> Raw:
-    """What the ledger keeps of a message: not its output, where that is longer than policy says."""
-    if isinstance(message, TaskRequest) or "output" not in value:
-        return Raw(msgspec.json.encode(value))
-    size = len(msgspec.json.encode(value["output"]))
-    if size <= kept_bytes:
-        return Raw(msgspec.json.encode(value))
-    rest = {name: part for name, part in value.items() if name != "output"}
-    text = msgspec.json.encode(rest | {"output_bytes": size})
+def words(value: Mapping[str, Any], kept_bytes: int) -> Raw:
+    """What the ledger keeps of a result or an update: of a payload that is longer than policy says
+    only its size.
+    """
+    payloads = {name: value[name] for name in _PAYLOADS if name in value}
+    sizes = {name: len(msgspec.json.encode(part)) for name, part in payloads.items()}
+    left_out = {name: size for name, size in sizes.items() if size > kept_bytes}
+    kept = {name: part for name, part in value.items() if name not in left_out}
+    text = msgspec.json.encode(kept | {f"{name}_bytes": size for name, size in left_out.items()})
     return Raw(text) if len(text) <= MOST_BYTES else beginning(text)
+
+
+def words_of_call(incoming: Incoming, kept_bytes: int) -> Raw:
+    """The same of what is no message as it stands; of what cannot be read nothing that is longer
+    than that, because nobody knows where in it the payload is.
+    """
+    value = incoming.value
+    if isinstance(value, dict):
+        return words(cast(dict[str, Any], value), kept_bytes)
+    return beginning(incoming.text if len(incoming.text) <= kept_bytes else b"")
 
 
 def _text(value: Mapping[str, Any], key: str) -> str:

@@ -49,7 +49,7 @@ def shown(record: AgentRecord, standing: Standing, now: int) -> dict[str, Any]:
         "agent_id": record.name,
         **terms(descriptor),
         "speaks": list(record.speaks),
-        "latency_ms": standing.latency_ms or descriptor.latency_ms,
+        "took_ms": standing.latency_ms,
         "open": standing.open,
         "successes": standing.successes,
         "failures": standing.failures,

@@ -44,9 +44,11 @@ class TaskParams(Struct, frozen=True, omit_defaults=True):
     left_off: LeftOff | None = None
 
 
-def open_request(store: Store, intent: Intent) -> TaskRequest | None:
-    """The request that is open for an intent; None: none is."""
-    found = None if intent.request is None else find_task(store, intent.task)
+def open_request(store: Store, intent: Intent, version: int = 0) -> TaskRequest | None:
+    """The request that is open for an intent; None: none is. `version` is that of its task, where
+    it is shown as it was.
+    """
+    found = None if intent.request is None else find_task(store, intent.task, version)
     if found is None or isinstance(found, Refusal):
         return None
     return request_of(intent, found.task)

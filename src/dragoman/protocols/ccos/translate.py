@@ -97,10 +97,10 @@ def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Faul
     now = facts.now()
     if asked.within_ms and asked.deadline:
         return Fault("invalid_field", "say either deadline or within_ms, not both", "within_ms")
-    due_by = _due_by(asked.deadline or UNSET, now)
+    due_by = _due_by(asked.deadline or UNSET)
     if isinstance(due_by, Fault):
         return due_by
-    patience = asked.within_ms or (due_by - now if due_by else choices.patience_ms)
+    patience = asked.within_ms or _time_until(due_by, now, choices)
     wish = Wish(asked.goal, asked.constraints, asked.skills, patience)
     return (
         DelegateIntent(
@@ -127,10 +127,10 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
     misnamed = check_agent(message.agent_id)
     if misnamed is not None:
         return fault_of(misnamed, "agent_id")
-    due_by = _due_by(message.deadline, now)
+    due_by = _due_by(message.deadline)
     if isinstance(due_by, Fault):
         return due_by
-    patience = due_by - now if due_by else choices.patience_ms
+    patience = _time_until(due_by, now, choices)
     ranked = facts.registry.rank(Wish(message.goal, patience_ms=patience), now)
     unknown = Candidate(message.agent_id, 0.0, Parts(), 0.0)
     named = next((one for one in ranked if one.agent == message.agent_id), unknown)
@@ -152,15 +152,18 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
     )
 
 
-def _due_by(deadline: str | UnsetType, now: int) -> int | Fault:
-    """The moment that lies ahead; 0: none was said."""
+def _due_by(deadline: str | UnsetType) -> int | Fault:
+    """The moment that was said; 0: none was. Whether it lies ahead does not matter to a repeat."""
     if deadline is UNSET:
         return 0
     try:
-        due_by = parse_rfc3339(deadline)
+        return parse_rfc3339(deadline)
     except ValueError as error:
         return Fault("invalid_field", str(error), "deadline")
-    return due_by if due_by > now else Fault("invalid_field", f"{deadline} has passed", "deadline")
+
+
+def _time_until(due_by: int, now: int, choices: Choices) -> int:
+    return max(due_by - now, 0) if due_by else choices.patience_ms
 
 
 def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Commands:

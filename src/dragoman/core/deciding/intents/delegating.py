@@ -43,7 +43,7 @@ from dragoman.core.limits import (
     check_text,
     faults_of_words,
 )
-from dragoman.core.moments import SPAN
+from dragoman.core.moments import SPAN, to_rfc3339
 from dragoman.core.offers import Policy
 from dragoman.core.reading import Decision, Read, Receipt, StreamEvents
 from dragoman.core.rules.governance import check_goal, told_beside
@@ -87,7 +87,7 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
     refusal = None if followed is None else _check_follower(followed, read.actor)
     if refusal:
         return refusal
-    begun = _begun(command, id, read, now)
+    begun = _check_time(command, now) or _begun(command, id, read, now)
     if isinstance(begun, Refusal):
         return begun
     task = _task_of(begun, read, now)
@@ -173,12 +173,9 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
     is_to_begin = known.state in RENEWABLE and not task.is_final
     if not is_to_begin or task.status == "in-progress":
         return _check_whose(command, known) or _repeated(command, course)
-    if read.actor.role not in MAY_DELEGATE and read.actor.name != known.by:
-        return Refusal(
-            "not_authorized",
-            f"{read.actor.label} may not delegate {known.id} anew: that is up to {known.by}, a "
-            "person, an orchestrator or a coordinator",
-        )
+    refusal = _check_renewer(known, read.actor) or _check_time(command, now)
+    if refusal:
+        return refusal
     if task.open_blockers:
         return _waits(task)
     if task.handoff is not None:
@@ -203,6 +200,24 @@ def _repeated(command: DelegateIntent, course: Course, *, before: bool = False) 
         "for nothing"
     )
     return Decision(replace(receipt_of(course), before=before, remark=remark if other else ""))
+
+
+def _check_renewer(known: Intent, actor: Actor) -> Refusal | None:
+    if actor.role in MAY_DELEGATE or actor.name == known.by:
+        return None
+    return Refusal(
+        "not_authorized",
+        f"{actor.label} may not delegate {known.id} anew: that is up to {known.by}, a person, an "
+        "orchestrator or a coordinator",
+    )
+
+
+def _check_time(command: DelegateIntent, now: int) -> Refusal | None:
+    """None unless what is to begin has no time, or too much; of a repeat that is not asked."""
+    if 0 < command.due_by <= now:
+        return Refusal("invalid_field", f"the deadline {to_rfc3339(command.due_by)} has passed")
+    patience = command.patience_ms
+    return check_duration("the time until the deadline", patience, *WAIT_MS) if patience else None
 
 
 def _check_the_same(command: DelegateIntent, known: Intent) -> Refusal | None:
@@ -356,8 +371,6 @@ def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
     yield check_json(beside, command.passed_on) or _check_size(beside, command.passed_on)
     yield from faults_of_words("constraints", command.constraints)
     yield from faults_of_words("skills", command.skills)
-    if command.patience_ms:
-        yield check_duration("the time until the deadline", command.patience_ms, *WAIT_MS)
     yield check_range("due_by", command.due_by, 0, SPAN[1])
     yield check_range("kept_bytes", command.kept_bytes, 0, KEPT)
     yield check_id(command.plan, "plan") if command.plan else None

@@ -1,7 +1,7 @@
 """`dragoman agent add`, `token`, `revoke`: names that become known, and what speaks for them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 from msgspec import Struct
@@ -10,6 +10,7 @@ from dragoman.core.commands import AnyCommand, IssueToken, KeyAgent, RegisterAge
 from dragoman.core.events import Role
 from dragoman.core.limits import TOKEN_MS
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.offers import Spoken
 from dragoman.surfaces.cli.agent.keys import ended_keys, fates_of_keys
 from dragoman.surfaces.cli.agent.offer import (
     CapacityOption,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 GivenRole = Literal["agent", "orchestrator", "coordinator", "human", "observer"]
 SaopRole = Literal["researcher", "architect", "developer", "reviewer"]
-DIALECTS = ("aof", "agentmail", "saop", "acp", "ccos")
+DIALECTS = get_args(Spoken)
 NINETY_DAYS_MS = 90 * 86_400_000
 
 NameArgument = Annotated[
