@@ -343,6 +343,10 @@ class Store(Protocol):
         """The events of traces that are about a task, by position."""
         ...
 
+    def is_recorded(self, event_id: str) -> bool:
+        """Whether the event of a trace with this id, in small letters, is on record."""
+        ...
+
     def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
         """All rows of the logs between two positions, the last one included."""
         ...

@@ -17,10 +17,10 @@ from dragoman.engine.hub import Hub
 class Tails(Protocol):
     """What was held back."""
 
-    def left(self) -> Iterable[tuple[str, str]]:
+    def left(self, is_recorded: Callable[[str], bool]) -> Iterable[tuple[str, str]]:
         """What no chunk has come to for minutes, nor goes on with from here on: its key and text.
 
-        The same again, until it is dropped.
+        The same again, until it is dropped. `is_recorded` says of an event whether it is there.
         """
         ...
 
@@ -46,7 +46,7 @@ class Thoughts:
         """End those that were left; how many there were."""
         del now
         ended = 0
-        for key, held in self._tails.left():
+        for key, held in self._tails.left(self._hub.store.is_recorded):
             last = self._end(key, held)
             try:
                 if last is not None:

@@ -130,6 +130,10 @@ class SqlReaders(ABC):
         """The events of traces that are about a task, by position."""
         return list(starmap(Entry, self._read("traces", task, after, limit)))
 
+    def is_recorded(self, event_id: str) -> bool:
+        """Whether the event of a trace with this id is on record."""
+        return bool(self._read("logged_event", event_id))
+
     def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
         """All rows of the logs between two positions."""
         found = self._read("logs", after, until)

@@ -327,10 +327,10 @@ def test_a_secret_is_caught_over_every_border_of_two_chunks() -> None:
 def test_what_is_held_back_is_bounded() -> None:
     tails = saop.ShortTails(2)
     for number in range(3):
-        tails.put(f"k-{number}", f"held {number}")
+        tails.put(f"k-{number}", f"held {number}", event="e", before="")
 
-    assert tails.get("k-0") == ""
-    assert tails.get("k-2") == "held 2"
+    assert tails.get("k-0", lambda _: True) == ""
+    assert tails.get("k-2", lambda _: True) == "held 2"
 
 
 def kept(desk: Desk) -> list[Any]:

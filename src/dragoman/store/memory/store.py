@@ -216,6 +216,11 @@ class MemoryStore:
             )
             return [self._tables.entries[place - 1] for place in places[:limit]]
 
+    def is_recorded(self, event_id: str) -> bool:
+        """Whether the event of a trace with this id is on record."""
+        with self._lock:
+            return f"event:{event_id}" in self._tables.logs
+
     def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
         """All rows of the logs between two positions."""
         with self._lock:

@@ -405,6 +405,9 @@ WHERE l.task = $1 AND l.task <> '' AND l.event_id IS NOT NULL AND l.position > $
 ORDER BY l.position
 LIMIT $3
 
+-- name: logged_event
+SELECT position FROM logs WHERE event_id = $1
+
 -- name: logs
 SELECT position, task, attempt, turn_index, event_id, digest, masked
 FROM logs
