@@ -343,8 +343,8 @@ class Store(Protocol):
         """The events of traces that are about a task, by position."""
         ...
 
-    def is_recorded(self, event_id: str) -> bool:
-        """Whether the event of a trace with this id, in small letters, is on record."""
+    def trace(self, event_id: str) -> Entry | None:
+        """The event of a trace with this id, in small letters."""
         ...
 
     def logs(self, after: int, until: int) -> list[tuple[int, Log]]:

@@ -73,7 +73,7 @@ from dragoman.core.states.work_item import EVOLVE_WORK_ITEM, WorkItem
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 
-FOLD = 6
+FOLD = 7
 """Raised when folding the same entries gives another state; older state rows are refolded."""
 
 State = (

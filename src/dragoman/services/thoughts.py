@@ -6,12 +6,14 @@ lines of a terminal is forgotten then.
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Protocol
 
 from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import RecordTrace
 from dragoman.core.errors import Refused
 from dragoman.engine.hub import Hub
+from dragoman.engine.reads.traces import is_recorded
 
 
 class Tails(Protocol):
@@ -46,7 +48,7 @@ class Thoughts:
         """End those that were left; how many there were."""
         del now
         ended = 0
-        for key, held in self._tails.left(self._hub.store.is_recorded):
+        for key, held in self._tails.left(partial(is_recorded, self._hub.store)):
             last = self._end(key, held)
             try:
                 if last is not None:

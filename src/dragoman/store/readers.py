@@ -130,9 +130,9 @@ class SqlReaders(ABC):
         """The events of traces that are about a task, by position."""
         return list(starmap(Entry, self._read("traces", task, after, limit)))
 
-    def is_recorded(self, event_id: str) -> bool:
-        """Whether the event of a trace with this id is on record."""
-        return bool(self._read("logged_event", event_id))
+    def trace(self, event_id: str) -> Entry | None:
+        """The event of a trace with this id."""
+        return next(starmap(Entry, self._read("trace", event_id)), None)
 
     def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
         """All rows of the logs between two positions."""

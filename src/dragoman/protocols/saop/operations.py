@@ -1,6 +1,7 @@
 """Everything that can be asked for in SAOP: keep a turn, keep an event, read both back."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated, Any, Final, get_args
 
 import msgspec
@@ -26,7 +27,7 @@ from dragoman.engine.operation import (
     layers,
 )
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.traces import CURSOR, CURSOR_WORDS, events_of, turns_of
+from dragoman.engine.reads.traces import CURSOR, CURSOR_WORDS, events_of, is_recorded, turns_of
 from dragoman.engine.request import Accepted
 from dragoman.protocols.saop import translate
 from dragoman.protocols.saop.errors import CODES
@@ -173,7 +174,7 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         read=_reader(choices.types.event.safe_parse, SentEvent),
         commands=lambda _: (),
         gather=lambda sent, actor, facts: translate.event_commands(
-            sent, actor.name, choices, facts.store.is_recorded
+            sent, actor.name, choices, partial(is_recorded, facts.store)
         ),
         dwells=True,
         recorded=lambda sent, accepted: _let_go(sent, accepted, choices),
