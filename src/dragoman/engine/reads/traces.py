@@ -85,10 +85,10 @@ class ShownTurn(Struct, frozen=True, gc=False):
 
 
 _PLACE = r"-?[0-9]{1,16}\.[0-9]{1,16}"
-GIVEN_CURSOR = rf"\A{_PLACE}\Z"
+GIVEN_CURSOR = rf"^{_PLACE}$(?!\n)"
 """Where a page of turns ended: its attempt and its last turn."""
 GIVEN_CURSOR_WORDS = "the cursor of the page before, as it was given"
-CURSOR = rf"\A(?:{_PLACE})?\Z"
+CURSOR = rf"^(?:{_PLACE})?$(?!\n)"
 """The same, or nothing."""
 CURSOR_WORDS = f"{GIVEN_CURSOR_WORDS}, or empty"
 
