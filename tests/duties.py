@@ -30,19 +30,24 @@ class Tails(saop.ShortTails):
         self._now = now
         self._put_at: dict[str, int] = {}
 
-    def put(self, key: str, held: str) -> None:
+    def put(self, key: str, held: str, *, event: str, before: str) -> None:
         """Keep this for the next one."""
-        super().put(key, held)
+        super().put(key, held, event=event, before=before)
         self._put_at[key] = self._now()
 
-    def left(self) -> list[tuple[str, str]]:
+    def left(self, is_recorded: Callable[[str], bool]) -> list[tuple[str, str]]:
         """What no chunk has come to for minutes."""
         old = self._now() - PATIENCE * 1_000
-        return [(key, held) for key, held in self._tails.items() if self._put_at[key] < old]
+        keys = [key for key in self._tails if self._put_at[key] < old]
+        held = [(key, self.get(key, is_recorded)) for key in keys]
+        for key, text in held:
+            if not text:
+                self.clear(key)
+        return [(key, text) for key, text in held if text]
 
     def drop(self, key: str) -> None:
         """It was told."""
-        self.put(key, "")
+        self.clear(key)
 
 
 class Disk:

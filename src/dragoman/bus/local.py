@@ -110,7 +110,7 @@ class Subscription:
         limit = min(_PAGE, self._level - self.cursor)
         entries = self._store.entries(self.cursor, limit)
         self.cursor = entries[-1].position if entries else self._level
-        return [one for one in _events(entries) if self._wanted(one)]
+        return [one for one in _events(self._store, entries) if self._wanted(one)]
 
 
 class LocalBus:
@@ -203,7 +203,7 @@ class LocalBus:
         entries = self._store.entries(self._at, _PAGE)
         if not entries:
             return False
-        events = _events(entries)
+        events = _events(self._store, entries)
         with self._lock:
             # Under the lock, so that whoever subscribes is either offered a page or replays it.
             self._at = entries[-1].position
@@ -212,5 +212,5 @@ class LocalBus:
         return len(entries) == _PAGE
 
 
-def _events(entries: Collection[Entry]) -> list[Told]:
-    return [one for one in map(traced, entries) if one is not None]
+def _events(store: Store, entries: Collection[Entry]) -> list[Told]:
+    return [one for entry in entries if (one := traced(store, entry)) is not None]

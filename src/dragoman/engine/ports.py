@@ -347,6 +347,10 @@ class Store(Protocol):
         """The events of traces that are about a task, by position."""
         ...
 
+    def trace(self, event_id: str) -> Entry | None:
+        """The event of a trace with this id, in small letters."""
+        ...
+
     def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
         """All rows of the logs between two positions, the last one included."""
         ...

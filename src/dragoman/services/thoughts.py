@@ -6,21 +6,23 @@ lines of a terminal is forgotten then.
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Protocol
 
 from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import RecordTrace
 from dragoman.core.errors import Refused
 from dragoman.engine.hub import Hub
+from dragoman.engine.reads.traces import is_recorded
 
 
 class Tails(Protocol):
     """What was held back."""
 
-    def left(self) -> Iterable[tuple[str, str]]:
+    def left(self, is_recorded: Callable[[str], bool]) -> Iterable[tuple[str, str]]:
         """What no chunk has come to for minutes, nor goes on with from here on: its key and text.
 
-        The same again, until it is dropped.
+        The same again, until it is dropped. `is_recorded` says of an event whether it is there.
         """
         ...
 
@@ -46,7 +48,7 @@ class Thoughts:
         """End those that were left; how many there were."""
         del now
         ended = 0
-        for key, held in self._tails.left():
+        for key, held in self._tails.left(partial(is_recorded, self._hub.store)):
             last = self._end(key, held)
             try:
                 if last is not None:

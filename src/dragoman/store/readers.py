@@ -130,6 +130,10 @@ class SqlReaders(ABC):
         """The events of traces that are about a task, by position."""
         return list(starmap(Entry, self._read("traces", task, after, limit)))
 
+    def trace(self, event_id: str) -> Entry | None:
+        """The event of a trace with this id."""
+        return next(starmap(Entry, self._read("trace", event_id)), None)
+
     def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
         """All rows of the logs between two positions."""
         found = self._read("logs", after, until)

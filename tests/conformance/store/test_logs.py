@@ -67,6 +67,8 @@ def test_turns_and_events_are_found_in_their_order(hubs: Hubs) -> None:
     assert [entry.position for entry in store.traces("one", 7, 10)] == [8, 9]
     assert [entry.position for entry in store.traces("one", 0, 1)] == [7]
     assert store.traces("", 0, 10) == []
+    assert store.trace(trace(2).event_id) == store.entries(7, 1)[0]
+    assert store.trace(trace(4).event_id) is None
     assert store.logs(6, 8) == [
         (7, Log("one", 1, None, trace(1).event_id, "e1", False)),
         (8, Log("one", 1, None, trace(2).event_id, "e2", True)),

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.engine.facts import StoreFacts
+from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Taken, Turned
 from dragoman.protocols import saop
@@ -105,8 +106,11 @@ def _digest(data: bytes) -> str:
 class Desk(Lab):
     """Somewhere to say things in SAOP."""
 
-    def __init__(self, choices: saop.Choices | None = None) -> None:
-        super().__init__()
+    def __init__(self, choices: saop.Choices | None = None, after: "Desk | None" = None) -> None:
+        """`after`: the one on whose store this one goes on, with ids that it has not given."""
+        super().__init__(after.store if after else None)
+        if after:
+            self.hub: Hub = after.hub
         self.choices = replace(
             choices or saop.Choices(),
             redactor=Redactor(key=b"key"),

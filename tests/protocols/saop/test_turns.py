@@ -11,6 +11,7 @@ from dragoman.core.commands import (
     ClaimTask,
     CreateTask,
     MoveTask,
+    NoteTask,
     RegisterAgent,
     ReportOutcome,
 )
@@ -176,9 +177,10 @@ def test_an_event_gets_its_task_from_its_session() -> None:
     positions = [one["position"] for one in desk.events()]
     assert positions == sorted(positions)
     third = of_task[2]["position"]
-    assert desk.events(session_id="s-1", after=third)[0]["payload"]["line"] == "late"
+    assert desk.events(session_id="s-1", after=third) == [of_task[4], of_task[5]]
     assert len(desk.events(task_id="one", after=third, limit=2)) == 2
-    assert len(desk.events(task_id="one", session_id="s-1")) == 4, "its claim is one of them"
+    in_it = desk.events(task_id="one", session_id="s-1")
+    assert in_it == desk.events(session_id="s-1") == [*of_task[:3], *of_task[4:]]
     assert len(desk.events(limit=2)) == 2
     assert desk.events(session_id="s-9") == []
 
@@ -265,10 +267,80 @@ def test_a_transition_moves_a_task_only_if_its_sender_may() -> None:
     assert told[1]["asked_by"] == event(1, {})["event_id"]
     (claimed,) = desk.events(task_id="another")
     assert claimed["event_id"] == event(4, {})["event_id"], "the claim tells it"
-    sent = [one["payload"] for one in desk.events(session_id="s-1")]
-    assert len(sent) == 8, "a session has what it was sent"
-    assert all(one["requested"] for one in sent)
+    sent = desk.events(session_id="s-1")
+    assert len(sent) == 8, "a session has what it was sent, or what came of it"
+    asked = [one["payload"]["to_state"] for one in sent if "requested" in one["payload"]]
+    assert asked == ["done", "somewhere", "review", "ready"], "the last one began as that"
+    moved = [one for one in sent if "requested" not in one["payload"]]
+    assert [one["event_id"] for one in moved] == [event(at, {})["event_id"] for at in (1, 4, 6, 7)]
+    assert {one["session_id"] for one in sent} == {"s-1"}
     assert findings(desk.store) == []
+
+
+def paged(desk: Desk, session: str, limit: int) -> list[Any]:
+    """What happened in a session, read so many at a time."""
+    found, after, end = list[Any](), -1, 0
+    while end > after:
+        after = end
+        page = desk.call("saop.events", {"session_id": session, "after": after, "limit": limit})
+        found += page["events"]
+        end: int = page["cursor"]
+    return found
+
+
+@proves("SAOP-EVENTS", "SAOP-TRANSITION")
+def test_a_session_has_the_moves_of_the_work_that_was_done_in_it() -> None:
+    desk = Desk()
+    for name in ("one", "two", "three"):
+        desk.do(HUMAN, CreateTask(name, name, ready=True))
+    desk.do(DEVELOPER, ClaimTask("one", "developer", "s-1"))
+    held = desk.events(session_id="s-1")
+    assert [one["payload"]["to_state"] for one in held] == ["in-progress"], "nothing was sent yet"
+    for number in range(250):
+        desk.do(DEVELOPER, NoteTask("one", f"line {number}"))
+    desk.event(1, pulse("on one"))
+    desk.do(DEVELOPER, ReportOutcome("one", "failed", apply=True))
+    desk.do(HUMAN, MoveTask("one", "blocked"))
+    desk.do(DEVELOPER, ClaimTask("two", "developer", "s-1"))
+    desk.event(2, pulse("on two"))
+    desk.do(DEVELOPER, MoveTask("two", "review"))
+    desk.do(DEVELOPER, ClaimTask("three", "developer"))
+    desk.do(DEVELOPER, MoveTask("three", "ready"))
+    told = [
+        (one["task_id"], one["payload"].get("to_state", "a line"))
+        for one in desk.events(session_id="s-1")
+    ]
+
+    assert told == [
+        ("one", "in-progress"),
+        ("one", "a line"),
+        ("one", "ready"),
+        ("two", "in-progress"),
+        ("two", "a line"),
+        ("two", "review"),
+    ]
+    assert desk.events(task_id="three")[1]["session_id"] == "task:three", "it was in none"
+    for limit in (1, 2, 3):
+        assert paged(desk, "s-1", limit) == desk.events(session_id="s-1")
+
+
+@proves("SAOP-EVENTS", "SAOP-TRANSITION")
+def test_who_asks_for_a_move_finds_it_in_its_own_session() -> None:
+    desk = Desk()
+    desk.do(HUMAN, CreateTask("One", "one", ready=True))
+    desk.do(DEVELOPER, ClaimTask("one", "developer", "s-1"))
+    desk.event(9, pulse("at work"))
+    desk.call("saop.event", event(1, transition("review", "one"), "s-olga"), OLGA)
+    desk.call("saop.event", event(2, transition("done", "one"), "s-olga"), OLGA)
+    desk.call("saop.event", event(3, transition("ready", "one"), "s-olga"), OLGA)
+    asked = desk.events(session_id="s-olga")
+    states = [(one["session_id"], one["payload"]["to_state"]) for one in asked]
+    assert states == [("s-1", "review"), ("s-olga", "done"), ("s-olga", "ready")]
+    assert [one["payload"].get("requested") for one in asked] == [None, None, True]
+    claimed, _, left = desk.events(session_id="s-1")
+    assert (claimed["payload"]["to_state"], left) == ("in-progress", asked[0])
+    for limit in (1, 2):
+        assert paged(desk, "s-olga", limit) == asked
 
 
 @proves("SAOP-COMMIT", "SAOP-TRANSITION")
@@ -327,10 +399,10 @@ def test_a_secret_is_caught_over_every_border_of_two_chunks() -> None:
 def test_what_is_held_back_is_bounded() -> None:
     tails = saop.ShortTails(2)
     for number in range(3):
-        tails.put(f"k-{number}", f"held {number}")
+        tails.put(f"k-{number}", f"held {number}", event="e", before="")
 
-    assert tails.get("k-0") == ""
-    assert tails.get("k-2") == "held 2"
+    assert tails.get("k-0", lambda _: True) == ""
+    assert tails.get("k-2", lambda _: True) == "held 2"
 
 
 def kept(desk: Desk) -> list[Any]:

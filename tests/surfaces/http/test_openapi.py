@@ -181,21 +181,29 @@ def test_every_reference_leads_somewhere_and_every_name_is_one_s_own() -> None:
     operations = [it for methods in document["paths"].values() for it in methods.values()]
     names = [operation["operationId"] for operation in operations]
     assert len(names) == len(set(names))
-    for reference in _references(document):
+    for reference in _all_under("$ref", document):
         part: Any = document
         for step in reference.removeprefix("#/").split("/"):
             part = part[step]
     SCHEMA.validate()
 
 
-def _references(part: Any) -> list[str]:
+def _all_under(key: str, part: Any) -> list[str]:
+    """Every text that stands under a key, anywhere in a document."""
     if isinstance(part, dict):
         inside = cast(dict[str, Any], part)
-        own = [inside["$ref"]] if isinstance(inside.get("$ref"), str) else []
-        return [*own, *(one for value in inside.values() for one in _references(value))]
+        own = [inside[key]] if isinstance(inside.get(key), str) else []
+        return [*own, *(one for value in inside.values() for one in _all_under(key, value))]
     if isinstance(part, list):
-        return [one for value in cast(list[Any], part) for one in _references(value)]
+        return [one for value in cast(list[Any], part) for one in _all_under(key, value)]
     return []
+
+
+def test_every_pattern_is_one_for_everybody_and_not_for_python_alone() -> None:
+    patterns = _all_under("pattern", _document())
+    ours_alone = re.compile(r"\\[AZz]|\(\?P|\(\?#|\(\?>|\(\?[aiLmsux]|[*+?}]\+")
+    assert len(patterns) > 50
+    assert [one for one in patterns if ours_alone.search(one)] == []
 
 
 def test_every_operation_of_a_dialect_says_what_it_is_for() -> None:

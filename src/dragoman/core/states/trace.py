@@ -29,7 +29,7 @@ MOST_CALL: Final = 256
 """The longest id of a call (S-LIMIT)."""
 
 REMEMBERED: Final = 256
-"""So many calls that have ended, and finished thoughts, are remembered of a session."""
+"""So many calls that have ended, finished thoughts, and tasks are remembered of a session."""
 MOST_OPEN: Final = 512
 """So many calls of a session may be under way; of more, the oldest are forgotten."""
 
@@ -39,14 +39,19 @@ class Trace(Struct, frozen=True, omit_defaults=True):
 
     session: str
     events: int = 0
-    task: str = ""
-    """The task that it worked on last."""
+    tasks: tuple[str, ...] = ()
+    """The tasks that its events are about, as many as are remembered; the last one at the end."""
     open_calls: tuple[str, ...] = ()
     """Each by a digest of its sender and its id, which may be long."""
     ended_calls: tuple[str, ...] = ()
     thoughts: tuple[str, ...] = ()
     """Those that are finished, each by its turn, its agent, and who sent it."""
     anomalies: int = 0
+
+    @property
+    def task(self) -> str:
+        """The task that it worked on last."""
+        return self.tasks[-1] if self.tasks else ""
 
 
 class TurnLog(Struct, frozen=True, omit_defaults=True):
@@ -128,10 +133,13 @@ def _recorded(trace: Trace | None, event: TraceRecorded, at: int) -> Trace:
             open_calls = (*open_calls, key)[-MOST_OPEN:]
     if event.is_final:
         thoughts = (*thoughts, _thought(event))[-REMEMBERED:]
+    tasks = trace.tasks
+    if event.task not in ("", trace.task):
+        tasks = (*(one for one in tasks if one != event.task), event.task)[-REMEMBERED:]
     return Trace(
         trace.session,
         trace.events + 1,
-        event.task or trace.task,
+        tasks,
         open_calls,
         ended,
         thoughts,

@@ -2,11 +2,12 @@
 
 A move of a task, whoever made it and in whatever dialect, is an event of type TASK_TRANSITION here,
 under the id of the event that has asked for it, if one did. What somebody only said is none: a
-request for one of our statuses is told in its own session alone, and other states as `requested`.
+request for one of our statuses that was not granted is told in its own session alone, and other
+states as `requested`.
 """
 
-from collections.abc import Iterator
-from itertools import dropwhile
+from collections.abc import Iterable, Iterator
+from itertools import dropwhile, islice
 from typing import Any, Final, get_args
 
 from msgspec import Struct
@@ -16,23 +17,24 @@ from dragoman.core.events import (
     EVENT_NAMES,
     AnyEvent,
     Status,
-    TaskClaimed,
     TraceRecorded,
     TurnRecorded,
 )
 from dragoman.core.ids import task_stream, trace_stream, turns_stream
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.moves import MOVE_NAMES, move_of
-from dragoman.core.states.trace import TurnLog
+from dragoman.core.states.trace import Trace, TurnLog
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import find_task, state_of
+from dragoman.engine.reads.ask import decode, find_task, state_of
+from dragoman.engine.reads.sessions import asked_in, session_of
 from dragoman.engine.subscribe import Gap, gap_at
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, Line, read_line
 from dragoman.ledger.transitions import transition_id
 
 TRANSITION: Final = "TASK_TRANSITION"
-TRACED: Final = frozenset({EVENT_NAMES[TraceRecorded], *MOVE_NAMES})
+_RECORDED: Final = EVENT_NAMES[TraceRecorded]
+TRACED: Final = frozenset({_RECORDED, *MOVE_NAMES})
 """Names of the events that may be events of a trace."""
 
 _STATUSES: Final = frozenset(get_args(Status))
@@ -83,10 +85,10 @@ class ShownTurn(Struct, frozen=True, gc=False):
 
 
 _PLACE = r"-?[0-9]{1,16}\.[0-9]{1,16}"
-GIVEN_CURSOR = rf"\A{_PLACE}\Z"
+GIVEN_CURSOR = rf"^{_PLACE}$(?!\n)"
 """Where a page of turns ended: its attempt and its last turn."""
 GIVEN_CURSOR_WORDS = "the cursor of the page before, as it was given"
-CURSOR = rf"\A(?:{_PLACE})?\Z"
+CURSOR = rf"^(?:{_PLACE})?$(?!\n)"
 """The same, or nothing."""
 CURSOR_WORDS = f"{GIVEN_CURSOR_WORDS}, or empty"
 
@@ -113,27 +115,26 @@ class TracePage(Struct, frozen=True):
     """Where the page was asked for, if the ledger does not go so far: `next` is its end."""
 
 
-def traced(entry: Entry) -> Told | None:
+def is_recorded(store: Store, event_id: str) -> bool:
+    """Whether the event with this id, in small letters, is on record."""
+    return store.trace(event_id) is not None
+
+
+def traced(store: Store, entry: Entry) -> Told | None:
     """The event of a trace that an entry is, if it is one."""
     if entry.event not in TRACED:
         return None
     line = read_line(entry.line)
     event = CODEC.decode(line.event, line.v, line.body)
     if not isinstance(event, TraceRecorded):
-        return _moved(entry, line, event)
-    told = _recorded(entry.position, event)
-    is_request = told.type == TRANSITION and told.event["payload"]["to_state"] in _STATUSES
-    return None if is_request else told
+        return _moved(store, entry, line, event)
+    return None if _is_request(event) else _recorded(entry.position, event)
 
 
-def _said(entry: Entry) -> Told | None:
-    """The event of a session as it was sent, whatever came of it."""
-    if entry.event != EVENT_NAMES[TraceRecorded]:
-        return None
-    line = read_line(entry.line)
-    event = CODEC.decode(line.event, line.v, line.body)
-    assert isinstance(event, TraceRecorded), "it has that name"
-    return _recorded(entry.position, event)
+def _is_request(event: TraceRecorded) -> bool:
+    """Whether it asks for a move: if that was granted, the move is told."""
+    payload: Any = event.envelope["payload"] if event.type == TRANSITION else {}
+    return payload.get("to_state") in _STATUSES
 
 
 def _recorded(position: int, event: TraceRecorded) -> Told:
@@ -145,12 +146,11 @@ def _recorded(position: int, event: TraceRecorded) -> Told:
     return Told(position, event.type, event.task, event.masked, envelope)
 
 
-def _moved(entry: Entry, line: Line[Any], event: AnyEvent) -> Told:
+def _moved(store: Store, entry: Entry, line: Line[Any], event: AnyEvent) -> Told:
     move = move_of(event)
     assert move is not None, "only moves have these names"
     asked_by: str = getattr(event, "asked_by", "")
     task, commit = entry.stream.partition(":")[2], getattr(event, "commit", "")
-    session = event.session if isinstance(event, TaskClaimed) else ""
     payload = {
         "type": TRANSITION,
         "task_id": task,
@@ -162,7 +162,7 @@ def _moved(entry: Entry, line: Line[Any], event: AnyEvent) -> Told:
     }
     told = {
         "event_id": asked_by or transition_id(entry.hash),
-        "session_id": session or entry.stream,
+        "session_id": session_of(store, entry, event),
         "payload": payload,
     }
     return Told(entry.position, TRANSITION, task, False, told)
@@ -252,7 +252,7 @@ def events_of(
     if task:
         return _of_task(store, task, session, after, limit)
     if session:
-        return _page(_of_session(store, session, after), after, limit)
+        return _of_session(store, session, after, limit)
     return _of_everyone(store, after, limit, reach)
 
 
@@ -261,22 +261,61 @@ def _of_task(store: Store, task: str, session: str, after: int, limit: int) -> T
     # Behind the last one of a full page there may be more: moves beyond it belong to the next.
     until = recorded[-1].position if len(recorded) == limit else None
     moves = [
-        entry
-        for entry in _history(store, task_stream(task), after)
-        if entry.event in MOVE_NAMES and (until is None or entry.position <= until)
+        entry for entry in _moves(store, task, after) if until is None or entry.position <= until
     ]
     entries = sorted((*recorded, *moves), key=lambda entry: entry.position)
-    told = (event for event in map(traced, entries) if event is not None)
+    told = (event for entry in entries if (event := traced(store, entry)) is not None)
     wanted = (one for one in told if session in ("", one.event["session_id"]))
     return _page(wanted, after if not entries else entries[-1].position, limit)
 
 
-def _of_session(store: Store, session: str, after: int) -> Iterator[Told]:
+def _of_session(store: Store, session: str, after: int, limit: int) -> TracePage:
+    """What was said in a session, and the moves in it or asked for in it, which take the place of
+    what has asked for them."""
     stream = trace_stream(session)
-    version = _version_after(store, stream, after)
-    while page := store.history(stream, version, _PAGE):
-        version = page[-1].version
-        yield from filter(None, map(_said, page))
+    recorded = (one for one in _history(store, stream, after) if one.event == _RECORDED)
+    said = [(one, decode(one)) for one in islice(recorded, limit)]
+    end = said[-1][0].position if said else after
+    moves, granted = list[Told](), set[str]()
+    for task in _tasks_of(store, session, (event for _, event in said)):
+        for entry in _moves(store, task, after):
+            move = decode(entry)
+            is_asked = asked_in(store, move) == session
+            if is_asked or session_of(store, entry, move) == session:
+                moves.append(_moved(store, entry, read_line(entry.line), move))
+                granted |= {moves[-1].event["event_id"]}
+    events = [
+        _recorded(entry.position, event)
+        for entry, event in said
+        if isinstance(event, TraceRecorded) and event.event_id not in granted
+    ]
+    # Behind the last one of a full page there may be more: moves beyond it belong to the next.
+    events += [one for one in moves if len(said) < limit or one.position <= end]
+    return _page(iter(sorted(events, key=lambda one: one.position)), end, limit)
+
+
+def _tasks_of(store: Store, session: str, said: Iterable[AnyEvent]) -> set[str]:
+    """The tasks that a session has to do with: by its events, by what is held in it now, and by
+    what somebody asks for, who may do so before there is such a task."""
+    row = store.stream(trace_stream(session))
+    trace = None if row is None else state_of(store, row)
+    known = trace.tasks if isinstance(trace, Trace) else ()
+    held = (stream.partition(":")[2] for stream in store.sessions(session))
+    found = (
+        find_task(store, _named_in(one))
+        for one in said
+        if isinstance(one, TraceRecorded) and not one.task and _is_request(one)
+    )
+    return {*known, *held, *(one.task.id for one in found if not isinstance(one, Refusal))}
+
+
+def _named_in(request: TraceRecorded) -> str:
+    payload: Any = request.envelope["payload"]
+    return payload["task_id"]
+
+
+def _moves(store: Store, task: str, after: int) -> Iterator[Entry]:
+    return (one for one in _history(store, task_stream(task), after) if one.event in MOVE_NAMES)
 
 
 def _version_after(store: Store, stream: str, position: int) -> int:
@@ -299,7 +338,7 @@ def _of_everyone(store: Store, after: int, limit: int, reach: Reach) -> TracePag
         page = store.entries(after, reach.page)
         for entry in page:
             after = entry.position
-            told = traced(entry)
+            told = traced(store, entry)
             if told is not None:
                 found.append(told)
                 if len(found) == limit:

@@ -1,6 +1,7 @@
 """Everything that can be asked for in SAOP: keep a turn, keep an event, read both back."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated, Any, Final, get_args
 
 import msgspec
@@ -26,11 +27,12 @@ from dragoman.engine.operation import (
     layers,
 )
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.traces import CURSOR, CURSOR_WORDS, events_of, turns_of
+from dragoman.engine.reads.traces import CURSOR, CURSOR_WORDS, events_of, is_recorded, turns_of
 from dragoman.engine.request import Accepted
 from dragoman.protocols.saop import translate
 from dragoman.protocols.saop.errors import CODES
 from dragoman.protocols.saop.lint import KINDS, kind_of, lint
+from dragoman.protocols.saop.masking import HELD_BACK
 from dragoman.protocols.saop.render import RENDER
 from dragoman.protocols.saop.schema import Parsed
 from dragoman.protocols.saop.settings import Choices
@@ -171,11 +173,13 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         shape=choices.types.event.shape,
         read=_reader(choices.types.event.safe_parse, SentEvent),
         commands=lambda _: (),
-        gather=lambda sent, actor, _facts: translate.event_commands(sent, actor.name, choices),
+        gather=lambda sent, actor, facts: translate.event_commands(
+            sent, actor.name, choices, partial(is_recorded, facts.store)
+        ),
         dwells=True,
-        recorded=lambda sent, accepted: _hold_back(sent, accepted, choices),
+        recorded=lambda sent, accepted: _let_go(sent, accepted, choices),
         effect=lambda sent, _actor, _facts: translate.event_effect(sent, choices),
-        looks=_is_long,
+        looks=_takes_time,
         reply=_event_recorded,
         roles=MAY_WRITE,
         bounds=Bounds(any_whole=True),
@@ -226,9 +230,11 @@ def _two_parts(sent: SentTurn, speaker: str) -> Fault | None:
     return Fault("identity_mismatch", detail, "role")
 
 
-def _is_long(sent: SentEvent) -> bool:
-    """Whether an event loop should not wait until it is looked through."""
-    return len(msgspec.json.encode(sent.event.payload)) > _SHORT
+def _takes_time(sent: SentEvent) -> bool:
+    """Whether an event loop should not wait until it is looked through: it is long, or what is held
+    back of it waits for a disk."""
+    payload = sent.event.payload
+    return isinstance(payload, HELD_BACK) or len(msgspec.json.encode(payload)) > _SHORT
 
 
 def _recorded(_: Any, __: Commands, accepted: Accepted) -> Any:
@@ -262,11 +268,12 @@ def _no_status(sent: SentEvent) -> Refusal:
     )
 
 
-def _hold_back(sent: SentEvent, accepted: Accepted, choices: Choices) -> None:
-    """The end of a chunk waits for the next one; a chunk that was on record before leaves none."""
+def _let_go(sent: SentEvent, accepted: Accepted, choices: Choices) -> None:
+    """Where nothing is held back any more, nothing has to lie there; a repeat may come late."""
     if not accepted.repeated and not accepted.receipts[0].before:
         for held in sent.held:
-            choices.tails.put(held.key, held.text)
+            if not held.text:
+                choices.tails.clear(held.key)
 
 
 # Operations that only read

@@ -15,18 +15,26 @@ MOST_BYTES: Final = 16 * 1024 * 1024
 """The longest turn (S-LIMIT)."""
 
 
+Recorded = Callable[[str], bool]
+"""Whether the event with this id, in small letters, is on record."""
+
+
 class Tails(Protocol):
     """Keeps what a chunk has held back because it may be the beginning of a secret.
 
     By sender, session, turn and agent: nobody gets what another one has left.
     """
 
-    def get(self, key: str) -> str:
+    def get(self, key: str, is_recorded: Recorded) -> str:
         """What the last chunk that is on record has left; empty: nothing."""
         ...
 
-    def put(self, key: str, held: str) -> None:
-        """Keep this for the next one; nothing, and what was kept is gone."""
+    def put(self, key: str, held: str, *, event: str, before: str) -> None:
+        """Keep this for the next one, if this event is on record then; else what was `before`."""
+        ...
+
+    def clear(self, key: str) -> None:
+        """The event with which nothing is held back any more is on record."""
         ...
 
 
@@ -35,19 +43,24 @@ class ShortTails:
 
     def __init__(self, most: int = 1_024) -> None:
         self._most = most
-        self._tails: dict[str, str] = {}
+        self._tails: dict[str, tuple[str, str, str]] = {}
+        """Key -> what is held back, after which event, and what was before it."""
 
-    def get(self, key: str) -> str:
-        """What the last chunk has left."""
-        return self._tails.get(key, "")
+    def get(self, key: str, is_recorded: Recorded) -> str:
+        """What the last chunk that is on record has left."""
+        held, event, before = self._tails.get(key, ("", "", ""))
+        return held if is_recorded(event) else before
 
-    def put(self, key: str, held: str) -> None:
+    def put(self, key: str, held: str, *, event: str, before: str) -> None:
         """Keep this for the next one; the oldest makes room."""
-        self._tails.pop(key, None)
-        if held:
-            self._tails[key] = held
+        self.clear(key)
+        self._tails[key] = held, event, before
         if len(self._tails) > self._most:
             del self._tails[next(iter(self._tails))]
+
+    def clear(self, key: str) -> None:
+        """Nothing is held back any more."""
+        self._tails.pop(key, None)
 
 
 def no_repository() -> str:

@@ -17,7 +17,7 @@ from dragoman.protocols.saop.masking import (
     mask_turn,
     place_of,
 )
-from dragoman.protocols.saop.settings import Choices
+from dragoman.protocols.saop.settings import Choices, Recorded
 from dragoman.protocols.saop.shapes import (
     Event,
     Part,
@@ -42,7 +42,7 @@ class SentEvent(Struct, frozen=True):
     event: Event
     value: dict[str, Any]
     held: list[Held] = field(default_factory=list[Held])
-    """What is to be held back of it when it is on record."""
+    """What is held back of it when it is on record; nothing, if it was before."""
 
 
 def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
@@ -65,18 +65,26 @@ def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
     )
 
 
-def event_commands(sent: SentEvent, speaker: str, choices: Choices) -> Commands:
-    """An event is kept, whatever it says."""
+def event_commands(
+    sent: SentEvent, speaker: str, choices: Choices, is_recorded: Recorded
+) -> Commands:
+    """An event is kept, whatever it says; what is held back of it is kept first.
+
+    So neither is without the other after a crash: the record says whether the event is there.
+    """
     event, footing = sent.event, sent.event.payload.footing()
-    envelope, masked, held = mask_event(sent.value, speaker, choices)
-    sent.held[:] = [held] if held else []
+    envelope, masked, held = mask_event(sent.value, speaker, choices, is_recorded)
+    id = event.event_id.lower()
+    if held and not is_recorded(id):
+        choices.tails.put(held.key, held.text, event=id, before=held.before)
+        sent.held[:] = [held]
     return (
         RecordTrace(
             event_id=event.event_id,
             session=event.session_id,
             kind=str(type(event.payload).__struct_config__.tag),
             envelope=envelope,
-            digest=_digest({**sent.value, "event_id": event.event_id.lower()}, choices),
+            digest=_digest({**sent.value, "event_id": id}, choices),
             masked=masked,
             task=footing.task,
             agent=footing.agent,

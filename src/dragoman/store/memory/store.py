@@ -216,6 +216,12 @@ class MemoryStore:
             )
             return [self._tables.entries[place - 1] for place in places[:limit]]
 
+    def trace(self, event_id: str) -> Entry | None:
+        """The event of a trace with this id."""
+        with self._lock:
+            found = self._tables.logs.get(f"event:{event_id}")
+            return None if found is None else found[1]
+
     def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
         """All rows of the logs between two positions."""
         with self._lock:

@@ -280,6 +280,11 @@ WHERE l.task = ? AND l.task <> '' AND l.event_id IS NOT NULL AND l.position > ?
 ORDER BY l.position
 LIMIT ?
 
+-- name: trace
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
+WHERE l.event_id = ?
+
 -- name: logs
 SELECT position, task, attempt, turn_index, event_id, digest, masked
 FROM logs

@@ -173,7 +173,19 @@ WITH moves AS NOT MATERIALIZED (
                   || '-' || substr('89ab89ab89ab89ab',
                                    instr('0123456789abcdef', substr(hash, 17, 1)), 1)
                   || substr(hash, 18, 3) || '-' || substr(hash, 21, 12)) AS event_id,
-         coalesce(body ->> '$.session', stream) AS session_id,
+         coalesce(
+           body ->> '$.session',
+           (SELECT c.body ->> '$.session' FROM moves c
+            WHERE c.stream = moves.stream AND c.event = 'task.claimed'
+              AND c.position < moves.position AND moves.event <> 'task.claimed'
+              AND coalesce(moves.body ->> '$.from', 'in-progress') = 'in-progress'
+            ORDER BY c.position DESC LIMIT 1),
+           (SELECT substr(t.name, 7)
+            FROM logs a JOIN entries w ON w.position = a.position
+            JOIN streams t ON t.number = w.stream
+            WHERE a.event_id = moves.body ->> '$.asked_by'),
+           stream
+         ) AS session_id,
          json_patch('{}', json_object(
            'type', 'TASK_TRANSITION', 'task_id', substr(stream, 6),
            'from_state', coalesce(body ->> '$.from', 'in-progress'),

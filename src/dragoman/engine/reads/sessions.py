@@ -1,0 +1,39 @@
+"""In which session a task has moved: the entry of a move does not say it, unless it is a claim."""
+
+from typing import Final
+
+from dragoman.core.events import EVENT_NAMES, AnyEvent, TaskClaimed
+from dragoman.core.states.moves import move_of
+from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import decode
+from dragoman.ledger.entry import Entry
+
+_CLAIMED: Final = EVENT_NAMES[TaskClaimed]
+_BACK: Final = 100
+"""So many entries of a task are read at a time, to find the claim before one of them."""
+
+
+def session_of(store: Store, entry: Entry, event: AnyEvent) -> str:
+    """That of the work which begins or ends with a move; else the one in which somebody asked for
+    it; else it is of none, and goes by the stream of its task."""
+    return _at_work(store, entry, event) or asked_in(store, event) or entry.stream
+
+
+def asked_in(store: Store, event: AnyEvent) -> str:
+    """The session of the event that has asked for a move; empty: none did."""
+    asked_by: str = getattr(event, "asked_by", "")
+    found = store.trace(asked_by.lower()) if asked_by else None
+    return "" if found is None else found.stream.partition(":")[2]
+
+
+def _at_work(store: Store, entry: Entry, event: AnyEvent) -> str:
+    if isinstance(event, TaskClaimed):
+        return event.session
+    move = move_of(event)
+    if move is None or move.from_ != "in-progress":
+        return ""
+    ends = range(entry.version - 1, 0, -_BACK)
+    pages = (store.history(entry.stream, max(0, end - _BACK), min(end, _BACK)) for end in ends)
+    claims = (one for page in pages for one in reversed(page) if one.event == _CLAIMED)
+    claim = next(map(decode, claims), None)
+    return claim.session if isinstance(claim, TaskClaimed) else ""
