@@ -335,7 +335,7 @@ def test_only_the_holder_speaks_for_an_attempt(write: AnyCommand) -> None:
     assert World(task()).code(BOB, replace(write, task="nowhere")) == "task_not_found"
     if not isinstance(write, EndAttempt):
         assert held().code(HUMAN, write) == "unauthorized_agent"
-    if not isinstance(write, EndAttempt | ReportOutcome):
+    if not isinstance(write, EndAttempt | ReportOutcome | ReleaseTask):
         assert held().code(HUB, write) == "unauthorized_agent"
 
 
@@ -363,6 +363,15 @@ def test_a_release_gives_the_task_back_at_once_and_counts_no_failure() -> None:
     assert (free.status, free.assignee, free.failures, free.not_before) == ("ready", "", 2, 0)
     assert world.leases == {}
     assert world.code(BOB, ClaimTask("T", "bob"), NOW + 5) == ""
+
+
+@proves("LEASE-RELEASE", "RUN-UNREPORTED")
+def test_the_hub_gives_back_the_attempt_that_it_means_and_no_other() -> None:
+    world = held()
+    assert world.code(HUB, ReleaseTask("T", "hub_stopped", 2)) == "lease_lost"
+    world.do(HUB, ReleaseTask("T", "hub_stopped", 1))
+    assert (world.tasks["T"].status, world.leases) == ("ready", {})
+    assert world.code(HUB, ReleaseTask("T", "hub_stopped", 1)) == "lease_lost"
 
 
 @proves("LEASE-RELEASE", "LIMIT-TEXT")

@@ -280,7 +280,7 @@ BY_HAND: dict[str, tuple[str, dict[Status, str]]] = {
     "task.move": ("", dict.fromkeys(_OPEN, "hosc")),
     "task.claim": ("", {"ready": "hosHOadn", "review": "a"}),
     "task.heartbeat": ("", {"in-progress": "H"}),
-    "task.release": ("", {"in-progress": "H"}),
+    "task.release": ("", {"in-progress": "sH"}),
     "task.report": ("", {"in-progress": "sH"}),
     "attempt.end": ("", {"in-progress": "hosH"}),
     "lease.expire": ("", {"in-progress": "hos"}),

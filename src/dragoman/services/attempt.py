@@ -148,7 +148,7 @@ class Attempt:
         except OSError as error:
             problem = f"{error.filename or ''} {error.strerror or error}".strip()
             why = f"not started: {problem}"[:REASON]
-            await self._settle(ReleaseTask(task, why, unstarted=True))
+            await self._settle(ReleaseTask(task, why, self.assignment.fence, unstarted=True))
             return Spent(task, not_started=problem)
         ended = asyncio.ensure_future(running.wait())
         try:
@@ -300,23 +300,22 @@ class Attempt:
         assignment = self.assignment
         end = EndAttempt(assignment.task, assignment.session, self._terms.backoff)
         try:
-            receipt = await self._insist(SYSTEM, end)
+            receipt = await self._insist(end)
             if receipt.status == "in-progress" and otherwise is not None:
-                # How an agent has ended that says nothing is the hub's word, not the agent's.
-                is_verdict = isinstance(otherwise, ReportOutcome)
-                await self._insist(SYSTEM if is_verdict else self._actor, otherwise)
+                # What becomes of an agent that says nothing is the hub's word, not the agent's.
+                await self._insist(otherwise)
         except Refused:
             # The lease was lost meanwhile: another attempt says what becomes of the task.
             return
 
-    async def _insist(self, actor: Actor, command: AnyCommand) -> Receipt:
+    async def _insist(self, command: AnyCommand) -> Receipt:
         """Ask until there is an answer; a store that is away when the hub stops is not waited for.
 
         What is not settled then is recovered when the lease ends.
         """
         while True:
             try:
-                return (await self._hub.do_soon(actor, command)).receipts[0]
+                return (await self._hub.do_soon(SYSTEM, command)).receipts[0]
             except DragomanError as error:
                 is_passing = isinstance(error, StoreError) or error.code == _OVERLOADED
                 if not is_passing or self._is_halted:

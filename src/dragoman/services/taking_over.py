@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import suppress
 
-from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import EndAttempt, ReleaseTask, ReportOutcome
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refused
@@ -20,7 +20,6 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.ports import BoardQuery
 from dragoman.engine.reads.ask import TaskView, list_tasks
 from dragoman.engine.reads.intents import find_intent
-from dragoman.services.attempt import VIA
 
 _PAGE = 500
 
@@ -75,14 +74,14 @@ class Estate:
             why = "the hub was killed while the agent was at work"
             if self._is_asked_for(view):
                 # Its request is open until its deadline: it is handed over again, by its name.
-                await self._end(_agent(lease, task), ReleaseTask(task, why))
+                await self._end(ReleaseTask(task, why, lease.fence))
                 return
             report = ReportOutcome(
                 task, "failed", why, fence=lease.fence, apply=True, backoff=self._backoff
             )
-            await self._end(SYSTEM, report)
+            await self._end(report)
         elif why_not := await go_on(view):
-            await self._end(_agent(lease, task), ReleaseTask(task, why_not))
+            await self._end(ReleaseTask(task, why_not, lease.fence))
 
     def _is_asked_for(self, view: TaskView) -> bool:
         """Whether an intent has asked for it, by a request that ends by itself."""
@@ -95,10 +94,10 @@ class Estate:
         request = None if intent is None else intent.request
         return request is not None and request.deadline is not None
 
-    async def _end(self, actor: Actor, command: ReportOutcome | ReleaseTask) -> None:
-        """End an attempt."""
+    async def _end(self, command: ReportOutcome | ReleaseTask) -> None:
+        """End an attempt, by the hub's own word."""
         with suppress(Refused):  # its lease has ended meanwhile: recovery sees to it
-            await self._hub.do_soon(actor, command)
+            await self._hub.do_soon(SYSTEM, command)
 
     def _left_behind(self) -> Iterator[TaskView]:
         ours, query = f"{self._name}.", BoardQuery(status="in-progress", limit=_PAGE)
@@ -113,8 +112,3 @@ class Estate:
 def _urgency(view: TaskView) -> tuple[int, int]:
     """Its place among work that is given out: by priority, then by age."""
     return PRIORITY_RANK[view.task.priority], view.number
-
-
-def _agent(lease: Lease, task: str) -> Actor:
-    """The agent that has the attempt, in whose place it is given back."""
-    return Actor("agent", lease.holder, VIA, task, lease.fence)

@@ -33,7 +33,7 @@ from dragoman.core.limits import (
 )
 from dragoman.core.moments import within_span
 from dragoman.core.reading import Decision, LeaseChange, Read, StreamEvents, receipt
-from dragoman.core.states.lease import renewed
+from dragoman.core.states.lease import Lease, renewed
 from dragoman.core.states.moves import REPORTED, STALE, UNREPORTED
 from dragoman.core.states.task import STATUS_AFTER, Checkpoint, Task
 
@@ -55,11 +55,15 @@ def renew(command: RenewLease, read: Read, now: int) -> Decision | Refusal:
 
 
 def release(command: ReleaseTask, read: Read, now: int) -> Decision | Refusal:
-    """Back to the queue, without counting a failure."""
-    task = _held(command.task, command.fence, read, now)
+    """Back to the queue, without counting a failure; the hub gives back what it had begun."""
+    task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    refusal = check_text("reason", command.reason, REASON)
+    lease = read.lease(task)
+    holder = _in_whose_place(read.actor, lease)
+    refusal = check_hold(holder, task, lease, command.fence, now) or check_text(
+        "reason", command.reason, REASON
+    )
     if refusal:
         return refusal
     given_back = Transitioned(task.status, "ready", command.reason, unstarted=command.unstarted)
@@ -80,7 +84,7 @@ def checkpoint(command: CheckpointTask, read: Read, now: int) -> Decision | Refu
     if is_at_rest and task.is_final:
         return Refusal("invalid_transition", f"{task.id} is {task.status}: nobody goes on with it")
     refusal = (
-        (None if is_at_rest else _check_holder(task, command.fence, read, now))
+        (None if is_at_rest else check_hold(read.actor, task, read.lease(task), command.fence, now))
         or check_text("reason", command.reason, REASON, least=1)
         or check_text("commit", command.commit, REASON)
         or check_text("description", command.description, TEXT)
@@ -147,8 +151,7 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
         return check_token(command.fence, task, read, now) or Decision(told)
     lease = read.lease(task)
     is_hubs = read.actor.role == "system"
-    # What the hub has seen of an agent that says nothing, it says itself, in the agent's place.
-    holder = Actor("agent", lease.holder) if is_hubs and lease else read.actor
+    holder = _in_whose_place(read.actor, lease)
     refusal = check_hold(holder, task, lease, command.fence, now)
     if refusal:
         return refusal
@@ -232,15 +235,9 @@ def expire(command: ExpireLease, read: Read, now: int) -> Decision | Refusal:
     return _applied(task, reported, f"{STALE}{reported}", command.backoff, read, now)
 
 
-def _held(name: str, fence: int | None, read: Read, now: int) -> Task | Refusal:
-    task = read.task(name)
-    if isinstance(task, Refusal):
-        return task
-    return _check_holder(task, fence, read, now) or task
-
-
-def _check_holder(task: Task, fence: int | None, read: Read, now: int) -> Refusal | None:
-    return check_hold(read.actor, task, read.lease(task), fence, now)
+def _in_whose_place(actor: Actor, lease: Lease | None) -> Actor:
+    """Who has to hold the task: what the hub sees of an agent that says nothing, it says itself."""
+    return Actor("agent", lease.holder) if actor.role == "system" and lease else actor
 
 
 def _report_of_attempt(task: Task) -> Outcome | None:
