@@ -194,6 +194,49 @@ def test_a_task_of_a_capability_goes_to_who_has_it_and_of_a_stranger_to_nobody(
     run(story())
 
 
+@proves("DISPATCH-MATCH", "ROLE-TABLE")
+def test_who_may_only_read_is_started_for_nothing_and_its_state_says_why(tmp_path: Path) -> None:
+    settings = FAST + agent_section("otto", "report()")
+    settings += agent_section("ben", "report()", takes_any=False)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings, start=False) as hub:
+            hub.do(RegisterAgent("otto", "observer"))
+            task, of_another = hub.make(), hub.make(assignee="ben")
+            async with asyncio.TaskGroup() as group:
+                group.create_task(hub.dispatcher.run())
+                await hub.until_status(of_another, "review")
+                assert hub.task(task).status == "ready"
+                why = "otto is registered as observer, which may only read"
+                assert hub.state("otto").paused == why
+                hub.do(RegisterAgent("otto", "agent"))
+                await hub.until_status(task, "review")
+                hub.dispatcher.stop()
+            assert not [line for line in hub.lines() if line.event == "command.refused"]
+
+    run(story())
+
+
+@proves("DISPATCH-RESTART", "ROLE-TABLE")
+def test_what_was_kept_goes_on_for_nobody_who_may_only_read(tmp_path: Path, trace: Trace) -> None:
+    settings = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
+    settings += waiting("ada", trace)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await heard(trace, 1)
+            hub.dispatcher.stop()
+            await hub.until_idle()
+            hub.do(RegisterAgent("ada", "observer"))
+        async with floor(tmp_path / "data", settings) as hub:
+            back = await hub.until_status(task, "ready")
+            assert (back.attempts, back.failures) == (1, 0)
+        assert await asyncio.to_thread(trace.heard) == b""
+
+    run(story())
+
+
 @proves("DISPATCH-BUDGET")
 @pytest.mark.parametrize(
     ("limit", "program", "words"),

@@ -12,10 +12,11 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.core.actors import SYSTEM
+from dragoman.core.authority import why_no_holder
 from dragoman.core.commands import AnyCommand, PauseAgent, PostMail
 from dragoman.core.events import Role
 from dragoman.core.limits import RECIPIENTS
-from dragoman.core.states.agent import Pause
+from dragoman.core.states.agent import AgentRecord, Pause
 from dragoman.engine.hub import Hub
 from dragoman.engine.reads.ask import find_agent, names_in_role
 from dragoman.services.budgets import (
@@ -150,7 +151,13 @@ class Booking:
 
     def _read_pauses(self, names: Iterable[str]) -> dict[str, Pause]:
         found = ((name, find_agent(self._hub.store, name)) for name in names)
-        return {name: known.pause for name, known in found if known and known.pause}
+        return {name: pause for name, known in found if known and (pause := _pause_in(known))}
+
+
+def _pause_in(known: AgentRecord) -> Pause | None:
+    """Why nothing is started for it, by what is on record: who may only read has to wait too."""
+    cannot_hold = why_no_holder(known)
+    return Pause(cannot_hold, known.registered_at) if cannot_hold else known.pause
 
 
 def _decode_usage(data: bytes) -> dict[str, Used]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from msgspec import Struct
 
 from dragoman.core.actors import SYSTEM
+from dragoman.core.authority import why_no_holder
 from dragoman.core.commands import ClaimTask, RegisterAgent
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.core.ids import agent_stream, task_stream
@@ -173,6 +174,9 @@ class Dispatcher:
         desk = self._desks.get(lease.holder)
         if desk is None:
             return "its agent is not started any more"
+        known = await asyncio.to_thread(find_agent, self._hub.store, lease.holder)
+        if cannot_hold := why_no_holder(known):
+            return cannot_hold
         where = _place_in(lease.session, self._policy.hub)
         if where != desk.agent.elsewhere:
             # Whoever works there may work on: only a new fence keeps two out of one attempt.
