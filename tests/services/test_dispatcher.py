@@ -16,12 +16,14 @@ from dragoman.core.commands import (
     MoveTask,
     PauseAgent,
     RegisterAgent,
+    ReportOutcome,
     ResumeAgent,
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import LedgerError, StoreUnavailable
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
+from dragoman.engine.identity import Principal
 from dragoman.engine.reads.ask import find_agent, history
 from dragoman.engine.runner import Assignment, Ended, Hear
 from dragoman.ledger.entry import read_line
@@ -172,6 +174,32 @@ def test_a_task_is_not_given_out_while_its_old_program_lives_and_a_stop_ends_all
             await asyncio.wait({running}, timeout=30)
             assert running.cancelled()
             assert await asyncio.to_thread(trace.heard) == b""
+
+    run(story())
+
+
+@proves("IDENTITY-ATTEMPT", "DISPATCH-STOP")
+def test_who_is_stopped_for_its_time_may_say_until_it_has_ended_how_far_it_has_come(
+    tmp_path: Path, trace: Trace
+) -> None:
+    script = (
+        'trap "" TERM; mkfifo "$1/gate"; exec 3>"$0"; echo "$DRAGOMAN_TOKEN" >&3; '
+        'read line <"$1/gate"'
+    )
+    command = json.dumps(["sh", "-c", script, str(trace.path), str(tmp_path)])
+    settings = FAST.replace("stop_ms = 300", "stop_ms = 3600000")
+    settings += f"[agents.ada]\nattempt_ms = 1\ncommand = {command}\n"
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task, said = hub.make(), b""
+            while not said.endswith(b"\n"):
+                said += await asyncio.to_thread(trace.next)
+            ada = hub.identity.who(said.decode().strip(), "http")
+            assert isinstance(ada, Principal), ada
+            partial = ReportOutcome(task, "partial", "half of it", apply=True)
+            assert hub.do(partial, actor=ada.actor).status == "review"
+            await asyncio.to_thread((tmp_path / "gate").write_text, "go\n")
 
     run(story())
 

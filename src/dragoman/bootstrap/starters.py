@@ -138,8 +138,9 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
     settings = place.settings.agents[name]
 
     def token(of: "Assignment") -> str:
-        # It is dead with its attempt; its own end matters only to one that has no other limit.
-        ttl_ms = settings.attempt_ms or _WEEK_MS
+        # It is dead with its attempt. Its own end must not come before that: whoever is stopped
+        # for its time has a while left to say how far it has come.
+        ttl_ms = settings.attempt_ms + _WEEK_MS
         return starting.identity.attempt_token(of.agent, of.task, of.fence, ttl_ms)
 
     check_agent(name, settings)
