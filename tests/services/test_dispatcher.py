@@ -481,6 +481,72 @@ def test_a_stop_may_keep_the_lease_and_the_next_start_goes_on_in_the_same_attemp
     run(story())
 
 
+@proves("DISPATCH-STOP", "DISPATCH-RESTART")
+def test_what_is_kept_outlasts_its_lease_while_the_hub_is_away(
+    tmp_path: Path, trace: Trace
+) -> None:
+    keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"\nkeep_ms = 600000')
+    keep += "[leases]\nttl_ms = 60000\n"
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", keep + waiting("ada", trace)) as hub:
+            task = hub.make()
+            await heard(trace, 1)
+            hub.dispatcher.stop()
+            await hub.until_idle()
+            lease = hub.view(task).lease
+            assert lease is not None
+            assert lease.expires_at - lease.beat_at >= 600_000
+            assert hub.store.expired(lease.beat_at + 599_999, 10) == []
+        async with floor(tmp_path / "data", keep + waiting("ada", trace)) as hub:
+            await heard(trace, 1)
+            again = hub.view(task).lease
+            assert again is not None
+            assert again.fence == lease.fence
+            assert again.expires_at < lease.expires_at, "from now on it has to show that it lives"
+
+    run(story())
+
+
+@proves("DISPATCH-RESTART")
+@pytest.mark.parametrize(
+    ("away_ms", "reason"),
+    [
+        (59_990, "it took longer than an attempt may (attempt_ms)"),
+        (60_000, "the time of its attempt (attempt_ms) is over"),
+        (600_000, "the time of its attempt (attempt_ms) is over"),
+    ],
+)
+def test_an_attempt_has_one_bound_whatever_hub_sees_it_through(away_ms: int, reason: str) -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1", 3_600_000))
+    lab.clock.advance(away_ms)
+
+    async def story() -> None:
+        dispatcher = in_lab(lab, Scripted(ends=False), attempt_ms=60_000)
+        await played(dispatcher, lambda: lab.task("one").moved_at > lab.clock.now() - away_ms)
+
+    asyncio.run(story())
+    said = [bytes(read_line(entry.line).body).decode() for entry in history(lab.store, "task:one")]
+    assert any(reason in line for line in said)
+
+
+@proves("DISPATCH-RESTART")
+def test_what_was_kept_for_too_long_is_left_to_recovery() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1", 1_000))
+    lab.clock.advance(1_000)
+    settled = list[str]()
+    swept = frozenset({"lab.0"})  # it is forgotten when all is settled
+    dispatcher = in_lab(lab, Scripted(), sweep=lambda: swept, forget=settled.append)
+    asyncio.run(played(dispatcher, lambda: bool(settled)))
+    assert lab.task("one").status == "in-progress"
+    assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now()) == 1
+    assert (lab.task("one").attempts, lab.task("one").failures) == (1, 1)
+
+
 @proves("DISPATCH-RESTART", "DISPATCH-CONCURRENCY")
 def test_of_what_was_kept_no_more_goes_on_than_may_run_and_the_rest_waits_in_its_queue(
     tmp_path: Path, trace: Trace

@@ -99,6 +99,7 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
             settings.dispatch.stop_ms / 1_000,
             settings.hub.on_stop,
             settings.dispatch.leave_ms / 1_000,
+            settings.hub.keep_ms,
         ),
     )
     outside = Outside(

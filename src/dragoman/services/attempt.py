@@ -18,6 +18,7 @@ from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
     AnyCommand,
     EndAttempt,
+    KeepLease,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
@@ -58,6 +59,8 @@ class Terms(Struct, frozen=True):
     on_stop: OnStop
     leave_seconds: float = 60.0
     """How long a program may go on that has ended its attempt itself."""
+    keep_ms: int = 3_600_000
+    """How long an attempt that is kept waits for the next start."""
 
 
 class _Standing(Enum):
@@ -220,9 +223,10 @@ class Attempt:
             elif standing in _OVER or is_refused or self._ends_by_word(standing, running):
                 self._is_held = standing is _Standing.REPORTED and not is_refused
                 return None
+        task, fence = self.assignment.task, self.assignment.fence
         if self._terms.on_stop == "keep":
-            return None
-        return ReleaseTask(self.assignment.task, "hub_stopped", self.assignment.fence)
+            return KeepLease(task, fence, self._terms.keep_ms)
+        return ReleaseTask(task, "hub_stopped", fence)
 
     def _ends_by_word(self, standing: _Standing, running: Running) -> bool:
         """One elsewhere ends with its report: nobody sees what it does after that."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from dragoman.core.actors import SYSTEM
 from dragoman.core.authority import why_no_holder
-from dragoman.core.commands import ClaimTask, RegisterAgent
+from dragoman.core.commands import ClaimTask, KeepLease, RegisterAgent
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.core.ids import agent_stream, task_stream
 from dragoman.engine.hub import Hub
@@ -185,8 +185,24 @@ class Dispatcher:
             return "no more agents may be at work at a time"
         if not where and self._why_idle(desk):
             return "its agent is paused, or has used up its day"
-        await self._begin(desk, view, is_booked=True)
+        left_ms = self._time_left(desk.agent, view)
+        if left_ms is None:
+            return "the time of its attempt (attempt_ms) is over"
+        # It has waited for the hub; from now on it has to show that it lives.
+        kept = KeepLease(view.task.id, lease.fence, lease.ttl_ms)
+        try:
+            await self._hub.do_soon(SYSTEM, kept)
+        except Refused:
+            return "it was kept for longer than it waits (keep_ms)"
+        await self._begin(desk, view, left_ms, is_booked=True)
         return ""
+
+    def _time_left(self, agent: Agent, view: TaskView) -> int | None:
+        """How long an attempt that goes on may still take (0: any); None: it is over."""
+        left = agent.attempt_ms - max(self._hub.clock.now() - view.task.moved_at, 0)
+        if left <= 0:
+            return None if agent.attempt_ms else 0
+        return left
 
     # Waiting
 
@@ -268,10 +284,12 @@ class Dispatcher:
             return False
         view = await asyncio.to_thread(find_task, self._hub.store, done.receipts[0].task)
         if not isinstance(view, Refusal):
-            await self._begin(desk, view)
+            await self._begin(desk, view, agent.attempt_ms)
         return True
 
-    async def _begin(self, desk: Desk, view: TaskView, *, is_booked: bool = False) -> None:
+    async def _begin(
+        self, desk: Desk, view: TaskView, limit_ms: int, *, is_booked: bool = False
+    ) -> None:
         task, lease = view.task, view.lease
         if lease is None or lease.holder != desk.agent.name:
             return
@@ -295,15 +313,15 @@ class Dispatcher:
         desk.attempts[assignment.session] = attempt
         if not is_booked:
             self._booking.begin(desk.agent)
-        life = asyncio.create_task(self._see_through(desk, attempt))
+        life = asyncio.create_task(self._see_through(desk, attempt, limit_ms))
         self._lives.add(life)
         life.add_done_callback(self._lives.discard)
 
-    async def _see_through(self, desk: Desk, attempt: Attempt) -> None:
+    async def _see_through(self, desk: Desk, attempt: Attempt, limit_ms: int) -> None:
         agent = desk.agent
         try:
             await self._booking.save(agent)
-            spent = await attempt.live(agent.attempt_ms)
+            spent = await attempt.live(limit_ms)
             desk.note_start(
                 spent.not_started, asyncio.get_running_loop().time(), self._outside.tell
             )

@@ -8,6 +8,7 @@ from dragoman.core.commands import (
     CheckpointTask,
     EndAttempt,
     ExpireLease,
+    KeepLease,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
@@ -27,13 +28,15 @@ from dragoman.core.ids import task_stream
 from dragoman.core.limits import (
     REASON,
     TEXT,
+    TTL_MS,
+    check_duration,
     check_json,
     check_text,
     check_texts,
 )
 from dragoman.core.moments import within_span
 from dragoman.core.reading import Decision, LeaseChange, Read, StreamEvents, receipt
-from dragoman.core.states.lease import Lease, renewed
+from dragoman.core.states.lease import Lease, kept, renewed
 from dragoman.core.states.moves import REPORTED, STALE, UNREPORTED
 from dragoman.core.states.task import STATUS_AFTER, Checkpoint, Task
 
@@ -217,6 +220,23 @@ def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:
     if lease is None or reported is None or command.session not in ("", lease.session):
         return Decision(receipt(task, task.status, lease))
     return _applied(task, reported, f"{REPORTED}{reported}", command.backoff, read, now)
+
+
+def keep(command: KeepLease, read: Read, now: int) -> Decision | Refusal:
+    """How long an attempt waits for the hub, or from now on for its agent: no entry."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    if read.actor.role != "system":
+        return Refusal("not_authorized", f"{read.actor.label} may not say how long leases last")
+    lease = read.lease(task)
+    refusal = check_hold(
+        _in_whose_place(read.actor, lease), task, lease, command.fence, now
+    ) or check_duration("the lease", command.lasts_ms, *TTL_MS)
+    if refusal or lease is None:
+        return refusal or Refusal("lease_lost", f"nobody holds {task.id}")
+    lease = kept(lease, command.lasts_ms, now)
+    return Decision(receipt(task, task.status, lease), (), LeaseChange(task.id, lease))
 
 
 def expire(command: ExpireLease, read: Read, now: int) -> Decision | Refusal:
