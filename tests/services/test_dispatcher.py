@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Collection
+from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -16,6 +17,7 @@ from dragoman.core.commands import (
     MoveTask,
     PauseAgent,
     RegisterAgent,
+    ReleaseTask,
     ReportOutcome,
     ResumeAgent,
 )
@@ -44,6 +46,7 @@ from dragoman.services.budgets import (
 from dragoman.services.desk import Agent
 from dragoman.services.dispatcher import Dispatcher, Outside, Policy
 from dragoman.services.recovery import Recovery
+from dragoman.services.rests import Rests
 from dragoman.services.taking_over import Forget, Sweep
 from dragoman.system.ids import CountingIds
 from tests.agents.floor import FAST, Floor, agent_section, floor, run
@@ -679,6 +682,9 @@ class Kept:
         self.data = data
 
 
+NO_HURRY = Backoff()
+
+
 def _let_go(_: str) -> None:
     """Nothing shows which sessions were started."""
 
@@ -690,6 +696,7 @@ def in_lab(
     *,
     ttl_ms: int = 60_000,
     attempt_ms: int = 0,
+    backoff: Backoff = NO_HURRY,
     sweep: Sweep = frozenset,
     forget: Forget = _let_go,
 ) -> Dispatcher:
@@ -709,7 +716,7 @@ def in_lab(
         new_id=CountingIds(),
         tell=list[str]().append,
     )
-    policy = Policy("lab", 1, ttl_ms, 10, 0, Terms(Backoff(), 1.0, "release"))
+    policy = Policy("lab", 1, ttl_ms, 10, 0, Terms(backoff, 1.0, "release"))
     ada = Agent(
         "ada",
         runner,
@@ -763,6 +770,52 @@ def test_a_store_that_is_away_at_the_start_is_asked_again_and_what_was_swept_is_
     # Not before it is on record: a hub that is killed in between must still find the mark.
     assert forgotten == [("lab.1", 1)]
     assert lab.task("one").attempts == 1
+
+
+class GivesBack(Scripted):
+    """One that puts its task back into the queue, as often as it is given it."""
+
+    def __init__(self, lab: Lab) -> None:
+        super().__init__()
+        self._lab = lab
+        self.starts = list[float]()
+
+    async def start(self, assignment: Assignment, hear: Hear) -> "Scripted":
+        """Give it back."""
+        self.starts.append(asyncio.get_running_loop().time())
+        ada = Actor("agent", "ada", "http", assignment.task, assignment.fence)
+        await self._lab.hub.do_soon(ada, ReleaseTask(assignment.task, "not for me"))
+        return self
+
+
+@proves("DISPATCH-ORDER", "LEASE-RELEASE")
+def test_what_an_agent_gives_back_is_not_started_again_at_once() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+
+    async def story() -> list[float]:
+        agent = GivesBack(lab)
+        await played(in_lab(lab, agent, backoff=Backoff(50, 1_000)), lambda: len(agent.starts) == 4)
+        return agent.starts
+
+    rests = [after - before for before, after in pairwise(asyncio.run(story()))]
+    assert all(rest >= least for rest, least in zip(rests, (0.05, 0.1, 0.2), strict=True))
+    assert (lab.task("one").failures, lab.task("one").not_before) == (0, 0)
+
+
+@proves("DISPATCH-ORDER", "LEASE-RELEASE")
+def test_a_rest_grows_and_is_forgotten_by_another_end_or_by_time() -> None:
+    rests = Rests(Backoff(1_000, 3_000))
+    rests.note("T", 0.0, is_given_back=True)
+    assert (rests.resting(0.9), rests.resting(1.0)) == ({"T"}, set())
+    rests.note("T", 1.0, is_given_back=True)
+    assert (rests.resting(2.9), rests.resting(3.0)) == ({"T"}, set())
+    rests.note("T", 3.0, is_given_back=False)
+    rests.note("T", 4.0, is_given_back=True)
+    assert (rests.resting(4.9), rests.resting(5.0)) == ({"T"}, set())
+    assert rests.resting(8.0) == set()
+    rests.note("T", 8.0, is_given_back=True)
+    assert (rests.resting(8.9), rests.resting(9.0)) == ({"T"}, set())
 
 
 class Deaf(Scripted):

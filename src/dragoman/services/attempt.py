@@ -87,6 +87,8 @@ class Spent(Struct, frozen=True):
     cost: float = 0
     not_started: str = ""
     """Why its agent could not even be started."""
+    is_given_back: bool = False
+    """Whether its agent has put the task back into its queue, to be begun again at once."""
 
 
 class Attempt:
@@ -168,7 +170,8 @@ class Attempt:
                 await ended
             ended.cancel()
             await asyncio.to_thread(running.forget)
-        return Spent(task, self.ms, running.said, await asyncio.to_thread(self._cost))
+        cost, is_given_back = await asyncio.to_thread(lambda: (self._cost(), self._is_given_back()))
+        return Spent(task, self.ms, running.said, cost, is_given_back=is_given_back)
 
     async def _stop(self, running: Running) -> None:
         """End it; until nothing of it is left the task stays its own, if it still is."""
@@ -280,6 +283,17 @@ class Attempt:
             elif is_ours and entry.event in _ENDS_IT:
                 return read_line(entry.line).actor == self._actor.label
         return False
+
+    def _is_given_back(self) -> bool:
+        """Whether its own agent has made the task ready again; after a failure it rests anyway."""
+        try:
+            view = find_task(self._hub.store, self.assignment.task)
+            if isinstance(view, Refusal) or view.task.fence != self.assignment.fence:
+                return False
+            is_ready = view.task.status == "ready" and not view.task.not_before
+            return is_ready and self._has_left()
+        except DragomanError:
+            return False
 
     def _last_word(self, problem: str) -> ReportOutcome:
         """What is recorded of an agent that has ended and said nothing about its work."""

@@ -24,6 +24,7 @@ from dragoman.services.attempt import Attempt, Speak, Terms
 from dragoman.services.booking import Booking, UsageKeeper
 from dragoman.services.budgets import whole
 from dragoman.services.desk import Agent, AgentState, Desk
+from dragoman.services.rests import Rests
 from dragoman.services.taking_over import Estate, Forget, Sweep
 
 _PAUSE_SECONDS = 0.005
@@ -72,6 +73,7 @@ class Dispatcher:
         self._policy = policy
         self._outside = outside
         self._booking = Booking(hub, outside.usage, outside.tell)
+        self._rests = Rests(policy.terms.backoff)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._woken = asyncio.Event()
         self.is_stopping = False
@@ -224,7 +226,7 @@ class Dispatcher:
     async def _look(self) -> None:
         """Claim for whoever is free, the most urgent first, until nothing fits."""
         await self._review()
-        passed_over = set[str]()
+        passed_over = self._rests.resting(asyncio.get_running_loop().time())
         while not self.is_stopping and (free := list(self._free())):
             queues = {queue for desk in free for queue in desk.agent.queues}
             besides = passed_over | {attempt.assignment.task for attempt in self._attempts()}
@@ -322,9 +324,9 @@ class Dispatcher:
         try:
             await self._booking.save(agent)
             spent = await attempt.live(limit_ms)
-            desk.note_start(
-                spent.not_started, asyncio.get_running_loop().time(), self._outside.tell
-            )
+            now = asyncio.get_running_loop().time()
+            desk.note_start(spent.not_started, now, self._outside.tell)
+            self._rests.note(spent.task, now, is_given_back=spent.is_given_back)
             # Booked in the same breath: for whoever looks, it must not count as running as well.
             del desk.attempts[attempt.assignment.session]
             if spent.not_started:
