@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -37,6 +38,7 @@ from dragoman.services.budgets import (
     begin,
     cost_of,
     next_day,
+    nothing_owed,
     of_today,
     spend,
     take_back,
@@ -356,6 +358,37 @@ def test_attempts_that_run_count_already(tmp_path: Path, trace: Trace) -> None:
             assert hub.state("ada").used.attempts == 2
 
     run(story())
+
+
+@proves("DISPATCH-BUDGET")
+def test_a_hub_that_was_killed_after_a_yes_owes_nobody_minutes() -> None:
+    used = afresh(Used("2026-02-09", attempts=1, ms=9, told=True), Used(ms=50_000, output=7))
+    assert (used.ms, used.output) == (-50_000, -7)
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    today = lab.clock.now()
+    kept = msgspec.json.encode({"ada": replace(used, day=of_today(Used(), today).day)})
+
+    async def story() -> Used:
+        agent = Scripted(ends=False)
+        dispatcher = in_lab(lab, agent, usage=kept)
+        return dispatcher.states()[0].used
+
+    found = asyncio.run(story())
+    assert (found.attempts, found.ms, found.output) == (1, 50_009, 7)
+    assert nothing_owed(used).ms == 0
+
+
+@proves("DISPATCH-BUDGET", "REPORT-COST")
+def test_a_cost_counts_that_was_told_before_the_hub_was_killed() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1"))
+    lab.do(Actor("agent", "ada"), ReportOutcome("one", "done", details={"cost": 0.3}))
+    lab.do(Actor("agent", "ada"), ReportOutcome("one", "partial"))
+    dispatcher = in_lab(lab, Scripted())
+    asyncio.run(played(dispatcher, lambda: dispatcher.states()[0].used.cost == 0.3))
+    assert lab.task("one").status == "review"
 
 
 @proves("AGENT-PAUSE")
@@ -816,6 +849,32 @@ def test_a_rest_grows_and_is_forgotten_by_another_end_or_by_time() -> None:
     assert rests.resting(8.0) == set()
     rests.note("T", 8.0, is_given_back=True)
     assert (rests.resting(8.9), rests.resting(9.0)) == ({"T"}, set())
+
+
+class Overtaken(Scripted):
+    """One that fails, and another has its task before it has ended."""
+
+    def __init__(self, lab: Lab) -> None:
+        super().__init__()
+        self._lab = lab
+
+    async def start(self, assignment: Assignment, hear: Hear) -> "Scripted":
+        """Say what it has cost."""
+        task, cost = assignment.task, dict[str, object](cost=0.3)
+        ada = Actor("agent", "ada", "http", task, assignment.fence)
+        failed = ReportOutcome(task, "failed", details=cost, apply=True, backoff=Backoff(0))
+        await self._lab.hub.do_soon(ada, failed)
+        await self._lab.hub.do_soon(HUMAN, ClaimTask(task, "ben"))
+        return self
+
+
+@proves("DISPATCH-BUDGET", "REPORT-COST")
+def test_a_cost_counts_though_another_has_the_task_by_then() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    dispatcher = in_lab(lab, Overtaken(lab))
+    asyncio.run(played(dispatcher, lambda: dispatcher.states()[0].used.cost == 0.3))
+    assert lab.task("one").assignee == "ben"
 
 
 class Deaf(Scripted):

@@ -11,8 +11,7 @@ from enum import Enum, auto
 from math import inf
 from typing import Literal
 
-import msgspec
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
@@ -25,7 +24,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import DragomanError, Refusal, Refused, StoreError
-from dragoman.core.events import EVENT_NAMES, TaskClaimed, TaskReported
+from dragoman.core.events import EVENT_NAMES, TaskClaimed
 from dragoman.core.ids import task_stream
 from dragoman.core.limits import REASON
 from dragoman.core.reading import Receipt
@@ -34,7 +33,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.reads.ask import decode, find_task, history
 from dragoman.engine.runner import Assignment, Ended, Runner, Running
 from dragoman.ledger.entry import read_line
-from dragoman.services.budgets import cost_of
+from dragoman.services.costs import cost_of_attempt
 
 VIA = "runner"
 """The door through which started agents speak."""
@@ -46,7 +45,7 @@ Speak = Callable[[Actor, bytes], Awaitable[str]]
 _BEATS_PER_LEASE = 3
 _STORE_REST_SECONDS = 1.0
 _OVERLOADED = "overloaded"
-_CLAIMED, _REPORTED = EVENT_NAMES[TaskClaimed], EVENT_NAMES[TaskReported]
+_CLAIMED = EVENT_NAMES[TaskClaimed]
 _ENDS_IT = MOVE_NAMES - {_CLAIMED}
 """By these an attempt ends."""
 
@@ -170,7 +169,10 @@ class Attempt:
                 await ended
             ended.cancel()
             await asyncio.to_thread(running.forget)
-        cost, is_given_back = await asyncio.to_thread(lambda: (self._cost(), self._is_given_back()))
+        cost = await asyncio.to_thread(
+            cost_of_attempt, self._hub.store, task, self.assignment.attempt
+        )
+        is_given_back = await asyncio.to_thread(self._is_given_back)
         return Spent(task, self.ms, running.said, cost, is_given_back=is_given_back)
 
     async def _stop(self, running: Running) -> None:
@@ -354,21 +356,3 @@ class Attempt:
                 noted = f"this message could not be taken: {error}"
             self._noted = noted or self._noted
             return noted
-
-    def _cost(self) -> float:
-        """What the last report of this attempt says that it has cost; unknown is nothing."""
-        try:
-            view = find_task(self._hub.store, self.assignment.task)
-            reported = None if isinstance(view, Refusal) else view.task.reported
-            if reported is None or reported.attempt != self.assignment.attempt:
-                return 0
-            said = [
-                line.said
-                for entry in history(self._hub.store, self.stream)
-                if entry.event == _REPORTED
-                for line in (read_line(entry.line),)
-            ]
-        except DragomanError:
-            return 0
-        words = said[-1] if said else UNSET
-        return cost_of(reported.details, None if words is UNSET else msgspec.json.decode(words))

@@ -25,6 +25,7 @@ from dragoman.services.budgets import (
     afresh,
     begin,
     next_day,
+    nothing_owed,
     of_today,
     spend,
     take_back,
@@ -162,6 +163,7 @@ def _pause_in(known: AgentRecord) -> Pause | None:
 
 def _decode_usage(data: bytes) -> dict[str, Used]:
     try:
-        return msgspec.json.decode(data, type=dict[str, Used]) if data else {}
+        used = msgspec.json.decode(data, type=dict[str, Used]) if data else {}
     except msgspec.MsgspecError:  # a damaged count must not stop the work: it begins anew
         return {}
+    return {name: nothing_owed(one) for name, one in used.items()}

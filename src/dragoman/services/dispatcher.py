@@ -23,6 +23,7 @@ from dragoman.engine.runner import Assignment
 from dragoman.services.attempt import Attempt, Speak, Terms
 from dragoman.services.booking import Booking, UsageKeeper
 from dragoman.services.budgets import whole
+from dragoman.services.costs import cost_of_attempt
 from dragoman.services.desk import Agent, AgentState, Desk
 from dragoman.services.rests import Rests
 from dragoman.services.taking_over import Estate, Forget, Sweep
@@ -167,7 +168,7 @@ class Dispatcher:
             known = (RegisterAgent(name, speaks=self._desks[name].agent.speaks) for name in unknown)
             await self._hub.do_soon(SYSTEM, *known)
         await self._review()
-        await estate.settle(self._go_on)
+        await estate.settle(self._go_on, self._book_late)
 
     async def _go_on(self, view: TaskView) -> str:
         """Let an attempt go on that an earlier hub has left; why it cannot, or nothing."""
@@ -198,6 +199,15 @@ class Dispatcher:
             return "it was kept for longer than it waits (keep_ms)"
         await self._begin(desk, view, left_ms, is_booked=True)
         return ""
+
+    async def _book_late(self, view: TaskView) -> None:
+        """Book what an attempt has cost that had reported when its hub was killed."""
+        desk = None if view.lease is None else self._desks.get(view.lease.holder)
+        if desk is not None:
+            task = view.task
+            cost = await asyncio.to_thread(cost_of_attempt, self._hub.store, task.id, task.attempts)
+            self._booking.end(desk.agent, ms=0, output=0, cost=cost)
+            await self._booking.save(desk.agent)
 
     def _time_left(self, agent: Agent, view: TaskView) -> int | None:
         """How long an attempt that goes on may still take (0: any); None: it is over."""
