@@ -361,6 +361,22 @@ def test_attempts_that_run_count_already(tmp_path: Path, trace: Trace) -> None:
 
 
 @proves("DISPATCH-BUDGET")
+def test_what_was_used_without_a_budget_counts_for_one_that_is_set_later(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with floor(tmp_path / "data", FAST + agent_section("ada", "report()")) as hub:
+            await hub.until_status(hub.make(), "review")
+            await hub.until_idle()
+        limited = FAST + agent_section("ada", "report()", attempts_per_day=1)
+        async with floor(tmp_path / "data", limited) as hub:
+            assert hub.state("ada").used.attempts == 1
+            task = hub.make()
+            await hub.until(lambda: bool(said(hub, "agent.paused")))
+            assert hub.task(task).status == "ready"
+
+    run(story())
+
+
+@proves("DISPATCH-BUDGET")
 def test_a_hub_that_was_killed_after_a_yes_owes_nobody_minutes() -> None:
     used = afresh(Used("2026-02-09", attempts=1, ms=9, told=True), Used(ms=50_000, output=7))
     assert (used.ms, used.output) == (-50_000, -7)

@@ -96,10 +96,8 @@ class Booking:
         used = spend(self.used(account.name), ms=ms, output=output, cost=cost)
         self._used[account.name] = used
 
-    async def save(self, account: Account) -> None:
-        """Keep what was booked for this one."""
-        if account.budget == Budget():  # nobody asks for it: spare the disk
-            return
+    async def save(self) -> None:
+        """Keep what was booked, for all: who has no budget yet may have one before the day ends."""
         async with self._saving:  # one after the other, so that the last one stays
             await asyncio.to_thread(self._keeper.save, msgspec.json.encode(self._used))
 
@@ -119,7 +117,7 @@ class Booking:
             used = self.used(account.name)
             if used.told:
                 self._used[account.name] = afresh(used, running)
-                await self.save(account)
+                await self.save()
             else:
                 await self._pause(account, why)
 
@@ -144,7 +142,7 @@ class Booking:
         self._tell(why)
         self._pauses = {**self._pauses, account.name: pause}
         self._used[account.name] = replace(self.used(account.name), told=True)
-        await self.save(account)
+        await self.save()
 
     def _people(self) -> tuple[str, ...]:
         known = [name for role in _ASKED for name in names_in_role(self._hub.store, role)]

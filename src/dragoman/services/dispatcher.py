@@ -22,7 +22,7 @@ from dragoman.engine.reads.ask import TaskView, find_agent, find_task
 from dragoman.engine.runner import Assignment
 from dragoman.services.attempt import Attempt, Speak, Terms
 from dragoman.services.booking import Booking, UsageKeeper
-from dragoman.services.budgets import whole
+from dragoman.services.budgets import Budget, whole
 from dragoman.services.costs import cost_of_attempt
 from dragoman.services.desk import Agent, AgentState, Desk
 from dragoman.services.rests import Rests
@@ -207,7 +207,7 @@ class Dispatcher:
             task = view.task
             cost = await asyncio.to_thread(cost_of_attempt, self._hub.store, task.id, task.attempts)
             self._booking.end(desk.agent, ms=0, output=0, cost=cost)
-            await self._booking.save(desk.agent)
+            await self._booking.save()
 
     def _time_left(self, agent: Agent, view: TaskView) -> int | None:
         """How long an attempt that goes on may still take (0: any); None: it is over."""
@@ -332,7 +332,8 @@ class Dispatcher:
     async def _see_through(self, desk: Desk, attempt: Attempt, limit_ms: int) -> None:
         agent = desk.agent
         try:
-            await self._booking.save(agent)
+            if agent.budget != Budget():  # nobody else waits for the disk before it begins
+                await self._booking.save()
             spent = await attempt.live(limit_ms)
             now = asyncio.get_running_loop().time()
             desk.note_start(spent.not_started, now, self._outside.tell)
@@ -343,7 +344,7 @@ class Dispatcher:
                 self._booking.take_back(agent)
             else:
                 self._booking.end(agent, ms=spent.ms, output=spent.output, cost=spent.cost)
-            await self._booking.save(agent)
+            await self._booking.save()
         except (DragomanError, OSError) as error:
             self._fault = f"{agent.name} on {attempt.assignment.task}: {error}"
         finally:
