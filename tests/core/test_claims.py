@@ -11,6 +11,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import Status, TaskClaimed
 from dragoman.core.moments import SPAN
 from dragoman.core.reading import LeaseChange, Receipt
+from dragoman.core.states.agent import AgentRecord
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.task import CLAIMABLE
 from tests.core.world import (
@@ -45,6 +46,19 @@ def test_a_claim_makes_an_attempt_a_token_a_lease_and_its_first_heartbeat() -> N
     assert decision.events == (("task:T", TaskClaimed("ready", 1, 1, "alice", 60_000, "tmux:1")),)
     first_beat = Lease("alice", 1, 60_000, NOW, NOW + 60_000, session="tmux:1", beats=1)
     assert decision.lease == LeaseChange("T", first_beat)
+
+
+@proves("ROLE-TABLE")
+@pytest.mark.parametrize("by", [HUMAN, HUB, ORCHESTRATOR, Actor("agent", "otto")])
+def test_nobody_claims_for_who_may_only_read(by: Actor) -> None:
+    world = World(task())
+    world.agents["otto"] = AgentRecord("otto", "observer", (), NOW)
+    refused = world.ask(by, ClaimTask("T", "otto"))
+    assert isinstance(refused, Refusal)
+    assert (refused.code, refused.detail) == (
+        "not_authorized",
+        "otto is registered as observer, which may only read",
+    )
 
 
 @proves("ATTEMPT-NUMBERED")

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from dragoman.core.events import Role
 from dragoman.core.offers import Candidate, Parts, Policy, Wish
 from dragoman.core.rules.governance import RULES, check_goal, told_beside, vetoes
 from dragoman.core.states.agent import AgentRecord, Pause
@@ -27,11 +28,12 @@ def why_not(
     wish: Wish = PYTHON,
     candidate: Candidate = FIT,
     pause: Pause | None = None,
+    role: Role = "agent",
     **terms: Any,
 ) -> str:
     """The reasons against agent a, or nothing."""
     standing = Standing("a", replace(DESCRIPTOR, **terms), open=1)
-    record = replace(RECORD, pause=pause)
+    record = replace(RECORD, pause=pause, role=role)
     return "; ".join(vetoes(candidate, standing, record, wish, policy, NOW))
 
 
@@ -94,6 +96,11 @@ CASES: tuple[tuple[str, dict[str, Any], str], ...] = (
         "paused for a time",
         {"pause": Pause("tired", NOW, NOW + 1_000)},
         "availability: it is paused until 2026-02-09T14:30:01.000Z: tired",
+    ),
+    (
+        "may not act",
+        {"role": "observer"},
+        "availability: a is registered as observer, which may only read",
     ),
     ("fast enough", {"wish": Wish("x", patience_ms=5_000)}, ""),
     (

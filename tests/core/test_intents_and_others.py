@@ -417,8 +417,8 @@ def unreached(world: World, times: int, at: int = NOW) -> None:
     """Alice was claimed for so often, and could not be reached."""
     for _ in range(times):
         world.do(HUB, ClaimTask("i", "alice"), at)
-        attempt = Actor("agent", "alice", "runner", "i", world.tasks["i"].fence)
-        world.do(attempt, ReleaseTask("i", "not started: refused", unstarted=True), at)
+        fence = world.tasks["i"].fence
+        world.do(HUB, ReleaseTask("i", "not started: refused", fence, unstarted=True), at)
 
 
 @proves("CCOS-UNSENT")
@@ -456,8 +456,7 @@ def test_what_could_not_be_begun_after_its_time_is_no_word_of_the_agent() -> Non
     world = registry()
     delegated(world, patience_ms=HOUR)
     world.do(HUB, ClaimTask("i", "alice", ttl_ms=2 * HOUR))
-    attempt = Actor("agent", "alice", "runner", "i", 1)
-    late = world.do(attempt, ReleaseTask("i", "not started: refused", unstarted=True), LATE)
+    late = world.do(HUB, ReleaseTask("i", "not started: refused", 1, unstarted=True), LATE)
     assert names_of(late) == ["TaskTransitioned"]
     world.do(HUB, ExpireRequest("i", is_called=True), LATE)
     assert (open_request(world).agent, standing(world, "alice").recent) == ("bob", "")

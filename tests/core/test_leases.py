@@ -36,6 +36,7 @@ from dragoman.core.commands import (
     ExpireRequest,
     HandoffCommand,
     IssueToken,
+    KeepLease,
     KeyAgent,
     LinkTask,
     MoveTask,
@@ -139,7 +140,8 @@ WRITES: tuple[AnyCommand, ...] = (
 
 @proves("LEASE-LOST")
 def test_no_command_about_a_task_is_forgotten_here() -> None:
-    others = {CreateTask, AdoptTask, ClaimTask, ExpireLease, RegisterAgent, RejectMessage}
+    others = {CreateTask, AdoptTask, ClaimTask, RegisterAgent, RejectMessage}
+    others |= {KeepLease, ExpireLease}
     # A warning goes with a message that is judged itself; the others are not for a holder.
     others |= {WarnTask, AcceptDelegation, RejectDelegation, EscalateDelegation}
     others |= {KeyAgent, IssueToken, RevokeToken, PauseAgent, ResumeAgent, RewindTask}
@@ -335,7 +337,7 @@ def test_only_the_holder_speaks_for_an_attempt(write: AnyCommand) -> None:
     assert World(task()).code(BOB, replace(write, task="nowhere")) == "task_not_found"
     if not isinstance(write, EndAttempt):
         assert held().code(HUMAN, write) == "unauthorized_agent"
-    if not isinstance(write, EndAttempt | ReportOutcome):
+    if not isinstance(write, EndAttempt | ReportOutcome | ReleaseTask):
         assert held().code(HUB, write) == "unauthorized_agent"
 
 
@@ -363,6 +365,37 @@ def test_a_release_gives_the_task_back_at_once_and_counts_no_failure() -> None:
     assert (free.status, free.assignee, free.failures, free.not_before) == ("ready", "", 2, 0)
     assert world.leases == {}
     assert world.code(BOB, ClaimTask("T", "bob"), NOW + 5) == ""
+
+
+@proves("LEASE-RELEASE", "RUN-UNREPORTED")
+def test_the_hub_gives_back_the_attempt_that_it_means_and_no_other() -> None:
+    world = held()
+    assert world.code(HUB, ReleaseTask("T", "hub_stopped", 2)) == "lease_lost"
+    world.do(HUB, ReleaseTask("T", "hub_stopped", 1))
+    assert (world.tasks["T"].status, world.leases) == ("ready", {})
+    assert world.code(HUB, ReleaseTask("T", "hub_stopped", 1)) == "lease_lost"
+
+
+@proves("LEASE-RECOVERY")
+def test_the_hub_says_how_long_a_lease_waits_for_it_and_that_is_no_sign_of_life() -> None:
+    world = held()
+    before = world.leases["T"]
+    assert world.do(HUB, KeepLease("T", 1, 10 * TTL), NOW + 5).events == ()
+    assert world.leases["T"] == replace(before, expires_at=NOW + 5 + 10 * TTL)
+    world.do(HUB, KeepLease("T", 1, TTL), NOW + 2 * TTL)
+    assert world.leases["T"] == replace(before, expires_at=NOW + 3 * TTL)
+
+
+@proves("LEASE-RECOVERY", "ROLE-HOLDER")
+def test_nobody_else_says_it_and_what_is_over_is_not_brought_back() -> None:
+    keep = KeepLease("T", 1, TTL)
+    for other in (ALICE, BOB, HUMAN, ORCHESTRATOR):
+        assert held().code(other, keep) == "not_authorized"
+    assert held().code(HUB, keep, NOW + TTL) == "lease_lost"
+    assert held().code(HUB, replace(keep, fence=2)) == "lease_lost"
+    assert held().code(HUB, replace(keep, lasts_ms=1)) == "invalid_field"
+    assert held().code(HUB, replace(keep, task="nowhere")) == "task_not_found"
+    assert World(task()).code(HUB, keep) == "lease_lost"
 
 
 @proves("LEASE-RELEASE", "LIMIT-TEXT")

@@ -117,6 +117,7 @@ def test_every_command_has_a_decider_and_a_name() -> None:
         "intent.result",
         "intent.update",
         "lease.expire",
+        "lease.keep",
         "mail.ack",
         "mail.answer",
         "mail.escalate",

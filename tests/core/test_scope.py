@@ -54,6 +54,7 @@ from dragoman.core.commands import (
 from dragoman.core.decide import renewal
 from dragoman.core.deciding.scope import SPEAKS_FOR
 from dragoman.core.errors import Refusal
+from dragoman.core.states.agent import AgentRecord
 from tests.core.handoffs import activated, offer
 from tests.core.world import HUMAN, NOW, TTL, Facts, World, held, lease, task
 from tests.requirements import proves
@@ -136,6 +137,13 @@ def test_every_command_has_its_place_in_the_table() -> None:
 @pytest.mark.parametrize("command", ABOUT_T, ids=lambda command: type(command).__name__)
 def test_it_speaks_about_its_own_task(command: AnyCommand) -> None:
     assert world().code(OWN, command) == ""
+
+
+@pytest.mark.parametrize("command", [*ABOUT_T, *LETTERS], ids=lambda one: type(one).__name__)
+def test_nor_about_that_for_one_that_was_made_an_observer_meanwhile(command: AnyCommand) -> None:
+    found = world()
+    found.agents["alice"] = AgentRecord("alice", "observer", (), NOW)
+    assert found.code(OWN, command) == "not_authorized"
 
 
 @pytest.mark.parametrize("command", ELSEWHERE, ids=lambda command: type(command).__name__)

@@ -118,6 +118,21 @@ def test_a_new_role_counts_from_the_next_word_on(gate: Gate) -> None:
     assert gate.who(token).actor.role == "observer"
 
 
+@proves("IDENTITY-TOKEN", "IDENTITY-ATTEMPT")
+@pytest.mark.parametrize(
+    ("role", "speaks_as"), [("observer", "observer"), ("orchestrator", "agent"), ("human", "agent")]
+)
+def test_the_token_of_an_attempt_gives_no_more_than_its_agent_has(
+    gate: Gate, role: Role, speaks_as: Role
+) -> None:
+    gate.add()
+    gate.hold("T")
+    token = gate.identity.attempt_token("alice", "T", 1, DAY)
+    assert gate.who(token).actor == Actor("agent", "alice", "http", "T", 1)
+    gate.hub.do(HUMAN, RegisterAgent("alice", role))
+    assert gate.who(token).actor == Actor(speaks_as, "alice", "http", "T", 1)
+
+
 @proves("IDENTITY-OWNER")
 def test_the_token_of_the_directory_is_the_person(gate: Gate) -> None:
     assert gate.who(OWNER) == Principal(Actor("human", "hera", "http"), is_owner=True)

@@ -3,9 +3,11 @@
 import asyncio
 import json
 from collections.abc import Callable, Collection
+from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -16,12 +18,15 @@ from dragoman.core.commands import (
     MoveTask,
     PauseAgent,
     RegisterAgent,
+    ReleaseTask,
+    ReportOutcome,
     ResumeAgent,
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import LedgerError, StoreUnavailable
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
+from dragoman.engine.identity import Principal
 from dragoman.engine.reads.ask import find_agent, history
 from dragoman.engine.runner import Assignment, Ended, Hear
 from dragoman.ledger.entry import read_line
@@ -33,6 +38,7 @@ from dragoman.services.budgets import (
     begin,
     cost_of,
     next_day,
+    nothing_owed,
     of_today,
     spend,
     take_back,
@@ -42,6 +48,7 @@ from dragoman.services.budgets import (
 from dragoman.services.desk import Agent
 from dragoman.services.dispatcher import Dispatcher, Outside, Policy
 from dragoman.services.recovery import Recovery
+from dragoman.services.rests import Rests
 from dragoman.services.taking_over import Forget, Sweep
 from dragoman.system.ids import CountingIds
 from tests.agents.floor import FAST, Floor, agent_section, floor, run
@@ -176,6 +183,32 @@ def test_a_task_is_not_given_out_while_its_old_program_lives_and_a_stop_ends_all
     run(story())
 
 
+@proves("IDENTITY-ATTEMPT", "DISPATCH-STOP")
+def test_who_is_stopped_for_its_time_may_say_until_it_has_ended_how_far_it_has_come(
+    tmp_path: Path, trace: Trace
+) -> None:
+    script = (
+        'trap "" TERM; mkfifo "$1/gate"; exec 3>"$0"; echo "$DRAGOMAN_TOKEN" >&3; '
+        'read line <"$1/gate"'
+    )
+    command = json.dumps(["sh", "-c", script, str(trace.path), str(tmp_path)])
+    settings = FAST.replace("stop_ms = 300", "stop_ms = 3600000")
+    settings += f"[agents.ada]\nattempt_ms = 1\ncommand = {command}\n"
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task, said = hub.make(), b""
+            while not said.endswith(b"\n"):
+                said += await asyncio.to_thread(trace.next)
+            ada = hub.identity.who(said.decode().strip(), "http")
+            assert isinstance(ada, Principal), ada
+            partial = ReportOutcome(task, "partial", "half of it", apply=True)
+            assert hub.do(partial, actor=ada.actor).status == "review"
+            await asyncio.to_thread((tmp_path / "gate").write_text, "go\n")
+
+    run(story())
+
+
 @proves("DISPATCH-MATCH")
 def test_a_task_of_a_capability_goes_to_who_has_it_and_of_a_stranger_to_nobody(
     tmp_path: Path,
@@ -190,6 +223,49 @@ def test_a_task_of_a_capability_goes_to_who_has_it_and_of_a_stranger_to_nobody(
             assert done.assignee == "ada"
             assert done.reserved_for == "python"
             assert (hub.task(strange).status, hub.task(anyone).status) == ("ready", "ready")
+
+    run(story())
+
+
+@proves("DISPATCH-MATCH", "ROLE-TABLE")
+def test_who_may_only_read_is_started_for_nothing_and_its_state_says_why(tmp_path: Path) -> None:
+    settings = FAST + agent_section("otto", "report()")
+    settings += agent_section("ben", "report()", takes_any=False)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings, start=False) as hub:
+            hub.do(RegisterAgent("otto", "observer"))
+            task, of_another = hub.make(), hub.make(assignee="ben")
+            async with asyncio.TaskGroup() as group:
+                group.create_task(hub.dispatcher.run())
+                await hub.until_status(of_another, "review")
+                assert hub.task(task).status == "ready"
+                why = "otto is registered as observer, which may only read"
+                assert hub.state("otto").paused == why
+                hub.do(RegisterAgent("otto", "agent"))
+                await hub.until_status(task, "review")
+                hub.dispatcher.stop()
+            assert not [line for line in hub.lines() if line.event == "command.refused"]
+
+    run(story())
+
+
+@proves("DISPATCH-RESTART", "ROLE-TABLE")
+def test_what_was_kept_goes_on_for_nobody_who_may_only_read(tmp_path: Path, trace: Trace) -> None:
+    settings = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
+    settings += waiting("ada", trace)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await heard(trace, 1)
+            hub.dispatcher.stop()
+            await hub.until_idle()
+            hub.do(RegisterAgent("ada", "observer"))
+        async with floor(tmp_path / "data", settings) as hub:
+            back = await hub.until_status(task, "ready")
+            assert (back.attempts, back.failures) == (1, 0)
+        assert await asyncio.to_thread(trace.heard) == b""
 
     run(story())
 
@@ -282,6 +358,53 @@ def test_attempts_that_run_count_already(tmp_path: Path, trace: Trace) -> None:
             assert hub.state("ada").used.attempts == 2
 
     run(story())
+
+
+@proves("DISPATCH-BUDGET")
+def test_what_was_used_without_a_budget_counts_for_one_that_is_set_later(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with floor(tmp_path / "data", FAST + agent_section("ada", "report()")) as hub:
+            await hub.until_status(hub.make(), "review")
+            await hub.until_idle()
+        limited = FAST + agent_section("ada", "report()", attempts_per_day=1)
+        async with floor(tmp_path / "data", limited) as hub:
+            assert hub.state("ada").used.attempts == 1
+            task = hub.make()
+            await hub.until(lambda: bool(said(hub, "agent.paused")))
+            assert hub.task(task).status == "ready"
+
+    run(story())
+
+
+@proves("DISPATCH-BUDGET")
+def test_a_hub_that_was_killed_after_a_yes_owes_nobody_minutes() -> None:
+    used = afresh(Used("2026-02-09", attempts=1, ms=9, told=True), Used(ms=50_000, output=7))
+    assert (used.ms, used.output) == (-50_000, -7)
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    today = lab.clock.now()
+    kept = msgspec.json.encode({"ada": replace(used, day=of_today(Used(), today).day)})
+
+    async def story() -> Used:
+        agent = Scripted(ends=False)
+        dispatcher = in_lab(lab, agent, usage=kept)
+        return dispatcher.states()[0].used
+
+    found = asyncio.run(story())
+    assert (found.attempts, found.ms, found.output) == (1, 50_009, 7)
+    assert nothing_owed(used).ms == 0
+
+
+@proves("DISPATCH-BUDGET", "REPORT-COST")
+def test_a_cost_counts_that_was_told_before_the_hub_was_killed() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1"))
+    lab.do(Actor("agent", "ada"), ReportOutcome("one", "done", details={"cost": 0.3}))
+    lab.do(Actor("agent", "ada"), ReportOutcome("one", "partial"))
+    dispatcher = in_lab(lab, Scripted())
+    asyncio.run(played(dispatcher, lambda: dispatcher.states()[0].used.cost == 0.3))
+    assert lab.task("one").status == "review"
 
 
 @proves("AGENT-PAUSE")
@@ -379,8 +502,9 @@ def test_a_stop_releases_what_is_not_finished_and_nothing_has_failed(
             assert await asyncio.to_thread(trace.heard) == b""
             ended = hub.view(task)
             assert (ended.task.status, ended.task.failures, ended.lease) == ("ready", 0, None)
-            last = [*history(hub.store, f"task:{task}")][-1]
-            assert "hub_stopped" in bytes(read_line(last.line).body).decode()
+            last = read_line([*history(hub.store, f"task:{task}")][-1].line)
+            assert last.actor == SYSTEM.label, "what the hub gives back, no agent has given back"
+            assert "hub_stopped" in bytes(last.body).decode()
 
     run(story())
 
@@ -407,6 +531,72 @@ def test_a_stop_may_keep_the_lease_and_the_next_start_goes_on_in_the_same_attemp
             assert hub.log(task).count("hub attempt 1 of ada") == 2
 
     run(story())
+
+
+@proves("DISPATCH-STOP", "DISPATCH-RESTART")
+def test_what_is_kept_outlasts_its_lease_while_the_hub_is_away(
+    tmp_path: Path, trace: Trace
+) -> None:
+    keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"\nkeep_ms = 600000')
+    keep += "[leases]\nttl_ms = 60000\n"
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", keep + waiting("ada", trace)) as hub:
+            task = hub.make()
+            await heard(trace, 1)
+            hub.dispatcher.stop()
+            await hub.until_idle()
+            lease = hub.view(task).lease
+            assert lease is not None
+            assert lease.expires_at - lease.beat_at >= 600_000
+            assert hub.store.expired(lease.beat_at + 599_999, 10) == []
+        async with floor(tmp_path / "data", keep + waiting("ada", trace)) as hub:
+            await heard(trace, 1)
+            again = hub.view(task).lease
+            assert again is not None
+            assert again.fence == lease.fence
+            assert again.expires_at < lease.expires_at, "from now on it has to show that it lives"
+
+    run(story())
+
+
+@proves("DISPATCH-RESTART")
+@pytest.mark.parametrize(
+    ("away_ms", "reason"),
+    [
+        (59_990, "it took longer than an attempt may (attempt_ms)"),
+        (60_000, "the time of its attempt (attempt_ms) is over"),
+        (600_000, "the time of its attempt (attempt_ms) is over"),
+    ],
+)
+def test_an_attempt_has_one_bound_whatever_hub_sees_it_through(away_ms: int, reason: str) -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1", 3_600_000))
+    lab.clock.advance(away_ms)
+
+    async def story() -> None:
+        dispatcher = in_lab(lab, Scripted(ends=False), attempt_ms=60_000)
+        await played(dispatcher, lambda: lab.task("one").moved_at > lab.clock.now() - away_ms)
+
+    asyncio.run(story())
+    said = [bytes(read_line(entry.line).body).decode() for entry in history(lab.store, "task:one")]
+    assert any(reason in line for line in said)
+
+
+@proves("DISPATCH-RESTART")
+def test_what_was_kept_for_too_long_is_left_to_recovery() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1", 1_000))
+    lab.clock.advance(1_000)
+    settled = list[str]()
+    swept = frozenset({"lab.0"})  # it is forgotten when all is settled
+    dispatcher = in_lab(lab, Scripted(), sweep=lambda: swept, forget=settled.append)
+    asyncio.run(played(dispatcher, lambda: bool(settled)))
+    assert lab.task("one").status == "in-progress"
+    assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now()) == 1
+    assert (lab.task("one").attempts, lab.task("one").failures) == (1, 1)
 
 
 @proves("DISPATCH-RESTART", "DISPATCH-CONCURRENCY")
@@ -541,6 +731,9 @@ class Kept:
         self.data = data
 
 
+NO_HURRY = Backoff()
+
+
 def _let_go(_: str) -> None:
     """Nothing shows which sessions were started."""
 
@@ -552,6 +745,7 @@ def in_lab(
     *,
     ttl_ms: int = 60_000,
     attempt_ms: int = 0,
+    backoff: Backoff = NO_HURRY,
     sweep: Sweep = frozenset,
     forget: Forget = _let_go,
 ) -> Dispatcher:
@@ -571,7 +765,7 @@ def in_lab(
         new_id=CountingIds(),
         tell=list[str]().append,
     )
-    policy = Policy("lab", 1, ttl_ms, 10, 0, Terms(Backoff(), 1.0, "release"))
+    policy = Policy("lab", 1, ttl_ms, 10, 0, Terms(backoff, 1.0, "release"))
     ada = Agent(
         "ada",
         runner,
@@ -625,6 +819,78 @@ def test_a_store_that_is_away_at_the_start_is_asked_again_and_what_was_swept_is_
     # Not before it is on record: a hub that is killed in between must still find the mark.
     assert forgotten == [("lab.1", 1)]
     assert lab.task("one").attempts == 1
+
+
+class GivesBack(Scripted):
+    """One that puts its task back into the queue, as often as it is given it."""
+
+    def __init__(self, lab: Lab) -> None:
+        super().__init__()
+        self._lab = lab
+        self.starts = list[float]()
+
+    async def start(self, assignment: Assignment, hear: Hear) -> "Scripted":
+        """Give it back."""
+        self.starts.append(asyncio.get_running_loop().time())
+        ada = Actor("agent", "ada", "http", assignment.task, assignment.fence)
+        await self._lab.hub.do_soon(ada, ReleaseTask(assignment.task, "not for me"))
+        return self
+
+
+@proves("DISPATCH-ORDER", "LEASE-RELEASE")
+def test_what_an_agent_gives_back_is_not_started_again_at_once() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+
+    async def story() -> list[float]:
+        agent = GivesBack(lab)
+        await played(in_lab(lab, agent, backoff=Backoff(50, 1_000)), lambda: len(agent.starts) == 4)
+        return agent.starts
+
+    rests = [after - before for before, after in pairwise(asyncio.run(story()))]
+    assert all(rest >= least for rest, least in zip(rests, (0.05, 0.1, 0.2), strict=True))
+    assert (lab.task("one").failures, lab.task("one").not_before) == (0, 0)
+
+
+@proves("DISPATCH-ORDER", "LEASE-RELEASE")
+def test_a_rest_grows_and_is_forgotten_by_another_end_or_by_time() -> None:
+    rests = Rests(Backoff(1_000, 3_000))
+    rests.note("T", 0.0, is_given_back=True)
+    assert (rests.resting(0.9), rests.resting(1.0)) == ({"T"}, set())
+    rests.note("T", 1.0, is_given_back=True)
+    assert (rests.resting(2.9), rests.resting(3.0)) == ({"T"}, set())
+    rests.note("T", 3.0, is_given_back=False)
+    rests.note("T", 4.0, is_given_back=True)
+    assert (rests.resting(4.9), rests.resting(5.0)) == ({"T"}, set())
+    assert rests.resting(8.0) == set()
+    rests.note("T", 8.0, is_given_back=True)
+    assert (rests.resting(8.9), rests.resting(9.0)) == ({"T"}, set())
+
+
+class Overtaken(Scripted):
+    """One that fails, and another has its task before it has ended."""
+
+    def __init__(self, lab: Lab) -> None:
+        super().__init__()
+        self._lab = lab
+
+    async def start(self, assignment: Assignment, hear: Hear) -> "Scripted":
+        """Say what it has cost."""
+        task, cost = assignment.task, dict[str, object](cost=0.3)
+        ada = Actor("agent", "ada", "http", task, assignment.fence)
+        failed = ReportOutcome(task, "failed", details=cost, apply=True, backoff=Backoff(0))
+        await self._lab.hub.do_soon(ada, failed)
+        await self._lab.hub.do_soon(HUMAN, ClaimTask(task, "ben"))
+        return self
+
+
+@proves("DISPATCH-BUDGET", "REPORT-COST")
+def test_a_cost_counts_though_another_has_the_task_by_then() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    dispatcher = in_lab(lab, Overtaken(lab))
+    asyncio.run(played(dispatcher, lambda: dispatcher.states()[0].used.cost == 0.3))
+    assert lab.task("one").assignee == "ben"
 
 
 class Deaf(Scripted):

@@ -11,9 +11,11 @@ import pytest
 from dragoman.core.commands import CreateTask, MoveTask
 from dragoman.core.errors import StoreCorrupt
 from dragoman.core.events import Status
+from dragoman.engine.trouble import Trouble
 from dragoman.notify.command import Command
 from dragoman.notify.notice import News, Notice
 from dragoman.notify.webhook import Webhook
+from dragoman.services.clockwork import Lagging
 from dragoman.services.notifier import BUDGET_SECONDS, REST, TRIES, Notifier, Target
 from dragoman.system.fetch import Endpoint
 from dragoman.system.outbox import OutboxFiles
@@ -215,6 +217,21 @@ class TestDelivery:
         assert desk.run(after=1) == 2
         assert listener.titles == ["one", "two"]
         assert "problem" not in desk.saved()["targets"]["listener"]
+
+    def test_who_cannot_be_told_is_named_until_it_can_and_the_hub_stays_in_service(
+        self, desk: Desk, listener: Listener
+    ) -> None:
+        notifier = desk.notifier()
+        assert isinstance(notifier, Lagging)
+        desk.block("one")
+        listener.problems = ["down", "down"]
+        now = desk.lab.clock.now()
+        for at in (now, now + 1, now + 5_000):
+            notifier.run_once(at)
+            words = "listener cannot be told, and is tried again: down"
+            assert notifier.undone == Trouble(words, is_partial=True)
+        notifier.run_once(now + 15_000)
+        assert notifier.undone.words == ""
 
     def test_after_so_many_failures_it_is_written_down_and_the_next_is_told(
         self, desk: Desk, listener: Listener

@@ -99,6 +99,7 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
             settings.dispatch.stop_ms / 1_000,
             settings.hub.on_stop,
             settings.dispatch.leave_ms / 1_000,
+            settings.hub.keep_ms,
         ),
     )
     outside = Outside(
@@ -138,8 +139,9 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
     settings = place.settings.agents[name]
 
     def token(of: "Assignment") -> str:
-        # It is dead with its attempt; its own end matters only to one that has no other limit.
-        ttl_ms = settings.attempt_ms or _WEEK_MS
+        # It is dead with its attempt. Its own end must not come before that: whoever is stopped
+        # for its time has a while left to say how far it has come.
+        ttl_ms = settings.attempt_ms + _WEEK_MS
         return starting.identity.attempt_token(of.agent, of.task, of.fence, ttl_ms)
 
     check_agent(name, settings)

@@ -37,6 +37,7 @@ RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("http", "burst"): (1, _MANY),
     ("http", "max_body"): (1_024, 2**31),
     ("hub", "grace_ms"): (0, _A_DAY_MS),
+    ("hub", "keep_ms"): TTL_MS,
     ("dispatch", "concurrency"): (1, 10_000),
     ("dispatch", "poll_ms"): (10, _A_DAY_MS),
     ("dispatch", "stop_ms"): (0, _A_DAY_MS),

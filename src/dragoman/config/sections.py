@@ -113,6 +113,8 @@ class HubSettings(Struct, frozen=True):
     """How long agents may go on with their work when the hub is stopped."""
     on_stop: Literal["release", "keep"] = "release"
     """What becomes of work that is not finished then: back to its queue, or kept for its agent."""
+    keep_ms: int = 3_600_000
+    """How long kept work waits for the next start; after that its agent counts as silent."""
 
 
 class DispatchSettings(Struct, frozen=True):

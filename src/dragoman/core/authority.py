@@ -130,6 +130,13 @@ def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
     )
 
 
+def why_no_holder(known: AgentRecord | None) -> str:
+    """Why whoever is known so can have no task; empty: it can. An unknown name is an agent's."""
+    if known is None or known.role in MAY_HOLD:
+        return ""
+    return f"{known.name} is registered as {known.role}, which may only read"
+
+
 def dispatcher(actor: Actor, agent: str) -> str:
     """Who is on record for having claimed a task for this agent; empty: nobody who matters.
 

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_HOLD
 from dragoman.core.deciding.scope import is_over
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
@@ -241,7 +242,9 @@ class Identity:
         ended_at = None if isinstance(view, Refusal) else _ended_at(view, attempt.fence, now)
         if ended_at is None or now - ended_at >= self._linger_ms:
             return is_over(attempt.agent, attempt.fence, attempt.task)
-        return _Bearer("agent", attempt.agent, attempt.expires, now, attempt.task, attempt.fence)
+        # An attempt gives nobody a higher role than an agent's, and an observer none to act in.
+        role = known.role if known is not None and known.role not in MAY_HOLD else "agent"
+        return _Bearer(role, attempt.agent, attempt.expires, now, attempt.task, attempt.fence)
 
     def _seal(self, said: bytes) -> bytes:
         return hmac.digest(self._secret, _SEAL_OF + said, "sha256")

@@ -11,20 +11,20 @@ from enum import Enum, auto
 from math import inf
 from typing import Literal
 
-import msgspec
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
     AnyCommand,
     EndAttempt,
+    KeepLease,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import DragomanError, Refusal, Refused, StoreError
-from dragoman.core.events import EVENT_NAMES, TaskClaimed, TaskReported
+from dragoman.core.events import EVENT_NAMES, TaskClaimed
 from dragoman.core.ids import task_stream
 from dragoman.core.limits import REASON
 from dragoman.core.reading import Receipt
@@ -33,7 +33,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.reads.ask import decode, find_task, history
 from dragoman.engine.runner import Assignment, Ended, Runner, Running
 from dragoman.ledger.entry import read_line
-from dragoman.services.budgets import cost_of
+from dragoman.services.costs import cost_of_attempt
 
 VIA = "runner"
 """The door through which started agents speak."""
@@ -45,7 +45,7 @@ Speak = Callable[[Actor, bytes], Awaitable[str]]
 _BEATS_PER_LEASE = 3
 _STORE_REST_SECONDS = 1.0
 _OVERLOADED = "overloaded"
-_CLAIMED, _REPORTED = EVENT_NAMES[TaskClaimed], EVENT_NAMES[TaskReported]
+_CLAIMED = EVENT_NAMES[TaskClaimed]
 _ENDS_IT = MOVE_NAMES - {_CLAIMED}
 """By these an attempt ends."""
 
@@ -58,6 +58,8 @@ class Terms(Struct, frozen=True):
     on_stop: OnStop
     leave_seconds: float = 60.0
     """How long a program may go on that has ended its attempt itself."""
+    keep_ms: int = 3_600_000
+    """How long an attempt that is kept waits for the next start."""
 
 
 class _Standing(Enum):
@@ -84,6 +86,8 @@ class Spent(Struct, frozen=True):
     cost: float = 0
     not_started: str = ""
     """Why its agent could not even be started."""
+    is_given_back: bool = False
+    """Whether its agent has put the task back into its queue, to be begun again at once."""
 
 
 class Attempt:
@@ -148,7 +152,7 @@ class Attempt:
         except OSError as error:
             problem = f"{error.filename or ''} {error.strerror or error}".strip()
             why = f"not started: {problem}"[:REASON]
-            await self._settle(ReleaseTask(task, why, unstarted=True))
+            await self._settle(ReleaseTask(task, why, self.assignment.fence, unstarted=True))
             return Spent(task, not_started=problem)
         ended = asyncio.ensure_future(running.wait())
         try:
@@ -167,7 +171,11 @@ class Attempt:
                 await ended
             ended.cancel()
             await asyncio.to_thread(running.forget)
-        return Spent(task, self.ms, running.said, await asyncio.to_thread(self._cost))
+        cost = await asyncio.to_thread(
+            cost_of_attempt, self._hub.store, task, self.assignment.attempt
+        )
+        is_given_back = await asyncio.to_thread(self._is_given_back)
+        return Spent(task, self.ms, running.said, cost, is_given_back=is_given_back)
 
     async def _stop(self, running: Running) -> None:
         """End it; until nothing of it is left the task stays its own, if it still is."""
@@ -222,9 +230,10 @@ class Attempt:
             elif standing in _OVER or is_refused or self._ends_by_word(standing, running):
                 self._is_held = standing is _Standing.REPORTED and not is_refused
                 return None
+        task, fence = self.assignment.task, self.assignment.fence
         if self._terms.on_stop == "keep":
-            return None
-        return ReleaseTask(self.assignment.task, "hub_stopped", self.assignment.fence)
+            return KeepLease(task, fence, self._terms.keep_ms)
+        return ReleaseTask(task, "hub_stopped", fence)
 
     def _ends_by_word(self, standing: _Standing, running: Running) -> bool:
         """One elsewhere ends with its report: nobody sees what it does after that."""
@@ -279,6 +288,17 @@ class Attempt:
                 return read_line(entry.line).actor == self._actor.label
         return False
 
+    def _is_given_back(self) -> bool:
+        """Whether its own agent has made the task ready again; after a failure it rests anyway."""
+        try:
+            view = find_task(self._hub.store, self.assignment.task)
+            if isinstance(view, Refusal) or view.task.fence != self.assignment.fence:
+                return False
+            is_ready = view.task.status == "ready" and not view.task.not_before
+            return is_ready and self._has_left()
+        except DragomanError:
+            return False
+
     def _last_word(self, problem: str) -> ReportOutcome:
         """What is recorded of an agent that has ended and said nothing about its work."""
         task, fence = self.assignment.task, self.assignment.fence
@@ -302,23 +322,22 @@ class Attempt:
         assignment = self.assignment
         end = EndAttempt(assignment.task, assignment.session, self._terms.backoff)
         try:
-            receipt = await self._insist(SYSTEM, end)
+            receipt = await self._insist(end)
             if receipt.status == "in-progress" and otherwise is not None:
-                # How an agent has ended that says nothing is the hub's word, not the agent's.
-                is_verdict = isinstance(otherwise, ReportOutcome)
-                await self._insist(SYSTEM if is_verdict else self._actor, otherwise)
+                # What becomes of an agent that says nothing is the hub's word, not the agent's.
+                await self._insist(otherwise)
         except Refused:
             # The lease was lost meanwhile: another attempt says what becomes of the task.
             return
 
-    async def _insist(self, actor: Actor, command: AnyCommand) -> Receipt:
+    async def _insist(self, command: AnyCommand) -> Receipt:
         """Ask until there is an answer; a store that is away when the hub stops is not waited for.
 
         What is not settled then is recovered when the lease ends.
         """
         while True:
             try:
-                return (await self._hub.do_soon(actor, command)).receipts[0]
+                return (await self._hub.do_soon(SYSTEM, command)).receipts[0]
             except DragomanError as error:
                 is_passing = isinstance(error, StoreError) or error.code == _OVERLOADED
                 if not is_passing or self._is_halted:
@@ -339,21 +358,3 @@ class Attempt:
                 noted = f"this message could not be taken: {error}"
             self._noted = noted or self._noted
             return noted
-
-    def _cost(self) -> float:
-        """What the last report of this attempt says that it has cost; unknown is nothing."""
-        try:
-            view = find_task(self._hub.store, self.assignment.task)
-            reported = None if isinstance(view, Refusal) else view.task.reported
-            if reported is None or reported.attempt != self.assignment.attempt:
-                return 0
-            said = [
-                line.said
-                for entry in history(self._hub.store, self.stream)
-                if entry.event == _REPORTED
-                for line in (read_line(entry.line),)
-            ]
-        except DragomanError:
-            return 0
-        words = said[-1] if said else UNSET
-        return cost_of(reported.details, None if words is UNSET else msgspec.json.decode(words))

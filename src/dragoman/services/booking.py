@@ -12,10 +12,11 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.core.actors import SYSTEM
+from dragoman.core.authority import why_no_holder
 from dragoman.core.commands import AnyCommand, PauseAgent, PostMail
 from dragoman.core.events import Role
 from dragoman.core.limits import RECIPIENTS
-from dragoman.core.states.agent import Pause
+from dragoman.core.states.agent import AgentRecord, Pause
 from dragoman.engine.hub import Hub
 from dragoman.engine.reads.ask import find_agent, names_in_role
 from dragoman.services.budgets import (
@@ -24,6 +25,7 @@ from dragoman.services.budgets import (
     afresh,
     begin,
     next_day,
+    nothing_owed,
     of_today,
     spend,
     take_back,
@@ -94,10 +96,8 @@ class Booking:
         used = spend(self.used(account.name), ms=ms, output=output, cost=cost)
         self._used[account.name] = used
 
-    async def save(self, account: Account) -> None:
-        """Keep what was booked for this one."""
-        if account.budget == Budget():  # nobody asks for it: spare the disk
-            return
+    async def save(self) -> None:
+        """Keep what was booked, for all: who has no budget yet may have one before the day ends."""
         async with self._saving:  # one after the other, so that the last one stays
             await asyncio.to_thread(self._keeper.save, msgspec.json.encode(self._used))
 
@@ -117,7 +117,7 @@ class Booking:
             used = self.used(account.name)
             if used.told:
                 self._used[account.name] = afresh(used, running)
-                await self.save(account)
+                await self.save()
             else:
                 await self._pause(account, why)
 
@@ -142,7 +142,7 @@ class Booking:
         self._tell(why)
         self._pauses = {**self._pauses, account.name: pause}
         self._used[account.name] = replace(self.used(account.name), told=True)
-        await self.save(account)
+        await self.save()
 
     def _people(self) -> tuple[str, ...]:
         known = [name for role in _ASKED for name in names_in_role(self._hub.store, role)]
@@ -150,11 +150,18 @@ class Booking:
 
     def _read_pauses(self, names: Iterable[str]) -> dict[str, Pause]:
         found = ((name, find_agent(self._hub.store, name)) for name in names)
-        return {name: known.pause for name, known in found if known and known.pause}
+        return {name: pause for name, known in found if known and (pause := _pause_in(known))}
+
+
+def _pause_in(known: AgentRecord) -> Pause | None:
+    """Why nothing is started for it, by what is on record: who may only read has to wait too."""
+    cannot_hold = why_no_holder(known)
+    return Pause(cannot_hold, known.registered_at) if cannot_hold else known.pause
 
 
 def _decode_usage(data: bytes) -> dict[str, Used]:
     try:
-        return msgspec.json.decode(data, type=dict[str, Used]) if data else {}
+        used = msgspec.json.decode(data, type=dict[str, Used]) if data else {}
     except msgspec.MsgspecError:  # a damaged count must not stop the work: it begins anew
         return {}
+    return {name: nothing_owed(one) for name, one in used.items()}

@@ -85,6 +85,11 @@ def afresh(used: Used, running: Used) -> Used:
     return Used(used.day, ms=-running.ms, output=-running.output, earlier=earlier)
 
 
+def nothing_owed(used: Used) -> Used:
+    """What was used when nothing runs any more: a hub that was killed has not added its figures."""
+    return replace(used, ms=max(used.ms, 0), output=max(used.output, 0))
+
+
 def whole(used: Used) -> Used:
     """What was used of the day in all, for whoever looks."""
     earlier = used.earlier

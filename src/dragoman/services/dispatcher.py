@@ -12,7 +12,8 @@ from contextlib import suppress
 from msgspec import Struct
 
 from dragoman.core.actors import SYSTEM
-from dragoman.core.commands import ClaimTask, RegisterAgent
+from dragoman.core.authority import why_no_holder
+from dragoman.core.commands import ClaimTask, KeepLease, RegisterAgent
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.core.ids import agent_stream, task_stream
 from dragoman.engine.hub import Hub
@@ -21,8 +22,10 @@ from dragoman.engine.reads.ask import TaskView, find_agent, find_task
 from dragoman.engine.runner import Assignment
 from dragoman.services.attempt import Attempt, Speak, Terms
 from dragoman.services.booking import Booking, UsageKeeper
-from dragoman.services.budgets import whole
+from dragoman.services.budgets import Budget, whole
+from dragoman.services.costs import cost_of_attempt
 from dragoman.services.desk import Agent, AgentState, Desk
+from dragoman.services.rests import Rests
 from dragoman.services.taking_over import Estate, Forget, Sweep
 
 _PAUSE_SECONDS = 0.005
@@ -71,6 +74,7 @@ class Dispatcher:
         self._policy = policy
         self._outside = outside
         self._booking = Booking(hub, outside.usage, outside.tell)
+        self._rests = Rests(policy.terms.backoff)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._woken = asyncio.Event()
         self.is_stopping = False
@@ -164,7 +168,7 @@ class Dispatcher:
             known = (RegisterAgent(name, speaks=self._desks[name].agent.speaks) for name in unknown)
             await self._hub.do_soon(SYSTEM, *known)
         await self._review()
-        await estate.settle(self._go_on)
+        await estate.settle(self._go_on, self._book_late)
 
     async def _go_on(self, view: TaskView) -> str:
         """Let an attempt go on that an earlier hub has left; why it cannot, or nothing."""
@@ -173,6 +177,9 @@ class Dispatcher:
         desk = self._desks.get(lease.holder)
         if desk is None:
             return "its agent is not started any more"
+        known = await asyncio.to_thread(find_agent, self._hub.store, lease.holder)
+        if cannot_hold := why_no_holder(known):
+            return cannot_hold
         where = _place_in(lease.session, self._policy.hub)
         if where != desk.agent.elsewhere:
             # Whoever works there may work on: only a new fence keeps two out of one attempt.
@@ -181,8 +188,33 @@ class Dispatcher:
             return "no more agents may be at work at a time"
         if not where and self._why_idle(desk):
             return "its agent is paused, or has used up its day"
-        await self._begin(desk, view, is_booked=True)
+        left_ms = self._time_left(desk.agent, view)
+        if left_ms is None:
+            return "the time of its attempt (attempt_ms) is over"
+        # It has waited for the hub; from now on it has to show that it lives.
+        kept = KeepLease(view.task.id, lease.fence, lease.ttl_ms)
+        try:
+            await self._hub.do_soon(SYSTEM, kept)
+        except Refused:
+            return "it was kept for longer than it waits (keep_ms)"
+        await self._begin(desk, view, left_ms, is_booked=True)
         return ""
+
+    async def _book_late(self, view: TaskView) -> None:
+        """Book what an attempt has cost that had reported when its hub was killed."""
+        desk = None if view.lease is None else self._desks.get(view.lease.holder)
+        if desk is not None:
+            task = view.task
+            cost = await asyncio.to_thread(cost_of_attempt, self._hub.store, task.id, task.attempts)
+            self._booking.end(desk.agent, ms=0, output=0, cost=cost)
+            await self._booking.save()
+
+    def _time_left(self, agent: Agent, view: TaskView) -> int | None:
+        """How long an attempt that goes on may still take (0: any); None: it is over."""
+        left = agent.attempt_ms - max(self._hub.clock.now() - view.task.moved_at, 0)
+        if left <= 0:
+            return None if agent.attempt_ms else 0
+        return left
 
     # Waiting
 
@@ -204,7 +236,7 @@ class Dispatcher:
     async def _look(self) -> None:
         """Claim for whoever is free, the most urgent first, until nothing fits."""
         await self._review()
-        passed_over = set[str]()
+        passed_over = self._rests.resting(asyncio.get_running_loop().time())
         while not self.is_stopping and (free := list(self._free())):
             queues = {queue for desk in free for queue in desk.agent.queues}
             besides = passed_over | {attempt.assignment.task for attempt in self._attempts()}
@@ -264,10 +296,12 @@ class Dispatcher:
             return False
         view = await asyncio.to_thread(find_task, self._hub.store, done.receipts[0].task)
         if not isinstance(view, Refusal):
-            await self._begin(desk, view)
+            await self._begin(desk, view, agent.attempt_ms)
         return True
 
-    async def _begin(self, desk: Desk, view: TaskView, *, is_booked: bool = False) -> None:
+    async def _begin(
+        self, desk: Desk, view: TaskView, limit_ms: int, *, is_booked: bool = False
+    ) -> None:
         task, lease = view.task, view.lease
         if lease is None or lease.holder != desk.agent.name:
             return
@@ -291,25 +325,26 @@ class Dispatcher:
         desk.attempts[assignment.session] = attempt
         if not is_booked:
             self._booking.begin(desk.agent)
-        life = asyncio.create_task(self._see_through(desk, attempt))
+        life = asyncio.create_task(self._see_through(desk, attempt, limit_ms))
         self._lives.add(life)
         life.add_done_callback(self._lives.discard)
 
-    async def _see_through(self, desk: Desk, attempt: Attempt) -> None:
+    async def _see_through(self, desk: Desk, attempt: Attempt, limit_ms: int) -> None:
         agent = desk.agent
         try:
-            await self._booking.save(agent)
-            spent = await attempt.live(agent.attempt_ms)
-            desk.note_start(
-                spent.not_started, asyncio.get_running_loop().time(), self._outside.tell
-            )
+            if agent.budget != Budget():  # nobody else waits for the disk before it begins
+                await self._booking.save()
+            spent = await attempt.live(limit_ms)
+            now = asyncio.get_running_loop().time()
+            desk.note_start(spent.not_started, now, self._outside.tell)
+            self._rests.note(spent.task, now, is_given_back=spent.is_given_back)
             # Booked in the same breath: for whoever looks, it must not count as running as well.
             del desk.attempts[attempt.assignment.session]
             if spent.not_started:
                 self._booking.take_back(agent)
             else:
                 self._booking.end(agent, ms=spent.ms, output=spent.output, cost=spent.cost)
-            await self._booking.save(agent)
+            await self._booking.save()
         except (DragomanError, OSError) as error:
             self._fault = f"{agent.name} on {attempt.assignment.task}: {error}"
         finally:

@@ -6,7 +6,7 @@ Every target has a cursor of its own, so that none waits for another.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Generic, Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from dragoman.core.errors import DragomanError
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.hub import Hub
 from dragoman.engine.reads.ask import entries
+from dragoman.engine.trouble import NONE, Trouble
 from dragoman.ledger.entry import Entry
 
 TRIES = 10
@@ -161,6 +162,8 @@ class Notifier(Generic[N]):
         self._news = news
         self._targets = targets
         self._stopwatch = stopwatch
+        self.undone = NONE
+        """Who could not be told; nobody else waits for that, so the hub can be relied on."""
 
     def begin(self) -> None:
         """Let targets that are new begin here, so that what comes next is told and nothing before.
@@ -181,7 +184,16 @@ class Notifier(Generic[N]):
             if not is_alone:  # another process delivers just now; the next run tells the rest
                 return 0
             saved, started = self._load(), self._stopwatch()
-            return sum(self._serve(target, saved, now, started) for target in self._targets)
+            arrived = sum(self._serve(target, saved, now, started) for target in self._targets)
+            self.undone = Trouble("; ".join(self._not_told(saved)), is_partial=True)
+            return arrived
+
+    def _not_told(self, saved: Saved) -> Iterator[str]:
+        """Each target that does not get its notice, in words that stay the same between tries."""
+        for target in self._targets:
+            progress = saved.targets[target.name]
+            if progress.tries:
+                yield f"{target.name} cannot be told, and is tried again: {progress.problem}"
 
     def standings(self) -> list[Standing]:
         """How it stands with each target; nothing is delivered or changed."""

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import suppress
 
-from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import EndAttempt, ReleaseTask, ReportOutcome
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refused
@@ -20,7 +20,6 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.ports import BoardQuery
 from dragoman.engine.reads.ask import TaskView, list_tasks
 from dragoman.engine.reads.intents import find_intent
-from dragoman.services.attempt import VIA
 
 _PAGE = 500
 
@@ -31,6 +30,9 @@ Forget = Callable[[str], None]
 """Lets go of what shows that a session was started."""
 GoOn = Callable[[TaskView], Awaitable[str]]
 """Lets an attempt go on; why it cannot, or nothing."""
+
+Book = Callable[[TaskView], Awaitable[None]]
+"""Books what an attempt has used that an earlier hub has begun."""
 
 
 class Estate:
@@ -46,8 +48,10 @@ class Estate:
         """Sessions whose programs were ended; None: nobody has looked yet."""
         self._settled = set[str]()
 
-    async def settle(self, go_on: GoOn) -> None:
+    async def settle(self, go_on: GoOn, book: Book) -> None:
         """Settle it; an attempt whose program was not left behind goes on, if it can.
+
+        What one had told of its end takes effect, and is booked as nobody else could.
 
         Whoever calls it again after a fault goes on where it ended.
         """
@@ -62,6 +66,8 @@ class Estate:
             if done.receipts[0].status == "in-progress":
                 is_started = lease.session in self._started
                 await self._settle_one(view, lease, go_on, is_started=is_started)
+            else:
+                await book(view)
             self._settled.add(lease.session)
         # Only now: a hub that is killed before this must still know that they were started.
         for session in self._started:
@@ -75,14 +81,14 @@ class Estate:
             why = "the hub was killed while the agent was at work"
             if self._is_asked_for(view):
                 # Its request is open until its deadline: it is handed over again, by its name.
-                await self._end(_agent(lease, task), ReleaseTask(task, why))
+                await self._end(ReleaseTask(task, why, lease.fence))
                 return
             report = ReportOutcome(
                 task, "failed", why, fence=lease.fence, apply=True, backoff=self._backoff
             )
-            await self._end(SYSTEM, report)
+            await self._end(report)
         elif why_not := await go_on(view):
-            await self._end(_agent(lease, task), ReleaseTask(task, why_not))
+            await self._end(ReleaseTask(task, why_not, lease.fence))
 
     def _is_asked_for(self, view: TaskView) -> bool:
         """Whether an intent has asked for it, by a request that ends by itself."""
@@ -95,10 +101,10 @@ class Estate:
         request = None if intent is None else intent.request
         return request is not None and request.deadline is not None
 
-    async def _end(self, actor: Actor, command: ReportOutcome | ReleaseTask) -> None:
-        """End an attempt."""
+    async def _end(self, command: ReportOutcome | ReleaseTask) -> None:
+        """End an attempt, by the hub's own word."""
         with suppress(Refused):  # its lease has ended meanwhile: recovery sees to it
-            await self._hub.do_soon(actor, command)
+            await self._hub.do_soon(SYSTEM, command)
 
     def _left_behind(self) -> Iterator[TaskView]:
         ours, query = f"{self._name}.", BoardQuery(status="in-progress", limit=_PAGE)
@@ -113,8 +119,3 @@ class Estate:
 def _urgency(view: TaskView) -> tuple[int, int]:
     """Its place among work that is given out: by priority, then by age."""
     return PRIORITY_RANK[view.task.priority], view.number
-
-
-def _agent(lease: Lease, task: str) -> Actor:
-    """The agent that has the attempt, in whose place it is given back."""
-    return Actor("agent", lease.holder, VIA, task, lease.fence)

@@ -1,5 +1,8 @@
 """Which tools an agent sees, and that it can call no others."""
 
+import re
+
+import msgspec
 import pytest
 from mcp import types
 from mcp.client import Client
@@ -10,6 +13,7 @@ from dragoman.core.commands import RegisterAgent
 from dragoman.core.errors import SettingsError
 from dragoman.core.states.agent import AgentRecord
 from dragoman.surfaces.mcp.profiles import Profiles
+from dragoman.surfaces.mcp.tool import Tool
 from dragoman.surfaces.mcp.tools import table
 from tests.requirements import proves
 from tests.surfaces.http.house import START, House
@@ -53,6 +57,13 @@ def test_an_agent_sees_the_tools_of_the_dialects_that_it_speaks(house: House) ->
     assert talk(house, "speaker", _names) == CORE
     house.do(RegisterAgent("speaker", speaks=("aof", "agentmail", "acp", "ccos", "saop")))
     assert talk(house, "speaker", _names) == TOOLS.keys()
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
+def test_a_tool_names_no_other_that_its_reader_may_not_have(tool: Tool) -> None:
+    words = set(re.findall(r"\w+", tool.about + msgspec.json.encode(tool.schema).decode()))
+    named = {name for name, other in TOOLS.items() if "_" in name and other.group != tool.group}
+    assert not words & named
 
 
 def test_every_rule_in_its_order() -> None:

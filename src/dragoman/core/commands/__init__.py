@@ -67,6 +67,7 @@ from dragoman.core.commands.tasks import (
     EndAttempt,
     EscalateDelegation,
     ExpireLease,
+    KeepLease,
     LinkTask,
     MoveTask,
     NoteTask,
@@ -97,6 +98,7 @@ AnyCommand = (
     | CheckpointTask
     | ReportOutcome
     | EndAttempt
+    | KeepLease
     | ExpireLease
     | LinkTask
     | AliasTask

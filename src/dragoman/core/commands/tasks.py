@@ -123,6 +123,13 @@ class EndAttempt(TaskCommand, frozen=True, tag="attempt.end"):
     fence: int | None = None
 
 
+class KeepLease(TaskCommand, frozen=True, tag="lease.keep"):
+    """The hub says how long the lease of an attempt lasts: long while it is away itself."""
+
+    fence: int
+    lasts_ms: int
+
+
 class ExpireLease(TaskCommand, frozen=True, tag="lease.expire"):
     """Recover a task whose holder has gone silent; nothing happens while its lease lives."""
 

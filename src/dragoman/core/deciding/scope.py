@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
+from dragoman.core.authority import why_no_holder
 from dragoman.core.commands import (
     AckMail,
     AddWorkItem,
@@ -101,6 +102,10 @@ _LAST_WORDS: Final = (RejectMessage, RecordTrace, ReleaseReservations, PostMail)
 def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
     """The command under the caller's fencing token, or why its credential does not reach so far."""
     actor = read.actor
+    # Whoever was made an observer in the middle of an attempt acts no more, in this one either.
+    cannot_hold = why_no_holder(read.agent(actor.name))
+    if cannot_hold:
+        return Refusal("not_authorized", cannot_hold)
     if isinstance(command, _DRAFTS) and (beyond := _check_drafts(command, read)):
         return beyond
     kind = next((kind for kind in _KINDS if isinstance(command, kind)), type(command))

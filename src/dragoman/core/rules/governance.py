@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import Struct
 
+from dragoman.core.authority import why_no_holder
 from dragoman.core.moments import duration, to_rfc3339
 from dragoman.core.offers import PLACE, TIERS, Candidate, Parts, Policy, Wish
 from dragoman.core.states.agent import AgentRecord
@@ -211,7 +212,7 @@ def _capacity(case: Case) -> str | None:
 def _availability(case: Case) -> str | None:
     pause = case.record.paused(case.now)
     if pause is None:
-        return None
+        return why_no_holder(case.record) or None
     until = "" if pause.until is None else f" until {to_rfc3339(pause.until)}"
     return f"it is paused{until}: {pause.reason}"
 

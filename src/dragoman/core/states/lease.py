@@ -4,6 +4,7 @@ Leases live beside the ledger, because a heartbeat is not history. The claim tha
 """
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.moments import within_span
 
@@ -43,3 +44,11 @@ def renewed(lease: Lease, now: int) -> Lease:
         lease.session,
         lease.beats + 1,
     )
+
+
+def kept(lease: Lease, lasts_ms: int, now: int) -> Lease:
+    """The lease that lasts so long from now on, whether that is longer than before or shorter.
+
+    It is no sign of life.
+    """
+    return replace(lease, expires_at=within_span(now + lasts_ms))

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 from starlette.responses import Response
 
-from dragoman.core.actors import Actor
+from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import ClaimTask, ReleaseTask
 from dragoman.core.errors import Refused
 from dragoman.core.reading import Receipt
@@ -41,18 +41,13 @@ async def work(call: Call) -> Any:
                     # Under a key it asks again, and is told.
                     return answer
                 back = ReleaseTask(receipt.task, _GONE, receipt.fence)
-                await office.do(_holder(call.principal.actor, command.agent), back)
+                await office.do(SYSTEM, back)
                 break
             now = office.door.monotonic()
             if now >= end:
                 break
             await _wait(office, seat, seen, min(end, now + patience.retry))
     return Response(status_code=204)
-
-
-def _holder(caller: Actor, agent: str) -> Actor:
-    """Who has the task: the caller itself, or the agent for which it was taken."""
-    return caller if caller.name == agent else Actor("agent", agent, caller.label)
 
 
 async def _taken(call: Call, command: ClaimTask) -> Receipt | None:

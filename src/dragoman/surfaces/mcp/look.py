@@ -187,9 +187,9 @@ TOOLS = (
     tool(
         "inbox",
         "What concerns you: tasks that you hold, that are ready for you, that are `free` for "
-        "anybody to claim, that you are offered (answer with `send`), that are blocked or in "
-        "review, `handoffs` to you (answer with `acp_handoff`), and unread letters (`mail_read` "
-        "marks them). Look here after a restart.",
+        "anybody to claim, that you are offered, that are blocked or in review, `handoffs` to you, "
+        "and unread letters. Answer with `send`, or with a tool for it where you have one. Look "
+        "here after a restart.",
         Inbox,
         inbox,
         reads=True,

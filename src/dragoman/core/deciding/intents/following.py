@@ -89,18 +89,10 @@ def followed(
 
 def _is_workers(stream: str, events: StreamEvents, request: OpenRequest, read: Read) -> bool:
     """Whether it is the doing of the agent that was asked, or of one that begins with the task."""
-    if read.actor.role != "agent" or _could_not_begin(stream, events):
+    if read.actor.role != "agent":
         return False
     begins = any(name == stream and isinstance(event, TaskClaimed) for name, event in events)
     return begins or request.agent == read.actor.name
-
-
-def _could_not_begin(stream: str, events: StreamEvents) -> bool:
-    """Whether it is the hub's word that it could not start or reach the agent."""
-    return any(
-        name == stream and isinstance(event, TaskTransitioned) and event.unstarted
-        for name, event in events
-    )
 
 
 def _kept_from(course: Course) -> Refusal:

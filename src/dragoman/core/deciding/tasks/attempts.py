@@ -8,6 +8,7 @@ from dragoman.core.commands import (
     CheckpointTask,
     EndAttempt,
     ExpireLease,
+    KeepLease,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
@@ -27,13 +28,15 @@ from dragoman.core.ids import task_stream
 from dragoman.core.limits import (
     REASON,
     TEXT,
+    TTL_MS,
+    check_duration,
     check_json,
     check_text,
     check_texts,
 )
 from dragoman.core.moments import within_span
 from dragoman.core.reading import Decision, LeaseChange, Read, StreamEvents, receipt
-from dragoman.core.states.lease import renewed
+from dragoman.core.states.lease import Lease, kept, renewed
 from dragoman.core.states.moves import REPORTED, STALE, UNREPORTED
 from dragoman.core.states.task import STATUS_AFTER, Checkpoint, Task
 
@@ -55,11 +58,15 @@ def renew(command: RenewLease, read: Read, now: int) -> Decision | Refusal:
 
 
 def release(command: ReleaseTask, read: Read, now: int) -> Decision | Refusal:
-    """Back to the queue, without counting a failure."""
-    task = _held(command.task, command.fence, read, now)
+    """Back to the queue, without counting a failure; the hub gives back what it had begun."""
+    task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    refusal = check_text("reason", command.reason, REASON)
+    lease = read.lease(task)
+    holder = _in_whose_place(read.actor, lease)
+    refusal = check_hold(holder, task, lease, command.fence, now) or check_text(
+        "reason", command.reason, REASON
+    )
     if refusal:
         return refusal
     given_back = Transitioned(task.status, "ready", command.reason, unstarted=command.unstarted)
@@ -80,7 +87,7 @@ def checkpoint(command: CheckpointTask, read: Read, now: int) -> Decision | Refu
     if is_at_rest and task.is_final:
         return Refusal("invalid_transition", f"{task.id} is {task.status}: nobody goes on with it")
     refusal = (
-        (None if is_at_rest else _check_holder(task, command.fence, read, now))
+        (None if is_at_rest else check_hold(read.actor, task, read.lease(task), command.fence, now))
         or check_text("reason", command.reason, REASON, least=1)
         or check_text("commit", command.commit, REASON)
         or check_text("description", command.description, TEXT)
@@ -152,8 +159,7 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
         return check_token(command.fence, task, read, now) or Decision(told)
     lease = read.lease(task)
     is_hubs = read.actor.role == "system"
-    # What the hub has seen of an agent that says nothing, it says itself, in the agent's place.
-    holder = Actor("agent", lease.holder) if is_hubs and lease else read.actor
+    holder = _in_whose_place(read.actor, lease)
     refusal = check_hold(holder, task, lease, command.fence, now)
     if refusal:
         return refusal
@@ -221,6 +227,23 @@ def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:
     return _applied(task, reported, f"{REPORTED}{reported}", command.backoff, read, now)
 
 
+def keep(command: KeepLease, read: Read, now: int) -> Decision | Refusal:
+    """How long an attempt waits for the hub, or from now on for its agent: no entry."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    if read.actor.role != "system":
+        return Refusal("not_authorized", f"{read.actor.label} may not say how long leases last")
+    lease = read.lease(task)
+    refusal = check_hold(
+        _in_whose_place(read.actor, lease), task, lease, command.fence, now
+    ) or check_duration("the lease", command.lasts_ms, *TTL_MS)
+    if refusal or lease is None:
+        return refusal or Refusal("lease_lost", f"nobody holds {task.id}")
+    lease = kept(lease, command.lasts_ms, now)
+    return Decision(receipt(task, task.status, lease), (), LeaseChange(task.id, lease))
+
+
 def expire(command: ExpireLease, read: Read, now: int) -> Decision | Refusal:
     """Recovery of a silent holder's task: by its report if there is one, else back to ready."""
     task = read.task(command.task)
@@ -237,15 +260,9 @@ def expire(command: ExpireLease, read: Read, now: int) -> Decision | Refusal:
     return _applied(task, reported, f"{STALE}{reported}", command.backoff, read, now)
 
 
-def _held(name: str, fence: int | None, read: Read, now: int) -> Task | Refusal:
-    task = read.task(name)
-    if isinstance(task, Refusal):
-        return task
-    return _check_holder(task, fence, read, now) or task
-
-
-def _check_holder(task: Task, fence: int | None, read: Read, now: int) -> Refusal | None:
-    return check_hold(read.actor, task, read.lease(task), fence, now)
+def _in_whose_place(actor: Actor, lease: Lease | None) -> Actor:
+    """Who has to hold the task: what the hub sees of an agent that says nothing, it says itself."""
+    return Actor("agent", lease.holder) if actor.role == "system" and lease else actor
 
 
 def _report_of_attempt(task: Task) -> Outcome | None:

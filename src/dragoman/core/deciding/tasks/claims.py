@@ -1,6 +1,6 @@
 """Decider of claims: who may begin with a task, and with which one (S-RUN)."""
 
-from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE, dispatcher
+from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE, dispatcher, why_no_holder
 from dragoman.core.commands import (
     ClaimTask,
 )
@@ -78,6 +78,9 @@ def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
             return Refusal("not_authorized", f"{actor.label} may not choose its queues")
     elif actor.role not in MAY_DISPATCH and not _has_taken_over(command, read):
         return Refusal("not_authorized", f"{actor.label} may not claim tasks")
+    cannot_hold = why_no_holder(read.agent(command.agent))
+    if cannot_hold:
+        return Refusal("not_authorized", cannot_hold)
     return (
         (check_session(command.session) if command.session else None)
         or check_duration("the lease", command.ttl_ms, *TTL_MS)
