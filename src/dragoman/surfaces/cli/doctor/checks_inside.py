@@ -10,6 +10,7 @@ from dragoman.config.store_url import why_there
 from dragoman.core.errors import StoreCorrupt
 from dragoman.core.moments import roughly, to_rfc3339
 from dragoman.ledger.entry import read_line
+from dragoman.surfaces.cli.doctor.checks_outside import why_unwritable
 from dragoman.surfaces.cli.doctor.patient import Diagnosis, Patient, bad, ok, warning
 from dragoman.surfaces.cli.words.phrases import counted
 
@@ -45,7 +46,11 @@ def store(patient: Patient) -> Diagnosis | None:
     if seen.state == "bad":
         # Whatever else is read of it may be less than is there.
         patient.close()
-    elif file is not None and _is_open_to_others(file, patient.data):
+        return seen
+    unwritable = _unwritable(patient, file)
+    if unwritable is not None:
+        return bad(f"{unwritable.found}{_MEANWHILE}", unwritable.advice)
+    if file is not None and _is_open_to_others(file, patient.data):
         return warning(
             f"{file}: others on this machine can read it", f"chmod 600 {quote(str(file))}*"
         )
@@ -55,6 +60,7 @@ def store(patient: Patient) -> Diagnosis | None:
 def ledger(patient: Patient) -> Diagnosis | None:
     """What was added since the last checkpoint is as it was written."""
     from dragoman.engine.verifying.verify import check_tail
+    from dragoman.files.archives.archive_format import CHECKPOINTS
 
     if patient.place is None:
         return None
@@ -84,6 +90,9 @@ def ledger(patient: Patient) -> Diagnosis | None:
             f"to position {last.size}",
             "`dragoman verify` says what is wrong with each; if it finds nothing else, delete them",
         )
+    unwritable = why_unwritable(patient.data / CHECKPOINTS) if patient.is_writable else None
+    if unwritable is not None:
+        return bad(f"{unwritable.found}: nothing more is signed", unwritable.advice)
     return ok(
         f"{entries}; {reached - last.size} after the last checkpoint are as they were written, and "
         "`dragoman verify` proves the others"
@@ -169,6 +178,15 @@ def notify(patient: Patient) -> Diagnosis | None:
         )
     targets = ", ".join(standing.target for standing in standings)
     return ok(f"told without trouble: {targets}" if targets else "nobody is to be told")
+
+
+def _unwritable(patient: Patient, file: Path | None) -> Diagnosis | None:
+    """What keeps commands from writing to the database, beside what the directory's check found."""
+    if file is None or not patient.is_writable:
+        return None
+    beside = (file.with_name(file.name + end) for end in ("-wal", "-shm"))
+    needed = (file.parent, file, *(path for path in beside if path.exists()))
+    return next(filter(None, map(why_unwritable, needed)), None)
 
 
 def _is_open_to_others(file: Path, data: Path) -> bool:
