@@ -39,7 +39,7 @@ def store(patient: Patient) -> Diagnosis | None:
     if "keys" in patient.wrong or not patient.data.is_dir() or not patient.is_understood:
         return None
     file = patient.database
-    found = _file(patient, file) if file is not None else None
+    found = _file(patient, file) if file is not None else _server(patient)
     if found is not None:
         return found
     seen = _seen(patient.open().hub.store, file, "" if patient.is_writable else _MEANWHILE)
@@ -191,8 +191,11 @@ def _unwritable(patient: Patient, file: Path | None) -> Diagnosis | None:
 
 def _is_open_to_others(file: Path, data: Path) -> bool:
     """Whether a file that the data directory does not protect can be read by others."""
-    is_inside = file.resolve().is_relative_to(data.resolve())
-    return not is_inside and bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+    return not _is_within(file, data) and bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+
+
+def _is_within(file: Path, data: Path) -> bool:
+    return file.resolve().is_relative_to(data.resolve())
 
 
 def _seen(opened: "Store", file: Path | None, meanwhile: str) -> Diagnosis:
@@ -214,7 +217,9 @@ def _seen(opened: "Store", file: Path | None, meanwhile: str) -> Diagnosis:
 def _file(patient: Patient, file: Path) -> Diagnosis | None:
     """What the header of a database file says against opening it; None: open it."""
     from dragoman.files.archives.archive_format import CHECKPOINTS
+    from dragoman.store.sqlite.length import has_log
     from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
+    from dragoman.store.sqlite.snapshot import schema_version
 
     if not file.exists():
         return bad(
@@ -234,11 +239,35 @@ def _file(patient: Patient, file: Path) -> Diagnosis | None:
             f"{file} is not a SQLite database",
             "keep the file as it is, and restore a backup beside it",
         )
-    version = int.from_bytes(header[_USER_VERSION], "big")
-    is_ours = header[_APPLICATION_ID] == APPLICATION_ID.to_bytes(4, "big")
-    if is_ours and version < len(MIGRATIONS):
-        return warning(
-            f"{file} has schema {version}, this dragoman has {len(MIGRATIONS)}",
-            "make a backup; the next command brings it up to date",
-        )
-    return None
+    if header[_APPLICATION_ID] != APPLICATION_ID.to_bytes(4, "big"):
+        return None
+    # What was done to it last may stand in its log only.
+    version = (
+        schema_version(file) if has_log(file) else int.from_bytes(header[_USER_VERSION], "big")
+    )
+    copied = (patient.data,) if _is_within(file, patient.data) else (patient.data, file)
+    copy = f"copy {' and '.join(quote(str(path)) for path in copied)} while nothing works there"
+    return _behind(patient, str(file), (version, len(MIGRATIONS)), copy)
+
+
+def _server(patient: Patient) -> Diagnosis | None:
+    """What the version of the tables on a server says against opening them; None: open them."""
+    from dragoman.store.postgres.migrate import MIGRATIONS
+    from dragoman.store.postgres.staging import version_at
+
+    version = version_at(patient.url) or len(MIGRATIONS)
+    return _behind(patient, "PostgreSQL", (version, len(MIGRATIONS)), "take one with pg_dump")
+
+
+def _behind(patient: Patient, where: str, schemas: tuple[int, int], copy: str) -> Diagnosis | None:
+    """What to do with a store of an earlier version; None: it is of this one."""
+    version, newest = schemas
+    if version >= newest:
+        return None
+    stop = "stop the hub; " if patient.works else ""
+    # By any command of this version, `backup` too, it is brought up to date before it is read.
+    return warning(
+        f"{where} has schema {version}, this dragoman has {newest}",
+        f"{stop}make a backup with the dragoman that you had before, or {copy}: there is no other "
+        "way back. Then any command of this one brings it up to date, e.g. `dragoman verify`",
+    )
