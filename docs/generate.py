@@ -306,7 +306,10 @@ def _node(status: str) -> str:
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    # A cell is one line: what has paragraphs would end the table.
+    return "\n".join(
+        f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |" for cells in lines
+    )
 
 
 def _comment(struct: type, field: str) -> str:

@@ -170,7 +170,7 @@ def test_it_lasts_until_the_work_is_handed_in(outcome: str, stays: bool) -> None
 )
 def test_its_limits(fields: dict[str, str]) -> None:
     assert held().code(ALICE, replace(LEFT, **fields)) == "invalid_field"
-    assert World(task()).code(HUMAN, replace(LEFT, **fields)) == "invalid_field"
+    assert World(task()).code(HUMAN, replace(LEFT, fence=None, **fields)) == "invalid_field"
 
 
 @proves("MAIL-CHECKPOINT", "REFUSAL-CODES")

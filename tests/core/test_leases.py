@@ -77,6 +77,7 @@ from dragoman.core.states.task import ActiveHandoff
 from tests.core.world import (
     ALICE,
     BOB,
+    COORDINATOR,
     HUB,
     HUMAN,
     NOW,
@@ -273,6 +274,72 @@ def test_a_worker_that_comes_back_gets_lease_lost_for_every_write(
     token = getattr(write, "fence", None)
     is_repeat = has_come_about(write, stands.status) and token in (None, stands.fence)
     assert world.code(ALICE, write) == ("" if is_repeat else "lease_lost")
+
+
+NAMED: tuple[AnyCommand, ...] = (
+    RenewLease("T", 1),
+    MoveTask("T", "blocked", fence=1),
+    MoveTask("T", "cancelled", fence=1),
+    ReleaseTask("T", fence=1),
+    CheckpointTask("T", "MANUAL", fence=1),
+    ReportOutcome("T", "failed", fence=1),
+    EndAttempt("T", fence=1),
+    NoteTask("T", "I am back", 1),
+    AliasTask("T", "bead:ol-1", 1),
+    LinkTask("T", "parent", "U", 1),
+    LinkTask("T", "discovered-from", "U", 1),
+    UpdateTask("T", progress="I am back", fence=1),
+    UpdateTask("T", "in-progress", fence=1),
+    UpdateTask("T", "blocked", fence=1),
+    EditTask("T", "I am back", fence=1),
+)
+"""Every command that can name a token, with one."""
+
+ABOVE = pytest.mark.parametrize(
+    "actor", [HUMAN, ORCHESTRATOR, COORDINATOR], ids=lambda actor: actor.role
+)
+
+
+@proves("LEASE-LOST", "LEASE-FENCE")
+@ABOVE
+@pytest.mark.parametrize("write", NAMED, ids=repr)
+@pytest.mark.parametrize("since", ["run out", "ready again", "reclaimed", "review"])
+def test_whoever_names_a_token_is_held_to_it(write: AnyCommand, since: str, actor: Actor) -> None:
+    """A role that needs no token may have worked under one, and been stopped."""
+    agents = (actor.name, "bob")
+    worlds = {
+        "run out": held(expires_at=NOW),
+        "ready again": World(task("T", attempts=1, agents=agents)),
+        "reclaimed": reclaimed(),
+        "review": World(task("T", "review", "bob", attempts=2, agents=agents)),
+    }
+    world = with_(worlds[since], discovered_from="U")
+    world.tasks["U"] = task("U")
+    assert world.code(actor, write) == "lease_lost"
+
+
+@proves("LEASE-FENCE", "ROLE-TABLE")
+@ABOVE
+def test_the_token_of_the_living_attempt_is_good_for_all_who_need_none(actor: Actor) -> None:
+    free = (MoveTask, NoteTask, AliasTask, LinkTask, UpdateTask, EditTask)
+    for write in NAMED:
+        world = held()
+        world.tasks["U"] = task("U")
+        may_end = isinstance(write, EndAttempt) and actor is not COORDINATOR
+        code = "" if isinstance(write, free) or may_end else "lease_lost"
+        assert world.code(actor, write) == code, write
+
+
+@proves("LEASE-FENCE")
+def test_who_needs_no_token_is_told_to_name_none() -> None:
+    answer = reclaimed().ask(HUMAN, NoteTask("T", "mine", 1))
+    assert isinstance(answer, Refusal)
+    assert answer.detail == (
+        "T is held by bob under fence 2: stop working on it; who does not work on it names no fence"
+    )
+    over = World(task("T", "review", "bob", attempts=2, agents=("bob",)))
+    assert over.code(HUMAN, MoveTask("T", "review", fence=2)) == "", "a repeat under the newest"
+    assert over.code(HUMAN, MoveTask("T", "review", fence=1)) == "lease_lost"
 
 
 @proves("LEASE-LOST")

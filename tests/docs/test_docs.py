@@ -43,6 +43,20 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
+@proves("PROJECT-DOCS")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_row_of_a_table_has_the_cells_of_its_head(page: Path) -> None:
+    text = re.sub(
+        r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    cells = [[len(re.findall(r"(?<!\\)\|", row)) for row in t.splitlines()] for t in tables]
+    assert [
+        (t[:60], count) for t, count in zip(tables, cells, strict=True) if len({*count}) > 1
+    ] == []
+    assert [t for t in tables if not re.match(r".*\n\|[-:| ]+\|\n", t)] == [], "each has a head"
+
+
 @proves("CONFIG-ONCE")
 def test_every_setting_is_explained() -> None:
     page = (DOCS / "stores.md").read_text(encoding="utf-8")

@@ -70,11 +70,16 @@ def owned(reachable: Path, bytecode: Path) -> Program:
     return program
 
 
-def make_read_only(data: Path) -> None:
-    """Nothing in it can be written; where tests run as root, it belongs to nobody."""
+def give_away(data: Path) -> None:
+    """Where tests run as root, it belongs to nobody."""
     if os.getuid() == 0:
         for path in (data, *data.rglob("*")):
             os.chown(path, NOBODY, NOBODY)
+
+
+def make_read_only(data: Path) -> None:
+    """Nothing in it can be written."""
+    give_away(data)
     for path in sorted(data.rglob("*"), reverse=True):
         path.chmod(0o500 if path.is_dir() else 0o400)
     data.chmod(0o500)
@@ -131,6 +136,79 @@ def test_a_read_only_directory_is_read_and_backed_up(owned: Program, reachable: 
     assert "nothing is lost or damaged" in behind
     made = as_nobody(owned, "backup", str(reachable / "hub.tar"), "--json")
     assert (made.code, made.json["entries"]) == (0, 2)
+
+
+@proves("DOCTOR-AGREES", "STORE-READ-ONLY", "STORE-READ-STILL")
+def test_a_database_that_cannot_be_written_is_read_and_bars_no_writer_later(
+    owned: Program,
+) -> None:
+    database = owned.data / "dragoman.db"
+    give_away(owned.data)
+    database.chmod(0o400)
+
+    assert "T-1" in as_nobody(owned, "task", "list").out
+    examined = as_nobody(owned, "doctor", "--json")
+    checks = {check["name"]: check for check in examined.json["checks"]}
+    assert examined.json["detail"] == "bad: store"
+    assert f"{database} cannot be written" in checks["store"]["found"]
+    assert checks["store"]["advice"] == f"chmod u+rw {database}"
+    assert checks["ledger"]["state"] == "ok"
+    assert as_nobody(owned, "task", "create", "Two", "--json").json["code"] == "store_unavailable"
+    assert list(owned.data.glob("dragoman.db-*")) == []
+
+    database.chmod(0o600)
+    assert as_nobody(owned, "task", "create", "Two").code == 0
+    assert as_nobody(owned, "doctor").code == 0
+
+
+@proves("DOCTOR-AGREES", "STORE-READ-ONLY")
+def test_doctor_names_what_another_reader_has_left_beside_the_database(owned: Program) -> None:
+    """Whoever reads a file without the right to write leaves a log and an index without it."""
+    log, index = (owned.data / f"dragoman.db{end}" for end in ("-wal", "-shm"))
+    log.touch()
+    index.write_bytes(bytes(32_768))
+    give_away(owned.data)
+    for left in (log, index):
+        left.chmod(0o400)
+
+    refused = as_nobody(owned, "task", "create", "Two", "--json").json
+    examined = as_nobody(owned, "doctor", "--json")
+
+    assert (refused["code"], f"{log} and -shm" in refused["detail"]) == ("store_unavailable", True)
+    checks = {check["name"]: check for check in examined.json["checks"]}
+    assert checks["store"]["advice"] == f"chmod u+rw {index}"
+    index.chmod(0o600)
+    assert as_nobody(owned, "task", "create", "Two").code == 0
+
+
+@proves("DOCTOR-AGREES", "STORE-READ-ONLY")
+def test_doctor_names_the_folder_of_a_database_elsewhere(owned: Program, reachable: Path) -> None:
+    folder, beside = reachable / "elsewhere", reachable / "beside"
+    folder.mkdir()
+    owned.prepare("--data", str(beside), "--store", f"sqlite:///{folder}/hub.db", "init")
+    give_away(folder)
+    give_away(beside)
+    folder.chmod(0o500)
+
+    examined = as_nobody(owned, "--data", str(beside), "doctor", "--json")
+
+    checks = {check["name"]: check for check in examined.json["checks"]}
+    assert examined.json["detail"] == "bad: store"
+    assert checks["store"]["advice"] == f"chmod u+rwx {folder}"
+
+
+@proves("DOCTOR-AGREES", "STORE-READ-ONLY")
+def test_doctor_names_checkpoints_that_cannot_be_written(owned: Program) -> None:
+    give_away(owned.data)
+    signed = owned.data / "checkpoints.jsonl"
+    signed.chmod(0o400)
+
+    examined = as_nobody(owned, "doctor", "--json")
+
+    checks = {check["name"]: check for check in examined.json["checks"]}
+    assert examined.json["detail"] == "bad: ledger"
+    assert checks["ledger"]["found"] == f"{signed} cannot be written: nothing more is signed"
+    assert checks["ledger"]["advice"] == f"chmod u+rw {signed}"
 
 
 @proves("DOCTOR-AGREES", "STORE-READ-STILL")

@@ -190,10 +190,8 @@ def check_word(
     Anyone may who may write at all, but an agent that held the task before speaks only as its
     holder or its owner: one that was stopped and comes back must learn that its lease is lost.
     """
-    refusal = check_write(actor)
-    if actor.role == "agent" and fence is not None:
-        return refusal or check_hold(actor, task, lease, fence, now)
-    if refusal or actor.role != "agent" or actor.name not in task.agents:
+    refusal = check_write(actor) or check_fence(actor, task, lease, fence, now)
+    if refusal or fence is not None or actor.role != "agent" or actor.name not in task.agents:
         return refusal
     if holds(actor, lease, now) or (task.assignee == actor.name and task.status != "in-progress"):
         return None
@@ -208,10 +206,27 @@ def check_own(
     An agent may as its holder, and as its owner while nobody works on it.
     """
     if actor.role != "agent":
-        return check_write(actor)
+        return check_write(actor) or check_fence(actor, task, lease, fence, now)
     if fence is None and task.assignee == actor.name and task.status != "in-progress":
         return None
     return check_hold(actor, task, lease, fence, now)
+
+
+def check_fence(
+    actor: Actor, task: Task, lease: Lease | None, fence: int | None, now: int
+) -> Refusal | None:
+    """None when no fencing token is named, or that of the living attempt, which is an agent's own.
+
+    Other roles need no token. Whoever of them names one means that attempt, and no later one.
+    """
+    if fence is None:
+        return None
+    if actor.role == "agent":
+        return check_hold(actor, task, lease, fence, now)
+    if lease is not None and lease.fence == fence and lease.is_live(now):
+        return None
+    became = _what_became(actor, task, lease, now)
+    return Refusal("lease_lost", f"{became}; who does not work on it names no fence")
 
 
 def check_hold(

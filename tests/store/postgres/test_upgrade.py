@@ -1,6 +1,7 @@
 """Upgrades: old schemas become new ones or stay; who was there before them writes no more."""
 
 from collections.abc import Generator
+from pathlib import Path
 from threading import Thread
 from uuid import uuid4
 
@@ -20,6 +21,7 @@ from tests.requirements import proves
 from tests.servers import fresh_schema
 from tests.store.postgres.conftest import Admin
 from tests.store.upgrades import COPY, OLD, TABLES, fill, forgets, lines, problems
+from tests.surfaces.cli.console import Console
 
 NEWER = str(len(MIGRATIONS) + 1)
 
@@ -190,3 +192,21 @@ def test_a_migration_waits_for_who_writes_and_who_comes_later_is_refused(
     with pytest.raises(StoreUnavailable, match=f"schema {NEWER} while this process ran"):
         begin_stream(store, "task:b")
     opened[0].close()
+
+
+@proves("STORE-MIGRATIONS", "UPGRADE-OLD", "CLI-DOCTOR")
+def test_doctor_looks_at_an_old_schema_and_changes_nothing(
+    tmp_path: Path, postgres_url: str, admin: Admin
+) -> None:
+    dragoman = Console(tmp_path / "hub")
+    dragoman.ask("init", "--store", postgres_url)
+    version = len(MIGRATIONS) - 1
+    admin.execute("UPDATE meta SET value = %s WHERE key = 'schema'", (str(version),))
+
+    (found,) = (c for c in dragoman.ask("doctor")["checks"] if c["name"] == "store")
+
+    assert found["state"] == "warning"
+    assert found["found"].startswith(f"PostgreSQL has schema {version}, this dragoman has ")
+    assert "pg_dump" in found["advice"]
+    recorded = admin.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall()
+    assert recorded == [(str(version),)]

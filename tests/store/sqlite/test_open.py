@@ -49,8 +49,9 @@ if os.getuid() == 0:
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
+path = Path(sys.argv[1])
 try:
-    store = SqliteStore.open(Path(sys.argv[1]), str)
+    store = (SqliteStore.open_to_read if path.exists() else SqliteStore.open)(path, str)
     print(store.head(), flush=True)
     store.transact(lambda session: session.write(Changes(numbers={"2026-02-09": 1})))
 except StoreUnavailable as error:
@@ -383,6 +384,7 @@ def test_a_read_only_database_can_be_read_and_says_why_not_written(open_folder: 
     assert read == "1"
     assert "cannot be written" in told
     assert "nothing was changed" in told
+    assert list(open_folder.iterdir()) == [path], "what lies beside it has its rights, for ever"
 
 
 @proves("STORE-DURABLE")

@@ -3,17 +3,22 @@
 import os
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman.store.sqlite.connect import open_reader
+from dragoman.store.sqlite.migrate import MIGRATIONS
 from dragoman.surfaces.cli.doctor.checks_outside import room
 from dragoman.surfaces.cli.doctor.examine import CHECKS
 from dragoman.system.hub_lock import HubLock, Works
 from dragoman.system.token_file import load_or_create_token
 from tests.requirements import proves
 from tests.store.sqlite.files import hide_from_index
+from tests.store.sqlite.test_upgrade import old_database
+from tests.store.upgrades import OLD
 from tests.surfaces.cli.console import NOON, Console
 from tests.surfaces.cli.tampering import change
 
@@ -309,7 +314,42 @@ def test_an_older_schema_is_a_warning_and_is_not_migrated(healthy: Console) -> N
     found = examine(healthy)["store"]
     assert found["state"] == "warning"
     assert "has schema 0" in found["found"]
+    assert f"with the dragoman that you had before, or copy {healthy.data} while" in found["advice"]
     assert files(healthy.data) == before
+
+
+@proves("STORE-MIGRATIONS", "UPGRADE-OLD")
+def test_following_the_advice_brings_a_store_of_an_earlier_version_up_to_date(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "else where.db"
+    dragoman.ask("init", "--store", f"sqlite:///{elsewhere}")
+    elsewhere.unlink()
+    (dragoman.data / "checkpoints.jsonl").unlink(missing_ok=True)
+    old_database(elsewhere, len(MIGRATIONS) - 1, OLD[-1][1]).chmod(0o600)
+    found = examine(dragoman)["store"]
+    assert f"copy {dragoman.data} and '{elsewhere}' while nothing works there" in found["advice"]
+    kept = elsewhere.read_bytes()
+
+    # Whatever this version does with it, a backup too, is too late for a way back.
+    assert dragoman("backup", str(tmp_path / "hub.tar")).code == 0
+    assert elsewhere.read_bytes() != kept
+    assert dragoman("tick").code == 0, "which writes the files, that no ledger of then has here"
+    assert dragoman("verify").code == 0
+    assert examine(dragoman)["store"]["state"] == "ok"
+
+
+@proves("STORE-MIGRATIONS", "UPGRADE-OLD")
+def test_a_store_that_was_brought_up_to_date_in_its_log_only_is_current(healthy: Console) -> None:
+    path = healthy.data / "dragoman.db"
+    change(path, f"PRAGMA user_version = {len(MIGRATIONS) - 1}")
+    with closing(open_reader(path)) as reader:
+        reader.execute("BEGIN; SELECT * FROM meta")
+        # Beside a reader the log is not taken in, as it is not while a hub runs.
+        change(path, f"PRAGMA user_version = {len(MIGRATIONS)}")
+        assert path.read_bytes()[60:64] == (len(MIGRATIONS) - 1).to_bytes(4, "big")
+
+        assert examine(healthy)["store"]["state"] == "ok"
 
 
 @proves("VERIFY-CUT-TAIL")

@@ -479,6 +479,10 @@ def test_an_agent_outside_the_grammar_is_refused(dragoman: Console, name: str) -
         ("events", "--task", ""),
         ("--store", "", "task", "move", "T-1", "ready"),
         ("task", "move", "T-1", "ready", "--store", ""),
+        ("task", "move", "T-1", "ready", "--as="),
+        ("--as=", "task", "move", "T-1", "ready"),
+        ("task", "create", "x", "--assignee="),
+        ("task", "list", "--data="),
     ],
 )
 def test_an_empty_name_is_a_variable_that_was_not_set(
@@ -489,6 +493,14 @@ def test_an_empty_name_is_a_variable_that_was_not_set(
     assert said.code == 2
     assert "is a variable not set?" in said.err
     assert dragoman.ask("task", "show", "T-1")["status"] == "backlog"
+
+
+@proves("CLI-EXIT")
+def test_a_text_may_be_empty_and_may_look_like_an_option(dragoman: Console) -> None:
+    task = dragoman.make("One", "--body=")
+    assert dragoman("task", "move", task, "ready", "--reason=").code == 0
+    assert dragoman("task", "log", "--as", "ada", "--", task, "--as=").code == 0
+    assert "--as=" in dragoman("task", "log", task).out
 
 
 @proves("CLI-INIT", "STORE-CORRUPT")

@@ -43,6 +43,10 @@ def open_writer(path: Path, new_ledger_id: Callable[[], str]) -> Connection:
     has_wal = path.with_name(f"{path.name}-wal").exists()
 
     def set_up(connection: Connection) -> None:
+        if connection.readonly("main"):
+            # SQLite would go on, and what it puts beside the file could not be written either,
+            # also by whoever has the right to write later.
+            raise apsw.ReadOnlyError("no right to write to the file")
         _set_up(connection, _WRITER_CACHE_KIB)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_wal)
         check_length(connection, path)
@@ -71,9 +75,18 @@ def open_reader(path: Path) -> Connection:
     return _open(path, apsw.SQLITE_OPEN_READONLY, _set_up_reader)
 
 
+def open_beside(path: Path) -> Connection:
+    """A connection that reads the log that is there, by its index, and makes no file."""
+    return _open_as(path, "readonly_shm=1")
+
+
 def open_alone(path: Path) -> Connection:
     """A connection to the file alone, without its log: only where nobody else has it open."""
-    uri = f"{path.absolute().as_uri()}?immutable=1"
+    return _open_as(path, "immutable=1")
+
+
+def _open_as(path: Path, how: str) -> Connection:
+    uri = f"{path.absolute().as_uri()}?{how}"
     return _open(path, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, _set_up_reader, uri)
 
 

@@ -37,6 +37,10 @@ class Cursor(Runner, Protocol):
 class Connection(Runner, Protocol):
     """An open database."""
 
+    def readonly(self, _name: str, /) -> bool:
+        """Whether nothing can be written, whatever was asked for."""
+        ...
+
     def total_changes(self) -> int:
         """How many rows it has written in its life."""
         ...

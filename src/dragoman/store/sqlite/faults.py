@@ -19,7 +19,8 @@ _BUSY = (
 )
 _READ_ONLY = (
     "{path} cannot be written ({error}); nothing was changed. Give this user the right to write to "
-    "the file and to its directory, on a file system that is mounted for writing"
+    "the file, to {path}-wal and -shm if they are there, and to the directory, on a file system "
+    "that is mounted for writing"
 )
 _CLOSED = (
     "{path} cannot be opened ({error}). Its directory must exist, and this user needs the right to "

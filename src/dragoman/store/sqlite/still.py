@@ -1,18 +1,20 @@
 """A database where nothing can be written: how it is read all the same, if that is certain.
 
 To share the write-ahead log with others SQLite needs a file beside the database. Where none can be
-made (a file system that is read-only, or full to the last byte) it can still read the database
+made (a file system that is read-only, or full to the last byte), or only one with the rights of the
+database, so that nobody can write to it later, it can still read the database
 alone, if it is told that nobody writes. That is so when there is no log to be taken into it; and
 since nobody can be kept from beginning one, whatever was read is thrown away if the file has
 changed meanwhile.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.store.sqlite.connect import open_alone, open_reader
+from dragoman.store.sqlite.connect import open_alone, open_beside, open_reader
 from dragoman.store.sqlite.driver import FAILURES, Connection
 from dragoman.store.sqlite.faults import store_error
 from dragoman.store.sqlite.length import check_length, has_log, unseen
@@ -35,12 +37,13 @@ def is_unwritable(refused: StoreUnavailable) -> bool:
 class Shared:
     """Readers beside whoever writes: SQLite itself sees to it that they see whole commits."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, open_one: Callable[[Path], Connection] = open_reader) -> None:
         self._path = path
+        self._open_one = open_one
 
     def open(self) -> Connection:
         """One more."""
-        return open_reader(self._path)
+        return self._open_one(self._path)
 
     def check(self) -> None:
         """What was read is good."""
@@ -71,25 +74,20 @@ Readers = Shared | Still
 
 def readers_where_nothing_can_be_written(path: Path) -> Readers:
     """How such a database of this version is read; StoreUnavailable, and why, when it cannot be."""
-    shared = Shared(path)
+    readers = Shared(path, open_beside) if has_log(path) else Still(path)
     try:
-        _try(shared, path)
+        _try(readers, path)
     except StoreUnavailable as refused:
-        if not is_unwritable(refused):
+        if isinstance(readers, Still) or not is_unwritable(refused):
             raise
-        if has_log(path):
-            raise StoreUnavailable(
-                f"{path} was not closed properly: what was written last lies in a log beside it "
-                f"and cannot be taken in, because nothing can be written there "
-                f"({refused.__cause__}); so it cannot be read here as it is. Make it writable, or "
-                "make room; or copy the whole directory to where you can write, and read it there "
-                "with --data"
-            ) from refused
-    else:
-        return shared
-    still = Still(path)
-    _try(still, path)
-    return still
+        raise StoreUnavailable(
+            f"{path} was not closed properly: what was written last lies in a log beside it "
+            f"and cannot be taken in, because nothing can be written there "
+            f"({refused.__cause__}); so it cannot be read here as it is. Make it writable, or "
+            "make room; or copy the whole directory to where you can write, and read it there "
+            "with --data"
+        ) from refused
+    return readers
 
 
 def _try(readers: Readers, path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -63,12 +63,21 @@ _TAKE_TEXT = frozenset({"create", "log"})
 
 def _refuse_empty_names(args: Sequence[str]) -> None:
     """An empty name is a variable that was not set, and must not mean everything or everyone."""
-    for before, word in zip(("", *args), args, strict=False):
+    words = list(_apart(args))
+    for before, word in zip(("", *words), words, strict=False):
         is_text = before in _MAY_BE_EMPTY or (
             not before.startswith("-") and not _TAKE_TEXT.isdisjoint(args)
         )
         if not word and not is_text:
             wrong_usage(f"an empty word stands after {before or _NAME}: is a variable not set?")
+
+
+def _apart(args: Sequence[str]) -> Iterator[str]:
+    """The words, `--option=` as the two that it means; what is behind `--` are no options."""
+    options = args[: args.index("--")] if "--" in args else args
+    for word in options:
+        yield from (word[:-1], "") if word.startswith("--") and word.endswith("=") else (word,)
+    yield from args[len(options) :]
 
 
 @cache

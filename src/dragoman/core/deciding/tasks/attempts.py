@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.authority import MAY_DISPATCH, check_hold
+from dragoman.core.authority import MAY_DISPATCH, check_fence, check_hold
 from dragoman.core.commands import (
     CheckpointTask,
     EndAttempt,
@@ -83,7 +83,8 @@ def checkpoint(command: CheckpointTask, read: Read, now: int) -> Decision | Refu
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    is_at_rest = task.status != "in-progress" and read.actor.role in MAY_DISPATCH
+    runs_the_show = read.actor.role in MAY_DISPATCH and command.fence is None
+    is_at_rest = task.status != "in-progress" and runs_the_show
     if is_at_rest and task.is_final:
         return Refusal("invalid_transition", f"{task.id} is {task.status}: nobody goes on with it")
     refusal = (
@@ -215,12 +216,12 @@ def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:
     if isinstance(task, Refusal):
         return task
     lease = read.lease(task)
-    if read.actor.role not in MAY_DISPATCH:
-        refusal = check_hold(read.actor, task, lease, command.fence, now)
-        if refusal and _is_over(command, refusal):
-            return Decision(receipt(task, task.status))
-        if refusal:
-            return refusal
+    check = check_fence if read.actor.role in MAY_DISPATCH else check_hold
+    refusal = check(read.actor, task, lease, command.fence, now)
+    if refusal and _is_over(command, refusal):
+        return Decision(receipt(task, task.status))
+    if refusal:
+        return refusal
     reported = _report_of_attempt(task)
     if lease is None or reported is None or command.session not in ("", lease.session):
         return Decision(receipt(task, task.status, lease))

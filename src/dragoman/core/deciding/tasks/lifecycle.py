@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from dragoman.core.authority import (
     MAY_DELEGATE,
     MAY_MOVE,
+    check_fence,
     check_hold,
     check_word,
     check_write,
@@ -210,23 +211,20 @@ def check_token(fence: int | None, task: Task, read: Read, now: int) -> Refusal 
     """A repeat is a no-op for all who may write, but an old fencing token is refused here too."""
     if read.actor.role == "observer":
         return check_write(read.actor)
-    if read.actor.role != "agent" or fence is None:
-        return None
     if fence == task.fence and task.status != "in-progress":
         return None
-    return check_hold(read.actor, task, read.lease(task), fence, now)
+    return check_fence(read.actor, task, read.lease(task), fence, now)
 
 
 def check_move(to: Status, fence: int | None, task: Task, read: Read, now: int) -> Refusal | None:
     """None when the table has this transition and the caller may ask for it."""
     actor, lease = read.actor, read.lease(task)
     stands = relation(actor, task, lease, now)
-    if actor.role == "agent" and (
-        stands == "stranger" or task.status == "in-progress" or fence is not None
-    ):
-        refusal = check_hold(actor, task, lease, fence, now)
-        if refusal:
-            return refusal
+    must_hold = actor.role == "agent" and (stands == "stranger" or task.status == "in-progress")
+    check = check_hold if must_hold else check_fence
+    refusal = check(actor, task, lease, fence, now)
+    if refusal:
+        return refusal
     if not can_move(task.status, to):
         ways = _ways(task.status, stands) or "nowhere"
         return Refusal(

@@ -32,12 +32,14 @@ def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
     target = read.task(command.target)
     if isinstance(target, Refusal):
         return in_field(target, command.target, command.kind)
+    refusal = check_word(read.actor, task, read.lease(task), command.fence, now)
+    if refusal:
+        return refusal
     linked = _targets(task, command.kind)
     if target.id in linked:
         return Decision(receipt(task, task.status))
     refusal = (
-        check_word(read.actor, task, read.lease(task), command.fence, now)
-        or check_count(command.kind, (*linked, target.id), LINKS)
+        check_count(command.kind, (*linked, target.id), LINKS)
         or _check_single(task, command.kind, linked)
         or check_cycle(task, target, command.kind, read)
     )

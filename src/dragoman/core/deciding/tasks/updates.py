@@ -4,7 +4,14 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from dragoman.core.authority import BY_FILE, MAY_EDIT, check_own, check_write, relation
+from dragoman.core.authority import (
+    BY_FILE,
+    MAY_EDIT,
+    check_fence,
+    check_own,
+    check_write,
+    relation,
+)
 from dragoman.core.commands import EditTask, UpdateTask, WarnTask
 from dragoman.core.deciding.tasks.lifecycle import check_move, check_token, moved
 from dragoman.core.errors import Refusal
@@ -153,6 +160,9 @@ def _check_editor(command: EditTask, task: Task, read: Read, now: int) -> Refusa
             return Refusal("not_authorized", f"{actor.label} may not change {field} of {task.id}")
     if actor.role == "agent":
         return check_own(actor, task, lease, command.fence, now)
+    refusal = check_fence(actor, task, lease, command.fence, now)
+    if refusal:
+        return refusal
     changes_review = _new(command.review_required, task.review_required) is not None
     stands = relation(actor, task, lease, now)
     if changes_review and stands == "file" and task.status not in BY_FILE:

@@ -10,6 +10,7 @@ from dragoman.config.store_url import why_there
 from dragoman.core.errors import StoreCorrupt
 from dragoman.core.moments import roughly, to_rfc3339
 from dragoman.ledger.entry import read_line
+from dragoman.surfaces.cli.doctor.checks_outside import why_unwritable
 from dragoman.surfaces.cli.doctor.patient import Diagnosis, Patient, bad, ok, warning
 from dragoman.surfaces.cli.words.phrases import counted
 
@@ -38,14 +39,18 @@ def store(patient: Patient) -> Diagnosis | None:
     if "keys" in patient.wrong or not patient.data.is_dir() or not patient.is_understood:
         return None
     file = patient.database
-    found = _file(patient, file) if file is not None else None
+    found = _file(patient, file) if file is not None else _server(patient)
     if found is not None:
         return found
     seen = _seen(patient.open().hub.store, file, "" if patient.is_writable else _MEANWHILE)
     if seen.state == "bad":
         # Whatever else is read of it may be less than is there.
         patient.close()
-    elif file is not None and _is_open_to_others(file, patient.data):
+        return seen
+    unwritable = _unwritable(patient, file)
+    if unwritable is not None:
+        return bad(f"{unwritable.found}{_MEANWHILE}", unwritable.advice)
+    if file is not None and _is_open_to_others(file, patient.data):
         return warning(
             f"{file}: others on this machine can read it", f"chmod 600 {quote(str(file))}*"
         )
@@ -55,6 +60,7 @@ def store(patient: Patient) -> Diagnosis | None:
 def ledger(patient: Patient) -> Diagnosis | None:
     """What was added since the last checkpoint is as it was written."""
     from dragoman.engine.verifying.verify import check_tail
+    from dragoman.files.archives.archive_format import CHECKPOINTS
 
     if patient.place is None:
         return None
@@ -84,6 +90,9 @@ def ledger(patient: Patient) -> Diagnosis | None:
             f"to position {last.size}",
             "`dragoman verify` says what is wrong with each; if it finds nothing else, delete them",
         )
+    unwritable = why_unwritable(patient.data / CHECKPOINTS) if patient.is_writable else None
+    if unwritable is not None:
+        return bad(f"{unwritable.found}: nothing more is signed", unwritable.advice)
     return ok(
         f"{entries}; {reached - last.size} after the last checkpoint are as they were written, and "
         "`dragoman verify` proves the others"
@@ -171,10 +180,22 @@ def notify(patient: Patient) -> Diagnosis | None:
     return ok(f"told without trouble: {targets}" if targets else "nobody is to be told")
 
 
+def _unwritable(patient: Patient, file: Path | None) -> Diagnosis | None:
+    """What keeps commands from writing to the database, beside what the directory's check found."""
+    if file is None or not patient.is_writable:
+        return None
+    beside = (file.with_name(file.name + end) for end in ("-wal", "-shm"))
+    needed = (file.parent, file, *(path for path in beside if path.exists()))
+    return next(filter(None, map(why_unwritable, needed)), None)
+
+
 def _is_open_to_others(file: Path, data: Path) -> bool:
     """Whether a file that the data directory does not protect can be read by others."""
-    is_inside = file.resolve().is_relative_to(data.resolve())
-    return not is_inside and bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+    return not _is_within(file, data) and bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+
+
+def _is_within(file: Path, data: Path) -> bool:
+    return file.resolve().is_relative_to(data.resolve())
 
 
 def _seen(opened: "Store", file: Path | None, meanwhile: str) -> Diagnosis:
@@ -196,7 +217,9 @@ def _seen(opened: "Store", file: Path | None, meanwhile: str) -> Diagnosis:
 def _file(patient: Patient, file: Path) -> Diagnosis | None:
     """What the header of a database file says against opening it; None: open it."""
     from dragoman.files.archives.archive_format import CHECKPOINTS
+    from dragoman.store.sqlite.length import has_log
     from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
+    from dragoman.store.sqlite.snapshot import schema_version
 
     if not file.exists():
         return bad(
@@ -216,11 +239,35 @@ def _file(patient: Patient, file: Path) -> Diagnosis | None:
             f"{file} is not a SQLite database",
             "keep the file as it is, and restore a backup beside it",
         )
-    version = int.from_bytes(header[_USER_VERSION], "big")
-    is_ours = header[_APPLICATION_ID] == APPLICATION_ID.to_bytes(4, "big")
-    if is_ours and version < len(MIGRATIONS):
-        return warning(
-            f"{file} has schema {version}, this dragoman has {len(MIGRATIONS)}",
-            "make a backup; the next command brings it up to date",
-        )
-    return None
+    if header[_APPLICATION_ID] != APPLICATION_ID.to_bytes(4, "big"):
+        return None
+    # What was done to it last may stand in its log only.
+    version = (
+        schema_version(file) if has_log(file) else int.from_bytes(header[_USER_VERSION], "big")
+    )
+    copied = (patient.data,) if _is_within(file, patient.data) else (patient.data, file)
+    copy = f"copy {' and '.join(quote(str(path)) for path in copied)} while nothing works there"
+    return _behind(patient, str(file), (version, len(MIGRATIONS)), copy)
+
+
+def _server(patient: Patient) -> Diagnosis | None:
+    """What the version of the tables on a server says against opening them; None: open them."""
+    from dragoman.store.postgres.migrate import MIGRATIONS
+    from dragoman.store.postgres.staging import version_at
+
+    version = version_at(patient.url) or len(MIGRATIONS)
+    return _behind(patient, "PostgreSQL", (version, len(MIGRATIONS)), "take one with pg_dump")
+
+
+def _behind(patient: Patient, where: str, schemas: tuple[int, int], copy: str) -> Diagnosis | None:
+    """What to do with a store of an earlier version; None: it is of this one."""
+    version, newest = schemas
+    if version >= newest:
+        return None
+    stop = "stop the hub; " if patient.works else ""
+    # By any command of this version, `backup` too, it is brought up to date before it is read.
+    return warning(
+        f"{where} has schema {version}, this dragoman has {newest}",
+        f"{stop}make a backup with the dragoman that you had before, or {copy}: there is no other "
+        "way back. Then any command of this one brings it up to date, e.g. `dragoman verify`",
+    )

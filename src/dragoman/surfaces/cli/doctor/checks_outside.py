@@ -39,13 +39,9 @@ def directory(patient: Patient) -> Diagnosis:
         if os.path.lexists(data):
             return bad(f"{data.absolute()} is not a directory", f"move it away, or {elsewhere}")
         return bad(f"{data.absolute()} does not exist", f"run `dragoman init`, or {elsewhere}")
-    if os.statvfs(data).f_flag & os.ST_RDONLY:
-        return bad(
-            f"{data.absolute()} is on a file system that is mounted read-only",
-            "mount it for writing",
-        )
-    if not os.access(data, os.R_OK | os.W_OK | os.X_OK):
-        return bad(f"{data.absolute()} cannot be written", f"chmod u+rwx {quote(str(data))}")
+    unwritable = why_unwritable(data.absolute())
+    if unwritable is not None:
+        return unwritable
     mode = stat.S_IMODE(data.stat().st_mode)
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         return warning(
@@ -53,6 +49,17 @@ def directory(patient: Patient) -> Diagnosis:
             f"chmod 700 {quote(str(data))}",
         )
     return ok(f"{data.absolute()}")
+
+
+def why_unwritable(path: Path) -> Diagnosis | None:
+    """What keeps this user from writing to a file, or into a directory; None: nothing."""
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        return bad(f"{path} is on a file system that is mounted read-only", "mount it for writing")
+    is_directory = path.is_dir()
+    if os.access(path, os.R_OK | os.W_OK | (os.X_OK if is_directory else 0)):
+        return None
+    rights = "u+rwx" if is_directory else "u+rw"
+    return bad(f"{path} cannot be written", f"chmod {rights} {quote(str(path))}")
 
 
 def settings(patient: Patient) -> Diagnosis | None:
