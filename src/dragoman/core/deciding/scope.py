@@ -102,12 +102,9 @@ _LAST_WORDS: Final = (RejectMessage, RecordTrace, ReleaseReservations, PostMail)
 def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
     """The command under the caller's fencing token, or why its credential does not reach so far."""
     actor = read.actor
-    # Whoever was made an observer in the middle of an attempt acts no more, in this one either.
-    cannot_hold = why_no_holder(read.agent(actor.name))
-    if cannot_hold:
-        return Refusal("not_authorized", cannot_hold)
-    if isinstance(command, _DRAFTS) and (beyond := _check_drafts(command, read)):
-        return beyond
+    forbidden = _check_bearer(command, read)
+    if forbidden is not None:
+        return forbidden
     kind = next((kind for kind in _KINDS if isinstance(command, kind)), type(command))
     speaks_for = SPEAKS_FOR[kind]
     if speaks_for is None:
@@ -135,6 +132,15 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
         return command
     # Nobody else asks whether the attempt lives: the command names no fencing token.
     return check_alive(task, read, now) or command
+
+
+def _check_bearer(command: AnyCommand, read: Read) -> Refusal | None:
+    """None when it may act at all, and the drafts that it touches are about its task."""
+    # Whoever was made an observer in the middle of an attempt acts no more, in this one either.
+    cannot_hold = why_no_holder(read.agent(read.actor.name))
+    if cannot_hold:
+        return Refusal("not_authorized", cannot_hold)
+    return _check_drafts(command, read) if isinstance(command, _DRAFTS) else None
 
 
 def _check_drafts(
