@@ -48,6 +48,10 @@ def rank(
             help="What whoever does it must be able to do; again for more.",
         ),
     ] = None,
+    *,
+    after: Annotated[
+        int, typer.Option("--after", metavar="N", min=0, help="`next` of the page before.")
+    ] = 0,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, max=500, help="How many at most.")
     ] = 20,
@@ -66,6 +70,7 @@ def rank(
         "goal": goal,
         "constraints": list(constraint or ()),
         "skills": list(skill or ()),
+        "after": after,
         "limit": limit,
     }
     ranked = looked_up(call, "ccos.rank", **wanted)
