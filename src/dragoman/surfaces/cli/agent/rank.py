@@ -60,7 +60,9 @@ def rank(
 
     Every candidate is shown with the parts of its score.
 
-    Nothing is delegated by this. `dragoman agents rank` is the same.
+    Nothing is delegated by this. It is reckoned as if nothing were said of time; `delegate` with
+    --within or --deadline may come to another, by the rule of latency. RESULTS are all that there
+    ever were, and SUCCESS goes by the last 32. `dragoman agents rank` is the same.
 
     \b
     Example:
