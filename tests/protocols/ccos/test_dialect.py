@@ -804,6 +804,21 @@ def test_whoever_gets_it_is_shown_also_beyond_the_page() -> None:
         assert (paint["chosen"], len(paint["candidates"])) == (None, 1)
 
 
+def test_a_ranking_is_read_page_by_page_to_its_end() -> None:
+    with hand_hub() as hub:
+        for number in range(5):
+            hub.call("ccos.register", agent_id=f"a{number}", skills=["paint"])
+        found, after = list[str](), 0
+        while True:
+            page = hub.call("ccos.rank", goal="paint", after=after, limit=2)
+            assert (page["of"], page["chosen"]) == (5, "a0")
+            found += [one["agent_id"] for one in page["candidates"]]
+            if "next" not in page:
+                break
+            after = page["next"]
+        assert found == [f"a{number}" for number in range(5)]
+
+
 @proves("CCOS-PAYLOADS")
 def test_an_output_that_is_not_kept_is_told_with_its_size() -> None:
     with hand_hub(choices=Choices(kept_bytes=10)) as hub:

@@ -136,7 +136,7 @@ def test_rank_shows_every_part_and_why_one_wins(office: Console) -> None:
     assert (first.split()[0], second.split()[0]) == ("ada", "bob")
     assert why.startswith("ada is")
     short = office("agent", "rank", "translate", "--limit", "1", "--skill", "French", "--now", NOON)
-    assert "and 1 more" in short.out
+    assert "and 1 more: add --after 1" in short.out
     none = office("agent", "rank", "sing", "--constraint", "loud", "--now", NOON)
     assert none.out.splitlines()[-1].startswith("nobody: ")
     told = office.ask("agent", "rank", "translate", "--now", NOON)

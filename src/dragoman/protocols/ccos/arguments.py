@@ -74,6 +74,8 @@ class Wanted(Asked, frozen=True, kw_only=True):
 class Ranked(Wanted, frozen=True, kw_only=True):
     """Who would be asked to do this."""
 
+    after: Annotated[int, Meta(ge=0)] = 0
+    """`next` of the page before."""
     limit: Count = 20
 
 

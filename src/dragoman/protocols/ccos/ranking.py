@@ -45,11 +45,12 @@ def rank(asked: Ranked, facts: Facts, choices: Choices) -> dict[str, Any]:
     ranked = facts.registry.rank(wish, now, choices.policy)
     forbidden = check_goal(asked.goal, choices.policy)
     weigh = partial(_weighed, wish=wish, facts=facts, choices=choices, now=now)
-    shown = [weigh(one) for one in ranked[: asked.limit]]
-    # Whoever gets it is sought among all, also where only the first few are shown.
-    others = map(weigh, ranked[asked.limit :])
-    able = () if forbidden else _in_turn(_able(chain(shown, others)))
-    if able and able[0] not in shown:
+    end = asked.after + asked.limit
+    shown = [weigh(one) for one in ranked[asked.after : end]]
+    # Whoever gets it is sought among all, also where only a few are shown.
+    before, behind = map(weigh, ranked[: asked.after]), map(weigh, ranked[end:])
+    able = () if forbidden else _in_turn(_able(chain(before, shown, behind)))
+    if able and able[0].candidate in ranked[end:]:
         shown.append(able[0])
     return {
         "goal": asked.goal,
@@ -58,7 +59,7 @@ def rank(asked: Ranked, facts: Facts, choices: Choices) -> dict[str, Any]:
         "of": len(ranked),
         "chosen": able[0].candidate.agent if able else None,
         "why": forbidden or _why(able, [one.agent for one in ranked]),
-    }
+    } | ({"next": end} if end < len(ranked) else {})
 
 
 def _able(candidates: Iterable[Weighed]) -> Iterator[Weighed]:

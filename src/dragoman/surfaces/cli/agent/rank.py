@@ -48,6 +48,10 @@ def rank(
             help="What whoever does it must be able to do; again for more.",
         ),
     ] = None,
+    *,
+    after: Annotated[
+        int, typer.Option("--after", metavar="N", min=0, help="`next` of the page before.")
+    ] = 0,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, max=500, help="How many at most.")
     ] = 20,
@@ -56,7 +60,9 @@ def rank(
 
     Every candidate is shown with the parts of its score.
 
-    Nothing is delegated by this. `dragoman agents rank` is the same.
+    Nothing is delegated by this. It is reckoned as if nothing were said of time; `delegate` with
+    --within or --deadline may come to another, by the rule of latency. RESULTS are all that there
+    ever were, and SUCCESS goes by the last 32. `dragoman agents rank` is the same.
 
     \b
     Example:
@@ -66,6 +72,7 @@ def rank(
         "goal": goal,
         "constraints": list(constraint or ()),
         "skills": list(skill or ()),
+        "after": after,
         "limit": limit,
     }
     ranked = looked_up(call, "ccos.rank", **wanted)

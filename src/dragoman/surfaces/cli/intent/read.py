@@ -52,6 +52,8 @@ def list_them(
 ) -> Answer:
     """List intents, the oldest first.
 
+    Where several options are given, all of them must hold.
+
     \b
     Example:
       dragoman intent list --open

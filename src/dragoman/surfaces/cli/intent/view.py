@@ -52,9 +52,9 @@ def print_ranking(ranked: Row, screen: Screen) -> None:
     """Every candidate with the parts of its score, and why one is chosen."""
     if ranked["candidates"]:
         screen.table(_RANKED, [_candidate(one) for one in ranked["candidates"]])
-    left = ranked["of"] - len(ranked["candidates"])
-    if left:
-        screen.line(f"and {left} more: add --limit N")
+    if "next" in ranked:
+        left = ranked["of"] - ranked["next"]
+        screen.line(f"and {left} more: add --after {ranked['next']}")
     screen.line(ranked["why"] if ranked["chosen"] else f"nobody: {ranked['why']}")
 
 
