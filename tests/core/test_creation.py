@@ -10,8 +10,10 @@ from dragoman.core.commands import (
     AnyCommand,
     ClaimTask,
     CreateTask,
+    LinkTask,
     NoteTask,
 )
+from dragoman.core.errors import Refusal
 from dragoman.core.events import TaskAliased, TaskBacklinked, TaskCreated, TaskNoted
 from dragoman.core.reading import Decision, Receipt
 from dragoman.core.states.task import Task
@@ -217,7 +219,6 @@ def test_a_name_outside_the_grammar_is_refused(command: AnyCommand) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        CreateTask("x", parent="nowhere"),
         CreateTask("x", blocked_by=("T", "nowhere")),
         CreateTask("x", discovered_from="nowhere"),
         AliasTask("nowhere", "bead:x"),
@@ -227,6 +228,26 @@ def test_a_name_outside_the_grammar_is_refused(command: AnyCommand) -> None:
 )
 def test_what_is_pointed_at_must_exist(command: AnyCommand) -> None:
     assert World(task()).code(HUMAN, command) == "task_not_found"
+
+
+@proves("TASK-LINKS", "REFUSAL-CODES")
+@pytest.mark.parametrize(
+    ("command", "code", "path"),
+    [
+        (CreateTask("x", parent="nowhere"), "parent_not_found", "parent"),
+        (LinkTask("T", "parent", "nowhere"), "parent_not_found", "parent"),
+        (CreateTask("x", blocked_by=("T", "nowhere")), "task_not_found", "blocked_by"),
+        (LinkTask("T", "blocked-by", "nowhere"), "task_not_found", "blocked_by"),
+        (CreateTask("x", discovered_from="a b"), "invalid_id", "discovered_from"),
+    ],
+    ids=repr,
+)
+def test_which_field_names_what_is_not_there_is_told(
+    command: AnyCommand, code: str, path: str
+) -> None:
+    answer = World(task()).ask(HUMAN, command)
+    assert isinstance(answer, Refusal)
+    assert (answer.code, answer.path) == (code, path)
 
 
 @proves("LIMIT-TEXT")

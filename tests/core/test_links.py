@@ -102,7 +102,7 @@ def test_a_task_has_one_parent_and_one_source(kind: LinkKind) -> None:
 def test_a_link_needs_both_its_ends() -> None:
     world = World(task("A"))
     assert world.code(HUMAN, LinkTask("nowhere", "parent", "A")) == "task_not_found"
-    assert world.code(HUMAN, LinkTask("A", "parent", "nowhere")) == "task_not_found"
+    assert world.code(HUMAN, LinkTask("A", "parent", "nowhere")) == "parent_not_found"
     assert world.code(HUMAN, LinkTask("A", "parent", "")) == "invalid_id"
 
 

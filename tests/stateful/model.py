@@ -386,8 +386,7 @@ class Model:
         gives = (command.priority is not None, assignee is not None)
         if (actor.role == "observer" and any(gives)) or (actor.role == "agent" and gives[1]):
             raise No("not_authorized")
-        if actor.role == "agent":
-            must_own(actor, task, command.fence, now)
+        must_own(actor, task, command.fence, now)
         if task.lease and assignee not in (None, task.owner):
             raise No("already_claimed")
         task.priority = command.priority or task.priority
@@ -494,9 +493,9 @@ class Model:
 
     def _link(self, actor: Actor, command: LinkTask, now: int) -> Applied:
         task, target = self.find(command.task), self.find(command.target)
+        may_speak(actor, task, now)
         if target.id in task.waits:
             return task, True
-        may_speak(actor, task, now)
         if self._waits_for(target, task.id):
             raise No("link_cycle")
         task.waits.append(target.id)
@@ -539,11 +538,20 @@ def must_hold(actor: Actor, task: ModelTask, fence: int | None, now: int) -> Non
     raise No("unauthorized_agent" if task.lease or task.owner else "unassigned_task")
 
 
+def must_fit(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
+    """Refuse a token that is not of the living attempt, which has to be an agent's own."""
+    if fence is not None and actor.role == "agent":
+        must_hold(actor, task, fence, now)
+    is_alive = task.lease is not None and now < task.lease.ends
+    if fence is not None and not (is_alive and fence == task.attempt):
+        raise No("lease_lost")
+
+
 def must_own(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
     """Refuse an agent that neither holds the task nor owns it while nobody works on it."""
     is_owner = task.owner == actor.name and task.status != "in-progress"
-    if actor.role == "agent" and not (is_owner and fence is None):
-        must_hold(actor, task, fence, now)
+    must = must_fit if actor.role != "agent" or is_owner else must_hold
+    must(actor, task, fence, now)
 
 
 def may_repeat(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
@@ -551,17 +559,15 @@ def may_repeat(actor: Actor, task: ModelTask, fence: int | None, now: int) -> No
     if actor.role == "observer":
         raise No("not_authorized")
     old_token = fence not in (None, task.attempt) or task.status == "in-progress"
-    if actor.role == "agent" and fence is not None and old_token:
-        must_hold(actor, task, fence, now)
+    if old_token:
+        must_fit(actor, task, fence, now)
 
 
 def may_move(actor: Actor, task: ModelTask, to: str, fence: int | None, now: int) -> None:
     """Refuse what the table does not have, and whoever may not ask for it."""
     is_owner = task.owner == actor.name
-    if actor.role == "agent" and (
-        not is_owner or task.status == "in-progress" or fence is not None
-    ):
-        must_hold(actor, task, fence, now)
+    must_be_held = actor.role == "agent" and (not is_owner or task.status == "in-progress")
+    (must_hold if must_be_held else must_fit)(actor, task, fence, now)
     if to not in WAYS[task.status]:
         raise No("invalid_transition")
     if to == "in-progress":

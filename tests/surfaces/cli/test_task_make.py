@@ -192,7 +192,7 @@ def test_link_links_and_names_all_or_none(dragoman: Console) -> None:
         dragoman.make(name, "--id", name, "--ready")
 
     refused = dragoman.ask("task", "link", "T-1", "--blocked-by", "T-2", "--parent", "T-9", code=1)
-    assert refused["code"] == "task_not_found"
+    assert refused["code"] == "parent_not_found"
     assert dragoman.ask("task", "show", "T-1")["blockedBy"] == []
     linked = dragoman.ask(
         "task", "link", "T-1", "--blocked-by", "T-2", "--blocked-by", "T-3", "--parent", "T-2",

@@ -84,18 +84,17 @@ def test_what_is_wrong_with_one_field_says_which(house: House) -> None:
 
 @proves("NAME-GRAMMAR")
 def test_a_new_task_has_no_empty_id_and_its_unknown_relatives_are_named(house: House) -> None:
-    def refused(**fields: Any) -> tuple[str, str]:
+    def refused(**fields: Any) -> tuple[str, str, str]:
         answer = house.ask("POST", "/v1/tasks", {"title": "One", **fields})
-        return answer.code, answer.json["detail"]
+        return answer.code, answer.json["path"], answer.json["detail"]
 
-    assert refused(id="")[0] == "invalid_id"
+    assert refused(id="")[:2] == ("invalid_id", "id")
     assert house.post("/v1/tasks", {"title": "One", "id": None})["id"].startswith("TASK-")
-    for field, given in (("parent", "no"), ("discovered_from", "no"), ("blocked_by", ["no"])):
-        code, detail = refused(**{field: given})
-        assert (code, f"no task has the name no, which `{field}` names" in detail) == (
-            "task_not_found",
-            True,
-        )
+    for field, given in (("discovered_from", "no"), ("blocked_by", ["no"])):
+        told = f"no task has the name no, which `{field}` names: see `dragoman task list`"
+        assert refused(**{field: given}) == ("task_not_found", field, told)
+    told = "no task has the name no, the parent's: see `dragoman task list`"
+    assert refused(parent="no") == ("parent_not_found", "parent", told)
 
 
 def test_a_refusal_is_told_with_its_status(house: House) -> None:

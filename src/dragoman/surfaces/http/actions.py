@@ -67,7 +67,7 @@ class NewTask(Body, frozen=True):
 async def create(call: Call) -> Any:
     """Make a task."""
     new: NewTask = call.body
-    if new.id == "" and (misnamed := check_task_id(new.id)) is not None:
+    if new.id == "" and (misnamed := check_task_id(new.id, "id")) is not None:
         raise Refused(misnamed)
     defaults = call.office.door.settings.tasks
     review, attempts = new.review_required, new.max_attempts

@@ -1,6 +1,7 @@
 """Decider of links between tasks: blocked-by, parent, discovered-from."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from dragoman.core import missing
 from dragoman.core.authority import check_word
@@ -31,7 +32,7 @@ def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
         return task
     target = read.task(command.target)
     if isinstance(target, Refusal):
-        return in_field(target, command.target, command.kind)
+        return in_field(target, command.target, command.kind.replace("-", "_"))
     refusal = check_word(read.actor, task, read.lease(task), command.fence, now)
     if refusal:
         return refusal
@@ -57,9 +58,12 @@ def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
 
 def in_field(refusal: Refusal, name: str, field: str) -> Refusal:
     """The no to a task that another one is to point at: which of its fields names it is told."""
-    if refusal.code != "task_not_found":
-        return refusal
-    return missing.task(name, f", which `{field}` names")
+    if refusal.code == "task_not_found":
+        is_parent = field == "parent"
+        refusal = (
+            missing.parent(name) if is_parent else missing.task(name, f", which `{field}` names")
+        )
+    return replace(refusal, path=field)
 
 
 def _targets(task: Task, kind: LinkKind) -> tuple[str, ...]:
