@@ -34,6 +34,7 @@ from tests.protocols.saop.desk import (
     turn,
 )
 from tests.requirements import proves
+from tests.text.test_redact import PEM
 
 
 @proves("SAOP-TURNS", "SAOP-ADOPT")
@@ -376,6 +377,36 @@ def test_no_secret_is_stored_of_a_turn_or_an_event() -> None:
     assert SECRET.encode() not in stored
     assert [one["payload"].get("masked") for one in seen] == [None, True, False]
     assert desk.call("saop.turns", {"task_id": TASK})["turns"][0]["masked"]
+
+
+@proves("SAOP-MASKED", "REDACT-TOLD")
+def test_who_sends_a_secret_is_told_where_it_was() -> None:
+    desk = Desk()
+
+    def told(operation: str, said: dict[str, Any]) -> tuple[str, ...]:
+        answer = desk.interpreter.call(operation, said, DEVELOPER)
+        assert isinstance(answer, Taken)
+        return answer.warnings
+
+    masked = "a secret was masked: {} (github_token)"
+    hidden = turn(0, f"my key is {SECRET}", metadata={"note": SECRET})
+    assert told("saop.turn", hidden) == (
+        masked.format("content.thought"),
+        masked.format("metadata.note"),
+    )
+    assert told("saop.turn", turn(1)) == ()
+    first = event(1, thought(f"it is {SECRET[:9]}"))
+    assert told("saop.event", first) == (), "it waits"
+    last = event(2, thought(SECRET[9:], final=True))
+    assert told("saop.event", last) == (masked.format("payload.chunk"),)
+    line = event(3, pulse(f"token {SECRET}"))
+    assert told("saop.event", line) == (masked.format("payload.line"),)
+    assert told("saop.event", line) == (masked.format("payload.line"),), "again as before"
+    call = event(4, invoked("c-1", command=["curl", SECRET]))
+    assert told("saop.event", call) == (masked.format("payload.arguments.command[1]"),)
+    for number, piece in enumerate(PEM.splitlines()[:2], 5):
+        covered = told("saop.event", event(number, pulse(piece)))
+    assert covered == ("a secret was masked: payload.line (private_key)",)
 
 
 @proves("SAOP-MASKED")
