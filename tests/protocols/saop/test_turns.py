@@ -404,8 +404,9 @@ def test_who_sends_a_secret_is_told_where_it_was() -> None:
     assert told("saop.event", line) == (masked.format("payload.line"),), "again as before"
     call = event(4, invoked("c-1", command=["curl", SECRET]))
     assert told("saop.event", call) == (masked.format("payload.arguments.command[1]"),)
-    for number, piece in enumerate(PEM.splitlines()[:2], 5):
-        covered = told("saop.event", event(number, pulse(piece)))
+    begin, body, *_ = PEM.splitlines()
+    assert told("saop.event", event(5, pulse(begin))) == ()
+    covered = told("saop.event", event(6, pulse(body)))
     assert covered == ("a secret was masked: payload.line (private_key)",)
 
 
@@ -495,6 +496,37 @@ def test_no_field_of_an_event_keeps_a_secret() -> None:
     plain = "toolu_01A09q90qw90lq917835lq9"
     desk.event(5, invoked(plain))
     assert desk.events(session_id="s-1")[-1]["payload"]["call_id"] == plain
+
+
+@proves("SAOP-TURNS")
+def test_what_is_missing_is_told_by_its_attempt_however_much_it_is() -> None:
+    desk = Desk()
+    desk.do(HUMAN, CreateTask("One", TASK, ready=True))
+
+    def attempt(*indexes: int) -> None:
+        desk.do(DEVELOPER, ClaimTask(TASK, "developer"))
+        for index in indexes:
+            desk.turn(index)
+        desk.do(HUMAN, MoveTask(TASK, "ready"))
+
+    attempt(0, 2)
+    attempt(0, 1, 2)
+    attempt(3, 4)  # counts on, as the file of a session does
+    attempt(7, 9_007_199_254_740_991)
+    attempt(1)
+    told = desk.call("saop.turns", {"task_id": TASK})
+    missing = [(one["attempt"], one["first"], one["last"]) for one in told["missing"]]
+    assert missing == [(1, 1, 1), (4, 5, 6), (4, 8, 9_007_199_254_740_990), (5, 0, 0)]
+    assert told["gaps"] == (1, 5, 6, *range(8, 1_005)), "the first thousand"
+    last = desk.call("saop.turns", {"task_id": TASK, "attempt": 3})
+    assert (last["missing"], last["gaps"]) == ([], ())
+    paged, cursor = list[Any](), ""
+    while True:
+        page = desk.call("saop.turns", {"task_id": TASK, "limit": 1, "cursor": cursor})
+        paged += page["missing"]
+        if not (cursor := page["cursor"]):
+            break
+    assert paged == told["missing"]
 
 
 @proves("SAOP-LARGE")

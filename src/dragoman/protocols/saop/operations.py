@@ -322,6 +322,7 @@ def _turns(asked: AskTurns, _: Actor, facts: Facts) -> Any:
             for turn in page.turns
         ],
         "gaps": page.gaps,
+        "missing": [asdict(one) for one in page.missing],
         "more": page.more,
         "cursor": page.cursor,
     }
