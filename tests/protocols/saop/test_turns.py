@@ -363,6 +363,21 @@ def test_every_move_carries_what_is_checked_out() -> None:
     assert all(saop.safe_parse(one, "event").ok for one in desk.events())
 
 
+@proves("SAOP-COMMIT", "SAOP-TRANSITION")
+def test_what_the_hub_sees_checked_out_goes_before_what_is_said() -> None:
+    desk = Desk(saop.Choices(head=lambda: "9" * 40))
+    desk.engine.head = lambda: "9" * 40
+    desk.turn(0)
+    assert desk.event(1, transition("blocked", git_hash="f" * 40))["applied"]
+    assert not desk.event(2, transition("done", git_hash="f" * 40))["applied"]
+    shown = [one["payload"]["git_hash"] for one in desk.events(session_id="s-1")]
+    assert shown == ["9" * 40, "9" * 40]
+    assert desk.task(TASK).head_hash == "9" * 40
+    said = desk.store.trace(event(1, {})["event_id"])
+    assert said is not None
+    assert ("f" * 40).encode() in said.line, "its words are kept as they were"
+
+
 @proves("SAOP-MASKED")
 def test_no_secret_is_stored_of_a_turn_or_an_event() -> None:
     desk = Desk()

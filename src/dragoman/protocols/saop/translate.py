@@ -98,7 +98,7 @@ def event_commands(
             ends_call=footing.ends_call,
             turn=footing.turn,
             is_final=footing.is_final,
-            commit=choices.head() if asks_for_move(sent) and not footing.commit else "",
+            commit=choices.head() if asks_for_move(sent) else "",
         ),
     )
 
@@ -161,12 +161,14 @@ def event_effect(sent: SentEvent, choices: Choices) -> Commands:
     if not asks_for_move(sent):
         return ()
     event, footing = sent.event, sent.event.payload.footing()
+    # Where the hub sees itself what is checked out, nobody else's word counts for that.
+    told = is_commit(footing.commit) and not choices.head()
     return (
         RequestTransition(
             task=footing.task,
             to=msgspec.convert(footing.to_state, Status),
             asked_by=event.event_id.lower(),
-            commit=footing.commit if is_commit(footing.commit) else "",
+            commit=footing.commit if told else "",
             session=event.session_id,
             adopt=choices.adopt,
             review_required=choices.review_required,
