@@ -13,7 +13,13 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.core.actors import NAMELESS
-from dragoman.core.commands import AnyCommand, RejectMessage, command_name
+from dragoman.core.commands import (
+    AnyCommand,
+    RecordTrace,
+    RecordTurn,
+    RejectMessage,
+    command_name,
+)
 from dragoman.core.errors import Refusal
 from dragoman.core.free_text import FREE_TEXT
 from dragoman.engine.names_with_secrets import Names, Telling
@@ -58,6 +64,18 @@ class Redaction:
         if not may_hold or (not words and not self._may_hold_in_commands(request)):
             return request
         return self._cleaned(request, words, in_beginning)
+
+    def of_others(self, commands: Sequence[AnyCommand]) -> tuple[AnyCommand, ...]:
+        """Commands that another process has made, which may not know what is known here: without
+        that in what nobody but their maker has looked through."""
+        return tuple(map(self._of_other, commands))
+
+    def _of_other(self, command: AnyCommand) -> AnyCommand:
+        if not isinstance(command, RecordTurn | RecordTrace):
+            return command
+        if not self.redactor.knows(msgspec.json.encode(command.envelope)):
+            return command
+        return replace(command, envelope=self.redactor.tree(command.envelope).value, masked=True)
 
     def _misnamed(self, request: Request, telling: Telling) -> Request:
         """The refusal of a request with a name that tells a secret."""
