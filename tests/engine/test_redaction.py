@@ -15,6 +15,8 @@ from dragoman.core.commands import (
     ExpireLease,
     NoteTask,
     PostMail,
+    RecordTrace,
+    RecordTurn,
     RejectMessage,
     ReportOutcome,
     RequestDelegation,
@@ -61,6 +63,22 @@ def test_no_entry_of_any_command_holds_a_secret_and_the_caller_is_told() -> None
     assert "a secret was masked: title (github_token)" in done.masked
     assert told == list(done.masked)
     assert lab.hub.do(HUMAN, NoteTask("t", "plain")).masked == ()
+
+
+@proves("REDACT-REQUESTS", "SAOP-MASKED")
+def test_what_another_process_could_not_know_is_taken_out_of_what_it_has_looked_through() -> None:
+    turn = RecordTurn("t", 0, "developer", 0.5, {"thought": "say tiger-tiger-42"}, "d")
+    plain = RecordTurn("t", 1, "developer", 0.5, {"thought": "say nothing"}, "d")
+    id = "01890a5d-ac96-774b-bcce-b302099a8057"
+    trace = RecordTrace(id, "s-1", "ANY", {"payload": {"line": "tiger-tiger-42"}}, "d")
+    note = NoteTask("t", "a note is looked through like every other")
+    first, second, third, last = REDACTION.of_others((turn, plain, trace, note))
+    for one in (first, third):
+        assert isinstance(one, RecordTurn | RecordTrace)
+        assert one.masked
+        assert "[REDACTED:pin:" in str(one.envelope)
+        assert "tiger" not in str(one.envelope)
+    assert (second, last) == (plain, note)
 
 
 @proves("REDACT-REQUESTS")

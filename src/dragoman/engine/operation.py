@@ -163,6 +163,8 @@ class Operation(Struct, frozen=True):
     after: Callable[[Any, Actor, Facts, Any], tuple[Commands, Any]] | None = None
     """What is to be done when it is on record, outside of the transaction, and never undoes it:
     given the reply so far, what the hub notes down of it, and the reply."""
+    masked: Callable[[Any], Sequence[str]] = lambda _: ()
+    """What its sender is told about secrets that `gather` has taken out of it."""
     recorded: Callable[[Any, Accepted], None] | None = None
     """Told when it is on record, before the caller is: for what must not change otherwise."""
     looks: Callable[[Any], bool] = _always

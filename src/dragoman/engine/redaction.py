@@ -13,7 +13,13 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.core.actors import NAMELESS
-from dragoman.core.commands import AnyCommand, RejectMessage, command_name
+from dragoman.core.commands import (
+    AnyCommand,
+    RecordTrace,
+    RecordTurn,
+    RejectMessage,
+    command_name,
+)
 from dragoman.core.errors import Refusal
 from dragoman.core.free_text import FREE_TEXT
 from dragoman.engine.names_with_secrets import Names, Telling
@@ -28,7 +34,7 @@ _SHOWN: Final = 8
 _PIECE: Final = re.compile(r"[^\s'\"…\\]{8,}")
 """A word of a sentence that is long enough to be the beginning of a secret."""
 
-_Findings = Sequence[tuple[str, str]]
+Findings = Sequence[tuple[str, str]]
 """Where something was found, and of which kind."""
 
 
@@ -59,6 +65,18 @@ class Redaction:
             return request
         return self._cleaned(request, words, in_beginning)
 
+    def of_others(self, commands: Sequence[AnyCommand]) -> tuple[AnyCommand, ...]:
+        """Commands that another process has made, which may not know what is known here: without
+        that in what nobody but their maker has looked through."""
+        return tuple(map(self._of_other, commands))
+
+    def _of_other(self, command: AnyCommand) -> AnyCommand:
+        if not isinstance(command, RecordTurn | RecordTrace):
+            return command
+        if not self.redactor.knows(msgspec.json.encode(command.envelope)):
+            return command
+        return replace(command, envelope=self.redactor.tree(command.envelope).value, masked=True)
+
     def _misnamed(self, request: Request, telling: Telling) -> Request:
         """The refusal of a request with a name that tells a secret."""
         actor, command, heard = request.actor, request.commands[0], request.heard
@@ -76,13 +94,13 @@ class Redaction:
             said=self._said(request.said)[0],
         )
 
-    def _cleaned(self, request: Request, words: bytes, known: _Findings) -> Request:
+    def _cleaned(self, request: Request, words: bytes, known: Findings) -> Request:
         """The request without what is found in it; `known`: what was found in its words before."""
         found = list[tuple[str, str]]()
         commands = tuple(self._command(command, found) for command in request.commands)
         effect = tuple(self._command(command, found) for command in request.effect)
         said, in_said = self._said(request.said)
-        masked = _told(found or in_said or known)
+        masked = told_of(found or in_said or known)
         if not masked:
             return request
         if said is msgspec.UNSET:
@@ -92,7 +110,7 @@ class Redaction:
             commands = tuple(_without_pieces(one, words, bytes(said)) for one in commands)
         return replace(request, commands=commands, effect=effect, said=said, masked=masked)
 
-    def _cut(self, said: bytes) -> tuple[bytes, _Findings]:
+    def _cut(self, said: bytes) -> tuple[bytes, Findings]:
         """Of words that are no JSON the beginning is kept, without a secret that the cut cuts."""
         if len(said) <= SAID_OF_UNREADABLE or not said.startswith(b'"'):
             return said, ()
@@ -133,7 +151,7 @@ class Redaction:
                 kept[field] = tuple(masked.value) if isinstance(value, tuple) else masked.value
         return replace(command, **kept) if kept else command
 
-    def _said(self, said: Raw | msgspec.UnsetType) -> tuple[Raw | msgspec.UnsetType, _Findings]:
+    def _said(self, said: Raw | msgspec.UnsetType) -> tuple[Raw | msgspec.UnsetType, Findings]:
         if said is msgspec.UNSET:
             return said, ()
         masked = self.redactor.tree(msgspec.json.decode(bytes(said)))
@@ -163,7 +181,7 @@ def _without_pieces(command: AnyCommand, words: bytes, kept: bytes) -> AnyComman
     return replace(command, **texts)
 
 
-def _told(found: _Findings) -> tuple[str, ...]:
+def told_of(found: Findings) -> tuple[str, ...]:
     """What the sender is told about what was taken out."""
     told = dict.fromkeys(f"a secret was masked: {path} ({kind})" for path, kind in found)
     return tuple(told)[:_SHOWN]

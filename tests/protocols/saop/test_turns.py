@@ -34,6 +34,7 @@ from tests.protocols.saop.desk import (
     turn,
 )
 from tests.requirements import proves
+from tests.text.test_redact import PEM
 
 
 @proves("SAOP-TURNS", "SAOP-ADOPT")
@@ -362,6 +363,21 @@ def test_every_move_carries_what_is_checked_out() -> None:
     assert all(saop.safe_parse(one, "event").ok for one in desk.events())
 
 
+@proves("SAOP-COMMIT", "SAOP-TRANSITION")
+def test_what_the_hub_sees_checked_out_goes_before_what_is_said() -> None:
+    desk = Desk(saop.Choices(head=lambda: "9" * 40))
+    desk.engine.head = lambda: "9" * 40
+    desk.turn(0)
+    assert desk.event(1, transition("blocked", git_hash="f" * 40))["applied"]
+    assert not desk.event(2, transition("done", git_hash="f" * 40))["applied"]
+    shown = [one["payload"]["git_hash"] for one in desk.events(session_id="s-1")]
+    assert shown == ["9" * 40, "9" * 40]
+    assert desk.task(TASK).head_hash == "9" * 40
+    said = desk.store.trace(event(1, {})["event_id"])
+    assert said is not None
+    assert ("f" * 40).encode() in said.line, "its words are kept as they were"
+
+
 @proves("SAOP-MASKED")
 def test_no_secret_is_stored_of_a_turn_or_an_event() -> None:
     desk = Desk()
@@ -376,6 +392,37 @@ def test_no_secret_is_stored_of_a_turn_or_an_event() -> None:
     assert SECRET.encode() not in stored
     assert [one["payload"].get("masked") for one in seen] == [None, True, False]
     assert desk.call("saop.turns", {"task_id": TASK})["turns"][0]["masked"]
+
+
+@proves("SAOP-MASKED", "REDACT-TOLD")
+def test_who_sends_a_secret_is_told_where_it_was() -> None:
+    desk = Desk()
+
+    def told(operation: str, said: dict[str, Any]) -> tuple[str, ...]:
+        answer = desk.interpreter.call(operation, said, DEVELOPER)
+        assert isinstance(answer, Taken)
+        return answer.warnings
+
+    masked = "a secret was masked: {} (github_token)"
+    hidden = turn(0, f"my key is {SECRET}", metadata={"note": SECRET})
+    assert told("saop.turn", hidden) == (
+        masked.format("content.thought"),
+        masked.format("metadata.note"),
+    )
+    assert told("saop.turn", turn(1)) == ()
+    first = event(1, thought(f"it is {SECRET[:9]}"))
+    assert told("saop.event", first) == (), "it waits"
+    last = event(2, thought(SECRET[9:], final=True))
+    assert told("saop.event", last) == (masked.format("payload.chunk"),)
+    line = event(3, pulse(f"token {SECRET}"))
+    assert told("saop.event", line) == (masked.format("payload.line"),)
+    assert told("saop.event", line) == (masked.format("payload.line"),), "again as before"
+    call = event(4, invoked("c-1", command=["curl", SECRET]))
+    assert told("saop.event", call) == (masked.format("payload.arguments.command[1]"),)
+    begin, body, *_ = PEM.splitlines()
+    assert told("saop.event", event(5, pulse(begin))) == ()
+    covered = told("saop.event", event(6, pulse(body)))
+    assert covered == ("a secret was masked: payload.line (private_key)",)
 
 
 @proves("SAOP-MASKED")
@@ -464,6 +511,37 @@ def test_no_field_of_an_event_keeps_a_secret() -> None:
     plain = "toolu_01A09q90qw90lq917835lq9"
     desk.event(5, invoked(plain))
     assert desk.events(session_id="s-1")[-1]["payload"]["call_id"] == plain
+
+
+@proves("SAOP-TURNS")
+def test_what_is_missing_is_told_by_its_attempt_however_much_it_is() -> None:
+    desk = Desk()
+    desk.do(HUMAN, CreateTask("One", TASK, ready=True))
+
+    def attempt(*indexes: int) -> None:
+        desk.do(DEVELOPER, ClaimTask(TASK, "developer"))
+        for index in indexes:
+            desk.turn(index)
+        desk.do(HUMAN, MoveTask(TASK, "ready"))
+
+    attempt(0, 2)
+    attempt(0, 1, 2)
+    attempt(3, 4)  # counts on, as the file of a session does
+    attempt(7, 9_007_199_254_740_991)
+    attempt(1)
+    told = desk.call("saop.turns", {"task_id": TASK})
+    missing = [(one["attempt"], one["first"], one["last"]) for one in told["missing"]]
+    assert missing == [(1, 1, 1), (4, 5, 6), (4, 8, 9_007_199_254_740_990), (5, 0, 0)]
+    assert told["gaps"] == (1, 5, 6, *range(8, 1_005)), "the first thousand"
+    last = desk.call("saop.turns", {"task_id": TASK, "attempt": 3})
+    assert (last["missing"], last["gaps"]) == ([], ())
+    paged, cursor = list[Any](), ""
+    while True:
+        page = desk.call("saop.turns", {"task_id": TASK, "limit": 1, "cursor": cursor})
+        paged += page["missing"]
+        if not (cursor := page["cursor"]):
+            break
+    assert paged == told["missing"]
 
 
 @proves("SAOP-LARGE")

@@ -123,6 +123,9 @@ def test_the_sender_of_a_message_is_told_in_the_answer(dragoman: Console, tmp_pa
     file.write_text(json.dumps(row), encoding="utf-8")
     said = dragoman.ask("send", "--as", "ann", str(file))
     assert said["warnings"] == ["a secret was masked: body (github_token)"]
+    called = dragoman("call", "mail.send", "--as", "ann", json.dumps(row))
+    assert called.err == "warning: a secret was masked: body (github_token)\n"
+    assert "warnings" not in json.loads(called.out), "a reply is its dialect's own"
     for path in dragoman.data.rglob("*"):
         assert not path.is_file() or TOKEN.encode() not in path.read_bytes(), path
 

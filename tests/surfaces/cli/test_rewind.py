@@ -4,12 +4,16 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
 import pytest
 
+from dragoman.bootstrap.places import open_place
+from dragoman.core.actors import SYSTEM
+from dragoman.core.commands import ReportOutcome
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 
@@ -337,6 +341,17 @@ def test_a_report_is_told_in_words(dragoman: Console) -> None:
     told = dragoman("rewind", task, "--to", "1").out
     assert "  report      done by bob: dry → -\n" in told
     assert "reported_at" not in told
+
+
+@proves("RUN-UNREPORTED")
+def test_what_the_hub_has_said_of_an_agent_is_told_as_the_hub_s(dragoman: Console) -> None:
+    task = dragoman.make("Write it", "--ready")
+    dragoman.ask("task", "claim", task, "--agent", "bob")
+    place = open_place(dragoman.data, "", None, create=False)
+    with closing(place.hub) as hub:
+        hub.do(SYSTEM, ReportOutcome(task, "needs_review", "it ended", apply=True))
+    told = dragoman("rewind", task, "--to", "1").out
+    assert "  report      needs_review by the hub: it ended → -\n" in told
 
 
 @proves("REWIND-HANDOFF")

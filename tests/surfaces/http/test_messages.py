@@ -8,9 +8,11 @@ from msgspec import Raw
 from dragoman.core.commands import CreateTask
 from dragoman.core.errors import REFUSALS, SettingsError, StoreUnavailable
 from dragoman.engine.reads.ask import entries
+from dragoman.engine.redaction import Redaction
 from dragoman.ledger.entry import read_line
 from dragoman.protocols import aof
 from dragoman.surfaces.http.problems import OF_HTTP, STATUS, of_error, problem
+from dragoman.text.redact import Redactor, Secret
 from tests.requirements import proves
 from tests.surfaces.http.house import House
 from tests.surfaces.http.letters import report, update
@@ -279,6 +281,25 @@ def test_the_owner_speaks_for_anybody_and_nobody_else_does(house: House) -> None
     for body in (asked, {"unheard": "of"}):
         answer = house.ask("POST", "/v1/do", body, by="ada")
         assert (answer.status, answer.code) == (403, "not_authorized")
+
+
+@proves("HTTP-DO", "SAOP-MASKED")
+def test_a_turn_that_the_command_line_brings_has_no_value_that_the_hub_alone_knows(
+    house: House,
+) -> None:
+    house.hub.redaction = Redaction(Redactor([Secret("pin", "tiger-tiger-42")], b"key"))
+    turn = {
+        "type": "turn.record",
+        "task": "one",
+        "turn_index": 0,
+        "agent": "developer",
+        "confidence": 0.5,
+        "envelope": {"content": {"thought": "say tiger-tiger-42"}},
+        "digest": "d",
+    }
+    done = house.post("/v1/do", {"actor": {"role": "human", "name": "lea"}, "commands": [turn]})
+    assert done["receipts"][0]["masked"]
+    assert b"tiger" not in b"".join(entry.line for entry in entries(house.store))
 
 
 @proves("HTTP-DO", "ENGINE-EFFECT")

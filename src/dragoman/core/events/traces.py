@@ -44,7 +44,7 @@ class TraceRecorded(Event, frozen=True):
     """The turn whose thought it is a part of."""
     is_final: bool = False
     commit: str = ""
-    """What the repository had checked out, of a task that moved, where the words do not say it."""
+    """What the repository had checked out, of a task that is to move; it goes before its words."""
     by: str = ""
     """Who sent it: calls and thoughts are told apart by that."""
 

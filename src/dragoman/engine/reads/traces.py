@@ -7,7 +7,7 @@ states as `requested`.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import dropwhile, islice
+from itertools import chain, dropwhile, islice
 from typing import Any, Final, get_args
 
 from msgspec import Struct
@@ -51,7 +51,8 @@ class Reach(Struct, frozen=True):
 _USUAL: Final = Reach()
 _MOST_BYTES: Final = 32 * 1024 * 1024
 """A page ends with the turn with which it becomes as long as this."""
-MOST_GAPS: Final = 1_000
+_MOST_GAPS: Final = 1_000
+"""So many turns that are missing are counted out; `missing` has them all."""
 
 
 class Told(Struct, frozen=True, gc=False):
@@ -93,12 +94,27 @@ CURSOR = rf"^(?:{_PLACE})?$(?!\n)"
 CURSOR_WORDS = f"{GIVEN_CURSOR_WORDS}, or empty"
 
 
+class Missing(Struct, frozen=True, gc=False):
+    """Turns of an attempt, one after the other, that have not come."""
+
+    attempt: int
+    first: int
+    last: int
+
+
 class TurnPage(Struct, frozen=True):
     """Turns in their order; which of those before the last one are missing; whether it goes on."""
 
     turns: tuple[ShownTurn, ...]
-    gaps: tuple[int, ...]
+    missing: tuple[Missing, ...]
     more: bool = False
+
+    @property
+    def gaps(self) -> tuple[int, ...]:
+        """Indexes of turns that are missing, in whatever attempt; the first ones, if many are."""
+        ranges = (range(one.first, one.last + 1) for one in self.missing)
+        some = (islice(each, _MOST_GAPS) for each in ranges)
+        return tuple(islice(dict.fromkeys(chain.from_iterable(some)), _MOST_GAPS))
 
     @property
     def cursor(self) -> str:
@@ -186,21 +202,34 @@ def turns_of(
         first, after = map(int, cursor.split("."))
         attempts = tuple(dropwhile(lambda one: one != first, attempts))
     shown: list[ShownTurn] = []
-    gaps: list[int] = []
+    missing: list[Missing] = []
     size = 0
     for one in attempts:
         last = after if one == first else -1
         while page := store.turns(task, one, last, min(limit, 50)):
             for entry in page:
                 if len(shown) == limit or size >= _MOST_BYTES:
-                    return TurnPage(tuple(shown), tuple(dict.fromkeys(gaps)), more=True)
+                    return TurnPage(tuple(shown), tuple(missing), more=True)
                 turn = _turn(entry)
-                room = MOST_GAPS - len(gaps)
-                gaps += range(last + 1, min(turn.turn_index, last + 1 + room))
+                if turn.turn_index > last + 1:
+                    missing += _between(store, task, last, turn)
                 last = turn.turn_index
                 shown.append(turn)
                 size += len(entry.line)
-    return TurnPage(tuple(shown), tuple(dict.fromkeys(gaps)))
+    return TurnPage(tuple(shown), tuple(missing))
+
+
+def _between(store: Store, task: str, last: int, turn: ShownTurn) -> Iterator[Missing]:
+    """What is missing before a turn, behind the last one of its attempt; below 0: it is the first.
+
+    An attempt may count on from the turns of those before it: then these are not missing.
+    """
+    if last < 0:
+        before = (store.turns_back(task, one, 1) for one in range(turn.attempt))
+        ends = (_turn(entry).turn_index for page in before for entry in page)
+        last = max((end for end in ends if end < turn.turn_index), default=last)
+    if turn.turn_index > last + 1:
+        yield Missing(turn.attempt, last + 1, turn.turn_index - 1)
 
 
 def attempts_of(store: Store, task: str) -> tuple[int, ...]:

@@ -15,7 +15,8 @@ from typing import Any, Final, get_args
 from msgspec import Struct
 
 from dragoman.core.events import Status
-from dragoman.protocols.saop.settings import Choices, Masked, Recorded
+from dragoman.engine.redaction import Findings
+from dragoman.protocols.saop.settings import Choices, Recorded
 from dragoman.protocols.saop.shapes import SandboxPulse, ThoughtStream
 from dragoman.text.redact import OVER
 
@@ -57,34 +58,38 @@ def place_of(key: str) -> tuple[str, int, str] | None:
     return session, int(turn), part
 
 
-def mask_turn(value: dict[str, Any], choices: Choices) -> Masked:
-    """A turn without secrets."""
-    turn, masked = _masked(value, _OF_TURN, choices)
-    metadata, more = _masked(value["metadata"], _OF_METADATA, choices)
-    return {**turn, "metadata": metadata}, masked or more
+def mask_turn(value: dict[str, Any], choices: Choices) -> tuple[dict[str, Any], Findings]:
+    """A turn without secrets, and where it had which."""
+    turn, found = _masked(value, "", _OF_TURN, choices)
+    metadata, more = _masked(value["metadata"], "metadata", _OF_METADATA, choices)
+    return {**turn, "metadata": metadata}, (*found, *more)
 
 
 def mask_event(
     value: dict[str, Any], speaker: str, choices: Choices, is_recorded: Recorded
-) -> tuple[dict[str, Any], bool, Held | None]:
-    """An event without secrets, whether it had any, and what is then held back."""
-    event, masked = _masked(value, _OF_EVENT, choices)
+) -> tuple[dict[str, Any], Findings, Held | None]:
+    """An event without secrets, where it had which, and what is then held back."""
+    event, found = _masked(value, "", _OF_EVENT, choices)
     payload: dict[str, Any] = value["payload"]
     if payload["type"] == _THOUGHT:
-        chunk, cut, held = _chunk(value, speaker, choices, is_recorded)
-        rest, more = _masked(payload, _OF_PAYLOAD | {"chunk"}, choices)
-        return {**event, "payload": {**rest, "chunk": chunk}}, masked or cut or more, held
+        chunk, kinds, held = _chunk(value, speaker, choices, is_recorded)
+        rest, more = _masked(payload, "payload", _OF_PAYLOAD | {"chunk"}, choices)
+        cut = [("payload.chunk", kind) for kind in kinds]
+        return {**event, "payload": {**rest, "chunk": chunk}}, (*found, *cut, *more), held
     if payload["type"] == _PULSE:
-        line, covered, held = _line(value, speaker, choices, is_recorded)
-        rest, more = _masked(payload, _OF_PAYLOAD | {"line"}, choices)
+        line, kinds, held = _line(value, speaker, choices, is_recorded)
+        rest, more = _masked(payload, "payload", _OF_PAYLOAD | {"line"}, choices)
+        covered = [("payload.line", kind) for kind in kinds]
         told = {"line": line, "masked": True} if covered or more else {}
-        return {**event, "payload": {**rest, **told}}, masked or covered or more, held
+        return {**event, "payload": {**rest, **told}}, (*found, *covered, *more), held
     plain = {name for name, says in _PLAIN.items() if says(payload.get(name))}
-    rest, more = _masked(payload, _OF_PAYLOAD | plain, choices)
-    return {**event, "payload": rest}, masked or more, None
+    rest, more = _masked(payload, "payload", _OF_PAYLOAD | plain, choices)
+    return {**event, "payload": rest}, (*found, *more), None
 
 
-def _masked(value: dict[str, Any], kept: frozenset[str], choices: Choices) -> Masked:
+def _masked(
+    value: dict[str, Any], path: str, kept: frozenset[str], choices: Choices
+) -> tuple[dict[str, Any], Findings]:
     """An object without secrets in its fields, other than those that are kept as they are."""
     looked_at: dict[str, Any] = {
         name: part
@@ -92,15 +97,16 @@ def _masked(value: dict[str, Any], kept: frozenset[str], choices: Choices) -> Ma
         if name not in kept and isinstance(part, _MAY_HOLD)
     }
     if not looked_at:
-        return value, False
-    masked = choices.redactor.tree(looked_at)
-    return ({**value, **masked.value}, True) if masked.found else (value, False)
+        return value, ()
+    masked = choices.redactor.tree(looked_at, path)
+    return ({**value, **masked.value}, masked.found) if masked.found else (value, ())
 
 
 def _chunk(
     event: dict[str, Any], speaker: str, choices: Choices, is_recorded: Recorded
-) -> tuple[str, bool, Held | None]:
-    """As much of a thought as can be kept now, whether it had a secret, and what is held back."""
+) -> tuple[str, list[str], Held | None]:
+    """As much of a thought as can be kept now, the kinds of secrets that were in that, and what is
+    held back."""
     payload = event["payload"]
     place = speaker, event["session_id"], int(payload["turn_index"]), payload["agent_id"]
     key = "\n".join(map(str, place))
@@ -110,15 +116,16 @@ def _chunk(
     held = stream.held
     if payload["is_final"]:
         text, held = text + stream.close(), ""
-    return text, bool(stream.found), Held(key, held, before) if before or held else None
+    kinds = [kind for kind, _ in stream.found]
+    return text, kinds, Held(key, held, before) if before or held else None
 
 
 def _line(
     event: dict[str, Any], speaker: str, choices: Choices, is_recorded: Recorded
-) -> tuple[str, bool, Held | None]:
-    """A line of a terminal, whether it had a secret, and what is known of a key for the next."""
+) -> tuple[str, tuple[str, ...], Held | None]:
+    """A line of a terminal, the kinds of its secrets, and what is known of a key for the next."""
     key = f"{speaker}\n{event['session_id']}"
     before = choices.tails.get(key, is_recorded)
     masked = choices.redactor.line(event["payload"]["line"], int(before or OVER))
     since = "" if masked.since == OVER else str(masked.since)
-    return masked.text, masked.masked, Held(key, since, before) if before or since else None
+    return masked.text, masked.kinds, Held(key, since, before) if before or since else None

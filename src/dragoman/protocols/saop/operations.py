@@ -161,6 +161,7 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         # It may have megabytes: an event loop must not wait until they are looked through.
         gather=lambda sent, _actor, _facts: translate.turn_commands(sent, choices),
         dwells=True,
+        masked=lambda sent: sent.masked,
         reply=_recorded,
         roles=MAY_WRITE,
         identity=_two_parts,
@@ -177,6 +178,7 @@ def _operations(choices: Choices) -> Iterator[Operation]:
             sent, actor.name, choices, partial(is_recorded, facts.store)
         ),
         dwells=True,
+        masked=lambda sent: sent.masked,
         recorded=lambda sent, accepted: _let_go(sent, accepted, choices),
         effect=lambda sent, _actor, _facts: translate.event_effect(sent, choices),
         looks=_takes_time,
@@ -320,6 +322,7 @@ def _turns(asked: AskTurns, _: Actor, facts: Facts) -> Any:
             for turn in page.turns
         ],
         "gaps": page.gaps,
+        "missing": [asdict(one) for one in page.missing],
         "more": page.more,
         "cursor": page.cursor,
     }

@@ -1,7 +1,7 @@
 """What SAOP is handed: settings, the redactor, and what is held back between two chunks."""
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct, field
 
@@ -89,7 +89,3 @@ class Choices(Struct, frozen=True):
     head: Callable[[], str] = no_repository
     types: Types = TYPES
     turns: Turns = Turns()
-
-
-Masked = tuple[dict[str, Any], bool]
-"""A message without secrets, and whether it had any."""

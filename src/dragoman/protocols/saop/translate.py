@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from dragoman.core.commands import RecordTrace, RecordTurn, RequestTransition
 from dragoman.core.events import Status
 from dragoman.engine.operation import Commands
+from dragoman.engine.redaction import told_of
 from dragoman.protocols.saop.masking import (
     STATUSES,
     Held,
@@ -34,6 +35,8 @@ class SentTurn(Struct, frozen=True):
 
     turn: TurnEnvelope
     value: dict[str, Any]
+    masked: list[str] = field(default_factory=list[str])
+    """What its sender is told about secrets that were taken out of it."""
 
 
 class SentEvent(Struct, frozen=True):
@@ -41,13 +44,15 @@ class SentEvent(Struct, frozen=True):
 
     event: Event
     value: dict[str, Any]
+    masked: list[str] = field(default_factory=list[str])
     held: list[Held] = field(default_factory=list[Held])
     """What is held back of it when it is on record; nothing, if it was before."""
 
 
 def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
     """A turn is kept; the first about an unknown task makes it one (S-ADOPT)."""
-    turn, (envelope, masked) = sent.turn, mask_turn(sent.value, choices)
+    turn, (envelope, found) = sent.turn, mask_turn(sent.value, choices)
+    sent.masked[:] = told_of(found)
     return (
         RecordTurn(
             task=turn.metadata.task_id,
@@ -56,7 +61,7 @@ def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
             confidence=turn.metadata.confidence,
             envelope=envelope,
             digest=_digest(sent.value, choices),
-            masked=masked,
+            masked=bool(found),
             adopt=choices.adopt,
             review_required=choices.review_required,
             max_attempts=choices.max_attempts,
@@ -73,7 +78,8 @@ def event_commands(
     So neither is without the other after a crash: the record says whether the event is there.
     """
     event, footing = sent.event, sent.event.payload.footing()
-    envelope, masked, held = mask_event(sent.value, speaker, choices, is_recorded)
+    envelope, found, held = mask_event(sent.value, speaker, choices, is_recorded)
+    sent.masked[:] = told_of(found)
     id = event.event_id.lower()
     if held and not is_recorded(id):
         choices.tails.put(held.key, held.text, event=id, before=held.before)
@@ -85,14 +91,14 @@ def event_commands(
             kind=str(type(event.payload).__struct_config__.tag),
             envelope=envelope,
             digest=_digest({**sent.value, "event_id": id}, choices),
-            masked=masked,
+            masked=bool(found),
             task=footing.task,
             agent=footing.agent,
             call=envelope["payload"]["call_id"] if footing.call else "",
             ends_call=footing.ends_call,
             turn=footing.turn,
             is_final=footing.is_final,
-            commit=choices.head() if asks_for_move(sent) and not footing.commit else "",
+            commit=choices.head() if asks_for_move(sent) else "",
         ),
     )
 
@@ -155,12 +161,14 @@ def event_effect(sent: SentEvent, choices: Choices) -> Commands:
     if not asks_for_move(sent):
         return ()
     event, footing = sent.event, sent.event.payload.footing()
+    # Where the hub sees itself what is checked out, nobody else's word counts for that.
+    told = is_commit(footing.commit) and not choices.head()
     return (
         RequestTransition(
             task=footing.task,
             to=msgspec.convert(footing.to_state, Status),
             asked_by=event.event_id.lower(),
-            commit=footing.commit if is_commit(footing.commit) else "",
+            commit=footing.commit if told else "",
             session=event.session_id,
             adopt=choices.adopt,
             review_required=choices.review_required,

@@ -28,7 +28,8 @@ def operate(
 
     Its reply is printed as JSON. There are, for example, aof_task_complete, aof_task_update,
     session_end, acp_handoff. A refusal is printed as an object with its code, in the form of its
-    dialect if that has one for it, and ends the command with 1.
+    dialect if that has one for it, and ends the command with 1. Warnings (a secret was masked, no
+    task was changed) stand on standard error.
 
     \b
     Examples:
@@ -47,6 +48,9 @@ def operate(
         own: dict[str, object] = answer.reply or {}
         call.out.json({**own, "ok": False, **call.turned(answer, in_dialect=True).data})
         raise typer.Exit(1)
+    # The reply is the dialect's own, and has no place for what is told beside it.
+    for warning in answer.warnings:
+        call.err.line(("warning: ", "yellow"), warning)
     call.out.json(answer.reply)
 
 

@@ -22,10 +22,11 @@ async def do(call: Call) -> Done:
     """Run commands in anybody's name."""
     ask: Do = call.body
     said = msgspec.json.decode(call.raw, type=_Said).said
+    hub = call.office.hub
     with call.office.writing():
-        accepted = await call.office.hub.do_soon(
+        accepted = await hub.do_soon(
             ask.actor,
-            *ask.commands,
+            *hub.redaction.of_others(ask.commands),
             key=ask.key or call.key,
             said=said,
             per_attempt=ask.per_attempt,

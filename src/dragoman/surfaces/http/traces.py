@@ -16,6 +16,7 @@ from dragoman.engine.reads.ask import find_stream
 from dragoman.engine.reads.traces import (
     GIVEN_CURSOR,
     GIVEN_CURSOR_WORDS,
+    Missing,
     ShownTurn,
     Told,
     events_of,
@@ -80,11 +81,13 @@ class TurnRow(Struct, frozen=True):
 
 
 class TurnPage(Struct, frozen=True):
-    """Turns in their order; `gaps` are indexes of turns that have not come."""
+    """Turns in their order; `missing` are those that have not come, by their attempt."""
 
     task: str
     turns: list[TurnRow]
     gaps: tuple[int, ...]
+    """Indexes of turns that have not come, in whatever attempt; the first 1,000."""
+    missing: tuple[Missing, ...]
     more: bool
     cursor: str
     """What the next page is asked for with."""
@@ -99,7 +102,8 @@ async def turns(call: Call) -> TurnPage:
         detail = "after counts turns of one attempt: name it, or go on with the cursor of a page"
         raise stop("invalid_request", detail, "attempt")
     page = await call.office.read(turns_of, task, attempt, query.after, query.limit, query.cursor)
-    return TurnPage(task, list(map(_row, page.turns)), page.gaps, page.more, page.cursor)
+    rows = list(map(_row, page.turns))
+    return TurnPage(task, rows, page.gaps, page.missing, page.more, page.cursor)
 
 
 def _row(turn: ShownTurn) -> TurnRow:

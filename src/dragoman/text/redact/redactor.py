@@ -38,10 +38,10 @@ class Masked(Struct, frozen=True):
 
 
 class MaskedLine(Struct, frozen=True):
-    """A line without secrets, whether it had any, and what is to be known for the next one."""
+    """A line without secrets, the kinds of those it had, and what is to be known for the next."""
 
     text: str
-    masked: bool
+    kinds: tuple[str, ...]
     since: int
     """How many lines came since the last one of a private key that has not ended; OVER: none."""
 
@@ -92,14 +92,15 @@ class Redactor:
         size = 0
         if since != OVER:
             size, since = of_key(line, since)
-        rest, text = line[size:], ""
+        rest, text, kinds = line[size:], "", list[str]()
         if size:
             digest = self._finder.digest(_as_bytes(line[:size]))
-            text = placeholder(PRIVATE_KEY, digest)
+            text, kinds = placeholder(PRIVATE_KEY, digest), [PRIVATE_KEY]
         masked = self.text(rest)
+        kinds += (one.kind for one in masked.found)
         if not self._known_only and (begins := begun(rest)) != OVER:
             since = begins
-        return MaskedLine(text + masked.text, bool(size or masked.found), since)
+        return MaskedLine(text + masked.text, tuple(kinds), since)
 
     def may_hold(self, data: bytes) -> bool:
         """Whether it is worth to look into a text, also in JSON; a no is quick, and is meant."""

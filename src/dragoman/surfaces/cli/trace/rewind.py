@@ -240,7 +240,8 @@ _MOMENTS = frozenset({"reported_at", "checkpointed_at"})
 
 def _short(value: object) -> str:
     if isinstance(value, TaskReported):
-        said = f"{value.outcome} by {value.agent}{': ' * bool(value.notes)}{value.notes}"
+        whose = f"the {value.by}" if value.by else value.agent
+        said = f"{value.outcome} by {whose}{': ' * bool(value.notes)}{value.notes}"
     elif isinstance(value, TaskCheckpointed):
         said = f"left off: {value.reason}"
     else:
