@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -448,6 +449,13 @@ def test_whoever_loses_what_another_offer_replaces_is_told() -> None:
     again(passed_on, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
     assert letters(passed_on, "system.error") == []
     assert letters(passed_on, "handoff.complete") == [("alice",)]
+    (mail,) = (one for one in passed_on.mails.values() if one.kind == "handoff.complete")
+    assert msgspec.json.decode(mail.body) == {
+        "handoff_id": "H",
+        "package_hash": handoff(passed_on).package_hash,
+        "superseded_by": "H2",
+        "note": "re-delegated as H2",
+    }
 
 
 @proves("ACP-COORDINATE")

@@ -25,6 +25,7 @@ from dragoman.core.commands import (
     ReportOutcome,
     RewindTask,
 )
+from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffEscalated, HandoffMoved, Status
 from dragoman.core.moments import SPAN
 from dragoman.core.states.handoff import DEFAULT_SLA_MS, HandoffStatus, lists_of_handoff
@@ -199,9 +200,18 @@ def test_more_time_asked_for_twice_in_the_same_words_is_given_once() -> None:
 
 
 @proves("ACP-COORDINATE")
-@pytest.mark.parametrize(("by_ms", "stage"), [(1, ""), (10**12, ""), (60_000, "activated")])
+@pytest.mark.parametrize(("by_ms", "stage"), [(1, ""), (10**12, ""), (60_000, "closed")])
 def test_what_no_coordinator_can_give(by_ms: int, stage: str) -> None:
     assert offered().code(COORDINATOR, ExtendHandoff("H", by_ms, stage)) == "invalid_field"
+
+
+@pytest.mark.parametrize("stage", ["validating", "activated", "accepted→activated"])
+def test_a_stage_that_it_is_not_in_gets_no_time(stage: str) -> None:
+    answer = offered().ask(COORDINATOR, ExtendHandoff("H", 60_000, stage))
+    assert isinstance(answer, Refusal)
+    assert answer.code == "invalid_transition"
+    assert answer.detail.startswith(f"H is proposed, not {stage}: ")
+    assert "extend_sla" in answer.detail
 
 
 @proves("ACP-REPEAT")

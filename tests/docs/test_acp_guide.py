@@ -9,8 +9,19 @@ import pytest
 
 from docs.generate import DOCS
 from dragoman.__main__ import HOUSE
-from dragoman.core.events import RejectReason
+from dragoman.core.events import (
+    HandoffApproved,
+    HandoffEscalated,
+    HandoffEvent,
+    HandoffMoved,
+    HandoffProposed,
+    HandoffRejected,
+    HandoffVerified,
+    RejectReason,
+)
+from dragoman.core.states.handoff import Handoff
 from dragoman.engine.operation import lint_text
+from dragoman.files.handoffs.lines import Source, told_by
 from dragoman.protocols.acp.actions import ACTIONS
 from tests.docs.pages import commands_of, run
 from tests.requirements import proves
@@ -32,6 +43,28 @@ def test_its_package_is_one() -> None:
 def test_every_action_and_every_reason_is_explained() -> None:
     words = {*ACTIONS, *get_args(RejectReason)}
     assert {word for word in words if f"`{word}`" not in PAGE} == set()
+
+
+def test_every_key_of_an_audit_line_is_explained() -> None:
+    """Of events in which nothing is left empty."""
+    after = Handoff("h", "ada", "bob", "closed", 0, 0, {}, chain=("ada",))
+    said: tuple[HandoffEvent, ...] = (
+        HandoffProposed("h", "t", "ada", "bob", {}, "0", "t", "r", "t", supersedes="h0"),
+        HandoffMoved("activated", "rejected", "no", "h2", "bob"),
+        HandoffMoved("activated", "completed", "done"),
+        HandoffMoved("completed", "closed", "thanks"),
+        HandoffVerified(("schema",), ("cycle",), {"a": "0"}, ("b",)),
+        HandoffApproved("eve", "0", note="fine"),
+        HandoffRejected("bob", "other", "no", "ask eve"),
+        HandoffEscalated("timeout", "proposed→validating", "coordinator"),
+    )
+    told = dict[str, set[str]]()
+    for line in (line for event in said for line in told_by(event, 0, Source("agent:bob", after))):
+        told.setdefault(line["event"], set()).update(line)
+    rows = dict(re.findall(r"\| `(handoff_\w+)` \|[^|]*\|([^|]*)\|\n", PAGE))
+    common = {"event", "handoff_id", "task_id", "timestamp"}
+    explained = {kind: set(re.findall(r"`(\w+)`", row)) - {"system"} for kind, row in rows.items()}
+    assert explained == {kind: keys - common for kind, keys in told.items()}
 
 
 def test_the_shell_commands_do_what_the_page_says(

@@ -204,7 +204,7 @@ CASES: Final[list[tuple[Door, Any, str]]] = [
     (tasks, {"title": "x", "max_attempts": 0}, "max_attempts: it must be a whole number, at"),
     (tasks, {"title": ""}, "title: it must be a text of at least 1 character"),
     (_query, "limit=0", "limit: it must be a whole number, at least 1"),
-    (inbox, {"limit": 501}, "limit: it must be a whole number, at most 500"),
+    (inbox, {"limit": 1_001}, "limit: it must be a whole number, at most 1000"),
     (delegate, {"goal": ""}, "goal: it must be a text of at least 1 character"),
     (do, {"commands": []}, "commands: it must be a list of at least 1 entry"),
     (claim, {"minutes": -1}, "minutes: it must be a whole number, at least 0"),

@@ -16,6 +16,8 @@ DIALECTS = 16
 QUEUES = 64
 ATTEMPTS = 1_000
 SUBJECT = 500
+PAGE = 1_000
+"""How many of anything a page may hold, at every door."""
 RECIPIENTS = 1_000
 ATTACHMENTS = 64
 BEADS = 500

@@ -250,6 +250,27 @@ def test_lint_knows_actions_and_messages_and_asks_for_the_kind_that_is_meant() -
         "offer",
         ["context", "work_state"],
     )
+    lacking = lint({"action": "initiate", "to_agent": "", "task": {"title": "T"}}, "", False)
+    assert [issue["path"] for issue in lacking.issues] == [
+        "to_agent",
+        "task.task_id",
+        "task.objective",
+        "task.success_criteria",
+        "context",
+        "work_state",
+    ]
+    rejected = lint({"action": "reject", "why": "no"}, "", False).issues
+    assert [issue["path"] for issue in rejected] == ["why", "handoff_id", "reason", "detail"]
+    astray = {"action": "complete", "handoff_id": "h", "final_artifacts": [artifact(path="../x")]}
+    (issue,) = lint(astray, "", False).issues
+    assert issue["path"] == "final_artifacts[0].ref.path"
+    odd = lint({**full(), "artifacts": [{"ref": {"type": "file"}}, {}, 7]}, "", False).issues
+    assert [issue["path"] for issue in odd] == [
+        "artifacts[0].artifact_id",
+        "artifacts[0].ref.path",
+        "artifacts[1].artifact_id",
+        "artifacts[1].ref",
+    ]
     assert lint(7, "", False).issues == ({"path": "", "reason": "this is no JSON object"},)
     assert not lint(7, "package", False).ok
 

@@ -347,7 +347,7 @@ def test_what_cannot_be_is_refused(dragoman: Console, words: tuple[str, ...], co
     "words",
     [
         ("inbox", "--limit", "0"),
-        ("inbox", "--limit", "501"),
+        ("inbox", "--limit", "1001"),
         ("inbox", "--after", "-1"),
         ("inbox", "--after", "x"),
         ("inbox", "--sent", "--overdue"),

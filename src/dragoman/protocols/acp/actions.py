@@ -7,6 +7,7 @@ from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict, fields
 
 from dragoman.core.events import HandoffStatus, RejectReason
+from dragoman.core.limits import PAGE
 from dragoman.protocols.acp.wire import (
     Artifacts,
     Context,
@@ -49,7 +50,7 @@ Duration = Annotated[
         extra={"reason": "a number with its unit, such as 90s, 30m or 24h"},
     ),
 ]
-PageSize = Annotated[int, Meta(ge=1, le=500)]
+PageSize = Annotated[int, Meta(ge=1, le=PAGE)]
 Position = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
 

@@ -9,7 +9,7 @@ from dragoman.engine.faults import Fault
 from dragoman.engine.operation import Linted
 from dragoman.protocols.acp.detect import HANDOFF, SEND, whose
 from dragoman.protocols.acp.messages import read_message
-from dragoman.protocols.acp.package import offer_faults, package_faults
+from dragoman.protocols.acp.package import action_faults, offer_faults, package_faults
 from dragoman.protocols.acp.read import read_action
 
 PACKAGE: Final = "package"
@@ -48,8 +48,12 @@ def _faults(kind: str, value: Mapping[str, Any]) -> Iterator[Fault]:
         yield from misshapen or _hash(value)
     elif kind == OFFER:
         yield from offer_faults({**value, "action": "initiate"})
+    elif kind == HANDOFF:
+        read = read_action(value)
+        if isinstance(read, Fault):
+            yield from action_faults(value, read)
     else:
-        read = read_action(value) if kind == HANDOFF else read_message(value)
+        read = read_message(value)
         if isinstance(read, Fault):
             yield read
 

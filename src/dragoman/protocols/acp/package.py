@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, cast
+from typing import Annotated, Any, cast, get_args, get_origin
 
 from msgspec import UNSET, UnsetType, defstruct
 from msgspec.structs import FieldInfo, fields
@@ -10,12 +10,13 @@ from msgspec.structs import FieldInfo, fields
 from dragoman.core.moments import parse_rfc3339
 from dragoman.core.states.handoff_package import hash_of
 from dragoman.engine.faults import Fault
-from dragoman.protocols.acp.actions import Initiate
+from dragoman.protocols.acp.actions import SHAPES, Initiate
 from dragoman.protocols.acp.read import (
     artifact_faults,
     completed,
     deadline_faults,
     item_faults,
+    meant_by,
     shaped,
     task_faults,
 )
@@ -75,6 +76,15 @@ def offer_faults(said: Mapping[str, Any]) -> Iterator[Fault]:
         yield from deadline_faults(deadline, task if isinstance(task, Task) else None)
 
 
+def action_faults(said: Mapping[str, Any], first: Fault) -> Iterator[Fault]:
+    """Everything in which these are no arguments of an action; `first` is what is known of it."""
+    if said["action"] == "initiate":
+        found = list(offer_faults(meant_by(said)))
+    else:
+        found = list(_faults_of(meant_by(said), SHAPES[said["action"]]))
+    yield from found or (first,)
+
+
 def _beyond_shape(given: Mapping[str, Any]) -> Iterator[Fault]:
     """What a shape cannot say, of the parts that have theirs."""
     task, artifacts = shaped(given.get("task"), Task), shaped(given.get("artifacts"), Artifacts)
@@ -102,7 +112,26 @@ def _faults_of(given: Mapping[str, Any], shape: Any, at: str = "") -> Iterator[F
             continue
         found = shaped({name: value}, _any_of(shape))
         if isinstance(found, Fault):
-            yield Fault(found.code, found.reason, below(at, found.path))
+            first = Fault(found.code, found.reason, below(at, found.path))
+            yield from [*_faults_in(value, _items_of(field.type), below(at, name))] or (first,)
+
+
+def _faults_in(value: Any, shape: Any, at: str) -> Iterator[Fault]:
+    """The same of each object in a list of them."""
+    if shape is None or not isinstance(value, list):
+        return
+    for number, one in enumerate(cast(list[Any], value)):
+        if isinstance(one, dict):
+            yield from _faults_of(cast(dict[str, Any], one), shape, f"{at}[{number}]")
+
+
+@cache
+def _items_of(type: Any) -> Any:
+    """The shape of what stands in a list; None where that is no list of objects."""
+    inner = get_args(type)
+    if get_origin(type) is Annotated:
+        return _items_of(inner[0])
+    return inner[0] if get_origin(type) is tuple and _is_shape(inner[0]) else None
 
 
 def _is_shape(type: Any) -> bool:

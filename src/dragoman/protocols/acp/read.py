@@ -51,13 +51,18 @@ def read_action(value: Any) -> Asked | Fault:
     action = said.get("action")
     if not isinstance(action, str) or action not in SHAPES:
         return Fault("schema_invalid", f"there are the actions {', '.join(ACTIONS)}", "action")
-    shape = SHAPES[action]
-    meant = {name: value for name, value in said.items() if not _is_blank(name, value, shape)}
+    shape, meant = SHAPES[action], meant_by(said)
     full = completed(meant) if action == "initiate" else meant
     given = shaped(full, shape)
     if isinstance(given, Fault):
         return given
     return next(_faults(given, full), None) or Asked(action, given, full, said)
+
+
+def meant_by(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an action that there is, without what is left blank."""
+    shape = SHAPES[said["action"]]
+    return {name: value for name, value in said.items() if not _is_blank(name, value, shape)}
 
 
 def _is_blank(name: str, value: Any, shape: type[Action]) -> bool:

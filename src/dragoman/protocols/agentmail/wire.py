@@ -6,13 +6,14 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from dragoman.core.ids import AGENT_FORM, WORD_FORM
+from dragoman.core.limits import PAGE
 from dragoman.protocols.agentmail.shapes import Message
 
 Importance = Literal["low", "normal", "high", "urgent"]
 LetterName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{WORD_FORM}$"})]
 """How the ids of letters and threads are written."""
 MaybeAgent = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{AGENT_FORM})?$"})]
-PageSize = Annotated[int, Meta(ge=1, le=500)]
+PageSize = Annotated[int, Meta(ge=1, le=PAGE)]
 Position = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
 

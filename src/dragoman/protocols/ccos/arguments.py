@@ -5,11 +5,10 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from dragoman.core.ids import AGENT_FORM, WORD_FORM
-from dragoman.core.limits import REASON, SKILL, SKILLS, WAIT_MS
+from dragoman.core.limits import PAGE, REASON, SKILL, SKILLS, WAIT_MS
 from dragoman.core.offers import Spoken, Trust
 from dragoman.protocols.ccos.wire import AgentId, IntentId
 
-MOST_SHOWN: Final = 500
 MOST_TOLD: Final = 10_000
 """How many Actions a story has; more are asked for by the page."""
 
@@ -22,7 +21,7 @@ NewId = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{WORD_FORM})$", 
 MaybeId = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{WORD_FORM})?$"})]
 MaybeAgent = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{AGENT_FORM})?$"})]
 MaybeMoment = Annotated[str, Meta(max_length=100, description="RFC 3339; empty: any")]
-Count = Annotated[int, Meta(ge=1, le=MOST_SHOWN)]
+Count = Annotated[int, Meta(ge=1, le=PAGE)]
 
 
 class Asked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -13,6 +13,7 @@ from dragoman.core.authority import MAY_WRITE
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import TASK_NAME_FORM
+from dragoman.core.limits import PAGE
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.faults import Fault, fault_of, in_shape
 from dragoman.engine.operation import (
@@ -45,7 +46,7 @@ _SHORT: Final = 4_096
 _SHOWN: Final = 3
 """So many of the places that are wrong are named in one sentence."""
 
-Page = Annotated[int, Meta(ge=1, le=1_000)]
+Page = Annotated[int, Meta(ge=1, le=PAGE)]
 
 
 class AskTurns(Struct, frozen=True, forbid_unknown_fields=True):

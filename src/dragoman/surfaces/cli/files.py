@@ -41,9 +41,10 @@ def watch_files(call: Call) -> None:
 
 
 def rebuild_files(call: Call) -> Answer:
-    """Write all files anew from the ledger: tasks, runs, events.
+    """Write all files anew from the ledger.
 
-    What an agent or a person put into a task's folder stays.
+    Tasks, runs, events, letters, and the audit logs of handoffs. What an agent or a person put into
+    a task's folder stays, and so do copies of artifacts, which the ledger knows by their hash only.
 
     \b
     Example:

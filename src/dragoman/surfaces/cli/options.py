@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.core.limits import PAGE
 from dragoman.surfaces.cli.values import read_duration
 
 
@@ -56,8 +57,7 @@ TtlOption = Annotated[
         help="How long the agent may be silent: seconds, or 90s, 5m, 2h.",
     ),
 ]
-MOST_IN_A_PAGE = 1_000
 LimitOption = Annotated[
     int,
-    typer.Option("--limit", metavar="N", min=1, max=MOST_IN_A_PAGE, help="How many at most."),
+    typer.Option("--limit", metavar="N", min=1, max=PAGE, help="How many at most."),
 ]

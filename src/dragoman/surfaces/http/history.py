@@ -4,11 +4,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from dragoman.core.limits import PAGE
 from dragoman.engine.shown.tasks import ShownEntry, shown_entry
 from dragoman.surfaces.http.endpoint import Query
 from dragoman.surfaces.http.office import Call
 
-Limit = Annotated[int, Meta(ge=1, le=500, description="How many at most.")]
+Limit = Annotated[int, Meta(ge=1, le=PAGE, description="How many at most.")]
 Cursor = Annotated[
     int, Meta(ge=0, le=2**53 - 1, description="`next` of the page before; else the first.")
 ]

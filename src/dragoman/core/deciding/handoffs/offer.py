@@ -320,7 +320,9 @@ def _replaced(old: Handoff, id: str, read: Read) -> StreamEvents:
     note = f"superseded by {id}" if by == old.sender else passing_on(id)
     if old.status == "activated":
         moved = HandoffMoved("activated", "completed", note, id, by)
-        return ((stream, moved), letter(read, "handoff.complete", (old.sender,), old))
+        # The work is not done by that: whoever has handed it over is told where it goes.
+        onward = {"superseded_by": id, "note": note}
+        return ((stream, moved), letter(read, "handoff.complete", (old.sender,), old, onward))
     why = HandoffRejected(by, "other", note)
     moved = HandoffMoved(old.status, "rejected", note, id, by)
     return ((stream, why), (stream, moved), told_off(old, why, read))

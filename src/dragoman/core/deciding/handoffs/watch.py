@@ -78,18 +78,27 @@ def extend(command: ExtendHandoff, read: Read, now: int) -> Decision | Refusal:
     handoff, task = at
     if read.actor.role not in COORDINATES:
         return not_yours(handoff, read.actor, "extend_sla", "a coordinator")
-    refusal = check_sla(command.by_ms)
+    refusal = check_sla(command.by_ms) or _check_stage(command.stage, handoff)
     if refusal:
         return refusal
-    if command.stage not in ("", handoff.status, NEXT_STAGE[handoff.status]):
-        return Refusal(
-            "invalid_field", f"{handoff.id} is {handoff.status}, not {command.stage[:40]!a}"
-        )
     begin = max(now, handoff.deadline or now)
     until = within_span(begin + command.by_ms)
     longer = HandoffExtended(until, read.actor.name, command.by_ms)
     told = replace(offered_until(handoff, task), expires_at=until)
     return Decision(told, ((handoff_stream(handoff.id), longer),))
+
+
+def _check_stage(stage: str, handoff: Handoff) -> Refusal | None:
+    """None when this is the stage that it is in, or none is named."""
+    if stage in ("", handoff.status, NEXT_STAGE[handoff.status]):
+        return None
+    if stage not in {*NEXT_STAGE, *NEXT_STAGE.values()}:
+        known = ", ".join(NEXT_STAGE)
+        return Refusal("invalid_field", f"{stage[:40]!a} is no stage; use {known}", path="stage")
+    return Refusal(
+        "invalid_transition",
+        f"{handoff.id} is {handoff.status}, not {stage}: only the stage that it is in gets time",
+    )
 
 
 def note(command: NoteHandoff, read: Read, now: int) -> Decision | Refusal:

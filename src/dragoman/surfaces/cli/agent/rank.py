@@ -16,6 +16,7 @@ from dragoman.surfaces.cli.agent.offer import (
 from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.intent.view import print_ranking
 from dragoman.surfaces.cli.mail.asking import asked, looked_up
+from dragoman.surfaces.cli.options import LimitOption
 from dragoman.surfaces.cli.reading import endpoint_at, read_source
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
@@ -52,9 +53,7 @@ def rank(
     after: Annotated[
         int, typer.Option("--after", metavar="N", min=0, help="`next` of the page before.")
     ] = 0,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, max=500, help="How many at most.")
-    ] = 20,
+    limit: LimitOption = 20,
 ) -> Answer:
     """Show who would be given a goal, and why.
 

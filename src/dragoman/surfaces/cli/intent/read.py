@@ -9,6 +9,7 @@ from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.intent.delegate import IntentArgument
 from dragoman.surfaces.cli.intent.view import print_action, print_intent, print_intents
 from dragoman.surfaces.cli.mail.asking import asked, looked_up
+from dragoman.surfaces.cli.options import LimitOption
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.values import read_moment
 from dragoman.surfaces.cli.verb import Verb
@@ -20,9 +21,6 @@ def _named(name: str, metavar: str, text: str) -> Any:
 
 AgentOption = Annotated[str, _named("--agent", "NAME", "Only what this agent was given.")]
 PlanOption = Annotated[str, _named("--plan", "ID", "Only of this plan.")]
-LimitOption = Annotated[
-    int, typer.Option("--limit", metavar="N", min=1, max=500, help="How many at most.")
-]
 
 
 def show(call: Call, intent: IntentArgument) -> Answer:

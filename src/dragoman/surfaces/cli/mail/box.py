@@ -10,7 +10,7 @@ from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.following import begin_after, enduring, lost
 from dragoman.surfaces.cli.mail.asking import Row, asked
 from dragoman.surfaces.cli.mail.view import print_list, print_one_line
-from dragoman.surfaces.cli.options import text_option
+from dragoman.surfaces.cli.options import LimitOption, text_option
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
@@ -43,9 +43,7 @@ def inbox(
         int, typer.Option("--after", metavar="N", min=0, help="`cursor` of the page before.")
     ] = 0,
     newest: Annotated[bool, _flag("newest", "The newest first.")] = False,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, max=500, help="How many at most.")
-    ] = 50,
+    limit: LimitOption = 50,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Go on as letters come; Ctrl-C ends it.")
     ] = False,

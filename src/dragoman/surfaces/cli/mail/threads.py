@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.core.limits import PAGE
 from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.mail.asking import (
     LetterArgument,
@@ -13,6 +14,7 @@ from dragoman.surfaces.cli.mail.asking import (
     looked_up,
 )
 from dragoman.surfaces.cli.mail.view import print_list, print_whole
+from dragoman.surfaces.cli.options import LimitOption
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
 
@@ -54,7 +56,7 @@ def thread(call: Call, thread: ThreadArgument) -> Answer:
     rows: list[Row] = []
     reply: dict[str, Any] = {"cursor": 0, "more": True}
     while reply["more"]:
-        reply = looked_up(call, "mail.thread", thread_id=thread, after=reply["cursor"], limit=500)
+        reply = looked_up(call, "mail.thread", thread_id=thread, after=reply["cursor"], limit=PAGE)
         rows += reply["messages"]
 
     def print_thread(screen: Screen) -> None:
@@ -84,9 +86,7 @@ def search(
             "--before", metavar="N", min=1, show_default=False, help="`cursor` of the page before."
         ),
     ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, max=500, help="How many at most.")
-    ] = 50,
+    limit: LimitOption = 50,
 ) -> Answer:
     """Find letters by their words, the newest first.
 
