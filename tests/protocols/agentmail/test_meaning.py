@@ -421,6 +421,22 @@ def test_a_letter_in_the_thread_of_its_task_is_a_sign_of_life_of_the_holder(acto
     }
 
 
+@proves("MAIL-SUMMARY")
+def test_who_puts_a_letter_about_a_bead_into_another_thread_is_told() -> None:
+    office = Office()
+    taken(office)
+    told = office.send(ALICE, {**PROGRESS, "thread_id": "elsewhere"})
+    assert told["thread_id"] == "elsewhere"
+    assert told["effect"]["applied"]
+    assert f"the thread {BEAD} of its bead does not find it" in told["effect"]["detail"]
+    office.do(HUMAN, CreateTask("t", "ol-2", ready=True))
+    asked = office.send(OLGA, letter("SPAWN_REQUEST", bead="ol-2", thread_id="elsewhere"))
+    assert "stands in the thread elsewhere" in asked["effect"]["detail"]
+    plain = {"subject": f"[{BEAD}] hello", "body_md": "x", "to": ["olga"], "thread_id": "elsewhere"}
+    for row in ({**PROGRESS, "thread_id": BEAD}, {**PROGRESS, "reply_to": told["id"]}, plain):
+        assert "detail" not in office.send(ALICE, row)["effect"]
+
+
 @proves("MAIL-SPAWN", "MAIL-REFUSED-EFFECT")
 def test_work_that_has_ended_gets_no_worker() -> None:
     office = Office()
