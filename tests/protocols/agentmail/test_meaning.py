@@ -483,6 +483,33 @@ def test_a_letter_is_from_its_caller() -> None:
     assert nobody.code == "unauthenticated"
 
 
+@proves("MAIL-IDENTITY", "MAIL-ROWS")
+def test_a_sender_under_another_name_is_looked_at_too() -> None:
+    office = Office()
+    assert office.code("mail.send", {**PROGRESS, "sender_name": "bob"}, ALICE) == (
+        "identity_mismatch"
+    )
+    both = {**PROGRESS, "from": "alice", "sender_name": "bob"}
+    assert office.code("mail.send", both, ALICE) == "identity_mismatch"
+    assert office.effect(ALICE, {**PROGRESS, "sender_name": "alice"}) == "applied"
+    answer = office.door.send({**PROGRESS, "sender_name": "alice"}, via="inbox")
+    assert isinstance(answer, Taken)
+    assert answer.actor == "alice"
+
+
+@proves("MAIL-ROWS")
+def test_a_text_under_another_name_is_the_letters_text() -> None:
+    office = Office()
+    words = {name: value for name, value in PROGRESS.items() if name != "body_md"}
+    theirs = {**words, "body": PROGRESS["body_md"], "topic": "x"}
+    sent = office.send(ALICE, theirs)
+    assert (sent["bead_id"], sent["effect"]) == (BEAD, {"applied": True})
+    shown = office.ask("mail.show", {"id": sent["id"]}, OLGA)
+    assert (shown["body_md"], shown["passed_on"]) == (PROGRESS["body_md"], {"topic": "x"})
+    both = office.send(ALICE, {**PROGRESS, "body": "Bead: other"})
+    assert both["bead_id"] == BEAD, "ours comes first"
+
+
 @proves("MAIL-MEANING", "MAIL-ADOPT")
 @each_word
 def test_mail_about_a_task_of_aof_moves_that_task(type: str) -> None:

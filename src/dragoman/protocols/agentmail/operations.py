@@ -24,7 +24,7 @@ from dragoman.protocols.agentmail.lint import lint
 from dragoman.protocols.agentmail.meaning import ACTED_ON_LATER, MEANING
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.render import RENDER
-from dragoman.protocols.agentmail.row import why_not_taken
+from dragoman.protocols.agentmail.row import OTHER_NAMES, why_not_taken
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 from dragoman.protocols.agentmail.shapes import Message
 from dragoman.protocols.agentmail.wire import OneLetter, Outgoing, SendMail
@@ -114,7 +114,13 @@ def _read_letter(value: Any) -> Outgoing | Fault:
     if why_not := why_not_taken(value):
         return Fault("invalid_field", why_not, "bcc")
     row = not_empty(in_shape(_as_ours(value), SendMail), "id", "letter id")
-    return row if isinstance(row, Fault) else Outgoing(row, _parser.parse(value))
+    if isinstance(row, Fault):
+        return row
+    other = field_of(value, OTHER_NAMES["from"])
+    if other and other != row.from_:
+        what = f"the row is from {quoted_name(row.from_)}, and from {quoted_name(f'{other}')}"
+        return Fault("identity_mismatch", f"{what}: name one sender", OTHER_NAMES["from"])
+    return Outgoing(row, _parser.parse(value))
 
 
 def _as_ours(value: Any) -> Any:
@@ -122,8 +128,9 @@ def _as_ours(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     row = {key: said for key, said in cast(dict[str, Any], value).items() if said is not None}
-    if "created_ts" in row:
-        row.setdefault("timestamp", row["created_ts"])
+    for ours, theirs in OTHER_NAMES.items():
+        if theirs in row:
+            row[ours] = row.get(ours) or row[theirs]
     if row.get("ack_required") in (0, 1):
         row["ack_required"] = bool(row["ack_required"])
     if isinstance(row.get("importance"), str):

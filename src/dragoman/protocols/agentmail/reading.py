@@ -35,6 +35,7 @@ from dragoman.ledger.entry import Entry, read_line
 from dragoman.protocols.agentmail.asking import asking, letter_in
 from dragoman.protocols.agentmail.filters import COMPLETIONS, SUCCESSES, passes_checks
 from dragoman.protocols.agentmail.names import known_as, thread_of
+from dragoman.protocols.agentmail.row import OTHER_NAMES
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, is_typed, type_of
 from dragoman.protocols.agentmail.summary import Waiting, summarize
@@ -46,7 +47,7 @@ _SUMMED_UP: Final = 1_000
 """So many letters go into one summary."""
 
 _TAKEN_OVER: Final = frozenset(
-    ("created_ts", *(field.encode_name for field in msgspec.structs.fields(SendMail)))
+    (*OTHER_NAMES.values(), *(field.encode_name for field in msgspec.structs.fields(SendMail)))
 )
 """The fields of a row that a letter has got."""
 
@@ -172,7 +173,8 @@ def _passed_on(posted: Entry) -> dict[str, Any]:
     It stands apart, so that none of it passes for the hub's own word.
     """
     said = read_line(posted.line).said
-    row: dict[str, Any] | None = None if said is UNSET else letter_in(msgspec.json.decode(said))
+    words = None if said is UNSET else msgspec.json.decode(said)
+    row: dict[str, Any] | None = letter_in(words, ("body_md", OTHER_NAMES["body_md"]))
     return {name: value for name, value in (row or {}).items() if _says_more(name, value)}
 
 

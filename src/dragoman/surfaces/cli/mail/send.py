@@ -134,9 +134,11 @@ def _sender_of(row: bytes) -> str:
     """Whom a row names as its sender, if that can be a name."""
     from dragoman.core.ids import check_agent
     from dragoman.engine.operation import Incoming
+    from dragoman.protocols.agentmail.row import OTHER_NAMES
     from dragoman.text.strict_json import field_of
 
-    named = field_of(Incoming(row).value, "from")
+    value = Incoming(row).value
+    named = field_of(value, "from") or field_of(value, OTHER_NAMES["from"])
     return named if isinstance(named, str) and check_agent(named) is None else ""
 
 
