@@ -439,6 +439,8 @@ def test_how_long_an_ack_may_take_is_an_option_too(dragoman: Console) -> None:
     (file,) = (dragoman.data / "mail").glob("*/*.md")
     assert 'dueBy: "2026-02-09T12:10:00.000Z"' in file.read_text()
     assert ids(dragoman, "inbox", "--as", "bob", "--pending") == [id]
+    assert ids(dragoman, "inbox", "--overdue", "--now", NOON) == []
+    assert ids(dragoman, "inbox", "--overdue", "--now", "2026-02-09T12:10:00Z") == [id]
     for wrong in (("0",), ("soon",), ("10m", "--no-ack")):
         said = dragoman("mail", "send", "--as", "ada", *words, "--ack-within", *wrong)
         assert said.code != 0

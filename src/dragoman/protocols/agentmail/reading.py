@@ -27,6 +27,7 @@ from dragoman.engine.reads.mailbox import (
     find_letter,
     is_nothing,
     last_of,
+    late_by,
     page_from,
     page_of,
 )
@@ -108,7 +109,9 @@ def _inbox(asked: Inbox, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
         is_about = is_bead(mail.bead) and is_thread(mail.thread)
         return is_there and is_about and _fits(asked, mail, owner) and is_shown(mail)
 
-    return _rows(page_of(facts.store, query, fits), owner)
+    now = facts.now()
+    besides = late_by(facts.store, query, now) if asked.box == "overdue" else ()
+    return _rows(page_of(facts.store, query, fits, besides), owner, now)
 
 
 def _is_called(name: str, facts: Facts) -> Callable[[str], bool]:
@@ -163,7 +166,7 @@ def _show(asked: OneLetter, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
         return fault_of(mail, "id")
     (first,) = facts.store.history(mail_stream(mail.id), 0, 1)
     passed_on = _passed_on(first)
-    row = as_row(Letter(first.position, mail), actor.name)
+    row = as_row(Letter(first.position, mail), actor.name, facts.now())
     return {**row, "passed_on": passed_on} if passed_on else row
 
 
@@ -188,7 +191,7 @@ def _thread(asked: Thread, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
         return fault_of(thread, "thread_id")
     query = ListQuery(f"thread:{thread}", asked.after, limit=asked.limit)
     page = page_of(facts.store, query, is_shown)
-    return {"thread_id": thread, **_rows(page, actor.name)}
+    return {"thread_id": thread, **_rows(page, actor.name, facts.now())}
 
 
 def _search(asked: Search, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
@@ -196,7 +199,7 @@ def _search(asked: Search, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     if isinstance(found, Refusal):
         return fault_of(found, "query")
     page = page_from(facts.store, found, asked.limit, asked.before or 0, is_shown)
-    return _rows(page, actor.name)
+    return _rows(page, actor.name, facts.now())
 
 
 def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
@@ -222,12 +225,12 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
     told |= {"cursor": page.cursor, "more": page.more}
     if not asked.model or choices.model is None:
         return told
-    rows = [as_row(letter, actor.name) for letter in page.letters]
+    rows = [as_row(letter, actor.name, facts.now()) for letter in page.letters]
     return told | {"model": msgspec.to_builtins(choices.model(msgspec.json.encode(rows)))}
 
 
-def _rows(page: Page, reader: str) -> Any:
+def _rows(page: Page, reader: str, now: int) -> Any:
     return {
-        "messages": [as_row(letter, reader) for letter in page.letters],
+        "messages": [as_row(letter, reader, now) for letter in page.letters],
         **page.way_on,
     }
