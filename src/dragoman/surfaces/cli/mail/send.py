@@ -109,6 +109,8 @@ def _written(type: str, bead: str, given: tuple[str, ...], text: dict[str, str])
     if not type:
         if given or bead:
             wrong_usage("--field and --bead belong to a type: add --type TYPE")
+        if not f"{text['subject']}{body}".strip():
+            wrong_usage("the letter says nothing: add --subject TEXT, --body TEXT or --type TYPE")
         return {"subject": text["subject"], "body_md": body}
     from dragoman.surfaces.cli.mail.compose import TYPES, composed, subject_of
 
