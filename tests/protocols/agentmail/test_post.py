@@ -395,6 +395,16 @@ def test_two_acks_at_the_same_time_both_count() -> None:
     assert office.mail(sent).deadline is None
 
 
+@proves("MAIL-ADDRESS")
+def test_a_reply_to_a_letter_of_ones_own_goes_to_whom_that_was() -> None:
+    office = Office()
+    first = office.send(ALICE, {**NOTE, "to": ["bob", "carol"]})["id"]
+    again = office.send(ALICE, {**NOTE, "to": [], "reply_to": first})["id"]
+    assert office.mail(again).to == ("bob", "carol")
+    answer = office.send(BOB, {**NOTE, "to": [], "reply_to": again})["id"]
+    assert office.mail(answer).to == ("alice",)
+
+
 @proves("MAIL-ACK")
 def test_a_late_letter_is_overdue_before_anybody_was_told() -> None:
     office = Office(agentmail.Choices(ack_within_ms=10 * MINUTE))
