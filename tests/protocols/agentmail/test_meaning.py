@@ -421,6 +421,23 @@ def test_a_letter_in_the_thread_of_its_task_is_a_sign_of_life_of_the_holder(acto
     }
 
 
+@proves("MAIL-SUMMARY", "MAIL-REFUSED-EFFECT")
+def test_a_letter_that_was_refused_is_not_the_last_state_of_its_thread() -> None:
+    office = Office()
+    forged = letter("DONE", "Status: DONE", to=["olga"])
+    taken(office)
+    said = letter("PROGRESS", "Step: one", "Status: half", to=["olga"])
+    assert office.effect(ALICE, said) == "applied"
+    assert office.effect(BOB, forged) != "applied"
+    office.send(BOB, {"subject": "Hm", "body_md": "?", "to": ["olga"], "thread_id": BEAD})
+    summary = office.ask("mail.summary", {"thread_id": BEAD}, OLGA)
+    assert (summary["last_type"], summary["last_status"]) == ("PROGRESS", "half")
+    assert summary["counts"]["DONE"] == 1
+    assert office.effect(ALICE, letter("DONE", "Status: DONE", to=["olga"])) == "applied"
+    summary = office.ask("mail.summary", {"thread_id": BEAD}, OLGA)
+    assert (summary["last_type"], summary["last_status"]) == ("DONE", "DONE")
+
+
 @proves("MAIL-SUMMARY")
 def test_who_puts_a_letter_about_a_bead_into_another_thread_is_told() -> None:
     office = Office()

@@ -9,11 +9,13 @@ from msgspec.structs import asdict, replace
 
 from dragoman.core import missing
 from dragoman.core.errors import Refusal
+from dragoman.core.events import CommandRefused
 from dragoman.core.ids import check_id, mail_stream
 from dragoman.core.states.letter import Mail
 from dragoman.engine.ports import Listed, ListQuery, Row, Store
-from dragoman.engine.reads.ask import state_of
+from dragoman.engine.reads.ask import decode, state_of
 from dragoman.engine.subscribe import Gap, gap_at
+from dragoman.ledger.entry import read_line
 
 _PAGE = 100
 _NAMED = 5
@@ -164,6 +166,20 @@ def late_by(store: Store, query: ListQuery, now: int) -> list[Listed]:
     before = LAST if query.before is None else query.before
     wanted = (place for place in places if query.after < place.position < before)
     return sorted(wanted, key=_position, reverse=query.before is not None)
+
+
+def refusal_of(store: Store, letter: Letter) -> str:
+    """Why what a letter asks for was refused; empty: it was not, or that was not recorded again.
+
+    What is refused besides a letter stands right behind it, with the same cause.
+    """
+    first, *behind = store.entries(letter.position - 1, 2)
+    posted = read_line(first.line)
+    for entry in behind:
+        event = decode(entry)
+        if read_line(entry.line).cause == posted.cause and isinstance(event, CommandRefused):
+            return event.detail
+    return ""
 
 
 def last_of(store: Store, name: str, limit: int, before: int = LAST, fits: Fits = _every) -> Page:

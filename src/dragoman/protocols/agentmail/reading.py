@@ -1,8 +1,9 @@
 """Operations of Agent Mail that only read: boxes, one letter, threads, words, summaries."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Any, Final
 
 import msgspec
@@ -30,6 +31,7 @@ from dragoman.engine.reads.mailbox import (
     late_by,
     page_from,
     page_of,
+    refusal_of,
 )
 from dragoman.engine.reads.search import search_mail
 from dragoman.ledger.entry import Entry, read_line
@@ -41,7 +43,7 @@ from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, is_typed, type_of
 from dragoman.protocols.agentmail.summary import Waiting, summarize
 from dragoman.protocols.agentmail.wire import Inbox, OneLetter, Search, SendMail, Summed, Thread
-from dragoman.protocols.agentmail.words import MessageType
+from dragoman.protocols.agentmail.words import TYPES, MessageType
 from dragoman.text.ascii_case import upper
 
 _SUMMED_UP: Final = 1_000
@@ -217,6 +219,7 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
     waiting = Waiting(
         frozenset(mail.id for mail in letters if mail.is_open),
         frozenset(mail.id for mail in letters if mail.waits_for),
+        _refused_at_the_end(facts.store, page.letters),
     )
     summary = summarize(map(as_message, filter(is_typed, letters)), waiting)
     others = Counter(mail.kind or MessageType.UNKNOWN for mail in letters if not is_typed(mail))
@@ -227,6 +230,13 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
         return told
     rows = [as_row(letter, actor.name, facts.now()) for letter in page.letters]
     return told | {"model": msgspec.to_builtins(choices.model(msgspec.json.encode(rows)))}
+
+
+def _refused_at_the_end(store: Store, letters: Sequence[Letter]) -> frozenset[str]:
+    """Those whose effect was refused, behind the last letter that meant what it says."""
+    typed = (one for one in reversed(letters) if one.mail.kind in TYPES)
+    refused = takewhile(lambda letter: refusal_of(store, letter), typed)
+    return frozenset(letter.mail.id for letter in refused)
 
 
 def _rows(page: Page, reader: str, now: int) -> Any:
