@@ -13,7 +13,6 @@ from msgspec import Struct
 from dragoman.core.authority import why_no_worker
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    CommandRefused,
     Status,
     TaskClaimed,
     TaskReported,
@@ -33,7 +32,7 @@ from dragoman.engine.reads.ask import (
     history,
     names_in_role,
 )
-from dragoman.engine.reads.mailbox import Letter, whole_list
+from dragoman.engine.reads.mailbox import Letter, refusal_of, whole_list
 from dragoman.ledger.entry import read_line
 
 _ON_ITS_WAY: Final[frozenset[Status]] = frozenset({"backlog", "ready"})
@@ -157,19 +156,10 @@ class Spawner:
         return Verdict(reason=found.detail) if isinstance(found, Refusal) else found
 
     def _refusal_of(self, letter: Letter) -> str:
-        """Why the request did not put the task into the queue; empty: it did.
-
-        What a request is refused besides its letter stands right behind it, with the same cause.
-        """
-        first, *behind = self._hub.store.entries(letter.position - 1, 2)
-        posted = read_line(first.line)
-        for entry in behind:
-            event = decode(entry)
-            is_same = read_line(entry.line).cause == posted.cause
-            if is_same and isinstance(event, CommandRefused):
-                return event.detail
+        """Why the request did not put the task into the queue; empty: it did."""
+        (posted,) = self._hub.store.entries(letter.position - 1, 1)
         # A refusal that has just been recorded is not recorded again.
-        return why_no_worker(posted.actor)
+        return refusal_of(self._hub.store, letter) or why_no_worker(read_line(posted.line).actor)
 
     def _taken_since(self, view: TaskView, letter: Letter) -> _Taken:
         """Who has taken the task since then.

@@ -101,7 +101,7 @@ class Office:
     ) -> None:
         self.lab = Lab()
         self.choices = choices or agentmail.Choices()
-        facts = StoreFacts(self.lab.store, lambda _task, _ref: False)
+        facts = StoreFacts(self.lab.store, lambda _task, _ref: False, now=self.lab.clock.now)
         dialects = (aof.dialect(), agentmail.dialect(self.choices))
         self.door = Interpreter(self.lab.hub, dialects, facts)
         disk = Disk(self.lab.clock.now)

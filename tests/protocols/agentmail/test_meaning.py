@@ -421,6 +421,39 @@ def test_a_letter_in_the_thread_of_its_task_is_a_sign_of_life_of_the_holder(acto
     }
 
 
+@proves("MAIL-SUMMARY", "MAIL-REFUSED-EFFECT")
+def test_a_letter_that_was_refused_is_not_the_last_state_of_its_thread() -> None:
+    office = Office()
+    forged = letter("DONE", "Status: DONE", to=["olga"])
+    taken(office)
+    said = letter("PROGRESS", "Step: one", "Status: half", to=["olga"])
+    assert office.effect(ALICE, said) == "applied"
+    assert office.effect(BOB, forged) != "applied"
+    office.send(BOB, {"subject": "Hm", "body_md": "?", "to": ["olga"], "thread_id": BEAD})
+    summary = office.ask("mail.summary", {"thread_id": BEAD}, OLGA)
+    assert (summary["last_type"], summary["last_status"]) == ("PROGRESS", "half")
+    assert summary["counts"]["DONE"] == 1
+    assert office.effect(ALICE, letter("DONE", "Status: DONE", to=["olga"])) == "applied"
+    summary = office.ask("mail.summary", {"thread_id": BEAD}, OLGA)
+    assert (summary["last_type"], summary["last_status"]) == ("DONE", "DONE")
+
+
+@proves("MAIL-SUMMARY")
+def test_who_puts_a_letter_about_a_bead_into_another_thread_is_told() -> None:
+    office = Office()
+    taken(office)
+    told = office.send(ALICE, {**PROGRESS, "thread_id": "elsewhere"})
+    assert told["thread_id"] == "elsewhere"
+    assert told["effect"]["applied"]
+    assert f"the thread {BEAD} of its bead does not find it" in told["effect"]["detail"]
+    office.do(HUMAN, CreateTask("t", "ol-2", ready=True))
+    asked = office.send(OLGA, letter("SPAWN_REQUEST", bead="ol-2", thread_id="elsewhere"))
+    assert "stands in the thread elsewhere" in asked["effect"]["detail"]
+    plain = {"subject": f"[{BEAD}] hello", "body_md": "x", "to": ["olga"], "thread_id": "elsewhere"}
+    for row in ({**PROGRESS, "thread_id": BEAD}, {**PROGRESS, "reply_to": told["id"]}, plain):
+        assert "detail" not in office.send(ALICE, row)["effect"]
+
+
 @proves("MAIL-SPAWN", "MAIL-REFUSED-EFFECT")
 def test_work_that_has_ended_gets_no_worker() -> None:
     office = Office()
@@ -465,6 +498,33 @@ def test_a_letter_is_from_its_caller() -> None:
     nobody = office.door.send({**PROGRESS, "from": "a b"}, via="inbox")
     assert isinstance(nobody, Turned)
     assert nobody.code == "unauthenticated"
+
+
+@proves("MAIL-IDENTITY", "MAIL-ROWS")
+def test_a_sender_under_another_name_is_looked_at_too() -> None:
+    office = Office()
+    assert office.code("mail.send", {**PROGRESS, "sender_name": "bob"}, ALICE) == (
+        "identity_mismatch"
+    )
+    both = {**PROGRESS, "from": "alice", "sender_name": "bob"}
+    assert office.code("mail.send", both, ALICE) == "identity_mismatch"
+    assert office.effect(ALICE, {**PROGRESS, "sender_name": "alice"}) == "applied"
+    answer = office.door.send({**PROGRESS, "sender_name": "alice"}, via="inbox")
+    assert isinstance(answer, Taken)
+    assert answer.actor == "alice"
+
+
+@proves("MAIL-ROWS")
+def test_a_text_under_another_name_is_the_letters_text() -> None:
+    office = Office()
+    words = {name: value for name, value in PROGRESS.items() if name != "body_md"}
+    theirs = {**words, "body": PROGRESS["body_md"], "topic": "x"}
+    sent = office.send(ALICE, theirs)
+    assert (sent["bead_id"], sent["effect"]) == (BEAD, {"applied": True})
+    shown = office.ask("mail.show", {"id": sent["id"]}, OLGA)
+    assert (shown["body_md"], shown["passed_on"]) == (PROGRESS["body_md"], {"topic": "x"})
+    both = office.send(ALICE, {**PROGRESS, "body": "Bead: other"})
+    assert both["bead_id"] == BEAD, "ours comes first"
 
 
 @proves("MAIL-MEANING", "MAIL-ADOPT")

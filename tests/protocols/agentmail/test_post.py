@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import PostMail
+from dragoman.core.commands import CreateTask, PostMail
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.operation import Incoming
 from dragoman.engine.plan import Taken, Turned, looks, plan_of
@@ -393,6 +393,38 @@ def test_two_acks_at_the_same_time_both_count() -> None:
     assert all(isinstance(answer, Taken) for answer in asyncio.run(both()))
     assert office.mail(sent).acked_by == ("bob", "carol")
     assert office.mail(sent).deadline is None
+
+
+@proves("MAIL-ADDRESS")
+def test_a_reply_to_a_letter_of_ones_own_goes_to_whom_that_was() -> None:
+    office = Office()
+    first = office.send(ALICE, {**NOTE, "to": ["bob", "carol"]})["id"]
+    again = office.send(ALICE, {**NOTE, "to": [], "reply_to": first})["id"]
+    assert office.mail(again).to == ("bob", "carol")
+    answer = office.send(BOB, {**NOTE, "to": [], "reply_to": again})["id"]
+    assert office.mail(answer).to == ("alice",)
+
+
+@proves("MAIL-ACK")
+def test_a_late_letter_is_overdue_before_anybody_was_told() -> None:
+    office = Office(agentmail.Choices(ack_within_ms=10 * MINUTE))
+    first, _, last = [
+        office.send(ALICE, offering(to=["bob"], ack_required=wanted))["id"]
+        for wanted in (True, False, True)
+    ]
+    office.pass_(10)
+    second = office.send(ALICE, offering(to=["bob"]))["id"]
+    office.do(HUMAN, CreateTask("t", "parent", ready=True))
+    assert office.inbox(OLGA, box="overdue") == [first, last]
+    office.lab.clock.advance(10 * MINUTE)
+    assert office.inbox(OLGA, box="overdue") == [first, last, second], "no duty was done meanwhile"
+    assert office.inbox(OLGA, box="overdue", before=0) == [second, last, first]
+    page = office.ask("mail.inbox", {"box": "overdue", "limit": 2}, OLGA)
+    assert page["more"]
+    assert office.inbox(OLGA, box="overdue", after=page["cursor"]) == [second]
+    assert office.rows(BOB)[-1]["overdue"] is True
+    office.ask("mail.ack", {"id": second}, BOB)
+    assert office.inbox(OLGA, box="overdue") == [first, last]
 
 
 @proves("MAIL-ACK")

@@ -180,6 +180,8 @@ def test_every_type_can_be_typed(dragoman: Console, type: str) -> None:
     ("words", "said"),
     [
         (("letter.json", "--to", "bob"), "from a file or from options"),
+        (("--to", "bob"), "the letter says nothing: add --subject TEXT, --body TEXT or --type"),
+        (("--to", "bob", "--subject", " ", "--body", "\n"), "the letter says nothing"),
         (("--type", "LUNCH", "--bead", "ol-1"), "'LUNCH' is not a type of letter; known: BEAD_ACC"),
         (("--type", "PROGRESS", "--field", "step=1"), "name it with --bead ID"),
         (("--type", "DONE", "--bead", "b", "--field", "colour=red"), "a DONE has commit, files"),
@@ -331,7 +333,10 @@ def test_a_thread_of_many_pages_is_shown_as_a_whole(
         (("inbox", "--agent", "a b"), "invalid_id"),
         (("send", "--to", "a b", "--body", "x", "--as", "ada"), "invalid_id"),
         (("send", "--body", "x", "--as", "ada"), "invalid_field"),
-        (("send", "--to", "bob", "--reply-to", "nowhere", "--as", "ada"), "mail_not_found"),
+        (
+            ("send", "--to", "bob", "--body", "x", "--reply-to", "nowhere", "--as", "ada"),
+            "mail_not_found",
+        ),
         (("send", "--to", "bob", "--body", "x" * 300_000, "--as", "ada"), "message_too_large"),
     ],
 )
@@ -439,6 +444,8 @@ def test_how_long_an_ack_may_take_is_an_option_too(dragoman: Console) -> None:
     (file,) = (dragoman.data / "mail").glob("*/*.md")
     assert 'dueBy: "2026-02-09T12:10:00.000Z"' in file.read_text()
     assert ids(dragoman, "inbox", "--as", "bob", "--pending") == [id]
+    assert ids(dragoman, "inbox", "--overdue", "--now", NOON) == []
+    assert ids(dragoman, "inbox", "--overdue", "--now", "2026-02-09T12:10:00Z") == [id]
     for wrong in (("0",), ("soon",), ("10m", "--no-ack")):
         said = dragoman("mail", "send", "--as", "ada", *words, "--ack-within", *wrong)
         assert said.code != 0

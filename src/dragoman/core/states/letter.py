@@ -76,6 +76,10 @@ class Mail(Struct, frozen=True, omit_defaults=True):
         """Whether it was told that what it waits for is late, and that has still not come."""
         return self.is_escalated and (self.is_open or bool(self.waits_for))
 
+    def is_late(self, now: int) -> bool:
+        """Whether what it waits for is late by now, told or not."""
+        return self.is_overdue or (self.deadline is not None and self.deadline <= now)
+
     def is_for(self, name: str) -> bool:
         """Whether it lies in this one's box."""
         return name in self.to or name in self.cc or name in self.copied

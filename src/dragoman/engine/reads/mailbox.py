@@ -1,6 +1,7 @@
 """Reading letters: boxes, threads, and what is still open."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import merge
 from typing import Any
 
 from msgspec import Struct
@@ -8,11 +9,13 @@ from msgspec.structs import asdict, replace
 
 from dragoman.core import missing
 from dragoman.core.errors import Refusal
+from dragoman.core.events import CommandRefused
 from dragoman.core.ids import check_id, mail_stream
 from dragoman.core.states.letter import Mail
 from dragoman.engine.ports import Listed, ListQuery, Row, Store
-from dragoman.engine.reads.ask import state_of
+from dragoman.engine.reads.ask import decode, state_of
 from dragoman.engine.subscribe import Gap, gap_at
+from dragoman.ledger.entry import read_line
 
 _PAGE = 100
 _NAMED = 5
@@ -109,12 +112,19 @@ def _only_one(store: Store, beginning: str) -> Row | Refusal | None:
     )
 
 
-def page_of(store: Store, query: ListQuery, fits: Fits = _every) -> Page:
-    """A page of a list, of those letters only that fit."""
+def page_of(
+    store: Store, query: ListQuery, fits: Fits = _every, besides: Iterable[Listed] = ()
+) -> Page:
+    """A page of a list, of those letters only that fit.
+
+    `besides` are places that the list will have, in its order, from where the query begins.
+    """
+    newest_first = query.before is not None
+    places = merge(walk(store, query), besides, key=_position, reverse=newest_first)
     if query.before is not None:
         begin = 0 if query.before == LAST else query.before  # where nothing is, there is no place
-        return page_from(store, walk(store, query), query.limit, begin, fits)
-    page = page_from(store, walk(store, query), query.limit, query.after, fits)
+        return page_from(store, places, query.limit, begin, fits)
+    page = page_from(store, places, query.limit, query.after, fits)
     gap = None if page.letters else gap_at(store, query.after)
     return page if gap is None else Page((), gap.until, gap=gap)
 
@@ -138,6 +148,38 @@ def page_from(
             found.append(Letter(place.position, mail))
             size += len(place.row.state)
     return Page(tuple(found), cursor)
+
+
+def _position(place: Listed) -> int:
+    return place.position
+
+
+def late_by(store: Store, query: ListQuery, now: int) -> list[Listed]:
+    """The letters that are late by now and of which that was not told yet: a hub that is not
+    running tells nobody.
+    """
+    places = list[Listed]()
+    for stream in store.overdue(now, MOST_LOOKED_AT):
+        row = store.stream(stream) if stream.startswith(mail_stream("")) else None
+        first = () if row is None else store.history(stream, 0, 1)
+        places += [Listed(entry.position, row) for entry in first if row is not None]
+    before = LAST if query.before is None else query.before
+    wanted = (place for place in places if query.after < place.position < before)
+    return sorted(wanted, key=_position, reverse=query.before is not None)
+
+
+def refusal_of(store: Store, letter: Letter) -> str:
+    """Why what a letter asks for was refused; empty: it was not, or that was not recorded again.
+
+    What is refused besides a letter stands right behind it, with the same cause.
+    """
+    first, *behind = store.entries(letter.position - 1, 2)
+    posted = read_line(first.line)
+    for entry in behind:
+        event = decode(entry)
+        if read_line(entry.line).cause == posted.cause and isinstance(event, CommandRefused):
+            return event.detail
+    return ""
 
 
 def last_of(store: Store, name: str, limit: int, before: int = LAST, fits: Fits = _every) -> Page:

@@ -17,10 +17,13 @@ def reader(shape: Any) -> Callable[[Any], Any]:
     return lambda value: in_shape(value, shape)
 
 
-def letter_in(value: Any) -> Any:
-    """The object with a subject and a body, bare or wrapped like any message; None: no such one."""
+def letter_in(value: Any, body: tuple[str, ...] = ("body_md",)) -> Any:
+    """The object with a subject and a body, bare or wrapped like any message; None: no such one.
+
+    `body` are the names under which it may be.
+    """
     for inner in layers(value):
-        if isinstance(field_of(inner, "subject"), str) and "body_md" in inner:
+        if isinstance(field_of(inner, "subject"), str) and any(name in inner for name in body):
             return inner
     return None
 

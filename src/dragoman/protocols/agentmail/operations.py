@@ -11,7 +11,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AckMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_agent, quoted_name
+from dragoman.core.ids import bare, check_agent, quoted_name
 from dragoman.engine.faults import Fault, fault_of, in_shape, not_empty
 from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Incoming, Operation
 from dragoman.engine.reads.closed_letters import is_shown_to
@@ -21,10 +21,10 @@ from dragoman.protocols.agentmail import reading, translate, waves
 from dragoman.protocols.agentmail.asking import letter_in, reader
 from dragoman.protocols.agentmail.errors import CODES
 from dragoman.protocols.agentmail.lint import lint
-from dragoman.protocols.agentmail.meaning import ACTED_ON_LATER
+from dragoman.protocols.agentmail.meaning import ACTED_ON_LATER, MEANING
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.render import RENDER
-from dragoman.protocols.agentmail.row import why_not_taken
+from dragoman.protocols.agentmail.row import OTHER_NAMES, why_not_taken
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 from dragoman.protocols.agentmail.shapes import Message
 from dragoman.protocols.agentmail.wire import OneLetter, Outgoing, SendMail
@@ -40,6 +40,10 @@ _UNASKED: Final = (
 _ECHO: Final = (
     "it repeats the type of the letter that it replies to, so that it was delivered as a plain "
     "reply; to say {type} anew, write the subject without Re: or Fwd:"
+)
+_ELSEWHERE: Final = (
+    "it stands in the thread {thread}, where its sender put it: who reads the thread {bead} of its "
+    "bead does not find it there"
 )
 _WHOLE_ID: Final = 36
 _PLACES: Final = ("path", "data_uri")
@@ -110,7 +114,13 @@ def _read_letter(value: Any) -> Outgoing | Fault:
     if why_not := why_not_taken(value):
         return Fault("invalid_field", why_not, "bcc")
     row = not_empty(in_shape(_as_ours(value), SendMail), "id", "letter id")
-    return row if isinstance(row, Fault) else Outgoing(row, _parser.parse(value))
+    if isinstance(row, Fault):
+        return row
+    other = field_of(value, OTHER_NAMES["from"])
+    if other and other != row.from_:
+        what = f"the row is from {quoted_name(row.from_)}, and from {quoted_name(f'{other}')}"
+        return Fault("identity_mismatch", f"{what}: name one sender", OTHER_NAMES["from"])
+    return Outgoing(row, _parser.parse(value))
 
 
 def _as_ours(value: Any) -> Any:
@@ -118,8 +128,9 @@ def _as_ours(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     row = {key: said for key, said in cast(dict[str, Any], value).items() if said is not None}
-    if "created_ts" in row:
-        row.setdefault("timestamp", row["created_ts"])
+    for ours, theirs in OTHER_NAMES.items():
+        if theirs in row:
+            row[ours] = row.get(ours) or row[theirs]
     if row.get("ack_required") in (0, 1):
         row["ack_required"] = bool(row["ack_required"])
     if isinstance(row.get("importance"), str):
@@ -227,7 +238,7 @@ def _sent(letter: Outgoing, commands: Commands, accepted: Accepted) -> Any:
         "thread_id": told.thread,
         "type": posted.kind,
         "bead_id": posted.bead,
-        "effect": _effect(letter, commands, accepted, posted.kind),
+        "effect": _effect(letter, commands, accepted, posted),
     }
     problems = _unread(letter.message, posted.kind)
     return {**sent, "problems": problems} if problems else sent
@@ -239,16 +250,27 @@ def _unread(message: Message, kind: str) -> Any:
     return () if is_plain else msgspec.to_builtins(message.problems)
 
 
-def _effect(letter: Outgoing, commands: Commands, accepted: Accepted, kind: str) -> dict[str, Any]:
-    """Whether the letter also did something, and why not if it should have."""
+def _effect(
+    letter: Outgoing, commands: Commands, accepted: Accepted, posted: PostMail
+) -> dict[str, Any]:
+    """Whether the letter also did something, why not if it should have, and what is odd."""
     type, declined = letter.message.type, accepted.declined
+    odd = _elsewhere(posted)
     if declined is None:
         applied = len(commands) > 1 or len(accepted.receipts) > len(commands)
-        why = "" if applied else _why_none(type, kind)
-        return {"applied": applied, **({"detail": why} if why else {})}
+        odd = odd if applied else _why_none(type, posted.kind)
+        return {"applied": applied, **({"detail": odd} if odd else {})}
     if declined.code == _NO_CHANGE and type in ACTED_ON_LATER:
-        return {"applied": True}
+        return {"applied": True, **({"detail": odd} if odd else {})}
     return {"applied": False, "code": declined.code, "detail": declined.detail}
+
+
+def _elsewhere(posted: PostMail) -> str:
+    """That a letter about a bead is not among those of the bead (S-MAIL-8); a reply need not be."""
+    own = bare(posted.bead)
+    if posted.kind not in MEANING or posted.reply_to or own in ("", posted.thread):
+        return ""
+    return _ELSEWHERE.format(thread=posted.thread, bead=own)
 
 
 def _why_none(type: MessageType, kind: str) -> str:

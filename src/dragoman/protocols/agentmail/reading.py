@@ -1,8 +1,9 @@
 """Operations of Agent Mail that only read: boxes, one letter, threads, words, summaries."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Any, Final
 
 import msgspec
@@ -27,26 +28,29 @@ from dragoman.engine.reads.mailbox import (
     find_letter,
     is_nothing,
     last_of,
+    late_by,
     page_from,
     page_of,
+    refusal_of,
 )
 from dragoman.engine.reads.search import search_mail
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.protocols.agentmail.asking import asking, letter_in
 from dragoman.protocols.agentmail.filters import COMPLETIONS, SUCCESSES, passes_checks
 from dragoman.protocols.agentmail.names import known_as, thread_of
+from dragoman.protocols.agentmail.row import OTHER_NAMES
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, is_typed, type_of
 from dragoman.protocols.agentmail.summary import Waiting, summarize
 from dragoman.protocols.agentmail.wire import Inbox, OneLetter, Search, SendMail, Summed, Thread
-from dragoman.protocols.agentmail.words import MessageType
+from dragoman.protocols.agentmail.words import TYPES, MessageType
 from dragoman.text.ascii_case import upper
 
 _SUMMED_UP: Final = 1_000
 """So many letters go into one summary."""
 
 _TAKEN_OVER: Final = frozenset(
-    ("created_ts", *(field.encode_name for field in msgspec.structs.fields(SendMail)))
+    (*OTHER_NAMES.values(), *(field.encode_name for field in msgspec.structs.fields(SendMail)))
 )
 """The fields of a row that a letter has got."""
 
@@ -107,7 +111,9 @@ def _inbox(asked: Inbox, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
         is_about = is_bead(mail.bead) and is_thread(mail.thread)
         return is_there and is_about and _fits(asked, mail, owner) and is_shown(mail)
 
-    return _rows(page_of(facts.store, query, fits), owner)
+    now = facts.now()
+    besides = late_by(facts.store, query, now) if asked.box == "overdue" else ()
+    return _rows(page_of(facts.store, query, fits, besides), owner, now)
 
 
 def _is_called(name: str, facts: Facts) -> Callable[[str], bool]:
@@ -162,7 +168,7 @@ def _show(asked: OneLetter, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
         return fault_of(mail, "id")
     (first,) = facts.store.history(mail_stream(mail.id), 0, 1)
     passed_on = _passed_on(first)
-    row = as_row(Letter(first.position, mail), actor.name)
+    row = as_row(Letter(first.position, mail), actor.name, facts.now())
     return {**row, "passed_on": passed_on} if passed_on else row
 
 
@@ -172,7 +178,8 @@ def _passed_on(posted: Entry) -> dict[str, Any]:
     It stands apart, so that none of it passes for the hub's own word.
     """
     said = read_line(posted.line).said
-    row: dict[str, Any] | None = None if said is UNSET else letter_in(msgspec.json.decode(said))
+    words = None if said is UNSET else msgspec.json.decode(said)
+    row: dict[str, Any] | None = letter_in(words, ("body_md", OTHER_NAMES["body_md"]))
     return {name: value for name, value in (row or {}).items() if _says_more(name, value)}
 
 
@@ -186,7 +193,7 @@ def _thread(asked: Thread, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
         return fault_of(thread, "thread_id")
     query = ListQuery(f"thread:{thread}", asked.after, limit=asked.limit)
     page = page_of(facts.store, query, is_shown)
-    return {"thread_id": thread, **_rows(page, actor.name)}
+    return {"thread_id": thread, **_rows(page, actor.name, facts.now())}
 
 
 def _search(asked: Search, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
@@ -194,7 +201,7 @@ def _search(asked: Search, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     if isinstance(found, Refusal):
         return fault_of(found, "query")
     page = page_from(facts.store, found, asked.limit, asked.before or 0, is_shown)
-    return _rows(page, actor.name)
+    return _rows(page, actor.name, facts.now())
 
 
 def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
@@ -212,6 +219,7 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
     waiting = Waiting(
         frozenset(mail.id for mail in letters if mail.is_open),
         frozenset(mail.id for mail in letters if mail.waits_for),
+        _refused_at_the_end(facts.store, page.letters),
     )
     summary = summarize(map(as_message, filter(is_typed, letters)), waiting)
     others = Counter(mail.kind or MessageType.UNKNOWN for mail in letters if not is_typed(mail))
@@ -220,12 +228,19 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
     told |= {"cursor": page.cursor, "more": page.more}
     if not asked.model or choices.model is None:
         return told
-    rows = [as_row(letter, actor.name) for letter in page.letters]
+    rows = [as_row(letter, actor.name, facts.now()) for letter in page.letters]
     return told | {"model": msgspec.to_builtins(choices.model(msgspec.json.encode(rows)))}
 
 
-def _rows(page: Page, reader: str) -> Any:
+def _refused_at_the_end(store: Store, letters: Sequence[Letter]) -> frozenset[str]:
+    """Those whose effect was refused, behind the last letter that meant what it says."""
+    typed = (one for one in reversed(letters) if one.mail.kind in TYPES)
+    refused = takewhile(lambda letter: refusal_of(store, letter), typed)
+    return frozenset(letter.mail.id for letter in refused)
+
+
+def _rows(page: Page, reader: str, now: int) -> Any:
     return {
-        "messages": [as_row(letter, reader) for letter in page.letters],
+        "messages": [as_row(letter, reader, now) for letter in page.letters],
         **page.way_on,
     }

@@ -22,6 +22,13 @@ Names = list[str] | str | None
 """A list, or one text with commas between the names."""
 Sign = bool | int | str | float | None
 """Whether something is so; a time at which it happened says that it did."""
+OTHER_NAMES: Final[Mapping[str, str]] = {
+    "body_md": "body",
+    "from": "sender_name",
+    "timestamp": "created_ts",
+}
+"""Our name of a field that can be sent -> what other servers call it; it counts where ours is
+missing or empty."""
 _NO_BLIND_COPIES: Final = (
     "there are no secret copies here: everybody who may read can see whom a letter goes to; "
     "name them in cc, or write them a letter of their own"

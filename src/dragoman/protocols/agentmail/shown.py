@@ -22,7 +22,7 @@ _TYPES: Final = frozenset(MessageType)
 _parser = Parser()
 
 
-def as_row(letter: Letter, reader: str) -> Row:
+def as_row(letter: Letter, reader: str, now: int) -> Row:
     """The letter for one reader; whether it is read and acked is told as that one stands."""
     mail, message = letter.mail, as_message(letter.mail, reader)
     return {
@@ -38,7 +38,7 @@ def as_row(letter: Letter, reader: str) -> Row:
         "read_by": mail.read_by,
         "waits_for": mail.waits_for,
         "answer": mail.answer,
-        "overdue": mail.is_overdue,
+        "overdue": mail.is_late(now),
         **({"sent_at": to_rfc3339(mail.sent_at)} if mail.sent_at is not None else {}),
     }
 

@@ -29,7 +29,7 @@ class Summary(Struct, frozen=True):
     counts: dict[str, int]
     """The type -> how many; the order is that of the types."""
     last_type: str
-    """The type of the last letter that has one."""
+    """The type of the last letter that has one, and was not refused what it asks for."""
     last_status: str
     """What that letter says of the state of things; its type when it says nothing."""
     open_questions: tuple[Open, ...]
@@ -39,10 +39,13 @@ class Summary(Struct, frozen=True):
 
 
 class Waiting(Struct, frozen=True):
-    """What is known of a thread besides its letters: the ids of those that wait."""
+    """What is known of a thread besides its letters: the ids of those that wait, or that came to
+    nothing."""
 
     for_answers: frozenset[str]
     for_acks: frozenset[str]
+    refused: frozenset[str] = frozenset()
+    """Whose effect was refused: what they say of the state of things is not so."""
 
 
 def summarize(messages: Iterable[Message], waiting: Waiting | None = None) -> Summary:
@@ -54,7 +57,9 @@ def summarize(messages: Iterable[Message], waiting: Waiting | None = None) -> Su
     """
     thread = list(messages if waiting else _meant(messages))
     counted = Counter(message.type for message in thread)
+    refused = waiting.refused if waiting else frozenset[str]()
     typed = [message for message in thread if message.type is not MessageType.UNKNOWN]
+    typed = [message for message in typed if message.id not in refused]
     questions, acks = _known(thread, waiting) if waiting else _told(thread)
     return Summary(
         messages=len(thread),

@@ -1,6 +1,7 @@
 """What a letter leads to: to whom it goes, what it answers, and that it asks for what it means."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from msgspec import Struct
@@ -228,7 +229,9 @@ def _usual_recipients(
 ) -> tuple[str, ...]:
     """Who gets a letter of this type when its sender names nobody; nobody: that is not known."""
     if replied:
-        return tuple(dict.fromkeys(mail.sender for mail in replied))
+        # Who goes on with a letter of its own writes to whom that was.
+        meant = (mail.to if mail.sender == actor.name else (mail.sender,) for mail in replied)
+        return tuple(dict.fromkeys(chain.from_iterable(meant)))
     if type is MessageType.UNKNOWN or type in ANSWERS:
         return ()
     if type is MessageType.SPAWN_REQUEST:

@@ -100,7 +100,7 @@ GROUPS: Mapping[str, Group] = {
     ),
     "wave": Group(
         "Run beads together, and see how far they are.",
-        {"wave.run": ("start", "show", "watch", "list", "status")},
+        {"wave.run": ("start", "status", "watch", "list", "show")},
     ),
     "reserve": Group(
         "Reserve files, and see who has them.",

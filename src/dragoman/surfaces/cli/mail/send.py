@@ -109,6 +109,8 @@ def _written(type: str, bead: str, given: tuple[str, ...], text: dict[str, str])
     if not type:
         if given or bead:
             wrong_usage("--field and --bead belong to a type: add --type TYPE")
+        if not f"{text['subject']}{body}".strip():
+            wrong_usage("the letter says nothing: add --subject TEXT, --body TEXT or --type TYPE")
         return {"subject": text["subject"], "body_md": body}
     from dragoman.surfaces.cli.mail.compose import TYPES, composed, subject_of
 
@@ -134,9 +136,11 @@ def _sender_of(row: bytes) -> str:
     """Whom a row names as its sender, if that can be a name."""
     from dragoman.core.ids import check_agent
     from dragoman.engine.operation import Incoming
+    from dragoman.protocols.agentmail.row import OTHER_NAMES
     from dragoman.text.strict_json import field_of
 
-    named = field_of(Incoming(row).value, "from")
+    value = Incoming(row).value
+    named = field_of(value, "from") or field_of(value, OTHER_NAMES["from"])
     return named if isinstance(named, str) and check_agent(named) is None else ""
 
 

@@ -119,7 +119,7 @@ def show(call: Call, wave: _WaveArgument) -> Answer:
 
     \b
     Example:
-      dragoman wave show w1
+      dragoman wave status w1
     """
     with call.reading() as place:
         found = _look(call, place, wave)
@@ -233,8 +233,8 @@ def _warn_without_hub(call: Call, found: dict[str, Any]) -> None:
 
 VERBS = (
     Verb("start", start),
-    Verb("show", show, speaks=False),
+    Verb("status", show, speaks=False),
     Verb("watch", watch, speaks=False),
     Verb("list", show_all, speaks=False),
-    Verb("status", show, speaks=False, hidden=True),
+    Verb("show", show, speaks=False, hidden=True),
 )
