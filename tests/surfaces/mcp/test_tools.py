@@ -16,6 +16,7 @@ from dragoman.core.commands import CreateTask, LinkTask, MoveTask, PostMail, Req
 from dragoman.engine.operation import Operation
 from dragoman.engine.reads.ask import entries
 from dragoman.ledger.entry import read_line
+from dragoman.services.costs import cost_of_attempt
 from dragoman.surfaces.mcp.profiles import CORE
 from dragoman.surfaces.mcp.tool import schema_of
 from dragoman.surfaces.mcp.tools import table
@@ -87,6 +88,15 @@ def test_whoever_asks_where_people_are_told_is_warned_of_nothing() -> None:
     assert asked == {"task": task, "status": "blocked"}
     assert told.tells("blocked")
     assert not replace(told, statuses=("done",)).tells("blocked")
+
+
+@proves("MCP-TOOLS", "REPORT-COST")
+@pytest.mark.parametrize("outcome", ["done", "failed"])
+def test_a_report_tells_what_the_work_has_cost(house: House, outcome: str) -> None:
+    task = house.do(CreateTask("Dear", ready=True))
+    once(house, "ada", "claim", task=task)
+    once(house, "ada", "complete", task=task, outcome=outcome, details={"cost": 0.3})
+    assert cost_of_attempt(house.store, task, 1) == 0.3
 
 
 @proves("MCP-IDENTITY")

@@ -79,9 +79,9 @@ class Complete(Arguments, frozen=True):
     blockers: Annotated[
         Words, Meta(description="What it waits for: has to be said if blocked")
     ] = ()
-    details: Annotated[dict[str, Any], Meta(description="More for programs")] = field(
-        default_factory=dict[str, Any]
-    )
+    details: Annotated[
+        dict[str, Any], Meta(description="For programs; a number `cost` counts for your budget")
+    ] = field(default_factory=dict[str, Any])
     fence: Fence = None
 
 
