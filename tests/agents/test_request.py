@@ -124,6 +124,21 @@ def test_what_is_not_kept_of_a_result_is_not_in_the_trace_of_its_program_either(
     run(story())
 
 
+@proves("REPORT-COST")
+@pytest.mark.parametrize("ended", ['"success": True', '"success": False, "error": "no"'])
+def test_what_its_result_has_cost_counts_for_its_budget(tmp_path: Path, ended: str) -> None:
+    told = ANSWER + f"print(json.dumps(answer | {{{ended}, 'cost': 0.3}}))"
+
+    async def story() -> None:
+        settings = FAST + section("ada", command=program(told)) + "cost_per_day = 10\n"
+        async with floor(tmp_path / "d", settings) as hub:
+            delegate(hub, "ada")
+            await until(hub, "Satisfied", "NeedsFollowUp")
+            assert hub.state("ada").used.cost == 0.3
+
+    run(story())
+
+
 @proves("CCOS-ATTEMPT")
 def test_what_a_program_says_about_another_intent_is_an_anomaly_of_its_own(tmp_path: Path) -> None:
     stray = 'print(json.dumps(answer | {"intent_id": "other", "success": True}))'

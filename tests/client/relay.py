@@ -15,6 +15,11 @@ BUSY = (
     b'{"code":"overloaded","detail":"so busy"}'
 )
 
+GARBLED = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n"
+    b"Content-Length: 12\r\n\r\nnot squeezed"
+)
+
 
 class Relay:
     """Passes everything on, until it is told otherwise."""

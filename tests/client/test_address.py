@@ -106,10 +106,34 @@ def test_without_a_hub_it_is_said_how_to_start_one(tmp_path: Path, folder: str) 
         find_address("", "", tmp_path / folder, {})
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:4747", "ftp://hub.example", "http://"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "127.0.0.1:4747",
+        "ftp://hub.example",
+        "http://",
+        "http://[::1",
+        "http://hub.example:door",
+        "http://hub.example:99999",
+        "http://hub.example\n",
+    ],
+)
 def test_a_url_that_is_none_is_told(url: str) -> None:
     with pytest.raises(SettingsError, match="is not the url of a hub"):
         find_address(url, "drg_said", None, {})
+
+
+@pytest.mark.parametrize("token", ["drg_sa\nid", "drg_säid"])
+def test_a_token_that_can_be_none_is_told_and_not_shown(token: str) -> None:
+    with pytest.raises(SettingsError, match="characters that no token has") as told:
+        find_address(HERE, token, None, {})
+    assert token not in str(told.value)
+
+
+def test_a_data_directory_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "hub.lock").mkdir()
+    with pytest.raises(SettingsError, match="cannot be read"):
+        find_address("", "", tmp_path, {})
 
 
 def test_no_token_reaches_a_log_and_only_our_own_hub_may_sign_for_itself() -> None:

@@ -6,8 +6,16 @@ from typing import Any
 import pytest
 
 from dragoman.client import BadAnswer, LeaseLost, Refused
-from dragoman.client.answers import AGAIN, FOR_GOOD, Later, Reply, pauses, read_reply
-from dragoman.client.requests import Request, task
+from dragoman.client.answers import (
+    AGAIN,
+    FOR_GOOD,
+    Later,
+    Reply,
+    pauses,
+    read_batch,
+    read_reply,
+)
+from dragoman.client.requests import Request, operations, task, work
 from dragoman.core.errors import FAULTS
 from dragoman.surfaces.http.problems import STATUS, problem
 from dragoman.text.strict_json import to_json
@@ -52,6 +60,23 @@ def test_a_hub_that_says_when_to_come_back_is_heard(said: str, seconds: float) -
 def test_what_is_no_problem_document_is_no_hub_s_answer(status: int) -> None:
     with pytest.raises(BadAnswer, match=f"HTTP status {status}"):
         read_reply(ASKED, Reply(status, b"\xff<p>"))
+
+
+@pytest.mark.parametrize("lines", [b"<p>", b"[]", b"{}", b'{"ok":true}', b'{"ok":1}', b"\xff"])
+def test_a_batch_that_is_answered_by_no_hub_is_a_bad_answer(lines: bytes) -> None:
+    with pytest.raises(BadAnswer, match="answer to a batch"):
+        read_batch(lines)
+
+
+def test_nothing_is_an_answer_only_to_who_asks_whether_there_is_something() -> None:
+    assert read_reply(work("ada", "", 1_000, 0, "k"), Reply(204, b"")) is None
+    with pytest.raises(BadAnswer, match="is not what this client knows"):
+        read_reply(ASKED, Reply(204, b""))
+
+
+def test_a_description_that_names_no_addresses_is_a_bad_answer() -> None:
+    with pytest.raises(BadAnswer, match=r"GET /openapi\.json"):
+        read_reply(operations(), Reply(200, b'{"openapi":"3.1.0"}'))
 
 
 def test_pauses_grow_to_a_bound_and_differ_from_caller_to_caller() -> None:

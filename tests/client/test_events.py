@@ -11,7 +11,7 @@ from dragoman.client.follow import follow
 from dragoman.client.requests import Wanted
 from dragoman.client.wire import Wire
 from dragoman.system.ids import new_id
-from tests.client.relay import BUSY, PROXY_PAGE
+from tests.client.relay import BUSY, GARBLED, PROXY_PAGE
 from tests.client.stage import Stage, run
 from tests.requirements import proves
 
@@ -158,6 +158,35 @@ def test_a_hub_that_gives_no_stream_for_now_is_asked_again_with_patience(stage: 
     with pytest.raises(HubUnreachable, match="overloaded"):
         run(reader())
     assert stage.relay.count(b"GET /v1/stream") > 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"HTTP/1.1 204 No Content\r\n\r\n", "which begins no stream"),
+        (GARBLED, "not in the encoding that it names"),
+    ],
+    ids=["nothing", "garbled"],
+)
+def test_a_stream_that_no_hub_gives_is_told(stage: Stage, answer: bytes, why: str) -> None:
+    stage.relay.answers[b"GET /v1/stream"] = answer
+
+    async def reader() -> None:
+        async with stage.connect("owner") as hub:
+            await anext(hub.events(0))
+
+    with pytest.raises(BadAnswer, match=why):
+        run(reader())
+
+
+def test_an_answer_that_was_changed_on_its_way_is_told(stage: Stage) -> None:
+    async def agent() -> None:
+        async with stage.connect("owner") as hub:
+            stage.relay.answers[b"GET /v1/tasks"] = GARBLED
+            await hub.task("any")
+
+    with pytest.raises(BadAnswer, match="not in the encoding that it names"):
+        run(agent())
 
 
 def test_a_frame_that_is_none_of_ours_is_told(stage: Stage) -> None:

@@ -10,10 +10,18 @@ import pytest
 
 from dragoman.client import Message, NotSent, Refused, Task, Work
 from dragoman.core.commands import DEFAULT_TTL_MS
+from dragoman.services.costs import cost_of_attempt
 from tests.client.stage import BEAT_MS, Stage, run
 from tests.requirements import proves
 
 DUE = datetime(2026, 2, 10, tzinfo=UTC)
+DEAR = {"cost": 0.3}
+DEAR_ENDS: dict[str, Callable[[Work], Awaitable[Task]]] = {
+    "done": lambda work: work.complete(details=DEAR),
+    "partial": lambda work: work.complete(outcome="partial", details=DEAR),
+    "blocked": lambda work: work.block("no key", details=DEAR),
+    "failed": lambda work: work.fail("it broke", details=DEAR),
+}
 
 
 @proves("SDK-WORK")
@@ -34,6 +42,21 @@ def test_an_agent_works_through_what_is_ready(stage: Stage) -> None:
 
     assert seen == tasks
     assert [stage.status(task) for task in tasks] == ["done"] * 3
+
+
+@proves("SDK-WORK", "REPORT-COST")
+@pytest.mark.parametrize("end", DEAR_ENDS.values(), ids=DEAR_ENDS)
+def test_whatever_ends_the_work_tells_its_cost(
+    stage: Stage, end: Callable[[Work], Awaitable[Task]]
+) -> None:
+    task = stage.create("Dear")
+
+    async def agent() -> None:
+        async with stage.connect() as hub, await anext(hub.work(agent="ada")) as work:
+            await end(work)
+
+    run(agent())
+    assert cost_of_attempt(stage.house.store, task, 1) == 0.3
 
 
 @proves("SDK-WORK")

@@ -16,7 +16,7 @@ from dragoman.client.shapes import Event, NotSent, Problem, Sent, Task
 from dragoman.client.signing import Signer
 from dragoman.client.sync import SyncHub, SyncWork, connect_sync
 from dragoman.client.work import Work
-from dragoman.core.errors import DragomanError, Refused
+from dragoman.core.errors import DragomanError, Refused, SettingsError
 from dragoman.engine.shown.tasks import TaskSummary
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Problem",
     "Refused",
     "Sent",
+    "SettingsError",
     "Signer",
     "SyncHub",
     "SyncWork",

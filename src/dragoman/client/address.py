@@ -56,6 +56,10 @@ def find_address(
     """The hub that is meant. The token of a data directory is shown to its own hub only."""
     url = url or environ.get("DRAGOMAN_URL", "")
     token = token or environ.get("DRAGOMAN_TOKEN", "")
+    if not token.isascii() or not token.isprintable():
+        raise SettingsError(
+            "the token (DRAGOMAN_TOKEN, or token=…) has characters that no token has: copy it anew"
+        )
     if url:
         url = _checked(url)
         if token:
@@ -63,7 +67,7 @@ def find_address(
             certificate = environ.get("DRAGOMAN_CERT", "") if is_from_there else ""
             return Address(url, token, certificate=certificate)
     folder = Path(data or environ.get("DRAGOMAN_DATA") or DEFAULT_DATA)
-    running = find_hub(folder) if folder.is_dir() else None
+    running = _running(folder)
     if not url:
         return _ours(running, token, folder)
     if running is not None and running.url.rstrip("/") == url:
@@ -85,8 +89,27 @@ def _ours(running: HubAddress | None, token: str, folder: Path) -> Address:
     )
 
 
+def _running(folder: Path) -> HubAddress | None:
+    try:
+        return find_hub(folder) if folder.is_dir() else None
+    except OSError as error:
+        raise SettingsError(f"the data directory {folder} cannot be read: {error}") from None
+
+
 def _checked(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not _is_address(url):
         raise SettingsError(f"{url!a} is not the url of a hub: write it like http://127.0.0.1:4747")
     return url.rstrip("/")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return (
+            url.isprintable()
+            and parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+        )
+    except ValueError:  # brackets that do not close, a port that is none
+        return False

@@ -1,6 +1,6 @@
 """What an answer of the hub means: a value, a refusal, or that it is worth asking again. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, Final
 
@@ -33,6 +33,12 @@ class Reply(Struct, frozen=True):
     media: str = ""
 
 
+class _Answered(Struct, frozen=True):
+    """Of an answer in a batch, whether the message was taken."""
+
+    ok: bool
+
+
 class Later(Struct, frozen=True):
     """It is worth asking again."""
 
@@ -45,8 +51,8 @@ def read_reply(request: Request, reply: Reply) -> Any:
     """The answer to a request, or `Later`; a refusal is raised."""
     if reply.status in (200, 201):
         return _decoded(request, reply)
-    if reply.status == 204:
-        return None
+    if reply.status == 204:  # nothing, where that is an answer
+        return _decoded(request, Reply(reply.status, b"null"))
     problem = _problem(reply)
     if reply.status in AGAIN and (problem is None or problem.code not in FOR_GOOD):
         why = f"{problem.code}: {problem.detail}" if problem else f"HTTP status {reply.status}"
@@ -71,7 +77,13 @@ def refused(problem: Problem) -> Refused:
 
 def read_batch(lines: bytes) -> list[Sent | NotSent]:
     """The answers to a batch, one for each of its lines."""
-    return [_line(line) for line in lines.splitlines()]
+    try:
+        return [_line(line) for line in lines.splitlines()]
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadAnswer(
+            f"the answer to a batch is not what this client knows ({error}): its version and the "
+            "hub's are too far apart"
+        ) from None
 
 
 def pauses(seed: str) -> Iterator[float]:
@@ -110,5 +122,5 @@ def _seconds(retry_after: str) -> float:
 
 
 def _line(line: bytes) -> Sent | NotSent:
-    given: Mapping[str, Any] = msgspec.json.decode(line)
-    return msgspec.convert(given, Sent if given["ok"] else NotSent)
+    is_taken = msgspec.json.decode(line, type=_Answered).ok
+    return msgspec.json.decode(line, type=Sent if is_taken else NotSent)

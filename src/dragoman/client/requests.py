@@ -98,6 +98,12 @@ class Part(Struct, frozen=True):
             raise ValueError("due_by has no time zone: give one, as datetime.now(UTC) does")
 
 
+class Described(Struct, frozen=True):
+    """Of the hub's description of itself, what is asked for."""
+
+    paths: dict[str, Any]
+
+
 def create(title: str, fields: TaskFields, key: str) -> Request:
     """Make a task, ready to be taken unless said otherwise."""
     return _write("/v1/tasks", Task, {"title": title, "ready": True, **fields}, key)
@@ -250,7 +256,7 @@ def send_all(messages: Iterable[Message], dialect: str, key: str) -> Iterable[Re
 
 def operations() -> Request:
     """The description of the hub, which names its operations."""
-    return Request("GET", "/openapi.json", Any)
+    return Request("GET", "/openapi.json", Described)
 
 
 def call(path: str, arguments: Mapping[str, Any], key: str) -> Request:
@@ -258,9 +264,9 @@ def call(path: str, arguments: Mapping[str, Any], key: str) -> Request:
     return _write(path, Any, dict(arguments), key)
 
 
-def operation_paths(described: Any) -> dict[str, str]:
+def operation_paths(described: Described) -> dict[str, str]:
     """Operation -> its address, from the description of the hub."""
-    found = (re.fullmatch(r"/v1/[a-z0-9]+/([^{}/]+)", path) for path in described["paths"])
+    found = (re.fullmatch(r"/v1/[a-z0-9]+/([^{}/]+)", path) for path in described.paths)
     return {one[1]: one[0] for one in found if one is not None}
 
 

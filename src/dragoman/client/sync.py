@@ -143,17 +143,26 @@ class SyncWork:
         details: Mapping[str, Any] | None = None,
         key: str = "",
     ) -> Task:
-        """The work is done; or what else came of it. The attempt ends."""
+        """The work is done; or what else came of it. The attempt ends.
+
+        `details` are for programs; a number `cost` in them counts for the agent's budget.
+        """
         done = self._work.complete(notes, outcome=outcome, details=details, key=key)
         return self._loop.run(done)
 
-    def block(self, *blockers: str, notes: str = "", key: str = "") -> Task:
+    def block(
+        self,
+        *blockers: str,
+        notes: str = "",
+        details: Mapping[str, Any] | None = None,
+        key: str = "",
+    ) -> Task:
         """The work cannot go on until these are out of the way. The attempt ends."""
-        return self._loop.run(self._work.block(*blockers, notes=notes, key=key))
+        return self._loop.run(self._work.block(*blockers, notes=notes, details=details, key=key))
 
-    def fail(self, notes: str, *, key: str = "") -> Task:
+    def fail(self, notes: str, *, details: Mapping[str, Any] | None = None, key: str = "") -> Task:
         """The attempt failed: another one follows after a rest, up to the task's limit."""
-        return self._loop.run(self._work.fail(notes, key=key))
+        return self._loop.run(self._work.fail(notes, details=details, key=key))
 
     def release(self, reason: str = "released", *, key: str = "") -> Task:
         """Give the task back as it is, for anyone to take. The attempt ends."""

@@ -15,7 +15,7 @@ import httpx2
 
 from dragoman.client.address import Address
 from dragoman.client.answers import Later, Reply, pauses, read_reply
-from dragoman.client.errors import HubUnreachable
+from dragoman.client.errors import BadAnswer, HubUnreachable
 from dragoman.client.requests import Request
 
 CONNECT_S: Final = 5.0
@@ -117,6 +117,8 @@ class Wire:
                 yield _rest(first, source)
             except (TimeoutError, httpx2.SSEError) as error:
                 raise NoStream from error
+            except httpx2.DecodingError as error:
+                raise _garbled(request, error) from error
             except httpx2.TransportError as error:
                 await self._look_again(error)
                 raise StreamLost(_told(error)) from error
@@ -136,6 +138,8 @@ class Wire:
         except httpx2.TransportError as error:
             await self._look_again(error)
             return Later(_told(error))
+        except httpx2.DecodingError as error:
+            raise _garbled(request, error) from error
         for remark in response.headers.get_list(_WARNING):
             _log.warning("%s: %s", request.path, remark)
         return read_reply(request, _reply(response, response.content))
@@ -185,6 +189,13 @@ class Trying:
         await asyncio.sleep(seconds)
 
 
+def _garbled(request: Request, error: httpx2.DecodingError) -> BadAnswer:
+    return BadAnswer(
+        f"the answer to {request.method} {request.path} is not in the encoding that it names "
+        f"({error}): something between here and the hub has changed it"
+    )
+
+
 def _told(error: httpx2.TransportError) -> str:
     """What went wrong on the way; some errors have nothing to say but their name."""
     return str(error) or type(error).__name__
@@ -201,7 +212,12 @@ def _reply(response: httpx2.Response, body: bytes) -> Reply:
 
 async def _check_stream(request: Request, response: httpx2.Response) -> None:
     if response.status_code != 200:
-        later: Later = read_reply(request, _reply(response, await response.aread()))
+        later = read_reply(request, _reply(response, await response.aread()))
+        if not isinstance(later, Later):
+            raise BadAnswer(
+                f"{request.method} {request.path} was answered with HTTP status "
+                f"{response.status_code}, which begins no stream: this is no dragoman hub"
+            )
         raise StreamLost(later.why, later.least_seconds)
 
 

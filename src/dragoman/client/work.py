@@ -79,16 +79,27 @@ class Work:
         details: Mapping[str, Any] | None = None,
         key: str = "",
     ) -> Task:
-        """The work is done; or what else came of it. The attempt ends."""
+        """The work is done; or what else came of it. The attempt ends.
+
+        `details` are for programs; a number `cost` in them counts for the agent's budget.
+        """
         return await self._report(Result(outcome, notes, details=details or {}), key)
 
-    async def block(self, *blockers: str, notes: str = "", key: str = "") -> Task:
+    async def block(
+        self,
+        *blockers: str,
+        notes: str = "",
+        details: Mapping[str, Any] | None = None,
+        key: str = "",
+    ) -> Task:
         """The work cannot go on until these are out of the way. The attempt ends."""
-        return await self._report(Result("blocked", notes, blockers), key)
+        return await self._report(Result("blocked", notes, blockers, details or {}), key)
 
-    async def fail(self, notes: str, *, key: str = "") -> Task:
+    async def fail(
+        self, notes: str, *, details: Mapping[str, Any] | None = None, key: str = ""
+    ) -> Task:
         """The attempt failed: another one follows after a rest, up to the task's limit."""
-        return await self._report(Result("failed", notes), key)
+        return await self._report(Result("failed", notes, details=details or {}), key)
 
     async def release(self, reason: str = "released", *, key: str = "") -> Task:
         """Give the task back as it is, for anyone to take. The attempt ends."""

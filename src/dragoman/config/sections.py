@@ -70,6 +70,10 @@ class NotifySettings(Struct, frozen=True):
     statuses: tuple[Status, ...] = ("review", "blocked", "done")
     """The statuses whose entering is told."""
 
+    def tells(self, status: Status) -> bool:
+        """Whether anybody is told when a task enters this status."""
+        return bool(self.webhook_url or self.command) and status in self.statuses
+
     def __repr__(self) -> str:
         return "NotifySettings(…)"  # a URL and a secret must not reach a log
 

@@ -11,17 +11,20 @@ from mcp.client import Client
 from msgspec.structs import replace
 
 from dragoman.bootstrap import dialects
+from dragoman.config import NotifySettings
 from dragoman.core.commands import CreateTask, LinkTask, MoveTask, PostMail, RequestDelegation
 from dragoman.engine.operation import Operation
 from dragoman.engine.reads.ask import entries
 from dragoman.ledger.entry import read_line
+from dragoman.services.costs import cost_of_attempt
 from dragoman.surfaces.mcp.profiles import CORE
 from dragoman.surfaces.mcp.tool import schema_of
 from dragoman.surfaces.mcp.tools import table
 from tests.requirements import proves
-from tests.surfaces.http.house import START, House
+from tests.surfaces.http.house import START, House, serving
 from tests.surfaces.mcp import fixtures
 from tests.surfaces.mcp.clients import ERAS, once, refusal, refused, talk, use
+from tests.surfaces.mcp.stand import furnish
 
 
 def _size(tools: list[types.Tool]) -> int:
@@ -72,6 +75,30 @@ def test_callers_at_the_same_time_get_different_tasks(house: House) -> None:
     assert len({claimed["task"] for claimed in talk(house, "zed", race)}) == 8
 
 
+@proves("MCP-TOOLS")
+def test_whoever_asks_where_people_are_told_is_warned_of_nothing() -> None:
+    house = House()
+    told = NotifySettings(command=("tell-them",))
+    house.door = replace(house.door, settings=replace(house.door.settings, notify=told))
+    with serving(furnish(house)):
+        house.welcome("ada")
+        task = house.do(CreateTask("Paint it", ready=True))
+        once(house, "ada", "claim", task=task)
+        asked = once(house, "ada", "ask", task=task, question="Red or blue?")
+    assert asked == {"task": task, "status": "blocked"}
+    assert told.tells("blocked")
+    assert not replace(told, statuses=("done",)).tells("blocked")
+
+
+@proves("MCP-TOOLS", "REPORT-COST")
+@pytest.mark.parametrize("outcome", ["done", "failed"])
+def test_a_report_tells_what_the_work_has_cost(house: House, outcome: str) -> None:
+    task = house.do(CreateTask("Dear", ready=True))
+    once(house, "ada", "claim", task=task)
+    once(house, "ada", "complete", task=task, outcome=outcome, details={"cost": 0.3})
+    assert cost_of_attempt(house.store, task, 1) == 0.3
+
+
 @proves("MCP-IDENTITY")
 def test_entries_name_the_agent_and_the_door(house: House) -> None:
     task = house.do(CreateTask("Signed", ready=True))
@@ -102,6 +129,8 @@ def test_whoever_needs_a_person_asks_and_finds_the_answer_in_the_history(house: 
         await use(client, "claim", task=task)
         asked = await use(client, "ask", task=task, question="Red or blue?")
         assert asked["status"] == "blocked"
+        (warning,) = asked["warnings"]
+        assert warning.startswith("nobody is told of the question"), "none is set up to be told"
         mine = await use(client, "inbox")
         assert [one["id"] for one in mine["blocked"]] == [task]
 
@@ -505,6 +534,6 @@ def test_who_tells_a_secret_by_a_tool_is_told_so(house: House, tool: str, field:
     task = house.do(CreateTask("Mend it", ready=True))
     once(house, "ada", "claim", task=task)
     assert "warnings" not in once(house, "ada", "update", task=task, progress="half")
-    (warning,) = once(house, "ada", tool, task=task, **{field: "ghp_" + "a1B2" * 9})["warnings"]
+    warning, *_ = once(house, "ada", tool, task=task, **{field: "ghp_" + "a1B2" * 9})["warnings"]
     assert warning.startswith("a secret was masked: ")
     assert warning.endswith(" (github_token)")

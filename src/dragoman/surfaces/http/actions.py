@@ -226,7 +226,10 @@ class Report(Body, frozen=True):
     outcome: Outcome
     notes: Words = ""
     blockers: Lines = ()
-    details: dict[str, Any] = field(default_factory=dict[str, Any])
+    details: Annotated[
+        dict[str, Any],
+        Meta(description="More, for programs; a number `cost` counts for the agent's budget."),
+    ] = field(default_factory=dict[str, Any])
     apply: bool = True
     fence: Fence | None = None
 

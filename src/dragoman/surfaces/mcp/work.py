@@ -13,6 +13,10 @@ from dragoman.surfaces.mcp.look import brief
 from dragoman.surfaces.mcp.tool import Arguments, tool
 
 _MINUTE_MS = 60_000
+_NOBODY_TOLD = (
+    "nobody is told of the question, because this hub has no notifications of blocked tasks "
+    "([notify]): it waits until somebody looks"
+)
 
 TaskName = Annotated[str, Meta(description="Any name of the task")]
 Fence = Annotated[int | None, Meta(description="`fence` of your claim: guards against old work")]
@@ -75,9 +79,9 @@ class Complete(Arguments, frozen=True):
     blockers: Annotated[
         Words, Meta(description="What it waits for: has to be said if blocked")
     ] = ()
-    details: Annotated[dict[str, Any], Meta(description="More for programs")] = field(
-        default_factory=dict[str, Any]
-    )
+    details: Annotated[
+        dict[str, Any], Meta(description="For programs; a number `cost` counts for your budget")
+    ] = field(default_factory=dict[str, Any])
     fence: Fence = None
 
 
@@ -121,7 +125,10 @@ class Ask(Arguments, frozen=True):
 def ask(desk: Desk, asked: Ask) -> dict[str, Any]:
     """Stop the task until somebody has answered."""
     question = UpdateTask(asked.task, "blocked", blockers=(asked.question,), fence=asked.fence)
-    return _held(desk.do(question))
+    told = _held(desk.do(question))
+    if not desk.settings.notify.tells("blocked"):
+        desk.remarks.append(_NOBODY_TOLD)
+    return told
 
 
 def _held(receipt: Receipt) -> dict[str, Any]:
@@ -166,9 +173,10 @@ TOOLS = (
     ),
     tool(
         "ask",
-        "Ask people a question that you cannot answer yourself: the task is blocked and they are "
-        "told. Stop working on it. The answer is in its history when it is ready again. To go on "
-        "working meanwhile, send a HELP_REQUEST letter instead.",
+        "Ask people a question that you cannot answer yourself: the task is blocked until somebody "
+        "answers, and a warning tells you if nobody is told of it. Stop working on it. The answer "
+        "is in its history when it is ready again. To go on working meanwhile, `send` a "
+        "HELP_REQUEST letter instead.",
         Ask,
         ask,
     ),
