@@ -29,8 +29,10 @@ def test_each_line_of_json_is_an_entry(lived: Console) -> None:
 
     assert [entry["position"] for entry in entries] == [1, 2, 3, 4, 5, 6]
     assert entries[2].keys() == {
-        "position", "stream", "version", "type", "at", "actor", "via", "cause", "body", "hash",
-    }  # fmt: skip
+        *("ok", "position", "stream", "version", "type"),
+        *("at", "actor", "via", "cause", "body", "hash"),
+    }
+    assert all(entry["ok"] is True for entry in entries), "as every success is told"
     claimed = entries[2]
     assert (claimed["stream"], claimed["version"], claimed["type"]) == (
         "task:T-1",

@@ -108,10 +108,7 @@ def _wanted(stream: str, type_: str) -> Callable[[Entry], bool]:
 
 
 def _print(entry: Entry, call: Call) -> None:
-    if call.shared.json:
-        call.out.json(as_object(entry))
-    else:
-        print_entry(entry, call.out)
+    call.tell(Answer(as_object(entry), lambda screen: print_entry(entry, screen)))
     # Whoever follows wants each line when it happens, not when a buffer is full.
     call.out.flush()
 

@@ -139,10 +139,7 @@ def _follow(call: Call, place: Place, wanted: dict[str, Any], after: int) -> Non
 
 
 def _print(row: Row, call: Call, *, is_box: bool) -> None:
-    if call.shared.json:
-        call.out.json(row)
-    else:
-        print_one_line(row, call.out, is_box=is_box)
+    call.tell(Answer(row, lambda screen: print_one_line(row, screen, is_box=is_box)))
     # Whoever follows wants each letter when it comes, not when a buffer is full.
     call.out.flush()
 

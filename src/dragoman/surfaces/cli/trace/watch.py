@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dragoman.config import environment
 from dragoman.core.events import Status
-from dragoman.surfaces.cli.call import Call
+from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.options import TaskArgument
 from dragoman.surfaces.cli.verb import Verb
 
@@ -134,10 +134,7 @@ def _chosen(entries: Iterable[Mapping[str, Any]], task: str) -> "Iterator[Happen
 def _print(one: "Happening", writers: "Writers", call: Call) -> None:
     from dragoman.surfaces.cli.trace.watch_view import as_object, line_of
 
-    if call.shared.json:
-        call.out.json(as_object(one))
-    else:
-        call.out.line(line_of(one, writers))
+    call.tell(Answer(as_object(one), lambda screen: screen.line(line_of(one, writers))))
     # Whoever watches wants each line when it happens, not when a buffer is full.
     call.out.flush()
 

@@ -212,7 +212,7 @@ def _news(found: dict[str, Any], seen: dict[str, str]) -> Iterator[dict[str, Any
 def _tell(call: Call, bead: dict[str, Any]) -> None:
     """A line for a bead that changed; a terminal has the bar instead."""
     if call.shared.json:
-        call.out.json({"bead": bead})
+        call.out.json({"ok": True, "bead": bead})
     elif not call.out.is_terminal:
         who = f", {bead['assignee']}" if bead["assignee"] else ""
         waiting = f", waits for {waiting}" if (waiting := waits_for(bead)) else ""
