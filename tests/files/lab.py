@@ -28,6 +28,7 @@ class MortalDisk:
             "swap",
             "move",
             "remove",
+            "discard",
             "remove_folder",
             "make_folder",
             "make_folders",

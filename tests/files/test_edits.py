@@ -9,6 +9,7 @@ import pytest
 
 from dragoman.core.commands import EditTask, EndAttempt, MoveTask, NoteTask, ReportOutcome
 from dragoman.core.states.task import Task
+from dragoman.files.disk import Look
 from dragoman.files.tasks.task_file import read_task_file
 from dragoman.ledger.entry import read_line
 from dragoman.system.beneath import Beneath
@@ -501,6 +502,52 @@ def test_a_file_that_changes_while_it_is_written_is_looked_at_again(tmp_path: Pa
     assert (lab.task(task).title, lab.task(task).status) == ("Fix it now", "backlog")
     assert places(lab, task) == ["backlog"]
     assert lab.differences() == []
+
+
+class Saving(MortalDisk):
+    """A person saves an edit, as an editor does, right before the file is taken away."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(Beneath(path.parents[2]), 0)
+        self._path = path
+
+    def discard(self, path: str, aside: str, seen: Look) -> bool:
+        if not self.left and path.endswith(f"{self._path.parent.name}/{self._path.name}"):
+            self.left = 1
+            saved = self._path.with_name("saved~")
+            saved.write_text(self._path.read_text() + "Typed meanwhile.\n")
+            saved.replace(self._path)
+        return self._disk.discard(path, aside, seen)
+
+    changing = ()
+
+
+@proves("FILES-EDITS")
+def test_what_is_saved_while_a_move_is_undone_is_kept(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    lab.path("ready", task).rename(lab.path("review", task))
+    lab.projector(Saving(lab.path("review", task))).sweep()
+    ((note, why), (path, text)) = sorted(kept(lab).items(), reverse=True)
+    assert "Typed meanwhile." in text
+    assert (note, path in why) == (f"{path}.reason.txt", True)
+    assert (lab.task(task).status, places(lab, task)) == ("ready", ["ready"])
+    assert lab.differences() == []
+
+
+@proves("FILES-EDITS")
+def test_what_is_saved_into_a_file_of_another_time_before_it_is_taken_away_is_heard(
+    tmp_path: Path,
+) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    before = lab.path("ready", task).read_bytes()
+    lab.do(HUMAN, MoveTask(task, "blocked"))
+    lab.level()
+    lab.path("ready", task).write_bytes(before)
+    lab.projector(Saving(lab.path("ready", task))).sweep()
+    assert (lab.task(task).body, places(lab, task)) == ("Typed meanwhile.", ["blocked"])
+    assert kept(lab) == {}
 
 
 @proves("FILES-EDITS")

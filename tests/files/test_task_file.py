@@ -120,6 +120,20 @@ def test_no_text_makes_a_line_or_steers_a_terminal(file: TaskFile) -> None:
     assert lines.count("## Work Log") == bool(file.log)
 
 
+NOT_IN_YAML = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What the specification of YAML 1.2 keeps out of a text (c-printable)."""
+
+
+@proves("FILES-ROUND-TRIP")
+@pytest.mark.parametrize("first", range(0, 0x11_0000, 0x1_0000))
+def test_every_character_of_a_title_is_one_that_yaml_can_hold(first: int) -> None:
+    codes = (code for code in range(first, first + 0x1_0000) if not 0xD800 <= code < 0xE000)
+    file = replace(BASE, title="".join(map(chr, codes)))
+    data = write_task_file(file)
+    assert NOT_IN_YAML.search(data.decode()) is None
+    assert read_task_file(data) == file
+
+
 @proves("FILES-ROUND-TRIP", "MAIL-HOSTILE")
 @given(FILES)
 def test_no_text_of_others_holds_a_tag_or_a_link(file: TaskFile) -> None:

@@ -189,6 +189,45 @@ def test_what_is_written_between_the_last_look_and_the_exchange_comes_back(
     assert tree(root) == {"a": b"typed meanwhile", "next": b"new"}
 
 
+@proves("FILES-EDITS")
+@pytest.mark.parametrize("knows_exchange", [True, False])
+def test_only_what_was_seen_is_discarded(
+    root: Path, monkeypatch: pytest.MonkeyPatch, knows_exchange: bool
+) -> None:
+    if not knows_exchange:
+        monkeypatch.setattr(renames, "_renameat2", lambda: None)
+    disk = Beneath(root)
+    (root / "a").write_text("old")
+    seen = disk.look("a")
+    (root / "a").write_text("typed meanwhile")
+    assert not disk.discard("a", "aside", seen)
+    assert tree(root) == {"a": b"typed meanwhile"}
+    (root / "taken").write_text("x")
+    assert not disk.discard("a", "taken", disk.look("a"))
+    assert disk.discard("a", "aside", disk.look("a"))
+    assert not disk.discard("a", "aside", seen)
+    assert tree(root) == {"taken": b"x"}
+
+
+@proves("FILES-EDITS")
+def test_two_saves_while_a_file_is_discarded_are_both_kept(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Beneath(root)
+    (root / "a").write_text("old")
+    seen, look = disk.look("a"), os.stat
+    (root / "a").write_text("typed")
+
+    def saved_again(*arguments: Any, **named: Any) -> os.stat_result:
+        (root / "a").write_text("typed again")
+        return look(*arguments, **named)
+
+    monkeypatch.setattr(os, "stat", saved_again)
+    assert not disk.discard("a", "aside", seen)
+    monkeypatch.undo()
+    assert tree(root) == {"a": b"typed again", "aside": b"typed"}
+
+
 @proves("FILES-BENEATH")
 def test_a_file_is_read_in_pieces(root: Path) -> None:
     (root / "a").write_bytes(b"12345")

@@ -16,7 +16,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask, PostMail, RenewLease
 from dragoman.core.errors import Refusal, Refused, StoreUnavailable
 from dragoman.core.events import MessageReceived
-from dragoman.engine.hub import Hub
+from dragoman.engine.hub import How, Hub
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import FixedClock
 from dragoman.system.hub_address import HubAddress, find_hub
@@ -95,14 +95,15 @@ def test_a_request_travels_whole_and_its_receipts_come_back() -> None:
     told: set[str] = set()
     heard = MessageReceived("aof", "status.update", "T")
     with serving(200, DONE) as (desk, url):
-        done = remote(url, told).do(ADA, RenewLease("T", 1), key="k", per_attempt=True, heard=heard)
+        said = How(key="k", per_attempt=True, sent_at=5, heard=heard)
+        done = remote(url, told).do(ADA, RenewLease("T", 1), **said)
     assert (done.receipts[0].task, done.repeated) == ("T", False)
     assert told == {"task:T"}
     assert desk.tokens == ["Bearer drgo_t"]
     (asked,) = desk.asked
     assert asked["actor"].items() >= {"role": "agent", "name": "ada", "via": "cli"}.items()
     assert asked["commands"] == [{"type": "task.heartbeat", "task": "T", "fence": 1}]
-    assert (asked["key"], asked["per_attempt"]) == ("k", True)
+    assert (asked["key"], asked["per_attempt"], asked["sent_at"]) == ("k", True, 5)
     assert asked["heard"]["kind"] == "status.update"
 
 

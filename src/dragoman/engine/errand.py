@@ -21,6 +21,8 @@ class Do(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The original words, which stay as they are."""
     per_attempt: bool = False
     """Whether the key is made of the content and counts within the task's present attempt."""
+    sent_at: int | None = None
+    """When such a message was sent, by its own word."""
     heard: MessageReceived | None = None
     """What is recorded of a message that changes nothing."""
     effect: Annotated[tuple[AnyCommand, ...], Meta(max_length=1_000)] = ()

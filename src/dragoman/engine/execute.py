@@ -22,12 +22,16 @@ from dragoman.engine.answers import told_before
 from dragoman.engine.ports import Answer
 from dragoman.engine.request import SIGNED_KEY, Accepted, Outcome, Request
 from dragoman.engine.snapshots import Place
-from dragoman.engine.unit import Unit
+from dragoman.engine.unit import Earlier, Unit
 
 _was_before = attrgetter("before")
 
 _TRIED_BEFORE = Refusal(
     "already_exists", "it was said before, and what it asks for was tried then: not again"
+)
+
+_COUNTED = (
+    "it was said before attempt {present} began and has counted {then}: it changes nothing now"
 )
 
 
@@ -40,9 +44,15 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
     malformed = check_key(place[1]) or unit.hear(request.said)
     if malformed is not None:
         return _refused(unit, request, request.commands[0], malformed, now)
+    earlier = unit.answered_earlier(request)
+    if earlier is not None:
+        unit.mark()
     done = _carried_out(unit, request.commands, now)
     if isinstance(done, _Stopped):
         return _looked_up(unit, request, place, now) or _told_no(unit, request, done, now)
+    if earlier is not None:
+        unit.undo()
+        return _counted(unit, request, earlier, now)
     receipts = done
     was_said = all(map(_was_before, receipts))
     declined = _effected(unit, request, receipts, now) if request.effect else None
@@ -138,6 +148,21 @@ def _repeat(unit: Unit, request: Request, answer: Answer, now: int) -> Outcome:
             ),
             now,
         )
+    return _told_again(unit, request, answer, now)
+
+
+def _counted(unit: Unit, request: Request, earlier: Earlier, now: int) -> Accepted:
+    """The answer of the attempt for which a message has counted, and that it was that one."""
+    told = _told_again(unit, request, earlier.answer, now)
+    first, *others = told.receipts
+    then = f"for attempt {earlier.attempt}" if earlier.attempt else "then"
+    remark = _COUNTED.format(present=earlier.present, then=then)
+    remarked = replace(first, remark="; ".join(filter(None, (first.remark, remark))))
+    return replace(told, receipts=(remarked, *others))
+
+
+def _told_again(unit: Unit, request: Request, answer: Answer, now: int) -> Accepted:
+    """What was told the first time; the lease of whoever says it again lives on."""
     for command in (*request.commands, *request.effect):
         lease = renewal(command, unit, now)
         if lease is not None:

@@ -22,6 +22,7 @@ class How(TypedDict, total=False):
     key: str
     said: msgspec.Raw | msgspec.UnsetType
     per_attempt: bool
+    sent_at: int | None
     heard: MessageReceived | None
     effect: tuple[AnyCommand, ...]
 

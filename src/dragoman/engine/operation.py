@@ -265,6 +265,8 @@ class Heard(Struct, frozen=True):
     """What `operation` is given."""
     content: bytes = b""
     """What tells it from every other message; empty: two equal ones are two messages."""
+    sent_at: int | None = None
+    """When it was sent, by its own word."""
     fault: Fault | None = None
     """Why it is not carried out; else there is an operation."""
     line_up: str = ""

@@ -71,6 +71,7 @@ class Plan(Struct, frozen=True):
     commands: Commands
     said: Raw | UnsetType = UNSET
     content: bytes = b""
+    sent_at: int | None = None
     target: str = ""
     key: str = ""
     operation: Operation | None = None
@@ -94,6 +95,7 @@ class Plan(Struct, frozen=True):
             *self.commands,
             key=hub.content_key(self.content) if by_content else self.key,
             per_attempt=by_content,
+            sent_at=self.sent_at if by_content else None,
             said=self.said,
             heard=heard if self.content else None,
             effect=self.effect,
@@ -166,6 +168,7 @@ def plan_of(dialect: Dialect, heard: Heard, actor: Actor, facts: Facts, key: str
         commands=commands,
         said=heard.said if fault or _keeps_words(heard) else UNSET,
         content=b"" if fault else heard.content,
+        sent_at=heard.sent_at,
         target=target,
         key="" if fault else key,
         operation=heard.operation,

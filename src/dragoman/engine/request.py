@@ -25,7 +25,10 @@ class Request(Struct, frozen=True):
     """The original words, for the ledger."""
     per_attempt: bool = False
     """Whether the key is made of the content and counts for the task's present attempt only: in a
-    later one the same words are said anew (S-IDEM)."""
+    later one the same words are said anew (S-IDEM), unless `sent_at` tells that they are not."""
+    sent_at: int | None = None
+    """When such a message was sent, by its own word: what counted in an attempt does not count
+    again in one that began later."""
     heard: MessageReceived | None = None
     """What is recorded of a message that changes nothing."""
     effect: tuple[AnyCommand, ...] = ()

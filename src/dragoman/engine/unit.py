@@ -22,7 +22,7 @@ from dragoman.core.states.task import Task
 from dragoman.core.states.trace import Logged
 from dragoman.core.states.wave import Happened
 from dragoman.engine.journal import Journal
-from dragoman.engine.ports import Changes, NewLog, Row, Session
+from dragoman.engine.ports import Answer, Changes, NewLog, Row, Session
 from dragoman.engine.request import Accepted, Request
 from dragoman.engine.snapshots import Cache, Place, Snapshot
 from dragoman.engine.view import View
@@ -49,6 +49,14 @@ class _Undo(Struct):
     said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     before: dict[str, Snapshot] = {}
     logs: int = 0
+
+
+class Earlier(Struct, frozen=True):
+    """What a message was answered in an attempt before the present one."""
+
+    attempt: int
+    present: int
+    answer: Answer
 
 
 class Unit(View):
@@ -126,6 +134,23 @@ class Unit(View):
                 place = "task:" + task.id
                 return place, f"{key}.{task.attempts}" if request.per_attempt else key
         return request.actor.stream, key
+
+    def answered_earlier(self, request: Request) -> Earlier | None:
+        """The answer to the same words of the same sender in an earlier attempt, if they are dated
+        before the task last moved: while somebody holds it, that was the claim."""
+        sent_at, about = request.sent_at, request.commands[0].about
+        if sent_at is None or not about:
+            return None
+        task = self.task(about)
+        if isinstance(task, Refusal) or not task.attempts or sent_at >= task.moved_at:
+            return None
+        places = {n: ("task:" + task.id, f"{request.key}.{n}") for n in range(task.attempts)}
+        self.load_answers(places.values())
+        for attempt, place in places.items():
+            answer = self.answers.find(place)
+            if answer is not None and self.answers.fits(answer, request):
+                return Earlier(attempt, task.attempts, answer)
+        return None
 
     @property
     def has_logged(self) -> bool:

@@ -110,6 +110,13 @@ class Disk(Protocol):
         """Remove a file or a link; nothing happens when there is none."""
         ...
 
+    def discard(self, path: str, aside: str, seen: Look) -> bool:
+        """Remove a file that still is what was seen; it is looked at once more under a free name.
+
+        False, and it stays, when it is not: somebody was faster, and what he wrote is not lost.
+        """
+        ...
+
     def remove_folder(self, path: str) -> bool:
         """Remove a folder; False when it is not empty."""
         ...

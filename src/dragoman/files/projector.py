@@ -38,7 +38,7 @@ from dragoman.files.layout import (
     task_of_file,
 )
 from dragoman.files.mail.letter_files import MailFiles
-from dragoman.files.putting import put, set_aside
+from dragoman.files.putting import discard, put, set_aside
 from dragoman.files.tasks.streams import TaskStreams
 from dragoman.files.tasks.task_file import is_untouched
 from dragoman.files.tasks.task_files import MOST_BYTES, TaskFiles
@@ -281,7 +281,7 @@ class Projector:
                     continue
                 data = self._disk.read(path, MOST_BYTES)
                 if data is not None and is_untouched(data):
-                    self._disk.remove(path)
+                    discard(self._disk, path, look)
 
     def _make_folders(self) -> None:
         for place in self.taken_places():

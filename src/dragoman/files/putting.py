@@ -1,6 +1,6 @@
 """Putting a file where it belongs: whole or not at all, and only if it is not there already."""
 
-from dragoman.files.disk import Disk
+from dragoman.files.disk import Disk, Look
 from dragoman.files.layout import has_stamp, numbered, staged, stamp
 
 
@@ -67,6 +67,11 @@ def set_aside(disk: Disk, path: str, aside: str) -> str:
     while not disk.move(path, numbered(aside, number)):
         number += 1
     return numbered(aside, number)
+
+
+def discard(disk: Disk, path: str, seen: Look) -> bool:
+    """Remove a file that still is what was seen; False, and nothing is lost, when it is not."""
+    return disk.discard(path, free_name(disk, f"{path}-found", ""), seen)
 
 
 def free_name(disk: Disk, path: str, note: str) -> str:

@@ -21,6 +21,7 @@ from dragoman.system.openat import (
     Seen,
     Tail,
     create,
+    discard,
     move_to_free,
     open_folder,
     present,
@@ -219,6 +220,19 @@ class Beneath:
         except FileNotFoundError:
             return
         self.keep(path)
+
+    def discard(self, path: str, aside: str, seen: object) -> bool:
+        """Remove a file that still is what was seen, after a last look under a free name.
+
+        False, and it stays, when somebody was faster: what he wrote is not lost.
+        """
+        with self._parent(path) as (folder, name):
+            try:
+                is_gone = discard(name, _parts(aside)[-1], folder, seen)
+            except (FileExistsError, FileNotFoundError):
+                return False
+        self.keep(path)
+        return is_gone
 
     def remove_folder(self, path: str) -> bool:
         """Remove a folder; False when it is not empty."""

@@ -68,6 +68,7 @@ class RemoteEngine(Engine):
             request.key,
             request.said,
             request.per_attempt,
+            request.sent_at,
             request.heard,
             request.effect,
         )

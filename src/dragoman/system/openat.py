@@ -102,6 +102,18 @@ def trade(old: str, new: str, source: int, target: int, seen: object) -> bool:
     return True
 
 
+def discard(name: str, aside: str, folder: int, seen: object) -> bool:
+    """Remove a file, if it is still as it was seen."""
+    move_to_free(name, aside, folder, folder)
+    # Looked at where nobody looks for it: what is saved from here on is another file.
+    gone = look_at(aside, folder)
+    if gone is None or seen_as(name, gone) != seen:
+        move_to_free(aside, name, folder, folder)
+        return False
+    os.unlink(aside, dir_fd=folder)
+    return True
+
+
 def look_at(name: str, folder: int) -> os.stat_result | None:
     """What stands under a name, if anything does."""
     try:

@@ -16,6 +16,7 @@ from dragoman.engine.plan import Taken
 from dragoman.protocols.aof import dialect
 from dragoman.system.ids import CountingIds
 from tests.protocols.aof.scene import (
+    BACKEND,
     CHILD,
     PARENT,
     PERSON,
@@ -29,6 +30,8 @@ from tests.protocols.aof.scene import (
 from tests.requirements import proves
 
 pytestmark = proves("AOF-REPEAT")
+
+DAY = 86_400_000
 
 SESSION = [
     update(progress="Half of it"),
@@ -106,6 +109,81 @@ def test_the_same_words_in_a_new_attempt_are_new_words() -> None:
 
     assert not scene.taken(said).repeated
     assert scene.task().notes == 2
+
+
+def in_a_second_attempt(scene: Scene, *messages: Any) -> None:
+    """All of this was said in the first attempt of swe-backend, which now makes another one."""
+    for message in messages:
+        assert not scene.taken(message).repeated
+    scene.end()
+    scene.do(PERSON, MoveTask(PARENT, "ready"))
+    scene.lab.clock.advance(DAY)
+    scene.claim(PARENT, BACKEND, session="s-2")
+
+
+COUNTED = "it was said before attempt 2 began and has counted for attempt 1: it changes nothing now"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [update(progress="Half of it"), update(status="blocked", blockers=["no key"])],
+        [update(progress="Half of it"), report("done"), report("partial")],
+    ],
+)
+def test_what_has_counted_in_an_attempt_does_not_count_again_in_a_later_one(
+    said: list[Any],
+) -> None:
+    scene = Scene()
+    in_a_second_attempt(scene, *said)
+    before, size = scene.task(), scene.size()
+
+    for message in said:
+        answer = scene.taken(message)
+        assert (answer.repeated, answer.warnings) == (True, (COUNTED,))
+    assert (scene.task(), scene.size()) == (before, size)
+    assert not scene.taken(
+        update(progress="Half of it") | {"sentAt": "2026-02-10T21:00:00Z"}
+    ).repeated
+    assert not scene.taken(update(progress="Never said before")).repeated
+    assert scene.task().notes == before.notes + 2
+
+
+def test_a_repeat_of_before_the_first_attempt_changes_nothing_in_it() -> None:
+    scene = Scene()
+    scene.taken(request())
+    scene.lab.clock.advance(DAY)
+    scene.claim(CHILD, QA)
+    answer = scene.taken(request())
+    told = "it was said before attempt 1 began and has counted then: it changes nothing now"
+    assert (answer.repeated, answer.warnings) == (True, (told,))
+
+
+def test_what_was_odd_the_first_time_is_told_again_in_a_later_attempt() -> None:
+    scene = Scene()
+    scene.files.clear()
+    in_a_second_attempt(scene, report("partial"))
+    warnings = scene.taken(report("partial")).warnings
+    assert warnings == (COUNTED, f"there is no outputs/summary.md in the folder of {PARENT}")
+
+
+def test_words_that_are_dated_after_the_claim_are_of_the_new_attempt() -> None:
+    scene = Scene()
+    said = update(progress="Half of it") | {"sentAt": "2026-02-11T21:00:00Z"}
+    in_a_second_attempt(scene, said)
+    assert not scene.taken(said).repeated
+    assert scene.taken(said).repeated
+    assert scene.task().notes == 2
+
+
+def test_who_has_lost_the_task_is_told_so_whatever_has_counted_before() -> None:
+    scene = Scene()
+    said = update(progress="Half of it")
+    scene.taken(said)
+    scene.do(PERSON, MoveTask(PARENT, "ready"))
+    scene.lab.clock.advance(DAY)
+    scene.claim(PARENT, QA)
+    assert scene.code(said) == "lease_lost"
 
 
 def test_another_time_makes_another_message() -> None:

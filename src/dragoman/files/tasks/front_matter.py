@@ -26,6 +26,8 @@ _WORDS_WITH_A_MEANING: Final = frozenset(
 )
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _SHORT: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+_NO_YAML: Final = re.compile("[\ufffe\uffff]")
+"""What YAML takes as an escape only, of all that does no harm."""
 _ESCAPE: Final = re.compile(
     r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|([nrtbf\"\\/]))"
 )
@@ -64,7 +66,7 @@ def quoted(text: str) -> str:
     """The text as YAML reads it from double quotes, with nothing in it that steers, hides or, where
     somebody takes it all for Markdown, is a tag."""
     text = text.translate(str.maketrans(_SHORT))
-    for acting in (TAG, HARMFUL):
+    for acting in (TAG, HARMFUL, _NO_YAML):
         text = acting.sub(lambda found: _code(ord(found[0])), text)
     return f'"{text}"'
 

@@ -28,6 +28,7 @@ from dragoman.files.layout import (
 )
 from dragoman.files.problems import BadFile
 from dragoman.files.putting import (
+    discard,
     free_name,
     have_folder,
     put,
@@ -173,18 +174,18 @@ class TaskFiles:
         if data is None and has_stamp(path, look.size, look.mtime_ns):
             return ""  # written here, and untouched since, however long it is
         if data is None:
-            return self._refuse(shown, path, None, "it is not a file that can be read here")
+            return self._refuse(shown, path, look, None, "it is not a file that can be read here")
         try:
             commands = self._wishes(shown, folder, data, places)
         except BadFile as bad:
-            return self._refuse(shown, path, data, bad.detail)
+            return self._refuse(shown, path, look, data, bad.detail)
         if not commands:
             return ""
         refusal = self._ask(commands)
         if refusal is None:
             self._taken[path] = look
             return "taken"
-        return self._refuse(shown, path, data, f"{refusal.code}: {refusal.detail}")
+        return self._refuse(shown, path, look, data, f"{refusal.code}: {refusal.detail}")
 
     def _wishes(
         self, shown: Picture, folder: Status, data: bytes, places: Places
@@ -211,16 +212,20 @@ class TaskFiles:
         """Put on record that something was found which is not taken for a message."""
         self._ask((RejectMessage("invalid_envelope", said, task_id, _DIALECT),))
 
-    def _refuse(self, shown: Picture, path: str, data: bytes | None, why: str) -> _Answer:
+    def _refuse(
+        self, shown: Picture, path: str, look: Look, data: bytes | None, why: str
+    ) -> _Answer:
         """Say why beside the task's file, and keep what the person wrote under another name."""
         task_id, folder = shown.task.aof_id, f"{TASKS}/{shown.task.status}"
         kept = free_name(self._disk, f"{folder}/{task_id}.rejected.md", REASON)
         is_ours = data is not None and is_untouched(data)
         put(self._disk, kept + REASON, _reason_text(path, why, "" if is_ours else kept))
-        if is_ours:
-            self._disk.remove(path)
-        else:
+        if not is_ours:
             self._disk.move(path, kept)
+        elif not discard(self._disk, path, look):
+            # Somebody has saved it meanwhile: what it asks for now is heard next.
+            self._disk.remove(kept + REASON)
+            return ""
         return "refused"
 
     # What is written
@@ -272,10 +277,12 @@ class TaskFiles:
         """Everything takes its place; False when the task has to be looked at again."""
         if plan.heard or plan.is_disturbed or self._were_touched(plan):
             return False
-        seen = self._gather(plan.shown, plan.places)
+        if not self._gather(plan):
+            return False
         if plan.is_home_staged:
-            home = self._path(plan.shown, plan.shown.task.status)
-            if not self._disk.swap(staged(home), home, seen):
+            status = plan.shown.task.status
+            home = self._path(plan.shown, status)
+            if not self._disk.swap(staged(home), home, plan.places.get(status)):
                 return False
         try:
             for path in plan.staged:
@@ -303,18 +310,19 @@ class TaskFiles:
             and self._disk.read(home, len(data)) == data
         )
 
-    def _gather(self, shown: Picture, places: Places) -> Look | None:
-        """The file stands in one place only, never missing on its way there; what it looks like."""
-        home = self._path(shown, shown.task.status)
-        seen = places.get(shown.task.status)
-        for status, look in places.items():
-            if status != shown.task.status:
-                old = self._path(shown, status)
-                if self._disk.move(old, home):
-                    seen = look
-                else:
-                    self._disk.remove(old)
-        return seen
+    def _gather(self, plan: _Plan) -> bool:
+        """The file stands in one place only, never missing on its way there; False when somebody
+        was at it meanwhile."""
+        home = plan.shown.task.status
+        for status, look in list(plan.places.items()):
+            if status == home:
+                continue
+            old = self._path(plan.shown, status)
+            if self._disk.move(old, self._path(plan.shown, home)):
+                plan.places[home] = look
+            elif not discard(self._disk, old, look):
+                return False
+        return True
 
     def _archive_heartbeat(self, shown: Picture) -> None:
         """The last sign of life of the attempt before goes with that attempt's other files."""

@@ -8,6 +8,7 @@ from msgspec import Raw
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE
 from dragoman.core.ids import check_agent
+from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.faults import Fault, json_fault
 from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Incoming, Operation
 from dragoman.engine.request import Accepted
@@ -70,6 +71,7 @@ def _understood(read: Shaped, operations: Mapping[str, Operation]) -> Heard:
         operation=operations[kind],
         message=message,
         content=read.content,
+        sent_at=None if faults else parse_rfc3339(message.sent_at),
         fault=faults[0] if faults else None,
     )
 

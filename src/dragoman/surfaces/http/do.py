@@ -30,6 +30,7 @@ async def do(call: Call) -> Done:
             key=ask.key or call.key,
             said=said,
             per_attempt=ask.per_attempt,
+            sent_at=ask.sent_at,
             heard=ask.heard,
             effect=ask.effect,
         )
