@@ -2538,7 +2538,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "SAOP-EVENTS",
         "S-SAOP-3",
         "Events are kept once and read by task, by session or by position; one without a task gets "
-        "it from its session.",
+        "it from its session, and a session has the moves of the work that was done in it.",
     ),
     Requirement(
         "SAOP-ANOMALY",
@@ -2550,7 +2550,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "SAOP-MASKED",
         "S-SAOP-4",
         "What is stored of turns and events has no secrets, over the borders of chunks and of "
-        "processes too, and says that it is masked.",
+        "processes too, also where one of these is killed, and says that it is masked.",
         divergence="The specification stores thoughts verbatim; secrets become placeholders here.",
     ),
     Requirement(
@@ -2563,7 +2563,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "SAOP-COMMIT",
         "S-SAOP-10",
         "Every move, and the beginning of a task, carries the commit that the configured "
-        "repository has checked out, read from its files and remembered until they change.",
+        "repository has checked out, whatever is said of it, read from its files and remembered "
+        "until they change.",
     ),
     Requirement(
         "SAOP-BUS",

@@ -48,7 +48,7 @@ class Thresholds(Struct, frozen=True):
     settle: float = 0.01
     """Confidence that falls by less than this is steady again."""
     repeats: int = 3
-    """The same error so many times is told; one less is over."""
+    """The same error so many times is told; with two less it is over."""
     cycles: int = 2
     """A circle that was gone through so many times is told."""
 
