@@ -1,5 +1,6 @@
 """init: a directory is made once, and a store is remembered and never replaced in silence."""
 
+import subprocess
 from pathlib import Path
 from shutil import copytree
 
@@ -36,6 +37,24 @@ def test_init_makes_a_private_directory_and_a_second_one_changes_nothing(
     assert second == {**first, "created": False}
     assert contents(dragoman.data) == files
     assert dragoman.data.stat().st_mode & 0o777 == 0o700
+
+
+def test_git_leaves_a_new_directory_alone_and_one_that_was_there_is_not_touched(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    for data in (old, new):
+        assert dragoman("--data", str(data), "init").code == 0
+    seen = subprocess.run(
+        ["git", "-C", str(tmp_path), "status", "--porcelain"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert seen.stdout.splitlines() == ["?? old/"]
+    assert not (old / ".gitignore").exists()
 
 
 def test_init_tells_people_where_and_what_next(dragoman: Console) -> None:
