@@ -19,6 +19,7 @@ from dragoman.engine.operation import Facts, Operation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_agent
 from dragoman.engine.reads.closed_letters import is_shown_to
+from dragoman.engine.reads.letter_names import known_as, thread_of
 from dragoman.engine.reads.mailbox import (
     LAST,
     Fits,
@@ -34,7 +35,6 @@ from dragoman.engine.reads.search import search_mail
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.protocols.agentmail.asking import asking, letter_in
 from dragoman.protocols.agentmail.filters import COMPLETIONS, SUCCESSES, passes_checks
-from dragoman.protocols.agentmail.names import known_as, thread_of
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, is_typed, type_of
 from dragoman.protocols.agentmail.summary import Waiting, summarize
