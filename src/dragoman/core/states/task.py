@@ -170,7 +170,7 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def in_letters(self) -> str:
-        """What it is called in letters, and their thread (S-MAIL-8): its first bead, else its id."""
+        """What it is called in letters, and their thread: its first bead, or its id (S-MAIL-8)."""
         beads = (alias for alias in self.aliases if alias.startswith(f"{BEAD}:"))
         return bare(next(beads, self.id))
 
