@@ -205,6 +205,7 @@ def test_what_no_coordinator_can_give(by_ms: int, stage: str) -> None:
     assert offered().code(COORDINATOR, ExtendHandoff("H", by_ms, stage)) == "invalid_field"
 
 
+@proves("ACP-COORDINATE")
 @pytest.mark.parametrize("stage", ["validating", "activated", "accepted→activated"])
 def test_a_stage_that_it_is_not_in_gets_no_time(stage: str) -> None:
     answer = offered().ask(COORDINATOR, ExtendHandoff("H", 60_000, stage))

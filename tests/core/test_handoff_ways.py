@@ -334,7 +334,7 @@ def test_who_may_put_another_offer_in_the_place_of_one_is_told_how(
     build: Callable[[], World], who: Actor, where: str, may: bool
 ) -> None:
     world = build()
-    instead = ": offer it in the place of that, with --supersedes H" if may else ""
+    instead = ": offer it in the place of that (supersedes H)" if may else ""
     assert detail(world, who, offer("carol", "H2")) == f"T is {where} already, by H{instead}"
     code = world.code(who, offer("carol", "H2", supersedes="H"))
     assert code == ("" if may else "ownership_conflict")

@@ -65,6 +65,7 @@ ROOTS = {
     "v22": "373fc7e7766aa9260dabcc28f8a2251f2777557cc03078964e7214adcdff8469",
     "v23": "bf9acb3b76c3e42a500d02a3ec405d7993505e7c1423a5fd7bc16b5f9031b401",
     "v24": "66fe54a4f4a0829e28dcc436323caf01f5e3d7b1732af6e9e7b00eb981214bd2",
+    "v25": "fb8a7030fbcd2ca94eab2a5ad7437d869e980adfd759593e57f7008205daab24",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 

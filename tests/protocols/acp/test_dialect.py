@@ -5,6 +5,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffEvent, HandoffProposed, TaskHandedOver
 from dragoman.engine.plan import Taken, Turned
 from dragoman.protocols.acp import dialect
@@ -94,3 +95,12 @@ def test_a_question_in_a_message_is_answered_and_nothing_is_recorded(desk: Desk)
     assert isinstance(answer, Taken)
     assert answer.reply == {"success": True, "handoffs": [], "cursor": None}
     assert desk.lab.store.head() == 0
+
+
+@proves("ACP-RESPONSE")
+def test_what_a_door_itself_refuses_is_told_in_the_same_form(desk: Desk) -> None:
+    (acp,) = desk.door.dialects
+    no = desk.door.no_of(acp, Refusal("rate_limited", "wait 1 s"))
+    assert no == {"success": False, "error": {"code": "rate_limited", "detail": "wait 1 s"}}
+    no = desk.door.no_of(acp, Refusal("invalid_json", "line 1"))
+    assert no["error"]["code"] == "schema_invalid"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask, PostMail, RegisterAgent
+from dragoman.core.commands import AliasTask, CreateTask, PostMail, RegisterAgent
 from dragoman.protocols.acp.messages import TYPES
 from tests.protocols.acp.desk import ALICE, BOB, CAROL, HUMAN, OBSERVER, Desk
 from tests.requirements import proves
@@ -160,3 +160,30 @@ def test_a_handoff_tells_its_sides_with_its_id_and_hash(desk: Desk) -> None:
     desk.do("reject", other, BOB, reason="other", detail=why)
     (error,) = desk.say({"type": "system.error"}, ALICE, "acp_inbox")["messages"]
     assert (error["payload"]["reason"], error["payload"]["detail"]) == ("other", why)
+
+
+def test_the_letters_about_a_task_are_in_one_thread_whatever_it_is_called(desk: Desk) -> None:
+    """That of its bead, as letters of Agent Mail have it (S-MAIL-8)."""
+    desk.lab.do(HUMAN, CreateTask("Login", id="t-1", ready=True, aliases=("bead:ol-1",)))
+    task = desk.task("t-1")
+    for name in ("t-1", "ol-1", "bead:ol-1", task.aof_id):
+        assert desk.say(message(task_id=name), ALICE, "acp_send")["thread_id"] == "ol-1"
+    assert desk.say(message(thread_id="t-1"), ALICE, "acp_send")["thread_id"] == "ol-1"
+    kept = desk.handoff(desk.offered(task="ol-1", thread_id="t-1"))
+    assert (kept.task, kept.thread) == ("t-1", "ol-1")
+    assert desk.offered(task="ol-1") == kept.id, "the same, and no other thread"
+    for name in ("t-1", "ol-1", task.aof_id):
+        found = types(desk, ALICE, "acp_query", task_id=name)
+        assert found == ["status.update"] * 4 + ["handoff.initiate"]
+        found = types(desk, ALICE, "acp_query", thread_id=name)
+        assert found == ["status.update"] * 5 + ["handoff.initiate"]
+    assert desk.code({"thread_id": "a b"}, ALICE, "acp_query") == "invalid_id"
+    other = desk.offered(task="t-2", thread_id="th-1")
+    assert desk.handoff(other).thread == "th-1"
+
+
+def test_a_thread_keeps_its_name_for_a_repeat(desk: Desk) -> None:
+    id = desk.offered(thread_id="t-1")
+    desk.lab.do(HUMAN, AliasTask("t-1", "bead:ol-1"))
+    assert desk.offered(thread_id="t-1") == id
+    assert desk.handoff(id).thread == "t-1"

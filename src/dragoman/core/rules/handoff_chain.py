@@ -55,7 +55,8 @@ def check_owner(
 def _under_way(task: Task, by: ActiveHandoff, handoff: Handoff | None, actor: Actor) -> Refusal:
     """There is an offer already; who may put another in its place is told how."""
     is_its_own = handoff is not None and may_replace(handoff, actor)
-    instead = f": offer it in the place of that, with --supersedes {by.id}" if is_its_own else ""
+    # Told at every door: the argument and the option are called alike.
+    instead = f": offer it in the place of that (supersedes {by.id})" if is_its_own else ""
     where = f"{by.recipient}'s" if by.is_taken else f"on its way to {by.recipient}"
     return Refusal(
         "ownership_conflict", f"{task.id} is {where} already, by {by.id}{instead}", "active_handoff"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from dragoman.core.commands import ProposeHandoff
 from dragoman.core.states.handoff import Handoff, section
+from dragoman.core.states.task import Task
 from dragoman.text.canonical import canonical_sha256
 
 
@@ -32,6 +33,11 @@ def filled(
         "thread_id": thread,
         "provenance": provenance,
     }
+
+
+def thread_of(stated: str, task: Task) -> str:
+    """In which thread a handoff is spoken of: the task has one, whatever it is called there."""
+    return task.in_letters if not stated or stated in task.names else stated
 
 
 def sealed(package: Mapping[str, object]) -> tuple[dict[str, object], str]:

@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from dragoman.core.events import Outcome, Priority, Status
+from dragoman.core.ids import bare
 
 DelegationState = Literal["requested", "accepted", "rejected"]
 
@@ -19,6 +20,9 @@ TRANSITIONS: dict[Status, tuple[Status, ...]] = {
     "cancelled": (),
 }
 """From each status, the statuses that a task may go to."""
+
+BEAD = "bead"
+"""The kind of name that a task has in letters."""
 
 FINAL: frozenset[Status] = frozenset({"done", "cancelled"})
 """Nothing leaves these, and whoever waited for the task need not wait any longer."""
@@ -158,6 +162,17 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     """The last of its attempts that came to nothing before they began."""
     head_hash: str = ""
     """What its repository had checked out when it last moved, as far as that is known."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Everything that it is called, without the kinds of its aliases."""
+        return frozenset({self.id, self.aof_id, *map(bare, self.aliases)})
+
+    @property
+    def in_letters(self) -> str:
+        """What it is called in letters, and their thread: its first bead, or its id (S-MAIL-8)."""
+        beads = (alias for alias in self.aliases if alias.startswith(f"{BEAD}:"))
+        return bare(next(beads, self.id))
 
     @property
     def is_final(self) -> bool:

@@ -4,7 +4,6 @@ They are letters like all others of the hub, of a kind of their own, with a payl
 """
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Annotated, Any, Final, Literal, cast, get_args
 
 import msgspec
@@ -17,7 +16,7 @@ from dragoman.core.commands import PostMail
 from dragoman.core.deciding.handoffs.common import COORDINATOR
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
-from dragoman.core.ids import check_agent, check_id, quoted_name
+from dragoman.core.ids import check_agent, quoted_name
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.letter import Mail
 from dragoman.engine.faults import Fault, fault_of
@@ -26,6 +25,7 @@ from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_agent, find_task
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.handoffs import find_handoff
+from dragoman.engine.reads.letter_names import known_as, thread_of
 from dragoman.engine.reads.mailbox import Fits, Letter, Page, find_letter, is_nothing, page_of
 from dragoman.engine.reads.teamspaces import closed_to, coordinators
 from dragoman.engine.request import Accepted
@@ -173,8 +173,8 @@ def _posted(sent: Send, actor: Actor, store: Store, choices: Choices) -> Command
             subject=f"{sent.type}: {sent.task_id}" if sent.task_id else sent.type,
             body=msgspec.json.encode(sent.payload).decode(),
             kind=sent.type,
-            thread=sent.thread_id,
-            bead=sent.task_id,
+            thread=known_as(sent.thread_id, store),
+            bead=known_as(sent.task_id, store),
             reply_to=sent.reply_to,
         ),
     )
@@ -228,23 +228,25 @@ def _lookup(asked: Lookup, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     task = find_task(facts.store, asked.task_id) if asked.task_id else None
     if isinstance(task, Refusal):
         return fault_of(task, "task_id")
-    about = task.task.id if task else ""
     malformed = next(filter(None, _malformed(asked)), None)
     if malformed is not None:
         return malformed
+    thread = thread_of(asked.thread_id, facts.store) if asked.thread_id else ""
+    if isinstance(thread, Refusal):
+        return fault_of(thread, "thread_id")
 
     def fits(mail: Mail) -> bool:
         return (
             _is_of(mail, asked.type)
-            and about in ("", mail.bead)
-            and asked.thread_id in ("", mail.thread)
+            and (task is None or mail.bead in task.task.names)
+            and thread in ("", mail.thread)
             and asked.from_ in ("", mail.sender)
             and (not asked.to or mail.is_for(asked.to))
             and is_shown(mail)
         )
 
     narrow = (
-        ("thread", asked.thread_id or about),
+        ("thread", thread or (task.task.in_letters if task else "")),
         ("from", asked.from_),
         ("in", asked.to or actor.name),
     )
@@ -255,7 +257,6 @@ def _lookup(asked: Lookup, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
 
 def _malformed(asked: Lookup) -> Iterator[Fault | None]:
     checks = (
-        ("thread_id", asked.thread_id, partial(check_id, what="thread")),
         ("from", asked.from_, check_agent),
         ("to", asked.to, check_agent),
     )

@@ -15,7 +15,7 @@ from dragoman.core.commands import (
     ReportOutcome,
     UpdateTask,
 )
-from dragoman.protocols.agentmail.names import BEAD
+from dragoman.engine.reads.letter_names import BEAD
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shapes import Message
 from dragoman.protocols.agentmail.words import (

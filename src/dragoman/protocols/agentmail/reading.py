@@ -20,6 +20,7 @@ from dragoman.engine.operation import Facts, Operation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_agent
 from dragoman.engine.reads.closed_letters import is_shown_to
+from dragoman.engine.reads.letter_names import known_as, thread_of
 from dragoman.engine.reads.mailbox import (
     LAST,
     Fits,

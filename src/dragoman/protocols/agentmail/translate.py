@@ -26,9 +26,9 @@ from dragoman.engine.operation import Commands
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_agent, find_stream, names_in_role, state_of
 from dragoman.engine.reads.closed_letters import is_shown_to
+from dragoman.engine.reads.letter_names import known_as
 from dragoman.engine.reads.mailbox import LAST, Fits, find_letter, page_of, whole_list
 from dragoman.protocols.agentmail.meaning import MEANING
-from dragoman.protocols.agentmail.names import known_as
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shapes import Message

@@ -15,11 +15,11 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.handoff_diagnosis import look_at
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.handoffs import find_handoff
+from dragoman.engine.reads.letter_names import thread_of
 from dragoman.engine.reads.mailbox import last_of
 from dragoman.engine.reads.pages import Wanted, page_now
 from dragoman.engine.reads.teamspaces import closed_to
 from dragoman.engine.shown.handoffs import whole_handoff
-from dragoman.protocols.agentmail.names import thread_of
 from dragoman.surfaces.mcp.desk import Desk
 from dragoman.surfaces.mcp.look import brief, last_entries, whole_letter
 

@@ -74,6 +74,7 @@ def letter(
     """A message about a handoff: its id and hash, and what there is to say (S-ACP-14)."""
     ids = (f"{read.cause}.{kind}{f'.{n}' if n else ''}" for n in count())
     id = next(id for id in ids if read.mail(id) is None)
+    task = read.task(handoff.task)
     payload = {"handoff_id": handoff.id, "package_hash": handoff.package_hash, **more}
     return mail_stream(id), MailPosted(
         id=id,
@@ -84,7 +85,7 @@ def letter(
         subject=f"{kind}: {handoff.task}",
         body=msgspec.json.encode(payload).decode(),
         unknown=tuple(name for name in to if read.agent(name) is None),
-        bead=handoff.task,
+        bead=handoff.task if isinstance(task, Refusal) else task.in_letters,
     )
 
 

@@ -55,7 +55,7 @@ from dragoman.core.rules.handoff_chain import (
 )
 from dragoman.core.states.handoff import SLA_STAGES, Handoff, passing_on, section
 from dragoman.core.states.handoff_fold import handoff_proposed
-from dragoman.core.states.handoff_package import filled, hash_of, mark_of, sealed
+from dragoman.core.states.handoff_package import filled, hash_of, mark_of, sealed, thread_of
 from dragoman.core.states.task import Task
 from dragoman.text.lookalikes import shows
 
@@ -88,7 +88,7 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
     )
     if refusal:
         return refusal
-    thread, sender = command.thread or task.id, read.actor.label
+    thread, sender = thread_of(command.thread, task), read.actor.label
     whole = filled(command, id, thread, sender, session=_session(task), chain=chain)
     package, package_hash = sealed(whole)
     stated = command.stated_hash

@@ -26,7 +26,7 @@ from dragoman.core.deciding.handoffs.work import is_adrift
 from dragoman.core.events import HandoffStatus
 from dragoman.core.reading import Read
 from dragoman.core.states.handoff import NEXT_STAGE, Handoff, Step, section
-from dragoman.core.states.handoff_package import filled, hash_of
+from dragoman.core.states.handoff_package import filled, hash_of, thread_of
 from dragoman.core.states.task import Task
 
 
@@ -37,7 +37,9 @@ def offered_before(command: ProposeHandoff, task: Task, read: Read) -> Handoff |
     if known is None or known.status == "draft" or known.sender != read.actor.name:
         return None
     session = section(known.package, "provenance").get("origin_session", "")
-    thread, sender = command.thread or task.id, read.actor.label
+    is_there = command.thread in ("", known.thread)  # which may have been called otherwise then
+    thread = known.thread if is_there else thread_of(command.thread, task)
+    sender = read.actor.label
     same = filled(command, known.id, thread, sender, session=session, chain=known.chain)
     said = (command.recipient, command.reason or "requested", command.teamspace)
     done = (known.recipient, known.reason, known.teamspace)

@@ -1,29 +1,21 @@
 """What a task is called in letters: whatever name one uses, bead and thread are the same."""
 
-from typing import Final
-
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import bare, check_id, is_task_name
+from dragoman.core.ids import check_id, is_task_name
+from dragoman.core.states.task import BEAD
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_task
 
-BEAD: Final = "bead"
-"""The kind of name that a task has in this dialect."""
-
 
 def known_as(name: str, store: Store) -> str:
-    """The name of a task in this dialect, else its id; of one that is unknown, as it is written."""
+    """The name of a task there; of one that is unknown, as it is written."""
     if not is_task_name(name):
         return name
     own = name.removeprefix(f"{BEAD}:")
     found = find_task(store, f"{BEAD}:{own}") if ":" not in own else find_task(store, own)
     if isinstance(found, Refusal):
         found = find_task(store, own)
-    if isinstance(found, Refusal):
-        return own
-    task = found.task
-    beads = (alias for alias in task.aliases if alias.startswith(f"{BEAD}:"))
-    return bare(next(beads, task.id))
+    return own if isinstance(found, Refusal) else found.task.in_letters
 
 
 def thread_of(name: str, store: Store) -> str | Refusal:
