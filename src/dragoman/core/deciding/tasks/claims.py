@@ -68,7 +68,7 @@ def _next(queues: tuple[str, ...], agent: str, read: Read, now: int) -> Task | N
 def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
     """None when the caller may claim a task for this agent, in these words."""
     actor = read.actor
-    malformed = check_agent(command.agent)
+    malformed = check_agent(command.agent, "agent")
     if malformed:
         return malformed
     if actor.role == "agent":
@@ -79,7 +79,7 @@ def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
     elif actor.role not in MAY_DISPATCH and not _has_taken_over(command, read):
         return Refusal("not_authorized", f"{actor.label} may not claim tasks")
     return (
-        (check_session(command.session) if command.session else None)
+        (check_session(command.session, "session") if command.session else None)
         or check_duration("the lease", command.ttl_ms, *TTL_MS)
         or check_count("queues", command.queues, QUEUES)
         or next(filter(None, map(check_agent, filter(None, command.queues))), None)
