@@ -209,6 +209,8 @@ def test_doctor_names_checkpoints_that_cannot_be_written(owned: Program) -> None
     assert examined.json["detail"] == "bad: ledger"
     assert checks["ledger"]["found"] == f"{signed} cannot be written: nothing more is signed"
     assert checks["ledger"]["advice"] == f"chmod u+rw {signed}"
+    told = as_nobody(owned, "task", "create", "Two").err
+    assert f"done, but not signed: {signed}: Permission denied; run `dragoman tick`" in told
 
 
 @proves("DOCTOR-AGREES", "STORE-READ-STILL")

@@ -7,6 +7,7 @@ from dragoman.config.store_url import SQLITE, beginning_at, check_url, is_postgr
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import KeptStore
 from dragoman.system.ids import new_id
+from dragoman.text.fault_words import in_words
 
 CHECKPOINTS = "checkpoints.jsonl"
 
@@ -92,5 +93,6 @@ def make_directory(data: Path) -> None:
         ) from error
     except OSError as error:
         raise StoreUnavailable(
-            f"the data directory {data} cannot be made: {error.strerror}"
+            f"the data directory {data} cannot be made: {in_words(error)}. Give this user the "
+            "right to make it, or name another place with --data or DRAGOMAN_DATA"
         ) from error

@@ -19,6 +19,7 @@ from dragoman.engine.signed import sign
 from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
 from dragoman.system.private_file import read_private_file
+from dragoman.text.fault_words import in_words
 from dragoman.text.strict_json import StrictJsonError, parse_json, to_json
 
 LASTS_MS: Final = 60_000
@@ -96,7 +97,7 @@ def _load(path: Path) -> Ed25519PrivateKey:
         load = load_ssh_private_key if pem.startswith(_OPENSSH) else load_pem_private_key
         key = load(pem, password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
-        why = f"{path} is no private key that can be read: {error}"
+        why = f"{path} is no private key that can be read: {in_words(error)}"
         raise SettingsError(f"{why}. {remedy}") from None
     if not isinstance(key, Ed25519PrivateKey):
         raise SettingsError(f"{path} is no Ed25519 key: `ssh-keygen -t ed25519` makes one")

@@ -58,16 +58,15 @@ def check_task_id(text: str, path: str = "") -> Refusal | None:
     return check_id(text, "task id", path)
 
 
-def check_agent(text: str) -> Refusal | None:
-    """None when `text` can name an agent or a person."""
-    return _check(
-        _AGENT, "name", text, "1 to 128 of A-Z a-z 0-9 . _ -, optionally followed by @host"
-    )
+def check_agent(text: str, path: str = "") -> Refusal | None:
+    """None when `text`, in this field, can name an agent or a person."""
+    form = "1 to 128 of A-Z a-z 0-9 . _ -, optionally followed by @host"
+    return _check(_AGENT, "name", text, form, path)
 
 
-def check_session(text: str) -> Refusal | None:
-    """None when `text` can name a session."""
-    return _check(_SESSION, "session", text, "1 to 256 of A-Z a-z 0-9 . _ : @ / -")
+def check_session(text: str, path: str = "") -> Refusal | None:
+    """None when `text`, in this field, can name a session."""
+    return _check(_SESSION, "session", text, "1 to 256 of A-Z a-z 0-9 . _ : @ / -", path)
 
 
 def check_event_id(text: str) -> Refusal | None:
@@ -80,14 +79,13 @@ def check_dialect(text: str) -> Refusal | None:
     return _check(_KIND, "dialect", text, "1 to 16 of a-z 0-9, starting with a letter")
 
 
-def check_alias(text: str) -> Refusal | None:
-    """None when `text` is an alias: a kind of name, a colon, a name."""
+def check_alias(text: str, path: str = "") -> Refusal | None:
+    """None when `text`, in this field, is an alias: a kind of name, a colon, a name."""
     kind, colon, name = text.partition(":")
     if colon and _KIND.fullmatch(kind):
-        return check_task_id(name)
-    return Refusal(
-        "invalid_id", f"{text[:40]!a} is not an alias: use KIND:NAME, for example bead:ol-527.1"
-    )
+        return check_task_id(name, path)
+    why = f"{text[:40]!a} is not an alias: use KIND:NAME, for example bead:ol-527.1"
+    return Refusal("invalid_id", why, path=path)
 
 
 def check_key(text: str) -> Refusal | None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from dragoman.core.errors import DragomanError
 from dragoman.engine.trouble import NONE, Trouble
+from dragoman.text.fault_words import in_words
 
 _BREATH_SECONDS = 0.05
 """After a hint: what is committed meanwhile is followed in one go."""
@@ -116,7 +117,7 @@ class Wheel:
             try:
                 duty.run_once(self._now())
             except (DragomanError, OSError) as error:
-                self.troubles[duty.name] = Trouble(f"{error}")
+                self.troubles[duty.name] = Trouble(in_words(error))
             except Exception as error:  # noqa: BLE001  a fault of one duty must not end the others
                 self.troubles[duty.name] = Trouble(f"{type(error).__name__}: {error}")
             else:

@@ -16,6 +16,7 @@ from dragoman.surfaces.cli.person import actor_for, door
 from dragoman.surfaces.cli.place import Evidence, House, Look, Place
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.system.plain_file import what_to_do
+from dragoman.text.fault_words import in_words
 
 if TYPE_CHECKING:
     from dragoman.engine.plan import Turned
@@ -156,7 +157,8 @@ class Call(Struct, frozen=True):
         """Bring what lies beside the ledger level; what was committed is done all the same."""
         for name, error in place.settle():
             undone = _UNDONE.get(name, f"{name} lags behind")
-            self.err.line(f"done, but {undone}: {error}; run `dragoman tick` when that is mended")
+            why = in_words(error)
+            self.err.line(f"done, but {undone}: {why}; run `dragoman tick` when that is mended")
         self.warn(place)
 
     def warn(self, place: Place, known: frozenset[str] = frozenset()) -> frozenset[str]:
@@ -259,7 +261,5 @@ def told(error: DragomanError | OSError) -> tuple[str, str]:
     """The code of what went wrong, and the sentence about it."""
     if isinstance(error, DragomanError):
         return error.code, error.detail
-    what = error.strerror or f"{error}"
-    where = f"{error.filename}: " if error.filename else ""
-    detail = f"{where}{what}; {what_to_do(error)}, or run `dragoman doctor`"
+    detail = f"{in_words(error)}; {what_to_do(error)}, or run `dragoman doctor`"
     return "store_unavailable", detail

@@ -14,6 +14,7 @@ from dragoman.core.errors import Refusal, Refused, SettingsError
 from dragoman.surfaces.cli.call import Call, wrong_usage
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.verb import Verb
+from dragoman.text.fault_words import in_words
 
 if TYPE_CHECKING:
     from dragoman.surfaces.mcp.desk import Desk
@@ -87,7 +88,7 @@ def _trust() -> "Trust":
         return only(certificate) if certificate else True
     except OSError as error:
         raise SettingsError(
-            f"{_CERT}: {certificate} is no certificate that can be read: {error}"
+            f"{_CERT}: {certificate} is no certificate that can be read: {in_words(error)}"
         ) from None
 
 

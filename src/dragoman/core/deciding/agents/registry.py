@@ -18,7 +18,7 @@ def register(command: RegisterAgent, read: Read, now: int) -> Decision | Refusal
     """A name becomes known, or what is known of it changes. The same again is a no-op."""
     del now
     refusal = (
-        check_agent(command.name)
+        check_agent(command.name, "name")
         or _check_own(command.name, read.actor)
         or check_count("speaks", command.speaks, DIALECTS)
         or next(filter(None, map(check_dialect, command.speaks)), None)

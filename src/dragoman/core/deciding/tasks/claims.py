@@ -68,7 +68,7 @@ def _next(queues: tuple[str, ...], agent: str, read: Read, now: int) -> Task | N
 def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
     """None when the caller may claim a task for this agent, in these words."""
     actor = read.actor
-    malformed = check_agent(command.agent)
+    malformed = check_agent(command.agent, "agent")
     if malformed:
         return malformed
     if actor.role == "agent":
@@ -82,7 +82,7 @@ def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
     if cannot_hold:
         return Refusal("not_authorized", cannot_hold)
     return (
-        (check_session(command.session) if command.session else None)
+        (check_session(command.session, "session") if command.session else None)
         or check_duration("the lease", command.ttl_ms, *TTL_MS)
         or check_count("queues", command.queues, QUEUES)
         or next(filter(None, map(check_agent, filter(None, command.queues))), None)

@@ -144,7 +144,7 @@ def name(command: AliasTask, read: Read, now: int) -> Decision | Refusal:
     if isinstance(task, Refusal):
         return task
     refusal = check_word(read.actor, task, read.lease(task), command.fence, now) or check_alias(
-        command.alias
+        command.alias, "aliases"
     )
     if refusal:
         return refusal
@@ -272,11 +272,11 @@ def _check_shape(command: CreateTask) -> Refusal | None:
         or check_text("body", command.body, BODY)
         or check_text("origin", command.origin, TITLE)
         or (check_task_id(command.id, "id") if command.id else None)
-        or (check_agent(command.assignee) if command.assignee else None)
+        or (check_agent(command.assignee, "assignee") if command.assignee else None)
         or check_count("aliases", command.aliases, LINKS)
         or check_count("blocked_by", command.blocked_by, LINKS)
         or check_range("max_attempts", command.max_attempts, 1, ATTEMPTS)
-        or next(filter(None, map(check_alias, command.aliases)), None)
+        or next(filter(None, (check_alias(one, "aliases") for one in command.aliases)), None)
     )
 
 

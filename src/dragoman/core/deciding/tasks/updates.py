@@ -148,7 +148,7 @@ def _check_edit(command: EditTask) -> Refusal | None:
     return (
         (None if title is None else check_text("title", title, TITLE, least=1))
         or (None if body is None else check_text("body", body, BODY))
-        or (check_agent(assignee) if assignee else None)
+        or (check_agent(assignee, "assignee") if assignee else None)
     )
 
 

@@ -20,6 +20,7 @@ from dragoman.surfaces.cli.options import LimitOption
 from dragoman.surfaces.cli.reading import endpoint_at, read_source
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
+from dragoman.text.fault_words import in_words
 
 _WEB = ("http://", "https://")
 _MOST_BYTES = 256 * 1024
@@ -161,7 +162,7 @@ def _fetched(url: str, allowed: list[str] | tuple[()]) -> bytes:
     try:
         status, card = endpoint.get({"Accept": "application/json"}, _MOST_BYTES + 1)
     except OSError as error:
-        why = f"{url} cannot be read: {error}"
+        why = f"{url} cannot be read: {in_words(error)}"
         hint = "; `--allow-host HOST` lets a private one be asked" if "allow_hosts" in why else ""
         raise Refused(Refusal("invalid_field", why + hint)) from None
     if status != 200:

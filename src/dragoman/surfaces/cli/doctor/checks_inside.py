@@ -1,13 +1,14 @@
 """Doctor's checks of the store: it opens, is current, its ledger holds, and time is right."""
 
 import stat
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from dragoman.config.store_url import why_there
-from dragoman.core.errors import StoreCorrupt
+from dragoman.core.errors import StoreCorrupt, StoreUnavailable
 from dragoman.core.moments import roughly, to_rfc3339
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.cli.doctor.checks_outside import why_unwritable
@@ -241,10 +242,11 @@ def _file(patient: Patient, file: Path) -> Diagnosis | None:
         )
     if header[_APPLICATION_ID] != APPLICATION_ID.to_bytes(4, "big"):
         return None
-    # What was done to it last may stand in its log only.
-    version = (
-        schema_version(file) if has_log(file) else int.from_bytes(header[_USER_VERSION], "big")
-    )
+    version = int.from_bytes(header[_USER_VERSION], "big")
+    if has_log(file):
+        # What was done to it last may stand there only; if it cannot be read, no more can be done.
+        with suppress(StoreUnavailable):
+            version = schema_version(file)
     copied = (patient.data,) if _is_within(file, patient.data) else (patient.data, file)
     copy = f"copy {' and '.join(quote(str(path)) for path in copied)} while nothing works there"
     return _behind(patient, str(file), (version, len(MIGRATIONS)), copy)

@@ -7,6 +7,7 @@ from dragoman.surfaces.cli.doctor.patient import Check, Diagnosis, Patient, bad
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
 from dragoman.system.plain_file import what_to_do
+from dragoman.text.fault_words import in_words
 
 CHECKS: dict[str, Check] = {
     "python": checks_outside.python,
@@ -77,8 +78,7 @@ def _isolated(check: Check, patient: Patient) -> Diagnosis | None:
     except DragomanError as error:
         return bad(error.detail)
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return bad(f"{where}{error.strerror or error}", what_to_do(error))
+        return bad(in_words(error), what_to_do(error))
 
 
 def _print(found: dict[str, Diagnosis], screen: Screen) -> None:

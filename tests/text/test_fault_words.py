@@ -1,0 +1,30 @@
+"""Faults in words: no number of the system reaches a person."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dragoman.text.fault_words import in_words
+from tests.requirements import proves
+
+pytestmark = proves("CLI-PROMISES")
+
+
+def test_a_file_is_named_and_its_number_is_not(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="Errno") as raised:
+        (tmp_path / "gone").read_bytes()
+
+    assert in_words(raised.value) == f"{tmp_path / 'gone'}: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(28, os.strerror(28)), "No space left on device"),
+        (OSError("the address is private"), "the address is private"),
+        (ValueError("no"), "no"),
+    ],
+)
+def test_what_has_no_file_is_told_as_it_is(error: Exception, words: str) -> None:
+    assert in_words(error) == words
