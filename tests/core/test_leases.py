@@ -73,7 +73,7 @@ from dragoman.core.decide import renewal
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role, Status, TaskReported, TaskRequeued
 from dragoman.core.states.lease import Lease, granted, renewed
-from dragoman.core.states.task import ActiveHandoff
+from dragoman.core.states.task import ActiveHandoff, Task
 from tests.core.world import (
     ALICE,
     BOB,
@@ -371,6 +371,32 @@ def test_the_sentence_says_what_became_of_the_task() -> None:
         )
     ended = World(task("T", "done", "bob", agents=("alice", "bob")))
     assert told(ended) == "nobody holds T now, it is done: stop working on it"
+    kept = replace(task("T", assignee="bob", agents=("alice",)), reserved_for="bob")
+    assert told(World(kept)) == "nobody holds T now, it is ready, and bob's: stop working on it"
+
+
+@proves("LEASE-LOST")
+@pytest.mark.parametrize(
+    ("stands", "says"),
+    [
+        (task("T"), "nobody holds T: claim it first"),
+        (task("T", "cancelled"), "it is cancelled, and that is final"),
+        (task("T", "backlog"), "it is backlog, and has to become ready first"),
+        (replace(task("T"), open_blockers=("U", "V")), "it waits for U, V"),
+        (task("T", assignee="alice"), "alice does not hold T: claim it first"),
+        (task("T", "cancelled", "alice"), "it is cancelled, and that is final"),
+        (task("T", "review"), "it is another's"),
+    ],
+)
+def test_who_does_not_hold_a_task_is_told_to_claim_it_only_where_it_can(
+    stands: Task, says: str
+) -> None:
+    world = World(stands)
+    answer, claimed = world.ask(ALICE, RenewLease("T")), world.code(ALICE, ClaimTask("T", "alice"))
+    assert isinstance(answer, Refusal)
+    assert says in answer.detail
+    assert ("claim it first" in answer.detail) == (claimed == "")
+    assert ("and it cannot be claimed: " in answer.detail) == (claimed != "")
 
 
 @proves("LEASE-LOST")

@@ -238,10 +238,10 @@ def check_hold(
     if fence is not None or actor.name in task.agents:
         return Refusal("lease_lost", _what_became(actor, task, lease, now))
     if lease is None and not task.assignee:
-        return Refusal("unassigned_task", f"nobody holds {task.id}: claim it first")
+        return Refusal("unassigned_task", f"nobody holds {task.id}{_first(actor, task)}")
     if task.assignee == actor.name:
         return Refusal(
-            "unauthorized_agent", f"{actor.name} does not hold {task.id}: claim it first"
+            "unauthorized_agent", f"{actor.name} does not hold {task.id}{_first(actor, task)}"
         )
     return Refusal(
         "unauthorized_agent",
@@ -251,9 +251,7 @@ def check_hold(
 
 def _what_became(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
     if lease is None:
-        # Work that is in review is reworked by whose it is, and by nobody else.
-        is_anothers = task.status == "review" and task.assignee != actor.name
-        if task.status in CLAIMABLE and not is_anothers and not _is_kept_from(actor, task):
+        if not _obstacle(actor, task):
             return f"nobody holds {task.id} now, it is {task.status}: claim it again to go on"
         is_whose = "" if task.is_final or task.assignee in ("", actor.name) else task.assignee
         whose = f", and {is_whose}'s" if is_whose else ""
@@ -264,6 +262,25 @@ def _what_became(actor: Actor, task: Task, lease: Lease | None, now: int) -> str
         f"the lease on {task.id} (fence {lease.fence}) ended at {to_rfc3339(lease.expires_at)}: "
         "stop working on it"
     )
+
+
+def _first(actor: Actor, task: Task) -> str:
+    """What has to come before a word about a task that nobody holds, or why nothing can."""
+    obstacle = _obstacle(actor, task)
+    return f", and it cannot be claimed: {obstacle}" if obstacle else ": claim it first"
+
+
+def _obstacle(actor: Actor, task: Task) -> str:
+    """What keeps this one from claiming a task that nobody holds; empty: nothing does."""
+    if task.is_final:
+        return f"it is {task.status}, and that is final"
+    if task.status not in CLAIMABLE:
+        return f"it is {task.status}, and has to become ready first"
+    # Work that is in review is reworked by whose it is, and by nobody else.
+    is_anothers = task.status == "review" and task.assignee != actor.name
+    if is_anothers or _is_kept_from(actor, task) or task.reserved_for not in ("", actor.name):
+        return "it is another's"
+    return f"it waits for {', '.join(task.open_blockers)}" if task.open_blockers else ""
 
 
 def _is_kept_from(actor: Actor, task: Task) -> bool:

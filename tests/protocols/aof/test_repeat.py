@@ -58,6 +58,7 @@ WRAPPINGS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "with space": lambda message: json.dumps(message, indent=4),
     "behind the prefix": lambda message: "AOF/1 " + json.dumps(message),
     "in an event": lambda message: {"content": json.dumps(message)},
+    "with other numbers": lambda message: json.dumps(message).replace('n": 1,', 'n": 1.0,'),
     "with escapes": lambda message: json.dumps(message).replace("swe", "\\u0073we"),
 }
 
@@ -184,6 +185,16 @@ def test_who_has_lost_the_task_is_told_so_whatever_has_counted_before() -> None:
     scene.lab.clock.advance(DAY)
     scene.claim(PARENT, QA)
     assert scene.code(said) == "lease_lost"
+
+
+def test_a_number_in_a_field_of_its_own_is_the_same_however_it_is_written() -> None:
+    scene = Scene()
+    for number in ("7", "7.0", "70e-1"):
+        said = json.dumps(update(progress="x") | {"mine": 9}).replace("9}", f"{number}}}")
+        assert scene.taken(said).repeated == (number != "7")
+    for beyond in ("1e300", "7.5"):
+        said = json.dumps(update(progress="x") | {"mine": 9}).replace("9}", f"{beyond}}}")
+        assert not scene.taken(said).repeated
 
 
 def test_another_time_makes_another_message() -> None:

@@ -69,7 +69,7 @@ def shaped(value: Any, shape: type[S]) -> S | Fault:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError:
         pass
-    return in_shape(_with_whole_numbers(value), shape, "invalid_envelope")
+    return in_shape(with_whole_numbers(value), shape, "invalid_envelope")
 
 
 def shape_faults(value: Any, shape: type[Struct], at: str = "") -> Iterator[Fault]:
@@ -133,15 +133,15 @@ def _is_struct(kind: Any) -> TypeGuard[type[Struct]]:
     return isinstance(kind, type) and issubclass(kind, Struct)
 
 
-def _with_whole_numbers(value: Any) -> Any:
+def with_whole_numbers(value: Any) -> Any:
     """The same with 1.0 as 1: JSON has one kind of number, and some writers show it."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
         items = cast(Mapping[str, Any], value).items()
-        return {name: _with_whole_numbers(inner) for name, inner in items}
+        return {name: with_whole_numbers(inner) for name, inner in items}
     if isinstance(value, list):
-        return [_with_whole_numbers(inner) for inner in cast(list[Any], value)]
+        return [with_whole_numbers(inner) for inner in cast(list[Any], value)]
     return value
 
 

@@ -69,7 +69,7 @@ def shaped(value: Any, said: Raw) -> Shaped | Fault:
     message = check.shaped(value, MESSAGES[kind])
     if isinstance(message, Fault):
         return message
-    content, everything = _encode(message), _sorted(value)
+    content, everything = _encode(message), _sorted(check.with_whole_numbers(value))
     return Shaped(message, content if len(content) == len(everything) else everything, said)
 
 
