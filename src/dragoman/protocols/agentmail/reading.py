@@ -38,7 +38,6 @@ from dragoman.engine.reads.search import search_mail
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.protocols.agentmail.asking import asking, letter_in
 from dragoman.protocols.agentmail.filters import COMPLETIONS, SUCCESSES, passes_checks
-from dragoman.protocols.agentmail.names import known_as, thread_of
 from dragoman.protocols.agentmail.row import OTHER_NAMES
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, is_typed, type_of
