@@ -322,6 +322,26 @@ def test_what_cannot_be_done_is_told_by_its_code(
 
 
 @proves("MCP-REFUSALS")
+@pytest.mark.parametrize(
+    ("tool", "arguments", "path"),
+    [
+        ("claim", {"minutes": -1}, "minutes"),
+        ("claim", {"session": "a b"}, "session"),
+        ("complete", {"outcome": "blocked"}, "blockers"),
+        ("heartbeat", {}, None),
+    ],
+)
+def test_the_argument_that_is_wrong_is_told(
+    house: House, tool: str, arguments: dict[str, Any], path: str | None
+) -> None:
+    given = {"task": house.do(CreateTask("One", ready=True)), **arguments}
+
+    answer = talk(house, "ada", lambda client: client.call_tool(tool, given))
+
+    assert answer.structured_content.get("path") == path
+
+
+@proves("MCP-REFUSALS")
 def test_numbers_may_be_written_as_text(house: House) -> None:
     task = house.do(CreateTask("Loose", ready=True))
 

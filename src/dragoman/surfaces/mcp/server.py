@@ -158,7 +158,8 @@ def _result(reply: Told | Denied | Reply) -> Reply:
         text = msgspec.json.encode(reply.data).decode()
         return _content(text, dict(reply.data), is_error=False)
     if isinstance(reply, Denied):
-        said = dict(reply.reply or {"code": reply.code, "detail": reply.detail})
+        where = {"path": reply.path} if reply.path else {}
+        said = dict(reply.reply or {"code": reply.code, "detail": reply.detail, **where})
         return _content(f"{reply.code}: {reply.detail}", said, is_error=True)
     return reply
 

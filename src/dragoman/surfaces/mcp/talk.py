@@ -26,7 +26,7 @@ def send(desk: Desk, asked: Send) -> dict[str, Any]:
     said = desk.interpreter.send(asked.message, speaker=desk.actor)
     if said is None:
         fault = why_nobodys(asked.message, desk.interpreter.dialects)
-        raise Refused(Refusal(fault.code, fault.detail))
+        raise Refused(Refusal(fault.code, fault.detail, path=fault.path))
     answer = _taken(said, desk)
     shown = {"dialect": answer.dialect, "type": answer.kind, "reply": answer.reply}
     return shown | ({"repeated": True} if answer.repeated else {})
@@ -70,6 +70,6 @@ def _called(desk: Desk, name: str, visit: Visit) -> dict[str, Any]:
 def _taken(answer: Answer, desk: Desk) -> Taken:
     """A dialect's yes; its no is raised."""
     if isinstance(answer, Turned):
-        raise TurnedDown(Refusal(answer.code, answer.detail), answer.reply)
+        raise TurnedDown(Refusal(answer.code, answer.detail, path=answer.path), answer.reply)
     desk.remarks.extend(answer.warnings)
     return answer

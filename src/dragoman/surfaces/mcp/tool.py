@@ -29,6 +29,8 @@ class Denied(Struct, frozen=True):
     detail: str
     reply: Mapping[str, Any] | None = None
     """The same in the form of the tool's dialect, if that has one for it."""
+    path: str = ""
+    """Which argument it is about, where it is about one."""
 
 
 class Arguments(Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,7 +84,8 @@ def tool(
             # Not strict, because a model may write a number as a text.
             given = msgspec.convert(dict(visit.arguments), shape, strict=False)
         except msgspec.ValidationError as error:
-            return Denied("invalid_field", f"{name}: {shape_fault(error, shape)}")
+            fault = shape_fault(error, shape)
+            return Denied("invalid_field", f"{name}: {fault}", path=fault.path)
         return await answered(visit, lambda desk: work(desk, given), reads=reads)
 
     return Tool(name, about, schema_of(shape), run, "core", reads)
@@ -100,7 +103,9 @@ async def answered(
     try:
         return Told(await visit.at_desk(remarked, reads=reads))
     except TurnedDown as error:
-        return Denied(error.code, error.detail, error.reply)
+        return Denied(error.code, error.detail, error.reply, error.refusal.path)
+    except Refused as error:
+        return Denied(error.code, error.detail, path=error.refusal.path)
     except DragomanError as error:
         return Denied(error.code, error.detail)
 
