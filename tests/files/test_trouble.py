@@ -275,6 +275,14 @@ def test_a_rebuild_removes_what_another_ledger_has_left(tmp_path: Path) -> None:
 
 
 @proves("FILES-DISK")
+@pytest.mark.parametrize("ref", [".", "./", "outputs", "outputs/", "outputs/.", "output/"])
+def test_a_folder_is_no_summary(tmp_path: Path, ref: str) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    assert not has_file(lab.store, Beneath(tmp_path), task, ref)
+
+
+@proves("FILES-DISK")
 def test_a_summary_that_may_not_be_looked_at_is_not_there(tmp_path: Path) -> None:
     class Forbidden(Beneath):
         """A disk on which nothing may be looked at."""

@@ -479,7 +479,7 @@ def test_a_missing_file_with_a_long_name_warns_like_any_other(scene: Scene) -> N
     answer = scene.taken(report(summaryRef=ref))
 
     assert len(answer.warnings[0]) < 400
-    assert answer.warnings[0].startswith("there is no a/a/")
+    assert answer.warnings[0].startswith("there is no file a/a/")
     reported = scene.task(PARENT).reported
     assert reported is not None
     assert reported.details["summaryRef"] == ref

@@ -165,7 +165,7 @@ def test_what_was_odd_the_first_time_is_told_again_in_a_later_attempt() -> None:
     scene.files.clear()
     in_a_second_attempt(scene, report("partial"))
     warnings = scene.taken(report("partial")).warnings
-    assert warnings == (COUNTED, f"there is no outputs/summary.md in the folder of {PARENT}")
+    assert warnings == (COUNTED, f"there is no file outputs/summary.md in the folder of {PARENT}")
 
 
 def test_words_that_are_dated_after_the_claim_are_of_the_new_attempt() -> None:

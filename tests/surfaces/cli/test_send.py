@@ -37,7 +37,7 @@ def working(dragoman: Console) -> Console:
 def test_what_came_of_a_message_is_told_to_programs(working: Console, letter: Letters) -> None:
     said = letter(report())
     task = {"id": PARENT, "status": "in-progress", "now": "in-progress"}
-    warning = f"there is no outputs/summary.md in the folder of {PARENT}"
+    warning = f"there is no file outputs/summary.md in the folder of {PARENT}"
 
     first = working.ask("send", said)
     (effect,) = first.pop("effects")
@@ -95,7 +95,7 @@ def test_what_came_of_a_message_is_told_to_people(dragoman: Console, letter: Let
         "completion.report from swe-backend",
         f"  done is on record: {PARENT} {moves}",
         f"  {PARENT} is in-progress",
-        f"  warning: there is no outputs/summary.md in the folder of {PARENT}",
+        f"  warning: there is no file outputs/summary.md in the folder of {PARENT}",
     ]
     assert "said before: nothing was added" in dragoman("send", said, *at_noon).out
 

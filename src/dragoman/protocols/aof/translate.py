@@ -61,7 +61,7 @@ def missing_files(task: str, payload: Report, facts: Facts) -> Commands:
     if not missing or not facts.is_in_progress(task):
         return ()
     return tuple(
-        core.WarnTask(task, reason, f"there is no {_shown(ref)} in the folder of {task}")
+        core.WarnTask(task, reason, f"there is no file {_shown(ref)} in the folder of {task}")
         for reason, ref in missing
     )
 
