@@ -574,7 +574,7 @@ def test_what_cannot_be_started_is_told_once_where_a_person_looks(
             await hub.until_idle()
             (ada,) = hub.dispatcher.states()
             assert missing in ada.paused
-            assert hub.dispatcher.problem == "", "the others go on"
+            assert hub.dispatcher.trouble.words == "", "the others go on"
             assert caplog.text.count("ada could not be started") == 1
 
     run(story())

@@ -18,6 +18,7 @@ from dragoman.bootstrap import open_hub
 from dragoman.core.errors import DragomanError
 from tests.e2e.program import Ended, Program, end_of
 from tests.requirements import proves
+from tests.servers import mortal_postgres
 
 WORKER = """
 import json, os, sys
@@ -126,6 +127,23 @@ def test_files_that_cannot_be_written_are_told_by_readyz_and_on_the_terminal(
         ended = running.stop()
     assert ended.code == 0
     assert program.run("verify").code == 0
+
+
+@proves("HUB-TROUBLE")
+def test_a_store_that_is_gone_is_one_thing_to_tell_however_many_duties_want_it(
+    program: Program,
+) -> None:
+    with mortal_postgres() as server, hub(program, "--store", server.url) as running:
+        heard = running.process.stderr
+        assert heard is not None
+        server.kill()
+        assert heard.readline().startswith("trouble: store: ")
+        while unready(running.url)["duties"]["dispatch"] == "ok":
+            pass
+        server.start()
+        assert heard.readline() == "store is well again\n"
+        ended = running.stop()
+    assert "trouble" not in ended.err
 
 
 @proves("HUB-UP")

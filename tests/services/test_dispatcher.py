@@ -782,7 +782,7 @@ async def played(dispatcher: Dispatcher, is_over: Callable[[], bool]) -> list[st
     async with asyncio.TaskGroup() as group, asyncio.timeout(30):
         group.create_task(dispatcher.run())
         while not is_over():
-            problems.append(dispatcher.problem)
+            problems.append(dispatcher.trouble.words)
             await asyncio.sleep(0)
         dispatcher.stop()
     return problems
@@ -796,7 +796,7 @@ def test_a_store_that_is_away_is_told_and_asked_again() -> None:
     dispatcher = in_lab(lab, Scripted(), usage=b"this is no JSON")
     problems = asyncio.run(played(dispatcher, lambda: lab.task("one").status == "review"))
     assert "the disk is away" in problems
-    assert dispatcher.problem == ""
+    assert dispatcher.trouble.words == ""
 
 
 @proves("DISPATCH-STORE", "DISPATCH-RESTART")
@@ -947,7 +947,7 @@ def test_a_message_and_an_end_wait_for_a_store_that_is_away() -> None:
     asyncio.run(played(dispatcher, lambda: lab.task("one").status == "review"))
     assert agent.notes[0] == "this message could not be taken: a line is broken"
     assert agent.notes[1:] == ["ada says two", "ada says three"]
-    assert dispatcher.problem == ""
+    assert dispatcher.trouble.words == ""
 
 
 @proves("MAIL-SPAWN")

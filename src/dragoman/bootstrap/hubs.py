@@ -70,8 +70,8 @@ def open_hub(
         place.hints.listen(clockwork.hint)
 
         def health() -> Mapping[str, Trouble]:
-            stopping = _STOPPING if dispatcher.is_stopping else ""
-            return {**clockwork.health(), "dispatch": Trouble(stopping or dispatcher.problem)}
+            dispatch = Trouble(_STOPPING) if dispatcher.is_stopping else dispatcher.trouble
+            return {**clockwork.health(), "dispatch": dispatch}
 
         def fleet() -> "Sequence[AgentState]":
             return dispatcher.states()

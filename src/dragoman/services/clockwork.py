@@ -12,8 +12,7 @@ from typing import Protocol, runtime_checkable
 from msgspec import Struct
 
 from dragoman.core.errors import DragomanError
-from dragoman.engine.trouble import NONE, Trouble
-from dragoman.text.fault_words import in_words
+from dragoman.engine.trouble import NONE, Trouble, trouble_of
 
 _BREATH_SECONDS = 0.05
 """After a hint: what is committed meanwhile is followed in one go."""
@@ -117,7 +116,7 @@ class Wheel:
             try:
                 duty.run_once(self._now())
             except (DragomanError, OSError) as error:
-                self.troubles[duty.name] = Trouble(in_words(error))
+                self.troubles[duty.name] = trouble_of(error)
             except Exception as error:  # noqa: BLE001  a fault of one duty must not end the others
                 self.troubles[duty.name] = Trouble(f"{type(error).__name__}: {error}")
             else:

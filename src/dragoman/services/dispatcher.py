@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from contextlib import suppress
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.actors import SYSTEM
 from dragoman.core.authority import why_no_holder
@@ -20,6 +21,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.ports import ReadyKey, Session
 from dragoman.engine.reads.ask import TaskView, find_agent, find_task
 from dragoman.engine.runner import Assignment
+from dragoman.engine.trouble import NONE, Trouble, trouble_of
 from dragoman.services.attempt import Attempt, Speak, Terms
 from dragoman.services.booking import Booking, UsageKeeper
 from dragoman.services.budgets import Budget, whole
@@ -79,7 +81,7 @@ class Dispatcher:
         self._woken = asyncio.Event()
         self.is_stopping = False
         self._lives = set[asyncio.Task[None]]()
-        self._fault = ""
+        self._trouble = NONE
         """Why the last look could not be finished; empty: it was."""
 
     # What others call
@@ -97,12 +99,12 @@ class Dispatcher:
         self._woken.set()
 
     @property
-    def problem(self) -> str:
-        """What keeps work from being given out; empty: nothing.
+    def trouble(self) -> Trouble:
+        """What keeps work from being given out.
 
         An agent that cannot be started keeps nobody else waiting: see `states`.
         """
-        return self._fault
+        return self._trouble
 
     @property
     def running(self) -> int:
@@ -154,9 +156,9 @@ class Dispatcher:
         try:
             await work()
         except (DragomanError, OSError) as error:
-            self._fault = error.detail if isinstance(error, DragomanError) else str(error)
+            self._trouble = trouble_of(error)
             return self.is_stopping
-        self._fault = ""
+        self._trouble = NONE
         return True
 
     async def _open(self, estate: Estate) -> None:
@@ -346,7 +348,9 @@ class Dispatcher:
                 self._booking.end(agent, ms=spent.ms, output=spent.output, cost=spent.cost)
             await self._booking.save()
         except (DragomanError, OSError) as error:
-            self._fault = f"{agent.name} on {attempt.assignment.task}: {error}"
+            whose = f"{agent.name} on {attempt.assignment.task}"
+            found = trouble_of(error)
+            self._trouble = replace(found, words=f"{whose}: {found.words}")
         finally:
             desk.attempts.pop(attempt.assignment.session, None)
             self._woken.set()

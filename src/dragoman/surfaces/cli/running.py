@@ -79,8 +79,10 @@ class RunningHub:
         """Tell once what begins to be wrong, and once that it is not any more."""
         known: Mapping[str, Trouble] = {}
         while True:
-            health = {**self._clockwork.health(), "dispatch": Trouble(self._dispatcher.problem)}
-            found = {name: wrong for name, wrong in health.items() if wrong.words}
+            health = {**self._clockwork.health(), "dispatch": self._dispatcher.trouble}
+            wrongs = ((name, wrong) for name, wrong in health.items() if wrong.words)
+            # One store that is gone stops every duty: that is one thing to tell.
+            found = {"store" if wrong.is_of_store else name: wrong for name, wrong in wrongs}
             for name in sorted(known.keys() ^ found.keys()):
                 troubled(name, found.get(name, NONE).words)
             known = found
