@@ -56,7 +56,7 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly(
     assert writing.stdout is not None
     assert writing.stderr is not None
 
-    assert writing.stdout.readline().startswith('{"position": 1,')
+    assert writing.stdout.readline().startswith('{"ok": true, "position": 1,')
     writing.stdout.close()
 
     assert writing.wait() == 0
