@@ -85,12 +85,18 @@ def look_at(
         task=found and found.task,
         lease=found and found.lease,
         recipient=find_agent(store, handoff.recipient) if handoff.recipient else None,
-        in_place=in_place(store, handoff) | outlook.in_place,
+        in_place=_in_place(store, handoff, outlook.items),
         coordinators=coordinators(store, teams.get(handoff.teamspace)),
         obstacles=outlook.obstacles,
         back=found and _way_back(store, handoff, found.task),
     )
     return diagnose(handoff, around)
+
+
+def _in_place(store: Store, handoff: Handoff, outside: Mapping[str, bool]) -> frozenset[str]:
+    """A copy of ours counts only for what the queue outside has no answer to."""
+    brought = {item for item, is_there in outside.items() if is_there}
+    return (in_place(store, handoff) - outside.keys()) | brought
 
 
 def _way_back(store: Store, handoff: Handoff, task: Task) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from dragoman.core.events import HandoffStatus
 from dragoman.core.states.handoff import Handoff
-from dragoman.engine.handing_on import seen_in_place
+from dragoman.engine.handing_on import seen_outside
 from dragoman.engine.operation import Outlook
 from dragoman.protocols.acp.gate import artifacts_of, check_copies, policy_failures, wrong_with
 from dragoman.protocols.acp.settings import Choices
@@ -19,7 +19,7 @@ def outlook(handoff: Handoff, choices: Choices) -> Outlook:
     find, queue = _BEFORE.get(handoff.status), outside_of(choices)
     return Outlook(
         () if find is None else tuple(find(handoff, choices)),
-        frozenset() if queue is None else seen_in_place(queue, handoff),
+        {} if queue is None else seen_outside(queue, handoff),
     )
 
 
