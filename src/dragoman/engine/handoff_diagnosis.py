@@ -165,11 +165,13 @@ def _proposed(handoff: Handoff, around: Surroundings) -> Waits:
 
 def _unfit(handoff: Handoff) -> Waits:
     """What goes before acceptance, by which it would be turned down until then."""
+    unapproved = f", and {_UNAPPROVED}" if handoff.awaits_approval else ""
     summary = (
-        f"an artifact is not as it has to be: {handoff.sender} has to put that right, then "
-        f"{handoff.recipient} can accept it"
+        f"an artifact is not as it has to be: {handoff.sender} has to put that right{unapproved}, "
+        f"then {handoff.recipient} can accept it"
     )
-    return summary, (_withdrawing(handoff), _rejecting(handoff))
+    others = _approving(handoff) if unapproved else (_rejecting(handoff),)
+    return summary, (_withdrawing(handoff), *others)
 
 
 def _validating(handoff: Handoff, around: Surroundings) -> Waits:
