@@ -64,6 +64,8 @@ class Surroundings(Struct, frozen=True):
     coordinators: tuple[str, ...] = ()
     obstacles: tuple[str, ...] = ()
     """What it would meet at its next step that no entry tells."""
+    doubts: tuple[str, ...] = ()
+    """What it would meet later on."""
     back: tuple[str, str] | None = None
     """To whom its owner may offer the work back, and in the place of which handoff."""
 
@@ -88,6 +90,7 @@ def look_at(
         in_place=_in_place(store, handoff, outlook.items),
         coordinators=coordinators(store, teams.get(handoff.teamspace)),
         obstacles=outlook.obstacles,
+        doubts=outlook.doubts,
         back=found and _way_back(store, handoff, found.task),
     )
     return diagnose(handoff, around)
@@ -360,6 +363,7 @@ def _findings(handoff: Handoff, around: Surroundings) -> Iterator[str]:
     if handoff.status in ("completed", "closed"):
         return
     yield from around.obstacles
+    yield from around.doubts
     yield from (f"check failed: {failed}" for failed in handoff.failed)
     if handoff.is_active:
         yield from _about_people(handoff, around)

@@ -131,6 +131,7 @@ class Interpreter:
         found = [dialect.outlook(handoff) for dialect in self.dialects]
         return Outlook(
             tuple(one for seen in found for one in seen.obstacles),
+            tuple(one for seen in found for one in seen.doubts),
             {item: is_there for seen in found for item, is_there in seen.items.items()},
         )
 

@@ -298,6 +298,8 @@ class Outlook(Struct, frozen=True):
 
     obstacles: tuple[str, ...] = ()
     """What it would meet at its next step: parts that a draft lacks, files that are not there."""
+    doubts: tuple[str, ...] = ()
+    """What it would meet later on, if that stays as it is: files that a draft names."""
     items: Mapping[str, bool] = {}
     """Item of a work queue outside that has an answer -> whether it is where the work is by now."""
 

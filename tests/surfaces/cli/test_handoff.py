@@ -377,6 +377,30 @@ def test_a_diagnosis_says_what_a_draft_lacks(dragoman: Console) -> None:
     assert "task: it is missing" in waits["findings"]
 
 
+@proves("ACP-DIAGNOSE")
+def test_a_diagnosis_sees_the_files_of_a_draft_which_may_still_come(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    root = dragoman.data / "teamspaces/default/artifacts"
+    root.mkdir(parents=True)
+    dragoman.ask("agent", "add", "bob")
+    parts = tmp_path / "parts.json"
+    whole = {
+        "task": {"task_id": "t", "title": "T", "objective": "O", "success_criteria": ["c"]},
+        "context": {"summary": "s"},
+        "work_state": {"status": "review", "next_step": "n"},
+        "artifacts": [{"artifact_id": "log", "ref": {"type": "file", "path": "log.txt"}}],
+    }
+    parts.write_text(json.dumps(whole))
+    dragoman.ask("handoff", "draft", str(parts), "--id", "d1", "--to", "bob", "--as", "ada")
+    (doubt,) = dragoman.ask("handoff", "validate", "d1", "--as", "ada")["metadata"]["warnings"]
+    waits = dragoman.ask("handoff", "diagnose", "d1", "--as", "ada")
+    assert doubt in waits["findings"]
+    assert [one["action"] for one in waits["steps"]] == ["propose", "discard"]
+    (root / "log.txt").write_text("a log")
+    assert dragoman.ask("handoff", "diagnose", "d1", "--as", "ada")["findings"] == []
+
+
 def test_an_offer_can_be_taken_back(dragoman: Console) -> None:
     offer(dragoman)
     assert step(dragoman, "withdraw", "ada", "--notes", "done myself") == "rejected"
