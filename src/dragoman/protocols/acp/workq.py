@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from dragoman.core import missing
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AddWorkItem, AnyCommand, ClaimWorkItem, ReleaseWorkItem
 from dragoman.core.errors import Refusal
@@ -26,7 +27,6 @@ from dragoman.protocols.acp.settings import Choices
 from dragoman.protocols.acp.workq_outside import (
     DEGRADED,
     OUTSIDE,
-    missing,
     outside_of,
     silent,
     told,
@@ -134,7 +134,7 @@ def _get(asked: OneItem, facts: Facts, choices: Choices) -> Any:
         if state is not None:
             return told(state)
         if outside.item_exists(item) is False:
-            return missing(item)
+            return fault_of(missing.item_outside(item), "item_id")
     if isinstance(found, Refusal):
         return silent(item)
     row: Reply = {"success": True, **_row(found)}

@@ -7,6 +7,7 @@ while it is silent, and for nothing else.
 from collections.abc import Callable
 from typing import Any, Final
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.deciding.handoffs.common import COORDINATES
 from dragoman.core.errors import Refusal
@@ -40,12 +41,6 @@ def told(state: ItemState) -> Reply:
 def silent(item: str, why: str = "it does not answer") -> Fault:
     """Nobody can say."""
     return Fault("try_again", f"the work queue outside cannot say how {item} stands: {why}")
-
-
-def missing(item: str) -> Fault:
-    """It has said that there is none."""
-    detail = f"the work queue outside that [workq] url names has no item {item}"
-    return fault_of(Refusal("work_item_not_found", detail), "item_id")
 
 
 def _create_outside(_: Workq, __: Any, ___: Actor, ____: Facts) -> Fault:
@@ -82,7 +77,7 @@ def _claim_outside(outside: Workq, asked: Any, actor: Actor, facts: Facts) -> An
     if moved.outcome == "refused":
         return Fault("already_claimed", f"the work queue outside says no: {moved.detail}")
     if moved.outcome == "missing":
-        return missing(item)
+        return fault_of(missing.item_outside(item), "item_id")
     is_kept = not isinstance(find_item(facts.store, item), Refusal)
     return None if is_kept else silent(item, moved.detail)
 
