@@ -337,6 +337,9 @@ def test_a_coordinator_sees_to_what_is_late(dragoman: Console) -> None:
     step(dragoman, "extend", "carl", "--by", "30m", "--stage", "proposed", "--now", later)
     found = dragoman.ask("handoff", "diagnose", "h1", "--now", later)
     assert (found["late"], found["due_by"]) == (False, "2026-02-09T12:36:00.000Z")
+    step(dragoman, "accept", "bob", "--now", later)
+    words = ("--by", "30m", "--stage", "proposed", "--now", later)
+    assert step(dragoman, "extend", "carl", *words) == "accepted"
     new = dragoman.ask("handoff", "reassign", "h1", "--to", "dan", "--as", "carl", "--now", later)
     assert new["status"] == "proposed"
     assert dragoman.ask("handoff", "show", "h1")["superseded_by"] == new["handoff_id"]
