@@ -268,6 +268,15 @@ def test_what_was_brought_to_the_work_outside_is_not_missed_any_more(tmp_path: P
     assert ": far-2: unavailable" in left
 
 
+def test_a_diagnosis_asks_only_for_what_did_not_go_along(tmp_path: Path) -> None:
+    far = Far(Moved("transferred"), ItemState("far-1", "open"))
+    desk = far_desk(tmp_path, far)
+    id = begun(desk, with_items("far-1", "far-2"))["handoff_id"]
+    del far.items["far-1"]
+    (left,) = missed(desk, id)
+    assert ": far-2: missing" in left
+
+
 def test_without_any_queue_it_is_not_applicable(tmp_path: Path) -> None:
     desk = Desk(tmp_path, workq=None)
     assert begun(desk, with_items("wq-1"))["metadata"]["workq_status"] == "not_applicable"
