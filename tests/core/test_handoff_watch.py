@@ -199,6 +199,19 @@ def test_more_time_asked_for_twice_in_the_same_words_is_given_once() -> None:
     assert events_of(world.ask(HUMAN, ExtendHandoff("H", 60_000))) != []
 
 
+@proves("ACP-REPEAT")
+@pytest.mark.parametrize("stage", ["proposed", "proposed→validating"])
+def test_time_that_a_stage_was_given_stays_given_when_it_was_left(stage: str) -> None:
+    world = offered()
+    world.do(COORDINATOR, ExtendHandoff("H", 60_000, stage))
+    for onward in (accept(world), RejectHandoff("H", "other", "no")):
+        world.do(BOB, onward)
+        assert events_of(world.do(COORDINATOR, ExtendHandoff("H", 60_000, stage))) == []
+        assert world.code(COORDINATOR, ExtendHandoff("H", 70_000, stage)) == "invalid_transition"
+        assert world.code(HUMAN, ExtendHandoff("H", 60_000, stage)) == "invalid_transition"
+    assert world.code(COORDINATOR, ExtendHandoff("H", 60_000, "accepted")) == "invalid_transition"
+
+
 @proves("ACP-COORDINATE")
 @pytest.mark.parametrize(("by_ms", "stage"), [(1, ""), (10**12, ""), (60_000, "closed")])
 def test_what_no_coordinator_can_give(by_ms: int, stage: str) -> None:

@@ -106,9 +106,9 @@ class Facts:
         """Every wave that runs."""
         return tuple(wave for wave in self._world.waves.values() if wave.ended_at is None)
 
-    def history(self, task: Task) -> tuple[Happened, ...]:
-        """What a test says has happened to it."""
-        return self._world.histories.get(task.id, ())
+    def history(self, stream: str) -> tuple[Happened, ...]:
+        """All that has happened in a stream."""
+        return tuple(self._world.histories.get(stream, ()))
 
     def reservations(self) -> Reservations:
         """All files that are reserved."""
@@ -180,7 +180,7 @@ class World:
         self.handoffs: dict[str, Handoff] = {}
         self.work_items: dict[str, WorkItem] = {}
         self.waves: dict[str, Wave] = {}
-        self.histories: dict[str, tuple[Happened, ...]] = {}
+        self.histories: dict[str, list[Happened]] = {}
         self.reservations = Reservations()
         self.intents: dict[str, Intent] = {}
         self.requests: dict[str, str] = {}
@@ -229,6 +229,7 @@ class World:
         """What was decided happens."""
         for stream, event in decision.events:
             assert not isinstance(event, CommandRefused | MessageReceived)
+            self.histories.setdefault(stream, []).append((event, now))
             kind, _, name = stream.partition(":")
             shelf = self._shelves[kind]
             state = fold(shelf.get(name), event, now)

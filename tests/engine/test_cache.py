@@ -49,6 +49,16 @@ def test_what_was_read_once_is_not_read_again(lab: Lab) -> None:
 
 
 @proves("STORE-CACHE")
+def test_what_is_said_of_a_task_on_its_way_needs_no_look_at_its_handoff(lab: Lab) -> None:
+    lab.do(HUMAN, CreateTask("t", "T", ready=True))
+    lab.do(ALICE, ProposeHandoff("T", "bob", package("T"), "H"))
+    fresh = Lab(lab.store)
+    reads(fresh)
+    fresh.do(HUMAN, NoteTask("T", "x"))
+    assert "handoff:H" not in reads(fresh)
+
+
+@proves("STORE-CACHE")
 def test_a_batch_reads_all_that_it_names_in_one_stroke(lab: Lab) -> None:
     lab.batch(*(lab.request(HUMAN, CreateTask("t", f"T{n}")) for n in range(50)))
     fresh = Lab(lab.store)

@@ -442,7 +442,11 @@ def checked(lab: Lab) -> None:
     [
         (drafted, "cannot be offered as it stands", ["draft", "discard"]),
         (offered, "alice has to put that right", ["withdraw", "reject"]),
-        (unapproved, "alice has to put that right", ["withdraw", "reject"]),
+        (
+            unapproved,
+            "alice has to put that right, and a person has to approve this package, then bob",
+            ["withdraw", "approve", "deny", "reject"],
+        ),
         (checked, "alice has to put that right", ["withdraw", "reject"]),
         (accepted, "cannot begin", ["reject", "withdraw"]),
     ],

@@ -73,6 +73,15 @@ def work_item(id: str) -> Refusal:
     )
 
 
+def item_outside(id: str) -> Refusal:
+    """The work queue outside has said that it has no such item."""
+    return Refusal(
+        "work_item_not_found",
+        f"the work queue outside that [workq] url names has no item {shown_name(id)}: "
+        "it is made there, then `dragoman call workq.get` finds it",
+    )
+
+
 def wave(id: str) -> Refusal:
     """No wave has this id."""
     return Refusal("wave_not_found", f"there is no wave {shown_name(id)}: see `dragoman wave list`")

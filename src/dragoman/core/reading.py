@@ -77,8 +77,8 @@ class Read(Protocol):
         """Every wave that runs, oldest first."""
         ...
 
-    def history(self, task: Task) -> Iterable[Happened]:
-        """All that has happened to a task, in order."""
+    def history(self, stream: str) -> Iterable[Happened]:
+        """All that has happened in a stream, in order."""
         ...
 
     def reservations(self) -> Reservations:

@@ -4,7 +4,6 @@ Until that is on record the handoff stands on a list, so that a crash in between
 """
 
 from collections.abc import Collection, Mapping
-from itertools import takewhile
 from typing import Final, Literal, cast
 
 from msgspec import Struct
@@ -74,12 +73,18 @@ def in_place(store: Store, handoff: Handoff) -> frozenset[str]:
     return frozenset(item for item in _noted(handoff) if _is_with(store, item, owner))
 
 
-def seen_in_place(workq: Workq, handoff: Handoff) -> frozenset[str]:
-    """The same by the word of a queue outside; one that does not know an item is not asked on."""
+def seen_outside(workq: Workq, handoff: Handoff) -> Mapping[str, bool]:
+    """Whether items are where the work is, by the word of a queue outside, as far as it answers; a
+    silent one is not asked on."""
     owner = handoff.recipient if handoff.rejection is None else handoff.sender
-    missed = (item for item, one in _noted(handoff).items() if one["outcome"] != "transferred")
-    states = takewhile(lambda state: state is not None, map(workq.item_status, missed))
-    return frozenset(state.item_id for state in states if state and state.owner == owner)
+    seen = dict[str, bool]()
+    for item, one in _noted(handoff).items():
+        if one["outcome"] != "transferred":
+            state = workq.item_status(item)
+            if state is None and workq.item_exists(item) is None:
+                break
+            seen[item] = state is not None and state.owner == owner
+    return seen
 
 
 def _is_with(store: Store, item: str, owner: str) -> bool:

@@ -64,6 +64,8 @@ class Surroundings(Struct, frozen=True):
     coordinators: tuple[str, ...] = ()
     obstacles: tuple[str, ...] = ()
     """What it would meet at its next step that no entry tells."""
+    doubts: tuple[str, ...] = ()
+    """What it would meet later on."""
     back: tuple[str, str] | None = None
     """To whom its owner may offer the work back, and in the place of which handoff."""
 
@@ -85,12 +87,19 @@ def look_at(
         task=found and found.task,
         lease=found and found.lease,
         recipient=find_agent(store, handoff.recipient) if handoff.recipient else None,
-        in_place=in_place(store, handoff) | outlook.in_place,
+        in_place=_in_place(store, handoff, outlook.items),
         coordinators=coordinators(store, teams.get(handoff.teamspace)),
         obstacles=outlook.obstacles,
+        doubts=outlook.doubts,
         back=found and _way_back(store, handoff, found.task),
     )
     return diagnose(handoff, around)
+
+
+def _in_place(store: Store, handoff: Handoff, outside: Mapping[str, bool]) -> frozenset[str]:
+    """A copy of ours counts only for what the queue outside has no answer to."""
+    brought = {item for item, is_there in outside.items() if is_there}
+    return (in_place(store, handoff) - outside.keys()) | brought
 
 
 def _way_back(store: Store, handoff: Handoff, task: Task) -> tuple[str, str] | None:
@@ -159,11 +168,13 @@ def _proposed(handoff: Handoff, around: Surroundings) -> Waits:
 
 def _unfit(handoff: Handoff) -> Waits:
     """What goes before acceptance, by which it would be turned down until then."""
+    unapproved = f", and {_UNAPPROVED}" if handoff.awaits_approval else ""
     summary = (
-        f"an artifact is not as it has to be: {handoff.sender} has to put that right, then "
-        f"{handoff.recipient} can accept it"
+        f"an artifact is not as it has to be: {handoff.sender} has to put that right{unapproved}, "
+        f"then {handoff.recipient} can accept it"
     )
-    return summary, (_withdrawing(handoff), _rejecting(handoff))
+    others = _approving(handoff) if unapproved else (_rejecting(handoff),)
+    return summary, (_withdrawing(handoff), *others)
 
 
 def _validating(handoff: Handoff, around: Surroundings) -> Waits:
@@ -352,6 +363,7 @@ def _findings(handoff: Handoff, around: Surroundings) -> Iterator[str]:
     if handoff.status in ("completed", "closed"):
         return
     yield from around.obstacles
+    yield from around.doubts
     yield from (f"check failed: {failed}" for failed in handoff.failed)
     if handoff.is_active:
         yield from _about_people(handoff, around)

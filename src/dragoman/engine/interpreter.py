@@ -131,7 +131,8 @@ class Interpreter:
         found = [dialect.outlook(handoff) for dialect in self.dialects]
         return Outlook(
             tuple(one for seen in found for one in seen.obstacles),
-            frozenset(one for seen in found for one in seen.in_place),
+            tuple(one for seen in found for one in seen.doubts),
+            {item: is_there for seen in found for item, is_there in seen.items.items()},
         )
 
     def call(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:

@@ -298,8 +298,10 @@ class Outlook(Struct, frozen=True):
 
     obstacles: tuple[str, ...] = ()
     """What it would meet at its next step: parts that a draft lacks, files that are not there."""
-    in_place: frozenset[str] = frozenset()
-    """Items of a work queue outside that are where the work is by now."""
+    doubts: tuple[str, ...] = ()
+    """What it would meet later on, if that stays as it is: files that a draft names."""
+    items: Mapping[str, bool] = {}
+    """Item of a work queue outside that has an answer -> whether it is where the work is by now."""
 
 
 class Dialect(Struct, frozen=True):

@@ -18,7 +18,6 @@ from dragoman.core.reading import Decision, LeaseChange
 from dragoman.core.states.handoff import ALL_HANDOFFS, Handoff
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.moves import MOVES
-from dragoman.core.states.task import Task
 from dragoman.core.states.trace import Logged
 from dragoman.core.states.wave import Happened
 from dragoman.engine.journal import Journal
@@ -82,9 +81,8 @@ class Unit(View):
 
     # What deciders read of what was recorded
 
-    def history(self, task: Task) -> Iterator[Happened]:
-        """All that has happened to a task, in order, in this batch too."""
-        stream = "task:" + task.id
+    def history(self, stream: str) -> Iterator[Happened]:
+        """All that has happened in a stream, in order, in this batch too."""
         for stored in map(read_line, self._session.history(stream)):
             yield CODEC.decode(stored.event, stored.v, stored.body), stored.at
         yield from ((line.body, line.at) for line in self._journal if line.stream == stream)

@@ -2,13 +2,16 @@
 
 It is the `Read` that deciders ask, on behalf of the actor of the current request. What the batch
 has changed is told as it stands now, and not as the store still has it.
+
+Where hubs share a store, what was found is locked, but what was not there can be made by another
+hub meanwhile. A view that comes upon such a thing later is of two moments: the batch is run again.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 from dragoman.core.actors import Actor, ActorRecord
-from dragoman.core.errors import Refusal
+from dragoman.core.errors import Refusal, StoreConflict
 from dragoman.core.ids import (
     RESERVATIONS,
     agent_stream,
@@ -84,7 +87,10 @@ class View:
         if missing:
             self._known.update({name: Snapshot(0, name) for name in missing})
             rows = self._session.streams([name for name in missing if can_be_stored(name)])
-            self._known.update({row.name: self._snapshot(row) for row in rows})
+            found = {row.name: self._snapshot(row) for row in rows}
+            self._known.update(found)
+            for task in found.values():
+                self._check_handoff(task.state)
 
     def expect_claims(self, count: int) -> None:
         """So many requests ask for whatever is next."""
@@ -163,8 +169,8 @@ class View:
         begun = (stream for stream in self.changed if stream.startswith(wave_stream("")))
         streams = list(dict.fromkeys((*stored, *begun)))
         self.load_streams(streams)
-        waves: list[Wave | None] = [self._read(stream).state for stream in streams]
-        return tuple(wave for wave in waves if wave is not None and wave.ended_at is None)
+        waves: list[Wave] = [self._existing(stream).state for stream in streams]
+        return tuple(wave for wave in waves if wave.ended_at is None)
 
     def reservations(self) -> Reservations:
         """All files that are reserved."""
@@ -199,7 +205,7 @@ class View:
             self._held[asked] = tuple(self._session.held(session, holder))
         # Of leases that this batch has changed, only what it knows itself is true.
         streams = dict.fromkeys((*self._held[asked], *self.leased))
-        leases = {stream: self._read(stream).lease for stream in streams}
+        leases = {stream: self._existing(stream).lease for stream in streams}
         inside = [stream for stream, lease in leases.items() if lease and lease.session == session]
         found = inside or [
             stream for stream, lease in leases.items() if lease and lease.holder == holder
@@ -216,7 +222,7 @@ class View:
         self._unqueued.clear()
         passed: set[str] = set()
         while stream := self._queues.first(queues, self.changed, passed):
-            task: Task = self._read(stream).state
+            task: Task = self._existing(stream).state
             if may_begin(task):
                 return task
             passed.add(stream)
@@ -237,6 +243,20 @@ class View:
             self.load_streams((stream,))
         return self._known[stream]
 
+    def _existing(self, stream: str) -> Snapshot:
+        """A stream that the store has just spoken of."""
+        known = self._read(stream)
+        if known.state is None:
+            raise StoreConflict(f"another writer has begun {stream} after it was looked for")
+        return known
+
+    def _check_handoff(self, state: Any) -> None:
+        """What a task has under way was begun with it."""
+        if isinstance(state, Task) and state.handoff is not None:
+            stream = handoff_stream(state.handoff.id)
+            if stream in self._known:
+                self._existing(stream)
+
     def _snapshot(self, row: Row) -> Snapshot:
         lines = () if row.fold == FOLD else self._session.history(row.name)
         state = current_state(row.name, row.fold, row.state, lines)
@@ -251,7 +271,7 @@ class View:
     def _by_alias(self, name: str) -> Task | Refusal:
         streams = self._aliased(name)
         if len(streams) == 1:
-            return self._read(streams[0]).state
+            return self._existing(streams[0]).state
         return unresolved(name, streams)
 
     def _aliased(self, name: str) -> Sequence[str]:

@@ -11,6 +11,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     AcceptHandoff,
     ActivateHandoff,
+    AdoptTask,
     AnyCommand,
     CreateTask,
     DraftHandoff,
@@ -159,11 +160,15 @@ def said(outcome: Outcome) -> str:
 
 
 @proves("ACP-RACE", "ACP-ONE-ACTIVE")
-def test_of_eight_that_hand_one_task_over_one_wins_a_hundred_times(database: Storage) -> None:
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "unheard of"])
+def test_of_eight_that_hand_one_task_over_one_wins_a_hundred_times(
+    database: Storage, is_known: bool
+) -> None:
     hubs = Hubs(database.open)
     workers = [hubs.new() for _ in range(WORKERS)]
     tasks = [f"T{n}" for n in range(TRIALS)]
-    workers[0].do(ANN, *(CreateTask(task, task, ready=True) for task in tasks))
+    if is_known:
+        workers[0].do(ANN, *(CreateTask(task, task, ready=True) for task in tasks))
     start = threading.Barrier(WORKERS)
 
     def handing(number: int) -> Callable[[], list[str]]:
@@ -171,8 +176,10 @@ def test_of_eight_that_hand_one_task_over_one_wins_a_hundred_times(database: Sto
             answers: list[str] = []
             for task in tasks:
                 command = replace(offer(f"to-{number}", f"{task}.{number}"), task=task)
+                worker = Actor("agent", f"w{number}")
+                born = () if is_known else (AdoptTask("bead", task),)
                 start.wait(PATIENCE)
-                answers.append(said(workers[number].ask(Actor("agent", f"w{number}"), command)))
+                answers.append(said(workers[number].ask(worker, *born, command)))
             return answers
 
         return run

@@ -28,6 +28,7 @@ from tests.conformance.store.changes import a_row, an_entry, begin_stream
 from tests.conformance.store.conftest import OpenStore
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, Hub, Hubs, nothing_happens
 from tests.conformance.store.threads import A_WHILE, PATIENCE, begin
+from tests.core.handoffs import offer
 from tests.requirements import proves
 
 pytestmark = proves("STORE-CONTRACT", "STORE-INTERLEAVE")
@@ -174,6 +175,18 @@ def test_one_request_through_two_hubs_at_once_is_done_once(hubs: Hubs) -> None:
     assert [answer.repeated for answer in answers].count(True) == 1
     assert answers[0].receipts == answers[1].receipts
     assert first.store.head() == 2
+
+
+@proves("ACP-RACE")
+def test_one_offer_through_two_hubs_at_once_is_made_once(hubs: Hubs) -> None:
+    first, second = hubs.new(), hubs.new()
+    first.do(ANN, CreateTask("T", "T", ready=True))
+    same = Asked(ALICE, offer())
+
+    outcomes = interleave(first, second, Race([], same, same, frozenset[str]()))
+
+    assert [accepted(outcome).receipts[0].stream for outcome in outcomes] == ["handoff:H"] * 2
+    assert_sound(first.store)
 
 
 @proves("LEASE-LOST")

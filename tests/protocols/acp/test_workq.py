@@ -176,6 +176,15 @@ def far_desk(path: Path, far: Far) -> Desk:
     return Desk(path, workq=far, has_own_workq=False)
 
 
+def missed(desk: Desk, id: str) -> list[str]:
+    """What a diagnosis finds of items that are not where the work is."""
+    handoff = desk.handoff(id)
+    told = look_at(
+        desk.lab.store, handoff, desk.lab.clock.now(), outlook=desk.door.outlook(handoff)
+    )
+    return [one for one in told.findings if "work queue" in one]
+
+
 def test_the_operations_are_about_the_queue_that_there_is(tmp_path: Path) -> None:
     far = Far(Moved("transferred"), ItemState("far-1", "open"))
     desk = far_desk(tmp_path, far)
@@ -226,21 +235,46 @@ def test_where_the_queue_outside_is_silent_the_hub_s_copy_counts(tmp_path: Path)
     assert desk.say({"item_id": "far-1"}, BOB, "workq.release")["status"] == "open"
 
 
+def test_where_the_queue_outside_answers_again_the_hub_s_copy_does_not_count(
+    tmp_path: Path,
+) -> None:
+    far = Far(Moved("unavailable", "no answer"), answers=False)
+    desk = far_desk(tmp_path, far)
+    id = begun(desk, with_items("workq:far-1"))["handoff_id"]
+    assert desk.code({"item_id": "far-1"}, BOB, "workq.claim") == ""
+    assert missed(desk, id) == []
+    far.answers, far.moved = True, Moved("missing")
+    for operation in ("get", "claim"):
+        no = desk.say({"item_id": "far-1"}, BOB, f"workq.{operation}")["error"]
+        assert no["code"] == "not_found"
+        assert "outside that [workq] url names has no item far-1: it is made there" in no["detail"]
+    (left,) = missed(desk, id)
+    assert ": far-1: unavailable" in left
+    assert desk.code({"item_id": "far-1"}, BOB, "workq.release") == "policy_violation"
+    far.items["far-1"] = ItemState("far-1", "claimed", "dan")
+    assert item(desk, "far-1")["owner"] == "dan"
+    assert len(missed(desk, id)) == 1
+    assert desk.code({"item_id": "far-1"}, BOB, "workq.release") == "policy_violation"
+
+
 def test_what_was_brought_to_the_work_outside_is_not_missed_any_more(tmp_path: Path) -> None:
     far = Far(Moved("unavailable", "no answer"), ItemState("far-1", "open"), answers=False)
     desk = far_desk(tmp_path, far)
     id = begun(desk, with_items("far-1", "far-2"))["handoff_id"]
-
-    def findings() -> list[str]:
-        seen = desk.door.outlook(desk.handoff(id))
-        told = look_at(desk.lab.store, desk.handoff(id), desk.lab.clock.now(), outlook=seen)
-        return [one for one in told.findings if "work queue" in one]
-
-    assert len(findings()) == 2
+    assert len(missed(desk, id)) == 2
     far.answers, far.moved = True, Moved("transferred")
     assert desk.code({"item_id": "far-1"}, BOB, "workq.claim") == ""
-    (left,) = findings()
+    (left,) = missed(desk, id)
     assert ": far-2: unavailable" in left
+
+
+def test_a_diagnosis_asks_only_for_what_did_not_go_along(tmp_path: Path) -> None:
+    far = Far(Moved("transferred"), ItemState("far-1", "open"))
+    desk = far_desk(tmp_path, far)
+    id = begun(desk, with_items("far-1", "far-2"))["handoff_id"]
+    del far.items["far-1"]
+    (left,) = missed(desk, id)
+    assert ": far-2: missing" in left
 
 
 def test_without_any_queue_it_is_not_applicable(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Locks: what is held while others work, what is not, and that commits become visible in order."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 
@@ -8,17 +8,27 @@ import psycopg
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.core.commands import (
+    AdoptTask,
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    StartWave,
+)
 from dragoman.core.errors import StoreConflict
-from dragoman.engine.ports import Changes, Session
+from dragoman.core.events import WaveBead
+from dragoman.engine.ports import Changes, Row, Session
+from dragoman.engine.snapshots import Cache
+from dragoman.engine.view import View
 from dragoman.store.postgres import PostgresStore
-from dragoman.store.postgres.session import NUMBERS_AT_ONCE
+from dragoman.store.postgres.session import NUMBERS_AT_ONCE, PostgresSession
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import new_id
 from dragoman.text.words import Term
 from tests.conformance.store.changes import a_row, an_entry, begin_stream
 from tests.conformance.store.hubs import ALICE, ANN, BOB, NOW, Hub
 from tests.conformance.store.threads import A_WHILE, PATIENCE, begin
+from tests.core.handoffs import offer
 from tests.requirements import proves
 from tests.store.postgres.conftest import Admin
 from tests.store.postgres.gate import append, open_gate, shut_gate, wait_until_it_waits
@@ -232,3 +242,59 @@ def test_the_wait_for_a_lock_is_the_servers_and_ends_with_it(
     assert [row.name for row in waiting.result(PATIENCE)] == ["task:a"]
     with pytest.raises(psycopg.errors.NoActiveSqlTransaction):
         admin.execute("SAVEPOINT none_is_open")
+
+
+def test_what_is_made_while_it_is_looked_for_is_read_anew(
+    store: PostgresStore, other: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rival, read = Hub(store, HandClock(NOW)), PostgresSession.streams
+    late = [AdoptTask("bead", "T")]
+
+    def streams(session: PostgresSession, names: Sequence[str]) -> list[Row]:
+        """As they are, just before another hub makes a task that was not among them."""
+        rows = read(session, names)
+        if late and "task:T" in names:
+            rival.do(ANN, late.pop())
+        return rows
+
+    monkeypatch.setattr(PostgresSession, "streams", streams)
+    assert Hub(other, HandClock(NOW)).do(BOB, AdoptTask("bead", "T")).task == "T"
+
+
+SIGHTS: dict[str, tuple[str, AnyCommand, Callable[[View], object]]] = {
+    "by another name": ("task:T", AdoptTask("bead", "T"), lambda view: view.task("bead:T")),
+    "in a queue": (
+        "task:T",
+        AdoptTask("bead", "T"),
+        lambda view: view.next_ready(("",), NOW, lambda _: True),
+    ),
+    "in hand": (
+        "task:T",
+        AdoptTask("bead", "T", claim_for="bob", session="s"),
+        lambda view: view.held("s", "bob"),
+    ),
+    "on a list": ("wave:W", StartWave((WaveBead("T"),), 1, "W"), lambda view: view.open_waves()),
+    "by its task": ("handoff:H", offer(), lambda view: view.task("T")),
+}
+
+
+@pytest.mark.parametrize(("stream", "made", "look"), SIGHTS.values(), ids=list(SIGHTS))
+def test_no_view_is_of_two_moments(
+    store: PostgresStore,
+    other: PostgresStore,
+    stream: str,
+    made: AnyCommand,
+    look: Callable[[View], object],
+) -> None:
+    rival = Hub(store, HandClock(NOW))
+    if stream != "task:T":
+        rival.do(ANN, CreateTask("T", "T", ready=True))
+
+    def work(session: Session) -> None:
+        view = View(session, Cache(), NOW, b"secret")
+        view.load_streams((stream,))
+        rival.do(ANN, made)
+        look(view)
+
+    with pytest.raises(StoreConflict, match=f"begun {stream} after it was looked for"):
+        other.transact(work)

@@ -337,6 +337,9 @@ def test_a_coordinator_sees_to_what_is_late(dragoman: Console) -> None:
     step(dragoman, "extend", "carl", "--by", "30m", "--stage", "proposed", "--now", later)
     found = dragoman.ask("handoff", "diagnose", "h1", "--now", later)
     assert (found["late"], found["due_by"]) == (False, "2026-02-09T12:36:00.000Z")
+    step(dragoman, "accept", "bob", "--now", later)
+    words = ("--by", "30m", "--stage", "proposed", "--now", later)
+    assert step(dragoman, "extend", "carl", *words) == "accepted"
     new = dragoman.ask("handoff", "reassign", "h1", "--to", "dan", "--as", "carl", "--now", later)
     assert new["status"] == "proposed"
     assert dragoman.ask("handoff", "show", "h1")["superseded_by"] == new["handoff_id"]
@@ -375,6 +378,30 @@ def test_a_diagnosis_says_what_a_draft_lacks(dragoman: Console) -> None:
     assert waits["summary"] == "ada has not offered it yet, and it cannot be offered as it stands"
     assert [one["action"] for one in waits["steps"]] == ["draft", "discard"]
     assert "task: it is missing" in waits["findings"]
+
+
+@proves("ACP-DIAGNOSE")
+def test_a_diagnosis_sees_the_files_of_a_draft_which_may_still_come(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    root = dragoman.data / "teamspaces/default/artifacts"
+    root.mkdir(parents=True)
+    dragoman.ask("agent", "add", "bob")
+    parts = tmp_path / "parts.json"
+    whole = {
+        "task": {"task_id": "t", "title": "T", "objective": "O", "success_criteria": ["c"]},
+        "context": {"summary": "s"},
+        "work_state": {"status": "review", "next_step": "n"},
+        "artifacts": [{"artifact_id": "log", "ref": {"type": "file", "path": "log.txt"}}],
+    }
+    parts.write_text(json.dumps(whole))
+    dragoman.ask("handoff", "draft", str(parts), "--id", "d1", "--to", "bob", "--as", "ada")
+    (doubt,) = dragoman.ask("handoff", "validate", "d1", "--as", "ada")["metadata"]["warnings"]
+    waits = dragoman.ask("handoff", "diagnose", "d1", "--as", "ada")
+    assert doubt in waits["findings"]
+    assert [one["action"] for one in waits["steps"]] == ["propose", "discard"]
+    (root / "log.txt").write_text("a log")
+    assert dragoman.ask("handoff", "diagnose", "d1", "--as", "ada")["findings"] == []
 
 
 def test_an_offer_can_be_taken_back(dragoman: Console) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from dragoman.core.events import HandoffStatus
 from dragoman.core.states.handoff import Handoff
-from dragoman.engine.handing_on import seen_in_place
+from dragoman.engine.handing_on import seen_outside
 from dragoman.engine.operation import Outlook
 from dragoman.protocols.acp.gate import artifacts_of, check_copies, policy_failures, wrong_with
 from dragoman.protocols.acp.settings import Choices
@@ -19,7 +19,8 @@ def outlook(handoff: Handoff, choices: Choices) -> Outlook:
     find, queue = _BEFORE.get(handoff.status), outside_of(choices)
     return Outlook(
         () if find is None else tuple(find(handoff, choices)),
-        frozenset() if queue is None else seen_in_place(queue, handoff),
+        tuple(_files(handoff, choices)) if handoff.status == "draft" else (),
+        {} if queue is None else seen_outside(queue, handoff),
     )
 
 
@@ -28,7 +29,8 @@ def _offer(draft: Handoff, choices: Choices) -> Iterator[str]:
     yield from (detail for _, detail in policy_failures(draft.package, choices))
 
 
-def _gate(handoff: Handoff, choices: Choices) -> Iterator[str]:
+def _files(handoff: Handoff, choices: Choices) -> Iterator[str]:
+    """What the gate would find. It is no reason to refuse an offer: they may be there by then."""
     wanted = [one for one in artifacts_of(handoff) if one.artifact_id not in handoff.left_out]
     yield from wrong_with(wanted, handoff.teamspace, choices)
 
@@ -41,8 +43,8 @@ def _beginning(handoff: Handoff, choices: Choices) -> Iterator[str]:
 
 _BEFORE: Final[Mapping[HandoffStatus, Callable[[Handoff, Choices], Iterator[str]]]] = {
     "draft": _offer,
-    "proposed": _gate,
-    "validating": _gate,
+    "proposed": _files,
+    "validating": _files,
     "accepted": _beginning,
 }
 """State -> what is looked at before it can be left."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from dragoman.core import missing
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AddWorkItem, AnyCommand, ClaimWorkItem, ReleaseWorkItem
 from dragoman.core.errors import Refusal
@@ -23,7 +24,13 @@ from dragoman.protocols.acp.messages import EVERYONE
 from dragoman.protocols.acp.read import shaped
 from dragoman.protocols.acp.reply import Reply, with_metadata
 from dragoman.protocols.acp.settings import Choices
-from dragoman.protocols.acp.workq_outside import DEGRADED, OUTSIDE, outside_of, silent, told
+from dragoman.protocols.acp.workq_outside import (
+    DEGRADED,
+    OUTSIDE,
+    outside_of,
+    silent,
+    told,
+)
 
 
 class NewItem(Struct, frozen=True, forbid_unknown_fields=True):
@@ -120,16 +127,16 @@ def _get(asked: OneItem, facts: Facts, choices: Choices) -> Any:
     item, outside = bare(asked.item_id), outside_of(choices)
     found = find_item(facts.store, item)
     is_none = isinstance(found, Refusal)
-    if is_none and found.code != "work_item_not_found":
+    if is_none and (outside is None or found.code != "work_item_not_found"):
         return fault_of(found, "item_id")
     if outside is not None:
         state = outside.item_status(item)
         if state is not None:
             return told(state)
-        if is_none and outside.item_exists(item) is None:
-            return silent(item)
+        if outside.item_exists(item) is False:
+            return fault_of(missing.item_outside(item), "item_id")
     if isinstance(found, Refusal):
-        return fault_of(found, "item_id")
+        return silent(item)
     row: Reply = {"success": True, **_row(found)}
     return row if outside is None else with_metadata(row, **DEGRADED)
 

@@ -1,12 +1,13 @@
 """What the operations of the work queue mean where it is outside: that one is asked (section 8).
 
 Of its items the hub has a copy only where it was silent when they had to be handed on; that counts
-where it cannot say more, and for nothing else.
+while it is silent, and for nothing else.
 """
 
 from collections.abc import Callable
 from typing import Any, Final
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.deciding.handoffs.common import COORDINATES
 from dragoman.core.errors import Refusal
@@ -47,16 +48,19 @@ def _create_outside(_: Workq, __: Any, ___: Actor, ____: Facts) -> Fault:
     return Fault("policy_violation", detail)
 
 
-def _release_outside(_: Workq, asked: Any, __: Actor, facts: Facts) -> Fault | None:
-    """The protocol has no word for it (section 8.3); what the hub itself keeps is released here."""
-    if not isinstance(find_item(facts.store, bare(asked.item_id)), Refusal):
+def _release_outside(outside: Workq, asked: Any, _: Actor, facts: Facts) -> Fault | None:
+    """The protocol has no word for it (section 8.3); while the queue is silent, the hub's copy is
+    released."""
+    item = bare(asked.item_id)
+    is_kept = not isinstance(find_item(facts.store, item), Refusal)
+    if is_kept and outside.item_exists(item) is None:
         return None
     detail = "its owner gives it back in the work queue outside that [workq] url names, not here"
     return Fault("policy_violation", detail, "item_id")
 
 
 def _claim_outside(outside: Workq, asked: Any, actor: Actor, facts: Facts) -> Any:
-    """What the queue outside says to it; None: it has nothing to say, and the hub's own counts."""
+    """What the queue outside says to it; None: it is silent, and the hub's copy counts."""
     item, owner = bare(asked.item_id), asked.owner or actor.name
     malformed = check_id(item, "item id") or check_agent(owner)
     if malformed is not None:
@@ -72,10 +76,10 @@ def _claim_outside(outside: Workq, asked: Any, actor: Actor, facts: Facts) -> An
         return told(ItemState(item, "claimed", owner))
     if moved.outcome == "refused":
         return Fault("already_claimed", f"the work queue outside says no: {moved.detail}")
+    if moved.outcome == "missing":
+        return fault_of(missing.item_outside(item), "item_id")
     is_kept = not isinstance(find_item(facts.store, item), Refusal)
-    if is_kept or moved.outcome == "missing":
-        return None
-    return silent(item, moved.detail)
+    return None if is_kept else silent(item, moved.detail)
 
 
 OUTSIDE: Final[dict[str, Callable[[Workq, Any, Actor, Facts], Any]]] = {

@@ -4,7 +4,7 @@ What was done is read off the handoff itself, so that nothing has to be remember
 stays done when the handoff has gone on since; only what was undone by a rejection is no repeat.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from dragoman.core.actors import HUB
@@ -23,11 +23,13 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deciding.handoffs.ways_out import reassignment, withdrawal
 from dragoman.core.deciding.handoffs.work import is_adrift
-from dragoman.core.events import HandoffStatus
+from dragoman.core.events import HandoffExtended, HandoffMoved, HandoffStatus
+from dragoman.core.ids import handoff_stream
 from dragoman.core.reading import Read
 from dragoman.core.states.handoff import NEXT_STAGE, Handoff, Step, section
 from dragoman.core.states.handoff_package import filled, hash_of, thread_of
 from dragoman.core.states.task import Task
+from dragoman.core.states.wave import Happened
 
 
 def offered_before(command: ProposeHandoff, task: Task, read: Read) -> Handoff | None:
@@ -136,13 +138,21 @@ def _said_by_person(command: ApproveHandoff, handoff: Handoff, read: Read) -> bo
 
 def _extended(command: ExtendHandoff, handoff: Handoff, read: Read) -> bool:
     """More time once more is asked for by the same words only when this time is over as well."""
+    said = (read.actor.name, command.by_ms)
+    if command.stage not in ("", handoff.status, NEXT_STAGE.get(handoff.status)):
+        return said in _extensions(command.stage, read.history(handoff_stream(handoff.id)))
     longer = handoff.extension
-    return (
-        longer is not None
-        and not handoff.is_escalated
-        and (longer.by, longer.by_ms) == (read.actor.name, command.by_ms)
-        and command.stage in ("", handoff.status, NEXT_STAGE.get(handoff.status))
-    )
+    return longer is not None and not handoff.is_escalated and (longer.by, longer.by_ms) == said
+
+
+def _extensions(stage: str, history: Iterable[Happened]) -> Iterator[tuple[str, int]]:
+    """Who has given a stage more time that was left since, and how much; no state keeps that."""
+    status: HandoffStatus = "proposed"
+    for event, _ in history:
+        if isinstance(event, HandoffMoved):
+            status = event.to
+        elif isinstance(event, HandoffExtended) and stage in (status, NEXT_STAGE[status]):
+            yield event.by, event.by_ms
 
 
 def _reassigned(command: ReassignHandoff, handoff: Handoff, read: Read) -> bool:

@@ -195,7 +195,7 @@ def _why_given_up(task: Task, decision: Decision, read: Read, now: int) -> str:
         return ""
     stream = task_stream(task.id)
     happening = ((event, now) for name, event in decision.events if name == stream)
-    history = (*read.history(task), *happening)
+    history = (*read.history(stream), *happening)
     return next(filter(None, (why_given_up(wave, history) for wave in waves)), "")
 
 
