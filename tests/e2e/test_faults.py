@@ -1,6 +1,7 @@
 """Directories and files that are broken, foreign or not ours to write: a clear word, no damage."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Generator
@@ -161,6 +162,28 @@ def test_a_database_that_cannot_be_written_is_read_and_bars_no_writer_later(
     assert as_nobody(owned, "doctor").code == 0
 
 
+@proves("DOCTOR-AGREES", "STORE-READ-ONLY", "STORE-MIGRATIONS")
+def test_doctor_calls_an_older_store_bad_that_cannot_be_brought_up_to_date(owned: Program) -> None:
+    database = owned.data / "dragoman.db"
+    with closing(sqlite3.connect(database)) as old:
+        old.execute("PRAGMA user_version = 1")
+    give_away(owned.data)
+    database.chmod(0o400)
+
+    examined = as_nobody(owned, "doctor", "--json")
+
+    checks = {check["name"]: check for check in examined.json["checks"]}
+    assert examined.json["detail"] == "bad: store"
+    assert "has schema 1" in checks["store"]["found"]
+    assert f"{database} cannot be written" in checks["store"]["found"]
+    assert checks["store"]["advice"].startswith(f"chmod u+rw {database}; then make a backup")
+    owned.data.chmod(0o500)
+    examined = as_nobody(owned, "doctor", "--json")
+    checks = {check["name"]: check for check in examined.json["checks"]}
+    assert examined.json["detail"] == "bad: directory"
+    assert checks["store"]["advice"].startswith("once the directory can be written, make a backup")
+
+
 @proves("DOCTOR-AGREES", "STORE-READ-ONLY")
 def test_doctor_names_what_another_reader_has_left_beside_the_database(owned: Program) -> None:
     """Whoever reads a file without the right to write leaves a log and an index without it."""
@@ -235,6 +258,7 @@ def test_doctor_leaves_no_index_that_bars_a_writer_later(owned: Program) -> None
 
     checks = {check["name"]: check for check in examined.json["checks"]}
     assert "was not closed properly" in checks["store"]["found"]
+    assert checks["store"]["advice"] == f"chmod u+rw {database}"
     assert not database.with_name("dragoman.db-shm").exists()
     database.chmod(0o600)
     assert as_nobody(owned, "task", "create", "Three").code == 0
