@@ -81,6 +81,7 @@ from tests.core.world import (
     HUB,
     HUMAN,
     NOW,
+    OBSERVER,
     ORCHESTRATOR,
     TTL,
     Facts,
@@ -326,8 +327,30 @@ def test_the_token_of_the_living_attempt_is_good_for_all_who_need_none(actor: Ac
         world = held()
         world.tasks["U"] = task("U")
         may_end = isinstance(write, EndAttempt) and actor is not COORDINATOR
-        code = "" if isinstance(write, free) or may_end else "lease_lost"
+        code = "" if isinstance(write, free) or may_end else "unauthorized_agent"
         assert world.code(actor, write) == code, write
+
+
+@proves("LEASE-FENCE", "ROLE-HOLDER")
+@pytest.mark.parametrize("actor", [HUMAN, ORCHESTRATOR, COORDINATOR, BOB], ids=repr)
+@pytest.mark.parametrize(
+    "write", [RenewLease("T"), ReleaseTask("T"), ReportOutcome("T", "done")], ids=repr
+)
+def test_the_token_of_anothers_attempt_does_not_make_it_ones_own(
+    write: AnyCommand, actor: Actor
+) -> None:
+    for named in (write, replace(write, fence=1)):
+        assert held().ask(actor, named) == Refusal(
+            "unauthorized_agent", f"T belongs to alice, not to {actor.name}"
+        )
+    assert held().code(actor, replace(write, fence=2)) == "lease_lost"
+
+
+@proves("ROLE-TABLE", "LEASE-FENCE")
+@pytest.mark.parametrize("fence", [None, 1, 2])
+def test_who_may_only_read_has_lost_no_lease(fence: int | None) -> None:
+    for write in (MoveTask("T", "blocked", fence=fence), EditTask("T", "Mine", fence=fence)):
+        assert held().code(OBSERVER, write) == "not_authorized"
 
 
 @proves("LEASE-FENCE")

@@ -1,6 +1,7 @@
 """Directories and files that are broken, foreign or not ours to write: a clear word, no damage."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Generator
@@ -161,6 +162,28 @@ def test_a_database_that_cannot_be_written_is_read_and_bars_no_writer_later(
     assert as_nobody(owned, "doctor").code == 0
 
 
+@proves("DOCTOR-AGREES", "STORE-READ-ONLY", "STORE-MIGRATIONS")
+def test_doctor_calls_an_older_store_bad_that_cannot_be_brought_up_to_date(owned: Program) -> None:
+    database = owned.data / "dragoman.db"
+    with closing(sqlite3.connect(database)) as old:
+        old.execute("PRAGMA user_version = 1")
+    give_away(owned.data)
+    database.chmod(0o400)
+
+    examined = as_nobody(owned, "doctor", "--json")
+
+    checks = {check["name"]: check for check in examined.json["checks"]}
+    assert examined.json["detail"] == "bad: store"
+    assert "has schema 1" in checks["store"]["found"]
+    assert f"{database} cannot be written" in checks["store"]["found"]
+    assert checks["store"]["advice"].startswith(f"chmod u+rw {database}; then make a backup")
+    owned.data.chmod(0o500)
+    examined = as_nobody(owned, "doctor", "--json")
+    checks = {check["name"]: check for check in examined.json["checks"]}
+    assert examined.json["detail"] == "bad: directory"
+    assert checks["store"]["advice"].startswith("once the directory can be written, make a backup")
+
+
 @proves("DOCTOR-AGREES", "STORE-READ-ONLY")
 def test_doctor_names_what_another_reader_has_left_beside_the_database(owned: Program) -> None:
     """Whoever reads a file without the right to write leaves a log and an index without it."""
@@ -213,8 +236,8 @@ def test_doctor_names_checkpoints_that_cannot_be_written(owned: Program) -> None
     assert f"done, but not signed: {signed}: Permission denied; run `dragoman tick`" in told
 
 
-@proves("DOCTOR-AGREES", "STORE-READ-STILL")
-def test_what_was_not_closed_and_cannot_be_written_is_not_called_readable(owned: Program) -> None:
+def leave_unclosed(owned: Program) -> None:
+    """As after a kill and a copy: a log beside the database, and no index."""
     log = owned.data / "dragoman.db-wal"
     with closing(open_reader(owned.data / "dragoman.db")) as reader:
         reader.execute("BEGIN; SELECT * FROM meta")
@@ -222,6 +245,48 @@ def test_what_was_not_closed_and_cannot_be_written_is_not_called_readable(owned:
         written = log.read_bytes()
     log.write_bytes(written)
     log.with_name("dragoman.db-shm").unlink(missing_ok=True)
+
+
+@proves("DOCTOR-AGREES", "STORE-READ-STILL")
+def test_doctor_leaves_no_index_that_bars_a_writer_later(owned: Program) -> None:
+    leave_unclosed(owned)
+    database = owned.data / "dragoman.db"
+    give_away(owned.data)
+    database.chmod(0o400)
+
+    examined = as_nobody(owned, "doctor", "--json")
+
+    checks = {check["name"]: check for check in examined.json["checks"]}
+    assert "was not closed properly" in checks["store"]["found"]
+    assert checks["store"]["advice"] == f"chmod u+rw {database}"
+    assert not database.with_name("dragoman.db-shm").exists()
+    database.chmod(0o600)
+    assert as_nobody(owned, "task", "create", "Three").code == 0
+
+
+@proves("STORE-READ-STILL")
+def test_restore_leaves_nothing_beside_a_store_that_it_may_only_read(
+    owned: Program, reachable: Path
+) -> None:
+    backup, elsewhere = reachable / "hub.tar", reachable / "elsewhere"
+    owned.prepare("backup", str(backup))
+    backup.chmod(0o644)
+    elsewhere.mkdir()
+    url = f"sqlite:///{elsewhere}/hub.db"
+    owned.prepare("--data", str(reachable / "other"), "--store", url, "init")
+    (elsewhere / "hub.db").chmod(0o400)
+    give_away(elsewhere)
+
+    words = ("--data", str(elsewhere / "data"), "--store", url, "restore", str(backup), "--json")
+    refused = as_nobody(owned, *words).json
+
+    assert "is not empty" in refused["detail"]
+    assert [path.name for path in elsewhere.iterdir()] == ["hub.db"]
+
+
+@proves("DOCTOR-AGREES", "STORE-READ-STILL")
+def test_what_was_not_closed_and_cannot_be_written_is_not_called_readable(owned: Program) -> None:
+    leave_unclosed(owned)
     make_read_only(owned.data)
 
     examined = as_nobody(owned, "doctor", "--json")

@@ -529,21 +529,28 @@ def is_anothers(child: ModelTask, parent: ModelTask, sides: tuple[str, str]) -> 
     return child.offer[0] != parent.id or child.offer[1] not in parent.held_by
 
 
+def is_living(task: ModelTask, fence: int, now: int) -> bool:
+    """Whether a token is that of the attempt that lives."""
+    return task.lease is not None and now < task.lease.ends and fence == task.attempt
+
+
 def must_hold(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
     """Refuse whoever does not hold the task under this token."""
-    if holds(actor, task, now) and fence in (None, task.attempt):
+    is_of_now = fence is None or is_living(task, fence, now)
+    if is_of_now and holds(actor, task, now):
         return
-    if fence is not None or actor.name in task.held_by:
+    if not is_of_now or actor.name in task.held_by:
         raise No("lease_lost")
     raise No("unauthorized_agent" if task.lease or task.owner else "unassigned_task")
 
 
 def must_fit(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
     """Refuse a token that is not of the living attempt, which has to be an agent's own."""
+    if fence is not None and actor.role == "observer":
+        raise No("not_authorized")
     if fence is not None and actor.role == "agent":
         must_hold(actor, task, fence, now)
-    is_alive = task.lease is not None and now < task.lease.ends
-    if fence is not None and not (is_alive and fence == task.attempt):
+    if fence is not None and not is_living(task, fence, now):
         raise No("lease_lost")
 
 

@@ -7,6 +7,7 @@ Whoever only checks hashes needs no more than this: neither dialects nor duties 
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from dragoman.bootstrap.secrets import check_secret, wrong_secret
 from dragoman.bootstrap.stores import CHECKPOINTS, check_not_lost
 from dragoman.bootstrap.verifying import slices_of
 from dragoman.engine.ports import KeptStore
+from dragoman.files.layout import ALL_OF_IT, GITIGNORE
 from dragoman.surfaces.cli.place import Evidence
 from dragoman.surfaces.cli.store_url import remember_first
 from dragoman.system.checkpoints import CheckpointFile
@@ -60,7 +62,7 @@ def keyed_store(
     kept = open_it()
     try:
         # Only for a store that is there: a wrong address leaves no keys behind.
-        key = known or load_or_create(data)
+        key = known or _make_keys(data)
         check_secret(kept, data, key, anew=new_keys)
         if is_new:
             remember_first(data, named)
@@ -68,6 +70,16 @@ def keyed_store(
         kept.close()
         raise
     return key, kept
+
+
+def _make_keys(data: Path) -> LedgerKey:
+    """In a repository, what is secret is not committed by accident, nor is the ledger."""
+    # Before there is a secret. The root of a repository has more in it than what is ours.
+    if not (data / ".git").exists():
+        # One that is there stays. Who cannot write here is told so by what comes next.
+        with suppress(OSError), (data / GITIGNORE).open("xb") as file:
+            file.write(ALL_OF_IT)
+    return load_or_create(data)
 
 
 def open_to_read(data: Path, store: str, now: int | None) -> Keyed:

@@ -1,6 +1,5 @@
 """A data directory that is open: settings, keys, store and hub, with all that surrounds them."""
 
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,8 +58,7 @@ def open_place(
     keyed: bool = True,
 ) -> Place:
     """Open a data directory: its settings, keys, store, hub and duties."""
-    is_new = not data.is_dir()
-    if is_new:
+    if not data.is_dir():
         if not create:
             raise no_directory(data)
         check_url(store)
@@ -70,19 +68,11 @@ def open_place(
         if keyed
         else open_to_read(data, store, now)
     )
-    if is_new:
-        _keep_from_git(data)
     around = found.around
     engines = Engines(found.store, around.clock, found.key, around.running, around.url)
     place = opened(data, around.settings, engines, create=create)
     place.hub.redaction.tell = place.warnings.append
     return place
-
-
-def _keep_from_git(data: Path) -> None:
-    """In a repository a new directory is left alone: ledgers are not committed by accident."""
-    with suppress(OSError):  # who cannot write here is told so by what comes next
-        (data / ".gitignore").write_text("*\n")
 
 
 def open_stage(data: Path, clock: Clock) -> Place:

@@ -221,9 +221,11 @@ def check_fence(
     """
     if fence is None:
         return None
+    if actor.role == "observer":
+        return check_write(actor)
     if actor.role == "agent":
         return check_hold(actor, task, lease, fence, now)
-    if lease is not None and lease.fence == fence and lease.is_live(now):
+    if _is_living(lease, fence, now):
         return None
     became = _what_became(actor, task, lease, now)
     return Refusal("lease_lost", f"{became}; who does not work on it names no fence")
@@ -233,9 +235,10 @@ def check_hold(
     actor: Actor, task: Task, lease: Lease | None, fence: int | None, now: int
 ) -> Refusal | None:
     """None when the caller holds the task now, under this fencing token if it names one."""
-    if holds(actor, lease, now) and (fence is None or (lease and lease.fence == fence)):
+    is_of_now = fence is None or _is_living(lease, fence, now)
+    if is_of_now and holds(actor, lease, now):
         return None
-    if fence is not None or actor.name in task.agents:
+    if not is_of_now or actor.name in task.agents:
         return Refusal("lease_lost", _what_became(actor, task, lease, now))
     if lease is None and not task.assignee:
         return Refusal("unassigned_task", f"nobody holds {task.id}{_first(actor, task)}")
@@ -247,6 +250,11 @@ def check_hold(
         "unauthorized_agent",
         f"{task.id} belongs to {task.assignee or 'nobody'}, not to {actor.name}",
     )
+
+
+def _is_living(lease: Lease | None, fence: int, now: int) -> bool:
+    """Whether this is the fencing token of the attempt that lives, whosever that is."""
+    return lease is not None and lease.fence == fence and lease.is_live(now)
 
 
 def _what_became(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:

@@ -30,6 +30,10 @@ COPIES: Final = "artifacts.lock"
 """Held by whoever removes a copy or finds that one is there already, for that moment; its time says
 when copies were last looked through."""
 
+GITIGNORE: Final = ".gitignore"
+ALL_OF_IT: Final = b"*\n"
+"""What stands in it, so that the repository around a data directory leaves that alone."""
+
 REASON: Final = ".reason.txt"
 """What the note beside a file that was not taken over is called, after the file."""
 

@@ -39,22 +39,48 @@ def test_init_makes_a_private_directory_and_a_second_one_changes_nothing(
     assert dragoman.data.stat().st_mode & 0o777 == 0o700
 
 
-def test_git_leaves_a_new_directory_alone_and_one_that_was_there_is_not_touched(
-    dragoman: Console, tmp_path: Path
-) -> None:
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    old, new = tmp_path / "old", tmp_path / "new"
-    old.mkdir()
-    for data in (old, new):
-        assert dragoman("--data", str(data), "init").code == 0
+def test_git_leaves_a_directory_with_keys_alone(dragoman: Console, tmp_path: Path) -> None:
+    repository, backup = tmp_path / "repository", str(tmp_path / "hub.tar")
+    archive = str(tmp_path / "archive.tar")
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    dragoman.make("One")
+    dragoman.ask("backup", backup)
+    dragoman.ask("export", archive)
+    told = repository / "told"
+    told.mkdir()
+    (told / "dragoman.toml").write_text("[hub]\n")
+    made = {"told": ["init"], "restored": ["restore", backup], "imported": ["import", archive]}
+
+    for data, words in made.items():
+        dragoman.ask("--data", str(repository / data), *words)
+        assert (repository / data / "keys" / "secret").exists()
+
+    assert git_sees(repository) == []
+
+
+def test_a_gitignore_of_its_owners_is_left_as_it_is(dragoman: Console, tmp_path: Path) -> None:
+    root, own, taken = tmp_path / "root", tmp_path / "own", tmp_path / "taken"
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    own.mkdir()
+    (own / ".gitignore").write_text("keys\n")
+    for data in (root, own, taken):
+        dragoman.ask("--data", str(data), "init")
+    (taken / ".gitignore").unlink()
+    dragoman.ask("--data", str(taken), "init")
+
+    assert not (root / ".gitignore").exists(), "more may be in it than what is ours"
+    assert (own / ".gitignore").read_text() == "keys\n"
+    assert not (taken / ".gitignore").exists(), "somebody wants to commit it"
+
+
+def git_sees(repository: Path) -> list[str]:
     seen = subprocess.run(
-        ["git", "-C", str(tmp_path), "status", "--porcelain"],
+        ["git", "-C", str(repository), "status", "--porcelain"],
         check=True,
         capture_output=True,
         text=True,
     )
-    assert seen.stdout.splitlines() == ["?? old/"]
-    assert not (old / ".gitignore").exists()
+    return seen.stdout.splitlines()
 
 
 def test_init_tells_people_where_and_what_next(dragoman: Console) -> None:

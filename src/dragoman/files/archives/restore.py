@@ -53,7 +53,7 @@ from dragoman.files.archives.unpacking import (
     read_leases,
 )
 from dragoman.files.disk import Disk
-from dragoman.files.layout import ARTIFACTS, CURSOR
+from dragoman.files.layout import ALL_OF_IT, ARTIFACTS, CURSOR, GITIGNORE
 from dragoman.files.problems import BadArchive, PlaceTaken, explained
 
 _answers: Final = msgspec.json.Decoder(StoredAnswer)
@@ -240,8 +240,10 @@ def _build(
     tools: RestoreTools,
     progress: Progress,
 ) -> None:
-    (building / KEYS).mkdir(mode=0o700)
     disk = tools.open_disk(building)
+    disk.write(GITIGNORE, ALL_OF_IT)
+    disk.keep(GITIGNORE)
+    (building / KEYS).mkdir(mode=0o700)
     store = nest.open(building, checked.manifest.ledger)
     try:
         _fill(backup, Transplant(store, tools.now), disk, progress)

@@ -5,12 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dragoman.store.sqlite.connect import open_reader
 from dragoman.store.sqlite.driver import FAILURES, Connection
 from dragoman.store.sqlite.faults import store_error
 from dragoman.store.sqlite.readers import SqliteReaders
 from dragoman.store.sqlite.session import QUERIES
-from dragoman.store.sqlite.still import Readers, Shared
+from dragoman.store.sqlite.still import Readers, readers_of
 
 
 class SqliteSnapshot(SqliteReaders):
@@ -35,7 +34,7 @@ class SqliteSnapshot(SqliteReaders):
 
 def schema_version(path: Path) -> int:
     """How many migrations a file has had; nothing is written to it."""
-    reader = open_reader(path)
+    reader = readers_of(path).open()
     try:
         return reader.execute("PRAGMA user_version").get
     except FAILURES as error:
@@ -47,7 +46,7 @@ def schema_version(path: Path) -> int:
 @contextmanager
 def snapshot(path: Path, readers: Readers | None = None) -> Generator[SqliteSnapshot]:
     """The database as it is now."""
-    readers = readers or Shared(path)
+    readers = readers or readers_of(path)
     reader = readers.open()
     try:
         reader.execute("BEGIN")

@@ -8,6 +8,7 @@ since nobody can be kept from beginning one, whatever was read is thrown away if
 changed meanwhile.
 """
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,9 +73,14 @@ class Still:
 Readers = Shared | Still
 
 
+def readers_of(path: Path) -> Readers:
+    """How whoever opens no writer reads a database, and leaves nothing that bars one later."""
+    return Shared(path) if os.access(path, os.W_OK) else _readers_that_make_no_file(path)
+
+
 def readers_where_nothing_can_be_written(path: Path) -> Readers:
     """How such a database of this version is read; StoreUnavailable, and why, when it cannot be."""
-    readers = Shared(path, open_beside) if has_log(path) else Still(path)
+    readers = _readers_that_make_no_file(path)
     try:
         _try(readers, path)
     except StoreUnavailable as refused:
@@ -88,6 +94,10 @@ def readers_where_nothing_can_be_written(path: Path) -> Readers:
             "with --data"
         ) from refused
     return readers
+
+
+def _readers_that_make_no_file(path: Path) -> Readers:
+    return Shared(path, open_beside) if has_log(path) else Still(path)
 
 
 def _try(readers: Readers, path: Path) -> None:

@@ -41,14 +41,20 @@ def store(patient: Patient) -> Diagnosis | None:
         return None
     file = patient.database
     found = _file(patient, file) if file is not None else _server(patient)
-    if found is not None:
+    if found is not None and found.state == "bad":
         return found
-    seen = _seen(patient.open().hub.store, file, "" if patient.is_writable else _MEANWHILE)
+    unwritable = _unwritable(patient, file)
+    if found is not None:
+        return _not_yet(patient, found, unwritable)
+    try:
+        opened = patient.open().hub.store
+    except StoreUnavailable as error:
+        return bad(error.detail, unwritable.advice if unwritable else "")
+    seen = _seen(opened, file, "" if patient.is_writable else _MEANWHILE)
     if seen.state == "bad":
         # Whatever else is read of it may be less than is there.
         patient.close()
         return seen
-    unwritable = _unwritable(patient, file)
     if unwritable is not None:
         return bad(f"{unwritable.found}{_MEANWHILE}", unwritable.advice)
     if file is not None and _is_open_to_others(file, patient.data):
@@ -188,6 +194,13 @@ def _unwritable(patient: Patient, file: Path | None) -> Diagnosis | None:
     beside = (file.with_name(file.name + end) for end in ("-wal", "-shm"))
     needed = (file.parent, file, *(path for path in beside if path.exists()))
     return next(filter(None, map(why_unwritable, needed)), None)
+
+
+def _not_yet(patient: Patient, found: Diagnosis, unwritable: Diagnosis | None) -> Diagnosis:
+    """What is said of a store that a command has to write to before it can be read."""
+    if unwritable is None:
+        return warning(found.found, patient.once_writable(found.advice))
+    return bad(f"{found.found}; {unwritable.found}", f"{unwritable.advice}; then {found.advice}")
 
 
 def _is_open_to_others(file: Path, data: Path) -> bool:
