@@ -39,8 +39,12 @@ _UNREAD: Final = object()
 class Registry(Protocol):
     """Who comes into question for a goal, at one moment."""
 
-    def rank(self, wish: Wish, now: int, policy: Policy = ...) -> tuple[Candidate, ...]:
-        """Everyone, the most likely first, if these rules are to be kept."""
+    def rank(
+        self, wish: Wish, now: int, policy: Policy = ..., named: str = ...
+    ) -> tuple[Candidate, ...]:
+        """Everyone, the most likely first, if these rules are to be kept; where one is named, it
+        goes to nobody else.
+        """
         ...
 
     def shortlist(

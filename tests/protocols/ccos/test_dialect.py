@@ -324,6 +324,28 @@ def test_a_skill_outlives_an_outage_that_all_its_agents_failed_in(hub: HandHub) 
     assert delegate(hub, "j-4")["request"]["agent_id"] == asked[0]
 
 
+@proves("CCOS-NEWCOMERS")
+@pytest.mark.parametrize(("trust", "skills"), [("T0", 10), ("T0", 4), ("T1", 10)])
+def test_also_where_much_is_missing_to_the_threshold(trust: str, skills: int) -> None:
+    able = ["weld", *(f"skill{number}" for number in range(skills - 1))]
+    with hand_hub() as hub:
+        for name in ("w1", "w2"):
+            hub.call("ccos.register", agent_id=name, skills=able, trust=trust)
+        for number in range(70):
+            said = hub.call("ccos.delegate", goal="weld it", intent_id=f"i-{number}")
+            while "request" in said:
+                agent = said["request"]["agent_id"]
+                failure = {"agent_id": agent, "success": False, "error": "no net"}
+                hub.call("ccos.result", agent=agent, intent_id=f"i-{number}", **failure)
+                said = hub.call("ccos.intent", intent_id=f"i-{number}")
+            assert said["tried"], said
+        ranked = hub.call("ccos.rank", goal="weld it")
+        assert f"{ranked['chosen']} is tried with one piece of work" in ranked["why"]
+        other = {"w1": "w2", "w2": "w1"}[ranked["chosen"]]
+        named = hub.call("ccos.request", intent_id="j", agent_id=other, goal="weld it", params={})
+        assert named["request"]["agent_id"] == other, "who is named is not kept out by who is not"
+
+
 def test_an_empty_registry_is_explained() -> None:
     with hand_hub() as hub:
         assert "nobody in the registry" in hub.call("ccos.rank", goal="sing")["why"]
