@@ -318,6 +318,8 @@ class Dialect(Struct, frozen=True):
     """Our refusal code -> the dialect's own, for every code that there is."""
     render: Mapping[type[AnyEvent], Renderer | None]
     """Event -> its rendering, for every event that there is; None: silent on purpose."""
+    fields: Mapping[str, str] = {}
+    """A field of a command -> what the dialect calls it, for those that only the core can judge."""
     kinds: tuple[str, ...] = ()
     """The types of message that it has, for whoever asks `lint` for one."""
     carriers: Mapping[str, Operation] = {}

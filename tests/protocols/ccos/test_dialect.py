@@ -100,12 +100,20 @@ def test_the_same_intent_again_adds_nothing(hub: HandHub) -> None:
 
 @pytest.mark.parametrize(
     ("deadline", "why"),
-    [("yesterday", "is not a moment"), ("2026-02-09T20:55:00Z", "has passed")],
+    [
+        ("yesterday", "is not a moment"),
+        ("2026-02-09T20:55:00Z", "has passed"),
+        ("2096-02-09T20:55:00Z", "the time until the deadline is"),
+    ],
 )
 def test_a_deadline_lies_ahead(hub: HandHub, deadline: str, why: str) -> None:
-    error = refused(hub, "ccos.delegate", goal="translate", deadline=deadline)
-    assert error.code == "invalid_field"
-    assert why in error.detail
+    asked = {"intent_id": "i-1", "goal": "translate", "deadline": deadline}
+    for error in (
+        refused(hub, "ccos.delegate", **asked),
+        refused(hub, "ccos.request", **asked, agent_id="ada", params={}),
+    ):
+        assert (error.code, error.refusal.path) == ("invalid_field", "deadline")
+        assert why in error.detail
 
 
 @proves("CCOS-DUE")

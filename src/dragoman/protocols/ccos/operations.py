@@ -64,6 +64,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         hear=lambda incoming: _hear(incoming, by_kind, choices),
         lint=lint,
         refusals=CODES,
+        fields={"due_by": "deadline"},
         render=RENDER,
         kinds=tuple(KINDS),
         carriers=by_kind,

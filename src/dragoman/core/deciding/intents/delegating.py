@@ -215,9 +215,12 @@ def _check_renewer(known: Intent, actor: Actor) -> Refusal | None:
 def _check_time(command: DelegateIntent, now: int) -> Refusal | None:
     """None unless what is to begin has no time, or too much; of a repeat that is not asked."""
     if 0 < command.due_by <= now:
-        return Refusal("invalid_field", f"the deadline {to_rfc3339(command.due_by)} has passed")
+        why = f"the deadline {to_rfc3339(command.due_by)} has passed"
+        return Refusal("invalid_field", why, path="due_by")
     patience = command.patience_ms
-    return check_duration("the time until the deadline", patience, *WAIT_MS) if patience else None
+    if not patience:
+        return None
+    return check_duration("the time until the deadline", patience, *WAIT_MS, path="due_by")
 
 
 def _check_the_same(command: DelegateIntent, known: Intent) -> Refusal | None:
