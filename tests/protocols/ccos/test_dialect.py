@@ -117,6 +117,27 @@ def test_a_deadline_lies_ahead(hub: HandHub, deadline: str, why: str) -> None:
 
 
 @proves("CCOS-DUE")
+@pytest.mark.parametrize("operation", ["ccos.request", "ccos.delegate"])
+def test_the_same_after_its_deadline_is_a_repeat(hub: HandHub, operation: str) -> None:
+    asked: dict[str, Any] = {"intent_id": "i-1", "goal": "translate it"}
+    asked["deadline"] = "2026-02-09T22:00:00Z"
+    if operation == "ccos.request":
+        asked |= {"agent_id": "ada", "params": {}}
+    assert "request" in hub.call(operation, **asked)
+    hub.advance(hours=2)
+    for _ in range(3):
+        hub.tick()
+        hub.advance(hours=2)
+    stands = hub.call("ccos.intent", intent_id="i-1")
+    assert stands["state"] == "NeedsFollowUp"
+    again = hub.call(operation, **asked)
+    assert (again["state"], "remark" in again) == ("NeedsFollowUp", False)
+    assert hub.call("ccos.intent", intent_id="i-1") == stands
+    other = asked | {"deadline": "2026-02-09T22:00:01Z"}
+    assert refused(hub, operation, **other).refusal.path == "deadline", "that would be a beginning"
+
+
+@proves("CCOS-DUE")
 def test_a_deadline_is_the_intent_s_whoever_is_asked_before_it(hub: HandHub) -> None:
     due = "2026-02-09T20:56:00.000Z"
     delegate(hub, deadline="2026-02-09T20:56:00Z")

@@ -170,7 +170,9 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
         return refusal
     if command.request_id and read.requested(command.request_id):
         return _check_whose(command, known) or _repeated(command, course, before=True)
-    is_to_begin = known.state in RENEWABLE and not task.is_final
+    # Nothing can begin with a moment that has passed: who says that of this intent says it again.
+    is_late = 0 < command.due_by == known.due_by <= now
+    is_to_begin = known.state in RENEWABLE and not task.is_final and not is_late
     if not is_to_begin or task.status == "in-progress":
         return _check_whose(command, known) or _repeated(command, course)
     refusal = _check_renewer(known, read.actor) or _check_time(command, now)
