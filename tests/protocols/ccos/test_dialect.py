@@ -440,13 +440,17 @@ def test_agents_are_found_by_skill_and_dialect(hub: HandHub) -> None:
     assert names(speaks="aof") == ["eva"]
     page = hub.call("ccos.agents", limit=2)
     assert names(after=page["next"]) == ["eva"]
-    hub.call("ccos.register", agent_id="eva", skills=["sing"], speaks=["ccos"])
+    told = hub.call("ccos.register", agent_id="eva", skills=["sing"], speaks=["ccos"])
+    assert told["speaks"] == ["ccos"]
     assert names(speaks="aof") == []
     unknown = refused(hub, "ccos.register", agent_id="eva", skills=["sing"], speaks=["latin"])
     assert (unknown.code, unknown.detail) == (
         "invalid_field",
         "speaks[0]: 'latin' is not one of: aof, agentmail, saop, acp, ccos",
     )
+    sought = refused(hub, "ccos.agents", speaks="latin")
+    assert (sought.code, sought.refusal.path) == ("invalid_field", "speaks")
+    assert sought.detail == "speaks: 'latin' is not one of: aof, agentmail, saop, acp, ccos"
 
 
 def test_a_card_is_taken_into_the_registry(hub: HandHub) -> None:
