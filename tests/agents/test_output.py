@@ -77,11 +77,11 @@ def test_it_does_not_matter_how_it_is_cut(said: list[bytes], places: list[int]) 
 
 
 @proves("CCOS-PAYLOADS")
-def test_of_a_message_with_more_than_may_be_kept_only_its_size_is_told() -> None:
+def test_of_a_line_with_more_than_may_be_kept_only_its_size_is_told() -> None:
     printed = Printed(most_told=11)
-    printed.print(b"AOF/1 short\nAOF/1 longer\nno message, however long\n")
-    size = "[dragoman] a message of 12 bytes: what it says is not told here"
-    assert printed.told == ["AOF/1 short", size, "no message, however long"]
+    printed.print(b"AOF/1 short\nAOF/1 longer\nno message\nnor is this\xc3\xa9\n")
+    sizes = [f"[dragoman] a line of {n} bytes: what it says is not told here" for n in (12, 13)]
+    assert printed.told == ["AOF/1 short", sizes[0], "no message", sizes[1]]
     assert printed.lines[1] == "out AOF/1 longer"  # the log of the program is no part of the ledger
 
 

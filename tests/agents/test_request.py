@@ -117,9 +117,30 @@ def test_what_is_not_kept_of_a_result_is_not_in_the_trace_of_its_program_either(
             delegate(hub, "ada")
             assert (await until(hub, "Satisfied"))["result"]["left_out"]
             said = b"".join(entry.line for entry in entries(hub.store))
-            assert b"beside it" in said
+            assert said.count(b"bytes: what it says is not told here") == 3
             assert b"whole harvest" not in said
             assert b"first fruit" not in said
+
+    run(story())
+
+
+@proves("CCOS-PAYLOADS")
+def test_nor_where_it_goes_over_many_lines(tmp_path: Path) -> None:
+    told = (
+        ANSWER
+        + """
+import sys
+print(json.dumps(answer | {"success": True, "output": "the whole harvest"}, indent=1))
+print("the whole harvest", file=sys.stderr)
+"""
+    )
+
+    async def story() -> None:
+        settings = FAST + "[ccos]\npayload_bytes = 0\n" + section("ada", command=program(told))
+        async with floor(tmp_path / "d", settings) as hub:
+            delegate(hub, "ada")
+            await until(hub, "NeedsFollowUp")
+            assert b"whole harvest" not in b"".join(entry.line for entry in entries(hub.store))
 
     run(story())
 

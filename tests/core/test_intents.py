@@ -323,6 +323,11 @@ def test_a_deadline_that_has_passed_keeps_from_beginning_and_not_from_repeating(
     refusal = world.ask(HUMAN, replace(asked, id="k"), NOW + HOUR)
     assert isinstance(refusal, Refusal)
     assert refusal.detail == "the deadline 2026-02-09T15:30:00.000Z has passed"
+    world.do(HUMAN, replace(asked, id="l"))
+    world.do(HUMAN, MoveTask("l", "blocked", "the net is down"))
+    later = replace(asked, id="l", due_by=NOW + 2 * HOUR)
+    assert world.do(HUMAN, replace(asked, id="l"), NOW + HOUR).events == ()
+    assert world.do(HUMAN, later, NOW + HOUR).events != ()
 
 
 def test_the_same_again_is_a_no_op_and_another_goal_is_refused() -> None:

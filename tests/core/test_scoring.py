@@ -185,12 +185,47 @@ def test_when_all_have_failed_each_is_tried_with_one_piece_of_work_at_a_time() -
     assert (first.agent, second.parts.turn) == ("often", 0)
     full = Roster([replace(often, open=1), busy], NOW).rank(Wish(GOAL), good_enough)
     assert not any(one.is_good_enough for one in full)
-    # Not while somebody else may have it, and not who scores too little without having failed.
+    # Not while somebody else may have it.
     other = agent("other")
     tried = Roster([often, other], NOW).rank(Wish(GOAL), good_enough)
     assert [(one.agent, one.parts.turn) for one in tried] == [("other", 0), ("often", 0)]
-    unfit = agent(trust="T0", cost=99)
-    assert not Roster([unfit], NOW).rank(Wish(GOAL, ("formal",)), good_enough)[0].is_good_enough
+
+
+_STANDINGS = st.builds(
+    agent,
+    st.sampled_from("abcd"),
+    st.integers(1, 64).map(lambda n: ("python", *(f"skill{i}" for i in range(n - 1)))),
+    st.text("01", max_size=32) | st.integers(0, 32).map(lambda n: "0" * n),
+    trust=st.sampled_from(["T0", "T1", "T2"]),
+    cost=st.floats(0, 1e6),
+    assigned=st.integers(0, 99),
+)
+
+
+@proves("CCOS-NEWCOMERS")
+@given(st.lists(_STANDINGS, min_size=1, max_size=4, unique_by=lambda one: one.name), st.data())
+def test_whom_only_the_threshold_keeps_out_is_tried(known: list[Standing], data: Any) -> None:
+    """Whatever its trust, its skills and its failures: somebody is found, and stands first."""
+    wish = Wish(GOAL, data.draw(st.sampled_from([(), ("formal",)])))
+    barred = data.draw(st.sets(st.sampled_from([one.name for one in known])))
+
+    def may_have_it(one: Candidate) -> bool:
+        return one.agent not in barred and one.is_good_enough
+
+    found = Roster(known, NOW).rank(wish, may_have_it)
+    able = [one for one in found if may_have_it(one)]
+    assert bool(able) == (len(barred) < len(known))
+    assert not found[0].parts.turn or found[0] == able[0]
+    assert not any(one.parts.turn for one in found[1:]), "whoever has the turn stands first"
+
+
+@proves("CCOS-NEWCOMERS")
+def test_the_turn_comes_to_whoever_is_trusted_least_beside_the_best() -> None:
+    best = agent("best", recent="1" * 32, trust="T2", assigned=EVERY - 1)
+    skills = ("python", *(f"skill{i}" for i in range(9)))
+    for recent in ("", "0" * 31):
+        least = agent("least", skills, recent, trust="T0", cost=99)
+        assert Roster([best, least], NOW).rank(Wish(GOAL))[0].agent == "least"
 
 
 @proves("CCOS-NEWCOMERS")

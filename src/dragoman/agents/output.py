@@ -40,13 +40,13 @@ def hub_s(pulse: Pulse, text: str) -> Pulse:
 
 
 class Messages(Struct, frozen=True):
-    """Which lines are messages of a dialect, and how much of them is taken and told."""
+    """Which lines are messages of a dialect, and how much of lines is taken and told."""
 
     prefixes: tuple[bytes, ...]
     """How such a line begins."""
     most_bytes: int
     most_told: int
-    """Up to so many bytes they stand in the trace as they were printed."""
+    """Up to so many bytes a line, whatever it is, stands in the trace as it was printed."""
 
 
 class Lines:
@@ -170,12 +170,15 @@ class Output:
         pulse = self.pulse(text[:_MOST_SHOWN], at)
         return replace(pulse, line=f"{pulse.line} …") if len(text) > _MOST_SHOWN else pulse
 
-    def _told(self, stream: Stream, text: str, pulse: Pulse) -> Pulse:
-        """A line as it is told; of a message with more than may be kept of it, only its size."""
-        line = text.encode()
-        if len(line) <= self._messages.most_told or not self._is_message(stream, line):
+    def _told(self, text: str, pulse: Pulse) -> Pulse:
+        """A line as it is told; of one with more than may be kept of it, only its size.
+
+        Whether it is a message does not matter: what should have been one may go over many lines.
+        """
+        size = len(text.encode())
+        if size <= self._messages.most_told:
             return pulse
-        return hub_s(pulse, f"a message of {len(line):,} bytes: what it says is not told here")
+        return hub_s(pulse, f"a line of {size:,} bytes: what it says is not told here")
 
     def _is_message(self, stream: Stream, line: bytes) -> bool:
         # What an agent prints as an error may be the very words that it was given.
@@ -199,7 +202,7 @@ class Output:
             if self._left <= 0:
                 kept[-1] = self._line("hub", "the limit is reached: no more is kept")
                 break
-            told.append(self._told(stream, text, pulse))
+            told.append(self._told(text, pulse))
         self.tell(told)
         try:
             self._write(b"".join(kept))

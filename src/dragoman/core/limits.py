@@ -120,13 +120,16 @@ def check_range(field: str, value: int, least: int, most: int) -> Refusal | None
     return _unfit(field, f"is {value}; it must be from {least} to {most}")
 
 
-def check_duration(what: str, value: int, least: int, most: int) -> Refusal | None:
-    """None when a length of time, in milliseconds, lies within its bounds."""
+def check_duration(
+    what: str, value: int, least: int, most: int, *, path: str = ""
+) -> Refusal | None:
+    """None when a length of time, in milliseconds and in this field, lies within its bounds."""
     if least <= value <= most:
         return None
     return Refusal(
         "invalid_field",
         f"{what} is {duration(value)} long; it must be from {duration(least)} to {duration(most)}",
+        path=path,
     )
 
 

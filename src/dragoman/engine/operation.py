@@ -39,8 +39,12 @@ _UNREAD: Final = object()
 class Registry(Protocol):
     """Who comes into question for a goal, at one moment."""
 
-    def rank(self, wish: Wish, now: int, policy: Policy = ...) -> tuple[Candidate, ...]:
-        """Everyone, the most likely first, if these rules are to be kept."""
+    def rank(
+        self, wish: Wish, now: int, policy: Policy = ..., named: str = ...
+    ) -> tuple[Candidate, ...]:
+        """Everyone, the most likely first, if these rules are to be kept; where one is named, it
+        goes to nobody else.
+        """
         ...
 
     def shortlist(
@@ -316,6 +320,8 @@ class Dialect(Struct, frozen=True):
     """Our refusal code -> the dialect's own, for every code that there is."""
     render: Mapping[type[AnyEvent], Renderer | None]
     """Event -> its rendering, for every event that there is; None: silent on purpose."""
+    fields: Mapping[str, str] = {}
+    """A field of a command -> what the dialect calls it, for those that only the core can judge."""
     kinds: tuple[str, ...] = ()
     """The types of message that it has, for whoever asks `lint` for one."""
     carriers: Mapping[str, Operation] = {}

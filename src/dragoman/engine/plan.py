@@ -147,7 +147,7 @@ class Plan(Struct, frozen=True):
             kind=self.kind,
             code=code,
             detail=refusal.detail,
-            path=self.path,
+            path=self.path or self.dialect.fields.get(refusal.path, ""),
             actor=self.actor.name,
             ours=refusal.code,
         )

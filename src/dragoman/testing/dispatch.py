@@ -31,7 +31,7 @@ class Delegation:
         """What an operation answers; a refusal is raised as Refused."""
         answer = self._interpreter.call(operation, arguments, actor)
         if isinstance(answer, Turned):
-            raise Refused(Refusal(answer.code, answer.detail))
+            raise Refused(Refusal(answer.code, answer.detail, path=answer.path))
         return answer.reply
 
     def dispatch(self, workers: Mapping[str, Worker]) -> int:

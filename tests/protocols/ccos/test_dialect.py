@@ -100,12 +100,41 @@ def test_the_same_intent_again_adds_nothing(hub: HandHub) -> None:
 
 @pytest.mark.parametrize(
     ("deadline", "why"),
-    [("yesterday", "is not a moment"), ("2026-02-09T20:55:00Z", "has passed")],
+    [
+        ("yesterday", "is not a moment"),
+        ("2026-02-09T20:55:00Z", "has passed"),
+        ("2096-02-09T20:55:00Z", "the time until the deadline is"),
+    ],
 )
 def test_a_deadline_lies_ahead(hub: HandHub, deadline: str, why: str) -> None:
-    error = refused(hub, "ccos.delegate", goal="translate", deadline=deadline)
-    assert error.code == "invalid_field"
-    assert why in error.detail
+    asked = {"intent_id": "i-1", "goal": "translate", "deadline": deadline}
+    for error in (
+        refused(hub, "ccos.delegate", **asked),
+        refused(hub, "ccos.request", **asked, agent_id="ada", params={}),
+    ):
+        assert (error.code, error.refusal.path) == ("invalid_field", "deadline")
+        assert why in error.detail
+
+
+@proves("CCOS-DUE")
+@pytest.mark.parametrize("operation", ["ccos.request", "ccos.delegate"])
+def test_the_same_after_its_deadline_is_a_repeat(hub: HandHub, operation: str) -> None:
+    asked: dict[str, Any] = {"intent_id": "i-1", "goal": "translate it"}
+    asked["deadline"] = "2026-02-09T22:00:00Z"
+    if operation == "ccos.request":
+        asked |= {"agent_id": "ada", "params": {}}
+    assert "request" in hub.call(operation, **asked)
+    hub.advance(hours=2)
+    for _ in range(3):
+        hub.tick()
+        hub.advance(hours=2)
+    stands = hub.call("ccos.intent", intent_id="i-1")
+    assert stands["state"] == "NeedsFollowUp"
+    again = hub.call(operation, **asked)
+    assert (again["state"], "remark" in again) == ("NeedsFollowUp", False)
+    assert hub.call("ccos.intent", intent_id="i-1") == stands
+    other = asked | {"deadline": "2026-02-09T22:00:01Z"}
+    assert refused(hub, operation, **other).refusal.path == "deadline", "that would be a beginning"
 
 
 @proves("CCOS-DUE")
@@ -324,6 +353,28 @@ def test_a_skill_outlives_an_outage_that_all_its_agents_failed_in(hub: HandHub) 
     assert delegate(hub, "j-4")["request"]["agent_id"] == asked[0]
 
 
+@proves("CCOS-NEWCOMERS")
+@pytest.mark.parametrize(("trust", "skills"), [("T0", 10), ("T0", 4), ("T1", 10)])
+def test_also_where_much_is_missing_to_the_threshold(trust: str, skills: int) -> None:
+    able = ["weld", *(f"skill{number}" for number in range(skills - 1))]
+    with hand_hub() as hub:
+        for name in ("w1", "w2"):
+            hub.call("ccos.register", agent_id=name, skills=able, trust=trust)
+        for number in range(70):
+            said = hub.call("ccos.delegate", goal="weld it", intent_id=f"i-{number}")
+            while "request" in said:
+                agent = said["request"]["agent_id"]
+                failure = {"agent_id": agent, "success": False, "error": "no net"}
+                hub.call("ccos.result", agent=agent, intent_id=f"i-{number}", **failure)
+                said = hub.call("ccos.intent", intent_id=f"i-{number}")
+            assert said["tried"], said
+        ranked = hub.call("ccos.rank", goal="weld it")
+        assert f"{ranked['chosen']} is tried with one piece of work" in ranked["why"]
+        other = {"w1": "w2", "w2": "w1"}[ranked["chosen"]]
+        named = hub.call("ccos.request", intent_id="j", agent_id=other, goal="weld it", params={})
+        assert named["request"]["agent_id"] == other, "who is named is not kept out by who is not"
+
+
 def test_an_empty_registry_is_explained() -> None:
     with hand_hub() as hub:
         assert "nobody in the registry" in hub.call("ccos.rank", goal="sing")["why"]
@@ -389,13 +440,17 @@ def test_agents_are_found_by_skill_and_dialect(hub: HandHub) -> None:
     assert names(speaks="aof") == ["eva"]
     page = hub.call("ccos.agents", limit=2)
     assert names(after=page["next"]) == ["eva"]
-    hub.call("ccos.register", agent_id="eva", skills=["sing"], speaks=["ccos"])
+    told = hub.call("ccos.register", agent_id="eva", skills=["sing"], speaks=["ccos"])
+    assert told["speaks"] == ["ccos"]
     assert names(speaks="aof") == []
     unknown = refused(hub, "ccos.register", agent_id="eva", skills=["sing"], speaks=["latin"])
     assert (unknown.code, unknown.detail) == (
         "invalid_field",
         "speaks[0]: 'latin' is not one of: aof, agentmail, saop, acp, ccos",
     )
+    sought = refused(hub, "ccos.agents", speaks="latin")
+    assert (sought.code, sought.refusal.path) == ("invalid_field", "speaks")
+    assert sought.detail == "speaks: 'latin' is not one of: aof, agentmail, saop, acp, ccos"
 
 
 def test_a_card_is_taken_into_the_registry(hub: HandHub) -> None:

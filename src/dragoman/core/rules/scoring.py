@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.offers import PLACE, Candidate, Parts, Trust, Wish
-from dragoman.core.rules.threshold import BASE, ENOUGH, threshold
+from dragoman.core.rules.threshold import ENOUGH, threshold
 from dragoman.core.states.standing import Descriptor, Standing
 from dragoman.text.words import words_of
 
@@ -22,11 +22,12 @@ CONSTRAINT: Final = 0.2
 SUCCESS: Final = 0.3
 DOUBT: Final = 0.5
 """The success rate that is believed of somebody unknown, until results say otherwise."""
-TURN: Final = 0.5
-EVERY: Final = 10
-"""Every so many-th piece of work is the newcomers': it goes to whoever is known least."""
 COST: Final = 0.2
 """The most that a price can take away; half of it is taken at a price of 1."""
+TURN: Final = SKILL + CONSTRAINT + SUCCESS + COST
+"""As much as two scores can differ by: whoever has the turn stands first, above any threshold."""
+EVERY: Final = 10
+"""Every so many-th piece of work is the newcomers': it goes to whoever is known least."""
 TRUST: Final[Mapping[Trust, float]] = {"T0": 0.7, "T1": 0.85, "T2": 1.0}
 
 _DIGITS: Final = 4
@@ -171,8 +172,8 @@ class Roster:
 
         What was given to others than those who can do this does not count: else the turn could
         fall on the same few skills for ever. While nobody may have it nothing is given out, and no
-        turn would ever come: then those who have lost their place by failures are tried, each with
-        one piece of work at a time.
+        turn would ever come: then those whom only their threshold keeps from it are tried, each
+        with one piece of work at a time.
         """
 
         def place(one: _Entry, *, is_turn: bool) -> _Place:
@@ -182,7 +183,7 @@ class Roster:
         if (sum(one.assigned for one in able) + 1) % EVERY:
             if any(may_have_it(place(one, is_turn=False)[2]) for one in able):
                 return None
-            able = [one for one in able if one.threshold > BASE and not one.open]
+            able = [one for one in able if not one.open]
         able.sort(key=lambda one: (one.samples, one.assigned, one.agent))
         turns = (place(one, is_turn=True) for one in able)
         return next((turn for turn in turns if may_have_it(turn[2])), None)

@@ -43,12 +43,20 @@ class Rosters:
         self._roster: Roster | None = None
         self._made_at = 0
 
-    def rank(self, wish: Wish, now: int, policy: Policy = _ANY) -> tuple[Candidate, ...]:
-        """Everyone in the registry, the most likely first, if these rules are to be kept."""
+    def rank(
+        self, wish: Wish, now: int, policy: Policy = _ANY, named: str = ""
+    ) -> tuple[Candidate, ...]:
+        """Everyone in the registry, the most likely first, if these rules are to be kept.
+
+        Where one is named, it goes to nobody else: then others do not take its turn.
+        """
+
+        def may_have_it(candidate: Candidate) -> bool:
+            is_meant = named in ("", candidate.agent)
+            return is_meant and not self._vetoes(candidate, wish, policy, now)
+
         with self._reading:
-            return self._present(now).rank(
-                wish, lambda candidate: not self._vetoes(candidate, wish, policy, now)
-            )
+            return self._present(now).rank(wish, may_have_it)
 
     def shortlist(
         self, wish: Wish, policy: Policy, now: int, hands: Mapping[str, int] = _ANY_NUMBER

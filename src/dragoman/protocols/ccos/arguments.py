@@ -145,7 +145,7 @@ class Agents(Asked, frozen=True, kw_only=True):
     """Which agents of the registry."""
 
     skill: str = ""
-    speaks: str = ""
+    speaks: Spoken | None = None
     after: str = ""
     """The last name of the page before."""
     limit: Count = 100

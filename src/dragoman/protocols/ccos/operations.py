@@ -23,6 +23,7 @@ from dragoman.engine.operation import (
     Operation,
 )
 from dragoman.engine.ports import ListQuery
+from dragoman.engine.reads.ask import find_agent
 from dragoman.engine.reads.intents import find_intent, find_standing, intents_on, is_cancelled
 from dragoman.engine.request import Accepted
 from dragoman.protocols.ccos import arguments, query, ranking, registry, translate
@@ -64,6 +65,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         hear=lambda incoming: _hear(incoming, by_kind, choices),
         lint=lint,
         refusals=CODES,
+        fields={"due_by": "deadline"},
         render=RENDER,
         kinds=tuple(KINDS),
         carriers=by_kind,
@@ -268,10 +270,12 @@ def _registered(
 ) -> tuple[Commands, Any]:
     """What counts now: an agent's own word does not loosen what others vouch for."""
     name = accepted.name
-    standing = find_standing(facts.store, name)
+    standing, record = find_standing(facts.store, name), find_agent(facts.store, name)
     descriptor = standing.descriptor if standing else None
     assert descriptor is not None, "it was described in the same breath"
-    told = {"agent_id": name, **registry.terms(descriptor), "registered": True}
+    assert record is not None, "who is described is known"
+    terms = {**registry.terms(descriptor), "speaks": list(record.speaks)}
+    told = {"agent_id": name, **terms, "registered": True}
     remark = registry.remark(name, facts, choices)
     return (), told | ({"remark": remark} if remark else {})
 

@@ -120,6 +120,11 @@ def _why(able: Sequence[Weighed], ranked: Sequence[str]) -> str:
     more = f" and {len(ahead) - _NAMED} others" if len(ahead) > _NAMED else ""
     names = ", ".join(ahead[:_NAMED]) + more
     better = f"; {names} would score more, but may not have it" if ahead else ""
+    if len(able) == 1 and first.score - first.parts.turn < first.threshold:
+        return (
+            f"{first.agent} is tried with one piece of work, by the turn that it has although it "
+            "scores below its threshold: nobody else may have it"
+        )
     if len(able) == 1:
         return f"{first.agent} is the only one that may have it{better}"
     second = able[1].candidate

@@ -38,7 +38,7 @@ def _fits(asked: Agents, record: AgentRecord, standing: Standing) -> bool:
     wanted = words_of(asked.skill)
     has = [words_of(skill) for skill in descriptor.skills]
     knows = not wanted or any(set(wanted) <= set(skill) for skill in has)
-    return knows and asked.speaks in ("", *record.speaks)
+    return knows and asked.speaks in (None, *record.speaks)
 
 
 def shown(record: AgentRecord, standing: Standing, now: int) -> dict[str, Any]:

@@ -131,7 +131,8 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
     if isinstance(due_by, Fault):
         return due_by
     patience = _time_until(due_by, now, choices)
-    ranked = facts.registry.rank(Wish(message.goal, patience_ms=patience), now)
+    wish = Wish(message.goal, patience_ms=patience)
+    ranked = facts.registry.rank(wish, now, choices.policy, message.agent_id)
     unknown = Candidate(message.agent_id, 0.0, Parts(), 0.0)
     named = next((one for one in ranked if one.agent == message.agent_id), unknown)
     return (

@@ -170,7 +170,9 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
         return refusal
     if command.request_id and read.requested(command.request_id):
         return _check_whose(command, known) or _repeated(command, course, before=True)
-    is_to_begin = known.state in RENEWABLE and not task.is_final
+    # Nothing can begin with a moment that has passed: who says that of this intent says it again.
+    is_late = 0 < command.due_by == known.due_by <= now
+    is_to_begin = known.state in RENEWABLE and not task.is_final and not is_late
     if not is_to_begin or task.status == "in-progress":
         return _check_whose(command, known) or _repeated(command, course)
     refusal = _check_renewer(known, read.actor) or _check_time(command, now)
@@ -215,9 +217,12 @@ def _check_renewer(known: Intent, actor: Actor) -> Refusal | None:
 def _check_time(command: DelegateIntent, now: int) -> Refusal | None:
     """None unless what is to begin has no time, or too much; of a repeat that is not asked."""
     if 0 < command.due_by <= now:
-        return Refusal("invalid_field", f"the deadline {to_rfc3339(command.due_by)} has passed")
+        why = f"the deadline {to_rfc3339(command.due_by)} has passed"
+        return Refusal("invalid_field", why, path="due_by")
     patience = command.patience_ms
-    return check_duration("the time until the deadline", patience, *WAIT_MS) if patience else None
+    if not patience:
+        return None
+    return check_duration("the time until the deadline", patience, *WAIT_MS, path="due_by")
 
 
 def _check_the_same(command: DelegateIntent, known: Intent) -> Refusal | None:
