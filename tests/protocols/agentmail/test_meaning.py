@@ -428,11 +428,12 @@ def test_a_letter_that_was_refused_is_not_the_last_state_of_its_thread() -> None
     taken(office)
     said = letter("PROGRESS", "Step: one", "Status: half", to=["olga"])
     assert office.effect(ALICE, said) == "applied"
-    assert office.effect(BOB, forged) != "applied"
+    for _ in range(2):
+        assert office.effect(BOB, forged) != "applied"
     office.send(BOB, {"subject": "Hm", "body_md": "?", "to": ["olga"], "thread_id": BEAD})
     summary = office.ask("mail.summary", {"thread_id": BEAD}, OLGA)
     assert (summary["last_type"], summary["last_status"]) == ("PROGRESS", "half")
-    assert summary["counts"]["DONE"] == 1
+    assert summary["counts"]["DONE"] == 2
     assert office.effect(ALICE, letter("DONE", "Status: DONE", to=["olga"])) == "applied"
     summary = office.ask("mail.summary", {"thread_id": BEAD}, OLGA)
     assert (summary["last_type"], summary["last_status"]) == ("DONE", "DONE")
