@@ -447,6 +447,9 @@ def test_who_puts_a_letter_about_a_bead_into_another_thread_is_told() -> None:
     assert told["thread_id"] == "elsewhere"
     assert told["effect"]["applied"]
     assert f"the thread {BEAD} of its bead does not find it" in told["effect"]["detail"]
+    found = office.ask("mail.search", {"query": BEAD}, OLGA)["messages"]
+    assert told["id"] in [row["id"] for row in found]
+    assert told["id"] in office.inbox(OLGA, bead_id=BEAD)
     office.do(HUMAN, CreateTask("t", "ol-2", ready=True))
     asked = office.send(OLGA, letter("SPAWN_REQUEST", bead="ol-2", thread_id="elsewhere"))
     assert "stands in the thread elsewhere" in asked["effect"]["detail"]
