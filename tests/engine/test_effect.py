@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
+from dragoman.core.actors import REFUSALS_PER_MINUTE
 from dragoman.core.commands import (
     AdoptTask,
     AliasTask,
@@ -77,6 +78,20 @@ def test_refused_it_leaves_the_request_and_nothing_of_itself() -> None:
     assert find_letter(lab.store, "m-1")
     assert lab.store.named("b-1") == []
     assert findings(lab.store) == []
+
+
+@proves("ENGINE-EFFECT", "REFUSAL-RECORDED")
+def test_each_refusal_is_on_record_behind_what_it_was_to_follow_from() -> None:
+    lab = Lab()
+    many = REFUSALS_PER_MINUTE + 1
+    for _ in range(many):
+        ask(lab, PostMail(("bob",), "half way", ""), effect=(NoteTask("nowhere", "x"),))
+    recorded = [event for _, event in lab.lines()]
+    assert recorded == ["mail.posted", "command.refused"] * many
+    assert not isinstance(
+        lab.engine.handle_now(request(lab, NoteTask("a", "x"), effect=())), Accepted
+    )
+    assert len(lab.lines()) == 2 * many, "what leaves nothing else is bounded"
 
 
 def test_a_refused_request_is_followed_by_nothing() -> None:

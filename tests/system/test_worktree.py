@@ -73,6 +73,19 @@ def test_a_later_attempt_goes_on_with_its_own_branch(repository: Path, hub: str)
     assert git(opened(repository, "main", hub), "rev-parse", "HEAD") == later
 
 
+def test_who_removes_worktree_and_branch_has_the_next_attempt_begin_at_the_base(
+    repository: Path,
+) -> None:
+    worktree = opened(repository, "main")
+    commit(worktree, "later")
+    git(repository, "worktree", "remove", str(worktree))
+    git(repository, "branch", "-D", "dragoman/T")
+
+    again = opened(repository, "main")
+    assert git(again, "rev-parse", "HEAD") == git(repository, "rev-parse", "main")
+    assert git(again, "branch", "--show-current") == "dragoman/T"
+
+
 def test_a_base_is_never_an_option(repository: Path) -> None:
     with pytest.raises(OSError, match="--detach"):
         opened(repository, "--detach")

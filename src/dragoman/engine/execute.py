@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core.actors import record_received, record_refusal
+from dragoman.core.actors import ActorRecord, record_received, record_refusal
 from dragoman.core.commands import AnyCommand, command_name
 from dragoman.core.decide import decide, renewal
 from dragoman.core.errors import Refusal
@@ -183,12 +183,15 @@ def _told_no(unit: Unit, request: Request, stopped: _Stopped, now: int) -> Refus
 def _refused(
     unit: Unit, request: Request, command: AnyCommand, refusal: Refusal, now: int
 ) -> Refusal:
-    """The refusal, recorded with its actor."""
+    """The refusal, recorded with its actor.
+
+    That of an effect is about the entry it was to follow from, which bounds it: no other stands for
+    it, however alike they are.
+    """
     stream = request.actor.stream
     said = b"" if request.said is msgspec.UNSET else bytes(request.said)
-    event = record_refusal(
-        unit.record_of(stream), command_name(command), command.about, refusal, now, said
-    )
+    record = ActorRecord() if unit.has_recorded() else unit.record_of(stream)
+    event = record_refusal(record, command_name(command), command.about, refusal, now, said)
     if event is not None:
         unit.record(stream, event)
     return refusal

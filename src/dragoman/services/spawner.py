@@ -10,7 +10,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.core.authority import why_no_worker
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     Status,
@@ -149,17 +148,11 @@ class Spawner:
         """The task that waits for a worker, or why none does."""
         if not letter.mail.bead:
             return Verdict(reason="the request names no bead: write Issue: ID in it")
-        refusal = self._refusal_of(letter)
+        refusal = refusal_of(self._hub.store, letter)
         if refusal:
             return Verdict(reason=refusal)
         found = find_task(self._hub.store, letter.mail.bead)
         return Verdict(reason=found.detail) if isinstance(found, Refusal) else found
-
-    def _refusal_of(self, letter: Letter) -> str:
-        """Why the request did not put the task into the queue; empty: it did."""
-        (posted,) = self._hub.store.entries(letter.position - 1, 1)
-        # A refusal that has just been recorded is not recorded again.
-        return refusal_of(self._hub.store, letter) or why_no_worker(read_line(posted.line).actor)
 
     def _taken_since(self, view: TaskView, letter: Letter) -> _Taken:
         """Who has taken the task since then.

@@ -428,11 +428,12 @@ def test_a_letter_that_was_refused_is_not_the_last_state_of_its_thread() -> None
     taken(office)
     said = letter("PROGRESS", "Step: one", "Status: half", to=["olga"])
     assert office.effect(ALICE, said) == "applied"
-    assert office.effect(BOB, forged) != "applied"
+    for _ in range(2):
+        assert office.effect(BOB, forged) != "applied"
     office.send(BOB, {"subject": "Hm", "body_md": "?", "to": ["olga"], "thread_id": BEAD})
     summary = office.ask("mail.summary", {"thread_id": BEAD}, OLGA)
     assert (summary["last_type"], summary["last_status"]) == ("PROGRESS", "half")
-    assert summary["counts"]["DONE"] == 1
+    assert summary["counts"]["DONE"] == 2
     assert office.effect(ALICE, letter("DONE", "Status: DONE", to=["olga"])) == "applied"
     summary = office.ask("mail.summary", {"thread_id": BEAD}, OLGA)
     assert (summary["last_type"], summary["last_status"]) == ("DONE", "DONE")
@@ -446,6 +447,9 @@ def test_who_puts_a_letter_about_a_bead_into_another_thread_is_told() -> None:
     assert told["thread_id"] == "elsewhere"
     assert told["effect"]["applied"]
     assert f"the thread {BEAD} of its bead does not find it" in told["effect"]["detail"]
+    found = office.ask("mail.search", {"query": BEAD}, OLGA)["messages"]
+    assert told["id"] in [row["id"] for row in found]
+    assert told["id"] in office.inbox(OLGA, bead_id=BEAD)
     office.do(HUMAN, CreateTask("t", "ol-2", ready=True))
     asked = office.send(OLGA, letter("SPAWN_REQUEST", bead="ol-2", thread_id="elsewhere"))
     assert "stands in the thread elsewhere" in asked["effect"]["detail"]

@@ -141,7 +141,8 @@ FIELDS = {
         ("PROGRESS half way", "[ol-1] PROGRESS half way"),
         ("[ol-1] PROGRESS half way", "[ol-1] PROGRESS half way"),
         ("[ol-2] PROGRESS", "[ol-1] PROGRESS: [ol-2] PROGRESS"),
-        ("not DONE yet", "[ol-1] PROGRESS: not DONE yet"),
+        ("not done yet", "[ol-1] PROGRESS: not done yet"),
+        ("Re: half way", "[ol-1] PROGRESS: Re: half way"),
     ],
 )
 def test_a_subject_that_is_typed_does_not_take_the_type_away(
@@ -193,6 +194,11 @@ def test_every_type_can_be_typed(dragoman: Console, type: str) -> None:
         ((*PROGRESS, "--body", "x"), "from --body or from --field"),
         (("--to", "bob", "--field", "step=1"), "add --type TYPE"),
         (("--to", "bob", "--bead", "ol-1"), "add --type TYPE"),
+        ((*PROGRESS, "--subject", "FAILED"), "'FAILED' names FAILED beside --type PROGRESS: write"),
+        ((*PROGRESS, "--subject", "not DONE yet"), "in small letters, or leave it away"),
+        ((*PROGRESS, "--subject", "Re: [ol-1] PROGRESS: x"), "leave Re: or Fwd: away"),
+        ((*PROGRESS, "--subject", "[ol-1] Fwd: PROGRESS"), "--reply-to ID says what it replies to"),
+        ((*PROGRESS, "--subject", "Re: progress"), "a reply that only repeats a type"),
         (("--to", ""), "an empty word stands after --to"),
         (("nowhere.json",), "No such file"),
         (("--type", "HELP_REQUEST", "--bead", "b", *("--field", "issue_type=HUNGRY")), "needs"),

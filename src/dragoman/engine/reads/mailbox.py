@@ -169,7 +169,7 @@ def late_by(store: Store, query: ListQuery, now: int) -> list[Listed]:
 
 
 def refusal_of(store: Store, letter: Letter) -> str:
-    """Why what a letter asks for was refused; empty: it was not, or that was not recorded again.
+    """Why what a letter asks for was refused; empty: it was not.
 
     What is refused besides a letter stands right behind it, with the same cause.
     """

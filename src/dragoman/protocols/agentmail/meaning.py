@@ -141,7 +141,7 @@ def _checkpoint(message: Message, actor: Actor, choices: Choices) -> Iterator[An
 
 
 def _spawn(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
-    """The task stands ready for whoever starts workers: from the checkpoint, or from the start."""
+    """The task stands ready for whoever starts workers: with the checkpoint, or without one."""
     if why := why_no_worker(actor.label):
         yield RejectMessage("not_authorized", why, message.bead_id, message.type)
         return

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from dragoman.protocols.agentmail import Checks, Draft, MessageType, Rendered, compose
 from dragoman.protocols.agentmail.check import NO_BEAD_NEEDED
-from dragoman.protocols.agentmail.subject import read_subject
+from dragoman.protocols.agentmail.subject import is_reply, read_subject
 from dragoman.surfaces.cli.call import wrong_usage
 
 _TRUE: Final = frozenset({"pass", "true", "yes", "ok", "passed"})
@@ -116,7 +116,24 @@ TYPES: Final = tuple(str(type) for type in FORMS)
 
 
 def subject_of(type: str, bead: str, typed: str = "") -> str:
-    """The subject of a letter that is of this type, whatever else was typed as its subject."""
+    """The subject of a letter of this type; one that would say another ends the call."""
+    subject = _joined(type, bead, typed)
+    others = ", ".join(read_subject(subject).others)
+    if others:
+        wrong_usage(
+            f"--subject {typed[:60]!a} names {others} beside --type {type}: write it in small "
+            "letters, or leave it away"
+        )
+    if is_reply(subject):
+        wrong_usage(
+            f"--subject {typed[:60]!a} would make it a reply that only repeats a type: leave "
+            "Re: or Fwd: away; --reply-to ID says what it replies to"
+        )
+    return subject
+
+
+def _joined(type: str, bead: str, typed: str) -> str:
+    """What was typed as a subject, behind the bead and the type if it does not name them."""
     plain = f"[{bead}] {type}" if bead else type
     if not typed:
         return plain

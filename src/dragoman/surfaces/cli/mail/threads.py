@@ -49,6 +49,9 @@ def show(
 def thread(call: Call, thread: ThreadArgument) -> Answer:
     """Show all letters of a thread, from its beginning.
 
+    A letter about a bead may stand in another thread than the bead's: `mail search BEAD` looks
+    through all of them.
+
     \b
     Example:
       dragoman mail thread ol-527.1
