@@ -33,6 +33,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.reads.ask import decode, find_task, history
 from dragoman.engine.runner import Assignment, Ended, Runner, Running
 from dragoman.ledger.entry import read_line
+from dragoman.services.budgets import Begun
 from dragoman.services.costs import cost_of_attempt
 
 VIA = "runner"
@@ -88,6 +89,8 @@ class Spent(Struct, frozen=True):
     """Why its agent could not even be started."""
     is_given_back: bool = False
     """Whether its agent has put the task back into its queue, to be begun again at once."""
+    is_kept: bool = False
+    """Whether it goes on under the next start of the hub."""
 
 
 class Attempt:
@@ -113,6 +116,11 @@ class Attempt:
         self._running: Running | None = None
         self._noted = ""
         """What there was to note beside the last of its messages that was not simply taken."""
+
+    @property
+    def begun(self) -> Begun:
+        """Which of all attempts it is."""
+        return Begun(self.assignment.task, self.assignment.attempt)
 
     @property
     def ms(self) -> int:
@@ -164,7 +172,7 @@ class Attempt:
             elif not self._stays:
                 await self._stop(running)
                 await ended
-            await self._settle(otherwise)
+            is_kept = await self._settle(otherwise) and isinstance(otherwise, KeepLease)
         finally:
             if not ended.done() and not self._stays:
                 await running.stop(0)
@@ -175,7 +183,9 @@ class Attempt:
             cost_of_attempt, self._hub.store, task, self.assignment.attempt
         )
         is_given_back = await asyncio.to_thread(self._is_given_back)
-        return Spent(task, self.ms, running.said, cost, is_given_back=is_given_back)
+        return Spent(
+            task, self.ms, running.said, cost, is_given_back=is_given_back, is_kept=is_kept
+        )
 
     async def _stop(self, running: Running) -> None:
         """End it; until nothing of it is left the task stays its own, if it still is."""
@@ -317,8 +327,10 @@ class Attempt:
             task, "failed", why, fence=fence, apply=True, backoff=self._terms.backoff
         )
 
-    async def _settle(self, otherwise: AnyCommand | None) -> None:
-        """End the session: what was reported takes effect; what happens if nothing was."""
+    async def _settle(self, otherwise: AnyCommand | None) -> bool:
+        """End the session: what was reported takes effect; whether that happened which was said
+        for the case that nothing was.
+        """
         assignment = self.assignment
         end = EndAttempt(assignment.task, assignment.session, self._terms.backoff)
         try:
@@ -326,9 +338,10 @@ class Attempt:
             if receipt.status == "in-progress" and otherwise is not None:
                 # What becomes of an agent that says nothing is the hub's word, not the agent's.
                 await self._insist(otherwise)
+                return True
         except Refused:
-            # The lease was lost meanwhile: another attempt says what becomes of the task.
-            return
+            pass  # the lease was lost meanwhile: another attempt says what becomes of the task
+        return False
 
     async def _insist(self, command: AnyCommand) -> Receipt:
         """Ask until there is an answer; a store that is away when the hub stops is not waited for.

@@ -24,8 +24,7 @@ from dragoman.engine.runner import Assignment
 from dragoman.engine.trouble import NONE, Trouble, trouble_of
 from dragoman.services.attempt import Attempt, Speak, Terms
 from dragoman.services.booking import Booking, UsageKeeper
-from dragoman.services.budgets import Budget, whole
-from dragoman.services.costs import cost_of_attempt
+from dragoman.services.budgets import Begun, Budget, whole
 from dragoman.services.desk import Agent, AgentState, Desk
 from dragoman.services.rests import Rests
 from dragoman.services.taking_over import Estate, Forget, Sweep
@@ -170,7 +169,8 @@ class Dispatcher:
             known = (RegisterAgent(name, speaks=self._desks[name].agent.speaks) for name in unknown)
             await self._hub.do_soon(SYSTEM, *known)
         await self._review()
-        await estate.settle(self._go_on, self._book_late)
+        await estate.settle(self._go_on, self._note)
+        await self._booking.settle({attempt.begun for attempt in self._attempts()})
 
     async def _go_on(self, view: TaskView) -> str:
         """Let an attempt go on that an earlier hub has left; why it cannot, or nothing."""
@@ -199,17 +199,13 @@ class Dispatcher:
             await self._hub.do_soon(SYSTEM, kept)
         except Refused:
             return "it was kept for longer than it waits (keep_ms)"
-        await self._begin(desk, view, left_ms, is_booked=True)
+        await self._begin(desk, view, left_ms)
         return ""
 
-    async def _book_late(self, view: TaskView) -> None:
-        """Book what an attempt has cost that had reported when its hub was killed."""
-        desk = None if view.lease is None else self._desks.get(view.lease.holder)
-        if desk is not None:
-            task = view.task
-            cost = await asyncio.to_thread(cost_of_attempt, self._hub.store, task.id, task.attempts)
-            self._booking.end(desk.agent, ms=0, output=0, cost=cost)
-            await self._booking.save()
+    def _note(self, view: TaskView) -> None:
+        """Count an attempt that was left behind, if its hub was killed before it could."""
+        assert view.lease is not None, "what nobody holds was not left by anybody"
+        self._booking.begin(view.lease.holder, Begun(view.task.id, view.task.attempts))
 
     def _time_left(self, agent: Agent, view: TaskView) -> int | None:
         """How long an attempt that goes on may still take (0: any); None: it is over."""
@@ -249,6 +245,7 @@ class Dispatcher:
             desk, task = found
             if not await self._claim(desk, task):
                 passed_over.add(task)
+        await self._booking.save()  # after the last: who has no budget need not wait for the disk
 
     async def _review(self) -> None:
         desks = self._desks.values()
@@ -301,9 +298,7 @@ class Dispatcher:
             await self._begin(desk, view, agent.attempt_ms)
         return True
 
-    async def _begin(
-        self, desk: Desk, view: TaskView, limit_ms: int, *, is_booked: bool = False
-    ) -> None:
+    async def _begin(self, desk: Desk, view: TaskView, limit_ms: int) -> None:
         task, lease = view.task, view.lease
         if lease is None or lease.holder != desk.agent.name:
             return
@@ -325,8 +320,7 @@ class Dispatcher:
             self._hub, assignment, desk.agent.runner, self._outside.speak, self._policy.terms
         )
         desk.attempts[assignment.session] = attempt
-        if not is_booked:
-            self._booking.begin(desk.agent)
+        self._booking.begin(desk.agent.name, attempt.begun)
         life = asyncio.create_task(self._see_through(desk, attempt, limit_ms))
         self._lives.add(life)
         life.add_done_callback(self._lives.discard)
@@ -334,7 +328,7 @@ class Dispatcher:
     async def _see_through(self, desk: Desk, attempt: Attempt, limit_ms: int) -> None:
         agent = desk.agent
         try:
-            if agent.budget != Budget():  # nobody else waits for the disk before it begins
+            if agent.budget != Budget():  # what it has left must be known before it begins
                 await self._booking.save()
             spent = await attempt.live(limit_ms)
             now = asyncio.get_running_loop().time()
@@ -343,9 +337,11 @@ class Dispatcher:
             # Booked in the same breath: for whoever looks, it must not count as running as well.
             del desk.attempts[attempt.assignment.session]
             if spent.not_started:
-                self._booking.take_back(agent)
+                self._booking.take_back(agent.name)
             else:
-                self._booking.end(agent, ms=spent.ms, output=spent.output, cost=spent.cost)
+                self._booking.spend(agent.name, ms=spent.ms, output=spent.output)
+            if not spent.is_kept:
+                self._booking.close(agent.name, attempt.begun, spent.cost)
             await self._booking.save()
         except (DragomanError, OSError) as error:
             whose = f"{agent.name} on {attempt.assignment.task}"
