@@ -13,6 +13,8 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
+    AnyCommand,
+    CheckpointTask,
     ClaimTask,
     CreateTask,
     MoveTask,
@@ -24,6 +26,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import LedgerError, StoreUnavailable
+from dragoman.core.states.task import Task
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Principal
@@ -50,7 +53,7 @@ from dragoman.services.budgets import (
 from dragoman.services.desk import Agent
 from dragoman.services.dispatcher import Dispatcher, Outside, Policy
 from dragoman.services.recovery import Recovery
-from dragoman.services.rests import Rests
+from dragoman.services.rests import GivenBack, Rest, Rests
 from dragoman.services.taking_over import Forget, Sweep
 from dragoman.system.ids import CountingIds
 from tests.agents.floor import FAST, Floor, agent_section, floor, run
@@ -791,6 +794,10 @@ def _let_go(_: str) -> None:
     """Nothing shows which sessions were started."""
 
 
+def _nobody_asked(_: Task) -> int:
+    return 0
+
+
 def in_lab(
     lab: Lab,
     runner: Scripted,
@@ -803,6 +810,7 @@ def in_lab(
     sweep: Sweep = frozenset,
     forget: Forget = _let_go,
     on_stop: OnStop = "release",
+    asked_at: Callable[[Task], int] = _nobody_asked,
 ) -> Dispatcher:
     """A dispatcher whose clock and store are in the test's hands."""
     faults = [StoreUnavailable("the disk is away"), LedgerError("a line is broken")]
@@ -819,6 +827,7 @@ def in_lab(
         usage=keeper or Kept(usage),
         new_id=CountingIds(),
         tell=list[str]().append,
+        asked_at=asked_at,
     )
     policy = Policy("lab", 1, ttl_ms, 10, 0, Terms(backoff, 1.0, on_stop))
     ada = Agent(
@@ -876,19 +885,23 @@ def test_a_store_that_is_away_at_the_start_is_asked_again_and_what_was_swept_is_
     assert lab.task("one").attempts == 1
 
 
+NOT_FOR_ME = ReleaseTask("one", "not for me")
+
+
 class GivesBack(Scripted):
     """One that puts its task back into the queue, as often as it is given it."""
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, how: AnyCommand = NOT_FOR_ME) -> None:
         super().__init__()
         self._lab = lab
+        self._how = how
         self.starts = list[float]()
 
     async def start(self, assignment: Assignment, hear: Hear) -> "Scripted":
         """Give it back."""
         self.starts.append(asyncio.get_running_loop().time())
         ada = Actor("agent", "ada", "http", assignment.task, assignment.fence)
-        await self._lab.hub.do_soon(ada, ReleaseTask(assignment.task, "not for me"))
+        await self._lab.hub.do_soon(ada, self._how)
         return self
 
 
@@ -909,17 +922,68 @@ def test_what_an_agent_gives_back_is_not_started_again_at_once() -> None:
 
 @proves("DISPATCH-ORDER", "LEASE-RELEASE")
 def test_a_rest_grows_and_is_forgotten_by_another_end_or_by_time() -> None:
-    rests = Rests(Backoff(1_000, 3_000))
-    rests.note("T", 0.0, is_given_back=True)
-    assert (rests.resting(0.9), rests.resting(1.0)) == ({"T"}, set())
-    rests.note("T", 1.0, is_given_back=True)
-    assert (rests.resting(2.9), rests.resting(3.0)) == ({"T"}, set())
-    rests.note("T", 3.0, is_given_back=False)
-    rests.note("T", 4.0, is_given_back=True)
-    assert (rests.resting(4.9), rests.resting(5.0)) == ({"T"}, set())
-    assert rests.resting(8.0) == set()
-    rests.note("T", 8.0, is_given_back=True)
-    assert (rests.resting(8.9), rests.resting(9.0)) == ({"T"}, set())
+    rests, given_back = Rests(Backoff(1_000, 3_000)), GivenBack("ada", "", 0)
+
+    def times(now: float) -> list[int]:
+        return [rest.times for rest in rests.resting(now)]
+
+    rests.note("T", 0.0, given_back)
+    assert (times(0.9), times(1.0)) == ([1], [])
+    rests.note("T", 1.0, given_back)
+    assert (times(2.9), times(3.0)) == ([2], [])
+    rests.note("T", 3.0, None)
+    rests.note("T", 4.0, given_back)
+    assert (times(4.9), times(5.0)) == ([1], [])
+    assert times(8.0) == []
+    rests.note("T", 8.0, given_back)
+    assert (times(8.9), times(9.0)) == ([1], [])
+    rests.note("T", 9.0, given_back)
+    rests.end("T")
+    assert times(9.0) == []
+
+
+@proves("DISPATCH-ORDER", "LEASE-RELEASE")
+@pytest.mark.parametrize("word", ["move", "request"])
+def test_a_rest_is_told_and_ends_by_a_word_about_the_task(word: str) -> None:
+    lab, asked = Lab(), [0]
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+
+    agent, told = GivesBack(lab), list[str]()
+    never = Backoff(3_600_000, 3_600_000)
+    dispatcher = in_lab(lab, agent, backoff=never, asked_at=lambda _: asked[0])
+
+    def is_over() -> bool:
+        words = dispatcher.states()[0].paused
+        if words and len(told) < len(agent.starts):
+            told.append(words)
+            lab.clock.advance(1)
+            if word == "request":
+                asked[0] = lab.clock.now()
+            else:
+                lab.do(HUMAN, MoveTask("one", "backlog"), MoveTask("one", "ready"))
+        return len(agent.starts) == 3
+
+    asyncio.run(played(dispatcher, is_over))
+    for words in told:  # every time as the first time: it begins anew
+        assert words.startswith("one rests until 2026-02-09T1")
+        assert words.endswith("Z after ada gave it back")
+    assert "gave it back 2 times" in Rest("T", GivenBack("ada", "", 0), 2, 0.0).words(0)
+
+
+@proves("DISPATCH-ORDER", "LEASE-RELEASE")
+@pytest.mark.parametrize("reason", ["MANUAL", "TIMEOUT"])
+def test_only_a_checkpoint_that_nobody_was_forced_to_is_followed_by_a_rest(reason: str) -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    agent = GivesBack(lab, CheckpointTask("one", reason, "abc123"))
+    dispatcher = in_lab(lab, agent, backoff=Backoff(3_600_000, 3_600_000))
+
+    def is_clear() -> bool:
+        rests = "one rests until" in dispatcher.states()[0].paused
+        return len(agent.starts) > 1 if reason == "TIMEOUT" else rests
+
+    asyncio.run(played(dispatcher, is_clear))
+    assert (len(agent.starts) == 1) == (reason == "MANUAL")
 
 
 class Overtaken(Scripted):

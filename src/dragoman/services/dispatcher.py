@@ -17,6 +17,7 @@ from dragoman.core.authority import why_no_holder
 from dragoman.core.commands import ClaimTask, KeepLease, RegisterAgent
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.core.ids import agent_stream, task_stream
+from dragoman.core.states.task import Task
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import ReadyKey, Session
 from dragoman.engine.reads.ask import TaskView, find_agent, find_task
@@ -26,7 +27,7 @@ from dragoman.services.attempt import Attempt, Speak, Terms
 from dragoman.services.booking import Booking, UsageKeeper
 from dragoman.services.budgets import Begun, Budget, whole
 from dragoman.services.desk import Agent, AgentState, Desk
-from dragoman.services.rests import Rests
+from dragoman.services.rests import Rest, Rests
 from dragoman.services.taking_over import Estate, Forget, Sweep
 
 _PAUSE_SECONDS = 0.005
@@ -58,6 +59,8 @@ class Outside(Struct, frozen=True):
     new_id: Callable[[], str]
     tell: Callable[[str], None]
     """Tells whoever looks at the hub's terminal what keeps an agent from working."""
+    asked_at: Callable[[Task], int] = lambda _: 0
+    """When somebody last asked for a worker on a task and has no answer yet; 0: nobody has."""
 
 
 class Dispatcher:
@@ -117,7 +120,7 @@ class Dispatcher:
                 name,
                 tuple(attempt.assignment.task for attempt in desk.attempts.values()),
                 desk.used_beside(whole(self._booking.used(name))),
-                self._why_idle(desk),
+                self._why_idle(desk) or self._what_rests(desk),
             )
             for name, desk in self._desks.items()
         ]
@@ -234,7 +237,7 @@ class Dispatcher:
     async def _look(self) -> None:
         """Claim for whoever is free, the most urgent first, until nothing fits."""
         await self._review()
-        passed_over = self._rests.resting(asyncio.get_running_loop().time())
+        passed_over = await self._resting()
         while not self.is_stopping and (free := list(self._free())):
             queues = {queue for desk in free for queue in desk.agent.queues}
             besides = passed_over | {attempt.assignment.task for attempt in self._attempts()}
@@ -267,6 +270,36 @@ class Dispatcher:
         if loop is not None and loop.time() < desk.rests_until:
             return desk.problem
         return self._booking.why_idle(desk.agent, desk.so_far())
+
+    def _what_rests(self, desk: Desk) -> str:
+        """What one who has nothing to do would otherwise work on, the first that will be free."""
+        loop = self._loop
+        if loop is None or desk.attempts:
+            return ""
+        now = loop.time()
+        rests = [
+            one for one in self._rests.resting(now) if one.given_back.queue in desk.agent.queues
+        ]
+        if not rests:
+            return ""
+        first = min(rests, key=lambda one: one.until)
+        return first.words(self._hub.clock.now() + round((first.until - now) * 1_000))
+
+    async def _resting(self) -> set[str]:
+        """Tasks that are left alone now; a word about one since it was given back ends that."""
+        rests = self._rests.resting(asyncio.get_running_loop().time())
+        if not rests:
+            return set()
+        called = await asyncio.to_thread(lambda: set(filter(self._is_called_for, rests)))
+        for rest in called:
+            self._rests.end(rest.task)
+        return {rest.task for rest in rests if rest not in called}
+
+    def _is_called_for(self, rest: Rest) -> bool:
+        view, given_back_at = find_task(self._hub.store, rest.task), rest.given_back.at
+        if isinstance(view, Refusal) or view.task.moved_at != given_back_at:
+            return True
+        return self._outside.asked_at(view.task) >= given_back_at
 
     def _first_of(self, queues: Sequence[str], besides: Collection[str]) -> Mapping[str, ReadyKey]:
         """The first task of each queue that has one, but for these."""
@@ -333,7 +366,7 @@ class Dispatcher:
             spent = await attempt.live(limit_ms)
             now = asyncio.get_running_loop().time()
             desk.note_start(spent.not_started, now, self._outside.tell)
-            self._rests.note(spent.task, now, is_given_back=spent.is_given_back)
+            self._rests.note(spent.task, now, spent.given_back)
             # Booked in the same breath: for whoever looks, it must not count as running as well.
             del desk.attempts[attempt.assignment.session]
             if spent.not_started:

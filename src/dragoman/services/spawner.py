@@ -24,6 +24,7 @@ from dragoman.core.moments import duration
 from dragoman.core.states.letter import Mail
 from dragoman.core.states.task import Task
 from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import (
     TaskView,
     decode,
@@ -87,6 +88,23 @@ def _after(taken: _Taken, event: object, *, is_hubs: bool) -> _Taken:
         return _Taken(fault=event.reason)
     has_begun = isinstance(event, TaskTransitioned | TaskReported)
     return _Taken(taken.starting) if has_begun else taken
+
+
+def asked_at(store: Store, terms: Terms, task: Task) -> int:
+    """When somebody last asked for a worker on a task and has no answer yet; 0: nobody has."""
+    return max(
+        (
+            letter.mail.posted_at
+            for letter in whole_list(store, f"asked:{terms.name}")
+            if letter.mail.kind == terms.kind and _is_about(store, letter.mail, task)
+        ),
+        default=0,
+    )
+
+
+def _is_about(store: Store, mail: Mail, task: Task) -> bool:
+    found = find_task(store, mail.bead)
+    return not isinstance(found, Refusal) and found.task.id == task.id
 
 
 class Spawner:
