@@ -15,6 +15,7 @@ from dragoman.core.commands import (
     EditTask,
     ExpireLease,
     MoveTask,
+    RegisterAgent,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
@@ -223,6 +224,29 @@ def test_a_task_that_nobody_here_could_take_is_refused_at_once() -> None:
     assert last_line(reserved.rows(OLGA)[0]) == (
         "no agent is known here that takes work for frontend"
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "observer", "reserved_for", "is_told"),
+    [
+        (Settings(), "zoe", "zoe", True),
+        (ADA, "ada", "", True),
+        (ADA, "ada", "ada", True),
+        (ADA, "ada", "backend", True),
+        (ADA, "backend", "backend", False),
+        (ADA, "zoe", "ada", False),
+    ],
+)
+def test_work_of_one_who_may_only_read_is_refused_at_once(
+    settings: Settings, observer: str, reserved_for: str, *, is_told: bool
+) -> None:
+    bureau = Bureau(settings)
+    bureau.do(HUMAN, RegisterAgent(observer, "observer"))
+    bureau.request()
+    bureau.do(HUMAN, EditTask(BEAD, assignee=reserved_for))
+    assert bureau.run() == is_told
+    why = f"{observer} is registered as observer, which may only read"
+    assert bureau.answers() == [("failed", "", why)] * is_told
 
 
 @pytest.mark.parametrize(

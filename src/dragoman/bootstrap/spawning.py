@@ -1,5 +1,6 @@
 """Who answers requests for workers: the spawner, in the words of Agent Mail."""
 
+from collections import defaultdict
 from functools import partial
 
 from dragoman.config import AgentSettings, Settings
@@ -29,10 +30,11 @@ def open_spawner(settings: Settings, hub: Hub, interpreter: Interpreter) -> Spaw
 def spawner_terms(settings: Settings) -> Terms:
     """What the settings say about requests for workers."""
     chosen = settings.agentmail
-    queues = (queue for name, one in settings.agents.items() for queue in queues_of(name, one))
-    return Terms(
-        chosen.spawner, MessageType.SPAWN_REQUEST, chosen.spawn_within_ms, frozenset(queues)
-    )
+    takers = defaultdict[str, tuple[str, ...]](tuple)
+    for name, one in settings.agents.items():
+        for queue in queues_of(name, one):
+            takers[queue] += (name,)
+    return Terms(chosen.spawner, MessageType.SPAWN_REQUEST, chosen.spawn_within_ms, takers)
 
 
 def _answer(interpreter: Interpreter, actor: Actor, request: Mail, verdict: Verdict) -> None:

@@ -5,12 +5,12 @@ for which the hub claims it is one as soon as it has begun. All that this duty g
 store, so that a request is answered once, whenever the hub comes to it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec import Struct
 
-from dragoman.core.authority import why_no_worker
+from dragoman.core.authority import why_no_holder, why_no_worker
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     Status,
@@ -51,8 +51,8 @@ class Terms(Struct, frozen=True):
     """What its dialect calls such a letter."""
     within_ms: int
     """How long a task may wait for somebody to take it."""
-    queues: frozenset[str] = frozenset()
-    """Whose tasks the agents take that the hub can start; "" stands for those of anyone."""
+    takers: Mapping[str, tuple[str, ...]] = {}
+    """Whose tasks are taken by which agents that the hub can start; "" stands for anyone's."""
 
 
 class Verdict(Struct, frozen=True):
@@ -158,9 +158,8 @@ class Spawner:
             return f"{task.id} is {task.status}: nobody can take it"
         if taken.fault:
             return f"{taken.fault}; {task.id} is {task.status}"
-        if not self._can_be_taken(task):
-            whom = f"work for {task.reserved_for}" if task.reserved_for else "any work"
-            return f"no agent is known here that takes {whom}"
+        if no_taker := self._why_no_taker(task.reserved_for):
+            return no_taker
         return f"nobody took {task.id} within {waited}; it is {task.status}" if is_late else ""
 
     def _asked_for(self, letter: Letter) -> TaskView | Verdict:
@@ -195,9 +194,19 @@ class Spawner:
         has_begun = view.lease is not None and view.lease.beats > 1
         return _Taken(taken.starting) if taken.starting and has_begun else taken
 
-    def _can_be_taken(self, task: Task) -> bool:
-        """Whether there is anybody who takes such a task: started by the hub, or registered."""
-        if task.reserved_for in self._terms.queues:
-            return True
-        store, wanted = self._hub.store, task.reserved_for
-        return bool(find_agent(store, wanted) if wanted else names_in_role(store, "agent"))
+    def _why_no_taker(self, wanted: str) -> str:
+        """Why nobody takes what is for this name, or for anyone; empty: somebody may.
+
+        Who could is started by the hub for it, or registered.
+        """
+        store = self._hub.store
+        if not wanted and names_in_role(store, "agent"):
+            return ""
+        started = self._terms.takers.get(wanted, ())
+        known = {name: find_agent(store, name) for name in (*started, wanted) if name}
+        could = [name for name in known if name in started or known[name] is not None]
+        reasons = [why_no_holder(known[name]) for name in could]
+        if not all(reasons):
+            return ""
+        whom = f"work for {wanted}" if wanted else "any work"
+        return "; ".join(reasons) or f"no agent is known here that takes {whom}"
