@@ -116,6 +116,9 @@ def test_without_a_hub_it_is_said_how_to_start_one(tmp_path: Path, folder: str) 
         "http://hub.example:door",
         "http://hub.example:99999",
         "http://hub.example\n",
+        "http://“localhost”:4802",
+        "http://hüb-.example:4802",
+        "http://256.1.1.1:4747",
     ],
 )
 def test_a_url_that_is_none_is_told(url: str) -> None:

@@ -13,6 +13,8 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
+    AnyCommand,
+    CheckpointTask,
     ClaimTask,
     CreateTask,
     MoveTask,
@@ -24,18 +26,21 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import LedgerError, StoreUnavailable
+from dragoman.core.states.task import Task
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Principal
 from dragoman.engine.reads.ask import find_agent, history
 from dragoman.engine.runner import Assignment, Ended, Hear
 from dragoman.ledger.entry import read_line
-from dragoman.services.attempt import Terms
+from dragoman.services.attempt import OnStop, Terms
 from dragoman.services.budgets import (
+    Begun,
     Budget,
     Used,
     afresh,
     begin,
+    close,
     cost_of,
     next_day,
     nothing_owed,
@@ -48,7 +53,7 @@ from dragoman.services.budgets import (
 from dragoman.services.desk import Agent
 from dragoman.services.dispatcher import Dispatcher, Outside, Policy
 from dragoman.services.recovery import Recovery
-from dragoman.services.rests import Rests
+from dragoman.services.rests import GivenBack, Rest, Rests
 from dragoman.services.taking_over import Forget, Sweep
 from dragoman.system.ids import CountingIds
 from tests.agents.floor import FAST, Floor, agent_section, floor, run
@@ -405,6 +410,51 @@ def test_a_cost_counts_that_was_told_before_the_hub_was_killed() -> None:
     dispatcher = in_lab(lab, Scripted())
     asyncio.run(played(dispatcher, lambda: dispatcher.states()[0].used.cost == 0.3))
     assert lab.task("one").status == "review"
+    assert dispatcher.states()[0].used.attempts == 1, "it was killed before it could count it"
+
+
+@proves("DISPATCH-BUDGET", "DISPATCH-RESTART", "REPORT-COST")
+@pytest.mark.parametrize("took_effect", [True, False], ids=["took effect", "recovered first"])
+def test_a_cost_is_booked_once_whatever_has_become_of_the_task_since(*, took_effect: bool) -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1", 60_000))
+    done = ReportOutcome("one", "done", details={"cost": 2.5}, apply=took_effect)
+    lab.do(Actor("agent", "ada"), done)
+    left = begin(of_today(Used(), lab.clock.now()), Begun("one", 1))
+    kept = Kept(msgspec.json.encode({"ada": left}))
+    lab.clock.advance(120_000)
+    assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now()) == (not took_effect)
+    assert lab.task("one").status == "review"
+
+    def start() -> Used:
+        dispatcher = in_lab(lab, Scripted(), keeper=kept)
+        asyncio.run(played(dispatcher, lambda: b"open" not in kept.data))
+        return dispatcher.states()[0].used
+
+    # The store fails once before anybody knows the cost: it is asked again.
+    lab.store.faults = [None, StoreUnavailable("the disk is away")]
+    once, twice = start(), start()
+    assert (once.attempts, once.cost) == (1, 2.5)
+    assert twice == once
+
+
+@proves("DISPATCH-BUDGET", "DISPATCH-RESTART")
+def test_what_is_under_way_is_on_disk_without_a_budget_and_counted_once_if_it_goes_on() -> None:
+    lab, kept = Lab(), Kept()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+
+    def under_way() -> Used:
+        return msgspec.json.decode(kept.data or b"{}", type=dict[str, Used]).get("ada", Used())
+
+    def play(agent: Scripted, is_over: Callable[[], bool]) -> None:
+        asyncio.run(played(in_lab(lab, agent, keeper=kept, on_stop="keep"), is_over))
+
+    play(Scripted(ends=False), lambda: bool(under_way().open))
+    # The hub is away; what is kept is still open.
+    assert (under_way().attempts, under_way().open) == (1, (Begun("one", 1),))
+    play(Scripted(), lambda: lab.task("one").status == "review" and not under_way().open)
+    assert under_way().attempts == 1
 
 
 @proves("AGENT-PAUSE")
@@ -433,7 +483,12 @@ def test_nothing_is_started_for_who_is_paused_until_it_may_go_on(tmp_path: Path)
 @proves("DISPATCH-BUDGET")
 def test_budgets_are_of_a_day_and_count_what_is_plainly_said() -> None:
     midnight = 1_770_681_600_000
-    used = spend(begin(of_today(Used(), midnight - 1)), ms=90_000, output=10, cost=2.5)
+    first, second, third = Begun("T", 1), Begun("T", 2), Begun("T", 3)
+    begun = begin(begin(of_today(Used(), midnight - 1), first), first)
+    assert (begun.attempts, begun.open) == (1, (first,)), "what goes on is counted once"
+    assert of_today(begun, midnight) == Used("2026-02-10", open=(first,))
+    assert close(of_today(begun, midnight), first, 2.5) == Used("2026-02-10", cost=2.5)
+    used = close(spend(begun, ms=90_000, output=10), first, 2.5)
     assert used == Used("2026-02-09", 1, 90_000, 10, 2.5)
     assert take_back(used) == Used("2026-02-09", 0, 90_000, 10, 2.5)
     assert (next_day(midnight - 1), next_day(midnight)) == (midnight, midnight + 86_400_000)
@@ -448,8 +503,9 @@ def test_budgets_are_of_a_day_and_count_what_is_plainly_said() -> None:
     assert owed == Used("2026-02-09", 0, 1_000, 2, earlier=Used("2026-02-09", 1, 150_000, 15, 2.5))
     # And whoever looks sees the whole day, however often somebody said yes.
     assert whole(owed) == Used("2026-02-09", 1, 151_000, 17, 2.5)
-    again = afresh(replace(begin(owed), told=True), Used())
-    assert whole(begin(again)) == Used("2026-02-09", 3, 151_000, 17, 2.5)
+    again = afresh(replace(begin(owed, second), told=True), Used())
+    both = (second, third)
+    assert whole(begin(again, third)) == Used("2026-02-09", 3, 151_000, 17, 2.5, open=both)
     assert cost_of({"cost": 2}, None) == 2
     assert cost_of({}, {"cost": 1.5}) == 1.5
     assert cost_of({}, {"payload": {"cost": 0.1}}) == 0.1
@@ -460,7 +516,7 @@ def test_budgets_are_of_a_day_and_count_what_is_plainly_said() -> None:
 @proves("REPORT-COST")
 @pytest.mark.parametrize("cost", [1e12, 1e20, 1e308, float("inf"), 10**400])
 def test_a_cost_that_is_beyond_all_budgets_uses_them_up(cost: float) -> None:
-    used = spend(Used("2026-02-09"), ms=0, output=0, cost=cost_of({"cost": cost}, None))
+    used = close(Used("2026-02-09"), Begun("T", 1), cost_of({"cost": cost}, None))
     assert used.cost == 1e12
     assert "used 1000000000000 of 1000000000000 (cost_per_day)" in used_up(
         "ada", Budget(cost=1e12), used
@@ -738,16 +794,23 @@ def _let_go(_: str) -> None:
     """Nothing shows which sessions were started."""
 
 
+def _nobody_asked(_: Task) -> int:
+    return 0
+
+
 def in_lab(
     lab: Lab,
     runner: Scripted,
     usage: bytes = b"",
     *,
+    keeper: Kept | None = None,
     ttl_ms: int = 60_000,
     attempt_ms: int = 0,
     backoff: Backoff = NO_HURRY,
     sweep: Sweep = frozenset,
     forget: Forget = _let_go,
+    on_stop: OnStop = "release",
+    asked_at: Callable[[Task], int] = _nobody_asked,
 ) -> Dispatcher:
     """A dispatcher whose clock and store are in the test's hands."""
     faults = [StoreUnavailable("the disk is away"), LedgerError("a line is broken")]
@@ -761,11 +824,12 @@ def in_lab(
         speak=speak,
         sweep=sweep,
         forget=forget,
-        usage=Kept(usage),
+        usage=keeper or Kept(usage),
         new_id=CountingIds(),
         tell=list[str]().append,
+        asked_at=asked_at,
     )
-    policy = Policy("lab", 1, ttl_ms, 10, 0, Terms(backoff, 1.0, "release"))
+    policy = Policy("lab", 1, ttl_ms, 10, 0, Terms(backoff, 1.0, on_stop))
     ada = Agent(
         "ada",
         runner,
@@ -821,19 +885,23 @@ def test_a_store_that_is_away_at_the_start_is_asked_again_and_what_was_swept_is_
     assert lab.task("one").attempts == 1
 
 
+NOT_FOR_ME = ReleaseTask("one", "not for me")
+
+
 class GivesBack(Scripted):
     """One that puts its task back into the queue, as often as it is given it."""
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, how: AnyCommand = NOT_FOR_ME) -> None:
         super().__init__()
         self._lab = lab
+        self._how = how
         self.starts = list[float]()
 
     async def start(self, assignment: Assignment, hear: Hear) -> "Scripted":
         """Give it back."""
         self.starts.append(asyncio.get_running_loop().time())
         ada = Actor("agent", "ada", "http", assignment.task, assignment.fence)
-        await self._lab.hub.do_soon(ada, ReleaseTask(assignment.task, "not for me"))
+        await self._lab.hub.do_soon(ada, self._how)
         return self
 
 
@@ -854,17 +922,68 @@ def test_what_an_agent_gives_back_is_not_started_again_at_once() -> None:
 
 @proves("DISPATCH-ORDER", "LEASE-RELEASE")
 def test_a_rest_grows_and_is_forgotten_by_another_end_or_by_time() -> None:
-    rests = Rests(Backoff(1_000, 3_000))
-    rests.note("T", 0.0, is_given_back=True)
-    assert (rests.resting(0.9), rests.resting(1.0)) == ({"T"}, set())
-    rests.note("T", 1.0, is_given_back=True)
-    assert (rests.resting(2.9), rests.resting(3.0)) == ({"T"}, set())
-    rests.note("T", 3.0, is_given_back=False)
-    rests.note("T", 4.0, is_given_back=True)
-    assert (rests.resting(4.9), rests.resting(5.0)) == ({"T"}, set())
-    assert rests.resting(8.0) == set()
-    rests.note("T", 8.0, is_given_back=True)
-    assert (rests.resting(8.9), rests.resting(9.0)) == ({"T"}, set())
+    rests, given_back = Rests(Backoff(1_000, 3_000)), GivenBack("ada", "", 0)
+
+    def times(now: float) -> list[int]:
+        return [rest.times for rest in rests.resting(now)]
+
+    rests.note("T", 0.0, given_back)
+    assert (times(0.9), times(1.0)) == ([1], [])
+    rests.note("T", 1.0, given_back)
+    assert (times(2.9), times(3.0)) == ([2], [])
+    rests.note("T", 3.0, None)
+    rests.note("T", 4.0, given_back)
+    assert (times(4.9), times(5.0)) == ([1], [])
+    assert times(8.0) == []
+    rests.note("T", 8.0, given_back)
+    assert (times(8.9), times(9.0)) == ([1], [])
+    rests.note("T", 9.0, given_back)
+    rests.end("T")
+    assert times(9.0) == []
+
+
+@proves("DISPATCH-ORDER", "LEASE-RELEASE")
+@pytest.mark.parametrize("word", ["move", "request"])
+def test_a_rest_is_told_and_ends_by_a_word_about_the_task(word: str) -> None:
+    lab, asked = Lab(), [0]
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+
+    agent, told = GivesBack(lab), list[str]()
+    never = Backoff(3_600_000, 3_600_000)
+    dispatcher = in_lab(lab, agent, backoff=never, asked_at=lambda _: asked[0])
+
+    def is_over() -> bool:
+        words = dispatcher.states()[0].paused
+        if words and len(told) < len(agent.starts):
+            told.append(words)
+            lab.clock.advance(1)
+            if word == "request":
+                asked[0] = lab.clock.now()
+            else:
+                lab.do(HUMAN, MoveTask("one", "backlog"), MoveTask("one", "ready"))
+        return len(agent.starts) == 3
+
+    asyncio.run(played(dispatcher, is_over))
+    for words in told:  # every time as the first time: it begins anew
+        assert words.startswith("one rests until 2026-02-09T1")
+        assert words.endswith("Z after ada gave it back")
+    assert "gave it back 2 times" in Rest("T", GivenBack("ada", "", 0), 2, 0.0).words(0)
+
+
+@proves("DISPATCH-ORDER", "LEASE-RELEASE")
+@pytest.mark.parametrize("reason", ["MANUAL", "TIMEOUT"])
+def test_only_a_checkpoint_that_nobody_was_forced_to_is_followed_by_a_rest(reason: str) -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    agent = GivesBack(lab, CheckpointTask("one", reason, "abc123"))
+    dispatcher = in_lab(lab, agent, backoff=Backoff(3_600_000, 3_600_000))
+
+    def is_clear() -> bool:
+        rests = "one rests until" in dispatcher.states()[0].paused
+        return len(agent.starts) > 1 if reason == "TIMEOUT" else rests
+
+    asyncio.run(played(dispatcher, is_clear))
+    assert (len(agent.starts) == 1) == (reason == "MANUAL")
 
 
 class Overtaken(Scripted):

@@ -15,6 +15,7 @@ from dragoman.core.commands import (
     EditTask,
     ExpireLease,
     MoveTask,
+    RegisterAgent,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
@@ -24,7 +25,7 @@ from dragoman.core.errors import Refused
 from dragoman.core.events import Status
 from dragoman.core.states.letter import Mail
 from dragoman.engine.plan import Taken
-from dragoman.services.spawner import Spawner, Terms, Verdict
+from dragoman.services.spawner import Spawner, Terms, Verdict, asked_at
 from tests.engine.lab import ALICE, HUMAN, findings
 from tests.protocols.agentmail.office import BEAD, OLGA, SPAWNER, Office, letter
 from tests.requirements import proves
@@ -224,6 +225,29 @@ def test_a_task_that_nobody_here_could_take_is_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "observer", "reserved_for", "is_told"),
+    [
+        (Settings(), "zoe", "zoe", True),
+        (ADA, "ada", "", True),
+        (ADA, "ada", "ada", True),
+        (ADA, "ada", "backend", True),
+        (ADA, "backend", "backend", False),
+        (ADA, "zoe", "ada", False),
+    ],
+)
+def test_work_of_one_who_may_only_read_is_refused_at_once(
+    settings: Settings, observer: str, reserved_for: str, *, is_told: bool
+) -> None:
+    bureau = Bureau(settings)
+    bureau.do(HUMAN, RegisterAgent(observer, "observer"))
+    bureau.request()
+    bureau.do(HUMAN, EditTask(BEAD, assignee=reserved_for))
+    assert bureau.run() == is_told
+    why = f"{observer} is registered as observer, which may only read"
+    assert bureau.answers() == [("failed", "", why)] * is_told
+
+
+@pytest.mark.parametrize(
     ("settings", "registered", "reserved_for"),
     [
         (ADA, "", ""),
@@ -342,3 +366,19 @@ def test_an_answer_of_a_stranger_is_none() -> None:
         assert bureau.effect(actor, forged) == "not_authorized"
     assert bureau.mail(asked).is_open
     assert bureau.effect(SPAWNER, forged) == "applied"
+
+
+def test_it_is_known_since_when_a_worker_is_asked_for_and_not_yet_there() -> None:
+    bureau, terms = Bureau(), Terms("spawner", "SPAWN_REQUEST", 60_000)
+    bureau.lab.do(HUMAN, CreateTask("other", "other", ready=True))
+    bureau.request()
+    bureau.request(thread_id="", subject="[no-such-bead] SPAWN_REQUEST")
+    store, first = bureau.lab.store, bureau.lab.clock.now()
+    task, other = bureau.lab.task(BEAD), bureau.lab.task("other")
+    assert (asked_at(store, terms, task), asked_at(store, terms, other)) == (first, 0)
+    bureau.lab.clock.advance(1_000)
+    bureau.request()
+    assert asked_at(store, terms, task) == first + 1_000
+    bureau.lab.do(ADAS, ClaimTask(BEAD, "ada"))
+    bureau.run()
+    assert asked_at(store, terms, task) == 0

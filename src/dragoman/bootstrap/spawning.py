@@ -1,5 +1,6 @@
 """Who answers requests for workers: the spawner, in the words of Agent Mail."""
 
+from collections import defaultdict
 from functools import partial
 
 from dragoman.config import AgentSettings, Settings
@@ -20,14 +21,20 @@ def queues_of(name: str, agent: AgentSettings) -> tuple[str, ...]:
 
 def open_spawner(settings: Settings, hub: Hub, interpreter: Interpreter) -> Spawner:
     """The duty that answers in the hub's own name as spawner."""
-    chosen = settings.agentmail
-    queues = (queue for name, one in settings.agents.items() for queue in queues_of(name, one))
-    terms = Terms(
-        chosen.spawner, MessageType.SPAWN_REQUEST, chosen.spawn_within_ms, frozenset(queues)
-    )
+    terms = spawner_terms(settings)
     # The letter is from whom the request was to; that it was the hub who wrote it is in its role.
-    actor = Actor("system", chosen.spawner, "spawner")
+    actor = Actor("system", terms.name, "spawner")
     return Spawner(hub, terms, partial(_answer, interpreter, actor))
+
+
+def spawner_terms(settings: Settings) -> Terms:
+    """What the settings say about requests for workers."""
+    chosen = settings.agentmail
+    takers = defaultdict[str, tuple[str, ...]](tuple)
+    for name, one in settings.agents.items():
+        for queue in queues_of(name, one):
+            takers[queue] += (name,)
+    return Terms(chosen.spawner, MessageType.SPAWN_REQUEST, chosen.spawn_within_ms, takers)
 
 
 def _answer(interpreter: Interpreter, actor: Actor, request: Mail, verdict: Verdict) -> None:

@@ -19,7 +19,7 @@ from dragoman.bootstrap.requests import (
     url_runner,
     written,
 )
-from dragoman.bootstrap.spawning import queues_of
+from dragoman.bootstrap.spawning import queues_of, spawner_terms
 from dragoman.bootstrap.usable import check_agent
 from dragoman.config import AgentSettings, environment
 from dragoman.core.actors import SYSTEM, Actor
@@ -63,6 +63,7 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
     from dragoman.services.budgets import Budget
     from dragoman.services.desk import Agent
     from dragoman.services.dispatcher import Dispatcher, Outside, Policy
+    from dragoman.services.spawner import asked_at
     from dragoman.system.hub_name import hub_name
     from dragoman.system.run_marks import RunMarks
     from dragoman.system.usage_file import UsageFile
@@ -109,6 +110,7 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
         usage=UsageFile(place.data),
         new_id=new_id,
         tell=lambda text: _log.warning("%s", safe_text(text, one_line=True)),
+        asked_at=partial(asked_at, hub.store, spawner_terms(settings)),
     )
     dispatcher = Dispatcher(hub, agents, policy, outside)
     place.hints.listen(dispatcher.hint)

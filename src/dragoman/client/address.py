@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx2
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -105,11 +106,12 @@ def _checked(url: str) -> str:
 def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
+        httpx2.URL(url)  # who is to call it reads it more strictly
         return (
             url.isprintable()
             and parts.scheme in ("http", "https")
             and bool(parts.hostname)
             and parts.port != 0
         )
-    except ValueError:  # brackets that do not close, a port that is none
+    except (ValueError, httpx2.InvalidURL):  # an open bracket, a port or a name that is none
         return False

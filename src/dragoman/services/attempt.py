@@ -6,7 +6,7 @@ there is more to do after the last word, if only to read the answer to it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum, auto
 from math import inf
 from typing import Literal
@@ -30,10 +30,13 @@ from dragoman.core.limits import REASON
 from dragoman.core.reading import Receipt
 from dragoman.core.states.moves import MOVE_NAMES
 from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Entry
 from dragoman.engine.reads.ask import decode, find_task, history
 from dragoman.engine.runner import Assignment, Ended, Runner, Running
 from dragoman.ledger.entry import read_line
+from dragoman.services.budgets import Begun
 from dragoman.services.costs import cost_of_attempt
+from dragoman.services.rests import GivenBack
 
 VIA = "runner"
 """The door through which started agents speak."""
@@ -86,8 +89,9 @@ class Spent(Struct, frozen=True):
     cost: float = 0
     not_started: str = ""
     """Why its agent could not even be started."""
-    is_given_back: bool = False
-    """Whether its agent has put the task back into its queue, to be begun again at once."""
+    given_back: GivenBack | None = None
+    is_kept: bool = False
+    """Whether it goes on under the next start of the hub."""
 
 
 class Attempt:
@@ -113,6 +117,11 @@ class Attempt:
         self._running: Running | None = None
         self._noted = ""
         """What there was to note beside the last of its messages that was not simply taken."""
+
+    @property
+    def begun(self) -> Begun:
+        """Which of all attempts it is."""
+        return Begun(self.assignment.task, self.assignment.attempt)
 
     @property
     def ms(self) -> int:
@@ -164,7 +173,7 @@ class Attempt:
             elif not self._stays:
                 await self._stop(running)
                 await ended
-            await self._settle(otherwise)
+            is_kept = await self._settle(otherwise) and isinstance(otherwise, KeepLease)
         finally:
             if not ended.done() and not self._stays:
                 await running.stop(0)
@@ -174,8 +183,8 @@ class Attempt:
         cost = await asyncio.to_thread(
             cost_of_attempt, self._hub.store, task, self.assignment.attempt
         )
-        is_given_back = await asyncio.to_thread(self._is_given_back)
-        return Spent(task, self.ms, running.said, cost, is_given_back=is_given_back)
+        given_back = await asyncio.to_thread(self._given_back)
+        return Spent(task, self.ms, running.said, cost, given_back=given_back, is_kept=is_kept)
 
     async def _stop(self, running: Running) -> None:
         """End it; until nothing of it is left the task stays its own, if it still is."""
@@ -269,15 +278,15 @@ class Attempt:
                 return _Standing.HELD
             if view.lease is not None and view.lease.fence == self.assignment.fence:
                 return _Standing.HELD if view.task.reported is None else _Standing.REPORTED
-            if view.task.fence == self.assignment.fence and self._has_left():
+            if view.task.fence == self.assignment.fence and self._has_left(self._moves()):
                 return _Standing.LEFT
         except DragomanError:
             return _Standing.HELD if self._is_held else _Standing.LEFT
         return _Standing.LOST
 
-    def _has_left(self) -> bool:
-        """Whether it was its own agent by whose word the attempt ended."""
-        is_ours = False
+    def _moves(self) -> list[Entry]:
+        """How the task has moved since its claim, until it was claimed again."""
+        moves, is_ours = list[Entry](), False
         for entry in history(self._hub.store, self.stream):
             if entry.event == _CLAIMED:
                 claimed = decode(entry)
@@ -285,19 +294,30 @@ class Attempt:
                     claimed.fence == self.assignment.fence
                 )
             elif is_ours and entry.event in _ENDS_IT:
-                return read_line(entry.line).actor == self._actor.label
-        return False
+                moves.append(entry)
+        return moves
 
-    def _is_given_back(self) -> bool:
-        """Whether its own agent has made the task ready again; after a failure it rests anyway."""
+    def _has_left(self, moves: Sequence[Entry]) -> bool:
+        """Whether it was its own agent by whose word the attempt ended."""
+        return bool(moves) and read_line(moves[0].line).actor == self._actor.label
+
+    def _given_back(self) -> GivenBack | None:
+        """That its own agent has made the task ready again, by its last move; after a failure it
+        rests anyway, and who had to stop, with something to go on from, is followed at once.
+        """
         try:
             view = find_task(self._hub.store, self.assignment.task)
             if isinstance(view, Refusal) or view.task.fence != self.assignment.fence:
-                return False
-            is_ready = view.task.status == "ready" and not view.task.not_before
-            return is_ready and self._has_left()
+                return None
+            task, moves = view.task, self._moves()
         except DragomanError:
-            return False
+            return None
+        left = task.checkpoint
+        was_forced = left is not None and left.is_forced and left.at == task.moved_at
+        is_free = task.status == "ready" and not task.not_before and not was_forced
+        if is_free and len(moves) == 1 and self._has_left(moves):
+            return GivenBack(self.assignment.agent, task.reserved_for, task.moved_at)
+        return None
 
     def _last_word(self, problem: str) -> ReportOutcome:
         """What is recorded of an agent that has ended and said nothing about its work."""
@@ -317,8 +337,10 @@ class Attempt:
             task, "failed", why, fence=fence, apply=True, backoff=self._terms.backoff
         )
 
-    async def _settle(self, otherwise: AnyCommand | None) -> None:
-        """End the session: what was reported takes effect; what happens if nothing was."""
+    async def _settle(self, otherwise: AnyCommand | None) -> bool:
+        """End the session: what was reported takes effect; whether that happened which was said
+        for the case that nothing was.
+        """
         assignment = self.assignment
         end = EndAttempt(assignment.task, assignment.session, self._terms.backoff)
         try:
@@ -326,9 +348,10 @@ class Attempt:
             if receipt.status == "in-progress" and otherwise is not None:
                 # What becomes of an agent that says nothing is the hub's word, not the agent's.
                 await self._insist(otherwise)
+                return True
         except Refused:
-            # The lease was lost meanwhile: another attempt says what becomes of the task.
-            return
+            pass  # the lease was lost meanwhile: another attempt says what becomes of the task
+        return False
 
     async def _insist(self, command: AnyCommand) -> Receipt:
         """Ask until there is an answer; a store that is away when the hub stops is not waited for.

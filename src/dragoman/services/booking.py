@@ -2,10 +2,14 @@
 
 A pause is a fact of the ledger, made by whoever may make it; this only reads it. An agent that was
 paused here and is no longer, on the same day, was told to go on: its day begins afresh.
+
+An attempt is open from its beginning until its cost is booked. That is kept with the figures, so
+that whoever comes after a hub that was killed can tell what is still to be booked: the ledger has
+the cost, whatever has become of the task since.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -20,10 +24,12 @@ from dragoman.core.states.agent import AgentRecord, Pause
 from dragoman.engine.hub import Hub
 from dragoman.engine.reads.ask import find_agent, names_in_role
 from dragoman.services.budgets import (
+    Begun,
     Budget,
     Used,
     afresh,
     begin,
+    close,
     next_day,
     nothing_owed,
     of_today,
@@ -31,6 +37,7 @@ from dragoman.services.budgets import (
     take_back,
     used_up,
 )
+from dragoman.services.costs import cost_of_attempt
 
 _ASKED: tuple[Role, ...] = ("human", "orchestrator")
 """Who gets the question: those who can answer it."""
@@ -71,6 +78,7 @@ class Booking:
         self._keeper = usage
         self._tell = tell
         self._used = _decode_usage(usage.load())
+        self._kept = dict(self._used)
         self._pauses: Mapping[str, Pause] = {}
         self._saving = asyncio.Lock()
 
@@ -83,23 +91,40 @@ class Booking:
         pause = self._pause_of(account)
         return self._used_up(account, running) if pause is None else pause.reason
 
-    def begin(self, account: Account) -> None:
-        """An attempt begins; that counts at once, and is kept by `save`."""
-        self._used[account.name] = begin(self.used(account.name))
+    def begin(self, name: str, one: Begun) -> None:
+        """An attempt begins or goes on; it counts at once, and once, and is kept by `save`."""
+        self._used[name] = begin(self.used(name), one)
 
-    def take_back(self, account: Account) -> None:
+    def take_back(self, name: str) -> None:
         """It could not even be started."""
-        self._used[account.name] = take_back(self.used(account.name))
+        self._used[name] = take_back(self.used(name))
 
-    def end(self, account: Account, *, ms: int, output: int, cost: float) -> None:
+    def spend(self, name: str, *, ms: int, output: int) -> None:
         """It has used so much."""
-        used = spend(self.used(account.name), ms=ms, output=output, cost=cost)
-        self._used[account.name] = used
+        self._used[name] = spend(self.used(name), ms=ms, output=output)
+
+    def close(self, name: str, one: Begun, cost: float) -> None:
+        """It is over, and has cost so much."""
+        self._used[name] = close(self.used(name), one, cost)
+
+    async def settle(self, under_way: Container[Begun]) -> None:
+        """Close what an earlier hub has left open, but for what goes on."""
+        left = [(name, one) for name, used in self._used.items() for one in used.open]
+        for name, one in left:
+            if one not in under_way:
+                cost = await asyncio.to_thread(
+                    cost_of_attempt, self._hub.store, one.task, one.attempt
+                )
+                self.close(name, one, cost)
+        await self.save()
 
     async def save(self) -> None:
         """Keep what was booked, for all: who has no budget yet may have one before the day ends."""
         async with self._saving:  # one after the other, so that the last one stays
-            await asyncio.to_thread(self._keeper.save, msgspec.json.encode(self._used))
+            used = dict(self._used)
+            if used != self._kept:
+                await asyncio.to_thread(self._keeper.save, msgspec.json.encode(used))
+                self._kept = used
 
     async def review(self, accounts: Collection[tuple[Account, Callable[[], Used]]]) -> None:
         """See who is paused, and pause whoever has used up its day.

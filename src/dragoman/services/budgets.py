@@ -28,6 +28,13 @@ class Budget(Struct, frozen=True):
     cost: float = 0
 
 
+class Begun(Struct, frozen=True):
+    """An attempt, by its number among those on its task."""
+
+    task: str
+    attempt: int
+
+
 class Used(Struct, frozen=True, omit_defaults=True):
     """What it has used of a day."""
 
@@ -40,6 +47,8 @@ class Used(Struct, frozen=True, omit_defaults=True):
     """Whether it was paused for that, and somebody was asked."""
     earlier: "Used | None" = None
     """What it had used of the same day when somebody let it go on; that counts no more."""
+    open: tuple[Begun, ...] = ()
+    """Attempts that have begun, on whatever day, and whose cost is not booked yet."""
 
 
 def day_of(now: int) -> str:
@@ -48,9 +57,9 @@ def day_of(now: int) -> str:
 
 
 def of_today(used: Used, now: int) -> Used:
-    """What was used today; a new day begins with nothing."""
+    """What was used today; a new day begins with nothing but what is open."""
     today = day_of(now)
-    return used if used.day == today else Used(today)
+    return used if used.day == today else Used(today, open=used.open)
 
 
 def next_day(now: int) -> int:
@@ -58,9 +67,11 @@ def next_day(now: int) -> int:
     return (now // _DAY_MS + 1) * _DAY_MS
 
 
-def begin(used: Used) -> Used:
-    """One more attempt."""
-    return replace(used, attempts=used.attempts + 1)
+def begin(used: Used, one: Begun) -> Used:
+    """One more attempt; one that is open goes on, and was counted when it began."""
+    if one in used.open:
+        return used
+    return replace(used, attempts=used.attempts + 1, open=(*used.open, one))
 
 
 def take_back(used: Used) -> Used:
@@ -68,11 +79,15 @@ def take_back(used: Used) -> Used:
     return replace(used, attempts=max(used.attempts - 1, 0))
 
 
-def spend(used: Used, *, ms: int, output: int, cost: float = 0) -> Used:
+def close(used: Used, one: Begun, cost: float = 0) -> Used:
+    """An attempt is over, and has cost so much."""
+    left = tuple(begun for begun in used.open if begun != one)
+    return replace(used, cost=used.cost + cost, open=left)
+
+
+def spend(used: Used, *, ms: int, output: int) -> Used:
     """What an attempt has used."""
-    return replace(
-        used, ms=used.ms + max(ms, 0), output=used.output + output, cost=used.cost + cost
-    )
+    return replace(used, ms=used.ms + max(ms, 0), output=used.output + output)
 
 
 def afresh(used: Used, running: Used) -> Used:
@@ -81,8 +96,8 @@ def afresh(used: Used, running: Used) -> Used:
     Its figures are added when it ends; until then they are owed, so that only what comes counts.
     """
     so_far = spend(whole(used), ms=running.ms, output=running.output)
-    earlier = replace(so_far, told=False)
-    return Used(used.day, ms=-running.ms, output=-running.output, earlier=earlier)
+    earlier = replace(so_far, told=False, open=())
+    return Used(used.day, ms=-running.ms, output=-running.output, earlier=earlier, open=used.open)
 
 
 def nothing_owed(used: Used) -> Used:

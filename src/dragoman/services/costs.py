@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import UNSET
 
-from dragoman.core.errors import DragomanError
+from dragoman.core.errors import DragomanError, StoreError
 from dragoman.core.events import EVENT_NAMES, TaskReported
 from dragoman.core.ids import task_stream
 from dragoman.engine.ports import Entry, Store
@@ -15,12 +15,17 @@ _REPORTED = EVENT_NAMES[TaskReported]
 
 
 def cost_of_attempt(store: Store, task: str, attempt: int) -> float:
-    """The last cost that its agent has told of it, whoever has the task by now; unknown is 0."""
+    """The last cost that its agent has told of it, whoever has the task by now; unknown is 0.
+
+    Raises `StoreError` when nobody can tell just now.
+    """
     try:
         reports = [entry for entry in history(store, task_stream(task)) if entry.event == _REPORTED]
         told = (_told(entry, attempt) for entry in reversed(reports))
         return next(filter(None, told), 0.0)
-    except DragomanError:
+    except StoreError:
+        raise
+    except DragomanError:  # a line that cannot be read: that does not change
         return 0.0
 
 

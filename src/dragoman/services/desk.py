@@ -44,7 +44,7 @@ class AgentState(Struct, frozen=True):
     used: Used
     """Of its day, by what runs too."""
     paused: str = ""
-    """Why it takes no work just now: it was paused, or could not be started."""
+    """Why it takes no work just now: it was paused, could not be started, or its work rests."""
 
 
 class Desk:

@@ -17,6 +17,7 @@ from dragoman.core.authority import why_no_holder
 from dragoman.core.commands import ClaimTask, KeepLease, RegisterAgent
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.core.ids import agent_stream, task_stream
+from dragoman.core.states.task import Task
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import ReadyKey, Session
 from dragoman.engine.reads.ask import TaskView, find_agent, find_task
@@ -24,10 +25,9 @@ from dragoman.engine.runner import Assignment
 from dragoman.engine.trouble import NONE, Trouble, trouble_of
 from dragoman.services.attempt import Attempt, Speak, Terms
 from dragoman.services.booking import Booking, UsageKeeper
-from dragoman.services.budgets import Budget, whole
-from dragoman.services.costs import cost_of_attempt
+from dragoman.services.budgets import Begun, Budget, whole
 from dragoman.services.desk import Agent, AgentState, Desk
-from dragoman.services.rests import Rests
+from dragoman.services.rests import Rest, Rests
 from dragoman.services.taking_over import Estate, Forget, Sweep
 
 _PAUSE_SECONDS = 0.005
@@ -59,6 +59,8 @@ class Outside(Struct, frozen=True):
     new_id: Callable[[], str]
     tell: Callable[[str], None]
     """Tells whoever looks at the hub's terminal what keeps an agent from working."""
+    asked_at: Callable[[Task], int] = lambda _: 0
+    """When somebody last asked for a worker on a task and has no answer yet; 0: nobody has."""
 
 
 class Dispatcher:
@@ -118,7 +120,7 @@ class Dispatcher:
                 name,
                 tuple(attempt.assignment.task for attempt in desk.attempts.values()),
                 desk.used_beside(whole(self._booking.used(name))),
-                self._why_idle(desk),
+                self._why_idle(desk) or self._what_rests(desk),
             )
             for name, desk in self._desks.items()
         ]
@@ -170,7 +172,8 @@ class Dispatcher:
             known = (RegisterAgent(name, speaks=self._desks[name].agent.speaks) for name in unknown)
             await self._hub.do_soon(SYSTEM, *known)
         await self._review()
-        await estate.settle(self._go_on, self._book_late)
+        await estate.settle(self._go_on, self._note)
+        await self._booking.settle({attempt.begun for attempt in self._attempts()})
 
     async def _go_on(self, view: TaskView) -> str:
         """Let an attempt go on that an earlier hub has left; why it cannot, or nothing."""
@@ -199,17 +202,13 @@ class Dispatcher:
             await self._hub.do_soon(SYSTEM, kept)
         except Refused:
             return "it was kept for longer than it waits (keep_ms)"
-        await self._begin(desk, view, left_ms, is_booked=True)
+        await self._begin(desk, view, left_ms)
         return ""
 
-    async def _book_late(self, view: TaskView) -> None:
-        """Book what an attempt has cost that had reported when its hub was killed."""
-        desk = None if view.lease is None else self._desks.get(view.lease.holder)
-        if desk is not None:
-            task = view.task
-            cost = await asyncio.to_thread(cost_of_attempt, self._hub.store, task.id, task.attempts)
-            self._booking.end(desk.agent, ms=0, output=0, cost=cost)
-            await self._booking.save()
+    def _note(self, view: TaskView) -> None:
+        """Count an attempt that was left behind, if its hub was killed before it could."""
+        assert view.lease is not None, "what nobody holds was not left by anybody"
+        self._booking.begin(view.lease.holder, Begun(view.task.id, view.task.attempts))
 
     def _time_left(self, agent: Agent, view: TaskView) -> int | None:
         """How long an attempt that goes on may still take (0: any); None: it is over."""
@@ -238,7 +237,7 @@ class Dispatcher:
     async def _look(self) -> None:
         """Claim for whoever is free, the most urgent first, until nothing fits."""
         await self._review()
-        passed_over = self._rests.resting(asyncio.get_running_loop().time())
+        passed_over = await self._resting()
         while not self.is_stopping and (free := list(self._free())):
             queues = {queue for desk in free for queue in desk.agent.queues}
             besides = passed_over | {attempt.assignment.task for attempt in self._attempts()}
@@ -249,6 +248,7 @@ class Dispatcher:
             desk, task = found
             if not await self._claim(desk, task):
                 passed_over.add(task)
+        await self._booking.save()  # after the last: who has no budget need not wait for the disk
 
     async def _review(self) -> None:
         desks = self._desks.values()
@@ -270,6 +270,36 @@ class Dispatcher:
         if loop is not None and loop.time() < desk.rests_until:
             return desk.problem
         return self._booking.why_idle(desk.agent, desk.so_far())
+
+    def _what_rests(self, desk: Desk) -> str:
+        """What one who has nothing to do would otherwise work on, the first that will be free."""
+        loop = self._loop
+        if loop is None or desk.attempts:
+            return ""
+        now = loop.time()
+        rests = [
+            one for one in self._rests.resting(now) if one.given_back.queue in desk.agent.queues
+        ]
+        if not rests:
+            return ""
+        first = min(rests, key=lambda one: one.until)
+        return first.words(self._hub.clock.now() + round((first.until - now) * 1_000))
+
+    async def _resting(self) -> set[str]:
+        """Tasks that are left alone now; a word about one since it was given back ends that."""
+        rests = self._rests.resting(asyncio.get_running_loop().time())
+        if not rests:
+            return set()
+        called = await asyncio.to_thread(lambda: set(filter(self._is_called_for, rests)))
+        for rest in called:
+            self._rests.end(rest.task)
+        return {rest.task for rest in rests if rest not in called}
+
+    def _is_called_for(self, rest: Rest) -> bool:
+        view, given_back_at = find_task(self._hub.store, rest.task), rest.given_back.at
+        if isinstance(view, Refusal) or view.task.moved_at != given_back_at:
+            return True
+        return self._outside.asked_at(view.task) >= given_back_at
 
     def _first_of(self, queues: Sequence[str], besides: Collection[str]) -> Mapping[str, ReadyKey]:
         """The first task of each queue that has one, but for these."""
@@ -301,9 +331,7 @@ class Dispatcher:
             await self._begin(desk, view, agent.attempt_ms)
         return True
 
-    async def _begin(
-        self, desk: Desk, view: TaskView, limit_ms: int, *, is_booked: bool = False
-    ) -> None:
+    async def _begin(self, desk: Desk, view: TaskView, limit_ms: int) -> None:
         task, lease = view.task, view.lease
         if lease is None or lease.holder != desk.agent.name:
             return
@@ -325,8 +353,7 @@ class Dispatcher:
             self._hub, assignment, desk.agent.runner, self._outside.speak, self._policy.terms
         )
         desk.attempts[assignment.session] = attempt
-        if not is_booked:
-            self._booking.begin(desk.agent)
+        self._booking.begin(desk.agent.name, attempt.begun)
         life = asyncio.create_task(self._see_through(desk, attempt, limit_ms))
         self._lives.add(life)
         life.add_done_callback(self._lives.discard)
@@ -334,18 +361,20 @@ class Dispatcher:
     async def _see_through(self, desk: Desk, attempt: Attempt, limit_ms: int) -> None:
         agent = desk.agent
         try:
-            if agent.budget != Budget():  # nobody else waits for the disk before it begins
+            if agent.budget != Budget():  # what it has left must be known before it begins
                 await self._booking.save()
             spent = await attempt.live(limit_ms)
             now = asyncio.get_running_loop().time()
             desk.note_start(spent.not_started, now, self._outside.tell)
-            self._rests.note(spent.task, now, is_given_back=spent.is_given_back)
+            self._rests.note(spent.task, now, spent.given_back)
             # Booked in the same breath: for whoever looks, it must not count as running as well.
             del desk.attempts[attempt.assignment.session]
             if spent.not_started:
-                self._booking.take_back(agent)
+                self._booking.take_back(agent.name)
             else:
-                self._booking.end(agent, ms=spent.ms, output=spent.output, cost=spent.cost)
+                self._booking.spend(agent.name, ms=spent.ms, output=spent.output)
+            if not spent.is_kept:
+                self._booking.close(agent.name, attempt.begun, spent.cost)
             await self._booking.save()
         except (DragomanError, OSError) as error:
             whose = f"{agent.name} on {attempt.assignment.task}"

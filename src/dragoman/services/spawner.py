@@ -5,11 +5,12 @@ for which the hub claims it is one as soon as it has begun. All that this duty g
 store, so that a request is answered once, whenever the hub comes to it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec import Struct
 
+from dragoman.core.authority import why_no_holder
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     Status,
@@ -23,6 +24,7 @@ from dragoman.core.moments import duration
 from dragoman.core.states.letter import Mail
 from dragoman.core.states.task import Task
 from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import (
     TaskView,
     decode,
@@ -49,8 +51,8 @@ class Terms(Struct, frozen=True):
     """What its dialect calls such a letter."""
     within_ms: int
     """How long a task may wait for somebody to take it."""
-    queues: frozenset[str] = frozenset()
-    """Whose tasks the agents take that the hub can start; "" stands for those of anyone."""
+    takers: Mapping[str, tuple[str, ...]] = {}
+    """Whose tasks are taken by which agents that the hub can start; "" stands for anyone's."""
 
 
 class Verdict(Struct, frozen=True):
@@ -86,6 +88,23 @@ def _after(taken: _Taken, event: object, *, is_hubs: bool) -> _Taken:
         return _Taken(fault=event.reason)
     has_begun = isinstance(event, TaskTransitioned | TaskReported)
     return _Taken(taken.starting) if has_begun else taken
+
+
+def asked_at(store: Store, terms: Terms, task: Task) -> int:
+    """When somebody last asked for a worker on a task and has no answer yet; 0: nobody has."""
+    return max(
+        (
+            letter.mail.posted_at
+            for letter in whole_list(store, f"asked:{terms.name}")
+            if letter.mail.kind == terms.kind and _is_about(store, letter.mail, task)
+        ),
+        default=0,
+    )
+
+
+def _is_about(store: Store, mail: Mail, task: Task) -> bool:
+    found = find_task(store, mail.bead)
+    return not isinstance(found, Refusal) and found.task.id == task.id
 
 
 class Spawner:
@@ -139,9 +158,8 @@ class Spawner:
             return f"{task.id} is {task.status}: nobody can take it"
         if taken.fault:
             return f"{taken.fault}; {task.id} is {task.status}"
-        if not self._can_be_taken(task):
-            whom = f"work for {task.reserved_for}" if task.reserved_for else "any work"
-            return f"no agent is known here that takes {whom}"
+        if no_taker := self._why_no_taker(task.reserved_for):
+            return no_taker
         return f"nobody took {task.id} within {waited}; it is {task.status}" if is_late else ""
 
     def _asked_for(self, letter: Letter) -> TaskView | Verdict:
@@ -170,9 +188,19 @@ class Spawner:
         has_begun = view.lease is not None and view.lease.beats > 1
         return _Taken(taken.starting) if taken.starting and has_begun else taken
 
-    def _can_be_taken(self, task: Task) -> bool:
-        """Whether there is anybody who takes such a task: started by the hub, or registered."""
-        if task.reserved_for in self._terms.queues:
-            return True
-        store, wanted = self._hub.store, task.reserved_for
-        return bool(find_agent(store, wanted) if wanted else names_in_role(store, "agent"))
+    def _why_no_taker(self, wanted: str) -> str:
+        """Why nobody takes what is for this name, or for anyone; empty: somebody may.
+
+        Who could is started by the hub for it, or registered.
+        """
+        store = self._hub.store
+        if not wanted and names_in_role(store, "agent"):
+            return ""
+        started = self._terms.takers.get(wanted, ())
+        known = {name: find_agent(store, name) for name in (*started, wanted) if name}
+        could = [name for name in known if name in started or known[name] is not None]
+        reasons = [why_no_holder(known[name]) for name in could]
+        if not all(reasons):
+            return ""
+        whom = f"work for {wanted}" if wanted else "any work"
+        return "; ".join(reasons) or f"no agent is known here that takes {whom}"

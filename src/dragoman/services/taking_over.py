@@ -31,8 +31,8 @@ Forget = Callable[[str], None]
 GoOn = Callable[[TaskView], Awaitable[str]]
 """Lets an attempt go on; why it cannot, or nothing."""
 
-Book = Callable[[TaskView], Awaitable[None]]
-"""Books what an attempt has used that an earlier hub has begun."""
+Note = Callable[[TaskView], None]
+"""Is told of every attempt that an earlier hub has begun, before anything becomes of it."""
 
 
 class Estate:
@@ -48,10 +48,10 @@ class Estate:
         """Sessions whose programs were ended; None: nobody has looked yet."""
         self._settled = set[str]()
 
-    async def settle(self, go_on: GoOn, book: Book) -> None:
+    async def settle(self, go_on: GoOn, note: Note) -> None:
         """Settle it; an attempt whose program was not left behind goes on, if it can.
 
-        What one had told of its end takes effect, and is booked as nobody else could.
+        What one had told of its end takes effect.
 
         Whoever calls it again after a fault goes on where it ended.
         """
@@ -62,12 +62,11 @@ class Estate:
             lease = view.lease
             assert lease is not None
             task = view.task.id
+            note(view)
             done = await self._hub.do_soon(SYSTEM, EndAttempt(task, lease.session, self._backoff))
             if done.receipts[0].status == "in-progress":
                 is_started = lease.session in self._started
                 await self._settle_one(view, lease, go_on, is_started=is_started)
-            else:
-                await book(view)
             self._settled.add(lease.session)
         # Only now: a hub that is killed before this must still know that they were started.
         for session in self._started:

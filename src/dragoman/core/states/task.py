@@ -1,6 +1,6 @@
 """A task: its states, and the table of its transitions (S-TASK)."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -72,6 +72,10 @@ class Delegation(Struct, frozen=True, omit_defaults=True, gc=False):
     """Whether it was recorded that its deadline has passed."""
 
 
+FORCED: Final = frozenset({"CONTEXT_HIGH", "TIMEOUT"})
+"""Reasons for a checkpoint that the worker did not choose."""
+
+
 class Checkpoint(Struct, frozen=True, omit_defaults=True, gc=False):
     """Where an attempt stopped, in the words of its agent, for its successor."""
 
@@ -81,6 +85,11 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True, gc=False):
     commit: str = ""
     description: str = ""
     next_steps: str = ""
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether its agent had to stop there."""
+        return self.reason in FORCED
 
 
 class Unstarted(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -43,7 +43,8 @@ class Started(Struct, frozen=True, rename="camel"):
     cost: float
     """What it says that its work of today has cost."""
     idle: str | None
-    """Why it takes no work just now: it is paused, has used up its day, or cannot be started."""
+    """Why it takes no work just now: it is paused, has used up its day, cannot be started, or what
+    it could work on rests after it was given back."""
 
 
 class ShownAgent(Struct, frozen=True, rename="camel"):

@@ -38,10 +38,7 @@ from dragoman.core.moments import within_span
 from dragoman.core.reading import Decision, LeaseChange, Read, StreamEvents, receipt
 from dragoman.core.states.lease import Lease, kept, renewed
 from dragoman.core.states.moves import REPORTED, STALE, UNREPORTED
-from dragoman.core.states.task import STATUS_AFTER, Checkpoint, Task
-
-_FORCED = frozenset({"CONTEXT_HIGH", "TIMEOUT"})
-"""Reasons for a checkpoint that the worker did not choose."""
+from dragoman.core.states.task import FORCED, STATUS_AFTER, Checkpoint, Task
 
 
 def renew(command: RenewLease, read: Read, now: int) -> Decision | Refusal:
@@ -100,7 +97,7 @@ def checkpoint(command: CheckpointTask, read: Read, now: int) -> Decision | Refu
     if is_at_rest:
         said = replace(left, by=read.actor.name)
         return _said_at_rest(task, said if command.anew else _beside_known(task, said))
-    if command.reason in _FORCED and not command.commit:
+    if command.reason in FORCED and not command.commit:
         ended = _requeued(task, f"checkpoint: {command.reason}", command.backoff, now)
         return replace(ended, events=((task_stream(task.id), left), *ended.events))
     released = moved(task, "ready", f"checkpoint: {command.reason}", read)
