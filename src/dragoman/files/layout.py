@@ -155,6 +155,19 @@ def task_of_file(name: str) -> str | None:
     return stem if dot and kind == "md" and is_aof_id(stem) else None
 
 
+def discarded(path: str) -> str:
+    """Where a file is looked at for the last time before it is removed."""
+    return f"{path}-found"
+
+
+def task_of_discarded(name: str) -> str | None:
+    """The AOF id of a task whose file was on its way out under this name or an alternative."""
+    stem, _, rest = name.partition(".")
+    plain, _, number = stem.rpartition("-")
+    ids = [stem, plain] if number.isdecimal() else [stem]
+    return next(filter(is_aof_id, ids), None) if rest == discarded("md") else None
+
+
 def stamp(path: str, size: int, moment: int) -> int:
     """A modification time (ns) that only a file written here, in this place, can have.
 
