@@ -33,6 +33,9 @@ when copies were last looked through."""
 REASON: Final = ".reason.txt"
 """What the note beside a file that was not taken over is called, after the file."""
 
+WARNING: Final = ".warning.txt"
+"""The same beside a message that was taken, though something about it was odd."""
+
 MOST_NAME: Final = 255
 """How many bytes the name of a file may have."""
 
