@@ -220,6 +220,27 @@ os.write(pipe, b"pushed;")
     run(story())
 
 
+@proves("AOF-REPEAT")
+@pytest.mark.parametrize("settings", ["", AT_ONCE])
+def test_what_it_prints_is_of_its_attempt_though_an_earlier_one_printed_the_same(
+    tmp_path: Path, settings: str
+) -> None:
+    async def story() -> None:
+        section = agent_section("ada", "report('partial')")
+        async with floor(tmp_path / "data", settings + FAST + section) as hub:
+            task = hub.make()
+            for attempt in (1, 2):
+                await hub.until_status(task, "review")
+                await hub.until_idle()
+                reported = hub.task(task).reported
+                assert reported is not None
+                assert (hub.task(task).attempts, reported.outcome) == (attempt, "partial")
+                if attempt == 1:
+                    hub.do(MoveTask(task, "ready"))
+
+    run(story())
+
+
 @proves("RUN-LEAVE")
 def test_a_task_that_its_program_gave_back_waits_until_the_program_has_ended(
     tmp_path: Path,

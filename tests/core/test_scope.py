@@ -74,7 +74,6 @@ ABOUT_T: tuple[AnyCommand, ...] = (
     ReleaseTask("T"),
     MoveTask("T", "blocked"),
     LinkTask("T", "parent", "U"),
-    WarnTask("T", "x"),
     RequestDelegation("U", "T", "bob", NOW + 1),
     CreateTask("found", discovered_from="T"),
     CreateTask("a part", parent="T"),
@@ -131,7 +130,7 @@ def reclaimed_by_herself() -> World:
 
 def test_every_command_has_its_place_in_the_table() -> None:
     kinds = {c for c in get_args(AnyCommand) if not issubclass(c, TaskCommand | HandoffCommand)}
-    assert set(SPEAKS_FOR) == {TaskCommand, HandoffCommand, *kinds}
+    assert set(SPEAKS_FOR) == {TaskCommand, HandoffCommand, WarnTask, *kinds}
 
 
 @pytest.mark.parametrize("command", ABOUT_T, ids=lambda command: type(command).__name__)
@@ -215,6 +214,16 @@ def test_and_it_gives_back_the_files_that_it_has_reserved() -> None:
     found = world()
     found.do(OWN, ReleaseTask("T"))
     assert found.code(OWN, ReleaseReservations()) == ""
+
+
+@pytest.mark.parametrize("name", ["T", "U"])
+def test_and_what_was_odd_about_its_last_words_is_noted(name: str) -> None:
+    found = world()
+    assert found.code(OWN, WarnTask(name, "x")) == ""
+    found.do(OWN, ReportOutcome("T", "done", apply=True))
+    assert found.code(OWN, WarnTask(name, "x")) == ""
+    found.agents["alice"] = AgentRecord("alice", "observer", (), NOW)
+    assert found.code(OWN, WarnTask(name, "x")) == "not_authorized"
 
 
 def test_by_any_name_of_the_task_and_of_none_that_there_is_not() -> None:

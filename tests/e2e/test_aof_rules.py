@@ -467,6 +467,21 @@ def test_agents_with_only_a_file_system_use_the_inbox(office: Office) -> None:
     office.verified()
 
 
+@proves("FILES-INBOX", "AOF-REPEAT")
+def test_a_replay_in_a_later_attempt_is_told_beside_its_file(office: Office) -> None:
+    folder = office.data / "inbox" / BACKEND
+    folder.mkdir()
+    for attempt in (1, 2):
+        (folder / "1.json").write_text(json.dumps(update(progress="Half of it")))
+        office.console.ask("tick")
+        if attempt == 1:
+            office.console.ask("task", "move", PARENT, "ready")
+            office.console.ask("task", "claim", PARENT, "--agent", BACKEND)
+    notes = {note.name: note.read_text() for note in folder.rglob("*.txt")}
+    assert list(notes) == ["1-2.json.warning.txt"]
+    assert "has counted for attempt 1" in notes["1-2.json.warning.txt"]
+
+
 # Stores
 
 

@@ -550,6 +550,71 @@ def test_what_is_saved_into_a_file_of_another_time_before_it_is_taken_away_is_he
     assert kept(lab) == {}
 
 
+class KilledInside(MortalDisk):
+    """The process dies when a file has its last name and nobody has looked at it there."""
+
+    changing = ()
+
+    def discard(self, path: str, aside: str, seen: Look) -> bool:
+        del seen
+        self._disk.move(path, aside)
+        raise Died
+
+
+@proves("FILES-EDITS", "FILES-CRASH")
+@pytest.mark.parametrize("number", ["", "-2"])
+@pytest.mark.parametrize("by", ["sweep", "rebuild"])
+def test_what_a_process_that_was_killed_was_about_to_remove_is_put_right(
+    tmp_path: Path, by: str, number: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    copied, edited, saved = lab.create(), lab.create(), lab.create()
+    for task in (copied, edited, saved):
+        shutil.copy(lab.path("ready", task), lab.path("backlog", task))
+        with pytest.raises(Died):
+            lab.projector(KilledInside(Beneath(tmp_path), 0)).sweep()
+        left = lab.path("backlog", task).with_name(f"{task}.md-found")
+        assert (f"tasks/backlog/{task}.md-found", "left over") in lab.differences()
+        assert list(lab.projector().leftovers()) == [f"tasks/backlog/{task}.md-found"]
+        left.rename(tmp_path / task)
+    for task in (copied, edited, saved):
+        (tmp_path / task).rename(lab.path("backlog", task).with_name(f"{task}{number}.md-found"))
+    for task in (edited, saved):
+        left = lab.path("backlog", task).with_name(f"{task}{number}.md-found")
+        left.write_text(left.read_text().replace("Fix it", f"Mend {task}"))
+    lab.path("backlog", saved).write_text("Saved once more.")
+    before = kept(lab)
+
+    if by == "sweep":
+        lab.sweep()
+    else:
+        lab.projector().rebuild(lambda _: None)
+
+    now = {path: text for path, text in kept(lab).items() if path not in before}
+    assert f"Mend {edited}" in "".join(now.values())
+    assert f"Mend {saved}" in now[f"tasks/backlog/{saved}.rejected.md"]
+    note = now[f"tasks/backlog/{saved}.rejected.md.reason.txt"]
+    assert "another one stands there by now" in note
+    assert any(text == "Saved once more." for text in now.values())
+    assert all(places(lab, task) == ["ready"] for task in (copied, edited, saved))
+    assert not list(tmp_path.glob("tasks/*/*-found"))
+    assert lab.differences() == []
+
+
+@proves("FILES-EDITS")
+def test_other_names_are_not_taken_for_what_was_about_to_be_removed(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    for name in (f"{task}-other.md-found", f"{task}-2.md", "notes.md-found", f"{task}-found"):
+        (tmp_path / "tasks/ready" / name).write_text("mine")
+    (tmp_path / f"tasks/ready/{task}.md-found").mkdir()
+    before = tree(tmp_path)
+    lab.sweep()
+    assert list(lab.projector().leftovers()) == []
+    assert lab.differences() == []
+    assert tree(tmp_path) == before
+
+
 @proves("FILES-EDITS")
 def test_an_edited_status_and_a_moved_file_are_told_apart(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman.core.errors import LedgerError, Refusal, StoreUnavailable
-from dragoman.engine.request import Accepted, Outcome
 from dragoman.engine.trouble import Trouble
-from dragoman.files.inbox import Inbox
+from dragoman.files.inbox import Answer, Inbox
 from dragoman.services.projector import FilesDuty
 from dragoman.system.beneath import Beneath
 from dragoman.system.openat import Seen
@@ -31,12 +30,12 @@ class Post:
         self.told: list[str] = []
         self.trouble = ""
 
-    def send(self, raw: bytes, speaker: str | None) -> Outcome:
+    def send(self, raw: bytes, speaker: str | None) -> Answer:
         """Take a message down."""
         self.sent.append((raw, speaker))
         if raw == b"bad":
             return Refusal("invalid_json", "line 1: this is not\x1b[2J JSON")
-        return Accepted(())
+        return ("odd\x1b[2J", "strange") if raw == b"odd" else ()
 
     def run(self, disk: Any = None) -> int:
         """The duty once."""
@@ -84,6 +83,18 @@ def test_a_refused_message_is_kept_with_its_reason(tmp_path: Path) -> None:
     rejected = tree(post.inbox)
     assert rejected["rejected/x.json"] == b"bad"
     assert rejected["rejected/x.json.reason.txt"] == b"invalid_json: line 1: this is not JSON\n"
+
+
+@proves("FILES-INBOX")
+def test_what_was_odd_about_a_message_stands_beside_it(tmp_path: Path) -> None:
+    post = Post(tmp_path)
+    for _ in range(2):
+        post.drop("x.json", b"odd")
+        post.run()
+    kept = tree(post.inbox)
+    assert kept["processed/x.json"] == kept["processed/x-2.json"] == b"odd"
+    assert kept["processed/x.json.warning.txt"] == b"odd\nstrange\n"
+    assert "processed/x-2.json.warning.txt" in kept
 
 
 @proves("FILES-INBOX")
@@ -277,7 +288,7 @@ def test_any_fault_at_one_message_or_folder_stops_none_of_the_others(tmp_path: P
     class Faulty(Post):
         """One of its messages is about a task whose entries cannot be read."""
 
-        def send(self, raw: bytes, speaker: str | None) -> Outcome:
+        def send(self, raw: bytes, speaker: str | None) -> Answer:
             """Take a message down."""
             if raw == b"broken":
                 raise LedgerError("entry 7 cannot be read")
@@ -312,7 +323,7 @@ def test_what_fails_for_every_message_is_not_tried_with_each(
     class Failing(Post):
         """Nothing can be taken down."""
 
-        def send(self, raw: bytes, speaker: str | None) -> Outcome:
+        def send(self, raw: bytes, speaker: str | None) -> Answer:
             """Fail."""
             super().send(raw, speaker)
             raise fault
@@ -363,7 +374,7 @@ def test_a_message_that_was_taken_back_is_no_trouble(tmp_path: Path) -> None:
     class Retracting(Post):
         """Its first message makes its sender take the second one back."""
 
-        def send(self, raw: bytes, speaker: str | None) -> Outcome:
+        def send(self, raw: bytes, speaker: str | None) -> Answer:
             """Take a message down."""
             (self.inbox / "b.json").unlink()
             return super().send(raw, speaker)
@@ -381,7 +392,7 @@ def test_a_name_that_is_used_again_while_its_message_is_sent_loses_neither(tmp_p
     class Busy(Post):
         """The agent drops its next message under the same name at once."""
 
-        def send(self, raw: bytes, speaker: str | None) -> Outcome:
+        def send(self, raw: bytes, speaker: str | None) -> Answer:
             """Take a message down."""
             if raw == b"first":
                 self.drop("ada/status.json", b"second")

@@ -8,9 +8,8 @@ from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.nobodys import why_nobodys
 from dragoman.engine.plan import Turned
-from dragoman.engine.request import Accepted, Outcome
 from dragoman.files.guarding import Warn
-from dragoman.files.inbox import Inbox
+from dragoman.files.inbox import Answer, Inbox
 from dragoman.system.beneath import Beneath
 from dragoman.text.strict_json import MOST_BYTES
 
@@ -24,9 +23,7 @@ def open_inbox(disk: Beneath, interpreter: Interpreter, facts: StoreFacts, warn:
     return Inbox(disk, partial(_deliver, interpreter, facts), MOST_BYTES, warn)
 
 
-def _deliver(
-    interpreter: Interpreter, facts: StoreFacts, said: bytes, agent: str | None
-) -> Outcome:
+def _deliver(interpreter: Interpreter, facts: StoreFacts, said: bytes, agent: str | None) -> Answer:
     """A message from the inbox: as the agent whose folder it lay in, or as whom it names."""
     speaker = None if agent is None else facts.speaker(agent, "inbox")
     answer = interpreter.send(said, speaker=speaker, via="inbox")
@@ -35,4 +32,4 @@ def _deliver(
         return Refusal(fault.code, fault.detail)
     if isinstance(answer, Turned):
         return Refusal(answer.code, answer.detail)
-    return Accepted(answer.receipts, answer.repeated)
+    return answer.warnings

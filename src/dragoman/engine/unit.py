@@ -135,9 +135,12 @@ class Unit(View):
 
     def answered_earlier(self, request: Request) -> Earlier | None:
         """The answer to the same words of the same sender in an earlier attempt, if they are dated
-        before the task last moved: while somebody holds it, that was the claim."""
+        before the task last moved: while somebody holds it, that was the claim.
+
+        Whoever shows the credential of an attempt says by that of which one it speaks.
+        """
         sent_at, about = request.sent_at, request.commands[0].about
-        if sent_at is None or not about:
+        if sent_at is None or not about or request.actor.task:
             return None
         task = self.task(about)
         if isinstance(task, Refusal) or not task.attempts or sent_at >= task.moved_at:

@@ -10,7 +10,7 @@ from dragoman.core.moments import parse_rfc3339
 from dragoman.core.states.lease import Lease
 from dragoman.engine.ports import Store
 from dragoman.files.disk import Disk
-from dragoman.files.layout import STATUSES, TASKS, task_of_file, task_path
+from dragoman.files.layout import STATUSES, TASKS, task_of_discarded, task_of_file, task_path
 from dragoman.files.line_log import LineLog
 from dragoman.files.mail.comparison import expected_mail, went_on
 from dragoman.files.tasks.pictures import Picture, heartbeat_path, result_path
@@ -23,10 +23,10 @@ _ANYWHERE: Final = ""
 
 
 class Difference(Struct, frozen=True):
-    """A file that is not as the ledger says."""
+    """A file that is not as the ledger says; left over: it was about to be removed in a crash."""
 
     path: str
-    problem: Literal["missing", "changed", "surplus"]
+    problem: Literal["missing", "changed", "surplus", "left over"]
 
 
 class Sources(Struct, frozen=True):
@@ -119,6 +119,8 @@ def _surplus(disk: Disk, homes: dict[str, str]) -> Iterator[Difference]:
             path, task_id = f"{TASKS}/{status}/{look.name}", task_of_file(look.name)
             if task_id is not None and homes.get(task_id) not in (path, _ANYWHERE):
                 yield Difference(path, "surplus")
+            elif look.kind == "file" and task_of_discarded(look.name):
+                yield Difference(path, "left over")
 
 
 def _compare_mail(sources: Sources, level: int) -> Iterator[Difference]:

@@ -1,9 +1,10 @@
 """The inbox: messages of agents that have only a file system (S-AOF-14).
 
 `inbox/AGENT/FILE` speaks as that agent, `inbox/FILE` as the `fromAgent` that it names. Each file
-ends in `processed/` or `rejected/` beside it. It is renamed before it is read, so that its name is
-free for the next message; and it is sent before it is filed, so that a crash between the two sends
-it again: a repeat is answered as before and changes nothing.
+ends in `processed/` or `rejected/` beside it, with a note where there is something to say. It is
+renamed before it is read, so that its name is free for the next message; and it is sent before it
+is filed, so that a crash between the two sends it again: a repeat is answered as before and changes
+nothing.
 """
 
 import re
@@ -15,10 +16,9 @@ from msgspec import Struct
 
 from dragoman.core.errors import DragomanError, Refusal
 from dragoman.core.ids import check_agent
-from dragoman.engine.request import Outcome
 from dragoman.files.disk import Disk, Look
 from dragoman.files.guarding import Warn, concerns_all
-from dragoman.files.layout import INBOX, REASON, TAKING, fitted
+from dragoman.files.layout import INBOX, REASON, TAKING, WARNING, fitted
 from dragoman.files.putting import free_name, make_way, put, set_aside
 from dragoman.text.safe_text import safe_text
 
@@ -36,7 +36,10 @@ _NOT_PLAIN: Final = {
     "other": "it is a pipe, a socket or a device",
 }
 
-Send = Callable[[bytes, str | None], Outcome]
+Answer = Refusal | Sequence[str]
+"""A no, or what was odd about a message that was taken."""
+
+Send = Callable[[bytes, str | None], Answer]
 """Sends a message on behalf of an agent, or (None) of the `fromAgent` that it names."""
 
 
@@ -128,20 +131,24 @@ class Inbox:
         if found is None:  # whoever put it there has taken it back
             return
         try:
-            refusal = self._refusal(letter, found)
+            answer = self._answer(letter, found)
         except PermissionError:
             self._disk.move(letter.taken, letter.dropped)
             raise
         with self._confined(f"a message was taken, but cannot be put away: {letter.taken}"):
-            self._file(letter, refusal)
+            self._file(letter, answer)
 
-    def _file(self, letter: _Letter, refusal: Refusal | None) -> None:
-        target = f"{letter.folder}/{REJECTED if refusal else PROCESSED}"
+    def _file(self, letter: _Letter, answer: Answer) -> None:
+        if isinstance(answer, Refusal):
+            end, mark, lines = REJECTED, REASON, (f"{answer.code}: {answer.detail}",)
+        else:
+            end, mark, lines = PROCESSED, WARNING, answer
+        target = f"{letter.folder}/{end}"
         make_way(self._disk, target)
-        kept = free_name(self._disk, f"{target}/{letter.name}", REASON)
-        if refusal:
-            self.rejected += 1
-            put(self._disk, kept + REASON, _reason(refusal))
+        kept = free_name(self._disk, f"{target}/{letter.name}", mark)
+        self.rejected += end == REJECTED
+        if lines:
+            put(self._disk, kept + mark, _note(lines))
         set_aside(self._disk, letter.taken, kept)
 
     def _seize(self, letter: _Letter) -> Look | None:
@@ -152,8 +159,8 @@ class Inbox:
             return None
         return self._disk.look(letter.taken)
 
-    def _refusal(self, letter: _Letter, found: Look) -> Refusal | None:
-        """What is wrong with a message; None when it was sent and accepted."""
+    def _answer(self, letter: _Letter, found: Look) -> Answer:
+        """What is said to a message, which is sent unless it must not even be opened."""
         wrong = check_agent(letter.speaker) if letter.speaker is not None else None
         wrong = wrong or _unsafe(found, self._most)
         if wrong:
@@ -161,8 +168,7 @@ class Inbox:
         raw = self._disk.read(letter.taken, self._most)
         if raw is None:
             return Refusal("message_too_large", f"it is longer than {self._most} bytes")
-        outcome = self._send(raw, letter.speaker)
-        return outcome if isinstance(outcome, Refusal) else None
+        return self._send(raw, letter.speaker)
 
 
 def _reason_of(error: OSError | DragomanError) -> str:
@@ -202,5 +208,5 @@ def _unsafe(look: Look, most: int) -> Refusal | None:
     return None
 
 
-def _reason(refusal: Refusal) -> bytes:
-    return (safe_text(f"{refusal.code}: {refusal.detail}", one_line=True) + "\n").encode()
+def _note(lines: Sequence[str]) -> bytes:
+    return "".join(safe_text(line, one_line=True) + "\n" for line in lines).encode()

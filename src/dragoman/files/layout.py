@@ -37,6 +37,9 @@ ALL_OF_IT: Final = b"*\n"
 REASON: Final = ".reason.txt"
 """What the note beside a file that was not taken over is called, after the file."""
 
+WARNING: Final = ".warning.txt"
+"""The same beside a message that was taken, though something about it was odd."""
+
 MOST_NAME: Final = 255
 """How many bytes the name of a file may have."""
 
@@ -157,6 +160,19 @@ def task_of_file(name: str) -> str | None:
     """The AOF id that a file name stands for; None for a stray."""
     stem, dot, kind = name.rpartition(".")
     return stem if dot and kind == "md" and is_aof_id(stem) else None
+
+
+def discarded(path: str) -> str:
+    """Where a file is looked at for the last time before it is removed."""
+    return f"{path}-found"
+
+
+def task_of_discarded(name: str) -> str | None:
+    """The AOF id of a task whose file was on its way out under this name or an alternative."""
+    stem, _, rest = name.partition(".")
+    plain, _, number = stem.rpartition("-")
+    ids = [stem, plain] if number.isdecimal() else [stem]
+    return next(filter(is_aof_id, ids), None) if rest == discarded("md") else None
 
 
 def stamp(path: str, size: int, moment: int) -> int:

@@ -35,10 +35,12 @@ from dragoman.files.layout import (
     TASKS,
     has_stamp,
     is_staged_task,
+    task_of_discarded,
     task_of_file,
 )
 from dragoman.files.mail.letter_files import MailFiles
 from dragoman.files.putting import discard, put, set_aside
+from dragoman.files.tasks.leftovers import bring_back
 from dragoman.files.tasks.streams import TaskStreams
 from dragoman.files.tasks.task_file import is_untouched
 from dragoman.files.tasks.task_files import MOST_BYTES, TaskFiles
@@ -122,9 +124,9 @@ class Projector:
             self._make_folders()
             self._follow()
             self._complete_logs()
-            survey: _Survey = {status: self._disk.list(f"{TASKS}/{status}") for status in STATUSES}
+            survey = self._survey()
             behind = self._forget_behind()
-            answered = self._look_at(self._suspects(survey))
+            answered = self._look_at([*self._bring_back(survey), *self._suspects(survey)])
             answered += self._files.bring(self._lost(survey))
             answered += self._bring([s for s in behind if s not in self._guard.behind])
             self._look_at_runs()
@@ -146,6 +148,7 @@ class Projector:
     def rebuild(self, progress: Progress) -> int:
         """Write everything anew, wherever it is missing or differs; how many tasks there were."""
         with self._disk.lock(LOCK):
+            self._bring_back(self._survey())
             return self._rebuild(progress)
 
     def lag(self) -> tuple[int, Sequence[str]]:
@@ -163,6 +166,12 @@ class Projector:
             found = self._disk.look(place)
             if found is not None and found.kind != kind:
                 yield place
+
+    def leftovers(self) -> Iterator[str]:
+        """Files that were about to be removed when a process was killed: the next look around puts
+        them right."""
+        for status, look, _ in _discarded(self._survey()):
+            yield f"{TASKS}/{status}/{look.name}"
 
     def changed_logs(self) -> Iterator[str]:
         """The files of lines that are not as they were left: some of it may be cut off."""
@@ -313,6 +322,16 @@ class Projector:
 
     # Looking for what others did
 
+    def _survey(self) -> _Survey:
+        return {status: self._disk.list(f"{TASKS}/{status}") for status in STATUSES}
+
+    def _bring_back(self, survey: _Survey) -> list[str]:
+        """Put right what a process that was killed has left; the ids of the tasks that it is of."""
+        found = [*_discarded(survey)]
+        for status, look, task_id in found:
+            bring_back(self._disk, f"{TASKS}/{status}", look.name, task_id)
+        return [task_id for _, _, task_id in found]
+
     def _suspects(self, survey: _Survey) -> Iterator[str]:
         """Ids of tasks whose file was touched, or whose folder stands where the file does not."""
         for status, found in survey.items():
@@ -378,6 +397,15 @@ class Projector:
         while rows := self._store.board(BoardQuery(status, before=before, limit=_PAGE)):
             yield from rows
             before = rows[-1].number
+
+
+def _discarded(survey: _Survey) -> Iterator[tuple[Status, Look, str]]:
+    """The files of tasks that were on their way out, each with its status and the task's id."""
+    for status, looks in survey.items():
+        for look in looks:
+            task_id = task_of_discarded(look.name) if look.kind == "file" else None
+            if task_id is not None:
+                yield status, look, task_id
 
 
 def _is_ours(folder: str, look: Look) -> bool:

@@ -1,7 +1,7 @@
 """Putting a file where it belongs: whole or not at all, and only if it is not there already."""
 
 from dragoman.files.disk import Disk, Look
-from dragoman.files.layout import has_stamp, numbered, staged, stamp
+from dragoman.files.layout import discarded, has_stamp, numbered, staged, stamp
 
 
 def put(disk: Disk, path: str, data: bytes) -> None:
@@ -71,7 +71,7 @@ def set_aside(disk: Disk, path: str, aside: str) -> str:
 
 def discard(disk: Disk, path: str, seen: Look) -> bool:
     """Remove a file that still is what was seen; False, and nothing is lost, when it is not."""
-    return disk.discard(path, free_name(disk, f"{path}-found", ""), seen)
+    return disk.discard(path, free_name(disk, discarded(path), ""), seen)
 
 
 def free_name(disk: Disk, path: str, note: str) -> str:

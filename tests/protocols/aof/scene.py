@@ -132,6 +132,11 @@ class Scene:
         """A new attempt."""
         self.lab.do(actor, ClaimTask(task, actor.name, session))
 
+    def of_the_attempt(self) -> Actor:
+        """Who holds the parent, under the credential of the present attempt."""
+        task = self.task()
+        return Actor("agent", task.assignee, "http", task.id, task.fence)
+
     def do(self, actor: Actor, *commands: AnyCommand) -> None:
         """Whatever else happens."""
         self.lab.do(actor, *commands)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import RegisterAgent
+from dragoman.core.commands import MoveTask, RegisterAgent
 from dragoman.engine.plan import Taken, Turned
 from tests.protocols.aof.scene import (
     BACKEND,
@@ -158,6 +158,38 @@ def test_a_missing_file_is_a_warning_and_no_obstacle(
     lines = [ln for ln in scene.lines(before) if ln["type"] == "protocol.message.warning"]
     assert [line["payload"]["reason"] for line in lines] == warned
     scene.end()
+    assert scene.task().status == "review"
+
+
+@proves("AOF-WARNINGS")
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize("outcome", ["done", "blocked", "needs_review", "partial"])
+def test_nor_is_it_one_for_the_credential_of_the_attempt_that_the_report_ends(
+    outcome: str, at_once: bool
+) -> None:
+    scene = Scene(at_once=at_once)
+    scene.files.clear()
+    if not at_once:
+        scene.do(PERSON, MoveTask(PARENT, "ready"))
+        scene.claim(PARENT, BACKEND)  # without the name of a session: its report ends it
+    speaker, before = scene.of_the_attempt(), scene.size()
+
+    answer = scene.taken(report(outcome), speaker)
+
+    assert len(answer.warnings) == 1
+    assert scene.task().status == ("blocked" if outcome == "blocked" else "review")
+    assert scene.types(before)[-1] == "protocol.message.warning"
+    assert scene.taken(report(outcome), speaker).repeated
+
+
+@proves("AOF-WARNINGS", "AOF-TOOLS")
+def test_nor_for_its_tool() -> None:
+    scene = Scene(at_once=True)
+    scene.files.clear()
+    payload = {"taskId": PARENT, **report()["payload"]}
+    answer = scene.call("aof_task_complete", payload, scene.of_the_attempt())
+    assert isinstance(answer, Taken)
+    assert len(answer.warnings) == 1
     assert scene.task().status == "review"
 
 

@@ -85,6 +85,13 @@ def test_criteria_that_are_no_list_of_strings_are_none_with_a_warning(
     assert warning["payload"]["reason"] == "invalid_acceptance_criteria"
 
 
+@proves("AOF-WARNINGS")
+def test_and_so_they_are_under_the_credential_of_the_attempt_on_the_parent(scene: Scene) -> None:
+    answer = scene.taken(request(acceptanceCriteria="all of it"), scene.of_the_attempt())
+    assert len(answer.warnings) == 1
+    assert scene.task(CHILD).delegation is not None
+
+
 def test_criteria_beyond_their_bounds_are_refused(scene: Scene) -> None:
     assert scene.code(request(acceptanceCriteria=["x" * 5_000])) == "invalid_envelope"
     assert scene.code(request(acceptanceCriteria=["x"] * 1_001)) == "invalid_envelope"

@@ -177,6 +177,18 @@ def test_words_that_are_dated_after_the_claim_are_of_the_new_attempt() -> None:
     assert scene.task().notes == 2
 
 
+def test_words_under_the_credential_of_an_attempt_are_of_that_attempt() -> None:
+    scene = Scene()
+    said = [update(progress="Half of it"), report("done")]
+    in_a_second_attempt(scene, *said)
+    speaker = scene.of_the_attempt()
+    for message in said:
+        assert not scene.taken(message, speaker).repeated
+        assert scene.taken(message, speaker).repeated
+    scene.end("s-2", speaker)
+    assert scene.task().status == "review"
+
+
 def test_who_has_lost_the_task_is_told_so_whatever_has_counted_before() -> None:
     scene = Scene()
     said = update(progress="Half of it")

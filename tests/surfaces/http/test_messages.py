@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec import Raw
 
-from dragoman.core.commands import CreateTask
+from dragoman.core.commands import CreateTask, MoveTask
 from dragoman.core.errors import REFUSALS, SettingsError, StoreUnavailable
 from dragoman.engine.reads.ask import entries
 from dragoman.engine.redaction import Redaction
@@ -76,6 +76,18 @@ def test_the_same_message_again_is_answered_as_before(house: House) -> None:
     head = house.store.head()
     assert house.post("/v1/messages", report(task), by="ada") == {**first, "repeated": True}
     assert house.store.head() == head
+
+
+@proves("HTTP-MESSAGES", "AOF-REPEAT", "AOF-WARNINGS")
+def test_under_the_token_of_an_attempt_it_counts_for_that_attempt(house: House) -> None:
+    task = house.do(CreateTask("One", ready=True))
+    said = report(task, summaryRef="outputs/none.md") | {"sentAt": "2001-01-01T00:00:00Z"}
+    for _ in range(2):
+        claim = house.post(f"/v1/tasks/{task}/claim", {"agent": "ada"})
+        house.tokens["an attempt"] = claim["token"]
+        answer = house.post("/v1/messages", said, by="an attempt")
+        assert (answer["repeated"], answer["reply"]["status"]) == (False, "review")
+        house.do(MoveTask(task, "ready"))
 
 
 @proves("HTTP-MESSAGES")

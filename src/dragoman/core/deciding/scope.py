@@ -43,6 +43,7 @@ from dragoman.core.commands import (
     StartWave,
     TaskCommand,
     UpdateIntent,
+    WarnTask,
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Read
@@ -51,6 +52,7 @@ from dragoman.core.states.task import Task
 
 SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     TaskCommand: lambda command: command.held,
+    WarnTask: None,
     CreateTask: lambda command: command.parent or command.discovered_from,
     AdoptTask: lambda command: command.name,
     RegisterAgent: lambda _: "",
@@ -86,17 +88,18 @@ SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     RecordTrace: None,
 }
 """Command (a kind of them) -> the task that must be the credential's, or its handoff; empty: never
-is; None: need not be, because it changes no task. Of drafts `_check_drafts` asks."""
+is; None: need not be, because it changes no task. Of drafts `_check_drafts` asks. A warning comes
+beside a command that is bound itself, and is about whatever task that one is about."""
 
-_KINDS: Final = (TaskCommand, HandoffCommand)
 _DRAFTS: Final = (DraftHandoff, DiscardDraft, ProposeHandoff)
 """An offer takes the place of the draft that has its id."""
 _ANSWERS: Final = (ReceiveResult, UpdateIntent)
 """About another intent than the attempt's, or a request that has ended, these are repeats or
 anomalies, for their decider to put on record: it takes nothing else from whoever speaks for another
 task, or for an attempt that is over."""
-_LAST_WORDS: Final = (RejectMessage, RecordTrace, ReleaseReservations, PostMail)
-"""These concern the attempt that has ended: what it did, what it gives back, what it has to say."""
+_LAST_WORDS: Final = (RejectMessage, RecordTrace, ReleaseReservations, PostMail, WarnTask)
+"""These concern the attempt that has ended: what it did, what it gives back, what it has to say,
+what was odd about the message that has ended it."""
 
 
 def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
@@ -105,7 +108,7 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
     forbidden = _check_bearer(command, read)
     if forbidden is not None:
         return forbidden
-    kind = next((kind for kind in _KINDS if isinstance(command, kind)), type(command))
+    kind = next(kind for kind in type(command).__mro__ if kind in SPEAKS_FOR)
     speaks_for = SPEAKS_FOR[kind]
     if speaks_for is None:
         own = read.task(actor.task)

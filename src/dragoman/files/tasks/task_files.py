@@ -219,7 +219,7 @@ class TaskFiles:
         task_id, folder = shown.task.aof_id, f"{TASKS}/{shown.task.status}"
         kept = free_name(self._disk, f"{folder}/{task_id}.rejected.md", REASON)
         is_ours = data is not None and is_untouched(data)
-        put(self._disk, kept + REASON, _reason_text(path, why, "" if is_ours else kept))
+        put(self._disk, kept + REASON, reason_text(path, why, "" if is_ours else kept))
         if not is_ours:
             self._disk.move(path, kept)
         elif not discard(self._disk, path, look):
@@ -343,7 +343,8 @@ def _name(what: object) -> str:
     return what.stream if isinstance(what, _Plan) else f"{what}"
 
 
-def _reason_text(path: str, why: str, kept: str) -> bytes:
+def reason_text(path: str, why: str, kept: str) -> bytes:
+    """The note about a file that was not taken over; `kept`: where it is, if it was edited."""
     lines = [f"What was found at {path} was not taken over.", "", f"Reason: {why}", ""]
     if kept:
         lines.append(f"The file as it was found is kept in {kept}.")

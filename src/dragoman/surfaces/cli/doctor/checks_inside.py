@@ -148,6 +148,14 @@ def files(patient: Patient) -> Diagnosis | None:
             f"where dragoman keeps its files stands something else: {taken}",
             patient.once_writable("`dragoman tick` puts it aside, under a name with `-found`"),
         )
+    left = ", ".join(patient.place.projector.leftovers())
+    if left:
+        return warning(
+            f"files that were about to be removed when dragoman was ended: {left}",
+            patient.once_writable(
+                "`dragoman tick` removes them, and takes over or keeps what was written into them"
+            ),
+        )
     late, behind = patient.place.projector.lag()
     if behind:
         return warning(
