@@ -89,7 +89,7 @@ SCRIPT: tuple[tuple[Step, str], ...] = (
     (_claim("bob", "t-7"), "task_not_found"),
     (_heartbeat("ada", "t-1", 1), ""),
     (_heartbeat("ada", "t-1", 2), "lease_lost"),
-    (_heartbeat("bob", "t-1", 1), "lease_lost"),
+    (_heartbeat("bob", "t-1", 1), "unauthorized_agent"),
     (_release("bob", "t-1"), "unauthorized_agent"),
     (_release("ada", "t-1"), ""),
     (_release("ada", "t-1"), "lease_lost"),
