@@ -167,6 +167,8 @@ class Operation(Struct, frozen=True):
     """What its sender is told about secrets that `gather` has taken out of it."""
     recorded: Callable[[Any, Accepted], None] | None = None
     """Told when it is on record, before the caller is: for what must not change otherwise."""
+    fields: Mapping[str, str] = {}
+    """The field that a refusal of the core is about -> what the message calls it."""
     looks: Callable[[Any], bool] = _always
     """Whether `gather`, `effect` or `asks` look something up for this message, so that the event
     loop should not wait for them."""
