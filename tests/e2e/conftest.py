@@ -1,5 +1,7 @@
 """What the end-to-end tests share: the program on an unused directory."""
 
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,9 +10,10 @@ from tests.e2e.program import Program
 
 
 @pytest.fixture
-def program(tmp_path: Path, bytecode: Path) -> Program:
+def program(tmp_path: Path, bytecode: Path) -> Generator[Program]:
     """Give the program on a data directory that does not exist yet."""
-    return Program(tmp_path / "hub", bytecode)
+    with closing(Program(tmp_path / "hub", bytecode)) as made:
+        yield made
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -43,6 +43,7 @@ class Program:
     def __init__(self, data: Path, bytecode: Path) -> None:
         self.data = data
         self._bytecode = bytecode
+        self._started: list[subprocess.Popen[str]] = []
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """What the program is told by its surroundings."""
@@ -79,7 +80,7 @@ class Program:
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Begin a command, and do not wait for it."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             (*COMMAND, *words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -89,6 +90,14 @@ class Program:
             # A build machine may run everything with them ignored, and children inherit that.
             preexec_fn=hear_interrupts,  # noqa: PLW1509  it calls no lock
         )
+        self._started.append(process)
+        return process
+
+    def close(self) -> None:
+        """End what was begun and still runs: a test that has failed must not disturb others."""
+        for process in self._started:
+            with process:
+                process.kill()
 
 
 def hear_interrupts() -> None:

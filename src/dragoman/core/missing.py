@@ -26,7 +26,7 @@ def task_then(name: str, position: int) -> Refusal:
 def parent(name: str) -> Refusal:
     """No task is called so, which was to be the parent of another."""
     sentence = f"no task has the name {shown_name(name)}, the parent's"
-    return Refusal("parent_not_found", f"{sentence}: see `dragoman task list`")
+    return Refusal("parent_not_found", f"{sentence}: see `dragoman task list`", path="parent")
 
 
 def agent(name: str) -> Refusal:

@@ -171,6 +171,8 @@ class Operation(Struct, frozen=True):
     """What its sender is told about secrets that `gather` has taken out of it."""
     recorded: Callable[[Any, Accepted], None] | None = None
     """Told when it is on record, before the caller is: for what must not change otherwise."""
+    fields: Mapping[str, str] = {}
+    """The field that a refusal of the core is about -> what the message calls it."""
     looks: Callable[[Any], bool] = _always
     """Whether `gather`, `effect` or `asks` look something up for this message, so that the event
     loop should not wait for them."""
@@ -320,8 +322,6 @@ class Dialect(Struct, frozen=True):
     """Our refusal code -> the dialect's own, for every code that there is."""
     render: Mapping[type[AnyEvent], Renderer | None]
     """Event -> its rendering, for every event that there is; None: silent on purpose."""
-    fields: Mapping[str, str] = {}
-    """A field of a command -> what the dialect calls it, for those that only the core can judge."""
     kinds: tuple[str, ...] = ()
     """The types of message that it has, for whoever asks `lint` for one."""
     carriers: Mapping[str, Operation] = {}

@@ -142,12 +142,13 @@ class Plan(Struct, frozen=True):
     def turned(self, refusal: Refusal) -> Turned:
         """The hub's no in the words of the dialect."""
         code = self.dialect.refusals[refusal.code]
+        field = "" if self.operation is None else self.operation.fields.get(refusal.path, "")
         return Turned(
             dialect=self.dialect.name,
             kind=self.kind,
             code=code,
             detail=refusal.detail,
-            path=self.path or self.dialect.fields.get(refusal.path, ""),
+            path=self.path or field,
             actor=self.actor.name,
             ours=refusal.code,
         )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import RegisterAgent
+from dragoman.core.commands import LinkTask, RegisterAgent
 from tests.protocols.aof.scene import (
     BACKEND,
     CHILD,
@@ -152,6 +152,16 @@ def test_only_the_holder_of_the_parent_or_whoever_runs_the_show_asks(scene: Scen
     assert scene.code(by_eve) == "unauthorized_agent"
     scene.do(PERSON, RegisterAgent("eve", "orchestrator"))
     assert scene.code(by_eve) == ""
+
+
+@proves("AOF-REASONS")
+def test_what_is_wrong_about_the_parent_is_told_with_its_field(scene: Scene) -> None:
+    unknown = scene.turned(request(parentTaskId=UNKNOWN))
+    assert (unknown.code, unknown.path) == ("parent_not_found", "payload.parentTaskId")
+    scene.do(PERSON, LinkTask(PARENT, "parent", CHILD))
+    cycle = scene.turned(request())
+    assert (cycle.code, cycle.path) == ("link_cycle", "payload.parentTaskId")
+    assert scene.turned(accepted()).path == ""
 
 
 ERRORS: dict[str, tuple[dict[str, Any], str, list[str]]] = {

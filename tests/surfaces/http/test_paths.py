@@ -33,3 +33,13 @@ def test_a_malformed_name_is_told_with_its_field(
 
     assert (answer.status, answer.code) == (422, "invalid_id")
     assert answer.json["path"].startswith(path)
+
+
+def test_a_link_that_leads_back_is_told_with_its_field(house: House) -> None:
+    for name in ("T", "U"):
+        house.do(CreateTask("One", name))
+    ways: list[tuple[str, Any, Any]] = [("parent", "U", "T"), ("blocked_by", ["U"], ["T"])]
+    for field, there, back in ways:
+        house.post("/v1/tasks/T/link", {field: there})
+        answer = house.ask("POST", "/v1/tasks/U/link", {field: back})
+        assert (answer.code, answer.json["path"]) == ("link_cycle", field)

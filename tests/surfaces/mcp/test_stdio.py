@@ -6,8 +6,8 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,9 +30,10 @@ T = TypeVar("T")
 
 
 @pytest.fixture
-def program(tmp_path: Path, bytecode: Path) -> Program:
+def program(tmp_path: Path, bytecode: Path) -> Generator[Program]:
     """Give the program on a data directory that does not exist yet."""
-    return Program(tmp_path / "hub", bytecode)
+    with closing(Program(tmp_path / "hub", bytecode)) as made:
+        yield made
 
 
 def talk(

@@ -29,6 +29,11 @@ from dragoman.protocols.aof.wire import (
 
 NAME: Final = "aof"
 
+_FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "handoff.request": {"parent": "payload.parentTaskId"}
+}
+"""Type of message -> what its fields are to the core, where it refuses one of them."""
+
 
 def dialect(*, at_once: bool = False) -> Dialect:
     """AOF/1 as a door is handed it; `at_once`: a report moves its task before its session ends."""
@@ -111,6 +116,7 @@ def _messages(*, at_once: bool) -> Iterator[Operation]:
             about=_task_of,
             identity=check.impostor,
             gather=gather.get(kind),
+            fields=_FIELDS.get(kind, {}),
         )
 
 

@@ -53,6 +53,8 @@ from dragoman.protocols.ccos.wire import (
 )
 
 EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
+_DEADLINE: Final[Mapping[str, str]] = {"due_by": "deadline"}
+"""What the core calls it -> what it is called here."""
 
 
 def dialect(choices: Choices = DEFAULTS) -> Dialect:
@@ -65,7 +67,6 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         hear=lambda incoming: _hear(incoming, by_kind, choices),
         lint=lint,
         refusals=CODES,
-        fields={"due_by": "deadline"},
         render=RENDER,
         kinds=tuple(KINDS),
         carriers=by_kind,
@@ -119,6 +120,7 @@ def _messages(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="ccos.request",
         shape=TaskRequest,
+        fields=_DEADLINE,
         read=lambda value: shaped(value, TaskRequest, "invalid_envelope"),
         commands=lambda _: (),
         gather=lambda message, _, facts: translate.request(message, facts, choices),
@@ -221,6 +223,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="ccos.delegate",
         shape=arguments.Delegate,
+        fields=_DEADLINE,
         read=lambda value: not_empty(_read_goal(value), "intent_id", "intent id"),
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.delegate(asked, facts, choices),

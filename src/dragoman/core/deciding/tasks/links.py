@@ -32,7 +32,7 @@ def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
         return task
     target = read.task(command.target)
     if isinstance(target, Refusal):
-        return in_field(target, command.target, command.kind.replace("-", "_"))
+        return in_field(target, command.target, _field(command.kind))
     refusal = check_word(read.actor, task, read.lease(task), command.fence, now)
     if refusal:
         return refusal
@@ -81,6 +81,11 @@ def _check_single(task: Task, kind: LinkKind, linked: Iterable[str]) -> Refusal 
     return None
 
 
+def _field(kind: LinkKind) -> str:
+    """What doors call the field that names the other end of such a link."""
+    return kind.replace("-", "_")
+
+
 def check_cycle(task: Task, target: Task, kind: LinkKind, read: Read) -> Refusal | None:
     """Walk from the target along links of this kind: the task itself must not be among them."""
     seen: set[str] = set()
@@ -88,9 +93,8 @@ def check_cycle(task: Task, target: Task, kind: LinkKind, read: Read) -> Refusal
     while ahead:
         at = ahead.pop()
         if at.id == task.id or len(seen) > _WALK:
-            return Refusal(
-                "link_cycle", f"{task.id} {kind} {target.id} would make {task.id} {_ROUND[kind]}"
-            )
+            detail = f"{task.id} {kind} {target.id} would make {task.id} {_ROUND[kind]}"
+            return Refusal("link_cycle", detail, path=_field(kind))
         if at.id not in seen:
             seen.add(at.id)
             found = map(read.task, _targets(at, kind))
