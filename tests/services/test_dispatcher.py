@@ -255,6 +255,28 @@ def test_who_may_only_read_is_started_for_nothing_and_its_state_says_why(tmp_pat
     run(story())
 
 
+@proves("DISPATCH-CONCURRENCY", "ROLE-TABLE")
+@pytest.mark.parametrize("is_beating", [True, False], ids=["a program", "one elsewhere"])
+def test_who_may_only_read_from_now_on_is_stopped_and_its_task_goes_back_without_a_failure(
+    *, is_beating: bool
+) -> None:
+    lab, agent = Lab(), Scripted(ends=False)
+    agent.is_beating = is_beating
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    dispatcher = in_lab(lab, agent, ttl_ms=1_000)
+
+    def is_over() -> bool:
+        lease = lab.lease("one")
+        if lease is not None and lease.beats == 2:
+            lab.do(HUMAN, RegisterAgent("ada", "observer"))
+        return agent.stopped.is_set() and lab.task("one").status == "ready"
+
+    asyncio.run(played(dispatcher, is_over))
+    last = read_line([*history(lab.store, "task:one")][-1].line)
+    assert (last.actor, lab.task("one").failures) == (SYSTEM.label, 0)
+    assert "ada is registered as observer, which may only read" in bytes(last.body).decode()
+
+
 @proves("DISPATCH-RESTART", "ROLE-TABLE")
 def test_what_was_kept_goes_on_for_nobody_who_may_only_read(tmp_path: Path, trace: Trace) -> None:
     settings = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')

@@ -14,6 +14,7 @@ from typing import Literal
 from msgspec import Struct
 
 from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.authority import why_no_holder
 from dragoman.core.commands import (
     AnyCommand,
     EndAttempt,
@@ -25,13 +26,13 @@ from dragoman.core.commands import (
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import DragomanError, Refusal, Refused, StoreError
 from dragoman.core.events import EVENT_NAMES, TaskClaimed
-from dragoman.core.ids import task_stream
+from dragoman.core.ids import agent_stream, task_stream
 from dragoman.core.limits import REASON
 from dragoman.core.reading import Receipt
 from dragoman.core.states.moves import MOVE_NAMES
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Entry
-from dragoman.engine.reads.ask import decode, find_task, history
+from dragoman.engine.reads.ask import decode, find_agent, find_task, history
 from dragoman.engine.runner import Assignment, Ended, Runner, Running
 from dragoman.ledger.entry import read_line
 from dragoman.services.budgets import Begun
@@ -101,7 +102,8 @@ class Attempt:
         self, hub: Hub, assignment: Assignment, runner: Runner, speak: Speak, terms: Terms
     ) -> None:
         self.assignment = assignment
-        self.stream = task_stream(assignment.task)
+        self.streams = frozenset((task_stream(assignment.task), agent_stream(assignment.agent)))
+        """What is written there may be about it."""
         self._hub = hub
         self._runner = runner
         self._speak = speak
@@ -140,7 +142,7 @@ class Attempt:
         return self._terms.on_stop == "keep" and running is not None and not running.is_beating
 
     def look(self) -> None:
-        """Something has happened to its task."""
+        """Something has happened to its task or its agent."""
         self._news.set()
 
     def halt(self) -> None:
@@ -232,6 +234,10 @@ class Attempt:
                 next_beat = clock() + self._beat_seconds
                 is_refused = self._is_held and running.is_beating and not await self._beat()
             standing = await asyncio.to_thread(self._standing)
+            away = await asyncio.to_thread(self._taken_away)
+            if standing is _Standing.HELD and away is not None:
+                self._is_held = False
+                return away
             if standing is _Standing.LEFT and running.is_beating:
                 if self._is_held:
                     deadline = min(deadline, clock() + self._terms.leave_seconds)
@@ -243,6 +249,14 @@ class Attempt:
         if self._terms.on_stop == "keep":
             return KeepLease(task, fence, self._terms.keep_ms)
         return ReleaseTask(task, "hub_stopped", fence)
+
+    def _taken_away(self) -> ReleaseTask | None:
+        """What becomes of the task of one who may hold none any more: that is no failure."""
+        try:
+            why = why_no_holder(find_agent(self._hub.store, self.assignment.agent))
+        except DragomanError:
+            return None
+        return ReleaseTask(self.assignment.task, why, self.assignment.fence) if why else None
 
     def _ends_by_word(self, standing: _Standing, running: Running) -> bool:
         """One elsewhere ends with its report: nobody sees what it does after that."""
@@ -287,7 +301,7 @@ class Attempt:
     def _moves(self) -> list[Entry]:
         """How the task has moved since its claim, until it was claimed again."""
         moves, is_ours = list[Entry](), False
-        for entry in history(self._hub.store, self.stream):
+        for entry in history(self._hub.store, task_stream(self.assignment.task)):
             if entry.event == _CLAIMED:
                 claimed = decode(entry)
                 is_ours = isinstance(claimed, TaskClaimed) and (

@@ -221,7 +221,7 @@ class Dispatcher:
 
     def _look_at(self, streams: frozenset[str]) -> None:
         for attempt in self._attempts():
-            if attempt.stream in streams:
+            if attempt.streams & streams:
                 attempt.look()
         if any(stream.startswith(_MATTERS) for stream in streams):
             self._woken.set()

@@ -329,6 +329,10 @@ def test_what_cannot_be_done_is_told_by_its_code(
         ("claim", {"session": "a b"}, "session"),
         ("complete", {"outcome": "blocked"}, "blockers"),
         ("heartbeat", {}, None),
+        ("heartbeat", {"task": "nobody-has-it"}, "task"),
+        ("claim", {"task": "nobody-has-it"}, "task"),
+        ("claim", {"task": "a b"}, "task"),
+        ("read", {"task": "nobody-has-it"}, "task"),
     ],
 )
 def test_the_argument_that_is_wrong_is_told(

@@ -5,6 +5,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.surfaces.mcp.desk import Desk
@@ -12,6 +13,8 @@ from dragoman.text.shape_words import shape_fault
 from dragoman.text.strict_json import LARGEST_WHOLE
 
 _LONGEST_PATTERN = 60
+_TASK = "task"
+_ABOUT_ITS_NAME = frozenset({"task_not_found", "ambiguous_name", "invalid_id"})
 
 Schema = dict[str, Any]
 
@@ -86,9 +89,17 @@ def tool(
         except msgspec.ValidationError as error:
             fault = shape_fault(error, shape)
             return Denied("invalid_field", f"{name}: {fault}", path=fault.path)
-        return await answered(visit, lambda desk: work(desk, given), reads=reads)
+        answer = await answered(visit, lambda desk: work(desk, given), reads=reads)
+        return _placed(answer, shape)
 
     return Tool(name, about, schema_of(shape), run, "core", reads)
+
+
+def _placed(answer: Told | Denied, shape: type[Arguments]) -> Told | Denied:
+    """A no that is about the name of a task is about the argument that is one."""
+    is_denied = isinstance(answer, Denied) and not answer.path and answer.code in _ABOUT_ITS_NAME
+    is_named = is_denied and _TASK in shape.__struct_fields__
+    return replace(answer, path=_TASK) if is_named else answer
 
 
 async def answered(
