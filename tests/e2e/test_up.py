@@ -226,6 +226,8 @@ def test_a_value_that_the_hub_alone_knows_is_masked_where_two_commands_share_it(
         assert "a secret was masked: payload.chunk (phrase)" in told.err
         said = program.run("send", "--as", "developer", "--json", stdin=last)
         assert said.json["reply"]["position"] == told.json["position"]
+        noted = program.run("task", "create", "Say correct horse battery 9staple")
+        assert "a secret was masked: title (phrase)" in noted.err
         refused = program.run(*asked, _thought(1, "other words", is_final=False))
         assert (refused.code, refused.json["ok"]) == (1, False)
     found = program.ask("call", "saop.events", '{"session_id": "s-1"}')["events"]

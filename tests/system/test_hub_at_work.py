@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask, PostMail, RenewLease
+from dragoman.core.commands import CreateTask, NoteTask, PostMail, RenewLease
 from dragoman.core.errors import Refusal, Refused, StoreUnavailable
 from dragoman.core.events import MessageReceived
 from dragoman.engine.errand import Say
@@ -162,6 +162,18 @@ def test_a_hub_that_does_not_answer_may_have_done_it_all_the_same() -> None:
         engine = RemoteEngine(MemoryStore("x"), FixedClock(7), b"secret", reach, told)
         with pytest.raises(StoreUnavailable, match="it may still do what was asked"):
             Hub(engine, CountingIds()).do(ADA, RenewLease("T", 1))
+
+
+def test_what_the_hub_alone_has_masked_is_told_here() -> None:
+    masked, told = "a secret was masked: text (pin)", list[str]()
+    with serving(200, {**DONE, "masked": [masked]}) as (_, url):
+        hub = remote(url, set())
+        hub.redaction.tell = told.append
+        token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+        plain, known = hub.do(ADA, RenewLease("T")), hub.do(ADA, NoteTask("T", f"use {token}"))
+    assert plain.masked == (masked,)
+    assert known.masked[1:] == (masked,)
+    assert told == [masked, known.masked[0], masked]
 
 
 @proves("ENGINE-EFFECT")

@@ -37,6 +37,8 @@ class Done(Struct, frozen=True):
     repeated: bool
     declined: Refusal | None = None
     """Why the effect was refused."""
+    masked: tuple[str, ...] = ()
+    """What the sender is told about secrets that only the hub has seen in it."""
 
 
 class Say(Struct, frozen=True):

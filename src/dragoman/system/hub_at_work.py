@@ -113,7 +113,7 @@ class RemoteEngine(Engine):
             return _refusal(url, status, answer)
         done = msgspec.json.decode(answer, type=Done)
         self._tell(done.receipts)
-        return Accepted(done.receipts, done.repeated, done.declined)
+        return Accepted(done.receipts, done.repeated, done.declined, done.masked)
 
     def _tell(self, receipts: tuple[Receipt, ...]) -> None:
         self._told({"task:" + receipt.task for receipt in receipts if receipt.task})

@@ -299,6 +299,7 @@ def test_a_turn_that_the_command_line_brings_has_no_value_that_the_hub_alone_kno
     }
     done = house.post("/v1/do", {"actor": {"role": "human", "name": "lea"}, "commands": [turn]})
     assert done["receipts"][0]["masked"]
+    assert done["masked"] == ["a secret was masked: content.thought (pin)"]
     assert b"tiger" not in b"".join(entry.line for entry in entries(house.store))
 
 
