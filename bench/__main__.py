@@ -352,12 +352,13 @@ def _traces(sizes: _Sizes) -> Iterator[_Row]:
     # A quick run asks nobody outside for anything.
     if sizes is not _QUICK:
         yield from _beside_zod()
-    yield _Row(
-        f"thoughts kept and told to {traces.READERS}, {_CALLERS} callers",
-        "raw rows",
-        lambda folder, s: traces.raw_rows(folder, _CALLERS, s),
-        lambda folder, s: traces.ingested(folder, _CALLERS, s),
-    )
+    for where, end in traces.ENDS.items():
+        yield _Row(
+            f"thoughts told to {traces.READERS}, cut {where}",
+            "raw rows",
+            lambda folder, s: traces.raw_rows(folder, _CALLERS, s),
+            lambda folder, s, end=end: traces.ingested(folder, _CALLERS, s, end),
+        )
 
 
 def _beside_zod() -> Iterator[_Row]:

@@ -28,6 +28,7 @@ from dragoman.engine.plan import Taken
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.driver import open_database
+from dragoman.system.chunk_tails import ChunkTails
 from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
 from dragoman.text.redact import Redactor
@@ -38,6 +39,8 @@ ZOD: Final = "zod@4"
 _AT: Final = "2026-02-21T10:00:00.000Z"
 _SESSIONS: Final = 8
 _THOUGHT: Final = "so the token is read before it is refreshed, and "
+ENDS: Final = {"at a word's end": "", "in a word": "refre"}
+"""Where a chunk of a thought ends: in a word, that may go on as a secret and is held back."""
 
 _TURN_BYTES: Final = 2_300
 
@@ -77,12 +80,12 @@ _TOOL: Final = {
 }
 
 
-def _chunk(number: int = 0) -> dict[str, Any]:
+def _chunk(number: int = 0, end: str = "") -> dict[str, Any]:
     return {
         "type": "THOUGHT_STREAM",
         "agent_id": "developer",
         "turn_index": number % 1_000,
-        "chunk": _THOUGHT,
+        "chunk": _THOUGHT + end,
         "is_final": False,
     }
 
@@ -206,17 +209,21 @@ def raw_rows(folder: Path, callers: int, seconds: float) -> float:
     return uvloop.run(drive(inserts(), callers, seconds))
 
 
-def ingested(folder: Path, callers: int, seconds: float) -> float:
-    """Thoughts a second that were checked, masked, committed and told to twenty readers."""
+def ingested(folder: Path, callers: int, seconds: float, end: str = "") -> float:
+    """Thoughts a second that were checked, masked, committed and told to twenty readers.
+
+    What is held back of one with this `end` is kept as the hub keeps it: synced, in a file.
+    """
     hints = Hints()
     store = SqliteStore.open(folder / "dragoman.db", new_id)
     hub = Hub(Engine(store, SystemClock(), b"bench" * 6, on_commit=hints.tell), new_id)
     bus = LocalBus(store, hints)
     readers = [_Reader(bus.subscribe(size=1_000_000)) for _ in range(READERS)]
     facts = StoreFacts(store, lambda _task, _ref: False)
-    choices = saop.Choices(redactor=Redactor(key=b"bench"), digest=hub.content_key)
+    tails = ChunkTails(folder / "held", b"bench" * 6)
+    choices = saop.Choices(redactor=Redactor(key=b"bench"), digest=hub.content_key, tails=tails)
     interpreter = Interpreter(hub, (saop.dialect(choices),), facts)
-    events = _events()
+    events = _events(end)
 
     async def send() -> None:
         answer = await interpreter.call_soon("saop.event", next(events), DEVELOPER)
@@ -237,9 +244,9 @@ def ingested(folder: Path, callers: int, seconds: float) -> float:
         hub.close()
 
 
-def _events() -> Iterator[bytes]:
+def _events(end: str) -> Iterator[bytes]:
     for number in count():
-        yield _event(_chunk(number), number)
+        yield _event(_chunk(number, end), number)
 
 
 class _Reader:

@@ -1,6 +1,7 @@
 """`dragoman up`: the hub in a process of its own, and the command line that goes through it."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -194,6 +195,44 @@ def test_commands_beside_a_hub_use_its_store_and_its_settings(
         assert "leave --store away" in refused["detail"]
         assert not (program.data / "dragoman.db").exists()
         assert (program.data / "hub.lock").stat().st_mode & 0o077 == 0
+
+
+def _thought(number: int, chunk: str, *, is_final: bool) -> str:
+    payload = {"type": "THOUGHT_STREAM", "agent_id": "developer", "turn_index": 0}
+    return json.dumps(
+        {
+            "event_id": f"01890a5d-ac96-774b-bcce-b30209{number:06x}",
+            "session_id": "s-1",
+            "payload": {**payload, "chunk": chunk, "is_final": is_final},
+        }
+    )
+
+
+@proves("HUB-CLI", "SAOP-MASKED")
+def test_a_value_that_the_hub_alone_knows_is_masked_where_two_commands_share_it(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program.data.mkdir()
+    (program.data / "dragoman.toml").write_text('[redaction]\nvariables = ["PHRASE"]\n')
+    monkeypatch.setenv("PHRASE", "correct horse battery 9staple")
+    with hub(program):
+        monkeypatch.delenv("PHRASE")
+        first = _thought(1, "I use correct horse ", is_final=False)
+        last = _thought(2, "battery 9staple now", is_final=True)
+        asked = ("call", "saop.event", "--as", "developer")
+        assert program.run(*asked, first).json["masked"] is False
+        told = program.run(*asked, "-", stdin=last)
+        assert told.json["masked"] is True
+        assert "a secret was masked: payload.chunk (phrase)" in told.err
+        said = program.run("send", "--as", "developer", "--json", stdin=last)
+        assert said.json["reply"]["position"] == told.json["position"]
+        noted = program.run("task", "create", "Say correct horse battery 9staple")
+        assert "a secret was masked: title (phrase)" in noted.err
+        refused = program.run(*asked, _thought(1, "other words", is_final=False))
+        assert (refused.code, refused.json["ok"]) == (1, False)
+    found = program.ask("call", "saop.events", '{"session_id": "s-1"}')["events"]
+    text = "".join(one["payload"]["chunk"] for one in found)
+    assert re.fullmatch(r"I use \[REDACTED:phrase:\w+\] now", text)
 
 
 @proves("HUB-CLI")

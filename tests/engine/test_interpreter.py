@@ -14,6 +14,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, NoteTask, RegisterAgent, WarnTask
 from dragoman.core.errors import REFUSALS
 from dragoman.core.events import Role
+from dragoman.engine.errand import Say
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.faults import Fault, in_shape
 from dragoman.engine.interpreter import Interpreter
@@ -171,6 +172,7 @@ def stage() -> Stage:
     return Stage()
 
 
+TAKEN_THERE = Taken("shouting", "whisper", "alice", (), "heard elsewhere")
 SHOUTED = {"shout": "WELL DONE", "task": "T", "by": "alice"}
 ARGUMENTS = {"task": "T", "words": "WELL DONE"}
 
@@ -413,6 +415,42 @@ def test_bad_arguments_are_refused_on_record(
     assert isinstance(answer, Turned)
     assert (answer.code, answer.path) == (code, path)
     assert stage.lab.store.head() == before + 1
+
+
+@proves("HUB-CLI")
+@pytest.mark.parametrize("soon", [False, True])
+def test_what_only_the_hub_may_look_through_is_carried_there_while_one_runs(
+    stage: Stage, *, soon: bool
+) -> None:
+    answers: list[Answer | None] = [TAKEN_THERE, TAKEN_THERE, None]
+    carried: list[Say] = []
+
+    def carry(say: Say) -> Answer | None:
+        carried.append(say)
+        return answers.pop(0)
+
+    facts = StoreFacts(stage.lab.store, lambda _task, _ref: True)
+    secret = replace(SHOUT, name="whisper", is_for_hub=True)
+    stage.door = Interpreter(
+        stage.lab.hub, (replace(SHOUTING, operations=(secret, REST)),), facts, carry=carry
+    )
+    assert stage.call("whisper", ARGUMENTS, key="k", soon=soon) is TAKEN_THERE
+    assert stage.call("whisper", json.dumps(ARGUMENTS), soon=soon) is TAKEN_THERE
+    words = msgspec.json.encode(ARGUMENTS)
+    assert [(one.actor, one.operation, one.key) for one in carried] == [
+        (ALICE, "whisper", "k"),
+        (ALICE, "whisper", ""),
+    ]
+    assert all(json.loads(one.words) == json.loads(words) for one in carried)
+    before = stage.lab.store.head()
+    # The hub has gone: it is done here.
+    assert isinstance(stage.call("whisper", ARGUMENTS, soon=soon), Taken)
+    assert stage.lab.store.head() > before
+    # What is wrong, and what anybody may look through, never goes there.
+    assert isinstance(stage.call("whisper", {"words": "quiet", "task": "T"}, soon=soon), Turned)
+    assert isinstance(stage.call("rest", {}, soon=soon), Taken)
+    assert isinstance(stage.send(SHOUTED, soon=soon), Taken)
+    assert len(carried) == 3
 
 
 def test_a_door_may_take_less(stage: Stage) -> None:

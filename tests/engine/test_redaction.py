@@ -70,15 +70,23 @@ def test_what_another_process_could_not_know_is_taken_out_of_what_it_has_looked_
     turn = RecordTurn("t", 0, "developer", 0.5, {"thought": "say tiger-tiger-42"}, "d")
     plain = RecordTurn("t", 1, "developer", 0.5, {"thought": "say nothing"}, "d")
     id = "01890a5d-ac96-774b-bcce-b302099a8057"
-    trace = RecordTrace(id, "s-1", "ANY", {"payload": {"line": "tiger-tiger-42"}}, "d")
+    line = {"line": "tiger-tiger-42", "masked": False}
+    trace = RecordTrace(id, "s-1", "ANY", {"payload": line}, "d")
     note = NoteTask("t", "a note is looked through like every other")
-    first, second, third, last = REDACTION.of_others((turn, plain, trace, note))
+    (first, second, third, last), told = REDACTION.of_others((turn, plain, trace, note))
     for one in (first, third):
         assert isinstance(one, RecordTurn | RecordTrace)
         assert one.masked
         assert "[REDACTED:pin:" in str(one.envelope)
         assert "tiger" not in str(one.envelope)
     assert (second, last) == (plain, note)
+    assert isinstance(third, RecordTrace)
+    assert "'masked': True" in str(third.envelope)
+    assert told == (
+        "a secret was masked: thought (pin)",
+        "a secret was masked: payload.line (pin)",
+    )
+    assert REDACTION.of_others((plain, note)) == ((plain, note), ())
 
 
 @proves("REDACT-REQUESTS")

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask, PostMail, RenewLease
+from dragoman.core.commands import CreateTask, NoteTask, PostMail, RenewLease
 from dragoman.core.errors import Refusal, Refused, StoreUnavailable
 from dragoman.core.events import MessageReceived
+from dragoman.engine.errand import Say
 from dragoman.engine.hub import How, Hub
+from dragoman.engine.plan import Taken, Turned
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import FixedClock
 from dragoman.system.hub_address import HubAddress, find_hub
@@ -44,6 +46,8 @@ class Desk:
         self.answer = answer
         self.asked: list[Any] = []
         self.tokens: list[str | None] = []
+        self.paths: list[str] = []
+        self.keys: list[str | None] = []
 
 
 @contextmanager
@@ -54,6 +58,8 @@ def serving(status: int, answer: Any) -> Generator[tuple[Desk, str]]:
         def do_POST(self) -> None:
             desk.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             desk.tokens.append(self.headers["Authorization"])
+            desk.paths.append(self.path)
+            desk.keys.append(self.headers["Idempotency-Key"])
             self.send_response(desk.status)
             self.end_headers()
             self.wfile.write(desk.answer)
@@ -158,6 +164,18 @@ def test_a_hub_that_does_not_answer_may_have_done_it_all_the_same() -> None:
             Hub(engine, CountingIds()).do(ADA, RenewLease("T", 1))
 
 
+def test_what_the_hub_alone_has_masked_is_told_here() -> None:
+    masked, told = "a secret was masked: text (pin)", list[str]()
+    with serving(200, {**DONE, "masked": [masked]}) as (_, url):
+        hub = remote(url, set())
+        hub.redaction.tell = told.append
+        token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+        plain, known = hub.do(ADA, RenewLease("T")), hub.do(ADA, NoteTask("T", f"use {token}"))
+    assert plain.masked == (masked,)
+    assert known.masked[1:] == (masked,)
+    assert told == [masked, known.masked[0], masked]
+
+
 @proves("ENGINE-EFFECT")
 def test_what_is_to_follow_travels_too_and_why_it_does_not() -> None:
     told: set[str] = set()
@@ -224,3 +242,40 @@ def test_and_the_next_one_is_asked_where_there_is_one() -> None:
         hub = remote(gone, set(), lambda: HubAddress(url, "drgo_new"))
         assert hub.do(ADA, RenewLease("T", 1)).receipts[0].task == "T"
     assert desk.tokens == ["Bearer drgo_new"]
+
+
+def carrying(url: str, told: set[str], found: HubAddress | None = None) -> RemoteEngine:
+    reach = Reach(HubAddress(url, "drgo_t"), lambda: found)
+    return RemoteEngine(MemoryStore("x"), FixedClock(7), b"secret", reach, told.update)
+
+
+def test_an_operation_travels_with_its_words_and_the_answer_comes_back() -> None:
+    told: set[str] = set()
+    taken = {"dialect": "saop", "kind": "saop.turn", "actor": "ada", "reply": {"position": 7}}
+    answer = {"taken": {**taken, "receipts": DONE["receipts"], "warnings": ["masked"]}}
+    with serving(200, answer) as (desk, url):
+        came = carrying(url, told).carry(Say(ADA, "saop.turn", b'{"a": 1}', "k"))
+        carrying(url, told).carry(Say(ADA, "saop.turn", b'{"a": 1}'))
+    assert isinstance(came, Taken)
+    assert (came.reply, came.warnings) == ({"position": 7}, ("masked",))
+    assert told == {"task:T"}
+    assert desk.paths[0] == "/v1/say?operation=saop.turn&role=agent&name=ada&via=cli"
+    assert desk.asked[0] == {"a": 1}
+    assert desk.keys[0] == "k"
+    assert desk.keys[1]
+
+
+def test_a_no_comes_back_as_it_was_told() -> None:
+    say = Say(ADA, "saop.turn", b"{}")
+    no = {"dialect": "saop", "kind": "saop.turn", "code": "invalid_envelope", "detail": "no"}
+    with serving(200, {"turned": no}) as (_, url):
+        assert carrying(url, set()).carry(say) == Turned(**no)
+    problem = {"code": "not_authorized", "detail": "you may not", "status": 403}
+    with serving(403, problem) as (_, url), pytest.raises(Refused, match="you may not"):
+        carrying(url, set()).carry(say)
+
+
+def test_where_no_hub_runs_any_more_the_operation_is_not_carried() -> None:
+    with serving(200, DONE) as (_, url):
+        pass
+    assert carrying(url, set()).carry(Say(ADA, "saop.turn", b"{}")) is None

@@ -132,8 +132,13 @@ def _furnished(
     files = FilesFace(data, hub, warn, trust_moves=trusts)
     hub.engine.head = open_head(settings, data)
     spoken, facts = open_dialects(settings, data, hub, engines.key.secret), files.facts()
-    interpreter = Interpreter(hub, spoken.dialects, facts)
-    letterbox = interpreter if trusts else Interpreter(hub, spoken.dialects, facts, admits=BY_INBOX)
+    carry = hub.engine.carry if isinstance(hub.engine, RemoteEngine) else None
+    interpreter = Interpreter(hub, spoken.dialects, facts, carry=carry)
+    letterbox = (
+        interpreter
+        if trusts
+        else Interpreter(hub, spoken.dialects, facts, admits=BY_INBOX, carry=carry)
+    )
     inbox = open_inbox(files.disk, letterbox, facts, warn)
     of_files = files.duties(inbox, spoken.ports.sweep, beaten)
     checkpoints = CheckpointFile(data / CHECKPOINTS, engines.key)

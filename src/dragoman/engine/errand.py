@@ -1,4 +1,4 @@
-"""A request as it travels from a process beside the hub to the hub, and the answer to it."""
+"""What travels from a process beside the hub to the hub, and the answer to it."""
 
 from typing import Annotated, Any
 
@@ -9,6 +9,7 @@ from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.events import MessageReceived
 from dragoman.core.reading import Receipt
+from dragoman.engine.plan import Taken, Turned
 
 
 class Do(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -36,3 +37,21 @@ class Done(Struct, frozen=True):
     repeated: bool
     declined: Refusal | None = None
     """Why the effect was refused."""
+    masked: tuple[str, ...] = ()
+    """What the sender is told about secrets that only the hub has seen in it."""
+
+
+class Say(Struct, frozen=True):
+    """An operation that the hub has to look through itself, by its name and words (JSON)."""
+
+    actor: Actor
+    operation: str
+    words: bytes
+    key: str = ""
+
+
+class Told(Struct, frozen=True, omit_defaults=True):
+    """What came of it: one of both."""
+
+    taken: Taken | None = None
+    turned: Turned | None = None

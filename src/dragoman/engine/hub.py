@@ -59,18 +59,25 @@ class Hub:
     def do(self, actor: Actor, *commands: AnyCommand, **how: Unpack[How]) -> Accepted:
         """Run commands, all or none; a refusal is raised as Refused."""
         request = self.request(actor, *commands, **how)
-        return _with_remarks(self.engine.handle_now(request), request)
+        return self._with_remarks(self.engine.handle_now(request), request)
 
     async def do_soon(self, actor: Actor, *commands: AnyCommand, **how: Unpack[How]) -> Accepted:
         """The same, committed together with what other callers ask for."""
         request = self.request(actor, *commands, **how)
-        return _with_remarks(await self.engine.handle(request), request)
+        return self._with_remarks(await self.engine.handle(request), request)
 
     def request(self, actor: Actor, *commands: AnyCommand, **how: Unpack[How]) -> Request:
         """The request that asks for these commands, with an id of its own and without secrets."""
         if self._mark and not actor.via.endswith(self._mark):
             actor = replace(actor, via=f"{actor.via} {self._mark}".lstrip())
         return self.redaction.of(Request(actor, commands, self._new_id(), **how))
+
+    def _with_remarks(self, outcome: Outcome, request: Request) -> Accepted:
+        """The yes, and what the caller is told beside it; what was taken out elsewhere, too."""
+        yes = accepted(outcome)
+        for remark in yes.masked:
+            self.redaction.tell(remark)
+        return replace(yes, masked=(*request.masked, *yes.masked)) if request.masked else yes
 
     def content_key(self, content: bytes) -> str:
         """A key made of what is said, for messages without an id of their own; it tells nothing."""
@@ -80,8 +87,3 @@ class Hub:
         """Finish what was handed in and let go of the store."""
         self.engine.close()
         self.store.close()
-
-
-def _with_remarks(outcome: Outcome, request: Request) -> Accepted:
-    yes = accepted(outcome)
-    return replace(yes, masked=request.masked) if request.masked else yes

@@ -5,7 +5,7 @@ arguments. Each has a twin that shares a commit with other callers: both make a 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, get_args
@@ -18,6 +18,7 @@ from dragoman.core.errors import Refusal, StoreError
 from dragoman.core.events import Role
 from dragoman.core.states.handoff import Handoff
 from dragoman.engine.aside import Aside
+from dragoman.engine.errand import Say
 from dragoman.engine.faults import Fault, json_fault
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import (
@@ -36,6 +37,8 @@ from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
 
 Said = bytes | str | Mapping[str, Any]
 """Bytes, text, or an object that was parsed elsewhere."""
+Carry = Callable[[Say], Answer | None]
+"""Has the hub that runs in another process answer; None: none runs any more."""
 
 
 class Spoken(Struct, frozen=True):
@@ -61,13 +64,18 @@ class Interpreter:
         *,
         most_bytes: int = MOST_BYTES,
         admits: frozenset[Role] = frozenset(get_args(Role)),
+        carry: Carry | None = None,
     ) -> None:
-        """`admits`: the roles that may speak through this door."""
+        """`admits`: the roles that may speak through this door.
+
+        `carry`: takes what is only for the hub to look through there, if it runs elsewhere.
+        """
         self.dialects = dialects
         self._hub = hub
         self._facts = facts
         self._most_bytes = most_bytes
         self._admits = admits
+        self._carry = carry
         self._aside = Aside()
 
     def send(
@@ -83,8 +91,8 @@ class Interpreter:
         Without a speaker it is from whom it says it is from, through the door `via`; one that names
         nobody is from `unnamed`, whom the door knows, or else is refused.
         """
-        plan = self._planned(said, speaker, via, unnamed)
-        return None if plan is None else self._ask(plan)
+        from_ = self._from(said, speaker, via, unnamed)
+        return None if from_ is None else self._answer(*from_, said)
 
     async def send_soon(
         self, said: Said, *, speaker: Actor | None = None, via: str = ""
@@ -92,13 +100,13 @@ class Interpreter:
         """The same, committed together with what other callers ask for."""
         if speaker is None:
             # Who speaks is looked up, too.
-            plan = await asyncio.to_thread(self._planned, said, speaker, via)
-            return None if plan is None else await self._ask_soon(plan)
+            from_ = await asyncio.to_thread(self._from, said, speaker, via)
+            return None if from_ is None else await self._answer_soon(*from_, said)
         spoken = await self.hear_soon(said)
         if spoken is None:
             return None
         heard = self._admitted(spoken.heard, speaker)
-        return await self._ask_soon(await self._plan_soon(spoken.dialect, heard, speaker))
+        return await self._answer_soon(spoken.dialect, heard, speaker, said)
 
     async def hear_soon(self, said: Said, *, dialect: str = "") -> Spoken | None:
         """The same as `hear`; others are not kept waiting while a long message is read."""
@@ -144,7 +152,7 @@ class Interpreter:
             return self._look_up(*found, arguments, actor)
         dialect, operation = found
         heard = self._heard_call(dialect, operation, arguments)
-        return self._ask(plan_of(dialect, heard, actor, self._facts, key))
+        return self._answer(dialect, heard, actor, arguments, key)
 
     async def call_soon(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
         """The same, committed together with what other callers ask for."""
@@ -159,7 +167,31 @@ class Interpreter:
             heard = await asyncio.to_thread(self._heard_call, dialect, operation, arguments)
         else:
             heard = self._heard_call(dialect, operation, arguments)
+        return await self._answer_soon(dialect, heard, actor, arguments, key)
+
+    def _answer(
+        self, dialect: Dialect, heard: Heard, actor: Actor, said: Said, key: str = ""
+    ) -> Answer:
+        carried = self._carried(heard, actor, said, key)
+        return carried or self._ask(plan_of(dialect, heard, actor, self._facts, key))
+
+    async def _answer_soon(
+        self, dialect: Dialect, heard: Heard, actor: Actor, said: Said, key: str = ""
+    ) -> Answer:
+        if self._carry is not None:
+            carried = await asyncio.to_thread(self._carried, heard, actor, said, key)
+            if carried is not None:
+                return carried
         return await self._ask_soon(await self._plan_soon(dialect, heard, actor, key))
+
+    def _carried(self, heard: Heard, actor: Actor, said: Said, key: str) -> Answer | None:
+        """The answer of the hub that runs elsewhere; None: this one is for us."""
+        operation = heard.operation
+        if self._carry is None or heard.fault is not None or operation is None:
+            return None
+        if not operation.is_for_hub:
+            return None
+        return self._carry(Say(actor, operation.name, Incoming(said).text, key))
 
     def _ask(self, plan: Plan) -> Answer:
         request = plan.request(self._hub)
@@ -209,16 +241,17 @@ class Interpreter:
             return turned
         return replace(turned, reply=dialect.says_no(message, refusal, actor, self._facts))
 
-    def _planned(
+    def _from(
         self, said: Said, speaker: Actor | None, via: str, unnamed: Actor | None = None
-    ) -> Plan | None:
+    ) -> tuple[Dialect, Heard, Actor] | None:
+        """A message with its dialect and its sender; None: it is nobody's."""
         spoken = self.hear(said)
         if spoken is None:
             return None
         heard, actor = spoken.heard, speaker
         if actor is None:
             heard, actor = self._whose(heard, via, unnamed)
-        return plan_of(spoken.dialect, self._admitted(heard, actor), actor, self._facts)
+        return spoken.dialect, self._admitted(heard, actor), actor
 
     def _whose(self, heard: Heard, via: str, unnamed: Actor | None) -> tuple[Heard, Actor]:
         """A message and who sends it; one that nobody can be known to send is faulty."""

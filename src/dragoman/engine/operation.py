@@ -179,6 +179,9 @@ class Operation(Struct, frozen=True):
     dwells: bool = False
     """Whether that may take long, because files are read or somebody is called: then no other
     look-up waits for it, either."""
+    is_for_hub: bool = False
+    """Whether it is looked through by the hub that runs, and by nobody beside it: only that one
+    knows all that must not be on record."""
     lingers: Callable[[Any, Any], bool] = _always
     """The same of `after`, by the message and the reply so far."""
     no_in: Callable[[Any], Refusal | None] = lambda _: None

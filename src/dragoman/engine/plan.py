@@ -120,7 +120,8 @@ class Plan(Struct, frozen=True):
         assert self.operation is not None, "what has no operation is refused"
         if self.told is not None:
             return Taken(self.dialect.name, self.kind, self.actor.name, (), self.told)
-        warnings, remarks = [*accepted.warnings], (*remarks, *self.operation.masked(self.message))
+        own = self.operation.masked(self.message)
+        warnings, remarks = [*accepted.warnings], (*remarks, *own, *accepted.masked)
         if remarks:
             warnings += remarks
             accepted = replace(accepted, masked=remarks)

@@ -65,17 +65,27 @@ class Redaction:
             return request
         return self._cleaned(request, words, in_beginning)
 
-    def of_others(self, commands: Sequence[AnyCommand]) -> tuple[AnyCommand, ...]:
+    def of_others(
+        self, commands: Sequence[AnyCommand]
+    ) -> tuple[tuple[AnyCommand, ...], tuple[str, ...]]:
         """Commands that another process has made, which may not know what is known here: without
-        that in what nobody but their maker has looked through."""
-        return tuple(map(self._of_other, commands))
+        that in what nobody but their maker has looked through; and what that one is told."""
+        found = list[tuple[str, str]]()
+        return tuple(self._of_other(one, found) for one in commands), told_of(found)
 
-    def _of_other(self, command: AnyCommand) -> AnyCommand:
+    def _of_other(self, command: AnyCommand, found: list[tuple[str, str]]) -> AnyCommand:
         if not isinstance(command, RecordTurn | RecordTrace):
             return command
         if not self.redactor.knows(msgspec.json.encode(command.envelope)):
             return command
-        return replace(command, envelope=self.redactor.tree(command.envelope).value, masked=True)
+        masked = self.redactor.tree(command.envelope)
+        found += masked.found
+        envelope: dict[str, Any] = masked.value
+        payload: Any = envelope.get("payload", {})
+        if isinstance(payload, dict) and "masked" in payload:
+            # A line of a terminal says itself that something was taken out of it.
+            envelope = {**envelope, "payload": {**payload, "masked": True}}
+        return replace(command, envelope=envelope, masked=True)
 
     def _misnamed(self, request: Request, telling: Telling) -> Request:
         """The refusal of a request with a name that tells a secret."""

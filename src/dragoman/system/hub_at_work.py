@@ -9,15 +9,17 @@ import http.client
 import time
 from collections.abc import Callable
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from dragoman.core.errors import REFUSALS, Refusal, StoreUnavailable
-from dragoman.engine.errand import Do, Done
+from dragoman.core.errors import REFUSALS, Refusal, Refused, StoreUnavailable
+from dragoman.core.reading import Receipt
+from dragoman.engine.errand import Do, Done, Say, Told
 from dragoman.engine.handle import Engine, OnLeases
+from dragoman.engine.plan import Answer
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.system.hub_address import HubAddress
@@ -72,10 +74,30 @@ class RemoteEngine(Engine):
             request.heard,
             request.effect,
         )
-        body, deadline = msgspec.json.encode(asked), time.monotonic() + self._reach.leaving_seconds
+        answered = self._carried("/v1/do", msgspec.json.encode(asked))
+        return super().handle_now(request) if answered is None else self._outcome(*answered)
+
+    def carry(self, say: Say) -> Answer | None:
+        """Have an operation carried out by the hub, words and all; None: none runs any more."""
+        actor = {name: value for name, value in asdict(say.actor).items() if value}
+        query = urlencode({"operation": say.operation, **actor})
+        answered = self._carried(f"/v1/say?{query}", say.words, key=say.key or new_id())
+        if answered is None:
+            return None
+        url, status, answer = answered
+        if status != http.client.OK:
+            raise Refused(_refusal(url, status, answer))
+        told = msgspec.json.decode(answer, type=Told)
+        if told.taken is not None:
+            self._tell(told.taken.receipts)
+        return told.taken or told.turned
+
+    def _carried(self, path: str, body: bytes, key: str = "") -> tuple[str, int, bytes] | None:
+        """Where the hub is, and what it says; None: there is none any more."""
+        deadline = time.monotonic() + self._reach.leaving_seconds
         while (hub := self._hub) is not None:
             try:
-                return self._outcome(hub.url, *self._ask(hub, body))
+                return hub.url, *self._ask(hub, path, body, key)
             except ConnectionRefusedError as error:
                 if time.monotonic() >= deadline:
                     raise StoreUnavailable(
@@ -84,25 +106,28 @@ class RemoteEngine(Engine):
                     ) from error
             time.sleep(_PAUSE_SECONDS)
             self._hub = self._reach.seek()
-        return super().handle_now(request)
+        return None
 
     def _outcome(self, url: str, status: int, answer: bytes) -> Outcome:
         if status != http.client.OK:
             return _refusal(url, status, answer)
         done = msgspec.json.decode(answer, type=Done)
-        self._told({"task:" + receipt.task for receipt in done.receipts if receipt.task})
-        return Accepted(done.receipts, done.repeated, done.declined)
+        self._tell(done.receipts)
+        return Accepted(done.receipts, done.repeated, done.declined, done.masked)
+
+    def _tell(self, receipts: tuple[Receipt, ...]) -> None:
+        self._told({"task:" + receipt.task for receipt in receipts if receipt.task})
 
     def handle(self, request: Request) -> asyncio.Future[Outcome]:
         """The same, without holding up the event loop."""
         return asyncio.get_running_loop().run_in_executor(None, self.handle_now, request)
 
-    def _ask(self, hub: HubAddress, body: bytes) -> tuple[int, bytes]:
+    def _ask(self, hub: HubAddress, path: str, body: bytes, key: str) -> tuple[int, bytes]:
         """What the hub says; ConnectionRefusedError: its door is closed."""
         url, seconds = hub.url, self._reach.seconds
         for left in reversed(range(_TRIES)):
             try:
-                return self._post(hub, body)
+                return self._post(hub, path, body, key)
             except ConnectionRefusedError:
                 raise
             except TimeoutError as error:
@@ -118,14 +143,15 @@ class RemoteEngine(Engine):
                     ) from error
         raise AssertionError("the last try returns or raises")
 
-    def _post(self, hub: HubAddress, body: bytes) -> tuple[int, bytes]:
+    def _post(self, hub: HubAddress, path: str, body: bytes, key: str) -> tuple[int, bytes]:
         connection = _connect(hub.url, self._reach.seconds)
         headers = {
             "Authorization": f"Bearer {hub.token}",
             "Content-Type": "application/json",
+            **({"Idempotency-Key": key} if key else {}),
         }
         try:
-            connection.request("POST", "/v1/do", body, headers)
+            connection.request("POST", path, body, headers)
             response = connection.getresponse()
             return response.status, response.read(_MOST_BYTES)
         finally:

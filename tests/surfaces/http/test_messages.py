@@ -311,7 +311,31 @@ def test_a_turn_that_the_command_line_brings_has_no_value_that_the_hub_alone_kno
     }
     done = house.post("/v1/do", {"actor": {"role": "human", "name": "lea"}, "commands": [turn]})
     assert done["receipts"][0]["masked"]
+    assert done["masked"] == ["a secret was masked: content.thought (pin)"]
     assert b"tiger" not in b"".join(entry.line for entry in entries(house.store))
+
+
+@proves("HTTP-DO")
+def test_the_owner_calls_an_operation_in_anybody_s_name(house: House) -> None:
+    house.do(CreateTask("One", ready=True, id="one"))
+    path = "/v1/say?operation=saop.event&role=agent&name=zoe&via=cli"
+    moved = {"type": "TASK_TRANSITION", "task_id": "one", "from_state": "ready"}
+    at = "2026-02-09T12:00:00Z"
+    asked = {
+        "event_id": "01890a5d-ac96-774b-bcce-b302099a8057",
+        "session_id": "s-1",
+        "payload": {**moved, "to_state": "done", "timestamp": at},
+    }
+    taken = house.post(path, asked)["taken"]
+    assert (taken["actor"], taken["reply"]["applied"]) == ("zoe", False)
+    assert len(taken["commands"]) == len(taken["receipts"]) == 1
+    line = read_line(list(entries(house.store))[-1].line)
+    assert (line.actor, line.via) == ("agent:zoe", "cli")
+    assert house.post(path, {})["turned"]["code"] == "invalid_envelope"
+    answer = house.ask("POST", path.replace("zoe", "%3F"), asked)
+    assert (answer.status, answer.code) == (422, "invalid_id")
+    answer = house.ask("POST", path, asked, by="ada")
+    assert (answer.status, answer.code) == (403, "not_authorized")
 
 
 @proves("HTTP-DO", "ENGINE-EFFECT")

@@ -5,7 +5,7 @@ from pathlib import Path
 import apsw
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import RecordTrace
+from dragoman.core.commands import ClaimTask, CreateTask, RecordTrace
 from dragoman.store.sqlite import SqliteStore
 from tests.protocols.saop.desk import event, invoked, pulse, thought, transition, turn
 from tests.requirements import proves
@@ -63,6 +63,24 @@ def test_the_stream_tells_traces_live_and_from_any_position(house: House) -> Non
     with reading(house, "?form=trace&session=s-2&after=0") as reader:
         say(house, "saop.event", event(3, pulse("over there"), "s-2"))
         assert reader.take(1)[0].data["payload"]["line"] == "over there"
+
+
+def test_a_move_is_told_in_the_session_that_asked_for_it_and_in_that_of_the_work(
+    house: House,
+) -> None:
+    house.welcome("developer")
+    house.do(CreateTask("One", id="task-abc-123", ready=True))
+    house.do(ClaimTask("task-abc-123", "developer", "work"))
+    say(house, "saop.event", event(1, transition("blocked"), "asker"))
+    found = house.post("/v1/saop/saop.events", {"session_id": "asker"})["events"]
+    of_task = house.get("/v1/tasks/task-abc-123/trace?session=asker")["events"]
+    with reading(house, "?form=trace&session=asker&after=0") as reader:
+        (move,) = reader.take(1)
+    with reading(house, "?form=trace&session=work&after=0") as reader:
+        _, left = reader.take(2)
+    assert [one["position"] for one in found] == [one["position"] for one in of_task]
+    assert [int(move.id), int(left.id)] == [found[0]["position"]] * 2
+    assert (move.data["session_id"], move.data["payload"]["to_state"]) == ("work", "blocked")
 
 
 def test_a_reader_who_is_sent_away_is_told_his_cursor(house: House) -> None:

@@ -63,6 +63,12 @@ class Told(Struct, frozen=True, gc=False):
     task: str
     masked: bool
     event: dict[str, Any]
+    asked_in: str = ""
+    """The session in which somebody asked for a move, which need not be that of the work."""
+
+    def is_of(self, session: str) -> bool:
+        """Whether it is told to who asks for this session; an empty one is any."""
+        return session in ("", self.event["session_id"], self.asked_in)
 
 
 class ShownTurn(Struct, frozen=True, gc=False):
@@ -181,7 +187,7 @@ def _moved(store: Store, entry: Entry, line: Line[Any], event: AnyEvent) -> Told
         "session_id": session_of(store, entry, event),
         "payload": payload,
     }
-    return Told(entry.position, TRANSITION, task, False, told)
+    return Told(entry.position, TRANSITION, task, False, told, asked_in(store, event))
 
 
 def turns_of(
@@ -294,7 +300,7 @@ def _of_task(store: Store, task: str, session: str, after: int, limit: int) -> T
     ]
     entries = sorted((*recorded, *moves), key=lambda entry: entry.position)
     told = (event for entry in entries if (event := traced(store, entry)) is not None)
-    wanted = (one for one in told if session in ("", one.event["session_id"]))
+    wanted = (one for one in told if one.is_of(session))
     return _page(wanted, after if not entries else entries[-1].position, limit)
 
 
@@ -308,11 +314,10 @@ def _of_session(store: Store, session: str, after: int, limit: int) -> TracePage
     moves, granted = list[Told](), set[str]()
     for task in _tasks_of(store, session, (event for _, event in said)):
         for entry in _moves(store, task, after):
-            move = decode(entry)
-            is_asked = asked_in(store, move) == session
-            if is_asked or session_of(store, entry, move) == session:
-                moves.append(_moved(store, entry, read_line(entry.line), move))
-                granted |= {moves[-1].event["event_id"]}
+            move = _moved(store, entry, read_line(entry.line), decode(entry))
+            if move.is_of(session):
+                moves.append(move)
+                granted |= {move.event["event_id"]}
     events = [
         _recorded(entry.position, event)
         for entry, event in said

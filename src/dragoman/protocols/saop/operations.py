@@ -162,6 +162,7 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         # It may have megabytes: an event loop must not wait until they are looked through.
         gather=lambda sent, _actor, _facts: translate.turn_commands(sent, choices),
         dwells=True,
+        is_for_hub=True,
         masked=lambda sent: sent.masked,
         reply=_recorded,
         roles=MAY_WRITE,
@@ -179,6 +180,7 @@ def _operations(choices: Choices) -> Iterator[Operation]:
             sent, actor.name, choices, partial(is_recorded, facts.store)
         ),
         dwells=True,
+        is_for_hub=True,
         masked=lambda sent: sent.masked,
         recorded=lambda sent, accepted: _let_go(sent, accepted, choices),
         effect=lambda sent, _actor, _facts: translate.event_effect(sent, choices),

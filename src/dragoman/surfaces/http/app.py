@@ -16,6 +16,7 @@ from dragoman.surfaces.http import (
     handoffs,
     health,
     messages,
+    say,
     signed,
     stream,
     tasks,
@@ -32,7 +33,7 @@ from dragoman.surfaces.http.openapi import describe
 from dragoman.surfaces.http.pages import documents
 from dragoman.surfaces.http.problems import stop
 
-_ROOMS = (tasks, traces, actions, handoffs, agents, events, stream, work, signed, do, health)
+_ROOMS = (tasks, traces, actions, handoffs, agents, events, stream, work, signed, do, say, health)
 
 
 class Mounted(Protocol):

@@ -23,10 +23,11 @@ async def do(call: Call) -> Done:
     ask: Do = call.body
     said = msgspec.json.decode(call.raw, type=_Said).said
     hub = call.office.hub
+    commands, masked = hub.redaction.of_others(ask.commands)
     with call.office.writing():
         accepted = await hub.do_soon(
             ask.actor,
-            *hub.redaction.of_others(ask.commands),
+            *commands,
             key=ask.key or call.key,
             said=said,
             per_attempt=ask.per_attempt,
@@ -34,7 +35,8 @@ async def do(call: Call) -> Done:
             heard=ask.heard,
             effect=ask.effect,
         )
-    return Done(accepted.receipts, accepted.repeated, accepted.declined)
+    told = (*masked, *accepted.masked)
+    return Done(accepted.receipts, accepted.repeated, accepted.declined, told)
 
 
 ENDPOINTS = (

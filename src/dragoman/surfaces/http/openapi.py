@@ -91,7 +91,9 @@ class _Schemas:
 
     def parameters(self, endpoint: Endpoint) -> Iterator[Schema]:
         """What may stand behind the question mark."""
-        for name, schema in self._all[endpoint.query.__name__].get("properties", {}).items():
+        shape = self._all[endpoint.query.__name__]
+        required = frozenset(shape.get("required", ()))
+        for name, schema in shape.get("properties", {}).items():
             plain = {**schema}
             words = plain.pop("description", "")
             if plain.get("type") == "string":
@@ -101,7 +103,8 @@ class _Schemas:
             if name == "dialect":
                 # Which ones there are is known when the door is opened.
                 plain["enum"] = self._dialects
-            yield {"name": name, "in": "query", "description": words, "schema": plain}
+            told = {"name": name, "in": "query", "description": words, "schema": plain}
+            yield {**told, "required": True} if name in required else told
 
 
 def _anything(_: type) -> Schema:

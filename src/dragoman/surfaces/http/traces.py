@@ -221,11 +221,7 @@ def choose(task: str, type: str, session: str = "") -> Callable[[Told], bool]:
     """Which events a reader wants; what is empty is any."""
 
     def wanted(told: Told) -> bool:
-        return (
-            task in ("", told.task)
-            and type in ("", told.type)
-            and session in ("", told.event["session_id"])
-        )
+        return task in ("", told.task) and type in ("", told.type) and told.is_of(session)
 
     return wanted
 
