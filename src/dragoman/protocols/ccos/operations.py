@@ -1,6 +1,6 @@
 """Everything that can be asked for in CCOS: register, rank, delegate, deliver, and ask why."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, get_args
 
