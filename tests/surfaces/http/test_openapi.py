@@ -146,7 +146,7 @@ FOUND = (cast(Any, found).ok() for found in FINITE.get_all_operations())
 OPERATIONS: dict[str, Any] = {operation.label: operation for operation in FOUND}
 CONSTANTS = make_constants_value_source(FINITE)
 LOOKED_AT = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
-CLIENT = asgi.get_client(HOUSE.app)
+CLIENT = asgi.get_client(cast(Any, HOUSE.app))
 # Else every request looks through the environment for a proxy on the way to this very process.
 CLIENT.trust_env = False
 
