@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from dragoman.config.store_url import SQLITE, beginning_at, check_url, is_postgres, why_there
 from dragoman.core.errors import StoreUnavailable
@@ -19,7 +20,9 @@ def open_store(
     if is_postgres(url):
         from dragoman.store.postgres import PostgresStore
 
-        return PostgresStore.open(url, new_ledger_id)
+        if create and not _is_signed(data):
+            return PostgresStore.open(url, new_ledger_id)
+        return PostgresStore.find(url) or _none_there(url, data)
     check_url(url)
     from dragoman.store.sqlite import SqliteStore
 
@@ -39,15 +42,36 @@ def open_or_make(url: str, data: Path) -> KeptStore:
 
 
 def check_not_lost(url: str, data: Path) -> None:
-    """A store that was signed for and is gone is not made anew: nobody would miss what it held."""
-    if is_postgres(url) or not _is_empty(_file(url, data)) or not (data / CHECKPOINTS).exists():
+    """A store that was signed for and is gone is not made anew: nobody would miss what it held.
+
+    On a server only whoever opens it can tell.
+    """
+    if is_postgres(url) or not _is_empty(_file(url, data)) or not _is_signed(data):
         return
     what = "is empty" if _file(url, data).exists() else "is gone"
-    raise StoreUnavailable(
-        f"the database at {_file(url, data)}{why_there(url, data)} {what}; {data / CHECKPOINTS} "
-        "has signed what it held. Put it back, or make a new directory out of a backup: "
-        "`dragoman restore FILE --data NEW`. Nothing was made in its place"
+    raise _lost(f"the database at {_file(url, data)}{why_there(url, data)} {what}", data)
+
+
+def _none_there(url: str, data: Path) -> NoReturn:
+    """Say that a schema on a server holds no store."""
+    from dragoman.store.postgres.connect import parse_url
+
+    found = f"there is no ledger in {parse_url(url)}, where --store or [store] url leads"
+    if _is_signed(data):
+        raise _lost(found, data)
+    raise StoreUnavailable(f"{found}: run `dragoman init`, or correct the URL")
+
+
+def _lost(found: str, data: Path) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"{found}; {data / CHECKPOINTS} has signed what it held. Put it back, or make a new "
+        "directory out of a backup: `dragoman restore FILE --data NEW`. Nothing was made in its "
+        "place"
     )
+
+
+def _is_signed(data: Path) -> bool:
+    return (data / CHECKPOINTS).exists()
 
 
 def _is_empty(file: Path) -> bool:

@@ -410,6 +410,20 @@ def test_a_command_that_writes_behind_a_cut_tail_says_so(sound: Console) -> None
     assert refused["code"] in ("ledger_broken", "store_conflict", "store_corrupt")
 
 
+@proves("CLI-EXIT")
+@pytest.mark.parametrize("words", [("events",), ("task", "log", "T-1"), ("backup", "b.tar")])
+def test_a_command_that_meets_a_line_that_cannot_be_read_says_who_tells_where(
+    sound: Console, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tamper(sound, "UPDATE entries SET line = CAST('{' AS BLOB) WHERE position = 1")
+
+    met = sound(*words)
+    assert met.code == 1
+    assert met.err.count("run `dragoman verify`") == 1
+    assert met.err.startswith("ledger_broken: ")
+
+
 @pytest.mark.parametrize("words", [(), ("--hashes",)])
 def test_nothing_is_proven_by_keys_that_are_lost_or_of_another_hub(
     sound: Console, tmp_path: Path, words: tuple[str, ...]

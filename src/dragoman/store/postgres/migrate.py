@@ -17,22 +17,31 @@ _LOCK = int.from_bytes(b"DRGM", "big")
 
 
 def migrate(
-    connection: psycopg.Connection[Any], address: Address, new_ledger_id: Callable[[], str]
-) -> None:
-    """Bring a schema to this version. Several processes may do this at once: all but one wait."""
+    connection: psycopg.Connection[Any],
+    address: Address,
+    new_ledger_id: Callable[[], str] | None,
+) -> bool:
+    """Bring a schema to this version. Several processes may do this at once: all but one wait.
+
+    Without an id for a ledger none is begun: False, if there is none.
+    """
     if schema_version(connection, address) == len(MIGRATIONS):
-        return
+        return True
     with connection.transaction():
         connection.execute(
             "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (_LOCK, address.schema)
         )
         # Read again: another process may have done it all while this one waited for the lock.
         version = schema_version(connection, address)
-        if version < len(MIGRATIONS):
-            if version:
-                # Whoever writes has looked at the version here, and keeps it until its commit.
-                connection.execute("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE")
-            _apply(connection, address, version, new_ledger_id)
+        if version == 0:
+            if new_ledger_id is None:
+                return False
+            _begin(connection, address, new_ledger_id())
+        elif version < len(MIGRATIONS):
+            # Whoever writes has looked at the version here, and keeps it until its commit.
+            connection.execute("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE")
+            _apply(connection, version)
+    return True
 
 
 def known_version() -> str:
@@ -73,20 +82,17 @@ def _recorded_version(connection: psycopg.Connection[Any]) -> int | None:
     return None if found is None else int(found[0])
 
 
-def _apply(
-    connection: psycopg.Connection[Any],
-    address: Address,
-    version: int,
-    new_ledger_id: Callable[[], str],
-) -> None:
-    schema = sql.Identifier(address.schema)
+def _begin(connection: psycopg.Connection[Any], address: Address, ledger_id: str) -> None:
     found = connection.execute("SELECT to_regnamespace(%s)", (address.schema,)).fetchone()
     if found == (None,):
-        connection.execute(sql.SQL("CREATE SCHEMA {}").format(schema))
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.schema)))
+    _apply(connection, 0)
+    _remember(connection, "ledger_id", ledger_id)
+
+
+def _apply(connection: psycopg.Connection[Any], version: int) -> None:
     for script in MIGRATIONS[version:]:
         connection.execute(script.encode())
-    if version == 0:
-        _remember(connection, "ledger_id", new_ledger_id())
     _remember(connection, "schema", known_version())
 
 

@@ -61,6 +61,13 @@ class PostgresStore(PostgresReaders, SqlMark):
         _migrate(address, new_ledger_id)
         return cls(address)
 
+    @classmethod
+    def find(cls, url: str) -> "PostgresStore | None":
+        """The store in the schema that a URL names, migrated if need be; None: there is none, and
+        none is made."""
+        address = parse_url(url)
+        return cls(address) if _migrate(address, None) else None
+
     def transact(self, work: Callable[[Session], T]) -> T:
         """Run `work` in a writing transaction: committed durably when this returns, or undone."""
         with self._writing:
@@ -190,11 +197,11 @@ def _text_columns(found: Sequence[tuple[int, Words]]) -> tuple[bytes, bytes]:
     return numbers([place for place, _ in found]), texts([tsvector(words) for _, words in found])
 
 
-def _migrate(address: Address, new_ledger_id: Callable[[], str]) -> None:
+def _migrate(address: Address, new_ledger_id: Callable[[], str] | None) -> bool:
     """On a connection of its own: a migration may take longer than a transaction ever does."""
     connection = connect(replace(address, idle_timeout_ms=0))
     with connection:
         try:
-            migrate(connection, address, new_ledger_id)
+            return migrate(connection, address, new_ledger_id)
         except psycopg.Error as error:
             raise store_error(error, str(address), is_closed=connection.closed) from error

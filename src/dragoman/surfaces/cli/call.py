@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import typer
 from msgspec import Struct
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from dragoman.config import DEFAULT_DATA, environment
 from dragoman.core.actors import Actor
-from dragoman.core.errors import DragomanError, Refused, SettingsError
+from dragoman.core.errors import DragomanError, LedgerError, Refused, SettingsError
 from dragoman.surfaces.cli.person import actor_for, door
 from dragoman.surfaces.cli.place import Evidence, House, Look, Place
 from dragoman.surfaces.cli.screen import Screen
@@ -25,6 +25,9 @@ T = TypeVar("T")
 
 _UNDONE = {"checkpoint": "not signed", "notify": "nobody was told"}
 """Follower -> what is not yet so when it could not do its part."""
+
+
+_PROOF: Final = "`dragoman verify`"
 
 
 class Shared(Struct, frozen=True):
@@ -259,6 +262,9 @@ def wrong_usage(sentence: str) -> NoReturn:
 
 def told(error: DragomanError | OSError) -> tuple[str, str]:
     """The code of what went wrong, and the sentence about it."""
+    if isinstance(error, LedgerError) and _PROOF not in error.detail:
+        # Whoever reads a line does not know where it stands.
+        return error.code, f"{error.detail}; run {_PROOF}, which says where"
     if isinstance(error, DragomanError):
         return error.code, error.detail
     detail = f"{in_words(error)}; {what_to_do(error)}, or run `dragoman doctor`"
