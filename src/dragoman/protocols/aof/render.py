@@ -172,7 +172,8 @@ def _claimed(event: events.TaskClaimed, _: AofIdOf) -> Told:
 
 
 def _moved(event: events.TaskTransitioned, _: AofIdOf) -> Told:
-    return _transitioned(event.from_, event.to, event.reason)
+    more = {"notes": event.beside} if event.beside else {}
+    return _transitioned(event.from_, event.to, event.reason, **more)
 
 
 def _requeued(event: events.TaskRequeued, _: AofIdOf) -> Told:
