@@ -593,7 +593,9 @@ def test_an_orchestrator_approves_no_work_of_its_own() -> None:
 def test_the_end_of_a_stay_that_has_lost_the_task_is_a_no_op() -> None:
     for world in (held(expires_at=NOW), reclaimed()):
         before = dict(world.tasks), dict(world.leases)
-        assert world.do(ALICE, EndAttempt("T", "s-1")).events == ()
+        ended = world.do(ALICE, EndAttempt("T", "s-1"))
+        assert ended.events == ()
+        assert ended.receipt.remark.endswith(": stop working on it"), "why nothing came of it"
         assert (world.tasks, world.leases) == before
         assert world.code(ALICE, EndAttempt("T", "s-1", fence=1)) == "lease_lost"
         assert world.code(ALICE, EndAttempt("T")) == "lease_lost"

@@ -186,6 +186,32 @@ def test_a_result_of_a_dialect_without_such_fields_has_their_neutral_values() ->
     assert said["deliverables"] == said["blockers"] == []
 
 
+@proves("FILES-ARTIFACTS", "PATH-INSIDE")
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"summaryRef": "../../etc/passwd", "handoffRef": "/etc/passwd"},
+        {"summaryRef": "a/../../b", "handoffRef": "..\\b"},
+        {"summaryRef": 7, "handoffRef": None, "deliverables": "all", "tests": "many"},
+        {"summaryRef": "", "deliverables": ["../a", "/b", 7], "tests": {"total": 1}},
+        {"tests": {"total": 1, "passed": True, "failed": 0}},
+        {"tests": {"total": 1, "passed": -1, "failed": 0}},
+    ],
+)
+def test_a_result_has_its_form_whatever_a_report_of_another_door_says(
+    details: dict[str, object],
+) -> None:
+    silent = Reported(1, "ada", "partial", STARTED)
+    assert result_document(TASK, replace(silent, details=details)) == result_document(TASK, silent)
+
+
+@proves("FILES-ARTIFACTS", "PATH-INSIDE")
+def test_a_path_with_a_masked_secret_stays_in_a_result() -> None:
+    paths = ["src/[REDACTED:key:0a1b]/x.ts", "../x"]
+    report = Reported(1, "ada", "done", STARTED, details={"deliverables": paths})
+    assert json.loads(result_document(TASK, report))["deliverables"] == paths[:1]
+
+
 @proves("FILES-ARTIFACTS")
 def test_a_handoff_and_its_page() -> None:
     assert handoff_document("TASK-2026-02-09-060", TASK, ASKED).decode() == HANDOFF

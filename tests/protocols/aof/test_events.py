@@ -198,6 +198,13 @@ def test_a_failed_attempt_rests(scene: Scene) -> None:
     assert payload["notBefore"] > "2026-02-09T14:30:00.000Z"
 
 
+def test_no_detail_of_a_report_says_another_outcome(scene: Scene) -> None:
+    details: dict[str, object] = {"outcome": "blocked", "attempt": 9, "notes": "no", "cost": 1}
+    scene.do(BACKEND, ReportOutcome(PARENT, "done", "yes", details=details))
+    told = last(scene, "task.completed")["payload"]
+    assert told == {"outcome": "done", "attempt": 1, "notes": "yes", "blockers": [], "cost": 1}
+
+
 def test_a_note_is_an_update_of_the_work_log(scene: Scene) -> None:
     scene.do(PERSON, NoteTask(PARENT, "Look here"))
     assert last(scene, "task.updated")["payload"] == {"notes": "Look here"}

@@ -156,3 +156,18 @@ def test_run_files_that_cannot_be_looked_at_are_told_and_stop_nothing(
 def test_the_end_of_a_session_says_why_nothing_moved(working: Console) -> None:
     said = working("session-end", "--session", "s-1").out
     assert said.startswith(f"{PARENT} has no report: it stays in-progress until its lease ends (20")
+
+
+@proves("AOF-SESSION-END", "LEASE-LOST")
+def test_the_end_of_a_session_that_comes_too_late_says_so(
+    working: Console, letter: Letters
+) -> None:
+    working.ask("send", letter(report()))
+    late = ("--as", BACKEND, "--now", "2999-01-01T00:00:00Z")
+
+    said = working("session-end", "--session", "s-1", *late).out
+    called = working("call", "session_end", '{"sessionId":"s-1"}', *late)
+
+    assert said.startswith(f"{PARENT} is in-progress: the lease on {PARENT} (fence 1) ended at 20")
+    assert "`dragoman tick` decides by what was reported" in said
+    assert called.err.startswith(f"warning: the lease on {PARENT} (fence 1) ended at 20")

@@ -77,21 +77,49 @@ def heartbeat_document(task_id: str, lease: Lease) -> bytes:
 
 
 def result_document(task_id: str, report: Reported) -> bytes:
-    """run_result.json: how the attempt ended, in its agent's words."""
+    """run_result.json: how the attempt ended, in its agent's words.
+
+    A report of another dialect, or of none, may carry anything in its details. Here stands what has
+    the form that AOF/1 asks for, so that a reader need not look twice; the event line has it all.
+    """
     said = report.details
+    deliverables, tests = said.get("deliverables"), said.get("tests")
     return write_json(
         {
             "taskId": task_id,
             "agentId": report.agent,
             "completedAt": to_rfc3339(report.at),
             "outcome": report.outcome,
-            "summaryRef": said.get("summaryRef", "outputs/summary.md"),
-            "handoffRef": said.get("handoffRef", "outputs/handoff.md"),
-            "deliverables": said.get("deliverables", []),
-            "tests": said.get("tests", _NO_TESTS),
+            "summaryRef": _inside(said.get("summaryRef")) or "outputs/summary.md",
+            "handoffRef": _inside(said.get("handoffRef")) or "outputs/handoff.md",
+            "deliverables": list(filter(_inside, _items(deliverables))),
+            "tests": tests if _are_counts(tests) else _NO_TESTS,
             "blockers": report.blockers,
             "notes": report.notes,
         }
+    )
+
+
+def _inside(path: Any) -> str:
+    """The path if it is one that leads downwards, else nothing.
+
+    What it looks like otherwise was checked where it came in; a placeholder of the redactor, which
+    may stand in it since then, is no such path any more and no danger.
+    """
+    is_path = isinstance(path, str) and not path.startswith("/") and "\\" not in path
+    return path if is_path and ".." not in path.split("/") else ""
+
+
+def _items(value: Any) -> list[Any]:
+    return cast(list[Any], value) if isinstance(value, list) else []
+
+
+def _are_counts(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    counts = cast(Mapping[str, Any], value)
+    return counts.keys() == _NO_TESTS.keys() and all(
+        type(count) is int and count >= 0 for count in counts.values()
     )
 
 

@@ -172,7 +172,8 @@ def _claimed(event: events.TaskClaimed, _: AofIdOf) -> Told:
 
 
 def _moved(event: events.TaskTransitioned, _: AofIdOf) -> Told:
-    return _transitioned(event.from_, event.to, event.reason)
+    more = {"notes": event.beside} if event.beside else {}
+    return _transitioned(event.from_, event.to, event.reason, **more)
 
 
 def _requeued(event: events.TaskRequeued, _: AofIdOf) -> Told:
@@ -204,10 +205,11 @@ def _transitioned(from_: str, to: str, reason: str, **more: Any) -> Told:
 def _completed(event: events.TaskReported, _: AofIdOf) -> Told:
     if event.by:  # nobody has said that it is complete
         return "task.updated", {"notes": event.notes, "attempt": event.attempt}
+    said = {"outcome": event.outcome, "attempt": event.attempt}
     return "task.completed", {
-        "outcome": event.outcome,
-        "attempt": event.attempt,
+        **said,
         **event.details,
+        **said,  # whatever the details call by these names
         "blockers": event.blockers,
         "notes": event.notes,
     }

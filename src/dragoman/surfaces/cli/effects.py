@@ -95,6 +95,9 @@ def _rejected(command: RejectDelegation, receipt: "Receipt", _: "TaskView") -> s
 
 
 def _ended(_: EndAttempt, receipt: "Receipt", view: "TaskView") -> str:
+    if receipt.remark:  # the session has lost it before
+        by_report = "`dragoman tick` decides by what was reported until then"
+        return f"{receipt.task} is {receipt.status}: {receipt.remark}; {by_report}"
     if receipt.status == "in-progress" and view.lease is not None:
         until = to_rfc3339(view.lease.expires_at)
         return f"{receipt.task} has no report: it stays in-progress until its lease ends ({until})"

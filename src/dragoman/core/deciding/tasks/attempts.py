@@ -216,7 +216,7 @@ def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:
     check = check_fence if read.actor.role in MAY_DISPATCH else check_hold
     refusal = check(read.actor, task, lease, command.fence, now)
     if refusal and _is_over(command, refusal):
-        return Decision(receipt(task, task.status))
+        return Decision(replace(receipt(task, task.status), remark=refusal.detail))
     if refusal:
         return refusal
     reported = _report_of_attempt(task)
