@@ -1385,8 +1385,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "RUN-STOP",
         "Agents",
-        "Whoever loses its lease or takes too long is ended with its whole group: asked, then "
-        "killed; what a program leaves in its group ends with it.",
+        "Whoever loses its lease or takes too long is ended with its whole session: asked, then "
+        "killed; what a program leaves in its session ends with it.",
     ),
     Requirement(
         "RUN-NOT-STARTED",
@@ -1485,7 +1485,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SYSTEM-PROCESS",
         "System",
-        "A program that runs for a while has a group of its own, is heard on both of its ways, "
+        "A program that runs for a while has a session of its own, is heard on both of its ways, "
         "and is ended as a whole.",
     ),
     # --- the hub

@@ -184,12 +184,18 @@ def marks(tmp_path: Path) -> RunMarks:
     return RunMarks(tmp_path)
 
 
+CHILDREN = pytest.mark.parametrize(
+    "child", ["(while :; do sleep 100; done)", "timeout 100 sleep 100"], ids=["group", "session"]
+)
+"""In the group of its starter, and in one of its own."""
+
+
 @proves("RUN-LEFTOVERS")
-def test_a_leftover_is_ended_by_its_number_and_start_with_its_group(
-    marks: RunMarks, trace: Trace
+@CHILDREN
+def test_a_leftover_is_ended_by_its_number_and_start_with_its_session(
+    marks: RunMarks, trace: Trace, child: str
 ) -> None:
-    script = f"exec 3>{trace.path}; (while :; do sleep 100; done) & echo up >&3; wait"
-    left = Leftover(script, "s-1")
+    left = Leftover(f"exec 3>{trace.path}; {child} & echo up >&3; wait", "s-1")
     assert trace.next() == b"up\n"
     marks.put("s-1")
     marks.put("s-1", left.pid, started_at(left.pid))
@@ -202,8 +208,11 @@ def test_a_leftover_is_ended_by_its_number_and_start_with_its_group(
 
 
 @proves("RUN-LEFTOVERS")
-def test_children_of_one_that_has_ended_itself_are_ended_too(marks: RunMarks, trace: Trace) -> None:
-    left = Leftover(f"exec 3>{trace.path}; (while :; do sleep 100; done) & echo up >&3", "s-1")
+@CHILDREN
+def test_children_of_one_that_has_ended_itself_are_ended_too(
+    marks: RunMarks, trace: Trace, child: str
+) -> None:
+    left = Leftover(f"exec 3>{trace.path}; {child} & echo up >&3", "s-1")
     started = started_at(left.pid)
     assert trace.next() == b"up\n"
     assert left.program.wait() == 0

@@ -163,7 +163,10 @@ def test_an_earlier_attempt_of_the_same_agent_is_over(command: AnyCommand) -> No
 def test_naming_a_newer_fence_helps_nobody() -> None:
     assert reclaimed_by_herself().code(STALE, RenewLease("T", 2)) == "lease_lost"
     assert world().code(OWN, RenewLease("T", 1)) == ""
-    assert world().code(OWN, RenewLease("T", 2)) == "lease_lost"
+    said = world().ask(OWN, RenewLease("T", 2))
+    assert isinstance(said, Refusal)
+    assert said.code == "lease_lost"
+    assert "under fence 1, and fence 2 is named" in said.detail, "the attempt itself is not over"
 
 
 @proves("LEASE-LOST")

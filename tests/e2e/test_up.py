@@ -88,6 +88,7 @@ def test_it_says_where_it_listens_where_the_data_is_and_what_to_do_next(program:
         assert running.said["ok"] is True
         assert running.url.startswith("http://127.0.0.1:")
         assert running.said["data"] == str(program.data)
+        assert running.said["store"] == f"sqlite:///{program.data}/dragoman.db"
         assert str(program.data / "token") in running.said["token"]
         assert (program.data / "token").stat().st_mode & 0o077 == 0
         assert ready(running.url)["ready"] is True
@@ -155,6 +156,19 @@ def test_people_are_told_in_five_lines(program: Program) -> None:
     lines = [process.stdout.readline().split()[0] for _ in range(5)]
     process.send_signal(signal.SIGINT)
     assert lines == ["listens", "data", "token", "agents", "next"]
+    assert end_of(process).code == 0
+
+
+@proves("HUB-UP")
+def test_a_store_elsewhere_is_told_beside_the_data_directory(
+    program: Program, tmp_path: Path
+) -> None:
+    elsewhere = f"sqlite:///{tmp_path}/elsewhere.db"
+    process = program.start("up", "--port", "0", "--store", elsewhere)
+    assert process.stdout is not None
+    _, data = process.stdout.readline(), process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    assert data.split(maxsplit=1)[1] == f"{program.data}, with the store {elsewhere}\n"
     assert end_of(process).code == 0
 
 

@@ -96,7 +96,30 @@ def test_a_stop_lets_one_that_listens_clean_up(tmp_path: Path, trace: Trace) -> 
     assert trace.heard() == b"bye\n"
 
 
-def test_one_who_has_left_the_group_keeps_nobody_listening(tmp_path: Path, trace: Trace) -> None:
+STRAY = "timeout 100 sh -c 'trap \"\" TERM; echo up >&3; while :; do sleep 100; done'"
+"""One that has left the group, as `timeout` does, and does not listen."""
+
+
+@pytest.mark.parametrize("script", [f"{STRAY}; :", f"{STRAY} & read line <go"])
+def test_who_has_left_the_group_but_not_the_session_ends_with_it(
+    script: str, tmp_path: Path, trace: Trace
+) -> None:
+    os.mkfifo(tmp_path / "go")
+
+    async def story() -> int:
+        async with running(("sh", "-c", f"exec 3>trace; {script}"), tmp_path) as process:
+            assert await asyncio.to_thread(trace.next) == b"up\n"
+            if "go" in script:
+                await asyncio.to_thread((tmp_path / "go").write_text, "\n")
+            else:
+                await process.stop(20)
+            return await process.wait()
+
+    assert asyncio.run(story()) == (0 if "go" in script else -signal.SIGTERM)
+    assert trace.heard() == b""
+
+
+def test_one_who_has_left_the_session_keeps_nobody_listening(tmp_path: Path, trace: Trace) -> None:
     script = "exec 3>trace; setsid sh -c 'echo up >&3; read line <go' & read line <started"
     os.mkfifo(tmp_path / "go")
     os.mkfifo(tmp_path / "started")

@@ -1,4 +1,4 @@
-"""An agent as a program: started for each attempt, heard line by line, ended with its group."""
+"""An agent as a program: started for each attempt, heard line by line, ended as a whole."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,8 +21,8 @@ PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "L
 
 _BLOCK: Final = 16_384
 _DRAIN_SECONDS: Final = 1.0
-"""How long to listen on when a program has ended and somebody outside of its group holds its
-output open."""
+"""How long to listen on when a program has ended and somebody outside of its session holds
+its output open."""
 
 
 class Process(Protocol):
@@ -49,11 +49,11 @@ class Process(Protocol):
         ...
 
     async def wait(self) -> int:
-        """Its exit code, when nothing of its group is left."""
+        """Its exit code, when nothing of it is left."""
         ...
 
     async def stop(self, grace: float) -> None:
-        """Ask its group to end, and end it after so many seconds."""
+        """Ask all of it to end, and end it after so many seconds."""
         ...
 
     def close(self) -> None:

@@ -93,7 +93,8 @@ class HttpSettings(Struct, frozen=True):
     port: int = 4747
     """The port that the hub listens at; 0: any that is free."""
     tls_cert: str = ""
-    """A file with the certificate chain, in PEM; with tls_key the hub speaks HTTPS."""
+    """A file with the certificate chain, in PEM; with tls_key the hub speaks HTTPS. A relative
+    path begins where `dragoman up` is started."""
     tls_key: str = ""
     """A file with the private key of the certificate, in PEM."""
     proxy: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""A program that runs for a while: in a process group of its own, heard, and ended as a whole.
+"""A program that runs for a while: in a session of its own, heard, and ended as a whole.
 
-Its number stays its own until its group has been ended, because it is not reaped before that: so
+Its number stays its own until its session has been ended, because it is not reaped before that: so
 no signal ever reaches a stranger who got the number next.
 """
 
@@ -9,8 +9,8 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock, Thread
 from typing import IO, Final, NamedTuple, Self
@@ -20,13 +20,15 @@ _PROC: Final = Path("/proc")
 _BOOT: Final = _PROC / "sys/kernel/random/boot_id"
 _START_TIME: Final = 19
 """Where it stands in /proc/PID/stat, after the name of the program."""
+_DEAD: Final = "Z"
+"""The state of one who has ended and is not reaped, the first in that file."""
 _GONE: Final = (FileNotFoundError, ProcessLookupError, PermissionError)
 _PATIENCE_MS: Final = 2_000
 _ROUNDS: Final = 10
 
 
 class Process:
-    """A running program and all of its group."""
+    """A running program and all of its session."""
 
     def __init__(self, program: subprocess.Popen[bytes], stdout: "_Way", stderr: "_Way") -> None:
         self.pid = program.pid
@@ -58,11 +60,11 @@ class Process:
             raise
 
     async def wait(self) -> int:
-        """Its exit code; by then nothing of its group is left. A signal's number is negative."""
+        """Its exit code; by then nothing of its session is left. A signal's number is negative."""
         return await asyncio.shield(self._code)
 
     async def stop(self, grace: float) -> None:
-        """Ask the group to end, and end it after so many seconds."""
+        """Ask the session to end, and end it after so many seconds."""
         self._signal(signal.SIGTERM)
         try:
             async with asyncio.timeout(grace):
@@ -72,7 +74,7 @@ class Process:
             await self.wait()
 
     def close(self) -> None:
-        """Listen no more, although somebody outside of its group may still hold its output open."""
+        """Listen no more, although somebody outside of its session may hold its output open."""
         for way in self._ways:
             way.transport.close()
 
@@ -80,12 +82,14 @@ class Process:
         with self._ending:
             if not self._is_reaped:
                 _signal_group(self.pid, demand)
+                _signal_strays(self.pid, demand, patience_ms=0)
 
     def _await_end(self) -> None:
-        """In a thread of its own: wait for the program, then end what it has left in its group."""
+        """In a thread of its own: wait for the program, then end what it has left behind."""
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        _signal_group(self.pid, signal.SIGKILL)
+        _end_strays(self.pid)
         with self._ending:
-            _signal_group(self.pid, signal.SIGKILL)
             code = self._program.wait()
             self._is_reaped = True
         # A loop that was closed has nobody left who waits.
@@ -141,9 +145,9 @@ def started_at(pid: int) -> str:
 def end_leftover(pid: int, started: str, variable: str) -> bool:
     """End what is left of a program that somebody else has started; whether there was anything.
 
-    Only what is certainly of that program: itself, by its number and start, with its group; after
-    its own end, those of its group that carry its `NAME=value` among their variables; and whoever
-    carries that when there was no time to write the number down (0).
+    Only what is certainly of that program: itself, by its number and start, with its group; those
+    of its session that carry its `NAME=value` among their variables; and whoever carries that when
+    there was no time to write the number down (0).
     """
     if not pid:
         return _end_carriers(variable, None)
@@ -151,53 +155,107 @@ def end_leftover(pid: int, started: str, variable: str) -> bool:
     if not boot or boot != _boot():
         return False
     found = _stat(pid)
-    if found:
-        return found[_START_TIME] == ticks and _end_group_of(pid)
-    return _end_carriers(variable, pid)
+    if found and found[_START_TIME] != ticks:
+        return False
+    was_there = bool(found) and _end_group_of(pid)
+    return _end_carriers(variable, pid) or was_there
 
 
-def _end_carriers(variable: str, group: int | None) -> bool:
-    """End whoever was started with this variable, in this group or in any but our own."""
+def _end_carriers(variable: str, session: int | None) -> bool:
+    """End whoever was started with this variable, in this session or in any group but our own."""
     ended = False
     for _ in range(_ROUNDS):  # one of them may have started another one meanwhile
-        groups = {_group(pid): pid for pid in _carriers(variable)}
-        mine = {os.getpgrp(), 0} if group is None else groups.keys() - {group}
-        found = [pid for key, pid in groups.items() if key not in mine]
+        found = [pid for pid in _carriers(variable) if _is_meant(pid, session)]
         if not found:
             break
         ended = sum(map(_end_group_of, found)) > 0 or ended
     return ended
 
 
+def _is_meant(pid: int, session: int | None) -> bool:
+    if session is None:
+        return _group(pid) not in (os.getpgrp(), 0)
+    return _session(pid) == session
+
+
 def _carriers(variable: str) -> Iterator[int]:
-    for folder in _PROC.iterdir():
+    for pid in _numbers():
         with suppress(*_GONE):
-            if folder.name.isdecimal() and (
-                variable.encode() in (folder / "environ").read_bytes().split(b"\0")
-            ):
-                yield int(folder.name)
+            if variable.encode() in (_PROC / f"{pid}/environ").read_bytes().split(b"\0"):
+                yield pid
+
+
+def _numbers() -> Iterator[int]:
+    """Of all that runs; of nothing where there is no /proc."""
+    if _PROC.is_dir():
+        yield from (int(folder.name) for folder in _PROC.iterdir() if folder.name.isdecimal())
 
 
 def _end_group_of(pid: int) -> bool:
     """End a program with its group, and wait until it is gone; False when it was already."""
     try:
-        watched = os.pidfd_open(pid)
+        with _watched(pid) as watched:
+            _signal_group(_group(pid), signal.SIGKILL)
+            _await_gone(watched, _PATIENCE_MS)
     except _GONE:
         return False
+    return True
+
+
+def _end_strays(leader: int) -> None:
+    for _ in range(_ROUNDS):  # one of them may have started another one meanwhile
+        if not _signal_strays(leader, signal.SIGKILL, _PATIENCE_MS):
+            return
+
+
+def _signal_strays(leader: int, demand: signal.Signals, patience_ms: int) -> int:
+    """Signal those who have left a program's group but not its session; how many there were.
+
+    `timeout` leaves the group, and so does what a shell with job control has started.
+    """
+    strays = [pid for pid in _numbers() if _is_stray(pid, leader)]
+    for pid in strays:
+        with suppress(*_GONE), _watched(pid) as watched:
+            # The number may be another's by now; what is watched is not.
+            if _is_stray(pid, leader):
+                signal.pidfd_send_signal(watched, demand)
+                _await_gone(watched, patience_ms)
+    return len(strays)
+
+
+def _is_stray(pid: int, leader: int) -> bool:
+    is_one = _session(pid) == leader and _group(pid) != leader
+    return is_one and _stat(pid)[:1] not in ([], [_DEAD])
+
+
+@contextmanager
+def _watched(pid: int) -> Generator[int]:
+    """A program under its own name, which is nobody else's when the number is; _GONE: no more."""
+    watched = os.pidfd_open(pid)
     try:
-        _signal_group(_group(pid), signal.SIGKILL)
-        waiting = select.poll()
-        waiting.register(watched, select.POLLIN)
-        waiting.poll(_PATIENCE_MS)
+        yield watched
     finally:
         os.close(watched)
-    return True
+
+
+def _await_gone(watched: int, patience_ms: int) -> None:
+    waiting = select.poll()
+    waiting.register(watched, select.POLLIN)
+    waiting.poll(patience_ms)
 
 
 def _group(pid: int) -> int:
     """The group of a program; 0 when it is gone."""
     try:
         return os.getpgid(pid)
+    except _GONE:
+        return 0
+
+
+def _session(pid: int) -> int:
+    """The session of a program; 0 when it is gone."""
+    try:
+        return os.getsid(pid)
     except _GONE:
         return 0
 

@@ -114,9 +114,9 @@ class House:
         self.port = 0
 
     def _told(self, streams: Iterable[str]) -> None:
-        changed = tuple(streams)
-        self.identity.forget(changed)
         if self._is_hinted:
+            changed = tuple(streams)
+            self.identity.forget(changed)
             self.hints.tell(changed)
 
     def do(self, *commands: AnyCommand, actor: Actor = HERA) -> str:

@@ -210,6 +210,17 @@ def test_a_stream_ends_with_its_token(ending: Callable[[House], None], look: flo
 
 
 @proves("HTTP-STAYS")
+def test_a_stream_ends_when_another_process_takes_its_token_back() -> None:
+    house = House(patience=Patience(look=0.01, token=600.0), is_hinted=False)
+    house.welcome("ada")
+    with serving(house), reading(house, by="ada") as ada:
+        _revoked(house)
+        while ada.next() is not None:
+            continue
+        assert house.ask("GET", "/v1/tasks", by="ada").code == "token_revoked"
+
+
+@proves("HTTP-STAYS")
 def test_one_caller_cannot_take_the_streams_and_waits_of_all(house: House) -> None:
     with ExitStack() as open_ones:
         for _ in range(MOST_STAYS):

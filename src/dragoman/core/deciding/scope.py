@@ -128,7 +128,7 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
         return _beyond(actor)
     named = getattr(command, "fence", None)
     if task.fence != actor.fence or named not in (None, actor.fence):
-        return is_over(actor.name, actor.fence, task.id)
+        return _of_another(actor, task, named)
     if hasattr(command, "fence"):
         return replace(command, fence=actor.fence)
     if kind in _ANSWERS:
@@ -169,6 +169,17 @@ def _beyond(actor: Actor, more: str = "") -> Refusal:
     """It does not reach so far."""
     speaks_for = f"this credential of {actor.name} speaks for an attempt on {actor.task} only"
     return Refusal("not_authorized", speaks_for + more)
+
+
+def _of_another(actor: Actor, task: Task, named: int | None) -> Refusal:
+    """Another attempt has begun, or it is another's token that was named."""
+    if task.fence != actor.fence:
+        return is_over(actor.name, actor.fence, task.id)
+    return Refusal(
+        "lease_lost",
+        f"this credential of {actor.name} speaks on {task.id} under fence {actor.fence}, and "
+        f"fence {named} is named: name its own, or none",
+    )
 
 
 def check_alive(task: Task, read: Read, now: int) -> Refusal | None:

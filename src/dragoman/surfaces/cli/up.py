@@ -10,6 +10,7 @@ import dragoman
 from dragoman.core.moments import duration
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.screen import CannotPrint, ReaderGone, Screen
+from dragoman.surfaces.cli.store_url import default_url, masked
 from dragoman.surfaces.cli.verb import Verb
 
 
@@ -69,9 +70,11 @@ def up(
 
     def ready(url: str) -> None:
         data = call.data.absolute()
+        named = call.shared.store or place.settings.store.url
+        store = masked(named or default_url(data))
         lines = {
             "listens": f"{url} (a page about the API: {url}/docs)",
-            "data": f"{data}",
+            "data": f"{data}, with the store {store}" if named else f"{data}",
             "token": f"{data / 'token'} (yours; agents get one by `dragoman agent add NAME`)",
             "agents": agents,
             "next": 'dragoman task create "First" --ready; Ctrl-C here stops the hub',
@@ -81,7 +84,8 @@ def up(
             for name, text in lines.items():
                 screen.line((f"{name:<8} ", "bold"), text)
 
-        call.tell(Answer({"url": url, "version": dragoman.__version__, **lines}, show))
+        said = {**lines, "data": f"{data}", "store": store}
+        call.tell(Answer({"url": url, "version": dragoman.__version__, **said}, show))
         call.out.flush()
 
     def waiting(agents: int) -> None:

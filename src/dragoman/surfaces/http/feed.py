@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 from msgspec import Raw, Struct
 
+from dragoman.engine.handle import OnCommit
 from dragoman.engine.hints import Hints
 from dragoman.engine.ports import Store
 from dragoman.engine.shown.tasks import encode, shown_entry, told_of
@@ -124,7 +125,16 @@ class Newest(Struct, frozen=True, gc=False):
 class Feed:
     """Follows the ledger for everyone who has a seat."""
 
-    def __init__(self, store: Store, hints: Hints, look: float, kept: int = KEPT) -> None:
+    def __init__(
+        self,
+        store: Store,
+        hints: Hints,
+        look: float,
+        kept: int = KEPT,
+        of_agents: OnCommit | None = None,
+    ) -> None:
+        """`of_agents` is told of agents to whom something has happened, in whichever process."""
+        self._of_agents = of_agents
         self._store = store
         self._hints = hints
         self._look = look
@@ -297,6 +307,9 @@ class Feed:
             self._last[one.event.partition(".")[0]] = one.position
             if one.event in MAKES_READY:
                 self.made_ready = one.position
+        agents = {one.stream for one in frames if one.stream.startswith("agent:")}
+        if agents and self._of_agents is not None:
+            self._of_agents(agents)
         self._turns.for_all()
 
     def _forget(self) -> None:

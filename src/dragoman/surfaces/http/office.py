@@ -4,7 +4,7 @@ Reads of the store may wait for a disk or a network, so they are made in a threa
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -39,13 +39,18 @@ class Office:
         self.door = door
         self.hub = door.hub
         self.store: Store = door.hub.store
-        self.feed = Feed(self.store, door.hints, door.patience.look)
+        self.feed = Feed(self.store, door.hints, door.patience.look, of_agents=self._hear_of_agents)
         self.bus = LocalBus(self.store, door.hints, door.patience.look)
         self.rates = Rates(http.rate_per_second, http.burst, door.monotonic)
         self.metrics = Metrics()
         self.stays = Stays(door.identity, door.hints, door.patience.token)
         self.checkup = Checkup(door)
         self.envelopes = Envelopes(self.store, door.hub.clock, door.hub.redaction.refusal)
+
+    def _hear_of_agents(self, streams: Collection[str]) -> None:
+        """Another process may have taken a token back: nobody is told more under it."""
+        self.door.identity.forget(streams)
+        self.stays.hear(streams)
 
     async def read(
         self,

@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
+from functools import partial
 
 from dragoman.core.errors import Refusal
 from dragoman.engine.hints import Hints
@@ -20,11 +21,15 @@ _log = logging.getLogger("dragoman.http")
 Leave = Callable[[], None]
 
 
+def _look_at_nobody() -> None:
+    """While nobody stays."""
+
+
 class Stays:
     """Counts those who stay, and looks again at their tokens.
 
-    When something happened to an agent, and every so many seconds: a token may come to its end, or
-    be taken back by another process.
+    When something happened to an agent (`hear`), and every so many seconds: a token may come to its
+    end.
     """
 
     def __init__(self, identity: Identity, hints: Hints, look: float) -> None:
@@ -35,6 +40,12 @@ class Stays:
         self._leaving: dict[object, tuple[str, Leave]] = {}
         """Each stay -> its token, and how it ends."""
         self._watch: asyncio.Task[None] | None = None
+        self._look_soon: Callable[[], None] = _look_at_nobody
+
+    def hear(self, streams: Collection[str]) -> None:
+        """Something has happened to these streams. (An `OnCommit`.)"""
+        if any(stream.startswith("agent:") for stream in streams):
+            self._look_soon()
 
     @contextmanager
     def stay(self, principal: Principal, token: str, leave: Leave) -> Generator[None]:
@@ -68,13 +79,9 @@ class Stays:
                 self._watch = None
 
     async def _rounds(self) -> None:
-        loop, wake = asyncio.get_running_loop(), asyncio.Event()
-
-        def hint(streams: Collection[str]) -> None:
-            if any(stream.startswith("agent:") for stream in streams):
-                soon(loop, wake.set)
-
-        silence = self._hints.listen(hint)
+        wake = asyncio.Event()
+        self._look_soon = partial(soon, asyncio.get_running_loop(), wake.set)
+        silence = self._hints.listen(self.hear)
         try:
             while True:
                 try:
