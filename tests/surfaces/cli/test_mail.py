@@ -170,6 +170,13 @@ def test_an_answer_is_typed_without_a_bead(dragoman: Console) -> None:
 SPAWN = ("--type", "SPAWN_REQUEST", "--bead", "b", "--field", "orchestrator=boss")
 
 
+@proves("MAIL-SPAWN")
+def test_who_asks_for_a_worker_on_what_is_ready_is_not_warned(dragoman: Console) -> None:
+    dragoman.make("One", "--id", "b", "--ready")
+    told = dragoman.ask("mail", "send", *SPAWN, "--field", "resume=false")
+    assert (told["effect"], told["warnings"]) == ({"applied": True}, [])
+
+
 @proves("MAIL-COMPOSE")
 @pytest.mark.parametrize("type", TYPES)
 def test_every_type_can_be_typed(dragoman: Console, type: str) -> None:

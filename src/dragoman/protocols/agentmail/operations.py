@@ -174,6 +174,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         gather=lambda letter, actor, facts: translate.post(letter, actor, facts.store, choices),
         effect=lambda letter, actor, facts: translate.effect(letter, actor, facts.store, choices),
+        is_as_good=_is_as_good,
         looks=translate.is_looked_up,
         reply=_sent,
         roles=MAY_WRITE,
@@ -260,9 +261,14 @@ def _effect(
         applied = len(commands) > 1 or len(accepted.receipts) > len(commands)
         odd = odd if applied else _why_none(type, posted.kind)
         return {"applied": applied, **({"detail": odd} if odd else {})}
-    if declined.code == _NO_CHANGE and type in ACTED_ON_LATER:
+    if _is_as_good(letter, declined.code):
         return {"applied": True, **({"detail": odd} if odd else {})}
     return {"applied": False, "code": declined.code, "detail": declined.detail}
+
+
+def _is_as_good(letter: Outgoing, code: str) -> bool:
+    """Whether the task stands already as somebody will act on it."""
+    return code == _NO_CHANGE and letter.message.type in ACTED_ON_LATER
 
 
 def _elsewhere(posted: PostMail) -> str:
