@@ -39,8 +39,11 @@ _UNASKED: Final = (
 )
 _ECHO: Final = (
     "it repeats the type of the letter that it replies to, so that it was delivered as a plain "
-    "reply; to say {type} anew, write the subject without Re: or Fwd:"
+    "reply; {answer}to say {type} anew, write the subject without Re: or Fwd:"
 )
+_ANSWERED_BY: Final = {
+    question: f"what answers it is a {answer}; " for answer, question in ANSWERS.items()
+}
 _ELSEWHERE: Final = (
     "it stands in the thread {thread}, where its sender put it: who reads the thread {bead} of its "
     "bead does not find it there"
@@ -282,5 +285,5 @@ def _elsewhere(posted: PostMail) -> str:
 def _why_none(type: MessageType, kind: str) -> str:
     """Why a letter did nothing that its subject says it would; empty: it says no such thing."""
     if type is not MessageType.UNKNOWN and kind == MessageType.UNKNOWN:
-        return _ECHO.format(type=type)
+        return _ECHO.format(type=type, answer=_ANSWERED_BY.get(type, ""))
     return _UNASKED if type in ANSWERS else ""
