@@ -106,6 +106,8 @@ _LETTERS: tuple[Callable[[str], Draft], ...] = (
         context_usage=85,
         next_steps=f"1. finish the middleware\n2. run the tests\n\n{more}",
     ),
-    lambda more: compose.spawn_request(_BEAD, orchestrator=f"crank-{more}", checkpoint="abc123def"),
+    lambda more: compose.spawn_request(
+        _BEAD, orchestrator=f"crank-{more}", resume=True, checkpoint="abc123def"
+    ),
     lambda more: compose.spawn_ack(_BEAD, status="spawned", session=more),
 )

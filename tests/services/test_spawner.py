@@ -282,8 +282,24 @@ def test_an_agent_that_has_the_spawners_name_answers_itself() -> None:
 def test_only_what_is_asked_of_it_is_answered() -> None:
     bureau = Bureau(Settings())
     bureau.send(OLGA, letter("HELP_REQUEST", to=["spawner"]))
+    bureau.register("somebody-else")
     bureau.request(to=["somebody-else"])
     assert bureau.run() == 0
+
+
+def test_what_is_asked_of_nobody_who_is_known_is_answered_too() -> None:
+    bureau = Bureau()
+    asked = bureau.request(to=["dispatcher"])
+    bureau.do(HUMAN, ClaimTask(BEAD, "ada", "hub-1.77"))
+    assert bureau.run() == 1
+    assert bureau.answers() == [("spawned", "hub-1.77", "Session: hub-1.77")]
+    mail = bureau.mail(asked)
+    assert (mail.to, mail.copied, mail.is_open, mail.waits_for) == (
+        ("dispatcher",),
+        ("spawner",),
+        False,
+        (),
+    )
 
 
 def test_a_request_that_names_no_bead_is_told_so() -> None:

@@ -105,7 +105,7 @@ class Orchestrator(Agent):
 
     async def _spawn(self) -> None:
         number = self.world.number()
-        draft = compose.spawn_request(f"ol-{number}", orchestrator=self.name)
+        draft = compose.spawn_request(f"ol-{number}", orchestrator=self.name, resume=False)
         said = messages.letter(draft, f"m-{number}")
         await self.insist("spawn", send(said, self.actor))
 

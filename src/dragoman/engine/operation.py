@@ -126,6 +126,10 @@ def _always(*_: Any) -> bool:
     return True
 
 
+def _never(*_: Any) -> bool:
+    return False
+
+
 class Bounds(Struct, frozen=True):
     """What a message may be at most, where that is not the same for all (S-LIMIT)."""
 
@@ -159,6 +163,9 @@ class Operation(Struct, frozen=True):
     effect: Callable[[Any, Actor, Facts], Commands] | None = None
     """What is to follow if it can: refused, it leaves the commands as they are, and the reply says
     so."""
+    is_as_good: Callable[[Any, str], bool] = _never
+    """Whether an effect that was declined under this code has what it asks for all the same, so
+    that there is nothing to warn of."""
     ask: Callable[[Any, Actor, Facts], Any] | None = None
     """For one that only reads: what the caller is told, or the Fault why not; no commands."""
     asks: Callable[[Any, Actor, Facts], Any] | None = None

@@ -126,7 +126,7 @@ class Plan(Struct, frozen=True):
             warnings += remarks
             accepted = replace(accepted, masked=remarks)
         declined = accepted.declined
-        if declined is not None:
+        if declined is not None and not self.operation.is_as_good(self.message, declined.code):
             code = self.dialect.refusals[declined.code]
             warnings.append(f"it changed no task: {declined.detail} ({code})")
         return Taken(

@@ -51,7 +51,7 @@ DRAFTS: dict[str, Callable[[], Draft]] = {
         next_steps="1. finish\n2. test",
     ),
     "SPAWN_REQUEST": lambda: compose.spawn_request(
-        "ol-527.1", orchestrator="crank-1", checkpoint="jkl012b"
+        "ol-527.1", orchestrator="crank-1", resume=True, checkpoint="jkl012b"
     ),
     "SPAWN_ACK": lambda: compose.spawn_ack("ol-527.1", status="spawned", session="demigod-1"),
 }

@@ -107,7 +107,16 @@ WRITERS: dict[str, st.SearchStrategy[Draft]] = {
         context_usage=PERCENT,
         next_steps=SOME,
     ),
-    "SPAWN_REQUEST": st.builds(compose.spawn_request, SOME, orchestrator=SOME, checkpoint=TEXTS),
+    "SPAWN_REQUEST": st.builds(
+        compose.spawn_request, SOME, orchestrator=SOME, resume=st.booleans(), checkpoint=SOME
+    )
+    | st.builds(
+        compose.spawn_request,
+        SOME,
+        orchestrator=SOME,
+        resume=st.just(value=False),
+        checkpoint=st.just(""),
+    ),
     "SPAWN_ACK": st.builds(
         compose.spawn_ack, SOME, status=st.sampled_from(SPAWN_STATUSES), session=SOME
     ),
@@ -294,6 +303,7 @@ REFUSED: dict[str, Callable[[], Draft]] = {
     ),
     "'started' is none of spawned": lambda: compose.spawn_ack("a-1", status="started"),
     "session is empty": lambda: compose.spawn_ack("a-1", status="spawned"),
+    "checkpoint is empty": lambda: compose.spawn_request("a-1", orchestrator="c", resume=True),
     "files is empty": lambda: compose.done(
         "a-1", commit="c", files=[], checks=Checks(tests=True, lint=True, build=True), summary="s"
     ),

@@ -399,3 +399,34 @@ def test_a_verdict_that_cannot_be_read_is_told_in_the_words_of_its_field() -> No
     assert resume.text == "resume is 'perhaps': use true or false"
     (tests,) = read("DONE", "Bead: ol-1\n## Self-Validation\n- Tests: mostly").problems
     assert tests.text == "tests_pass is 'mostly': use PASS or FAIL"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "told"),
+    [
+        ("DONE", "Tests: FAIL\nCommit: abc", [("tests_pass", 1), ("commit_sha", 2)]),
+        ("FAILED", "Bead: a-1\n- **Type:** ERROR\n## Failure\nReason: r", [("failure_type", 2)]),
+        ("FAILED", "Type: ERROR\n## Failure\nType: BUILD_FAIL", []),
+        ("FAILED", "## Failure\nType: ERROR\n## Notes\nType: odd", []),
+        ("FAILED", "## Failure\nReason: see\n  Commit: abc", []),
+        ("FAILED", "Type:\nCommit: ", []),
+        ("CHECKPOINT", "## Progress\n- Commit: c\n- Reason: MANUAL", [("checkpoint_reason", 3)]),
+        ("DONE", "## Changes\nBead: a-1", [("bead_id", 2)]),
+        ("[a-1] DONE", "## Changes\nBead: a-1", []),
+        ("DONE", "## Summary\nTests: FAIL\n```\nBuild: FAIL\n```", []),
+        ("PROGRESS", "Commit: abc", []),
+    ],
+)
+def test_what_is_told_only_where_it_does_not_count_is_named(
+    kind: str, body: str, told: list[tuple[str, int]]
+) -> None:
+    problems = Parser().parse({"subject": kind, "body_md": body}).problems
+    found = [one for one in problems if one.name == "misplaced_field"]
+    assert [(one.field, one.line) for one in found] == told
+
+
+def test_a_misplaced_field_says_where_it_belongs() -> None:
+    (one,) = Parser().parse({"subject": "FAILED", "body_md": "Type: SPEC_IMPOSSIBLE"}).problems
+    assert one.text == (
+        "failure_type is not read where it stands: write a line Type: under a heading ## Failure"
+    )

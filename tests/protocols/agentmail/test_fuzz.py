@@ -5,6 +5,7 @@ import os
 import random
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.protocols.agentmail import MailError, Message, Parser
+from dragoman.protocols.agentmail.lines import lines_below
 from dragoman.protocols.agentmail.problems import NAMES
 from dragoman.protocols.agentmail.words import TYPES
 from tests.conftest import LONG_RUN
@@ -195,6 +197,7 @@ LETTERS = {
     **{f"subject: {name}": (piece, "DONE", "") for name, piece in SUBJECTS.items()},
     "commas escaped": ("PROGRESS", "", "\\,"),
     "guidance": ("HELP_RESPONSE", "", " \n"),
+    "empty texts": ("PROGRESS", "", "Status:\n"),
 }
 
 
@@ -234,3 +237,25 @@ def test_a_mebibyte_of_anything_is_read(piece: tuple[str, str, str]) -> None:
     raw = large(*piece, MEBIBYTE)
     message = Parser().parse(json.dumps(raw))
     assert (message.subject, message.body) == (raw["subject"], raw["body_md"])
+
+
+class Watched(Sequence[str]):
+    """A thousand empty labels that count how often one of them is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        if index >= len(self):
+            raise IndexError
+        self.looks += 1
+        return "Status:"
+
+    def __len__(self) -> int:
+        return 1_000
+
+
+def test_a_text_that_goes_on_is_looked_for_from_its_label_on() -> None:
+    # Skipping what stands before it makes no calls, and yet a letter of labels quadratic.
+    lines = Watched()
+    assert list(lines_below(lines, 900, {"Status": "status", "status": "status"})) == []
+    assert lines.looks <= 2

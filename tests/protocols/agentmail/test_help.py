@@ -55,6 +55,28 @@ def test_whoever_else_is_asked_the_helper_hears_of_it(office: Office) -> None:
     assert (mail.to, mail.cc, mail.copied) == (("bob",), ("olga",), ("chiron", "otis"))
 
 
+@proves("MAIL-ECHO")
+def test_a_reply_that_is_no_answer_says_what_would_be_one(office: Office) -> None:
+    asked = office.send(ALICE, help_request())["id"]
+    row: Row = {"subject": f"Re: [{BEAD}] HELP_REQUEST", "body_md": "Go left.", "reply_to": asked}
+    effect = office.send(CHIRON, row)["effect"]
+    assert not effect["applied"]
+    assert "; what answers it is a HELP_RESPONSE; to say HELP_REQUEST anew," in effect["detail"]
+    assert office.mail(asked).is_open
+
+
+@proves("MAIL-POST")
+def test_an_answer_without_a_bead_is_found_by_that_of_its_thread(office: Office) -> None:
+    asked = office.send(ALICE, help_request())["id"]
+    row: Row = {"subject": "HELP_RESPONSE", "body_md": "Go left.", "reply_to": asked}
+    answer = office.send(CHIRON, row)
+    assert answer["bead_id"] == ""
+    for name in (BEAD, f"bead:{BEAD}"):
+        assert office.inbox(ALICE, bead_id=name) == [answer["id"]]
+    office.send(CHIRON, {"subject": "Lunch", "body_md": "?", "to": ["alice"]})
+    assert office.inbox(ALICE, bead_id=BEAD) == [answer["id"]]
+
+
 @proves("MAIL-POST")
 def test_a_thread_may_be_called_by_any_name_of_its_task(office: Office) -> None:
     asked = office.send(ALICE, help_request())["id"]

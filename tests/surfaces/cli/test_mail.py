@@ -128,7 +128,7 @@ FIELDS = {
     "DONE": DONE[7::2],
     "FAILED": ("failure_type=ERROR", "reason=r", "internal_attempts=2", "commit=c", "files=a"),
     "CHECKPOINT": ("reason=Manual", "commit=c", "progress=p", "context_usage=9", "next_steps=n"),
-    "SPAWN_REQUEST": ("orchestrator=boss", "checkpoint=c"),
+    "SPAWN_REQUEST": ("orchestrator=boss", "resume=true", "checkpoint=c"),
     "SPAWN_ACK": ("status=spawned", "session=s-1"),
 }
 
@@ -167,6 +167,16 @@ def test_an_answer_is_typed_without_a_bead(dragoman: Console) -> None:
     )
 
 
+SPAWN = ("--type", "SPAWN_REQUEST", "--bead", "b", "--field", "orchestrator=boss")
+
+
+@proves("MAIL-SPAWN")
+def test_who_asks_for_a_worker_on_what_is_ready_is_not_warned(dragoman: Console) -> None:
+    dragoman.make("One", "--id", "b", "--ready")
+    told = dragoman.ask("mail", "send", *SPAWN, "--field", "resume=false")
+    assert (told["effect"], told["warnings"]) == ({"applied": True}, [])
+
+
 @proves("MAIL-COMPOSE")
 @pytest.mark.parametrize("type", TYPES)
 def test_every_type_can_be_typed(dragoman: Console, type: str) -> None:
@@ -190,6 +200,9 @@ def test_every_type_can_be_typed(dragoman: Console, type: str) -> None:
         (("--type", "DONE", "--bead", "b", "--field", "tests=maybe"), "neither PASS nor FAIL"),
         (("--type", "PROGRESS", "--bead", "b", "--field", "context_usage=x"), "a whole number"),
         (("--type", "PROGRESS", "--bead", "b", "--field", "step=1"), "needs status, context_usage"),
+        ((*SPAWN, "--field", "checkpoint=c"), "a SPAWN_REQUEST needs resume: add --field resume=…"),
+        ((*SPAWN, "--field", "resume=maybe"), "'maybe' is neither true nor false"),
+        ((*SPAWN, "--field", "resume=true"), "checkpoint is empty: name the commit to resume from"),
         ((*PROGRESS, "--field", "step=2"), "step is given twice"),
         ((*PROGRESS, "--body", "x"), "from --body or from --field"),
         (("--to", "bob", "--field", "step=1"), "add --type TYPE"),

@@ -100,6 +100,18 @@ def test_what_came_of_a_message_is_told_to_people(dragoman: Console, letter: Let
     assert "said before: nothing was added" in dragoman("send", said, *at_noon).out
 
 
+@proves("MAIL-POST")
+def test_what_is_odd_about_a_letter_is_told_as_by_the_command_for_letters(
+    dragoman: Console, letter: Letters
+) -> None:
+    row = {"to": ["boss"], "subject": "FAILED", "body_md": "Bead: ol-1\nType: SPEC_IMPOSSIBLE"}
+    told = dragoman("send", letter(json.dumps(row)), "--as", "ada").out
+    assert "  not understood: failure_type is not read where it stands" in told
+    row = {"to": ["boss"], "subject": "HELP_RESPONSE", "body_md": "Go left."}
+    told = dragoman("send", letter(json.dumps(row)), "--as", "ada").out
+    assert "  warning: no open question waits for it" in told
+
+
 @proves("CLI-EXIT", "AOF-IDENTITY")
 def test_a_refused_message_ends_with_1_and_its_code(working: Console, letter: Letters) -> None:
     stranger = letter(update(agentId="eve", progress="x") | {"fromAgent": "eve"})

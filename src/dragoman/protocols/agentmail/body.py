@@ -35,6 +35,8 @@ class Found(Struct, frozen=True, gc=False):
     """The line of each field, also of one that has a label and nothing after it."""
     headings: dict[str, int]
     """The line of each section's heading, by its title."""
+    misplaced: dict[str, int]
+    """The line of each field that has a label outside of its section, where it does not count."""
 
 
 def read_body(body: str, form: Form) -> Found:
@@ -59,6 +61,7 @@ class _Reader:
         "_labels",
         "_level",
         "_lines",
+        "_misplaced",
         "_places",
         "_section",
         "_start",
@@ -70,6 +73,7 @@ class _Reader:
         self._words: dict[str, Words] = {}
         self._places: dict[str, int] = {}
         self._headings: dict[str, int] = {}
+        self._misplaced: dict[str, int] = {}
         self._lines = lines
         self._form = form
         self._section = form.start
@@ -99,7 +103,7 @@ class _Reader:
         self._leave(len(self._lines))
         if self._form.guidance:
             self._read_guidance()
-        return Found(words, places, self._headings)
+        return Found(words, places, self._headings, self._misplaced)
 
     # --- headings and fences
 
@@ -152,9 +156,13 @@ class _Reader:
 
     def _look_closely(self, index: int, line: str) -> None:
         """A line that is written in another way, has a list under it, or fills no field."""
-        words, places, labels = self._words, self._places, self._labels
-        field, value = labelled(line, labels)
+        words, places = self._words, self._places
+        field, value = labelled(line, self._form.anywhere)
         if not field or field in words:
+            return
+        if field not in self._section.fields:
+            if value:
+                self._misplaced.setdefault(field, index + 1)
             return
         filled = self._whole(index, field, value)
         if filled:

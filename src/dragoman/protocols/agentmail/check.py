@@ -1,6 +1,6 @@
-"""Strict mode: what a letter of each type must say (S-MAIL-4)."""
+"""What a letter of each type must say, in strict mode (S-MAIL-4), and where it says it."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from dragoman.protocols.agentmail.body import Found
@@ -26,6 +26,13 @@ def missing(type: MessageType, parsed: Parsed, found: Found) -> Iterator[Problem
             continue
         line = found.lines.get(field) or found.headings.get(title, 0)
         yield problem("missing_field", field, line, right=_HOW[type][field])
+
+
+def misplaced(type: MessageType, found: Found, values: Container[str]) -> Iterator[Problem]:
+    """Each field that is told only where its label does not count (S-MAIL-3)."""
+    for field, line in found.misplaced.items():
+        if field not in values:
+            yield problem("misplaced_field", field, line, right=_HOW[type][field])
 
 
 def _depending(type: MessageType, parsed: Parsed) -> tuple[tuple[str, str], ...]:

@@ -161,14 +161,16 @@ def checkpoint(
     )
 
 
-def spawn_request(issue: str, *, orchestrator: str, checkpoint: str = "") -> Draft:
-    """Somebody is to work on the issue, from the checkpoint's commit on if there is one."""
+def spawn_request(issue: str, *, orchestrator: str, resume: bool, checkpoint: str = "") -> Draft:
+    """Somebody is to work on the issue: from the checkpoint's commit on, or from the beginning."""
     commit = _word(checkpoint)
+    if resume and not commit:
+        raise ValueError("checkpoint is empty: name the commit to resume from")
     return _draft(
         MessageType.SPAWN_REQUEST,
         issue,
         issue_id=_word(issue),
-        resume=bool(commit),
+        resume=resume,
         partial_commit_sha=commit,
         orchestrator=_word(orchestrator),
     )

@@ -45,6 +45,11 @@ class Section(Struct, frozen=True, dict=True):
         """Its labels as they may be spelled."""
         return _spellings(self.labels)
 
+    @cached_property
+    def fields(self) -> frozenset[str]:
+        """What its labels fill."""
+        return frozenset(label.field for label in self.labels)
+
 
 class Form(Struct, frozen=True, dict=True):
     """One type's body."""

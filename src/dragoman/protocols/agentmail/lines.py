@@ -1,6 +1,5 @@
 """Labelled lines and lists: what one line of a body says."""
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -108,7 +107,8 @@ def lines_below(lines: Sequence[str], label: int, anywhere: Labels) -> Iterator[
     before a colon is part of the text, like the `Error: ` of a program that it quotes.
     """
     margin = _indent(lines[label])
-    for line in itertools.islice(lines, label + 1, None):
+    for index in range(label + 1, len(lines)):
+        line = lines[index]
         words = line.strip()
         at_margin = _indent(line) <= margin
         if not words or heading_of(line) or opened_fence(line):

@@ -39,8 +39,11 @@ _UNASKED: Final = (
 )
 _ECHO: Final = (
     "it repeats the type of the letter that it replies to, so that it was delivered as a plain "
-    "reply; to say {type} anew, write the subject without Re: or Fwd:"
+    "reply; {answer}to say {type} anew, write the subject without Re: or Fwd:"
 )
+_ANSWERED_BY: Final = {
+    question: f"what answers it is a {answer}; " for answer, question in ANSWERS.items()
+}
 _ELSEWHERE: Final = (
     "it stands in the thread {thread}, where its sender put it: who reads the thread {bead} of its "
     "bead does not find it there"
@@ -174,6 +177,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         gather=lambda letter, actor, facts: translate.post(letter, actor, facts.store, choices),
         effect=lambda letter, actor, facts: translate.effect(letter, actor, facts.store, choices),
+        is_as_good=_is_as_good,
         looks=translate.is_looked_up,
         reply=_sent,
         roles=MAY_WRITE,
@@ -260,9 +264,14 @@ def _effect(
         applied = len(commands) > 1 or len(accepted.receipts) > len(commands)
         odd = odd if applied else _why_none(type, posted.kind)
         return {"applied": applied, **({"detail": odd} if odd else {})}
-    if declined.code == _NO_CHANGE and type in ACTED_ON_LATER:
+    if _is_as_good(letter, declined.code):
         return {"applied": True, **({"detail": odd} if odd else {})}
     return {"applied": False, "code": declined.code, "detail": declined.detail}
+
+
+def _is_as_good(letter: Outgoing, code: str) -> bool:
+    """Whether the task stands already as somebody will act on it."""
+    return code == _NO_CHANGE and letter.message.type in ACTED_ON_LATER
 
 
 def _elsewhere(posted: PostMail) -> str:
@@ -276,5 +285,5 @@ def _elsewhere(posted: PostMail) -> str:
 def _why_none(type: MessageType, kind: str) -> str:
     """Why a letter did nothing that its subject says it would; empty: it says no such thing."""
     if type is not MessageType.UNKNOWN and kind == MessageType.UNKNOWN:
-        return _ECHO.format(type=type)
+        return _ECHO.format(type=type, answer=_ANSWERED_BY.get(type, ""))
     return _UNASKED if type in ANSWERS else ""

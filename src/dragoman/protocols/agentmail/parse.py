@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from dragoman.protocols.agentmail.body import Found, read_body
-from dragoman.protocols.agentmail.check import missing
+from dragoman.protocols.agentmail.check import misplaced, missing
 from dragoman.protocols.agentmail.forms import FORMS
 from dragoman.protocols.agentmail.problems import MailError, problem, quoted
 from dragoman.protocols.agentmail.row import (
@@ -108,6 +108,7 @@ def _parsed(subject: Subject, found: Found, problems: Problems) -> Parsed:
     if subject.type is _FAILED:
         values["status"] = "FAILED"
     _name_bead(subject, found, values, problems)
+    problems += misplaced(subject.type, found, values)
     return Parsed(**values)
 
 

@@ -43,7 +43,7 @@ from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, is_typed, type_of
 from dragoman.protocols.agentmail.summary import Waiting, summarize
 from dragoman.protocols.agentmail.wire import Inbox, OneLetter, Search, SendMail, Summed, Thread
-from dragoman.protocols.agentmail.words import TYPES, MessageType
+from dragoman.protocols.agentmail.words import ANSWERS, TYPES, MessageType
 from dragoman.text.ascii_case import upper
 
 _SUMMED_UP: Final = 1_000
@@ -108,7 +108,7 @@ def _inbox(asked: Inbox, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
 
     def fits(mail: Mail) -> bool:
         is_there = asked.box != "waiting" or _waits(mail, facts.store)
-        is_about = is_bead(mail.bead) and is_thread(mail.thread)
+        is_about = is_bead(_about(mail)) and is_thread(mail.thread)
         return is_there and is_about and _fits(asked, mail, owner) and is_shown(mail)
 
     now = facts.now()
@@ -120,6 +120,11 @@ def _is_called(name: str, facts: Facts) -> Callable[[str], bool]:
     """Whether this is the name that is asked for, or that of the same task; none: any is."""
     names = (name, known_as(name, facts.store))
     return lambda other: not name or other in names
+
+
+def _about(mail: Mail) -> str:
+    """The bead of a letter; an answer need not name it, and is about that of its thread."""
+    return mail.bead or (mail.thread if mail.kind in ANSWERS else "")
 
 
 def _waits(mail: Mail, store: Store) -> bool:

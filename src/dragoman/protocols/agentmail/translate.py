@@ -140,7 +140,7 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
         id="" if row.id is None else str(row.id),
         thread=thread,
         cc=cc,
-        copied=() if is_echo else _informed(message.type, store, choices),
+        copied=() if is_echo else _informed(message.type, to, store, choices),
         bead=bead,
         reply_to=replied[0].id if row.reply_to else "",
         importance=row.importance,
@@ -245,8 +245,16 @@ def _usual_recipients(
     return tuple(name for name in orchestrators if name != actor.name) or ("orchestrator",)
 
 
-def _informed(type: MessageType, store: Store, choices: Choices) -> tuple[str, ...]:
-    """Who gets it besides: the helper, and whoever runs the show, hear of every case."""
+def _informed(
+    type: MessageType, to: tuple[str, ...], store: Store, choices: Choices
+) -> tuple[str, ...]:
+    """Who gets it besides: the helper, and whoever runs the show, hear of every case.
+
+    A request for a worker has its answer from the spawner where it goes to nobody who is known.
+    """
+    if type is MessageType.SPAWN_REQUEST:
+        is_owed = any(find_agent(store, name) is not None for name in to)
+        return () if is_owed else (choices.spawner,)
     if type is not MessageType.HELP_REQUEST:
         return ()
     return (choices.helper, *names_in_role(store, "orchestrator"))[:RECIPIENTS]

@@ -27,13 +27,6 @@ def _files(text: str) -> tuple[str, ...]:
     return tuple(part for part in (one.strip() for one in text.split(",")) if part)
 
 
-def _verdict(text: str) -> bool:
-    word = text.lower()
-    if word not in _TRUE | _FALSE:
-        raise ValueError(f"{text!a} is neither PASS nor FAIL")
-    return word in _TRUE
-
-
 class Kind(Struct, frozen=True):
     """How the value of a field is typed."""
 
@@ -41,9 +34,19 @@ class Kind(Struct, frozen=True):
     read: Callable[[str], Any]
 
 
+def _either(yes: str, no: str) -> Kind:
+    def read(text: str) -> bool:
+        word = text.lower()
+        if word not in _TRUE | _FALSE:
+            raise ValueError(f"{text!a} is neither {yes} nor {no}")
+        return word in _TRUE
+
+    return Kind(f"{yes} or {no}", read)
+
+
 _NUMBER: Final = Kind("a whole number", _number)
 _NAMES: Final = Kind("with commas between them", _files)
-_CHECK: Final = Kind("PASS or FAIL", _verdict)
+_CHECK: Final = _either("PASS", "FAIL")
 KINDS: Final[Mapping[str, Kind]] = {
     "context_usage": _NUMBER,
     "internal_attempts": _NUMBER,
@@ -52,6 +55,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "tests": _CHECK,
     "lint": _CHECK,
     "build": _CHECK,
+    "resume": _either("true", "false"),
 }
 """Field -> how its value is typed; any other is a text."""
 
@@ -106,7 +110,7 @@ FORMS: Final[Mapping[str, Form]] = {
         _plain(compose.checkpoint),
     ),
     MessageType.SPAWN_REQUEST: Form(
-        ("orchestrator",), ("checkpoint",), _plain(compose.spawn_request)
+        ("orchestrator", "resume"), ("checkpoint",), _plain(compose.spawn_request)
     ),
     MessageType.SPAWN_ACK: Form(("status",), ("session",), _plain(compose.spawn_ack)),
 }

@@ -6,6 +6,7 @@ import typer
 
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.mail.asking import asked
+from dragoman.surfaces.cli.mail.view import print_asides
 from dragoman.surfaces.cli.options import text_option
 from dragoman.surfaces.cli.reading import STANDARD_INPUT, read_source
 from dragoman.surfaces.cli.screen import Screen
@@ -160,13 +161,8 @@ def _print(answer: "Taken", screen: Screen) -> None:
     screen.line(f"  in the thread {reply['thread_id']}")
     for task, status in {one.task: one.status for one in answer.receipts if one.task}.items():
         screen.line(f"  {task} is {status}")
-    for problem in reply.get("problems", ()):
-        place = f" (line {problem['line']})" if problem["line"] else ""
-        screen.line("  ", ("not understood: ", "yellow"), f"{problem['text']}{place}")
-    effect = reply["effect"]
-    # What the hub has refused is among the warnings.
-    unasked = (effect["detail"],) if "detail" in effect and "code" not in effect else ()
-    for warning in (*answer.warnings, *unasked):
+    print_asides(reply, screen)
+    for warning in answer.warnings:
         screen.line("  ", ("warning: ", "yellow"), warning)
 
 
