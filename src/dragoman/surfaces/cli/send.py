@@ -61,6 +61,8 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
             current = now.get(task, status)
             then = f" (it was {status} then)" if current != status else ""
             screen.line(f"  {task} is {current}{then}")
+        if not answer.receipts:
+            screen.json(answer.reply)  # it was a question
         for warning in answer.warnings:
             screen.line("  ", ("warning: ", "yellow"), warning)
 
