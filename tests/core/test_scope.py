@@ -36,6 +36,7 @@ from dragoman.core.commands import (
     PostMail,
     ReadMail,
     RegisterAgent,
+    RejectHandoff,
     RejectMessage,
     ReleaseReservations,
     ReleaseTask,
@@ -249,6 +250,24 @@ def test_of_handoffs_it_speaks_about_those_of_its_task() -> None:
     current = Actor("agent", "bob", "http", "T", 2)
     assert begun.code(current, CompleteHandoff("H")) == ""
     assert begun.code(replace(current, fence=1), CompleteHandoff("H")) == "lease_lost"
+
+
+@pytest.mark.parametrize(
+    ("last", "other"),
+    [
+        (CompleteHandoff("H", "merged"), CompleteHandoff("H", "not merged")),
+        (RejectHandoff("H", "other", "too much"), RejectHandoff("H", "other", "too little")),
+    ],
+)
+@proves("ACP-REPEAT")
+def test_what_has_ended_its_attempt_and_its_handoff_is_answered_again(
+    last: HandoffCommand, other: HandoffCommand
+) -> None:
+    begun, current = activated(), Actor("agent", "bob", "http", "T", 2)
+    begun.do(current, last)
+    assert begun.do(current, last).events == ()
+    assert begun.code(current, other) == "lease_lost"
+    assert begun.code(replace(current, fence=1), last) == "lease_lost"
 
 
 def about(name: object) -> DraftHandoff:

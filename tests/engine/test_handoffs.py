@@ -322,11 +322,16 @@ def test_a_late_handoff_names_coordinators_and_what_they_can_do() -> None:
     lab = Lab()
     make(lab)
     offer(lab)
+    assert diagnosis(lab).findings == (), "nobody is registered here, and every name is good"
     lab.clock.advance(6 * 60_000)
     found = diagnosis(lab)
     assert found.late
     assert steps(found)[2:] == [((), "extend"), ((), "reassign"), ((), "reject")]
     assert any("nobody is registered under the name bob" in one for one in found.findings)
+    lab.do(HUMAN, RegisterAgent("alice"))
+    make(lab, "t2")
+    offer(lab, id="h2", task="t2")
+    assert any("under the name bob" in one for one in diagnosis(lab, "h2").findings)
     late(lab, after=0)
     lab.do(HUMAN, RegisterAgent("bob"), PauseAgent("bob", "out of budget"))
     found = diagnosis(lab)

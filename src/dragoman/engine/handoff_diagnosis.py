@@ -59,6 +59,8 @@ class Surroundings(Struct, frozen=True):
     task: Task | None = None
     lease: Lease | None = None
     recipient: AgentRecord | None = None
+    has_names: bool = False
+    """Whether its sender is registered: among people who are not, every name is a good one."""
     in_place: frozenset[str] = frozenset()
     """Items of a work queue that are where the work is."""
     coordinators: tuple[str, ...] = ()
@@ -87,6 +89,7 @@ def look_at(
         task=found and found.task,
         lease=found and found.lease,
         recipient=find_agent(store, handoff.recipient) if handoff.recipient else None,
+        has_names=find_agent(store, handoff.sender) is not None,
         in_place=_in_place(store, handoff, outlook.items),
         coordinators=coordinators(store, teams.get(handoff.teamspace)),
         obstacles=outlook.obstacles,
@@ -379,7 +382,8 @@ def _findings(handoff: Handoff, around: Surroundings) -> Iterator[str]:
 
 def _about_people(handoff: Handoff, around: Surroundings) -> Iterator[str]:
     name, known = handoff.recipient, around.recipient
-    if known is None and handoff.status == "proposed":
+    is_late = handoff.is_escalated or handoff.is_late(around.now)
+    if known is None and handoff.status == "proposed" and (around.has_names or is_late):
         yield f"nobody is registered under the name {name}: is it spelt as it should be?"
     elif known is not None and _can_do_nothing(known):
         yield (

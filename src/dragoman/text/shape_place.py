@@ -27,8 +27,9 @@ class Place(Struct, frozen=True):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The values by name, where there are only some."""
-        return tuple(dict.fromkeys(f"{one}" for kind in self.kinds for one in _values(kind)))
+        """The values by name, where there are only some; an empty one has none."""
+        values = (f"{one}" for kind in self.kinds for one in _values(kind))
+        return tuple(dict.fromkeys(filter(None, values)))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -196,6 +196,8 @@ class Shaky:
         """It is kept."""
         del teamspace
         self.taken.append(path)
+        if self.trouble:
+            return NotKept(self.trouble, "input/output error")
         return Kept(expected.sha256 or "0" * 64, self.bytes)
 
     def check(self, sha256: str) -> NotKept | None:
@@ -232,6 +234,33 @@ def test_copies_are_looked_at_again_before_the_work_begins(
     assert (reply["error"]["code"], reply["status"]) == (code, "accepted")
     shelf.trouble = ""
     assert desk.do("activate", id, BOB)["success"]
+
+
+@proves("ACP-ARTIFACTS")
+def test_a_copy_that_another_hub_has_is_made_here_from_what_was_verified(
+    desk: Desk, tmp_path: Path
+) -> None:
+    """Two hubs of one store have a data directory each, and may share where artifacts lie."""
+    file, path = desk.put(), "a.txt"
+    id = desk.at("accepted", artifacts=[artifact()])
+    other = Desk(tmp_path / "other", desk.lab)
+
+    def refused() -> tuple[str, str]:
+        reply = other.do("activate", id, BOB)
+        assert reply["status"] == "accepted"
+        return reply["error"]["code"], reply["error"]["detail"].partition(" itself: ")[2]
+
+    assert refused() == (
+        "missing_artifact",
+        f"there is no file '{path}' beneath the roots of artifacts",
+    )
+    other.put(text="hullo\n")
+    code, why = refused()
+    assert (code, why.endswith(f"and not {HELLO}")) == ("missing_artifact", True)
+    other.put(text=file.read_text())
+    assert other.do("activate", id, BOB)["success"]
+    copy = tmp_path / "other" / "artifacts" / "sha256" / HELLO[:2] / HELLO
+    assert copy.read_text() == "hello\n"
 
 
 def test_copies_without_a_place_are_missing(desk: Desk, tmp_path: Path) -> None:

@@ -182,6 +182,29 @@ def test_the_letters_about_a_task_are_in_one_thread_whatever_it_is_called(desk: 
     assert desk.handoff(other).thread == "th-1"
 
 
+def test_letters_about_a_task_are_found_by_it_in_whichever_thread_it_was_offered(
+    desk: Desk,
+) -> None:
+    desk.lab.do(HUMAN, CreateTask("Login", id="t-1", ready=True))
+    desk.say(message(task_id="t-1"), ALICE, "acp_send")
+    id = desk.offered(thread_id="th-1")
+    desk.say(message("status.blocked", task_id="t-1"), ALICE, "acp_send")
+    desk.do("accept", id, BOB)
+    desk.lab.do(HUMAN, AliasTask("t-1", "bead:ol-1"))
+    desk.say(message("status.complete", task_id="t-1"), ALICE, "acp_send")
+    desk.say(message("system.ack", thread_id="th-1"), ALICE, "acp_send")
+    begun = ["status.update", "handoff.initiate", "status.blocked", "handoff.accept"]
+    told = [*begun, "status.complete"]
+    assert types(desk, BOB, "acp_query", task_id="t-1") == told
+    paged, after, more = list[str](), 0, True
+    while more:
+        page = desk.say({"task_id": "ol-1", "after": after, "limit": 2}, BOB, "acp_query")
+        paged += [row["type"] for row in page["messages"]]
+        after, more = page["cursor"], page["more"]
+    assert paged == told
+    assert types(desk, BOB, "acp_query", task_id="t-1", thread_id="th-1") == told[1:4:2]
+
+
 def test_a_thread_keeps_its_name_for_a_repeat(desk: Desk) -> None:
     id = desk.offered(thread_id="t-1")
     desk.lab.do(HUMAN, AliasTask("t-1", "bead:ol-1"))

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
+from dragoman.core.commands import CreateTask, EditTask
 from dragoman.core.errors import Refusal
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.handoff_package import hash_of
@@ -21,7 +22,7 @@ from dragoman.protocols.acp.read import read_action
 from dragoman.protocols.acp.schema import package_schema
 from dragoman.protocols.acp.translate import commands
 from dragoman.protocols.acp.wire import Package
-from tests.protocols.acp.desk import ALICE, BOB, COORDINATOR, Desk, artifact, offer
+from tests.protocols.acp.desk import ALICE, BOB, COORDINATOR, HUMAN, Desk, artifact, offer
 from tests.requirements import proves
 
 pytestmark = proves("ACP-PACKAGE")
@@ -422,7 +423,33 @@ def test_everything_that_a_proposal_is_refused_for_is_listed(desk: Desk) -> None
     said = {**_without(offer(), "action"), "to_agent": "alice", "thread_id": "a b"}
     draft = desk.say({"action": "draft", **said}, BOB)["handoff_id"]
     failed = desk.do("validate", draft, BOB)["metadata"]["verification_failed"]
-    assert ["thread" in failed[0], "alice has owned it before" in failed[1]] == [True, True]
+    words = ("thread", f"already, by {id}", "alice has owned it before")
+    assert [word in told for word, told in zip(words, failed, strict=True)] == [True] * 3
+
+
+@proves("ACP-DRAFT")
+def test_whose_the_work_is_and_what_is_superseded_is_told_before_too(desk: Desk) -> None:
+    desk.lab.do(HUMAN, CreateTask("T", id="t-1", ready=True))
+    said = {"action": "draft", **_without(offer(), "action"), "supersedes": "gone"}
+    draft = desk.say(said, ALICE)["handoff_id"]
+
+    def refused(actor: Any = ALICE) -> tuple[str, str]:
+        told = [desk.do(action, draft, actor)["error"] for action in ("validate", "propose")]
+        assert told[0]["code"] == told[1]["code"]
+        return told[0]["code"], told[0]["detail"]
+
+    assert refused() == ("not_found", "there is no handoff gone: see `dragoman handoff list`")
+    desk.say({"action": "draft", "handoff_id": draft, "supersedes": ""}, ALICE)
+    assert desk.do("validate", draft, ALICE)["success"]
+    other = desk.offered(to="carol")
+    code, detail = refused()
+    assert (code, f"by {other}: offer it in the place of that" in detail) == (
+        "ownership_conflict",
+        True,
+    )
+    desk.do("withdraw", other, ALICE)
+    desk.lab.do(HUMAN, EditTask("t-1", assignee="carol"))
+    assert refused() == ("ownership_conflict", "t-1 belongs to carol, not to alice")
 
 
 @proves("ACP-QUERY")

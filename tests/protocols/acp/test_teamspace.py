@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.actors import Actor
+from dragoman.core.commands import CreateTask
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Turned
@@ -122,6 +123,20 @@ def test_an_id_that_is_taken_is_taken_and_nothing_else_is_said_of_it(team: Desk)
                 "detail": f"the id {id} is taken: choose another",
             }
             assert "status" not in answer.reply
+
+
+def test_a_draft_in_its_place_says_nothing_of_it_to_others(team: Desk) -> None:
+    id = team.say(inside(), ALICE)["handoff_id"]
+    team.lab.do(HUMAN, CreateTask("T", id="t-9", ready=True))
+    said = offer("otis", "t-9") | {"action": "draft"}
+
+    def told(supersedes: str) -> str:
+        draft = team.say(said | {"supersedes": supersedes}, CAROL)["handoff_id"]
+        reply = team.do("validate", draft, CAROL)
+        assert reply["error"]["code"] == "not_found"
+        return str(reply).replace(draft, "draft")
+
+    assert told(id).replace(id, "absent") == told("absent")
 
 
 def test_letters_about_it_are_shown_to_its_members(team: Desk) -> None:

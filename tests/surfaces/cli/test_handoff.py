@@ -369,6 +369,11 @@ def test_a_diagnosis_sees_files_that_are_not_as_they_have_to_be(dragoman: Consol
     assert [one["action"] for one in waits["steps"]] == ["reject", "withdraw"]
     assert waits["findings"][0].startswith("log.txt: ")
     assert dragoman("handoff", "activate", "h1", "--as", "bob").code == 1
+    copy.unlink()
+    waits = dragoman.ask("handoff", "diagnose", "h1")
+    assert (waits["steps"][0]["action"], copy.exists()) == ("activate", False)
+    assert step(dragoman, "activate", "bob") == "activated"
+    assert copy.read_text() == "a log"
 
 
 @proves("ACP-DIAGNOSE")

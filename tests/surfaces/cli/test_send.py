@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.surfaces.cli.person import login_name
+from tests.protocols.acp.desk import offer
 from tests.protocols.aof.scene import (
     CHILD,
     PARENT,
@@ -329,3 +330,21 @@ def test_a_report_that_takes_effect_at_once_says_so(working: Console, letter: Le
 
     (effect,) = working.ask("send", letter(report()))["effects"]
     assert effect == f"done is on record and {PARENT} has moved: review"
+
+
+@proves("ACP-CLI")
+def test_of_an_action_it_is_told_where_its_handoff_stands_and_a_question_is_answered(
+    dragoman: Console, letter: Letters
+) -> None:
+    said = offer(task="t-1")
+    offered = dragoman("send", letter(said), "--as", "ada")
+    (handoff,) = dragoman.ask("handoff", "list")["handoffs"]
+    id = handoff["handoff_id"]
+    told = f"acp_handoff from ada\n  handoff {id} is proposed\n  t-1 is ready\n"
+    assert (offered.code, offered.out) == (0, told)
+    accept = letter({"action": "accept", "handoff_id": id})
+    assert dragoman.ask("send", accept, "--as", "bob")["effects"] == [f"handoff {id} is accepted"]
+    asked = dragoman("send", letter({"action": "query", "task_id": "t-1"}), "--as", "bob")
+    first, answer = asked.out.splitlines()
+    assert first == "acp_handoff from bob"
+    assert json.loads(answer)["handoffs"][0]["handoff_id"] == id

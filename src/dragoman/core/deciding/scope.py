@@ -45,6 +45,7 @@ from dragoman.core.commands import (
     UpdateIntent,
     WarnTask,
 )
+from dragoman.core.deciding.handoffs.repeat import done_before
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Read
 from dragoman.core.states.handoff import section
@@ -131,10 +132,17 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
         return _of_another(actor, task, named)
     if hasattr(command, "fence"):
         return replace(command, fence=actor.fence)
-    if kind in _ANSWERS:
+    if kind in _ANSWERS or _was_done(command, read, now):
         return command
     # Nobody else asks whether the attempt lives: the command names no fencing token.
     return check_alive(task, read, now) or command
+
+
+def _was_done(command: AnyCommand, read: Read, now: int) -> bool:
+    """Whether it asks for what was done to a handoff before, and adds nothing: the answer to what
+    has ended the attempt may have been lost on its way.
+    """
+    return isinstance(command, HandoffCommand) and done_before(command, read, now) is not None
 
 
 def _check_bearer(command: AnyCommand, read: Read) -> Refusal | None:

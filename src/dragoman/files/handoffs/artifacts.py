@@ -158,7 +158,7 @@ class ArtifactShelf:
                 disk = self._disk(self._data, stack)
                 opened = stack.enter_context(disk.opened(artifact_path(sha256)))
                 if opened is None:
-                    return NotKept("missing", f"the verified copy {sha256} is gone")
+                    return NotKept("missing", f"the verified copy {sha256} is not here")
                 actual, _ = _read_through(opened[0], opened[1].size)
         except OSError as error:
             return NotKept("passing", f"its copy cannot be read: {error.strerror or error}")

@@ -129,18 +129,33 @@ def wrong_with(artifacts: Collection[Artifact], teamspace: str, choices: Choices
 
 
 def check_copies(
-    handoff: Handoff, store: ArtifactStore | None
+    handoff: Handoff, store: ArtifactStore | None, *, remakes: bool = False
 ) -> tuple[RejectReason | Literal["passing"], str] | None:
-    """What has happened to the verified copies since they were made (S-ACP-8); None: nothing."""
+    """What has happened to the verified copies since they were made (S-ACP-8); None: nothing.
+
+    One that is not here, as when another hub has made it, is as good as there while the artifact
+    itself still has the hash that was verified; `remakes`: then it is made here too.
+    """
     if not handoff.artifacts:
         return None
     if store is None:
         return "missing_artifact", NO_STORE
+    paths = {artifact.artifact_id: artifact.ref.path for artifact in artifacts_of(handoff)}
     for name, sha256 in handoff.artifacts.items():
         wrong = store.check(sha256)
+        if wrong is not None and wrong.trouble == "missing":
+            use = store.take if remakes else store.look
+            again = use(handoff.teamspace, paths[name], Expected(sha256))
+            wrong = _still_missing(wrong, again) if isinstance(again, NotKept) else None
         if wrong is not None:
             return _REASON.get(wrong.trouble, PASSING), f"{name}: {wrong.detail}"
     return None
+
+
+def _still_missing(copy: NotKept, file: NotKept) -> NotKept:
+    """The copy is not there, and cannot be made from the file either, be it just now."""
+    trouble = PASSING if file.trouble == PASSING else copy.trouble
+    return NotKept(trouble, f"{copy.detail}, and of the artifact itself: {file.detail}")
 
 
 def policy_failures(package: Mapping[str, Any], choices: Choices) -> Iterator[Failure]:

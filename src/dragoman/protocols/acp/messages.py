@@ -4,6 +4,8 @@ They are letters like all others of the hub, of a kind of their own, with a payl
 """
 
 from collections.abc import Iterator, Mapping
+from heapq import merge
+from operator import attrgetter
 from typing import Annotated, Any, Final, Literal, cast, get_args
 
 import msgspec
@@ -24,9 +26,17 @@ from dragoman.engine.operation import Commands, Facts, Operation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_agent, find_task
 from dragoman.engine.reads.closed_letters import is_shown_to
-from dragoman.engine.reads.handoffs import find_handoff
+from dragoman.engine.reads.handoffs import find_handoff, threads_of
 from dragoman.engine.reads.letter_names import known_as, thread_of
-from dragoman.engine.reads.mailbox import Fits, Letter, Page, find_letter, is_nothing, page_of
+from dragoman.engine.reads.mailbox import (
+    Fits,
+    Letter,
+    Page,
+    find_letter,
+    is_nothing,
+    page_of,
+    walk,
+)
 from dragoman.engine.reads.teamspaces import closed_to, coordinators
 from dragoman.engine.request import Accepted
 from dragoman.protocols.acp.actions import PageSize, Position
@@ -245,14 +255,17 @@ def _lookup(asked: Lookup, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
             and is_shown(mail)
         )
 
+    threads = threads_of(facts.store, task.task) if task else ()
     narrow = (
-        ("thread", thread or (task.task.in_letters if task else "")),
-        ("from", asked.from_),
-        ("in", asked.to or actor.name),
+        ("thread", (thread,) if thread else sorted(threads)),
+        ("from", (asked.from_,) if asked.from_ else ()),
+        ("in", (asked.to or actor.name,)),
     )
-    name = next(f"{kind}:{word}" for kind, word in narrow if word)
-    query = ListQuery(name, asked.after, limit=asked.limit)
-    return _rows(page_of(facts.store, query, fits), actor.name)
+    first, *more = next([f"{kind}:{word}" for word in words] for kind, words in narrow if words)
+    query = ListQuery(first, asked.after, limit=asked.limit)
+    others = (walk(facts.store, replace(query, list=name)) for name in more)
+    besides = merge(*others, key=attrgetter("position"))
+    return _rows(page_of(facts.store, query, fits, besides), actor.name)
 
 
 def _malformed(asked: Lookup) -> Iterator[Fault | None]:

@@ -9,10 +9,16 @@ from msgspec import UNSET
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ProposeHandoff
-from dragoman.core.deciding.handoffs.offer import check_shape
+from dragoman.core.deciding.handoffs.offer import check_last, check_old, check_shape
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import is_task_name
-from dragoman.core.rules.handoff_chain import chain_of, check_cycle, may_go_back, owner_of
+from dragoman.core.rules.handoff_chain import (
+    chain_of,
+    check_cycle,
+    check_owner,
+    may_go_back,
+    owner_of,
+)
 from dragoman.core.states.handoff import Handoff
 from dragoman.engine.faults import Fault, fault_of
 from dragoman.engine.operation import Facts
@@ -27,6 +33,7 @@ from dragoman.protocols.acp.gate import policy_failures
 from dragoman.protocols.acp.read import Asked
 from dragoman.protocols.acp.reply import Reply, denied, with_metadata
 from dragoman.protocols.acp.settings import Choices
+from dragoman.protocols.acp.teamspace import is_hidden
 from dragoman.protocols.acp.translate import drafted, initiate, lacks
 
 
@@ -114,13 +121,16 @@ def _refusals(
     if not is_task_name(name):
         yield Refusal("invalid_id", f"task.task_id: {name[:40]!a} is not the name of a task")
     found = find_task(facts.store, name)
-    chain = (
-        (actor.name,)
-        if isinstance(found, Refusal)
-        else chain_of(found.task, owner_of(found.task, actor.name))
-    )
+    task = None if isinstance(found, Refusal) else found.task
     find = partial(known_handoff, facts.store)
     old = find(given.supersedes) if given.supersedes else None
+    old = None if old is None or is_hidden(old, actor, choices) else old
+    chain = (actor.name,) if task is None else chain_of(task, owner_of(task, actor.name))
     goes_back = may_go_back(chain, given.to_agent, old, find)
-    if wrong := check_cycle(chain, given.to_agent, goes_back=goes_back):
-        yield wrong
+    later = (
+        task and check_old(given.supersedes, old, task),
+        task and check_owner(task, old, actor, find),
+        check_last(old, find),
+        check_cycle(chain, given.to_agent, goes_back=goes_back),
+    )
+    yield from filter(None, later)

@@ -288,7 +288,8 @@ def _activate(
     del facts
     given: Activate = asked.given
     is_due = known is not None and known.status == "accepted" and known.recipient == actor.name
-    wrong = check_copies(known, choices.artifacts) if known is not None and is_due else None
+    copies = choices.artifacts
+    wrong = check_copies(known, copies, remakes=True) if known is not None and is_due else None
     if wrong is not None and wrong[0] == PASSING:
         return Fault(TRY_AGAIN, f"{wrong[1]}; nothing has changed, activate it again")
     return (

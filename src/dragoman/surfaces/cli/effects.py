@@ -14,6 +14,7 @@ from dragoman.core.commands import (
     UpdateTask,
 )
 from dragoman.core.errors import Refusal
+from dragoman.core.ids import handoff_stream
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.task import CLAIMABLE
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from dragoman.engine.reads.ask import TaskView
 
 
+_HANDOFF = handoff_stream("")
+
+
 def effects(store: "Store", answer: "Taken") -> Iterator[str]:
     """What each command of a message did or will do; of a repeat, nothing."""
     from dragoman.engine.reads.ask import find_task
@@ -34,6 +38,9 @@ def effects(store: "Store", answer: "Taken") -> Iterator[str]:
     for command, receipt in zip(answer.commands, answer.receipts, strict=True):
         if isinstance(command, PostMail):
             yield _posted(command, receipt)
+            continue
+        if receipt.stream.startswith(_HANDOFF):
+            yield f"handoff {receipt.stream.removeprefix(_HANDOFF)} is {receipt.state}"
             continue
         view = find_task(store, receipt.task)
         tell = EFFECTS.get(type(command))

@@ -65,6 +65,8 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
             screen.line(f"  {task} is {current}{then}")
         if answer.dialect == AGENT_MAIL:
             print_asides(answer.reply, screen)
+        if not answer.receipts:
+            screen.json(answer.reply)  # it was a question
         for warning in answer.warnings:
             screen.line("  ", ("warning: ", "yellow"), warning)
 

@@ -3,6 +3,7 @@
 Whoever hands work over stays its owner until the recipient activates it (S-OWN).
 """
 
+from collections.abc import Callable
 from typing import cast
 
 from dragoman.core import missing
@@ -80,9 +81,9 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
     refusal = (
         _check_id(id, read)
         or _check_seen(command, read)
-        or _check_old(command, old, task)
+        or check_old(command.supersedes, old, task)
         or check_owner(task, old, read.actor, read.handoff)
-        or _check_last(old, read)
+        or check_last(old, read.handoff)
         or _check_claim(task, read, now)
         or check_cycle(chain, command.recipient, goes_back=goes_back, way=way)
     )
@@ -284,12 +285,12 @@ def _check_seen(command: ProposeHandoff, read: Read) -> Refusal | None:
     return Refusal("try_again", f"the draft {known.id} has changed meanwhile: propose it again")
 
 
-def _check_old(command: ProposeHandoff, old: Handoff | None, task: Task) -> Refusal | None:
+def check_old(supersedes: str, old: Handoff | None, task: Task) -> Refusal | None:
     """None when what is to be superseded is there, and about the same task."""
-    if not command.supersedes:
+    if not supersedes:
         return None
     if old is None or old.status == "draft":
-        return missing.handoff(command.supersedes)
+        return missing.handoff(supersedes)
     if old.task != task.id:
         return Refusal(
             "invalid_field", f"supersedes: {old.id} is about {old.task}, not about {task.id}"
@@ -297,7 +298,7 @@ def _check_old(command: ProposeHandoff, old: Handoff | None, task: Task) -> Refu
     return None
 
 
-def _check_last(old: Handoff | None, read: Read) -> Refusal | None:
+def check_last(old: Handoff | None, find: Callable[[str], Handoff | None]) -> Refusal | None:
     """None when nothing has come in the place of what is to be superseded; else the last is named.
 
     That one is over, because it is looked at only by who may offer the work now.
@@ -305,7 +306,7 @@ def _check_last(old: Handoff | None, read: Read) -> Refusal | None:
     if old is None or not old.superseded_by:
         return None
     named = old.superseded_by
-    while (last := read.handoff(named)) is not None and last.superseded_by:
+    while (last := find(named)) is not None and last.superseded_by:
         named = last.superseded_by
     return Refusal(
         "invalid_field", f"supersedes: {named} has taken the place of {old.id}: name that one"
