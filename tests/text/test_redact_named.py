@@ -339,6 +339,33 @@ def test_a_quote_of_the_value_does_not_end_it_whole_or_in_pieces(form: str) -> N
 
 
 @proves("REDACT-NAMED")
+@pytest.mark.parametrize("text", ["postgres://bob:{}@db/x", 'password = "{}"', '{{"token":"{}"}}'])
+@pytest.mark.parametrize(
+    "secret",
+    [
+        *("$Xk39vQz7Lm2", "%24Xk39vQz7Lm2", "%Xk39vQz7Lm2", "{Xk39vQz7Lm2", "$ecr3tP4ss99"),
+        *("$P)4;b[k9!w", "B}ZW=-AM8#AD5]q", "my_Xk39vQz7Lm2", "yourXk39vQz7", "exampleXk39vQz7"),
+    ],
+)
+def test_a_secret_may_begin_like_a_placeholder(text: str, secret: str) -> None:
+    assert secret not in ALL.text(text.format(secret)).text
+
+
+@proves("REDACT-KEPT")
+@pytest.mark.parametrize("text", ["postgres://bob:{}@db/x", 'password = "{}"', "TOKEN={}"])
+@pytest.mark.parametrize(
+    "instead",
+    [
+        *("${DB_PASS2x9}", "$DB_PASS2X9", "$(vault9x)", "$dbPassword", "%PASS2X9%", "{{pass2x9}}"),
+        *("%(pass9x2)s", "<pass2x9word>", "{pass2x9word}", "my_token", "your-token"),
+        "example-token",
+    ],
+)
+def test_a_placeholder_stays(text: str, instead: str) -> None:
+    assert ALL.text(text.format(instead)).text == text.format(instead)
+
+
+@proves("REDACT-NAMED")
 def test_variables_of_these_names_are_secret() -> None:
     for name in ("SSHPASS", "HMAC_KEY", "SSH_KEY", "SUPABASE_SERVICE_ROLE_KEY"):
         assert is_secret_variable(name, "any word")

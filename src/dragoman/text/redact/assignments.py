@@ -46,6 +46,8 @@ _ADDRESS: Final = re.compile(
 """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html"""
 _LONGEST_ADDRESS: Final = 512
 _BARS: Final = (b"|", b"\xe2\x94\x82")
+_QUOTE_SIGNS: Final = (b"%22", b"%27")
+"""What quotes a value in a URL: it is found where the text is read as it is meant."""
 
 Told = tuple[int, int, str]
 """Where a secret is, and what it is called."""
@@ -125,7 +127,7 @@ def _is_in_place(data: bytes, begin: int, at: int, value: Value) -> bool:
         return not (is_above and _BLANK.search(data, value.start, value.end))
     if b"," in name or _QUOTED.fullmatch(name) is not None:
         return False
-    if _CALL.match(data, value.start) is not None:
+    if _CALL.match(data, value.start) is not None or data.startswith(_QUOTE_SIGNS, value.start):
         return False
     if _PASS.match(name) is not None and names_test(_text(data, value.start, value.end)):
         return False
