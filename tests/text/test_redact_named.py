@@ -102,6 +102,9 @@ NAMED = [
     "password: {{value: {}}}",
     'secret {{\n  value = "{}"\n}}\n',
     'password = {{\n  default = "{}"\n}}\n',
+    '"SecretString": "{{\\"username\\":\\"bob\\",\\"password\\":\\"{}\\"}}"',
+    'password="{}',
+    "password='{} and no more\nbob's",
 ]
 """What stands around a secret that only a name tells."""
 PLACED = [
@@ -336,6 +339,17 @@ def test_a_quote_of_the_value_does_not_end_it_whole_or_in_pieces(form: str) -> N
         stream = ALL.stream()
         pieces = stream.feed(text[:border]), stream.feed(text[border:]), stream.close()
         assert "".join(pieces) == masked.text, border
+
+
+@proves("REDACT-NAMED")
+@pytest.mark.parametrize("size", [13, 100])
+@pytest.mark.parametrize(
+    "form", ['{{"SessionToken": "{}", "x": 1}}', r"{{\"token\":\"{}\"}}", "token='{}'"]
+)
+def test_a_quoted_value_may_be_long(form: str, size: int) -> None:
+    text = form.format(size * SECRET)
+    masked = ALL.text(text)
+    assert masked.text == text.replace(size * SECRET, masked.found[0].placeholder)
 
 
 @proves("REDACT-NAMED")

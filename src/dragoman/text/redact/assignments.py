@@ -72,8 +72,8 @@ def assignments(data: bytes) -> Iterator[Told]:
         if not _is_in_place(data, begin, at, value):
             continue  # the name of a variable, a call, or another word
         if not looks_random(_own(data, at, value)):
-            if data[value.end - 1] not in b"=:":
-                at = value.end  # words are no secrets, and are not looked at twice
+            if value.is_bare and data[value.end - 1] not in b"=:":
+                at = value.end  # a word is no secret; what is quoted may have names of its own
             continue
         if kind := kind_at(data, begin, at):
             start, at, _ = whole(data, value) if value.is_bare else value
