@@ -104,6 +104,8 @@ NAMED = [
     'password = {{\n  default = "{}"\n}}\n',
     '"SecretString": "{{\\"username\\":\\"bob\\",\\"password\\":\\"{}\\"}}"',
     'password="{}',
+    '      + master_password                       = "{}"',
+    "DB_PASSWORD:                  {}\nHOME:   /root",
     "password='{} and no more\nbob's",
 ]
 """What stands around a secret that only a name tells."""

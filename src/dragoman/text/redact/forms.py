@@ -26,11 +26,11 @@ NAME: Final = NAMES + rb"[A-Za-z0-9_.-]{0,32}"
 QUOTES: Final = rb"""\\{0,3}["'\]`*]{0,3}"""
 """What closes a name: quotes, a bracket, or the marks of a text that is set."""
 SEPARATOR: Final = (
-    rb"[ \t]{0,8}(?::[ \t]{0,2}[A-Za-z]{2,12}[ \t]{0,8}=|:=|=>|={1,3}|:|>)[ \t]{0,8}"
+    rb"[ \t]*(?::[ \t]{0,2}[A-Za-z]{2,12}[ \t]{0,8}=|:=|=>|={1,3}|:|>)[ \t]*"
     rb"(?:[*_]{1,3}[ \t]{1,8})?"
 )
 """Between a name and its value, with the type that some languages put there, and the marks that
-close a name together with its colon (`**Password:** `)."""
+close a name together with its colon (`**Password:** `); in columns many blanks stand there."""
 _TAG: Final = (
     rb"</?(?:[abipsu]|em|strong|span|code|pre|tt|kbd|samp|t[dhr]|d[dt]|li|div|font|label|mark|small"
     rb"|key|string|value)(?:[ \t][^<>\r\n]{0,80})?>"
