@@ -104,6 +104,12 @@ NAMED = [
     'password = {{\n  default = "{}"\n}}\n',
     '"SecretString": "{{\\"username\\":\\"bob\\",\\"password\\":\\"{}\\"}}"',
     'password="{}',
+    "aws configure set aws_secret_access_key {}",
+    "npm config set //registry.npmjs.org/:_authToken {}\nnpm publish",
+    "ENV API_TOKEN {}\n",
+    "set -gx API_TOKEN '{}'",
+    "Key         Value\n---         -----\npassword    {}\nuser        bob",
+    "  DB_PASSWORD\t{}  \n  HOME\t/root\n",
     '      + master_password                       = "{}"',
     "DB_PASSWORD:                  {}\nHOME:   /root",
     "password='{} and no more\nbob's",
@@ -246,6 +252,8 @@ def test_a_password_of_a_command_in_a_list_is_all_of_its_argument() -> None:
         '<token type="a"/>\nXk39vQz7Lm2pRt8w',
         "password:\n  value: Xk39vQz7Lm2pRt8w and more",
         "token:\n  id: 7\nvalue: Xk39vQz7Lm2pRt8w",
+        "tokenizers    0.19.1\nsecret-service    Xk39vQz7Lm2pRt8w  1/1  Running",
+        "see token  Xk39vQz7Lm2pRt8w  again",
     ],
 )
 def test_other_names_and_other_words_stay(text: str) -> None:

@@ -8,7 +8,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from dragoman.text.linear import Linear
-from dragoman.text.redact.forms import ABOVE_FORM, ASSIGNED_FORM, BAR, NAME, NAMES, QUOTED_FORM
+from dragoman.text.redact.forms import (
+    ABOVE_FORM,
+    ASSIGNED_FORM,
+    BAR,
+    COLUMN_FORM,
+    NAME,
+    NAMES,
+    QUOTED_FORM,
+)
 from dragoman.text.redact.logins import end_of_login
 from dragoman.text.redact.looks import looks_random, names_test, tells_about
 from dragoman.text.redact.objects import inside
@@ -22,7 +30,7 @@ _ALONE: Final = frozenset({"auth", "pass"})
 """Keys that are those of secrets only if nothing else belongs to them."""
 _IS_OPTION: Final = re.compile(r"--[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _QUOTED: Final = re.compile(rb"(?i)" + QUOTED_FORM)
-_ABOVE: Final = re.compile(rb"(?i)" + ABOVE_FORM)
+_ABOVE: Final = re.compile(rb"(?i)(?:" + ABOVE_FORM + rb"|" + COLUMN_FORM + rb"\Z)")
 _END_OF_LINE: Final = re.compile(rb"`{0,3}[ \t]{0,8}(?:[\r\n\\\"']|\Z)")
 _IS_NAMED: Final = re.compile(rb"[A-Za-z_.-]+[=:].")
 """Something that has a name of its own."""
@@ -125,7 +133,7 @@ def _is_in_place(data: bytes, begin: int, at: int, value: Value) -> bool:
         if data[begin] == ord("["):
             return _END_OF_PAIR.match(data, value.end) is not None
         return not (is_above and _BLANK.search(data, value.start, value.end))
-    if b"," in name or _QUOTED.fullmatch(name) is not None:
+    if b"," in name or (not is_above and _QUOTED.fullmatch(name) is not None):
         return False
     if _CALL.match(data, value.start) is not None or data.startswith(_QUOTE_SIGNS, value.start):
         return False

@@ -56,6 +56,13 @@ OPTION: Final = (
 NEXT: Final = rb"""\\{0,3}["'],(?:[ \t\r\n]|\\{1,3}[nrt]){0,40}"""
 """Between two words of a list of arguments."""
 _OPTION_FORM: Final = OPTION + rb"(?:[ \t]{1,4}|" + NEXT + rb")"
+SETS: Final = rb"\b(?:env|set|setenv|setx)[ \t]{1,4}(?:-[a-z]{1,3}[ \t]{1,4})?"
+"""Commands that take a name and a value with only blanks between them: those of shells and of
+Dockerfiles, `aws configure set`, `npm config set`."""
+_SET_FORM: Final = SETS + rb"[^\s=]{0,64}" + NAME + rb"[ \t]{1,8}"
+COLUMNS: Final = rb"(?:[ \t]{2,}|\t)"
+COLUMN_FORM: Final = NAME + COLUMNS
+"""A name in a column: what stands in the next one is its value only if that is the last."""
 _PASS_FORM: Final = rb"\b(?:(?-i:pass)" + QUOTES + SEPARATOR + rb"|(?-i:PASS)=)"
 """In capitals only as a variable: `PASS:` is how tests end."""
 _NETRC_FORM: Final = rb"(?:machine|login|account)[ \t]{1,8}[^\s]+\s{1,16}password[ \t]{1,8}"
@@ -122,10 +129,12 @@ ASSIGNED_FORM: Final = (
             _PASS_FORM,
             _NETRC_FORM,
             _SAID_FORM,
+            COLUMN_FORM,
             QUOTED_FORM,
             _FIELDS_FORM,
             _ROW_FORM,
             _OPTION_FORM,
+            _SET_FORM,
         )
     )
     + rb")"
