@@ -602,6 +602,37 @@ def test_a_private_key_is_found_whatever_stands_between_its_lines(between: str) 
     assert shown(f"<{open_end}\nnext words") == "<[REDACTED:private_key]\nnext words"
 
 
+@proves("REDACT-LAYERS", "REDACT-STREAM")
+@pytest.mark.parametrize(
+    "between",
+    [
+        "\\n' +\n  '",
+        '" .\n"',
+        '",\n  "',
+        "', '",
+        r"\", \"",
+        '\\n"\n    "',
+        '"\nlevel=info msg="',
+        "' \\\necho '",
+    ],
+)
+def test_a_private_key_is_found_whose_lines_are_texts_of_a_program(between: str) -> None:
+    key = PEM.replace("\n", between)
+    quote = between[-1]
+    text = f"x = [{quote}{key}{quote}, {quote}next{quote}]\nmore words"
+    assert (
+        shown(text) == f"x = [{quote}[REDACTED:private_key]{quote}, {quote}next{quote}]\nmore words"
+    )
+    for border in range(0, len(text), 3):
+        stream = ALL.stream()
+        pieces = stream.feed(text[:border]), stream.feed(text[border:]), stream.close()
+        assert "".join(pieces) == ALL.text(text).text, border
+    open_end = between.join(PEM.splitlines()[:-2])
+    assert shown(f"[{quote}{open_end}{quote}, {quote}next{quote}]") == (
+        f"[{quote}[REDACTED:private_key]{quote}, {quote}next{quote}]"
+    )
+
+
 class Meter:
     """Counts how many bytes expressions look at while it is on."""
 

@@ -102,6 +102,17 @@ NAMED = [
     "password: {{value: {}}}",
     'secret {{\n  value = "{}"\n}}\n',
     'password = {{\n  default = "{}"\n}}\n',
+    '"SecretString": "{{\\"username\\":\\"bob\\",\\"password\\":\\"{}\\"}}"',
+    'password="{}',
+    "aws configure set aws_secret_access_key {}",
+    "npm config set //registry.npmjs.org/:_authToken {}\nnpm publish",
+    "ENV API_TOKEN {}\n",
+    "set -gx API_TOKEN '{}'",
+    "Key         Value\n---         -----\npassword    {}\nuser        bob",
+    "  DB_PASSWORD\t{}  \n  HOME\t/root\n",
+    '      + master_password                       = "{}"',
+    "DB_PASSWORD:                  {}\nHOME:   /root",
+    "password='{} and no more\nbob's",
 ]
 """What stands around a secret that only a name tells."""
 PLACED = [
@@ -241,6 +252,8 @@ def test_a_password_of_a_command_in_a_list_is_all_of_its_argument() -> None:
         '<token type="a"/>\nXk39vQz7Lm2pRt8w',
         "password:\n  value: Xk39vQz7Lm2pRt8w and more",
         "token:\n  id: 7\nvalue: Xk39vQz7Lm2pRt8w",
+        "tokenizers    0.19.1\nsecret-service    Xk39vQz7Lm2pRt8w  1/1  Running",
+        "see token  Xk39vQz7Lm2pRt8w  again",
     ],
 )
 def test_other_names_and_other_words_stay(text: str) -> None:
@@ -336,6 +349,44 @@ def test_a_quote_of_the_value_does_not_end_it_whole_or_in_pieces(form: str) -> N
         stream = ALL.stream()
         pieces = stream.feed(text[:border]), stream.feed(text[border:]), stream.close()
         assert "".join(pieces) == masked.text, border
+
+
+@proves("REDACT-NAMED")
+@pytest.mark.parametrize("size", [13, 100])
+@pytest.mark.parametrize(
+    "form", ['{{"SessionToken": "{}", "x": 1}}', r"{{\"token\":\"{}\"}}", "token='{}'"]
+)
+def test_a_quoted_value_may_be_long(form: str, size: int) -> None:
+    text = form.format(size * SECRET)
+    masked = ALL.text(text)
+    assert masked.text == text.replace(size * SECRET, masked.found[0].placeholder)
+
+
+@proves("REDACT-NAMED")
+@pytest.mark.parametrize("text", ["postgres://bob:{}@db/x", 'password = "{}"', '{{"token":"{}"}}'])
+@pytest.mark.parametrize(
+    "secret",
+    [
+        *("$Xk39vQz7Lm2", "%24Xk39vQz7Lm2", "%Xk39vQz7Lm2", "{Xk39vQz7Lm2", "$ecr3tP4ss99"),
+        *("$P)4;b[k9!w", "B}ZW=-AM8#AD5]q", "my_Xk39vQz7Lm2", "yourXk39vQz7", "exampleXk39vQz7"),
+    ],
+)
+def test_a_secret_may_begin_like_a_placeholder(text: str, secret: str) -> None:
+    assert secret not in ALL.text(text.format(secret)).text
+
+
+@proves("REDACT-KEPT")
+@pytest.mark.parametrize("text", ["postgres://bob:{}@db/x", 'password = "{}"', "TOKEN={}"])
+@pytest.mark.parametrize(
+    "instead",
+    [
+        *("${DB_PASS2x9}", "$DB_PASS2X9", "$(vault9x)", "$dbPassword", "%PASS2X9%", "{{pass2x9}}"),
+        *("%(pass9x2)s", "<pass2x9word>", "{pass2x9word}", "my_token", "your-token"),
+        "example-token",
+    ],
+)
+def test_a_placeholder_stays(text: str, instead: str) -> None:
+    assert ALL.text(text.format(instead)).text == text.format(instead)
 
 
 @proves("REDACT-NAMED")

@@ -8,7 +8,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from dragoman.text.linear import Linear
-from dragoman.text.redact.forms import ABOVE_FORM, ASSIGNED_FORM, BAR, NAME, NAMES, QUOTED_FORM
+from dragoman.text.redact.forms import (
+    ABOVE_FORM,
+    ASSIGNED_FORM,
+    BAR,
+    COLUMN_FORM,
+    NAME,
+    NAMES,
+    QUOTED_FORM,
+)
 from dragoman.text.redact.logins import end_of_login
 from dragoman.text.redact.looks import looks_random, names_test, tells_about
 from dragoman.text.redact.objects import inside
@@ -22,7 +30,7 @@ _ALONE: Final = frozenset({"auth", "pass"})
 """Keys that are those of secrets only if nothing else belongs to them."""
 _IS_OPTION: Final = re.compile(r"--[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _QUOTED: Final = re.compile(rb"(?i)" + QUOTED_FORM)
-_ABOVE: Final = re.compile(rb"(?i)" + ABOVE_FORM)
+_ABOVE: Final = re.compile(rb"(?i)(?:" + ABOVE_FORM + rb"|" + COLUMN_FORM + rb"\Z)")
 _END_OF_LINE: Final = re.compile(rb"`{0,3}[ \t]{0,8}(?:[\r\n\\\"']|\Z)")
 _IS_NAMED: Final = re.compile(rb"[A-Za-z_.-]+[=:].")
 """Something that has a name of its own."""
@@ -46,6 +54,8 @@ _ADDRESS: Final = re.compile(
 """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html"""
 _LONGEST_ADDRESS: Final = 512
 _BARS: Final = (b"|", b"\xe2\x94\x82")
+_QUOTE_SIGNS: Final = (b"%22", b"%27")
+"""What quotes a value in a URL: it is found where the text is read as it is meant."""
 
 Told = tuple[int, int, str]
 """Where a secret is, and what it is called."""
@@ -70,8 +80,8 @@ def assignments(data: bytes) -> Iterator[Told]:
         if not _is_in_place(data, begin, at, value):
             continue  # the name of a variable, a call, or another word
         if not looks_random(_own(data, at, value)):
-            if data[value.end - 1] not in b"=:":
-                at = value.end  # words are no secrets, and are not looked at twice
+            if value.is_bare and data[value.end - 1] not in b"=:":
+                at = value.end  # a word is no secret; what is quoted may have names of its own
             continue
         if kind := kind_at(data, begin, at):
             start, at, _ = whole(data, value) if value.is_bare else value
@@ -123,9 +133,9 @@ def _is_in_place(data: bytes, begin: int, at: int, value: Value) -> bool:
         if data[begin] == ord("["):
             return _END_OF_PAIR.match(data, value.end) is not None
         return not (is_above and _BLANK.search(data, value.start, value.end))
-    if b"," in name or _QUOTED.fullmatch(name) is not None:
+    if b"," in name or (not is_above and _QUOTED.fullmatch(name) is not None):
         return False
-    if _CALL.match(data, value.start) is not None:
+    if _CALL.match(data, value.start) is not None or data.startswith(_QUOTE_SIGNS, value.start):
         return False
     if _PASS.match(name) is not None and names_test(_text(data, value.start, value.end)):
         return False

@@ -23,24 +23,32 @@ _BREAK: Final = (
     rb"(?:\r?\n|\r|\\{1,3}r\\{1,3}n|\\{1,3}[nrv]"
     rb"|\\{1,3}u000[aAbBdD]|\\{1,3}x0[aAbBdD]|%0[aAdD])"
 )
+_NEXT_TEXT: Final = rb"\\{0,3}[\"'],[ \t]{0,4}\\{0,3}[\"']"
+"""Between two lines that are texts of a list."""
 KEY: Final = rb"(?:[A-Za-z0-9+/=]|%[0-9A-Fa-f]{2}|\\{1,3}/)"
 """A character of a key, also as URLs and JSON write it."""
 ABOUT: Final = rb"(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[^\n\\]{0,200}"
 MARK: Final = rb"[ \t>|#*+-]{0,32}"
 """What quotes a line, or tells that it came or went."""
-LABEL: Final = rb"(?:-{0,4}[^\r\n-]){0,64}(?:[ \t:|>]|\xe2\x86\x92|\xe2\x94\x82)"
-"""What a log writes before a line (it may end with an arrow, or with a line of a box), never the
-mark of another key; only what is surely of a key may stand behind it."""
-BEHIND: Final = rb"[ \t]*(?:(?:\||\xe2\x94[\x82\x83]|\xe2\x95\x91)[ \t]*)?"
-"""What may stand behind a line: blanks, and the side of a box in which the key is shown."""
+LABEL: Final = rb"(?:-{0,4}[^\r\n-]){0,64}(?:[ \t:|>\"'`]|\xe2\x86\x92|\xe2\x94\x82)"
+"""What a log or a program writes before a line (it may end with a quote, an arrow, or a line of a
+box), never the mark of another key; only what is surely of a key may stand behind it."""
+_CLOSED: Final = rb"(?:\\{1,3}[nr]){0,2}\\{0,3}[\"'`][ \t]{0,4}[+.,;)\\]{0,2}[ \t]*"
+"""How a program ends a line of a text that it puts together."""
+BEHIND: Final = rb"[ \t]*(?:(?:\||\xe2\x94[\x82\x83]|\xe2\x95\x91)[ \t]*|" + _CLOSED + rb")?"
+"""What may stand behind a line: blanks, the side of a box in which the key is shown, or a quote."""
 _LONG: Final = KEY + rb"{40,}"
 _LINE: Final = rb"(?:" + MARK + rb"(?:" + ABOUT + rb"|" + KEY + rb"*)|" + LABEL + _LONG + rb")"
 _WORDS: Final = rb"[ \t]{0,4}" + _LONG
 """Words of a key whose line breaks became blanks, or nothing."""
 _BEFORE: Final = _HEADER + BEHIND
-_LINES: Final = rb"(?:" + _BREAK + _LINE + BEHIND + rb"|" + _WORDS + rb")*"
+_LINES: Final = (
+    rb"(?:" + _BREAK + _LINE + BEHIND + rb"|" + _NEXT_TEXT + _LONG + rb"|" + _WORDS + rb")*"
+)
 """What stands between, line by line."""
-_SHORT: Final = rb"(?:(?:" + _BREAK + LABEL + rb"|[ \t]{1,4})" + KEY + rb"{1,64}" + BEHIND + rb")?"
+_SHORT: Final = (
+    rb"(?:(?:" + _BREAK + LABEL + rb"|[ \t]{1,4}|" + _NEXT_TEXT + rb")" + KEY + rb"{1,64}" + BEHIND
+) + rb")?"
 """The last line behind a label, or the last word: part of the key if the footer follows."""
 
 _BLOCK: Final = Linear(
@@ -50,6 +58,8 @@ _BLOCK: Final = Linear(
     + rb")(?:("
     + _SHORT
     + rb"(?:"
+    + _NEXT_TEXT
+    + rb"|"
     + _BREAK
     + rb"(?:"
     + LABEL
@@ -62,7 +72,8 @@ _BLOCK: Final = Linear(
     + _BEFORE
     + rb"((?:"
     + _WORDS
-    + rb")+)"
+    + rb")+)",
+    longest=True,
 )
 """A key without a footer ends where a line, or a word, is no part of one."""
 _OPEN: Final = Linear(
@@ -70,9 +81,9 @@ _OPEN: Final = Linear(
     + _BEFORE
     + _LINES
     + _SHORT
-    + rb"(?:"
+    + rb"(?:(?:"
     + _BREAK
-    + rb"[^\r\n]{0,200})?"
+    + rb"|\\{0,3}[\"'],)[^\r\n]{0,200})?"
     + MARK
     + rb"(?:-----END(?:[ ][A-Z0-9]{1,20}){0,5}[ ]?)?\z",
     captures=False,
@@ -84,6 +95,7 @@ _LABELLED: Final = Linear(rb"[\r\n](" + LABEL + rb")" + _LONG + BEHIND + rb"\z")
 _NEXT: Final = Linear(
     BEHIND + rb"(?:\r?\n|\r)(" + LABEL + rb")(" + KEY + rb"{1,64})" + BEHIND + rb"(?:[\r\n]|\z)"
 )
+_CLOSED_END: Final = Linear(_CLOSED + rb"[\r\n]*\z", captures=False)
 _NUMBERS: Final = re.compile(rb"[0-9]+")
 _LONGEST_LINE: Final = 512
 _GROUP: Final = 4
@@ -97,6 +109,8 @@ def blocks(data: bytes) -> Iterator[tuple[int, int, str]]:
         start, at = found.span()
         body_start, body_end = max(found.span(1), found.span(3))
         if _LEAST.search(data, body_start, body_end) is not None:
+            closed = _CLOSED_END.search(data[body_start:body_end])
+            body_end = body_start + closed.start() if closed else body_end
             while data[body_end - 1] in b" \t\r\n":
                 body_end -= 1
             end = found.end(2) if found.end(2) > 0 else _with_last_line(data, body_end)

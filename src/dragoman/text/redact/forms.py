@@ -26,11 +26,11 @@ NAME: Final = NAMES + rb"[A-Za-z0-9_.-]{0,32}"
 QUOTES: Final = rb"""\\{0,3}["'\]`*]{0,3}"""
 """What closes a name: quotes, a bracket, or the marks of a text that is set."""
 SEPARATOR: Final = (
-    rb"[ \t]{0,8}(?::[ \t]{0,2}[A-Za-z]{2,12}[ \t]{0,8}=|:=|=>|={1,3}|:|>)[ \t]{0,8}"
+    rb"[ \t]*(?::[ \t]{0,2}[A-Za-z]{2,12}[ \t]{0,8}=|:=|=>|={1,3}|:|>)[ \t]*"
     rb"(?:[*_]{1,3}[ \t]{1,8})?"
 )
 """Between a name and its value, with the type that some languages put there, and the marks that
-close a name together with its colon (`**Password:** `)."""
+close a name together with its colon (`**Password:** `); in columns many blanks stand there."""
 _TAG: Final = (
     rb"</?(?:[abipsu]|em|strong|span|code|pre|tt|kbd|samp|t[dhr]|d[dt]|li|div|font|label|mark|small"
     rb"|key|string|value)(?:[ \t][^<>\r\n]{0,80})?>"
@@ -56,6 +56,13 @@ OPTION: Final = (
 NEXT: Final = rb"""\\{0,3}["'],(?:[ \t\r\n]|\\{1,3}[nrt]){0,40}"""
 """Between two words of a list of arguments."""
 _OPTION_FORM: Final = OPTION + rb"(?:[ \t]{1,4}|" + NEXT + rb")"
+SETS: Final = rb"\b(?:env|set|setenv|setx)[ \t]{1,4}(?:-[a-z]{1,3}[ \t]{1,4})?"
+"""Commands that take a name and a value with only blanks between them: those of shells and of
+Dockerfiles, `aws configure set`, `npm config set`."""
+_SET_FORM: Final = SETS + rb"[^\s=]{0,64}" + NAME + rb"[ \t]{1,8}"
+COLUMNS: Final = rb"(?:[ \t]{2,}|\t)"
+COLUMN_FORM: Final = NAME + COLUMNS
+"""A name in a column: what stands in the next one is its value only if that is the last."""
 _PASS_FORM: Final = rb"\b(?:(?-i:pass)" + QUOTES + SEPARATOR + rb"|(?-i:PASS)=)"
 """In capitals only as a variable: `PASS:` is how tests end."""
 _NETRC_FORM: Final = rb"(?:machine|login|account)[ \t]{1,8}[^\s]+\s{1,16}password[ \t]{1,8}"
@@ -122,10 +129,12 @@ ASSIGNED_FORM: Final = (
             _PASS_FORM,
             _NETRC_FORM,
             _SAID_FORM,
+            COLUMN_FORM,
             QUOTED_FORM,
             _FIELDS_FORM,
             _ROW_FORM,
             _OPTION_FORM,
+            _SET_FORM,
         )
     )
     + rb")"

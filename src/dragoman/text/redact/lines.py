@@ -38,6 +38,8 @@ _SHORT: Final = Linear(LABEL + rb"(" + KEY + rb"{1,64})" + _END)
 _BESIDE: Final = Linear(
     rb"(?:" + LABEL + rb")?" + MARK + rb"(?:" + ABOUT + rb")?" + _END, captures=False
 )
+_MENTIONED: Final = Linear(rb"-[\"'`]" + _END, captures=False)
+"""A program that names the beginning of keys, and has none behind it."""
 _FOOTER: Final = Linear(FOOTER, captures=False)
 
 
@@ -47,7 +49,8 @@ def begun(text: str) -> int:
     if begin < 0:
         return OVER
     data = read(text[begin:].encode(errors="surrogatepass")).data
-    return _BEGUN if is_open(data + b"\n") else OVER
+    is_mentioned = _MENTIONED.search(data) is not None
+    return _BEGUN if is_open(data + b"\n") and not is_mentioned else OVER
 
 
 def of_key(text: str, since: int) -> tuple[int, int]:

@@ -19,11 +19,16 @@ _NEUTRAL: Final = re.compile(
 """How a name ends that tells something about a secret, and not the secret; or that of a program,
 behind which the line stands."""
 _PLACEHOLDER: Final = re.compile(
-    r"\[REDACTED:[a-z0-9_]+:[0-9a-f]{8}\]|[$%<{].*|[*x.#?_…-]+|your.*|my[_-].*|&lt;.*|example.*|"
-    r"(?:change|replace)[_-]?me.*|none|null|true|false|undefined|"
+    r"\[REDACTED:[a-z0-9_]+:[0-9a-f]{8}\]|[$%][({].*|\$env:.*|(?-i:\$[A-Z_][A-Z0-9_]*)|%\w+%|\{.*\}|<.*>|"
+    r"[*x.#?_…-]+|&lt;.*|none|null|true|false|undefined|"
     r"pass(?:word|wd)?\d{0,4}|secret|token|user(?:name)?|foo(?:bar)?|test(?:ing)?\d{0,4}",
     re.IGNORECASE | re.DOTALL,
 )
+_STANDS_IN: Final = re.compile(
+    r"[$%<{]|your|my[_-]|example|(?:change|replace)[_-]?me", re.IGNORECASE
+)
+"""What begins like this is a placeholder if only words follow; `$`, `%`, `<` and `{` are also what
+a password may begin with."""
 _NOT_SECRET: Final = re.compile(
     r"(?:urn:uuid:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|(?:[a-z0-9@.-]+ )?AAAA[BCEI][A-Za-z0-9+/=]{20,}.*"
@@ -91,6 +96,9 @@ _SELDOM: Final = {
 """Letter -> those that seldom follow it in a word, in English or in a language near it. Chance puts
 half of all letters so, a word made of words hardly any."""
 _PAIRS: Final = frozenset(first + second for first in _SELDOM for second in _SELDOM[first])
+_WORD_OR_BLANK: Final = re.compile(r"[A-Za-z]{4}|\s")
+_SIGN: Final = re.compile(r"[!-/:-@\[-`{-~]")
+_LEAST_SIGNS: Final = 4
 _LEAST_PAIRS: Final = 3
 _SHARE: Final = 4
 """Of so many pairs of letters one at least is such a pair where chance has put them."""
@@ -108,7 +116,10 @@ def tells_about(name: str) -> bool:
 
 def is_placeholder(value: str) -> bool:
     """Whether something stands here in the place of a secret."""
-    return _PLACEHOLDER.fullmatch(value) is not None
+    if _PLACEHOLDER.fullmatch(value) is not None:
+        return True
+    begins = _STANDS_IN.match(value) is not None
+    return begins and is_words(value) and not _is_mostly_signs(value)
 
 
 def is_words(text: str) -> bool:
@@ -139,7 +150,9 @@ def looks_random(value: str) -> bool:
         return False
     if _EXPRESSION.search(value):
         return False
-    if is_words(value) and not (_NUMBERED.fullmatch(value) or _is_put_by_chance(value)):
+    if is_words(value) and not (
+        _NUMBERED.fullmatch(value) or _is_put_by_chance(value) or _is_mostly_signs(value)
+    ):
         return False
     return bits(value) >= _LEAST_BITS
 
@@ -151,6 +164,11 @@ def _is_put_by_chance(value: str) -> bool:
     pairs = [(first + second).lower() for first, second in pairwise(value) if second.islower()]
     seldom = sum(pair in _PAIRS for pair in pairs)
     return seldom >= _LEAST_PAIRS and _SHARE * seldom >= len(pairs)
+
+
+def _is_mostly_signs(value: str) -> bool:
+    """Whether several signs stand among letters of which no word could be made."""
+    return _WORD_OR_BLANK.search(value) is None and len(set(_SIGN.findall(value))) >= _LEAST_SIGNS
 
 
 def bits(value: str) -> float:

@@ -7,12 +7,14 @@ from dragoman.text.redact.commands import open_command
 from dragoman.text.redact.forms import (
     BAR,
     BETWEEN,
+    COLUMNS,
     FIELD,
     KEYS,
     NEXT,
     OPTION,
     QUOTES,
     SCHEMES,
+    SETS,
     WHICH_FORM,
 )
 from dragoman.text.redact.logins import open_cookies
@@ -33,7 +35,7 @@ _NAMED: Final = Linear(
     + rb"|".join(
         (
             rb"(?:" + _FIRST + rb")?" + _WORD + QUOTES
-            + rb"(?:[ \t]{0,8}:[ \t]{0,2}[A-Za-z]{0,12})?[ \t]{0,8}(?::=?|=>|={1,3}|>)?[ \t]{0,8}"
+            + rb"(?:[ \t]*:[ \t]{0,2}[A-Za-z]{0,12})?[ \t]*(?::=?|=>|={1,3}|>)?[ \t]*"
             + rb"(?:[*_]{1,3}[ \t]{1,8})?(?:" + _BEGUN + rb"|" + SCHEMES + rb"[ \t]{0,4})?",
             _WORD + QUOTES + rb"[ \t]{0,8}[:=][ \t]{0,8}(?:[*_]{1,3}|[|>][+-]?)?(?:" + _LINE_END
             + rb"(?:```[a-z]{0,12})?){1,3}(?:[*-][ \t]{1,4})?(?:[^\s]{0,256}[ \t]{0,8}|"
@@ -48,6 +50,8 @@ _NAMED: Final = Linear(
             _WORD + QUOTES + rb"[ \t]{0,8}[:=]?[ \t]{0,4}\{" + _LINE_END + rb"[a-z]{0,8}[ \t]{0,8}",
             _WORD + rb"[ \t]{1,4}(?:is|was)(?:[ \t]{1,4}(?:now)?)?:?[ \t]{0,4}[*_`]{0,3}"
             + rb"(?:" + _BEGUN + rb")?",
+            SETS + rb"(?:-|[^\s=]*(?:[ \t]{1,8}(?:" + _BEGUN + rb")?)?)?",
+            _WORD + COLUMNS + rb"[^\s]{0,256}[ \t]{0,8}",
             _FIRST,
             rb"(?:bearer|basic)[ \t]{0,4}",
             OPTION + NEXT + rb"(?:" + _BEGUN + rb")?",
@@ -67,7 +71,7 @@ _NAMED: Final = Linear(
 )  # fmt: skip
 ANY_WORD: Final = (
     rb"(?i:pass|machine|login|account|pwd|secret|token|credential|key|auth|bearer|basic|identified"
-    rb"|cookie|" + FIELD + rb"|" + _FIRST + rb")|\|"
+    rb"|cookie|" + FIELD + rb"|" + _FIRST + rb"|" + SETS + rb")|\|"
 )
 """What every secret that a name tells needs somewhere in a text that goes on."""
 LONGEST_PENDING: Final = 640

@@ -45,8 +45,9 @@ def value_at(data: bytes, at: int) -> Value | None:
         start, end = quote + 3, data.find(3 * sign, quote + 3, quote + 4 + _LONGEST_QUOTED)
     else:
         start, end = quote + 1, _closing(data, quote + 1, sign, quote - begin)
-    inside = data[start:end] if end > start else b""
-    return Value(start, end, False) if inside and b"\n" not in inside else None
+    if end > start and b"\n" not in data[start:end]:
+        return Value(start, end, False)
+    return _unclosed_at(data, start) if end != start else None
 
 
 def whole(data: bytes, value: Value) -> Value:
@@ -62,6 +63,12 @@ def without_punctuation(data: bytes, value: Value) -> Value:
     while end > value.start and data[end - 1] in b".,;:":
         end -= 1
     return value._replace(end=end)
+
+
+def _unclosed_at(data: bytes, at: int) -> Value | None:
+    """The first word of what is quoted and goes on too far, or does not end in its line."""
+    word = _bare_at(data, at)
+    return whole(data, word)._replace(is_bare=False) if word else None
 
 
 def _bare_at(data: bytes, at: int) -> Value | None:
