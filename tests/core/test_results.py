@@ -662,6 +662,24 @@ def test_a_copy_of_the_first_result_does_not_answer_the_second_request() -> None
     assert standing(world, "alice").successes == 2
 
 
+@proves("CCOS-ATTEMPT")
+@pytest.mark.parametrize("said", [DONE, FAILED], ids=["success", "failure"])
+def test_an_attempt_may_say_what_an_earlier_one_has_said(said: ReceiveResult) -> None:
+    world = given("alice", review_required=True)
+    world.do(ALICE, ClaimTask("i", "alice"))
+    world.do(ATTEMPT, said)
+    assert world.do(ATTEMPT, said).receipt.before
+    world.do(HUMAN, MoveTask("i", "ready"))
+    assert world.do(ATTEMPT, said).receipt.before, "the first attempt says it once more"
+    world.do(ALICE, ClaimTask("i", "alice"))
+    second = replace(ATTEMPT, fence=2)
+    decision = world.do(second, said)
+    assert "IntentFedBack" in names_of(decision)
+    assert world.intents["i"].closed[-1].id == "i.2"
+    assert len(standing(world, "alice").recent) == 2
+    assert world.do(second, said).receipt.before
+
+
 def test_a_result_of_what_cannot_be_claimed_is_an_anomaly() -> None:
     world = given()
     world.put(replace(world.tasks["i"], open_blockers=("first",)))

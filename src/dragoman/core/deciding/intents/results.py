@@ -62,7 +62,7 @@ def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
     if fault:
         return _odd(course, command, fault, read, now)
     digest = command.digest or result_digest(command.success, command.output, command.error)
-    if not command.request_id and _came_before(command, intent, digest):
+    if not _is_of_one(command, course, read, now) and _came_before(command, intent, digest):
         return _before(course)
     if request is None or not _fits(command, request):
         if _is_repeat(command, intent, digest):
@@ -225,6 +225,14 @@ def _closed(command: ReceiveResult | UpdateIntent, intent: Intent) -> Closed | N
         if ended.agent == command.agent and command.request_id in ("", ended.id):
             return ended
     return None
+
+
+def _is_of_one(command: ReceiveResult, course: Course, read: Read, now: int) -> bool:
+    """Whether it is known which request it answers: by its name, or because only the attempt that
+    is under way can have said it.
+    """
+    is_attempt = bool(read.actor.task) and check_alive(course.task, read, now) is None
+    return is_attempt or bool(command.request_id)
 
 
 def _came_before(command: ReceiveResult, intent: Intent, digest: str) -> bool:
