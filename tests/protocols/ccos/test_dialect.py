@@ -402,6 +402,8 @@ def test_policy_rules_are_obeyed_and_told() -> None:
         assert forbidden["state"] == "DelegationRejected"
         assert "forbidden goal" in forbidden["reasons"][0]
         assert "forbidden goal" in hub.call("ccos.rank", goal="delete everything")["why"]
+        asked: dict[str, Any] = {"goal": "translate it", "constraints": ["delete everything"]}
+        assert "forbidden goal" in hub.call("ccos.rank", **asked)["why"]
 
 
 def test_an_agent_registers_itself_and_nobody_else(hub: HandHub) -> None:

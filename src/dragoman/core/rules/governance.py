@@ -39,6 +39,11 @@ Rules = dict[str, Callable[[Case], str | None]]
 FORBIDDEN_GOAL: Final = "forbidden goal"
 """The rule that is asked first: it is about the words, whoever would be given them."""
 
+NOBODY: Final = (
+    "nobody in the registry has said what it can do: `dragoman agent add NAME --skill SKILL`"
+)
+"""Why nobody may be given anything where nobody can be asked."""
+
 
 def check_goal(goal: str, policy: Policy, beside: Iterable[str] = ()) -> str | None:
     """Why nobody may be given this goal, or what an agent would be told beside it."""

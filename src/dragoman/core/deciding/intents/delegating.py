@@ -46,7 +46,7 @@ from dragoman.core.limits import (
 from dragoman.core.moments import SPAN, to_rfc3339
 from dragoman.core.offers import Policy
 from dragoman.core.reading import Decision, Read, Receipt, StreamEvents
-from dragoman.core.rules.governance import check_goal, told_beside
+from dragoman.core.rules.governance import NOBODY, check_goal, told_beside
 from dragoman.core.rules.handoff_chain import on_its_way
 from dragoman.core.states.intent import (
     EVOLVE_INTENT,
@@ -61,7 +61,6 @@ from dragoman.core.states.task import Task
 from dragoman.core.states.task_fold import EVOLVE_TASK
 
 ORIGIN: Final = "ccos"
-_NOBODY: Final = "nobody in the registry comes into question"
 _NAMED: Final = 5
 """So many of those whom a reason concerns are named."""
 _OPEN: Final = ("backlog", "ready")
@@ -270,7 +269,7 @@ def _give(course: Course, command: DelegateIntent) -> None:
     forbidden = check_goal(command.goal, command.policy, beside)
     if forbidden is None and command.candidates and _offered(course, command):
         return
-    reasons = (forbidden,) if forbidden else _why_not_them(course) or (_NOBODY,)
+    reasons = (forbidden,) if forbidden else _why_not_them(course) or (NOBODY,)
     course.say(IntentRejected(course.intent.id, reasons))
     status = course.task.status
     if status in _OPEN:
