@@ -53,8 +53,29 @@ from dragoman.protocols.ccos.wire import (
 )
 
 EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
-_DEADLINE: Final[Mapping[str, str]] = {"due_by": "deadline"}
-"""What the core calls it -> what it is called here."""
+_GOAL: Final[Mapping[str, str]] = {
+    "id": "intent_id",
+    "goal": "goal",
+    "params": "params",
+    "constraints": "constraints",
+    "skills": "skills",
+    "request_id": "request_id",
+    "due_by": "deadline",
+    "plan": "plan_id",
+    "follows": "follows",
+}
+"""What the core calls a field of what is wanted -> what it is called here."""
+_TERMS: Final[Mapping[str, str]] = {
+    name: name for name in ("constraints", "locality", "cost", "latency_ms", "capacity")
+}
+"""The same of the terms of an agent."""
+_OFFER: Final[Mapping[str, str]] = {
+    **_TERMS,
+    "name": "agent_id",
+    "skills": "skills",
+    "reach": "reach",
+}
+"""The same of all that it says of itself."""
 
 
 def dialect(choices: Choices = DEFAULTS) -> Dialect:
@@ -120,7 +141,7 @@ def _messages(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="ccos.request",
         shape=TaskRequest,
-        fields=_DEADLINE,
+        fields=_GOAL,
         read=lambda value: shaped(value, TaskRequest, "invalid_envelope"),
         commands=lambda _: (),
         gather=lambda message, _, facts: translate.request(message, facts, choices),
@@ -223,7 +244,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="ccos.delegate",
         shape=arguments.Delegate,
-        fields=_DEADLINE,
+        fields=_GOAL,
         read=lambda value: not_empty(_read_goal(value), "intent_id", "intent id"),
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.delegate(asked, facts, choices),
@@ -238,6 +259,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="ccos.register",
         shape=arguments.Register,
+        fields=_OFFER,
         read=reader(arguments.Register),
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.register(asked, facts),
@@ -249,6 +271,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="ccos.discover",
         shape=arguments.Discover,
+        fields=_TERMS,
         read=reader(arguments.Discover),
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.discover(asked, facts),

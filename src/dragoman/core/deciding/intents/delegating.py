@@ -82,7 +82,7 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
         return _again(command, known, read, now)
     followed = read.intent(command.follows) if command.follows else None
     if command.follows and followed is None:
-        return missing.intent(command.follows)
+        return missing.intent(command.follows, "follows")
     refusal = None if followed is None else _check_follower(followed, read.actor)
     if refusal:
         return refusal
@@ -368,7 +368,7 @@ def _waits(task: Task) -> Refusal:
 
 
 def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
-    yield check_id(command.id, "intent id") if command.id else None
+    yield check_id(command.id, "intent id", "id") if command.id else None
     yield check_text("goal", command.goal, REASON, least=1)
     yield check_json("params", command.params) or _check_size("params", command.params)
     beside = "meta and other fields"
@@ -377,9 +377,9 @@ def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
     yield from faults_of_words("skills", command.skills)
     yield check_range("due_by", command.due_by, 0, SPAN[1])
     yield check_range("kept_bytes", command.kept_bytes, 0, KEPT)
-    yield check_id(command.plan, "plan") if command.plan else None
-    yield check_id(command.follows, "intent id") if command.follows else None
-    yield check_id(command.request_id, "request id") if command.request_id else None
+    yield check_id(command.plan, "plan", "plan") if command.plan else None
+    yield check_id(command.follows, "intent id", "follows") if command.follows else None
+    yield check_id(command.request_id, "request id", "request_id") if command.request_id else None
     yield check_range("tries", command.tries, 1, TRIES)
     yield check_count("candidates", command.candidates, CANDIDATES)
     yield from _faults_of_policy(command.policy)
@@ -394,4 +394,5 @@ def _check_size(what: str, said: dict[str, object]) -> Refusal | None:
     size = len(msgspec.json.encode(said))
     if size <= TEXT:
         return None
-    return Refusal("invalid_field", f"{what}: {size} bytes are too many; {TEXT} are allowed")
+    why = f"{what}: {size} bytes are too many; {TEXT} are allowed"
+    return Refusal("invalid_field", why, path=what)
