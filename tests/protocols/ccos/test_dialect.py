@@ -680,6 +680,20 @@ def test_a_repeat_that_says_something_else_besides_is_told_that_it_counts_for_no
         assert told == first
 
 
+@proves("CCOS-DUE")
+def test_another_time_for_what_is_under_way_counts_for_nothing(hub: HandHub) -> None:
+    asked = {"goal": "translate it", "intent_id": "i-1"}
+    first = hub.call("ccos.delegate", **asked, within_ms=60_000)
+    assert "remark" not in first
+    for said in ({"within_ms": 60_000}, {}):
+        assert hub.call("ccos.delegate", **asked, **said) == first
+    told = hub.call("ccos.delegate", **asked, within_ms=90_000)
+    assert told.pop("remark") == (
+        "i-1 was asked for before, and its requests keep their time: within_ms counts for nothing"
+    )
+    assert told == first
+
+
 @proves("CCOS-RESEND")
 def test_another_name_for_a_request_that_was_made_before_counts_for_nothing(hub: HandHub) -> None:
     first = hub.call("ccos.request", **ASKED, request_id="ext-1")

@@ -11,7 +11,7 @@ from dragoman.core.authority import MAY_DELEGATE, MAY_WRITE
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import check_agent
-from dragoman.core.states.intent import KIND
+from dragoman.core.states.intent import KIND, Intent
 from dragoman.engine.faults import Fault, fault_of, not_empty
 from dragoman.engine.operation import (
     Bounds,
@@ -190,16 +190,26 @@ def _intent_of(message: TaskResult | TaskUpdate | Broken) -> str:
 
 
 def _delegated(
-    choices: Choices, _: Any, __: Actor, facts: Facts, accepted: Accepted
+    choices: Choices, asked: Any, _: Actor, facts: Facts, accepted: Accepted
 ) -> tuple[Commands, Any]:
     """How the intent stands, with the request if one is open, and whether that reaches anybody."""
     told = _state(accepted, facts)
     assert not isinstance(told, Refusal), "it was delegated in the same breath"
-    remarks = [*accepted.warnings]
+    remarks = [*accepted.warnings, _other_time(asked, facts, accepted)]
     if "request" in told:
         remarks.append(registry.remark(told["request"]["agent_id"], facts, choices))
     remark = "; ".join(filter(None, remarks))
     return (), told | ({"remark": remark} if remark else {})
+
+
+def _other_time(asked: Any, facts: Facts, accepted: Accepted) -> str:
+    """What whoever says how long a request may take is told where that was said before."""
+    within = getattr(asked, "within_ms", None)
+    intent = find_intent(facts.store, accepted.name) if within else None
+    if not isinstance(intent, Intent) or intent.patience_ms == within:
+        return ""
+    before = f"{intent.id} was asked for before, and its requests keep their time"
+    return f"{before}: within_ms counts for nothing"
 
 
 def _received(
