@@ -211,7 +211,8 @@ def _locality(case: Case) -> str | None:
 
 def _capacity(case: Case) -> str | None:
     has, most = case.standing.open, case.descriptor.capacity
-    return f"it has {has} open requests and takes {most}" if most and has >= most else None
+    open_ones = "1 open request" if has == 1 else f"{has} open requests"
+    return f"it has {open_ones} and takes {most}" if most and has >= most else None
 
 
 def _availability(case: Case) -> str | None:

@@ -265,7 +265,8 @@ def _why_not(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
         late = "it is late: " if ended.synthetic in _BY_TIME else ""
         return f"{late}{ended.id} was ended at {to_rfc3339(ended.at)} ({ended.synthetic})"
     if ended is not None:
-        return f"{ended.id} has another result already"
+        other = "another" if isinstance(command, ReceiveResult) else "a"
+        return f"{ended.id} has {other} result already"
     if request is None:
         return f"{intent.id} has no open request: it is {intent.state}"
     if command.agent != request.agent:
