@@ -263,7 +263,16 @@ def test_a_page_of_actions_ends_when_it_is_long_and_goes_on_behind_that(hub: Han
 
 
 @pytest.mark.parametrize(
-    "wanted", [{"type": "task.created"}, {"since": "now"}, {"until": "2026-13-01T00:00:00Z"}]
+    "wanted",
+    [
+        {"type": "task.created"},
+        {"since": "now"},
+        {"until": "2026-13-01T00:00:00Z"},
+        {"cursor": "12"},
+        {"cursor": "1.x"},
+        {"cursor": "1.2\n"},
+        {"cursor": "9" * 17 + ".1"},
+    ],
 )
 def test_what_cannot_be_asked_for_is_told(hub: HandHub, wanted: dict[str, str]) -> None:
     with pytest.raises(Refused) as refused:

@@ -236,6 +236,6 @@ def _intents(asked: WantedActions, store: Store, at: int) -> Iterator[Placed]:
 
 
 def _cursor(given: str) -> tuple[int, int]:
+    """The place of an intent and the number of an Action; without one, the beginning."""
     place, _, number = given.partition(".")
-    is_ours = place.isdigit() and number.isdigit() and len(given) < 40
-    return (int(place), int(number)) if is_ours and given.isascii() else (0, 0)
+    return int(place or 0), int(number or 0)
