@@ -205,6 +205,7 @@ def test_an_intent_is_shown_listed_and_cancelled(office: Console) -> None:
     assert "was taken back from" in story
     again = office("delegate", "Translate it again", "--id", "i-2", "--now", NOON)
     assert (again.code, again.out.splitlines()[0]) == (1, "i-2 is cancelled")
+    assert "note: i-2 stays cancelled: delegate another intent, to follow it up" in again.out
     told = office("events", "--type", "intent", "--now", NOON).out
     assert "taken back from" in told
     assert "needs a follow-up" not in told

@@ -187,20 +187,29 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
 
 def _repeated(command: DelegateIntent, course: Course, *, before: bool = False) -> Decision:
     """The yes to what was asked for before, with what is said otherwise this time."""
+    remark = _remark(command, course, "" if before else command.request_id)
+    return Decision(replace(receipt_of(course), before=before, remark=remark))
+
+
+def _remark(command: DelegateIntent, course: Course, request_id: str) -> str:
+    """What of a repeat counts for nothing; `request_id` is another name for the request."""
     known = course.intent
+    if course.task.status == "cancelled":
+        return f"{known.id} stays cancelled: delegate another intent, to follow it up"
     last = _last_request(known)
     instead = f" (its request is {last.id})" if last else ""
     said = (
-        (f"request_id{instead}", "" if before else command.request_id, ""),
+        (f"request_id{instead}", request_id, ""),
         ("meta and other fields", command.passed_on, known.passed_on),
         ("deadline", command.due_by, known.due_by),
     )
     other = ", ".join(what for what, now, then in said if now and now != then)
-    remark = (
+    if not other:
+        return ""
+    return (
         f"{known.id} was asked for before, and stays as it was: what this says of {other} counts "
         "for nothing"
     )
-    return Decision(replace(receipt_of(course), before=before, remark=remark if other else ""))
 
 
 def _check_renewer(known: Intent, actor: Actor) -> Refusal | None:
