@@ -89,7 +89,7 @@ CASES: tuple[tuple[str, dict[str, Any], str], ...] = (
         "data locality: it works in eu, and us was asked for",
     ),
     ("room left", {"capacity": 2}, ""),
-    ("full", {"capacity": 1}, "capacity: it has 1 open requests and takes 1"),
+    ("full", {"capacity": 1}, "capacity: it has 1 open request and takes 1"),
     ("pause over", {"pause": Pause("x", NOW - 2, NOW)}, ""),
     ("paused", {"pause": Pause("broken", NOW)}, "availability: it is paused: broken"),
     (

@@ -264,7 +264,7 @@ def test_a_forbidden_goal_and_an_empty_registry_reach_nobody() -> None:
     assert [event.agent for event in rejected] == [""]
     assert world.intents["i"].reasons == ("forbidden goal: it has the words 'python tests'",)
     assert delegated(World(), candidates=()).reasons == (
-        "nobody in the registry comes into question",
+        "nobody in the registry has said what it can do: `dragoman agent add NAME --skill SKILL`",
     )
 
 

@@ -442,7 +442,8 @@ def test_what_an_attempt_says_after_its_result_is_a_repeat_or_an_anomaly() -> No
     assert (again.events, again.receipt.before) == ((), True)
     other = replace(DONE, output=8)
     assert odd(world, ATTEMPT, other) == "i: i.1 has another result already"
-    assert "i.1 has another" in odd(world, ATTEMPT, UpdateIntent("i", "alice", 10, "", "i.1", 1))
+    told = odd(world, ATTEMPT, UpdateIntent("i", "alice", 10, "", "i.1", 1))
+    assert told == "i: i.1 has a result already"
 
 
 @proves("CCOS-RECEIPT", "CCOS-ATTEMPT")
@@ -540,7 +541,7 @@ def test_an_update_of_another_or_of_nothing_is_an_anomaly() -> None:
     assert "is open with alice" in odd(world, BOB, UpdateIntent("i", "bob"))
     assert "bob may not speak for alice" in odd(world, BOB, UpdateIntent("i", "alice"))
     world.do(ALICE, DONE)
-    assert "another result already" in odd(world, ALICE, UpdateIntent("i", "alice"))
+    assert "has a result already" in odd(world, ALICE, UpdateIntent("i", "alice"))
 
 
 @proves("CCOS-UPDATES")
@@ -660,6 +661,24 @@ def test_a_copy_of_the_first_result_does_not_answer_the_second_request() -> None
     assert (open_request(world).id, standing(world, "alice").successes) == ("i.2", 1)
     world.do(ALICE, replace(DONE, request_id="i.2"))
     assert standing(world, "alice").successes == 2
+
+
+@proves("CCOS-ATTEMPT")
+@pytest.mark.parametrize("said", [DONE, FAILED], ids=["success", "failure"])
+def test_an_attempt_may_say_what_an_earlier_one_has_said(said: ReceiveResult) -> None:
+    world = given("alice", review_required=True)
+    world.do(ALICE, ClaimTask("i", "alice"))
+    world.do(ATTEMPT, said)
+    assert world.do(ATTEMPT, said).receipt.before
+    world.do(HUMAN, MoveTask("i", "ready"))
+    assert world.do(ATTEMPT, said).receipt.before, "the first attempt says it once more"
+    world.do(ALICE, ClaimTask("i", "alice"))
+    second = replace(ATTEMPT, fence=2)
+    decision = world.do(second, said)
+    assert "IntentFedBack" in names_of(decision)
+    assert world.intents["i"].closed[-1].id == "i.2"
+    assert len(standing(world, "alice").recent) == 2
+    assert world.do(second, said).receipt.before
 
 
 def test_a_result_of_what_cannot_be_claimed_is_an_anomaly() -> None:

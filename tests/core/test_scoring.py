@@ -101,6 +101,12 @@ def test_saying_a_word_twice_counts_once() -> None:
     assert score(agent(), "python " * 50) == score(agent(), "python")
 
 
+@pytest.mark.parametrize("goal", [GOAL, "Write rust"])
+def test_a_skill_that_is_told_in_other_ways_counts_once(goal: str) -> None:
+    twice = ("python tests", "Tests, PYTHON", "the best tests in python", "python  tests!")
+    assert score(agent(skills=twice), goal) == score(agent(skills=twice[:1]), goal)
+
+
 def test_without_a_constraint_nobody_lacks_any() -> None:
     assert score(agent()).parts.constraint == score(agent(constraints=("eu",))).parts.constraint
     kept = score(agent(constraints=("GDPR",)), GOAL, "gdpr", "offline").parts.constraint

@@ -103,10 +103,12 @@ def reservations_of(name: str) -> Refusal:
     )
 
 
-def intent(id: str) -> Refusal:
-    """No intent has this id."""
+def intent(id: str, path: str = "") -> Refusal:
+    """No intent has this id, which stands in this field."""
     return Refusal(
-        "intent_not_found", f"there is no intent {shown_name(id)}: see `dragoman intent list`"
+        "intent_not_found",
+        f"there is no intent {shown_name(id)}: see `dragoman intent list`",
+        path=path,
     )
 
 

@@ -206,6 +206,14 @@ class Operation(Struct, frozen=True):
     summary: str = ""
     """When to use it, for doors that offer tools to agents; empty: it is not offered as one."""
 
+    def field(self, path: str) -> str:
+        """What the message calls the field that a refusal of the core is about; empty: it has none
+        of that name.
+        """
+        name, bracket, index = path.partition("[")
+        called = self.fields.get(name, "")
+        return called and f"{called}{bracket}{index}"
+
 
 class Incoming:
     """A message as it came: bytes (JSON or CBOR), text, or an object that was parsed elsewhere.

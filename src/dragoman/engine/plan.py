@@ -143,7 +143,7 @@ class Plan(Struct, frozen=True):
     def turned(self, refusal: Refusal) -> Turned:
         """The hub's no in the words of the dialect."""
         code = self.dialect.refusals[refusal.code]
-        field = "" if self.operation is None else self.operation.fields.get(refusal.path, "")
+        field = "" if self.operation is None else self.operation.field(refusal.path)
         return Turned(
             dialect=self.dialect.name,
             kind=self.kind,

@@ -165,8 +165,31 @@ def test_actions_are_found_by_all_that_is_known_of_them(hub: HandHub) -> None:
     assert found(parent_id="i-1#4") == ["i-1#5"]
     assert found(since="2026-02-09T20:56:00Z", intent_id="i-1") == ["i-1#5", "i-1#6", "i-1#7"]
     assert found(until="2026-02-09T20:56:00Z")[-1] == "i-1#4"
+    assert found(agent_id="ada", plan_id="p-1", type="TaskDispatched") == ["i-1#4"]
     assert found(intent_id="i-9") == []
     assert found(agent_id="nobody") == []
+
+
+def test_actions_are_found_also_of_an_agent_that_was_never_asked(hub: HandHub) -> None:
+    hub.call("ccos.register", agent_id="ada", skills=["translate"], capacity=1, trust="T2")
+    for intent in ("i-1", "i-2"):
+        hub.call("ccos.delegate", goal="translate it", intent_id=intent)
+    with pytest.raises(Refused):
+        hub.call("ccos.result", agent="eva", intent_id="i-1", agent_id="eva", success=True)
+    hub.call("ccos.delegate", goal="translate it", intent_id="i-3", skills=["Latin"])
+
+    def found(agent: str, **wanted: Any) -> list[str]:
+        page = hub.call("ccos.actions", agent_id=agent, **wanted)
+        return [f"{one['intent_id']} {one['type']}" for one in page["actions"]]
+
+    rejected = ["i-3 DelegationProposed", "i-3 DelegationRejected"]
+    assert found("eva") == ["i-1 Anomaly", *rejected]
+    assert found("eva", type="DelegationRejected") == rejected[1:]
+    assert found("eva", type="TaskDispatched") == []
+    assert found("ada", type="DelegationRejected") == [
+        "i-2 DelegationRejected",
+        "i-3 DelegationRejected",
+    ]
 
 
 def test_actions_come_in_pages(hub: HandHub) -> None:
@@ -240,7 +263,16 @@ def test_a_page_of_actions_ends_when_it_is_long_and_goes_on_behind_that(hub: Han
 
 
 @pytest.mark.parametrize(
-    "wanted", [{"type": "task.created"}, {"since": "now"}, {"until": "2026-13-01T00:00:00Z"}]
+    "wanted",
+    [
+        {"type": "task.created"},
+        {"since": "now"},
+        {"until": "2026-13-01T00:00:00Z"},
+        {"cursor": "12"},
+        {"cursor": "1.x"},
+        {"cursor": "1.2\n"},
+        {"cursor": "9" * 17 + ".1"},
+    ],
 )
 def test_what_cannot_be_asked_for_is_told(hub: HandHub, wanted: dict[str, str]) -> None:
     with pytest.raises(Refused) as refused:

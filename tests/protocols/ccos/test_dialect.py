@@ -402,6 +402,42 @@ def test_policy_rules_are_obeyed_and_told() -> None:
         assert forbidden["state"] == "DelegationRejected"
         assert "forbidden goal" in forbidden["reasons"][0]
         assert "forbidden goal" in hub.call("ccos.rank", goal="delete everything")["why"]
+        asked: dict[str, Any] = {"goal": "translate it", "constraints": ["delete everything"]}
+        assert "forbidden goal" in hub.call("ccos.rank", **asked)["why"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "wrong", "path"),
+    [
+        ("delegate", {"goal": "   "}, "goal"),
+        ("delegate", {"intent_id": "a b"}, "intent_id"),
+        ("delegate", {"plan_id": "a b"}, "plan_id"),
+        ("delegate", {"follows": "a b"}, "follows"),
+        ("delegate", {"follows": "i-9"}, "follows"),
+        ("delegate", {"skills": ["x", " "]}, "skills[1]"),
+        ("delegate", {"constraints": [" "]}, "constraints[0]"),
+        ("delegate", {"params": {"long": "x" * 70_000}}, "params"),
+        ("request", {"request_id": "a b"}, "request_id"),
+        ("register", {"agent_id": "a b"}, "agent_id"),
+        ("register", {"agent_id": "hub"}, "agent_id"),
+        ("register", {"skills": []}, "skills"),
+        ("register", {"skills": ["sing", "best"]}, "skills[1]"),
+        ("register", {"locality": [" "]}, "locality[0]"),
+        ("register", {"cost": 1e300}, "cost"),
+        ("register", {"capacity": 10**9}, "capacity"),
+        ("discover", {"latency_ms": 10**12}, "latency_ms"),
+    ],
+)
+def test_the_field_that_is_refused_is_named(
+    hub: HandHub, operation: str, wrong: dict[str, Any], path: str
+) -> None:
+    right: dict[str, dict[str, Any]] = {
+        "delegate": {"goal": "translate it"},
+        "request": {"goal": "translate it", "agent_id": "ada", "intent_id": "i-1"},
+        "register": {"agent_id": "eva", "skills": ["sing"]},
+        "discover": {"card": {"name": "eva", "url": "https://eva", "skills": [{"id": "s"}]}},
+    }
+    assert refused(hub, f"ccos.{operation}", **right[operation] | wrong).refusal.path == path
 
 
 def test_an_agent_registers_itself_and_nobody_else(hub: HandHub) -> None:
@@ -642,6 +678,20 @@ def test_a_repeat_that_says_something_else_besides_is_told_that_it_counts_for_no
             "nothing"
         )
         assert told == first
+
+
+@proves("CCOS-DUE")
+def test_another_time_for_what_is_under_way_counts_for_nothing(hub: HandHub) -> None:
+    asked = {"goal": "translate it", "intent_id": "i-1"}
+    first = hub.call("ccos.delegate", **asked, within_ms=60_000)
+    assert "remark" not in first
+    assert hub.call("ccos.delegate", **asked, within_ms=60_000) == first
+    assert hub.call("ccos.delegate", **asked) == first
+    told = hub.call("ccos.delegate", **asked, within_ms=90_000)
+    assert told.pop("remark") == (
+        "i-1 was asked for before, and its requests keep their time: within_ms counts for nothing"
+    )
+    assert told == first
 
 
 @proves("CCOS-RESEND")

@@ -152,7 +152,7 @@ def test_why_draws_the_story_as_a_tree(office: Console) -> None:
     lines = office("why", "i-1", "--now", NOON).out.splitlines()
     told = [line.rpartition("  ")[0] for line in lines[1:]]
     assert lines[0] == "i-1 is TaskDispatched"
-    assert told[0].endswith(' wants: "Translate the manual into French"')
+    assert told[0].endswith(' wants, as a part of plan p-1: "Translate the manual into French"')
     assert told[1].startswith("└─ DelegationProposed  ada with ")
     assert told[1].endswith("before bob")
     assert told[2] == "   └─ DelegationApproved  ada passes every rule"
@@ -164,6 +164,18 @@ def test_why_draws_the_story_as_a_tree(office: Console) -> None:
     assert told[-1].startswith("         └─ Anomaly  agent:ada: ")
     on_terminal = office.on_terminal("why", "i-1", "--now", NOON).out
     assert "DelegationProposed" in on_terminal
+
+
+@proves("CCOS-FOLLOW-UP")
+def test_an_intent_that_follows_another_says_so_and_the_other_too(office: Console) -> None:
+    finish(office, success=False, error="no dictionary")
+    belongs = ("--follows", "i-1", "--plan", "p-1")
+    office("delegate", "Translate it again", "--id", "i-2", *belongs, "--now", NOON)
+    story = office("why", "i-2", "--now", NOON).out.splitlines()[1]
+    assert 'wants, as a part of plan p-1, to follow up i-1: "Translate it again"' in story
+    shown = office("intent", "show", "i-2", "--now", NOON).out.splitlines()[1]
+    assert shown.endswith(", as a part of plan p-1, to follow up i-1")
+    assert "followed up by i-2\n" in office("intent", "show", "i-1", "--now", NOON).out
 
 
 def test_an_intent_is_shown_listed_and_cancelled(office: Console) -> None:
@@ -193,6 +205,7 @@ def test_an_intent_is_shown_listed_and_cancelled(office: Console) -> None:
     assert "was taken back from" in story
     again = office("delegate", "Translate it again", "--id", "i-2", "--now", NOON)
     assert (again.code, again.out.splitlines()[0]) == (1, "i-2 is cancelled")
+    assert "note: i-2 stays cancelled: delegate another intent, to follow it up" in again.out
     told = office("events", "--type", "intent", "--now", NOON).out
     assert "taken back from" in told
     assert "needs a follow-up" not in told

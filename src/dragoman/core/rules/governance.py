@@ -39,6 +39,11 @@ Rules = dict[str, Callable[[Case], str | None]]
 FORBIDDEN_GOAL: Final = "forbidden goal"
 """The rule that is asked first: it is about the words, whoever would be given them."""
 
+NOBODY: Final = (
+    "nobody in the registry has said what it can do: `dragoman agent add NAME --skill SKILL`"
+)
+"""Why nobody may be given anything where nobody can be asked."""
+
 
 def check_goal(goal: str, policy: Policy, beside: Iterable[str] = ()) -> str | None:
     """Why nobody may be given this goal, or what an agent would be told beside it."""
@@ -206,7 +211,8 @@ def _locality(case: Case) -> str | None:
 
 def _capacity(case: Case) -> str | None:
     has, most = case.standing.open, case.descriptor.capacity
-    return f"it has {has} open requests and takes {most}" if most and has >= most else None
+    open_ones = "1 open request" if has == 1 else f"{has} open requests"
+    return f"it has {open_ones} and takes {most}" if most and has >= most else None
 
 
 def _availability(case: Case) -> str | None:

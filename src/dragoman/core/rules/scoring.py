@@ -205,12 +205,12 @@ def _entry(standing: Standing, descriptor: Descriptor, now: int) -> _Entry:
     evidence = standing.evidence(now)
     lower = evidence.lower
     doubt = max(0.0, DOUBT - lower) * max(0.0, 1 - evidence.samples / ENOUGH)
-    trust = TRUST[descriptor.trust]
+    trust, skills = TRUST[descriptor.trust], _apart(descriptor.skills)
     return _Entry(
         standing.name,
-        descriptor.skills,
-        tuple((skill,) for skill in descriptor.skills),
-        _levels(trust, len(descriptor.skills)),
+        skills,
+        tuple((skill,) for skill in skills),
+        _levels(trust, len(skills)),
         frozenset(map(str.casefold, (*descriptor.constraints, *places))),
         trust,
         round(trust * SUCCESS * lower, _DIGITS),
@@ -221,6 +221,14 @@ def _entry(standing: Standing, descriptor: Descriptor, now: int) -> _Entry:
         standing.assigned,
         standing.open,
     )
+
+
+def _apart(skills: Iterable[str]) -> tuple[str, ...]:
+    """Each skill once: the same in other letters, or in another order, is no other one."""
+    by_words: dict[frozenset[str], str] = {}
+    for skill in skills:
+        by_words.setdefault(_telling_of_skill(skill), skill)
+    return tuple(by_words.values())
 
 
 def _base(entry: _Entry, asked: frozenset[str]) -> tuple[int, float]:

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 from dragoman.core.ids import AGENT_FORM, WORD_FORM
 from dragoman.core.limits import PAGE, REASON, SKILL, SKILLS, WAIT_MS
 from dragoman.core.offers import Spoken, Trust
+from dragoman.engine.reads.traces import CURSOR_WORDS
 from dragoman.protocols.ccos.wire import AgentId, IntentId
 
 MOST_TOLD: Final = 10_000
@@ -21,6 +22,9 @@ NewId = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{WORD_FORM})$", 
 MaybeId = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{WORD_FORM})?$"})]
 MaybeAgent = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{AGENT_FORM})?$"})]
 MaybeMoment = Annotated[str, Meta(max_length=100, description="RFC 3339; empty: any")]
+Cursor = Annotated[
+    str, Meta(pattern=r"^(?:[0-9]{1,16}\.[0-9]{1,16})?$(?!\n)", extra={"reason": CURSOR_WORDS})
+]
 Count = Annotated[int, Meta(ge=1, le=PAGE)]
 
 
@@ -162,6 +166,6 @@ class WantedActions(Asked, frozen=True, kw_only=True):
     """Only what this Action has caused."""
     since: MaybeMoment = ""
     until: MaybeMoment = ""
-    cursor: str = ""
+    cursor: Cursor = ""
     """`cursor` of the page before."""
     limit: Count = 100

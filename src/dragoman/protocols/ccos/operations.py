@@ -11,7 +11,7 @@ from dragoman.core.authority import MAY_DELEGATE, MAY_WRITE
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import check_agent
-from dragoman.core.states.intent import KIND
+from dragoman.core.states.intent import KIND, Intent
 from dragoman.engine.faults import Fault, fault_of, not_empty
 from dragoman.engine.operation import (
     Bounds,
@@ -53,8 +53,29 @@ from dragoman.protocols.ccos.wire import (
 )
 
 EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
-_DEADLINE: Final[Mapping[str, str]] = {"due_by": "deadline"}
-"""What the core calls it -> what it is called here."""
+_GOAL: Final[Mapping[str, str]] = {
+    "id": "intent_id",
+    "goal": "goal",
+    "params": "params",
+    "constraints": "constraints",
+    "skills": "skills",
+    "request_id": "request_id",
+    "due_by": "deadline",
+    "plan": "plan_id",
+    "follows": "follows",
+}
+"""What the core calls a field of what is wanted -> what it is called here."""
+_TERMS: Final[Mapping[str, str]] = {
+    name: name for name in ("constraints", "locality", "cost", "latency_ms", "capacity")
+}
+"""The same of the terms of an agent."""
+_OFFER: Final[Mapping[str, str]] = {
+    **_TERMS,
+    "name": "agent_id",
+    "skills": "skills",
+    "reach": "reach",
+}
+"""The same of all that it says of itself."""
 
 
 def dialect(choices: Choices = DEFAULTS) -> Dialect:
@@ -120,7 +141,7 @@ def _messages(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="ccos.request",
         shape=TaskRequest,
-        fields=_DEADLINE,
+        fields=_GOAL,
         read=lambda value: shaped(value, TaskRequest, "invalid_envelope"),
         commands=lambda _: (),
         gather=lambda message, _, facts: translate.request(message, facts, choices),
@@ -169,16 +190,26 @@ def _intent_of(message: TaskResult | TaskUpdate | Broken) -> str:
 
 
 def _delegated(
-    choices: Choices, _: Any, __: Actor, facts: Facts, accepted: Accepted
+    choices: Choices, asked: Any, _: Actor, facts: Facts, accepted: Accepted
 ) -> tuple[Commands, Any]:
     """How the intent stands, with the request if one is open, and whether that reaches anybody."""
     told = _state(accepted, facts)
     assert not isinstance(told, Refusal), "it was delegated in the same breath"
-    remarks = [*accepted.warnings]
+    remarks = [*accepted.warnings, _other_time(asked, facts, accepted)]
     if "request" in told:
         remarks.append(registry.remark(told["request"]["agent_id"], facts, choices))
     remark = "; ".join(filter(None, remarks))
     return (), told | ({"remark": remark} if remark else {})
+
+
+def _other_time(asked: Any, facts: Facts, accepted: Accepted) -> str:
+    """What whoever says how long a request may take is told where that was said before."""
+    within = getattr(asked, "within_ms", None)
+    intent = find_intent(facts.store, accepted.name) if within else None
+    if not isinstance(intent, Intent) or intent.patience_ms == within:
+        return ""
+    before = f"{intent.id} was asked for before, and its requests keep their time"
+    return f"{before}: within_ms counts for nothing"
 
 
 def _received(
@@ -223,7 +254,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="ccos.delegate",
         shape=arguments.Delegate,
-        fields=_DEADLINE,
+        fields=_GOAL,
         read=lambda value: not_empty(_read_goal(value), "intent_id", "intent id"),
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.delegate(asked, facts, choices),
@@ -238,6 +269,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="ccos.register",
         shape=arguments.Register,
+        fields=_OFFER,
         read=reader(arguments.Register),
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.register(asked, facts),
@@ -249,6 +281,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="ccos.discover",
         shape=arguments.Discover,
+        fields=_TERMS,
         read=reader(arguments.Discover),
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.discover(asked, facts),

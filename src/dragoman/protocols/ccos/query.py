@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -34,6 +34,17 @@ _MOST_LOOKED_AT = 20_000
 """So many Actions, or intents, are looked at for one page."""
 _MOST_BYTES = 4 * 1024 * 1024
 """So much of pieces and outputs is in one page, and one more."""
+_OF_WHO_WAS_ASKED: Final = frozenset(
+    {
+        "DelegationApproved",
+        "TaskDispatched",
+        "TaskUpdated",
+        "TaskCompleted",
+        "FeedbackApplied",
+        "RequestSuperseded",
+    }
+)
+"""What is told only of an agent that has had a request. Others are proposed, or speak unasked."""
 
 
 def why(asked: Story, facts: Facts) -> Any:
@@ -217,14 +228,14 @@ def _intents(asked: WantedActions, store: Store, at: int) -> Iterator[Placed]:
             yield Placed(at, intent)
         return
     name = "intents"
-    if asked.agent_id:
-        name = f"delegated:{asked.agent_id}"
-    elif asked.plan_id:
+    if asked.plan_id:
         name = f"plan:{asked.plan_id}"
+    elif asked.agent_id and asked.type in _OF_WHO_WAS_ASKED:
+        name = f"delegated:{asked.agent_id}"
     yield from _on(store, name, max(at - 1, 0))
 
 
 def _cursor(given: str) -> tuple[int, int]:
+    """The place of an intent and the number of an Action; without one, the beginning."""
     place, _, number = given.partition(".")
-    is_ours = place.isdigit() and number.isdigit() and len(given) < 40
-    return (int(place), int(number)) if is_ours and given.isascii() else (0, 0)
+    return int(place or 0), int(number or 0)

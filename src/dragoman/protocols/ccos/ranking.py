@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from dragoman.core.offers import Candidate, Parts, Trust, Wish
-from dragoman.core.rules.governance import check_goal
+from dragoman.core.rules.governance import NOBODY, check_goal
 from dragoman.core.rules.threshold import BASE
 from dragoman.engine.operation import Facts
 from dragoman.protocols.ccos import registry
@@ -43,7 +43,7 @@ def rank(asked: Ranked, facts: Facts, choices: Choices) -> dict[str, Any]:
     now = facts.now()
     wish = Wish(asked.goal, asked.constraints, asked.skills, choices.patience_ms)
     ranked = facts.registry.rank(wish, now, choices.policy)
-    forbidden = check_goal(asked.goal, choices.policy)
+    forbidden = check_goal(asked.goal, choices.policy, (*asked.constraints, *asked.skills))
     weigh = partial(_weighed, wish=wish, facts=facts, choices=choices, now=now)
     end = asked.after + asked.limit
     shown = [weigh(one) for one in ranked[asked.after : end]]
@@ -109,7 +109,7 @@ def _row(one: Weighed, facts: Facts, choices: Choices) -> dict[str, Any]:
 
 def _why(able: Sequence[Weighed], ranked: Sequence[str]) -> str:
     if not ranked:
-        return "nobody in the registry has said what it can do: `dragoman agent add --skill`"
+        return NOBODY
     if not able:
         return "governance has something against all of them"
     first = able[0].candidate

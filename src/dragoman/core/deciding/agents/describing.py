@@ -32,7 +32,7 @@ from dragoman.core.states.standing import Descriptor, Standing
 def describe(command: DescribeAgent, read: Read, now: int) -> Decision | Refusal:
     """What an agent can do becomes known, or changes. The same again is a no-op."""
     del now
-    refusal = check_agent(command.name) or next(filter(None, _faults_of_offer(command)), None)
+    refusal = next(filter(None, _faults_of_offer(command)), None)
     if refusal:
         return refusal
     known = read.agent(command.name)
@@ -105,15 +105,18 @@ def _check_describer(name: str, known: AgentRecord | None, actor: Actor) -> Refu
 
 
 def _faults_of_offer(command: DescribeAgent) -> Iterator[Refusal | None]:
+    yield check_agent(command.name, "name")
     if not command.skills:
-        yield Refusal("invalid_field", "skills is empty; name at least one")
+        yield Refusal("invalid_field", "skills is empty; name at least one", path="skills")
     for field in ("skills", "constraints", "locality"):
         yield from faults_of_words(field, getattr(command, field))
-    for skill in command.skills:
+    for index, skill in enumerate(command.skills):
         if not telling(skill):
-            yield Refusal("invalid_field", f"the skill {skill[:40]!a} says nothing: name a subject")
+            why = f"the skill {skill[:40]!a} says nothing: name a subject"
+            yield Refusal("invalid_field", why, path=f"skills[{index}]")
     if not (isfinite(command.cost) and 0 <= command.cost <= PRICE):
-        yield Refusal("invalid_field", f"cost is {command.cost}; it must be from 0 to {PRICE:g}")
+        why = f"cost is {command.cost}; it must be from 0 to {PRICE:g}"
+        yield Refusal("invalid_field", why, path="cost")
     yield check_range("latency_ms", command.latency_ms, 0, WAIT_MS[1])
     yield check_range("capacity", command.capacity, 0, OPEN_REQUESTS)
     yield check_text("reach", command.reach, REASON)

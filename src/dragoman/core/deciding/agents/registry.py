@@ -48,7 +48,8 @@ def register(command: RegisterAgent, read: Read, now: int) -> Decision | Refusal
 def _check_own(name: str, actor: Actor) -> Refusal | None:
     if name != HUB or actor.role == "system":
         return None
-    return Refusal("invalid_field", f"the name {HUB} is the hub's own: choose another")
+    why = f"the name {HUB} is the hub's own: choose another"
+    return Refusal("invalid_field", why, path="name")
 
 
 def _check_part(part: str | None) -> Refusal | None:

@@ -46,7 +46,7 @@ from dragoman.core.limits import (
 from dragoman.core.moments import SPAN, to_rfc3339
 from dragoman.core.offers import Policy
 from dragoman.core.reading import Decision, Read, Receipt, StreamEvents
-from dragoman.core.rules.governance import check_goal, told_beside
+from dragoman.core.rules.governance import NOBODY, check_goal, told_beside
 from dragoman.core.rules.handoff_chain import on_its_way
 from dragoman.core.states.intent import (
     EVOLVE_INTENT,
@@ -61,7 +61,6 @@ from dragoman.core.states.task import Task
 from dragoman.core.states.task_fold import EVOLVE_TASK
 
 ORIGIN: Final = "ccos"
-_NOBODY: Final = "nobody in the registry comes into question"
 _NAMED: Final = 5
 """So many of those whom a reason concerns are named."""
 _OPEN: Final = ("backlog", "ready")
@@ -83,7 +82,7 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
         return _again(command, known, read, now)
     followed = read.intent(command.follows) if command.follows else None
     if command.follows and followed is None:
-        return missing.intent(command.follows)
+        return missing.intent(command.follows, "follows")
     refusal = None if followed is None else _check_follower(followed, read.actor)
     if refusal:
         return refusal
@@ -188,20 +187,29 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
 
 def _repeated(command: DelegateIntent, course: Course, *, before: bool = False) -> Decision:
     """The yes to what was asked for before, with what is said otherwise this time."""
+    remark = _remark(command, course, "" if before else command.request_id)
+    return Decision(replace(receipt_of(course), before=before, remark=remark))
+
+
+def _remark(command: DelegateIntent, course: Course, request_id: str) -> str:
+    """What of a repeat counts for nothing; `request_id` is another name for the request."""
     known = course.intent
+    if course.task.status == "cancelled":
+        return f"{known.id} stays cancelled: delegate another intent, to follow it up"
     last = _last_request(known)
     instead = f" (its request is {last.id})" if last else ""
     said = (
-        (f"request_id{instead}", "" if before else command.request_id, ""),
+        (f"request_id{instead}", request_id, ""),
         ("meta and other fields", command.passed_on, known.passed_on),
         ("deadline", command.due_by, known.due_by),
     )
     other = ", ".join(what for what, now, then in said if now and now != then)
-    remark = (
+    if not other:
+        return ""
+    return (
         f"{known.id} was asked for before, and stays as it was: what this says of {other} counts "
         "for nothing"
     )
-    return Decision(replace(receipt_of(course), before=before, remark=remark if other else ""))
 
 
 def _check_renewer(known: Intent, actor: Actor) -> Refusal | None:
@@ -270,7 +278,7 @@ def _give(course: Course, command: DelegateIntent) -> None:
     forbidden = check_goal(command.goal, command.policy, beside)
     if forbidden is None and command.candidates and _offered(course, command):
         return
-    reasons = (forbidden,) if forbidden else _why_not_them(course) or (_NOBODY,)
+    reasons = (forbidden,) if forbidden else _why_not_them(course) or (NOBODY,)
     course.say(IntentRejected(course.intent.id, reasons))
     status = course.task.status
     if status in _OPEN:
@@ -369,7 +377,7 @@ def _waits(task: Task) -> Refusal:
 
 
 def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
-    yield check_id(command.id, "intent id") if command.id else None
+    yield check_id(command.id, "intent id", "id") if command.id else None
     yield check_text("goal", command.goal, REASON, least=1)
     yield check_json("params", command.params) or _check_size("params", command.params)
     beside = "meta and other fields"
@@ -378,9 +386,9 @@ def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
     yield from faults_of_words("skills", command.skills)
     yield check_range("due_by", command.due_by, 0, SPAN[1])
     yield check_range("kept_bytes", command.kept_bytes, 0, KEPT)
-    yield check_id(command.plan, "plan") if command.plan else None
-    yield check_id(command.follows, "intent id") if command.follows else None
-    yield check_id(command.request_id, "request id") if command.request_id else None
+    yield check_id(command.plan, "plan", "plan") if command.plan else None
+    yield check_id(command.follows, "intent id", "follows") if command.follows else None
+    yield check_id(command.request_id, "request id", "request_id") if command.request_id else None
     yield check_range("tries", command.tries, 1, TRIES)
     yield check_count("candidates", command.candidates, CANDIDATES)
     yield from _faults_of_policy(command.policy)
@@ -395,4 +403,5 @@ def _check_size(what: str, said: dict[str, object]) -> Refusal | None:
     size = len(msgspec.json.encode(said))
     if size <= TEXT:
         return None
-    return Refusal("invalid_field", f"{what}: {size} bytes are too many; {TEXT} are allowed")
+    why = f"{what}: {size} bytes are too many; {TEXT} are allowed"
+    return Refusal("invalid_field", why, path=what)

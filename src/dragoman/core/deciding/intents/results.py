@@ -62,7 +62,7 @@ def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
     if fault:
         return _odd(course, command, fault, read, now)
     digest = command.digest or result_digest(command.success, command.output, command.error)
-    if not command.request_id and _came_before(command, intent, digest):
+    if not _is_of_one(command, course, read, now) and _came_before(command, intent, digest):
         return _before(course)
     if request is None or not _fits(command, request):
         if _is_repeat(command, intent, digest):
@@ -227,6 +227,14 @@ def _closed(command: ReceiveResult | UpdateIntent, intent: Intent) -> Closed | N
     return None
 
 
+def _is_of_one(command: ReceiveResult, course: Course, read: Read, now: int) -> bool:
+    """Whether it is known which request it answers: by its name, or because only the attempt that
+    is under way can have said it.
+    """
+    is_attempt = bool(read.actor.task) and check_alive(course.task, read, now) is None
+    return is_attempt or bool(command.request_id)
+
+
 def _came_before(command: ReceiveResult, intent: Intent, digest: str) -> bool:
     """Whether this agent has said just that: whoever means it anew names the new request."""
     return any(one.agent == command.agent and one.digest == digest for one in intent.closed)
@@ -257,7 +265,8 @@ def _why_not(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
         late = "it is late: " if ended.synthetic in _BY_TIME else ""
         return f"{late}{ended.id} was ended at {to_rfc3339(ended.at)} ({ended.synthetic})"
     if ended is not None:
-        return f"{ended.id} has another result already"
+        other = "another" if isinstance(command, ReceiveResult) else "a"
+        return f"{ended.id} has {other} result already"
     if request is None:
         return f"{intent.id} has no open request: it is {intent.state}"
     if command.agent != request.agent:

@@ -93,7 +93,8 @@ def how_it_stands(row: Row) -> str:
 def print_intent(found: Row, screen: Screen) -> None:
     """How one stands."""
     screen.line((found["intent_id"], "bold"), f" is {how_it_stands(found)}: ", found["goal"])
-    screen.line(f"task {found['task_id']}, wanted by {found['by']} at {found['created_at']}")
+    wanted = f"wanted by {found['by']} at {found['created_at']}{_belongs(found, found)}"
+    screen.line(f"task {found['task_id']}, {wanted}")
     if "request" in found:
         request = found["request"]
         due = f", due by {request['deadline']}" if "deadline" in request else ""
@@ -109,6 +110,8 @@ def print_intent(found: Row, screen: Screen) -> None:
             screen.block(as_json({"passed_on": result["passed_on"]}), _OVER)
     for reason in found.get("reasons", ()):
         screen.line(("because: ", "yellow"), reason)
+    if "followed_by" in found:
+        screen.line(cut(f"followed up by {', '.join(found['followed_by'])}"))
     if found["anomalies"]:
         screen.line(("anomalies: ", "yellow"), f"{found['anomalies']}; see `dragoman why`")
 
@@ -159,6 +162,16 @@ def _line(margin: str, action: Row) -> list[Part]:
         f"  {said}" if said else "",
         (f"  {action['at']}", "dim"),
     ]
+
+
+def _new(action: Row, details: Row) -> str:
+    return f'{details["by"]} wants{_belongs(action, details)}: "{details["goal"]}"'
+
+
+def _belongs(action: Row, details: Row) -> str:
+    """What else it is a part of: a plan, or what another intent has left over."""
+    plan = f", as a part of plan {action['plan_id']}" if "plan_id" in action else ""
+    return plan + (f", to follow up {details['follows']}" if "follows" in details else "")
 
 
 def _proposed(action: Row, details: Row) -> str:
@@ -226,7 +239,7 @@ def _dispatched(action: Row, details: Row) -> str:
 
 
 _SAID: Mapping[str, Callable[[Row, Row], str]] = {
-    "New": lambda _, details: f'{details["by"]} wants: "{details["goal"]}"',
+    "New": _new,
     "DelegationProposed": _proposed,
     "DelegationApproved": _approved,
     "DelegationRejected": lambda _, details: "; ".join(details["reasons"]),
