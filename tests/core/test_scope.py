@@ -261,7 +261,7 @@ def test_of_handoffs_it_speaks_about_those_of_its_task() -> None:
 )
 @proves("ACP-REPEAT")
 def test_what_has_ended_its_attempt_and_its_handoff_is_answered_again(
-    last: HandoffCommand, other: HandoffCommand
+    last: AnyCommand, other: AnyCommand
 ) -> None:
     begun, current = activated(), Actor("agent", "bob", "http", "T", 2)
     begun.do(current, last)
