@@ -3199,6 +3199,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A database file that is empty is treated like one that is gone, by every command.",
     ),
     Requirement(
+        "STORE-MOVED",
+        "S-FAULTS",
+        "A process whose database file was moved, removed or replaced under it writes nothing more "
+        "and makes none in its place: what it acknowledged would be lost.",
+    ),
+    Requirement(
         "STORE-TEXT",
         "S-FAULTS",
         "A text in the database whose bytes were damaged is store_corrupt to whoever reads it, and "
