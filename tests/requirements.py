@@ -3287,8 +3287,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "FILES-CUT",
         "S-FAULTS",
         "What was cut off from a file of lines is completed from the ledger by the next writer "
-        "before anything follows, and by tick; so is an audit log that was removed, or such a file "
-        "in whose place something else stands. Doctor names it.",
+        "before anything follows, and by tick; so is an audit log, or the newest file of events, "
+        "that was removed, or such a file in whose place something else stands. Doctor names it.",
     ),
     # --- letters, waves and secrets, as a fresh user found them
     Requirement(
