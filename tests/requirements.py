@@ -3199,6 +3199,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A database file that is empty is treated like one that is gone, by every command.",
     ),
     Requirement(
+        "STORE-MOVED",
+        "S-FAULTS",
+        "A process whose database file was moved, removed or replaced under it writes nothing more "
+        "and makes none in its place: what it acknowledged would be lost.",
+    ),
+    Requirement(
         "STORE-TEXT",
         "S-FAULTS",
         "A text in the database whose bytes were damaged is store_corrupt to whoever reads it, and "
@@ -3281,8 +3287,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "FILES-CUT",
         "S-FAULTS",
         "What was cut off from a file of lines is completed from the ledger by the next writer "
-        "before anything follows, and by tick; so is an audit log that was removed, or such a file "
-        "in whose place something else stands. Doctor names it.",
+        "before anything follows, and by tick; so is an audit log, or the newest file of events, "
+        "that was removed, or such a file in whose place something else stands. Doctor names it.",
     ),
     # --- letters, waves and secrets, as a fresh user found them
     Requirement(

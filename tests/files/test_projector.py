@@ -467,6 +467,41 @@ def test_the_event_lines_in_whose_place_something_else_stands_are_made_whole_aga
     assert [*lab.projector().changed_logs()] == []
 
 
+@proves("FILES-CUT")
+@pytest.mark.parametrize("by", ["next", "sweep"])
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_the_event_lines_that_are_gone_are_made_whole_again(
+    tmp_path: Path, what: str, by: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    lab.create()
+    lab.create("Another")
+    (path,) = (tmp_path / "events").iterdir()
+    whole = path.read_bytes()
+    path.unlink()
+    if what == "folder":
+        path.parent.rmdir()
+    assert [*lab.projector().changed_logs()] == [f"events/{path.name}"]
+    if by == "sweep":
+        lab.sweep()
+        assert path.read_bytes() == whole
+    lab.create("One more")
+    assert path.read_bytes().startswith(whole)
+    assert lab.differences() == []
+    assert [*lab.projector().changed_logs()] == []
+
+
+@proves("FILES-CUT")
+def test_the_event_lines_of_a_new_day_begin_with_it(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    lab.create()
+    (yesterday,) = (tmp_path / "events").iterdir()
+    lab.clock.advance(86_400_000)
+    yesterday.unlink()
+    lab.create("Another")
+    assert lab.differences() == [(f"events/{yesterday.name}", "missing")]
+
+
 @proves("FILES-PLACES")
 def test_a_folder_of_somebodys_own_beside_the_event_lines_stays(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)

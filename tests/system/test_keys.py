@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 from dragoman.core.errors import FAULTS
 from dragoman.ledger.checkpoint import checkpoint_of, key_id, read, sign
 from dragoman.ledger.tree import EMPTY
-from dragoman.system.keys import BadKey, load_or_create
+from dragoman.system.keys import BadKey, load_or_create, remedy
 from tests.requirements import proves
 from tests.system.children import child, hear, tell
 
@@ -135,6 +135,15 @@ def test_a_file_that_others_can_use_is_refused_with_the_remedy(
         load_or_create(tmp_path)
     path.chmod(0o600)
     assert load_or_create(tmp_path).id == made.id
+
+
+def test_the_commands_of_the_remedy_can_be_copied_whatever_the_directory_is_called() -> None:
+    commands = [shlex.split(said) for said in remedy(Path("/a b/keys")).split("`")[1::2]]
+    assert [[word for word in words if "/a b" in word] for words in commands] == [
+        ["/a b"],
+        ["/a b/keys"],
+        ["/a b"],
+    ]
 
 
 def put(content: bytes) -> Damage:

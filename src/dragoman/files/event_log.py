@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from dragoman.core.errors import LedgerError
 from dragoman.core.moments import to_rfc3339
 from dragoman.files.disk import Disk
 from dragoman.files.guarding import Warn
@@ -20,9 +21,13 @@ _OF_A_DAY: Final = events_path(r"\d{4}-\d\d-\d\d")
 
 
 def event_log(
-    disk: Disk, render: RenderLines, aof_id_of: Callable[[str], str], warn: Warn
+    disk: Disk,
+    render: RenderLines,
+    aof_id_of: Callable[[str], str],
+    shown: Callable[[], Entry | None],
+    warn: Warn,
 ) -> LineLog:
-    """The log of all events."""
+    """The log of all events; `shown` is the newest entry that the files show."""
 
     def rendered(entry: Entry) -> Written:
         lines = render(entry, aof_id_of)
@@ -32,11 +37,23 @@ def event_log(
         names = (look.name for look in disk.list(EVENTS))
         return [f"{EVENTS}/{name}" for name in names if name.endswith(".jsonl")]
 
-    def begins(path: str) -> int | None:
-        # Clocks go back: which entries are of the day in whose place something else stands, only
-        # the whole ledger says. Where nothing stands, the day is new.
-        is_taken = disk.look(path) is not None and re.fullmatch(_OF_A_DAY, path)
-        return 1 if is_taken else None
+    def last() -> list[str]:
+        """Where the newest line was written."""
+        try:
+            written = [rendered(entry)] if (entry := shown()) else []
+        except LedgerError:
+            return []
+        return [path for path, lines in written if lines]
 
-    # Only the last day goes on: of the others, `verify` tells what was done to them.
-    return LineLog(disk, rendered, _id, Files(found, lambda: found()[-1:], begins), warn)
+    def begins(path: str) -> int | None:
+        # Clocks go back: which entries are of a day whose file is gone, or in whose place something
+        # else stands, only the whole ledger says.
+        if disk.look(path) is None:
+            return 1 if path in last() else None
+        return 1 if re.fullmatch(_OF_A_DAY, path) else None
+
+    def growing() -> list[str]:
+        # Only the last day goes on: of the others, `verify` tells what was done to them.
+        return sorted({*found()[-1:], *last()})
+
+    return LineLog(disk, rendered, _id, Files(found, growing, begins), warn)

@@ -101,7 +101,7 @@ class Projector:
         self._files = TaskFiles(hub, disk, self._streams, actor, self._guard)
         self._mail = MailFiles(hub.store, disk, self._guard)
         self._logs = (
-            event_log(disk, render, self._streams.aof_id_of, warn),
+            event_log(disk, render, self._streams.aof_id_of, self._last_shown, warn),
             handoff_log(hub.store, disk, warn),
         )
         self.behind: Behind | None = None
@@ -246,6 +246,13 @@ class Projector:
         if cursor is not None and self._is_of_this_ledger(cursor):
             for log in self._logs:
                 log.complete(partial(self._pages, cursor.position))
+
+    def _last_shown(self) -> Entry | None:
+        cursor = self._read_cursor()
+        if cursor is None or not cursor.position or not self._is_of_this_ledger(cursor):
+            return None
+        (entry,) = self._store.entries(cursor.position - 1, 1) or (None,)
+        return entry
 
     def _is_of_this_ledger(self, cursor: _Cursor) -> bool:
         return cursor.ledger == self._store.ledger_id() and cursor.position <= self._store.head()

@@ -74,7 +74,11 @@ from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 
 FOLD = 7
-"""Raised when folding the same entries gives another state; older state rows are refolded."""
+"""Raised when folding the same entries gives another state; older state rows are refolded.
+
+A migration comes with it, be it an empty one: a process that decides by the rules of before must
+write no more.
+"""
 
 State = (
     Task

@@ -3,6 +3,7 @@
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -196,14 +197,15 @@ def _damaged(path: Path, what: str) -> BadKey:
 def remedy(keys: Path) -> str:
     """What to do about keys that are lost or damaged."""
     data = keys.parent
+    there = quote(str(data))
     return (
-        f"Take them out of a backup: `tar -xf BACKUP -C {data} --strip-components=1 files/keys`, "
-        f"then `chmod -R go= {keys}`; or, if its store is shared (PostgreSQL), copy the folder "
-        f"keys from the data directory of a hub that works on it, in the place of {keys}. If "
-        "nobody has them any more, go on with new keys, which cannot vouch for the old "
+        f"Take them out of a backup: `tar -xf BACKUP -C {there} --strip-components=1 files/keys`, "
+        f"then `chmod -R go= {quote(str(keys))}`; or, if its store is shared (PostgreSQL), copy "
+        "the folder keys from the data directory of a hub that works on it, in the place of "
+        f"{keys}. If nobody has them any more, go on with new keys, which cannot vouch for the old "
         f"checkpoints: stop the hub if one runs, move {data / 'checkpoints.jsonl'} (while it is "
         f"there, no keys are made) and what is left of {keys} away, then run "
-        f"`dragoman --data {data} init --new-keys`"
+        f"`dragoman --data {there} init --new-keys`"
     )
 
 

@@ -408,6 +408,39 @@ def test_a_closed_store_says_so(tmp_path: Path) -> None:
     assert list(files_in(tmp_path)) == ["hub.db"]
 
 
+@proves("STORE-MOVED")
+def test_who_has_a_file_open_that_was_moved_away_writes_nothing_to_it(tmp_path: Path) -> None:
+    path, away = tmp_path / "hub.db", tmp_path / "away.db"
+    store = open_store(path)
+    begin_stream(store, "task:1")
+    path.rename(away)
+
+    for _ in range(2):  # also with the connection that is opened after the first refusal
+        with pytest.raises(StoreUnavailable, match=r"no longer the file .* nothing was written"):
+            begin_stream(store, "task:2")
+    assert not path.exists()
+
+    away.rename(path)
+    begin_stream(store, "task:2")
+    assert store.head() == 2
+    store.close()
+
+
+@proves("STORE-MOVED")
+def test_who_has_a_file_open_that_was_replaced_leaves_the_new_one_alone(tmp_path: Path) -> None:
+    path = tmp_path / "hub.db"
+    store = open_store(path)
+    begin_stream(store, "task:1")
+    other = filled(tmp_path / "other.db")
+    new = other.read_bytes()
+    other.replace(path)
+
+    with pytest.raises(StoreUnavailable, match="no longer the file"):
+        begin_stream(store, "task:2")
+    store.close()
+    assert path.read_bytes() == new
+
+
 @proves("STORE-CORRUPT")
 def test_a_ledger_that_has_lost_its_id_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.db"

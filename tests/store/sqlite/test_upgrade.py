@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
+from dragoman.ledger.views import FOLD
+from dragoman.store.postgres.migrate import MIGRATIONS as ON_SERVERS
 from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
 from dragoman.text.words import Term
@@ -17,6 +19,9 @@ from tests.store.sqlite.files import connect, filled, open_store
 from tests.store.upgrades import COPY, OLD, TABLES, fill, forgets, lines, problems
 
 NEWER = len(MIGRATIONS) + 1
+
+RAISED = {7: 11}
+"""Rules of folding -> the migration that fences off processes with those of before."""
 
 
 def old_database(path: Path, version: int, name: str) -> Path:
@@ -105,6 +110,13 @@ def test_a_migration_that_is_killed_at_any_statement_leaves_the_file_as_it_was(
     assert problems(store) == []
     assert lines(store) == [entry.line.encode() for entry in golden_entries(name)] if name else True
     store.close()
+
+
+@proves("UPGRADE-FENCE")
+def test_who_folds_by_other_rules_is_fenced_off_as_well() -> None:
+    assert max(RAISED) == FOLD, "say by which migration others are fenced off"
+    assert sorted(set(RAISED.values())) == [RAISED[number] for number in sorted(RAISED)]
+    assert max(RAISED.values()) <= min(len(MIGRATIONS), len(ON_SERVERS))
 
 
 @proves("UPGRADE-FENCE")

@@ -502,6 +502,16 @@ def test_ended_leases_that_await_recovery_are_a_warning(healthy: Console) -> Non
     assert examine(healthy, "--now", NOON)["leases"]["state"] == "ok"
 
 
+def test_a_server_that_can_only_be_read_is_bad(dragoman: Console, postgres_url: str) -> None:
+    dragoman.ask("init", "--store", postgres_url)
+    assert examine(dragoman)["store"]["state"] == "ok"
+
+    read_only = f"{postgres_url}&options=-c%20default_transaction_read_only%3Don"
+    found = examine(dragoman, "--store", read_only)["store"]
+    assert (found["state"], "can only be read" in found["found"]) == ("bad", True)
+    assert "`dragoman backup` to another place work meanwhile" in found["found"]
+
+
 @proves("FILES-CUT")
 def test_a_log_that_was_cut_off_is_named_until_it_is_completed(healthy: Console) -> None:
     log = max((healthy.data / "events").iterdir())

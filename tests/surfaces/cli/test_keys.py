@@ -140,7 +140,7 @@ def test_where_the_store_is_empty_no_keys_were_lost(second: Console, store: str)
         ("[store", "first mend the settings"),
         (
             '[store]\nurl = "postgresql://nobody@localhost:1/none"\n',
-            "Take them out of a backup",
+            "what to do depends on what is in it. PostgreSQL at localhost:1",
         ),
     ],
     ids=["broken settings", "no answer"],

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from shlex import quote
 from typing import Final, Protocol
 
 import msgspec
@@ -150,8 +151,8 @@ def _what_to_do(data: Path) -> str:
     if (data / RECORD).exists() and not (data / CURSOR).exists():
         return (
             "a restore has put everything in its place there, and was stopped before it had "
-            f"written the files that show the ledger. `dragoman --data {data} rebuild-files` "
-            "writes them"
+            "written the files that show the ledger. "
+            f"`dragoman --data {quote(str(data))} rebuild-files` writes them"
         )
     return (
         "a restore goes into a new data directory. Name another one with --data, or move what is "

@@ -26,6 +26,18 @@ def version_at(url: str) -> int:
     return _run(address, lambda connection: schema_version(connection, address))
 
 
+def check_writable(url: str) -> None:
+    """Raise StoreUnavailable if the store of a URL, where there is one, can only be read."""
+    address = parse_url(url)
+
+    def try_it(connection: Connection) -> None:
+        if schema_version(connection, address):
+            # The server asks whether it may write, and by whom, before it looks for rows.
+            connection.execute("INSERT INTO entries SELECT * FROM entries WHERE false")
+
+    _run(address, try_it)
+
+
 def open_staged(url: str, new_ledger_id: Callable[[], str]) -> PostgresStore:
     """An empty store in the schema beside that of a URL; what an earlier one left is removed."""
     discard(url)

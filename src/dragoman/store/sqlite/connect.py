@@ -21,6 +21,9 @@ _WAL_PAGES = 8_000
 _WRITER_CACHE_KIB = 64 * 1024
 _READER_CACHE_KIB = 8 * 1024
 
+Identity = tuple[int, int]
+"""The device of a file and its number there."""
+
 
 def check_sqlite(version: str) -> None:
     """Refuse a SQLite that can damage a WAL which several connections write and reset."""
@@ -63,6 +66,15 @@ def _make_private(path: Path) -> None:
     # Whatever stands against it, and that it is there, is SQLite's to tell.
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def identity(path: Path) -> Identity | None:
+    """Which file has this name now; None: none that can be seen."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def let_log_go(connection: Connection) -> None:

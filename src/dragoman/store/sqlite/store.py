@@ -11,7 +11,13 @@ import apsw
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import BoardQuery, Inspection, Row, Session
 from dragoman.store.readers import NO_LIMIT, SqlMark
-from dragoman.store.sqlite.connect import check_sqlite, let_log_go, open_writer
+from dragoman.store.sqlite.connect import (
+    Identity,
+    check_sqlite,
+    identity,
+    let_log_go,
+    open_writer,
+)
 from dragoman.store.sqlite.driver import FAILURES, Connection
 from dragoman.store.sqlite.faults import commit_error, store_error
 from dragoman.store.sqlite.inspection import inspect
@@ -46,6 +52,8 @@ class SqliteStore(SqliteReaders, SqlMark):
         self._new_ledger_id = new_ledger_id
         self._writing = threading.Lock()
         self._writer: Connection | None = None
+        self._file: Identity | None = None
+        """Which file it is that was opened first."""
         self._refused: StoreUnavailable | None = None
         """Why nothing can be written, if that was so at opening."""
         self._seen_version: int | None = None
@@ -139,6 +147,7 @@ class SqliteStore(SqliteReaders, SqlMark):
             told = store_error
             try:
                 writer.execute("BEGIN IMMEDIATE")
+                self._check_file()
                 version = writer.execute("PRAGMA data_version").get
                 is_new = version != self._seen_version
                 if is_new:
@@ -163,8 +172,20 @@ class SqliteStore(SqliteReaders, SqlMark):
         self._refuse_if_closed()
         if self._refused is not None:
             raise self._refused
+        self._check_file()
         self._writer = open_writer(self._path, self._new_ledger_id)
+        self._file = identity(self._path)
         return self._writer
+
+    def _check_file(self) -> None:
+        """What is written to a file that lost its name is lost with it, and none is made anew."""
+        if self._file is not None and identity(self._path) != self._file:
+            raise StoreUnavailable(
+                f"{self._path} is no longer the file that this process has opened: it was moved, "
+                "removed or replaced; nothing was written. Stop this process; put the file back, "
+                "or make a new directory out of a backup (`dragoman restore FILE --data NEW`); "
+                "then start it again"
+            )
 
     def _session(self, writer: Connection, version: int) -> SqliteSession:
         """A transaction that knows whether another connection has committed since the last one."""

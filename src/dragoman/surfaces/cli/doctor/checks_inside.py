@@ -197,8 +197,10 @@ def notify(patient: Patient) -> Diagnosis | None:
 
 def _unwritable(patient: Patient, file: Path | None) -> Diagnosis | None:
     """What keeps commands from writing to the database, beside what the directory's check found."""
-    if file is None or not patient.is_writable:
+    if not patient.is_writable:
         return None
+    if file is None:
+        return _server_unwritable(patient.url)
     beside = (file.with_name(file.name + end) for end in ("-wal", "-shm"))
     needed = (file.parent, file, *(path for path in beside if path.exists()))
     return next(filter(None, map(why_unwritable, needed)), None)
@@ -280,6 +282,16 @@ def _server(patient: Patient) -> Diagnosis | None:
 
     version = version_at(patient.url) or len(MIGRATIONS)
     return _behind(patient, "PostgreSQL", (version, len(MIGRATIONS)), "take one with pg_dump")
+
+
+def _server_unwritable(url: str) -> Diagnosis | None:
+    from dragoman.store.postgres.staging import check_writable
+
+    try:
+        check_writable(url)
+    except StoreUnavailable as error:
+        return bad(error.detail, "let this user write there")
+    return None
 
 
 def _behind(patient: Patient, where: str, schemas: tuple[int, int], copy: str) -> Diagnosis | None:

@@ -116,26 +116,23 @@ def _how_to_get_keys(patient: Patient) -> str:
             "first mend the settings, which say where the store is, and run `dragoman doctor` "
             "again: what to do depends on what is in it"
         )
-    if is_signed or _has_entries(patient):
-        return remedy(patient.keys)
-    return "run `dragoman init`"
+    try:
+        is_used = is_signed or _has_entries(patient)
+    except DragomanError as error:
+        return (
+            "first see to the store, and run `dragoman doctor` again: what to do depends on what "
+            f"is in it. {error.detail}"
+        )
+    return remedy(patient.keys) if is_used else "run `dragoman init`"
 
 
 def _has_entries(patient: Patient) -> bool:
-    file = patient.database
-    if file is None:
-        return _holds_a_store(patient.url)
-    return file.exists() and file.stat().st_size > 0
-
-
-def _holds_a_store(url: str) -> bool:
-    """Whether something is, or may be, in a database on a server."""
     from dragoman.store.postgres.staging import version_at
 
-    try:
-        return version_at(url) > 0
-    except DragomanError:
-        return True
+    file = patient.database
+    if file is None:
+        return version_at(patient.url) > 0
+    return file.exists() and file.stat().st_size > 0
 
 
 def disk(patient: Patient) -> Diagnosis:
