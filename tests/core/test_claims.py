@@ -61,6 +61,13 @@ def test_nobody_claims_for_who_may_only_read(by: Actor) -> None:
     )
 
 
+@proves("ROLE-TABLE")
+@pytest.mark.parametrize("by", [HUMAN, ORCHESTRATOR, Actor("agent", "hub")])
+def test_nobody_claims_under_the_name_of_the_hub(by: Actor) -> None:
+    refused = World(task()).ask(by, ClaimTask("T", "hub"))
+    assert refused == Refusal("not_authorized", "the name hub is the hub's own: choose another")
+
+
 @proves("ATTEMPT-NUMBERED")
 def test_a_claim_makes_its_agent_the_owner() -> None:
     world = World(task())

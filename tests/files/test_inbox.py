@@ -274,6 +274,29 @@ def test_a_message_with_a_long_name_is_filed_like_any_other(
     assert [path.name for path in post.inbox.iterdir()] == [ends]
 
 
+@proves("FILES-INBOX")
+def test_a_message_that_is_still_being_written_is_read_again(tmp_path: Path) -> None:
+    class Slow(Post):
+        """Whoever writes the message ends while its beginning is being refused."""
+
+        def send(self, raw: bytes, speaker: str | None) -> Answer:
+            """Take a message down."""
+            answer = super().send(raw, speaker)
+            if raw == b"bad":
+                writing.write(b", and good after all")
+                writing.flush()
+            return answer
+
+    post = Slow(tmp_path)
+    with post.drop("ada/x.json", b"bad").open("ab") as writing:
+        post.run()
+        assert post.names() == ["ada/.taken-x.json"]
+        post.drop("ada/x.json", b"next")
+        post.run()
+    assert [raw for raw, _ in post.sent] == [b"bad", b"bad, and good after all", b"next"]
+    assert post.names() == ["ada/processed/x-2.json", "ada/processed/x.json"]
+
+
 @proves("FILES-INBOX", "FILES-OBSTACLE")
 def test_any_fault_at_one_message_or_folder_stops_none_of_the_others(tmp_path: Path) -> None:
     class Strict(Beneath):

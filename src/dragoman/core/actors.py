@@ -52,6 +52,7 @@ class Actor(Struct, frozen=True):
 
 HUB: Final = "hub"
 """What the hub is called wherever it acts by itself; nobody else may be."""
+NO_HUB: Final = f"the name {HUB} is the hub's own: choose another"
 
 NAMELESS: Final = "unknown"
 """Who is on record for a message whose sender cannot be named."""

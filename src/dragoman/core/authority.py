@@ -1,6 +1,6 @@
 """Who may do what: one table of roles and relations, and the check that a caller holds a task."""
 
-from dragoman.core.actors import HUB, Actor, Role
+from dragoman.core.actors import HUB, NO_HUB, Actor, Role
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Status
 from dragoman.core.moments import to_rfc3339
@@ -176,7 +176,7 @@ def is_own_gate(actor: Actor, task: Task) -> bool:
 def check_write(actor: Actor) -> Refusal | None:
     """None when the caller's role may write at all, under a name that is its own."""
     if actor.role != "system" and actor.name == HUB:
-        return Refusal("not_authorized", f"the name {HUB} is the hub's own: choose another")
+        return Refusal("not_authorized", NO_HUB)
     if actor.role in MAY_WRITE:
         return None
     return Refusal("not_authorized", f"{actor.label} may only read")

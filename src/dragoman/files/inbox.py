@@ -135,6 +135,8 @@ class Inbox:
         except PermissionError:
             self._disk.move(letter.taken, letter.dropped)
             raise
+        if isinstance(answer, Refusal) and self._disk.look(letter.taken) != found:
+            return  # it was still being written: the next run reads it again
         with self._confined(f"a message was taken, but cannot be put away: {letter.taken}"):
             self._file(letter, answer)
 

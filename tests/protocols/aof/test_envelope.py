@@ -285,6 +285,14 @@ def test_ids_have_both_tails(scene: Scene) -> None:
     assert scene.code(bent(accepted(taskId=late), "taskId", late)) == "invalid_transition"
 
 
+@proves("AOF-ENVELOPE")
+def test_another_name_of_a_task_is_answered_with_where_its_id_is_told(scene: Scene) -> None:
+    turned = scene.turned(update(notes="n") | {"taskId": "ol-1"})
+
+    assert (turned.code, turned.path) == ("invalid_envelope", "taskId")
+    assert turned.detail.endswith("is told by `dragoman task show`, as aofId")
+
+
 ORDER: dict[str, tuple[Any, str]] = {
     "JSON before envelope": ('{"protocol":"aof","version":2,"version":2}', "invalid_json"),
     "envelope before type": ({**report(), "type": "what.ever", "version": 2}, "invalid_envelope"),

@@ -316,7 +316,10 @@ def _wrong_refs(path: str, refs: tuple[str, ...] | UnsetType) -> list[Fault]:
 def _why_no_task_id(text: str) -> str | None:
     if is_aof_id(text):
         return None
-    return f"{text[:_SHOWN]!a} is not an AOF task id like TASK-2026-02-09-057"
+    return (
+        f"{text[:_SHOWN]!a} is not an AOF task id like TASK-2026-02-09-057; that of a task with "
+        "another name is told by `dragoman task show`, as aofId"
+    )
 
 
 @lru_cache(_REMEMBERED)

@@ -1,6 +1,6 @@
 """Decider of the registry: who is known by which name, in which role, speaking what (S-ROLE)."""
 
-from dragoman.core.actors import HUB, Actor
+from dragoman.core.actors import HUB, NO_HUB, Actor
 from dragoman.core.authority import MAY_REGISTER
 from dragoman.core.commands import RegisterAgent
 from dragoman.core.errors import Refusal
@@ -48,8 +48,7 @@ def register(command: RegisterAgent, read: Read, now: int) -> Decision | Refusal
 def _check_own(name: str, actor: Actor) -> Refusal | None:
     if name != HUB or actor.role == "system":
         return None
-    why = f"the name {HUB} is the hub's own: choose another"
-    return Refusal("invalid_field", why, path="name")
+    return Refusal("invalid_field", NO_HUB, path="name")
 
 
 def _check_part(part: str | None) -> Refusal | None:

@@ -1,5 +1,6 @@
 """Decider of claims: who may begin with a task, and with which one (S-RUN)."""
 
+from dragoman.core.actors import HUB, NO_HUB
 from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE, dispatcher, why_no_holder
 from dragoman.core.commands import (
     ClaimTask,
@@ -71,6 +72,8 @@ def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
     malformed = check_agent(command.agent, "agent")
     if malformed:
         return malformed
+    if command.agent == HUB and actor.role != "system":
+        return Refusal("not_authorized", NO_HUB)
     if actor.role == "agent":
         if command.agent != actor.name:
             return Refusal("identity_mismatch", f"{actor.name} cannot claim for {command.agent}")
