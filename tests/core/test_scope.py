@@ -57,7 +57,7 @@ from dragoman.core.deciding.scope import SPEAKS_FOR
 from dragoman.core.errors import Refusal
 from dragoman.core.states.agent import AgentRecord
 from tests.core.handoffs import activated, offer
-from tests.core.world import HUMAN, NOW, TTL, Facts, World, held, lease, task
+from tests.core.world import ALICE, HUMAN, NOW, TTL, Facts, World, held, lease, task
 from tests.requirements import proves
 
 pytestmark = proves("IDENTITY-ATTEMPT")
@@ -168,6 +168,14 @@ def test_naming_a_newer_fence_helps_nobody() -> None:
     assert isinstance(said, Refusal)
     assert said.code == "lease_lost"
     assert "under fence 1, and fence 2 is named" in said.detail, "the attempt itself is not over"
+
+
+@proves("LEASE-LOST")
+def test_one_whose_attempt_has_ended_is_not_sent_to_a_claim_that_it_may_not_make() -> None:
+    ended = World(task("T", "review", "alice", attempts=1, agents=("alice",)))
+    said = [ended.ask(actor, UpdateTask("T", notes="late", fence=1)) for actor in (OWN, ALICE)]
+    ways = [one.detail.partition(": ")[2] for one in said if isinstance(one, Refusal)]
+    assert ways == ["stop working on it", "claim it again to go on"]
 
 
 @proves("LEASE-LOST")

@@ -259,7 +259,8 @@ def _is_living(lease: Lease | None, fence: int, now: int) -> bool:
 
 def _what_became(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
     if lease is None:
-        if not _obstacle(actor, task):
+        # The token of an attempt claims nothing.
+        if not actor.task and not _obstacle(actor, task):
             return f"nobody holds {task.id} now, it is {task.status}: claim it again to go on"
         is_whose = "" if task.is_final or task.assignee in ("", actor.name) else task.assignee
         whose = f", and {is_whose}'s" if is_whose else ""
