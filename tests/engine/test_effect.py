@@ -9,6 +9,7 @@ from dragoman.core.actors import REFUSALS_PER_MINUTE
 from dragoman.core.commands import (
     AdoptTask,
     AliasTask,
+    AnswerMail,
     AnyCommand,
     ClaimTask,
     CreateTask,
@@ -55,6 +56,21 @@ def test_it_follows_and_its_receipts_are_the_last_ones() -> None:
         "b-1",
     ]
     assert lab.task("b-1").status == "in-progress"
+
+
+def test_who_answers_a_letter_after_somebody_else_is_told_that_it_is_answered() -> None:
+    lab = Lab()
+    question = PostMail(("alice", "bob"), "where to?", "", id="q-1", answer_wanted=True)
+    yes(lab.engine.handle_now(lab.hub.request(HUMAN, question)))
+    for sender, id in ((BOB, "a-1"), (ALICE, "a-2")):
+        answer = PostMail(("human",), "left", "", id=id)
+        asked = lab.hub.request(sender, answer, effect=(AnswerMail("q-1", id),))
+        done = yes(lab.engine.handle_now(asked))
+    assert done.declined is not None
+    assert (done.declined.code, done.declined.detail) == (
+        "nothing_changed",
+        "nothing was left to change: letter q-1 is answered already",
+    )
 
 
 def test_refused_it_leaves_the_request_and_nothing_of_itself() -> None:

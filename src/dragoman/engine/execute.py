@@ -86,7 +86,10 @@ def _effected(unit: Unit, request: Request, receipts: list[Receipt], now: int) -
 
 def _as_it_was(receipts: list[Receipt]) -> Refusal:
     """Why an effect that was allowed did nothing."""
-    stand = ", ".join(f"{told.task} is {told.status}" for told in receipts[-1:])
+    told = receipts[-1]
+    # What is about no task answers a letter, which somebody else was faster to do.
+    answered = f"letter {told.stream.partition(':')[2]} is answered"
+    stand = f"{told.task} is {told.status}" if told.task else answered
     return Refusal("nothing_changed", f"nothing was left to change: {stand} already")
 
 

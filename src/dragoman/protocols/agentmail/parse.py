@@ -108,7 +108,8 @@ def _parsed(subject: Subject, found: Found, problems: Problems) -> Parsed:
     if subject.type is _FAILED:
         values["status"] = "FAILED"
     _name_bead(subject, found, values, problems)
-    problems += misplaced(subject.type, found, values)
+    if found.misplaced:
+        problems += misplaced(subject.type, found, values)
     return Parsed(**values)
 
 

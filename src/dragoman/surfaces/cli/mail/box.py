@@ -87,8 +87,9 @@ def inbox(
 
     def show(screen: Screen) -> None:
         print_list(reply["messages"], screen, "there are no such letters", is_box=box == _OWN)
-        if reply["more"] and not newest:
-            screen.line(f"There may be more: add --after {reply['cursor']}")
+        if reply["more"]:
+            older = "There may be older ones: give a greater --limit, or leave --newest away"
+            screen.line(older if newest else f"There may be more: add --after {reply['cursor']}")
 
     return Answer(reply, show)
 
