@@ -114,8 +114,9 @@ def _handed_over(handoff: Handoff) -> Iterator[str]:
     """
     yield f"## What {handoff.sender} has handed over as {handoff.id}\n"
     parts = {name: handoff.package.get(name) for name in _ABOUT_WORK}
-    since = {note.kind: note.data for note in handoff.notes if note.kind == "work_state_update"}
-    yield _listed("Its package", {name: part for name, part in (parts | since).items() if part})
+    said = [note.data for note in handoff.notes if note.kind == "work_state_update"]
+    parts["work_state_update"] = {name: word for update in said for name, word in update.items()}
+    yield _listed("Its package", {name: part for name, part in parts.items() if part})
     if handoff.artifacts:
         where = "artifacts/sha256/ of the hub's data directory"
         yield _listed(f"Its artifacts by their SHA-256 in {where}", handoff.artifacts)

@@ -1,8 +1,9 @@
 """handoff: every step of one by its command, lists, proofs, and why one is stuck."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -242,6 +243,59 @@ def test_what_is_said_when_the_work_begins_and_ends_is_shown_with_it(
 
 
 @proves("ACP-BESIDE")
+def test_all_that_a_package_says_is_on_its_page(dragoman: Console, tmp_path: Path) -> None:
+    parts: dict[str, dict[str, object]] = {
+        "task": {
+            "task_id": "t1",
+            "title": "The title",
+            "objective": "The objective",
+            "success_criteria": ["It works"],
+            "priority": "critical",
+            "deadline": "2027-01-01T00:00:00Z",
+            "external_refs": [{"type": "ticket", "value": "T-7", "description": "the wish"}],
+        },
+        "context": {
+            name: [f"one of the {name}"]
+            for name in ("constraints", "assumptions", "open_questions", "known_risks")
+        },
+        "work_state": {
+            "status": "review",
+            "percent_complete": 12.5,
+            "completed_steps": ["The first step"],
+            "next_step": "The next step",
+            "branch": "a-branch",
+            "worktree_path": "/a/tree",
+            "test_status": "failing",
+        },
+        "provenance": {"related_sessions": ["s-7"], "decision_refs": ["d-7"]},
+        "policy": {
+            "classification": "restricted",
+            "export_restrictions": ["not abroad"],
+            "visibility": "human-audit",
+            "sensitivity": "moderate",
+        },
+    }
+    parts["context"]["summary"] = "The summary"
+    ref = {"type": "url", "path": "https://example.org/x", "description": "a page", "version": "9"}
+    said = {"artifacts": [{"artifact_id": "a-7", "ref": {**ref, "sha256": "0" * 64}}], **parts}
+    file = tmp_path / "package.json"
+    file.write_text(json.dumps({"to_agent": "bob", **said}))
+    dragoman.ask("handoff", "initiate", str(file), "--as", "ada", "--id", "h1")
+    page = dragoman("handoff", "show", "h1").out
+    assert [word for word in _leaves(said) if word not in page] == []
+
+
+def _leaves(said: object) -> Iterator[str]:
+    """Every word that stands in something, its names aside."""
+    if isinstance(said, dict):
+        said = list(cast(dict[str, object], said).values())
+    if isinstance(said, list):
+        for one in cast(list[object], said):
+            yield from _leaves(one)
+    else:
+        yield str(said)
+
+
 def test_that_work_was_passed_on_or_turned_down_is_shown_once(dragoman: Console) -> None:
     offer(dragoman)
     for action in ("accept", "activate"):
