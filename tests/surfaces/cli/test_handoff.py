@@ -439,6 +439,27 @@ def test_a_diagnosis_says_what_a_draft_lacks(dragoman: Console) -> None:
     assert "task: it is missing" in waits["findings"]
 
 
+def test_a_draft_of_what_is_not_its_senders_is_not_said_to_be_ready(
+    dragoman: Console, letter: Letters
+) -> None:
+    dragoman.make("T", "--id", "t1", "--ready")
+    offer(dragoman, id="h1")
+    parts: dict[str, Any] = {
+        "task": {"task_id": "t1", "title": "T", "objective": "O", "success_criteria": ["c"]},
+        "context": {"summary": "half done"},
+        "work_state": {"status": "in_progress", "next_step": "write the tests"},
+    }
+    dragoman.ask("handoff", "draft", letter(parts), "--to", "bob", "--id", "d1", "--as", "eve")
+    waits = dragoman.ask("handoff", "diagnose", "d1", "--as", "eve")
+    assert waits["summary"] == "eve has not offered it yet, and it cannot be offered as it stands"
+    assert waits["findings"][0] == "t1 is on its way to bob already, by h1"
+    refused = dragoman.ask("handoff", "propose", "d1", "--as", "eve", code=1)
+    assert refused["detail"] == waits["findings"][0]
+    step(dragoman, "withdraw", "ada")
+    ready = dragoman.ask("handoff", "diagnose", "d1", "--as", "eve")
+    assert ready["steps"][0]["action"] == "propose"
+
+
 @proves("ACP-DIAGNOSE")
 def test_a_diagnosis_sees_the_files_of_a_draft_which_may_still_come(
     dragoman: Console, tmp_path: Path
