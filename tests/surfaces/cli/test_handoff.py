@@ -59,6 +59,7 @@ def test_a_draft_is_made_checked_offered_and_thrown_away(dragoman: Console, tmp_
     assert dragoman("handoff", "list", "--status", "draft", *as_ada).out.count(" T\n") == 2
     assert dragoman("handoff", "show", "d2", *as_ada).out.startswith("d2  T\n")
     assert dragoman.ask("handoff", "show", "d1", *as_ada)["package"]["context"] == {"summary": "s"}
+    assert "passed: schema, policy\n" in dragoman("handoff", "validate", "d1", *as_ada).out
     offered = dragoman("handoff", "propose", "d1", *as_ada)
     assert "package " in offered.out
     assert dragoman("handoff", "discard", "d2", *as_ada).out == "d2 discarded\n"
