@@ -15,9 +15,11 @@ import pytest
 from dragoman.agents.output import Messages, Pulse
 from dragoman.agents.program import Desk, ProgramRunner, Tools
 from dragoman.config import AgentSettings
-from dragoman.core.commands import CheckpointTask, MoveTask, NoteTask
+from dragoman.core.actors import Actor
+from dragoman.core.commands import CheckpointTask, MoveTask, NoteTask, ReleaseTask
 from dragoman.core.errors import SettingsError
 from dragoman.engine.identity import Principal
+from dragoman.engine.plan import Taken
 from dragoman.engine.runner import Assignment
 from dragoman.files.tasks.workplace import Workplace
 from dragoman.system.beneath import Beneath
@@ -25,6 +27,7 @@ from dragoman.system.process import Process
 from dragoman.text.redact import Redactor
 from tests.agents.floor import FAST, PATIENCE, agent_section, floor, run
 from tests.conftest import LONG_RUN
+from tests.protocols.acp.desk import offer
 from tests.requirements import proves
 from tests.traces import Trace
 
@@ -101,6 +104,29 @@ report()
     async def story() -> None:
         async with floor(tmp_path / "data", settings) as hub:
             await hub.until_status(hub.make("find me"), "review")
+
+    run(story())
+
+
+@proves("RUN-PROMPT", "ACP-OWNER")
+def test_who_is_started_on_what_was_handed_over_is_told_the_package(tmp_path: Path) -> None:
+    program = "open('seen.md', 'w').write(sys.stdin.read()); report()"
+    ada = Actor("agent", "ada")
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", FAST + agent_section("ada", program)) as hub:
+            offered = hub.place.interpreter.call("acp_handoff", offer("ada"), Actor("agent", "bob"))
+            assert isinstance(offered, Taken)
+            id = offered.reply["handoff_id"]
+            for action in ("accept", "activate"):
+                said = {"action": action, "handoff_id": id}
+                assert isinstance(hub.place.interpreter.call("acp_handoff", said, ada), Taken)
+            hub.do(ReleaseTask("t-1"), actor=ada)
+            done = await hub.until_status("t-1", "review")
+            (seen,) = hub.data.glob(f"tasks/*/{done.aof_id}/work/seen.md")
+            assert f"## What bob has handed over as {id}\n" in seen.read_text()
+            assert "Half of it is there." in seen.read_text()
+            assert done.chain == ("bob", "ada")
 
     run(story())
 

@@ -1,13 +1,17 @@
 """What an agent is told: the task in its own words, what is expected, and how to report."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.intent import Intent
 from dragoman.core.states.task import Checkpoint, Task
 from dragoman.text.safe_text import harmless_json, safe_text
+
+_ABOUT_WORK = ("task", "context", "work_state", "artifacts")
+"""The parts of a package that are for whoever does the work."""
 
 _HOW_TO_REPORT = """\
 ## How to report
@@ -43,19 +47,26 @@ your work on this task.
 """
 
 
-def prompt(task: Task, agent: str, intent: Intent | None = None) -> str:
-    """The text for a program; nothing in it depends on when it is written."""
+def prompt(
+    task: Task, agent: str, intent: Intent | None = None, handoff: Handoff | None = None
+) -> str:
+    """The text for a program; nothing in it depends on when it is written.
+
+    `handoff` is the one by which the agent has the task.
+    """
     how = _HOW_TO_REPORT.format(task=task.aof_id, agent=agent)
-    return "\n".join((*_parts(task, agent, intent), how))
+    return "\n".join((*_parts(task, agent, intent, handoff), how))
 
 
-def prompt_elsewhere(task: Task, agent: str, intent: Intent | None = None) -> str:
+def prompt_elsewhere(
+    task: Task, agent: str, intent: Intent | None = None, handoff: Handoff | None = None
+) -> str:
     """The text for an agent behind a URL; who it is its token says."""
     how = _HOW_TO_REPORT_ELSEWHERE.format(task=task.aof_id)
-    return "\n".join((*_parts(task, agent, intent), how))
+    return "\n".join((*_parts(task, agent, intent, handoff), how))
 
 
-def _parts(task: Task, agent: str, intent: Intent | None) -> Iterator[str]:
+def _parts(task: Task, agent: str, intent: Intent | None, handoff: Handoff | None) -> Iterator[str]:
     """Whatever others have written steers no terminal, and no goal begins a part of the hub's."""
     yield f"# {safe_text(task.title, one_line=True)}\n"
     yield f"Task {task.aof_id}, attempt {task.attempts}.\n"
@@ -64,6 +75,8 @@ def _parts(task: Task, agent: str, intent: Intent | None) -> Iterator[str]:
         yield f"{safe_text(task.body).rstrip()}\n"
     if intent is not None:
         yield from _asked(intent, agent, task.title)
+    if handoff is not None:
+        yield from _handed_over(handoff)
     if task.checkpoint is not None:
         yield from _left(task.checkpoint)
     asked = task.delegation
@@ -86,14 +99,33 @@ def _asked(intent: Intent, agent: str, title: str) -> Iterator[str]:
     if intent.goal != title:
         yield f"{_quoted(intent.goal)}\n"
     if intent.params:
-        lines = (f"{_written(name)}: {_written(value)}" for name, value in intent.params.items())
-        yield "\n".join(("Parameters, as JSON:\n", *(f"    {line}" for line in lines), ""))
+        yield _listed("Parameters", intent.params)
     if intent.constraints:
         lines = map(_written, intent.constraints)
         yield "\n".join(("Constraints, as JSON:\n", *(f"    {line}" for line in lines), ""))
     request = intent.request
     if request is not None and request.agent == agent and request.deadline is not None:
         yield f"It is due by {to_rfc3339(request.deadline)}: what comes later does not count.\n"
+
+
+def _handed_over(handoff: Handoff) -> Iterator[str]:
+    """What the agent has accepted, as JSON: the parts of its package that are about the work, how
+    it was said to stand since, and where its artifacts are kept as they were verified.
+    """
+    yield f"## What {handoff.sender} has handed over as {handoff.id}\n"
+    parts = {name: handoff.package.get(name) for name in _ABOUT_WORK}
+    said = [note.data for note in handoff.notes if note.kind == "work_state_update"]
+    parts["work_state_update"] = {name: word for update in said for name, word in update.items()}
+    yield _listed("Its package", {name: part for name, part in parts.items() if part})
+    if handoff.artifacts:
+        where = "artifacts/sha256/ of the hub's data directory"
+        yield _listed(f"Its artifacts by their SHA-256 in {where}", handoff.artifacts)
+
+
+def _listed(head: str, values: Mapping[str, object]) -> str:
+    """Names and values under a head, one on each line."""
+    lines = (f"    {_written(name)}: {_written(value)}" for name, value in values.items())
+    return "\n".join((f"{head}, as JSON:\n", *lines, ""))
 
 
 def _written(value: object) -> str:

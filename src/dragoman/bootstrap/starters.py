@@ -27,6 +27,7 @@ from dragoman.core.commands import WarnTask
 from dragoman.core.errors import Refused
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Turned
+from dragoman.engine.reads.handoffs import known_handoff
 from dragoman.engine.reads.intents import find_intent_of
 from dragoman.protocols import aof
 from dragoman.protocols.ccos import MOST_RESULT
@@ -39,6 +40,7 @@ from dragoman.text.strict_json import MOST_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dragoman.core.states.handoff import Handoff
     from dragoman.core.states.intent import Intent
     from dragoman.core.states.task import Task
     from dragoman.engine.identity import Identity
@@ -128,12 +130,17 @@ class _Starting(Struct, frozen=True):
 
 def _told(
     store: "Store",
-    write: "Callable[[Task, str, Intent | None], str]",
+    write: "Callable[[Task, str, Intent | None, Handoff | None], str]",
     task: "Task",
     agent: str,
 ) -> str:
-    """The prompt of a task, with what was asked for where it is an intent's."""
-    return write(task, agent, find_intent_of(store, task))
+    """The prompt of a task, with what was asked for where it is an intent's, and what was handed
+    over where the agent has it by a handoff.
+    """
+    by = task.handoff
+    is_taken = by is not None and by.is_taken and by.recipient == agent
+    handoff = known_handoff(store, by.id) if by is not None and is_taken else None
+    return write(task, agent, find_intent_of(store, task), handoff)
 
 
 def _runner(place: Place, name: str, starting: _Starting) -> "Runner":

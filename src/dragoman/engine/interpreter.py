@@ -136,7 +136,7 @@ class Interpreter:
 
     def outlook(self, handoff: Handoff) -> Outlook:
         """What any dialect finds of a handoff outside of the ledger."""
-        found = [dialect.outlook(handoff) for dialect in self.dialects]
+        found = [dialect.outlook(handoff, self._facts) for dialect in self.dialects]
         return Outlook(
             tuple(one for seen in found for one in seen.obstacles),
             tuple(one for seen in found for one in seen.doubts),

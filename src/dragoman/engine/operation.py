@@ -358,9 +358,9 @@ class Dialect(Struct, frozen=True):
     """What may stand before the JSON of a message."""
     known_by: str = ""
     """What `hear` goes by, in a few words, for whoever sends something that is nobody's."""
-    outlook: Callable[[Handoff], Outlook] = lambda _: Outlook()
-    """What is to be found of a handoff outside of the ledger, for whoever asks why it waits: files
-    are read and others are asked for it."""
+    outlook: Callable[[Handoff, Facts], Outlook] = lambda _, __: Outlook()
+    """What is to be found of a handoff that its entries do not tell, for whoever asks why it waits:
+    files are read and others are asked for it."""
 
 
 def layers(value: Any) -> Iterator[Any]:

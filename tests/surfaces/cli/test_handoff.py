@@ -1,8 +1,9 @@
 """handoff: every step of one by its command, lists, proofs, and why one is stuck."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -58,6 +59,7 @@ def test_a_draft_is_made_checked_offered_and_thrown_away(dragoman: Console, tmp_
     assert dragoman("handoff", "list", "--status", "draft", *as_ada).out.count(" T\n") == 2
     assert dragoman("handoff", "show", "d2", *as_ada).out.startswith("d2  T\n")
     assert dragoman.ask("handoff", "show", "d1", *as_ada)["package"]["context"] == {"summary": "s"}
+    assert "passed: schema, policy\n" in dragoman("handoff", "validate", "d1", *as_ada).out
     offered = dragoman("handoff", "propose", "d1", *as_ada)
     assert "package " in offered.out
     assert dragoman("handoff", "discard", "d2", *as_ada).out == "d2 discarded\n"
@@ -242,6 +244,59 @@ def test_what_is_said_when_the_work_begins_and_ends_is_shown_with_it(
 
 
 @proves("ACP-BESIDE")
+def test_all_that_a_package_says_is_on_its_page(dragoman: Console, tmp_path: Path) -> None:
+    parts: dict[str, dict[str, object]] = {
+        "task": {
+            "task_id": "t1",
+            "title": "The title",
+            "objective": "The objective",
+            "success_criteria": ["It works"],
+            "priority": "critical",
+            "deadline": "2027-01-01T00:00:00Z",
+            "external_refs": [{"type": "ticket", "value": "T-7", "description": "the wish"}],
+        },
+        "context": {
+            name: [f"one of the {name}"]
+            for name in ("constraints", "assumptions", "open_questions", "known_risks")
+        },
+        "work_state": {
+            "status": "review",
+            "percent_complete": 12.5,
+            "completed_steps": ["The first step"],
+            "next_step": "The next step",
+            "branch": "a-branch",
+            "worktree_path": "/a/tree",
+            "test_status": "failing",
+        },
+        "provenance": {"related_sessions": ["s-7"], "decision_refs": ["d-7"]},
+        "policy": {
+            "classification": "restricted",
+            "export_restrictions": ["not abroad"],
+            "visibility": "human-audit",
+            "sensitivity": "moderate",
+        },
+    }
+    parts["context"]["summary"] = "The summary"
+    ref = {"type": "url", "path": "https://example.org/x", "description": "a page", "version": "9"}
+    said = {"artifacts": [{"artifact_id": "a-7", "ref": {**ref, "sha256": "0" * 64}}], **parts}
+    file = tmp_path / "package.json"
+    file.write_text(json.dumps({"to_agent": "bob", **said}))
+    dragoman.ask("handoff", "initiate", str(file), "--as", "ada", "--id", "h1")
+    page = dragoman("handoff", "show", "h1").out
+    assert [word for word in _leaves(said) if word not in page] == []
+
+
+def _leaves(said: object) -> Iterator[str]:
+    """Every word that stands in something, its names aside."""
+    if isinstance(said, dict):
+        said = list(cast(dict[str, object], said).values())
+    if isinstance(said, list):
+        for one in cast(list[object], said):
+            yield from _leaves(one)
+    else:
+        yield str(said)
+
+
 def test_that_work_was_passed_on_or_turned_down_is_shown_once(dragoman: Console) -> None:
     offer(dragoman)
     for action in ("accept", "activate"):
@@ -383,6 +438,27 @@ def test_a_diagnosis_says_what_a_draft_lacks(dragoman: Console) -> None:
     assert waits["summary"] == "ada has not offered it yet, and it cannot be offered as it stands"
     assert [one["action"] for one in waits["steps"]] == ["draft", "discard"]
     assert "task: it is missing" in waits["findings"]
+
+
+def test_a_draft_of_what_is_not_its_senders_is_not_said_to_be_ready(
+    dragoman: Console, letter: Letters
+) -> None:
+    dragoman.make("T", "--id", "t1", "--ready")
+    offer(dragoman, id="h1")
+    parts: dict[str, Any] = {
+        "task": {"task_id": "t1", "title": "T", "objective": "O", "success_criteria": ["c"]},
+        "context": {"summary": "half done"},
+        "work_state": {"status": "in_progress", "next_step": "write the tests"},
+    }
+    dragoman.ask("handoff", "draft", letter(parts), "--to", "bob", "--id", "d1", "--as", "eve")
+    waits = dragoman.ask("handoff", "diagnose", "d1", "--as", "eve")
+    assert waits["summary"] == "eve has not offered it yet, and it cannot be offered as it stands"
+    assert waits["findings"][0] == "t1 is on its way to bob already, by h1"
+    refused = dragoman.ask("handoff", "propose", "d1", "--as", "eve", code=1)
+    assert refused["detail"] == waits["findings"][0]
+    step(dragoman, "withdraw", "ada")
+    ready = dragoman.ask("handoff", "diagnose", "d1", "--as", "eve")
+    assert ready["steps"][0]["action"] == "propose"
 
 
 @proves("ACP-DIAGNOSE")

@@ -40,7 +40,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
             message, refusal, actor, facts, choices
         ),
         schema=package_schema,
-        outlook=lambda handoff: outlook(handoff, choices),
+        outlook=lambda handoff, facts: outlook(handoff, facts, choices),
         known_by=(
             "an object with action (initiate, accept, …), or with to, payload and type "
             "(status.update, …)"

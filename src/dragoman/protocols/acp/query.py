@@ -95,7 +95,7 @@ def _validate(id: str, actor: Actor, facts: Facts, choices: Choices) -> Reply | 
         assert known is not None, "what is not there is not read"
         metadata = {"verification_passed": [], "verification_failed": lacks(known)}
         return {**denied(reply, CODES[offer.code], offer.detail), "metadata": metadata}
-    refused = list(_refusals(offer, actor, facts, choices))
+    refused = list(refusals(offer, actor, facts, choices))
     unfit = [detail for _, detail in policy_failures(offer.said, choices)]
     passed = [] if refused else ["schema"] if unfit else ["schema", "policy"]
     failed = list(dict.fromkeys((*(no.detail for no in refused), *unfit)))
@@ -107,7 +107,7 @@ def _validate(id: str, actor: Actor, facts: Facts, choices: Choices) -> Reply | 
     return denied(told, CODES[refused[0].code], refused[0].detail) if refused else told
 
 
-def _refusals(
+def refusals(
     offer: Asked, actor: Actor, facts: Facts, choices: Choices
 ) -> Iterator[Refusal | Fault]:
     """For what the package itself would be refused, if it were proposed now."""

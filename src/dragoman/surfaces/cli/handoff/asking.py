@@ -3,7 +3,7 @@
 So the command line says no more and no less than every other door.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -83,6 +83,14 @@ def _apart(no: tuple[str, str] | None, failures: Sequence[str]) -> tuple[str, Se
     return detail, [one for one in failures if one not in (detail, f"{code}: {detail}")]
 
 
+def _checks(metadata: Mapping[str, Any], failures: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """What was looked at, and what was found wrong: a head, its style, and the words."""
+    passed = metadata.get("verification_passed")
+    if passed:
+        yield "passed: ", "green", ", ".join(passed)
+    yield from (("failed: ", "red", failure) for failure in failures)
+
+
 def _answer(
     call: Call, reply: dict[str, Any], no: tuple[str, str] | None, after: "Diagnosis | None"
 ) -> Answer:
@@ -97,8 +105,8 @@ def _answer(
         status = reply.get("status", "") if after is None else after.status
         if status:
             screen.line((reply["handoff_id"], "bold"), f" {status}")
-        for failure in failures:
-            screen.line(("failed: ", "red"), failure)
+        for head, style, check in _checks(metadata, failures):
+            screen.line((head, style), check)
         if "package_hash" in metadata:
             screen.line(f"package {metadata['package_hash']}")
         if after is not None and after.due_by and "due_by" in metadata:

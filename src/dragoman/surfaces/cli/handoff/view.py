@@ -1,5 +1,6 @@
 """Handoffs as people read them: a row in a list, a page of one, and why one is stuck."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.core.moments import in_hours, to_rfc3339
@@ -132,43 +133,72 @@ def _of_package(package: dict[str, Any]) -> tuple[tuple[str, str], ...]:
         ("priority", str(task.get("priority", ""))),
         ("deadline", str(task.get("deadline", ""))),
         ("work", f"{work['status']}{done}" if "status" in work else ""),
+        *((label, str(work.get(field, ""))) for label, field in _OF_WORK),
+        *(("refers to", text) for text in _references(task)),
         *((name, str(policy.get(name, ""))) for name in _LABELS),
     )
 
 
-def _artifacts(handoff: "Handoff") -> list[str]:
-    """What goes along: where it lies, how large it is, and what was kept of it."""
-    listed: Any = handoff.package.get("artifacts")
-    given = cast(list[Any], listed) if isinstance(listed, list) else []
-    told = list[str]()
-    for one in (cast(dict[str, Any], one) for one in given if isinstance(one, dict)):
+_OF_WORK = (("branch", "branch"), ("worktree", "worktree_path"), ("tests", "test_status"))
+"""Label -> the field that says where the work lies and how it does."""
+
+
+def _references(task: dict[str, Any]) -> Iterator[str]:
+    """What the task has to do with elsewhere."""
+    for ref in _objects(task.get("external_refs")):
+        more = ", ".join(str(ref[name]) for name in ("description", "version") if name in ref)
+        yield f"{ref.get('type', '')} {ref.get('value', '')}{f' ({more})' if more else ''}"
+
+
+def _artifacts(handoff: "Handoff") -> Iterator[str]:
+    """What goes along: where it lies, what is said of it, and what was kept of it."""
+    for one in _objects(handoff.package.get("artifacts")):
         ref, id = _part(one, "ref"), str(one.get("artifact_id", ""))
         kept = handoff.artifacts.get(id, "")
-        size = f", {ref['size_bytes']} bytes" if "size_bytes" in ref else ""
-        told.append(
-            f"{id}: {ref.get('type', '')} {ref.get('path', '')}{size}"
-            f"{f', kept as {kept[:12]}' if kept else ''}"
+        told = (
+            f"{id}: {ref.get('type', '')} {ref.get('path', '')}",
+            f"{ref['size_bytes']} bytes" if "size_bytes" in ref else "",
+            f"SHA-256 {ref['sha256']}" if "sha256" in ref else "",
+            *(str(ref.get(name, "")) for name in ("description", "version")),
+            "may be missing" if ref.get("required") is False else "",
+            f"kept as {kept[:12]}" if kept else "",
         )
-    return told
+        yield ", ".join(filter(None, told))
 
 
 _LABELS = ("classification", "sensitivity", "visibility")
 """What a package says about who should see it."""
 
 
-def _texts(package: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """What the recipient has to read first."""
-    context, work = _part(package, "context"), _part(package, "work_state")
-    criteria = _part(package, "task").get("success_criteria")
-    listed = "\n".join(map(str, cast(list[Any], criteria))) if isinstance(criteria, list) else ""
-    risks: Any = context.get("known_risks")
-    at_risk = "\n".join(map(str, cast(list[Any], risks))) if isinstance(risks, list) else ""
-    return (
-        ("summary", str(context.get("summary", ""))),
-        ("next step", str(work.get("next_step", ""))),
-        ("criteria", listed),
-        ("known risks", at_risk),
-    )
+_TEXTS = (
+    ("summary", "context", "summary"),
+    ("next step", "work_state", "next_step"),
+    ("criteria", "task", "success_criteria"),
+    ("constraints", "context", "constraints"),
+    ("assumptions", "context", "assumptions"),
+    ("open questions", "context", "open_questions"),
+    ("known risks", "context", "known_risks"),
+    ("completed steps", "work_state", "completed_steps"),
+    ("export restrictions", "policy", "export_restrictions"),
+    ("related sessions", "provenance", "related_sessions"),
+    ("decisions", "provenance", "decision_refs"),
+)
+"""Label -> the part of a package and its field, in the order in which a recipient reads them."""
+
+
+def _texts(package: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What its sender has written; of a list, one on each line."""
+    for label, part, field in _TEXTS:
+        value: Any = _part(package, part).get(field, "")
+        listed = cast(list[Any], value) if isinstance(value, list) else [value]
+        yield label, "\n".join(map(str, listed))
+
+
+def _objects(listed: object) -> Iterator[dict[str, Any]]:
+    """The objects of a list; in a draft anything may stand there."""
+    for one in cast(list[Any], listed) if isinstance(listed, list) else ():
+        if isinstance(one, dict):
+            yield cast(dict[str, Any], one)
 
 
 def _part(package: dict[str, Any], name: str) -> dict[str, Any]:
