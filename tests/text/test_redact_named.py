@@ -254,6 +254,8 @@ def test_a_password_of_a_command_in_a_list_is_all_of_its_argument() -> None:
         "token:\n  id: 7\nvalue: Xk39vQz7Lm2pRt8w",
         "tokenizers    0.19.1\nsecret-service    Xk39vQz7Lm2pRt8w  1/1  Running",
         "see token  Xk39vQz7Lm2pRt8w  again",
+        "    token: Record<string,V2x9>[],\n    password=conf['db2x'].get9(x),\nsecret: [a9x](b2y)",
+        'tokens=["a9x2","b8y3"]\ntoken: {"a9x2":"b8y3"}\nTOKEN=$(get_9x2 "a")',
     ],
 )
 def test_other_names_and_other_words_stay(text: str) -> None:
@@ -373,6 +375,21 @@ def test_a_quoted_value_may_be_long(form: str, size: int) -> None:
 )
 def test_a_secret_may_begin_like_a_placeholder(text: str, secret: str) -> None:
     assert secret not in ALL.text(text.format(secret)).text
+
+
+@proves("REDACT-NAMED", "REDACT-STREAM")
+@pytest.mark.parametrize(
+    "form", ["HOME=/x\nDB_PASSWORD={}\nX=1\n", "password: {}", r"a\nTOKEN={}\nb"]
+)
+@pytest.mark.parametrize("secret", ["tUv4`<9iQB36#m>&v", "|Xk3{9vQz]7Lm", '(Xk39"vQz7'])
+def test_a_secret_that_is_all_of_its_line_may_have_any_sign(form: str, secret: str) -> None:
+    text = form.format(secret)
+    masked = ALL.text(text)
+    assert masked.text == text.replace(secret, masked.found[0].placeholder)
+    for border in range(len(text)):
+        stream = ALL.stream()
+        pieces = stream.feed(text[:border]), stream.feed(text[border:]), stream.close()
+        assert "".join(pieces) == masked.text, border
 
 
 @proves("REDACT-KEPT")

@@ -4,7 +4,7 @@ The name alone is not enough: what follows must look as if chance had made it.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dragoman.text.linear import Linear
@@ -43,6 +43,19 @@ _END_OF_ELEMENT: Final = re.compile(rb"\s{0,40}</")
 _PASS: Final = re.compile(rb"(?i)pass\b")
 _CALL: Final = re.compile(rb"(?=[A-Za-z0-9_.]*[a-z]{4})[A-Za-z_][A-Za-z0-9_.]*+\([^\r\n)]{0,200}\)")
 """A call of a function, which has a word in its name."""
+_APART: Final = rb"(?:(?<!\S)|(?<=\\[nrt]))"
+_WORD: Final = re.compile(_APART + rb"[A-Za-z0-9_.-]+(?:=|:[ ])\Z")
+_VARIABLE: Final = re.compile(_APART + rb"[A-Z0-9_]+=\Z")
+_LONGEST_WORD: Final = 64
+_REST_OF_LINE: Final = re.compile(
+    rb"[^\s]{7,127}?[^\s.,;:](?=[.,;:]{0,2}(?:[\r\n]|\Z)"
+    rb"|\\{1,3}[nr]|\\{0,3}[\"'][,;)}\]]*(?:[\r\n]|\Z))"
+)
+_TAG: Final = re.compile(rb"</|[\"']>")
+_PROGRAM: Final = re.compile(
+    rb"[!(\[{*&+-]*[A-Za-z_][A-Za-z0-9_.]*[(\[{<]|[(\[{]+[\"']|\[[^\]]{1,127}\]\("
+)
+"""A call, a type, an item of something, a list of texts, or a link."""
 _NOT_OWN: Final = {
     b"f": re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}"),
     b"r": re.compile(r"\[.*\].*", re.DOTALL),
@@ -66,26 +79,49 @@ def assignments(data: bytes) -> Iterator[Told]:
     at = 0
     while (found := _ASSIGNED.search(data, at)) is not None:
         begin, at = found.span()
-        if behind := end_of_login(data, begin, at):
-            at = behind
-            continue
-        value = value_at(data, at)
-        if value is None:
-            kind = kind_at(data, begin, at)
-            yield from ((*span, kind) for span in inside(data, at) if kind)
-            continue
-        if address := _end_of_address(data, value.start):
-            at = address
-            continue
-        if not _is_in_place(data, begin, at, value):
-            continue  # the name of a variable, a call, or another word
-        if not looks_random(_own(data, at, value)):
-            if value.is_bare and data[value.end - 1] not in b"=:":
-                at = value.end  # a word is no secret; what is quoted may have names of its own
-            continue
-        if kind := kind_at(data, begin, at):
-            start, at, _ = whole(data, value) if value.is_bare else value
-            yield start, at, kind
+        spans, further = _behind(data, begin, at)
+        if not spans:
+            at = further
+        elif kind := kind_at(data, begin, at):
+            yield from ((*span, kind) for span in spans)
+            at = further
+
+
+def _behind(data: bytes, begin: int, at: int) -> tuple[Sequence[tuple[int, int]], int]:
+    """Where secrets are behind a name, and from where on others are looked for."""
+    if behind := end_of_login(data, begin, at):
+        return (), behind
+    value = value_at(data, at)
+    if (value is None or value.is_bare) and (rest := _rest_of_line(data, begin, at, value)):
+        return ((at, rest),), rest
+    if value is None:
+        return tuple(inside(data, at)), at
+    if address := _end_of_address(data, value.start):
+        return (), address
+    if not _is_in_place(data, begin, at, value):
+        return (), at  # the name of a variable, a call, or another word
+    if not looks_random(_own(data, at, value)):
+        # a word is no secret; what is quoted may have names of its own
+        return (), value.end if value.is_bare and data[value.end - 1] not in b"=:" else at
+    start, end, _ = whole(data, value) if value.is_bare else value
+    return ((start, end),), end
+
+
+def _rest_of_line(data: bytes, begin: int, at: int, value: Value | None) -> int:
+    """Where a value ends that has signs in it at which a word would end, and is all that follows
+    its name in the line, as environments are shown; 0: there is none."""
+    rest = _REST_OF_LINE.match(data, at)
+    if rest is None or data[at - 1] not in b"= " or _PROGRAM.match(data, at):
+        return 0
+    form, end = _WORD, at
+    if value is not None:
+        end = value.end
+        if looks_random(_own(data, at, value)):
+            form, end = _VARIABLE, whole(data, value).end  # else rather a program goes on with it
+    if rest.end() <= end or _TAG.search(data, end, rest.end()):
+        return 0
+    is_named = form.search(data, max(0, begin - _LONGEST_WORD), at) is not None
+    return rest.end() if is_named and looks_random(unmasked(rest[0])) else 0
 
 
 def names_secret(name: str) -> str:
