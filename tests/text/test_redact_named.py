@@ -217,6 +217,7 @@ def test_a_password_of_a_command_in_a_list_is_all_of_its_argument() -> None:
         "--- PASS: TestHTTP2Server (0.00s)",
         "PASS=12 FAIL=0 PASS=required",
         'token = f"{prefix}_{number:04x}_{name}"',
+        "token = f'([{start}][{more}]+)|[{start}]'",
         'TOKEN = r"[-!#$%&*+.^_`|~0-9a-zA-Z]+"',
         f'ssh_key = "ssh-ed25519 {PUBLIC} bob@laptop"',
         f"ssh_key={PUBLIC}",

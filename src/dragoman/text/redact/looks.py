@@ -168,7 +168,10 @@ def _is_put_by_chance(value: str) -> bool:
 
 def _is_mostly_signs(value: str) -> bool:
     """Whether several signs stand among letters of which no word could be made."""
-    return _WORD_OR_BLANK.search(value) is None and len(set(_SIGN.findall(value))) >= _LEAST_SIGNS
+    if _WORD_OR_BLANK.search(value) is not None:
+        return False
+    signs = _SIGN.findall(value)
+    return len(set(signs)) >= _LEAST_SIGNS <= len(value) - len(signs)
 
 
 def bits(value: str) -> float:
