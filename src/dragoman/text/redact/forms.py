@@ -81,13 +81,25 @@ _SAID_FORM: Final = (
 """`the password is …`."""
 FIELD: Final = rb"""(?:name|key)\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}\\{0,3}["']?"""
 BETWEEN: Final = rb"(?:[ \t\r\n,]|\\{1,3}[nrt])"
+_KEY: Final = rb"""\\{0,3}["']?[A-Za-z_]+\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}"""
+OTHER_FIELDS: Final = (
+    rb"(?:"
+    + _KEY
+    + rb"""(?:\\{0,3}["'][^"'\\\r\n{}]*\\{0,3}["']|[A-Za-z0-9.]+)"""
+    + BETWEEN
+    + rb"+)"
+)
+"""What may stand between both: the type of it, or where it is used."""
+FIELD_NAME: Final = rb"[A-Za-z0-9_./-]*"
 _FIELDS_FORM: Final = (
     FIELD
-    + rb"[A-Za-z0-9_.-]{0,40}"
+    + FIELD_NAME
     + NAME
     + rb"""\\{0,3}["']?"""
     + BETWEEN
-    + rb"""{1,40}\\{0,3}["']?value\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}"""
+    + rb"{1,40}"
+    + OTHER_FIELDS
+    + rb"""{0,2}\\{0,3}["']?value\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}"""
 )
 """A name and its value, each in a field of its own: `{"name": "API_KEY", "value": "…"}`."""
 BAR: Final = rb"(?:\||\xe2\x94\x82)"

@@ -9,9 +9,11 @@ from dragoman.text.redact.forms import (
     BETWEEN,
     COLUMNS,
     FIELD,
+    FIELD_NAME,
     KEYS,
     NEXT,
     OPTION,
+    OTHER_FIELDS,
     QUOTES,
     SCHEMES,
     SETS,
@@ -60,9 +62,9 @@ _NAMED: Final = Linear(
             rb"password\(" + _BEGUN,
             _FILE + rb"(?:[ \t]{1,8}(?:[^\s]+(?:\s{1,16}(?:p[a-z]{0,7}[ \t]{0,8})?)?)?)?",
             rb"identified(?:[ \t]{1,4}(?:by[ \t]{0,4}(?:" + _BEGUN + rb")?)?)?",
-            FIELD + rb"(?:[A-Za-z0-9_.-]{0,40}" + _WORD + rb"""\\{0,3}["']?""" + BETWEEN
-            + rb"""{0,40}(?:\\{0,3}["']?(?:v[a-z]{0,4}\\{0,3}["']?[ \t]{0,8}"""
-            + rb"(?:[:=][ \t]{0,8}(?:" + _BEGUN + rb")?)?)?)?)?",
+            FIELD + rb"(?:" + FIELD_NAME + _WORD + rb"""\\{0,3}["']?""" + BETWEEN + rb"*"
+            + OTHER_FIELDS + rb"""{0,2}(?:\\{0,3}["']?[A-Za-z_]*\\{0,3}["']?[ \t]{0,8}"""
+            + rb"(?:[:=][ \t]{0,8}(?:" + _BEGUN + rb"|[A-Za-z0-9.]*))?)?)?",
             BAR + rb"[^\n|]{0,80}(?:\|[^\n|]{0,200})?",
         )
     )
