@@ -8,7 +8,7 @@ from typing import Final
 
 KEYS: Final = (
     rb"(?:api|access|auth|private|secret|signing|encryption|master|account|license|hmac|ssh|role"
-    rb"|pre-?shared)"
+    rb"|client|cookie|deploy|functions?|service|session|shared|storage|subscription|webhook)"
 )
 """Of what a key is one that nobody is to see."""
 _PASSWORD: Final = rb"pass(?:code|phrase|wd|word)"
@@ -17,7 +17,7 @@ NAMES: Final = (
     + _PASSWORD
     + rb"s?|pwd|secret|(?:unexpected[ ])?tokens?|credentials?|"
     + KEYS
-    + rb"""[ _.-]?keys?|(?:[_-])auth|["']auth\\{0,3}["'])"""
+    + rb"""[ _.-]?keys?|[_-]auth|["']auth\\{0,3}["']|[_-](?:pat|pw)\b|(?:\b|_)(?:psk\b|creds))"""
 )
 """`"auth"` is the whole key, as the settings of docker have it: the Base64 of a user and a password
 (https://docs.docker.com/reference/cli/docker/login/). An unexpected token is one that a parser
@@ -39,6 +39,10 @@ _TAG: Final = (
 _TAGS: Final = rb"(?:" + _TAG + rb"\s{0,24})"
 _MARKED: Final = rb"[ \t]{0,8}[:>]?\s{0,24}" + _TAGS + rb"{1,4}(?::[ \t]{0,8}" + _TAGS + rb"{0,2})?"
 """Between them in HTML: `<b>Password:</b> …`, `<td>Password</td><td>…</td>`."""
+_ABOUT: Final = (
+    rb"(?:[ \t]{1,2}(?:\[[^\[\]\r\n]{0,40}\]|\([^()\r\n]{0,24}\)|(?:for|of)[ \t][^\s:=]{1,40}))?"
+)
+"""What a name may be followed by: `AWS Secret Access Key [None]: …`, `Password for bob: …`."""
 _CHARACTERS: Final = rb"(?:<!\[CDATA\[)?"
 """https://www.w3.org/TR/xml/#sec-cdata-sect"""
 _LINE_END: Final = rb"[ \t]{0,8}(?:\r?\n|\\{1,3}n)[ \t>]{0,16}"
@@ -75,8 +79,13 @@ _CALL_FORM: Final = rb"""(?:password\(|[(\[]\\{0,3}["'][A-Za-z0-9_.-]{0,40}""" +
 QUOTED_FORM: Final = rb"(?:" + _SQL_FORM + rb"|" + _CALL_FORM + rb")"
 """Only what is quoted behind it is a value."""
 _SAID_FORM: Final = (
-    rb"(?:" + _PASSWORD + rb"|secret|token|" + KEYS + rb"[ _-]?key)"
-    rb"[ \t]{1,4}(?:is|was)(?:[ \t]{1,4}now)?:?[ \t]{1,4}[*_`]{0,3}"
+    rb"(?:"
+    + _PASSWORD
+    + rb"|secret|token|"
+    + KEYS
+    + rb"[ _-]?key)"
+    + _ABOUT
+    + rb"[ \t]{1,4}(?:is|was)(?:[ \t]{1,4}now)?:?[ \t]{1,4}[*_`]{0,3}"
 )
 """`the password is …`."""
 FIELD: Final = rb"""(?:name|key)\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}\\{0,3}["']?"""
@@ -129,7 +138,7 @@ BLOCK: Final = rb"[ \t]{0,8}(?:[:=]|[:=]?[ \t]{0,4}\{)" + _LINE_END
 _BELOW_FORM: Final = NAME + QUOTES + BLOCK + WHICH_FORM + rb"[ \t]{0,8}[:=][ \t]{1,8}"
 """A field in the line below its name, as YAML and the files of Terraform have it."""
 _NAMED_FORM: Final = (
-    NAME + rb"(?:" + QUOTES + _ABOVE + rb"|" + _MARKED + rb"|" + QUOTES + SEPARATOR + rb")"
+    NAME + rb"(?:" + QUOTES + _ABOVE + rb"|" + _MARKED + rb"|" + _ABOUT + QUOTES + SEPARATOR + rb")"
 ) + _CHARACTERS
 ASSIGNED_FORM: Final = (
     rb"(?:"

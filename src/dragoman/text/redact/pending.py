@@ -21,7 +21,12 @@ from dragoman.text.redact.forms import (
 )
 from dragoman.text.redact.logins import open_cookies
 
-_WORD: Final = rb"(?:pass|pwd|secret|token|credential|key|auth)[A-Za-z0-9_.-]{0,40}"
+_NAMES: Final = rb"(?:pass|pwd|secret|token|cred|key|[_-]?auth|[_-]pat|[_-]pw|psk)"
+_WORD: Final = _NAMES + rb"[A-Za-z0-9_.-]{0,40}"
+_ABOUT: Final = (
+    rb"[ \t]{1,2}(?:\[[^\[\]\r\n]{0,40}\]?|\([^()\r\n]{0,24}\)?|(?:for|of)(?:[ \t][^\s:=]{0,40})?)"
+)
+"""What is said of a name before its value comes."""
 _FIRST: Final = rb"(?:" + KEYS + rb"|unexpected)[ ]"
 """What a name may begin with, and a blank."""
 _BEGUN: Final = (
@@ -52,6 +57,8 @@ _NAMED: Final = Linear(
             _WORD + QUOTES + rb"[ \t]{0,8}[:=]?[ \t]{0,4}\{" + _LINE_END + rb"[a-z]{0,8}[ \t]{0,8}",
             _WORD + rb"[ \t]{1,4}(?:is|was)(?:[ \t]{1,4}(?:now)?)?:?[ \t]{0,4}[*_`]{0,3}"
             + rb"(?:" + _BEGUN + rb")?",
+            _WORD + _ABOUT + QUOTES + rb"[ \t]*(?:(?:[:=]|(?:is|was):?)[ \t]*)?(?:" + _BEGUN
+            + rb")?",
             SETS + rb"(?:-|[^\s=]*(?:[ \t]{1,8}(?:" + _BEGUN + rb")?)?)?",
             _WORD + COLUMNS + rb"[^\s]{0,256}[ \t]{0,8}",
             _FIRST,
@@ -72,8 +79,15 @@ _NAMED: Final = Linear(
     captures=False,
 )  # fmt: skip
 ANY_WORD: Final = (
-    rb"(?i:pass|machine|login|account|pwd|secret|token|credential|key|auth|bearer|basic|identified"
-    rb"|cookie|" + FIELD + rb"|" + _FIRST + rb"|" + SETS + rb")|\|"
+    rb"(?i:"
+    + _NAMES
+    + rb"|machine|login|account|bearer|basic|identified|cookie|"
+    + FIELD
+    + rb"|"
+    + _FIRST
+    + rb"|"
+    + SETS
+    + rb")|\|"
 )
 """What every secret that a name tells needs somewhere in a text that goes on."""
 LONGEST_PENDING: Final = 640
