@@ -104,6 +104,13 @@ NAMED = [
     'password = {{\n  default = "{}"\n}}\n',
     '"SecretString": "{{\\"username\\":\\"bob\\",\\"password\\":\\"{}\\"}}"',
     'password="{}',
+    '  ~ password = null -> "{}"\n',
+    '  ~ password = "" -> "{}" # forces replacement',
+    "[(b'accept', b'*/*'), (b'x-api-key', b'{}')]",
+    'Config {{ token: Some("{}") }}',
+    "api_key=SecretStr('{}')",
+    "keytool -storepass {} -list",
+    "influx -username b -password {} x",
     "AWS Secret Access Key [None]: {}\n",
     "AWS Secret Access Key [****************abcd]: {}",
     "Password for bob: {}",
@@ -142,6 +149,10 @@ PLACED = [
     "sshpass -p {} ssh h",
     "docker login -u bob -p {} r.io",
     "redis-cli -h db -a {} ping",
+    "az login --service-principal -u 7 -p {} --tenant 9",
+    "mongosh -u bob -p {} db",
+    "sqlcmd -S h -U sa -P {} -Q x",
+    "DSN=bob:{}@tcp(db:3306)/app",
     "ldapsearch -D cn=x -w {} -b dc=x",
     "Cookie: lang=en; session={}; theme=dark",
     "Set-Cookie: sid={}; Path=/; HttpOnly",
@@ -272,6 +283,8 @@ def test_a_password_of_a_command_in_a_list_is_all_of_its_argument() -> None:
         "token:\n  id: 7\nvalue: Xk39vQz7Lm2pRt8w",
         "tokenizers    0.19.1\nsecret-service    Xk39vQz7Lm2pRt8w  1/1  Running",
         "see token  Xk39vQz7Lm2pRt8w  again",
+        "a service-account-token Xk39vQz7Lm2pRt8w, x-token Xk39vQz7Lm2pRt8w",
+        'password = "required" -> "optional"',
         "search_pattern=Xk39vQz7Lm2pRt8w sacred: Xk39vQz7Lm2pRt8w cache_key=Xk39vQz7Lm2pRt8w",
         "    token: Record<string,V2x9>[],\n    password=conf['db2x'].get9(x),\nsecret: [a9x](b2y)",
         'tokens=["a9x2","b8y3"]\ntoken: {"a9x2":"b8y3"}\nTOKEN=$(get_9x2 "a")',
@@ -358,6 +371,17 @@ QUOTED = {
     'x="login --password="{}"" y="z"': "hG7skPq2x9",
 }
 """A value with quotes, as they are written where it stands."""
+
+
+@proves("REDACT-NAMED", "REDACT-STREAM")
+def test_what_a_secret_becomes_is_one_too() -> None:
+    text = f'  ~ password = "{SECRET}9" -> "{SECRET}"\n    user = "bob" -> "eve"\n'
+    old, new = (one.placeholder for one in ALL.text(text).found)
+    assert ALL.text(text).text == text.replace(f"{SECRET}9", old).replace(SECRET, new)
+    for border in range(len(text)):
+        stream = ALL.stream()
+        pieces = stream.feed(text[:border]), stream.feed(text[border:]), stream.close()
+        assert "".join(pieces) == ALL.text(text).text, border
 
 
 @proves("REDACT-NAMED", "REDACT-STREAM")

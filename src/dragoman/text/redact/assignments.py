@@ -28,7 +28,7 @@ _NAME: Final = Linear(rb"(?i)(?:" + NAMES + rb"|authorization)", captures=False)
 _WHOLE_NAME: Final = Linear(rb"(?i)" + NAME, captures=False)
 _ALONE: Final = frozenset({"auth", "pass"})
 """Keys that are those of secrets only if nothing else belongs to them."""
-_IS_OPTION: Final = re.compile(r"--[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_IS_OPTION: Final = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _QUOTED: Final = re.compile(rb"(?i)" + QUOTED_FORM)
 _ABOVE: Final = re.compile(rb"(?i)(?:" + ABOVE_FORM + rb"|" + COLUMN_FORM + rb"\Z)")
 _END_OF_LINE: Final = re.compile(rb"`{0,3}[ \t]{0,8}(?:[\r\n\\\"']|\Z)")
@@ -56,6 +56,7 @@ _PROGRAM: Final = re.compile(
     rb"[!(\[{*&+-]*[A-Za-z_][A-Za-z0-9_.]*[(\[{<]|[(\[{]+[\"']|\[[^\]]{1,127}\]\("
 )
 """A call, a type, an item of something, a list of texts, or a link."""
+_ARROW: Final = re.compile(rb"""(?:\\{0,3}["']){0,2}[ \t]{1,8}->[ \t]{1,8}(?=\\{0,3}["'])""")
 _NOT_OWN: Final = {
     b"f": re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}"),
     b"r": re.compile(r"\[.*\].*", re.DOTALL),
@@ -95,16 +96,27 @@ def _behind(data: bytes, begin: int, at: int) -> tuple[Sequence[tuple[int, int]]
     if (value is None or value.is_bare) and (rest := _rest_of_line(data, begin, at, value)):
         return ((at, rest),), rest
     if value is None:
-        return tuple(inside(data, at)), at
+        return (*inside(data, at), *_new_value(data, at)), at
     if address := _end_of_address(data, value.start):
         return (), address
     if not _is_in_place(data, begin, at, value):
         return (), at  # the name of a variable, a call, or another word
-    if not looks_random(_own(data, at, value)):
-        # a word is no secret; what is quoted may have names of its own
-        return (), value.end if value.is_bare and data[value.end - 1] not in b"=:" else at
-    start, end, _ = whole(data, value) if value.is_bare else value
-    return ((start, end),), end
+    spans = tuple(_new_value(data, value.end))
+    if looks_random(_own(data, at, value)):
+        start, end, _ = whole(data, value) if value.is_bare else value
+        spans = ((start, end), *spans)
+    if spans:
+        return spans, spans[-1][1]
+    # a word is no secret; what is quoted may have names of its own
+    return (), value.end if value.is_bare and data[value.end - 1] not in b"=:" else at
+
+
+def _new_value(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """What a value becomes that ends here, as a plan of Terraform shows it."""
+    arrow = _ARROW.match(data, at)
+    value = value_at(data, arrow.end()) if arrow else None
+    if value is not None and looks_random(unmasked(data[value.start : value.end])):
+        yield value.start, value.end
 
 
 def _rest_of_line(data: bytes, begin: int, at: int, value: Value | None) -> int:

@@ -54,9 +54,12 @@ _ABOVE: Final = (
 """A name above its value, as letters have it, and YAML behind a bar; empty lines, and the fence of
 a text that is set, may stand between them."""
 SCHEMES: Final = rb"(?:bearer|basic|token|digest|apikey|api-key|ssws|bot|negotiate)"
+_OF_OPTION: Final = rb"secret|token|api[_-]?key|access[_-]?key"
 OPTION: Final = (
-    rb"--[a-z0-9_-]{0,24}(?:pass|secret|token|api[_-]?key|access[_-]?key)[a-z0-9_-]{0,24}"
+    rb"(?:--[a-z0-9_-]{0,24}(?:pass|" + _OF_OPTION + rb")[a-z0-9_-]{0,24}"
+    rb"|\B-(?:storepass|keypass|" + _PASSWORD + rb"|[a-z0-9_-]{0,24}(?:" + _OF_OPTION + rb")))"
 )
+"""Also behind one dash, as programs in Go and Java have them."""
 NEXT: Final = rb"""\\{0,3}["'],(?:[ \t\r\n]|\\{1,3}[nrt]){0,40}"""
 """Between two words of a list of arguments."""
 _OPTION_FORM: Final = OPTION + rb"(?:[ \t]{1,4}|" + NEXT + rb")"
@@ -73,7 +76,9 @@ _NETRC_FORM: Final = rb"(?:machine|login|account)[ \t]{1,8}[^\s]+\s{1,16}passwor
 """https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html"""
 _SQL_FORM: Final = rb"(?:password|identified[ \t]{1,4}by(?:[ \t]{1,4}password)?)[ \t]{1,4}"
 """`ALTER USER … WITH PASSWORD '…'`."""
-_CALL_FORM: Final = rb"""(?:password\(|[(\[]\\{0,3}["'][A-Za-z0-9_.-]{0,40}""" + NAME + NEXT + rb")"
+_CALL_FORM: Final = (
+    rb"""(?:password\(|[(\[]b?\\{0,3}["'][A-Za-z0-9_.-]{0,40}""" + NAME + NEXT + rb")"
+)
 """A program that is told a value, with its name or by it: `set("api_key", "…")`,
 `PASSWORD('…')`; and a pair: `["x-api-key", "…"]`."""
 QUOTED_FORM: Final = rb"(?:" + _SQL_FORM + rb"|" + _CALL_FORM + rb")"

@@ -59,6 +59,8 @@ _NAMED: Final = Linear(
             + rb"(?:" + _BEGUN + rb")?",
             _WORD + _ABOUT + QUOTES + rb"[ \t]*(?:(?:[:=]|(?:is|was):?)[ \t]*)?(?:" + _BEGUN
             + rb")?",
+            _WORD + QUOTES + rb"""[ \t]*[:=][ \t]*(?:"[^"\r\n]*"|null)[ \t]+(?:->?[ \t]*(?:"""
+            + _BEGUN + rb")?)?",
             SETS + rb"(?:-|[^\s=]*(?:[ \t]{1,8}(?:" + _BEGUN + rb")?)?)?",
             _WORD + COLUMNS + rb"[^\s]{0,256}[ \t]{0,8}",
             _FIRST,
