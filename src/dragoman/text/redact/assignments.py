@@ -56,6 +56,8 @@ _PROGRAM: Final = re.compile(
     rb"[!(\[{*&+-]*[A-Za-z_][A-Za-z0-9_.]*[(\[{<]|[(\[{]+[\"']|\[[^\]]{1,127}\]\("
 )
 """A call, a type, an item of something, a list of texts, or a link."""
+_BEFORE_NAME: Final = re.compile(rb"(?i)set|env|--?")
+"""What a command has before a name, but SQL or a diff as well, with a sign behind it."""
 _ARROW: Final = re.compile(rb"""(?:\\{0,3}["']){0,2}[ \t]{1,8}->[ \t]{1,8}(?=\\{0,3}["'])""")
 _NOT_OWN: Final = {
     b"f": re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}"),
@@ -82,7 +84,8 @@ def assignments(data: bytes) -> Iterator[Told]:
         begin, at = found.span()
         spans, further = _behind(data, begin, at)
         if not spans:
-            at = further
+            before = _BEFORE_NAME.match(data, begin)
+            at = before.end() if before else further  # the name may tell more without it
         elif kind := kind_at(data, begin, at):
             yield from ((*span, kind) for span in spans)
             at = further
@@ -108,7 +111,12 @@ def _behind(data: bytes, begin: int, at: int) -> tuple[Sequence[tuple[int, int]]
     if spans:
         return spans, spans[-1][1]
     # a word is no secret; what is quoted may have names of its own
-    return (), value.end if value.is_bare and data[value.end - 1] not in b"=:" else at
+    is_word = (
+        value.is_bare
+        and data[value.end - 1] not in b"=:"
+        and data[value.end : value.end + 1] != b"("
+    )
+    return (), value.end if is_word else at
 
 
 def _new_value(data: bytes, at: int) -> Iterator[tuple[int, int]]:
