@@ -104,6 +104,32 @@ NAMED = [
     'password = {{\n  default = "{}"\n}}\n',
     '"SecretString": "{{\\"username\\":\\"bob\\",\\"password\\":\\"{}\\"}}"',
     'password="{}',
+    "UPDATE users SET password = '{}' WHERE id = 1",
+    "-password = {}\n+password = none\n",
+    "--secret: '{}'",
+    '  ~ password = null -> "{}"\n',
+    '  ~ password = "" -> "{}" # forces replacement',
+    "[(b'accept', b'*/*'), (b'x-api-key', b'{}')]",
+    'Config {{ token: Some("{}") }}',
+    "api_key=SecretStr('{}')",
+    "keytool -storepass {} -list",
+    "influx -username b -password {} x",
+    "AWS Secret Access Key [None]: {}\n",
+    "AWS Secret Access Key [****************abcd]: {}",
+    "Password for bob: {}",
+    "the password for admin is {}.",
+    "password (new) = '{}'",
+    "AZURE_DEVOPS_EXT_PAT={}",
+    "APP_CREDS={}",
+    "DEPLOY_KEY={}",
+    "Ocp-Apim-Subscription-Key: {}",
+    "x-functions-key: {}",
+    "SESSION_KEY = '{}'",
+    'psk="{}"',
+    "ldap_bind_pw={}",
+    '{{"Name": "/prod/db/password", "Type": "SecureString", "Value": "{}"}}',
+    '[\n  {{\n    "name": "API_KEY",\n    "slotSetting": false,\n    "value": "{}"\n  }}\n]',
+    r"{{\"key\":\"API_KEY\",\"type\":\"secret\",\"sensitive\":true,\"value\":\"{}\"}}",
     "aws configure set aws_secret_access_key {}",
     "npm config set //registry.npmjs.org/:_authToken {}\nnpm publish",
     "ENV API_TOKEN {}\n",
@@ -126,6 +152,10 @@ PLACED = [
     "sshpass -p {} ssh h",
     "docker login -u bob -p {} r.io",
     "redis-cli -h db -a {} ping",
+    "az login --service-principal -u 7 -p {} --tenant 9",
+    "mongosh -u bob -p {} db",
+    "sqlcmd -S h -U sa -P {} -Q x",
+    "DSN=bob:{}@tcp(db:3306)/app",
     "ldapsearch -D cn=x -w {} -b dc=x",
     "Cookie: lang=en; session={}; theme=dark",
     "Set-Cookie: sid={}; Path=/; HttpOnly",
@@ -171,6 +201,7 @@ def test_a_value_behind_its_name_is_masked_whole_and_in_pieces(text: str) -> Non
         ({"name": "API_KEY", "value": SECRET}, "value"),
         ([{"key": "DB_PASSWORD", "value": SECRET}], "[0].value"),
         (["deploy", "--api_key", SECRET], "[2]"),
+        ({"Name": "/prod/db/password", "Type": "SecureString", "Value": SECRET}, "Value"),
         ({"SSHPASS": SECRET}, "SSHPASS"),
         ({"hmac_key": SECRET}, "hmac_key"),
         ({"API key": SECRET}, "API key"),
@@ -217,6 +248,7 @@ def test_a_password_of_a_command_in_a_list_is_all_of_its_argument() -> None:
         "--- PASS: TestHTTP2Server (0.00s)",
         "PASS=12 FAIL=0 PASS=required",
         'token = f"{prefix}_{number:04x}_{name}"',
+        "token = f'([{start}][{more}]+)|[{start}]'",
         'TOKEN = r"[-!#$%&*+.^_`|~0-9a-zA-Z]+"',
         f'ssh_key = "ssh-ed25519 {PUBLIC} bob@laptop"',
         f"ssh_key={PUBLIC}",
@@ -254,6 +286,11 @@ def test_a_password_of_a_command_in_a_list_is_all_of_its_argument() -> None:
         "token:\n  id: 7\nvalue: Xk39vQz7Lm2pRt8w",
         "tokenizers    0.19.1\nsecret-service    Xk39vQz7Lm2pRt8w  1/1  Running",
         "see token  Xk39vQz7Lm2pRt8w  again",
+        "a service-account-token Xk39vQz7Lm2pRt8w, x-token Xk39vQz7Lm2pRt8w",
+        'password = "required" -> "optional"',
+        "search_pattern=Xk39vQz7Lm2pRt8w sacred: Xk39vQz7Lm2pRt8w cache_key=Xk39vQz7Lm2pRt8w",
+        "    token: Record<string,V2x9>[],\n    password=conf['db2x'].get9(x),\nsecret: [a9x](b2y)",
+        'tokens=["a9x2","b8y3"]\ntoken: {"a9x2":"b8y3"}\nTOKEN=$(get_9x2 "a")',
     ],
 )
 def test_other_names_and_other_words_stay(text: str) -> None:
@@ -340,6 +377,17 @@ QUOTED = {
 
 
 @proves("REDACT-NAMED", "REDACT-STREAM")
+def test_what_a_secret_becomes_is_one_too() -> None:
+    text = f'  ~ password = "{SECRET}9" -> "{SECRET}"\n    user = "bob" -> "eve"\n'
+    old, new = (one.placeholder for one in ALL.text(text).found)
+    assert ALL.text(text).text == text.replace(f"{SECRET}9", old).replace(SECRET, new)
+    for border in range(len(text)):
+        stream = ALL.stream()
+        pieces = stream.feed(text[:border]), stream.feed(text[border:]), stream.close()
+        assert "".join(pieces) == ALL.text(text).text, border
+
+
+@proves("REDACT-NAMED", "REDACT-STREAM")
 @pytest.mark.parametrize("form", QUOTED)
 def test_a_quote_of_the_value_does_not_end_it_whole_or_in_pieces(form: str) -> None:
     text = f"so {form.format(QUOTED[form])} and on\n"
@@ -373,6 +421,21 @@ def test_a_quoted_value_may_be_long(form: str, size: int) -> None:
 )
 def test_a_secret_may_begin_like_a_placeholder(text: str, secret: str) -> None:
     assert secret not in ALL.text(text.format(secret)).text
+
+
+@proves("REDACT-NAMED", "REDACT-STREAM")
+@pytest.mark.parametrize(
+    "form", ["HOME=/x\nDB_PASSWORD={}\nX=1\n", "password: {}", r"a\nTOKEN={}\nb"]
+)
+@pytest.mark.parametrize("secret", ["tUv4`<9iQB36#m>&v", "|Xk3{9vQz]7Lm", '(Xk39"vQz7'])
+def test_a_secret_that_is_all_of_its_line_may_have_any_sign(form: str, secret: str) -> None:
+    text = form.format(secret)
+    masked = ALL.text(text)
+    assert masked.text == text.replace(secret, masked.found[0].placeholder)
+    for border in range(len(text)):
+        stream = ALL.stream()
+        pieces = stream.feed(text[:border]), stream.feed(text[border:]), stream.close()
+        assert "".join(pieces) == masked.text, border
 
 
 @proves("REDACT-KEPT")

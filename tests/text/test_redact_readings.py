@@ -283,3 +283,16 @@ def test_a_colour_in_the_middle_of_one_does_not(border: int) -> None:
     text = f"\x1b[1m{secret[:border]}\x1b[31m{secret[border:]}\x1b[0m"
     assert shown(text) == "\x1b[1m[REDACTED:github_token]\x1b[0m"
     assert ALL.text(text).found[0].digest == ALL.text(secret).found[0].digest
+
+
+@proves("REDACT-NAMED", "REDACT-STREAM")
+def test_a_secret_is_found_in_json_however_deep() -> None:
+    text = json.dumps({"password": "Xk39vQz7Lm2pRt8w", "n": 1})
+    (expected,) = ALL.text(text).found
+    for _ in range(4):
+        text = json.dumps({"body": text})
+        masked = ALL.text(text)
+        assert masked.text == text.replace("Xk39vQz7Lm2pRt8w", expected.placeholder)
+        stream = ALL.stream()
+        pieces = [stream.feed(text[at : at + 3]) for at in range(0, len(text), 3)]
+        assert "".join(pieces) + stream.close() == masked.text

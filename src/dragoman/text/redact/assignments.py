@@ -4,7 +4,7 @@ The name alone is not enough: what follows must look as if chance had made it.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dragoman.text.linear import Linear
@@ -28,7 +28,7 @@ _NAME: Final = Linear(rb"(?i)(?:" + NAMES + rb"|authorization)", captures=False)
 _WHOLE_NAME: Final = Linear(rb"(?i)" + NAME, captures=False)
 _ALONE: Final = frozenset({"auth", "pass"})
 """Keys that are those of secrets only if nothing else belongs to them."""
-_IS_OPTION: Final = re.compile(r"--[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_IS_OPTION: Final = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _QUOTED: Final = re.compile(rb"(?i)" + QUOTED_FORM)
 _ABOVE: Final = re.compile(rb"(?i)(?:" + ABOVE_FORM + rb"|" + COLUMN_FORM + rb"\Z)")
 _END_OF_LINE: Final = re.compile(rb"`{0,3}[ \t]{0,8}(?:[\r\n\\\"']|\Z)")
@@ -43,6 +43,22 @@ _END_OF_ELEMENT: Final = re.compile(rb"\s{0,40}</")
 _PASS: Final = re.compile(rb"(?i)pass\b")
 _CALL: Final = re.compile(rb"(?=[A-Za-z0-9_.]*[a-z]{4})[A-Za-z_][A-Za-z0-9_.]*+\([^\r\n)]{0,200}\)")
 """A call of a function, which has a word in its name."""
+_APART: Final = rb"(?:(?<!\S)|(?<=\\[nrt]))"
+_WORD: Final = re.compile(_APART + rb"[A-Za-z0-9_.-]+(?:=|:[ ])\Z")
+_VARIABLE: Final = re.compile(_APART + rb"[A-Z0-9_]+=\Z")
+_LONGEST_WORD: Final = 64
+_REST_OF_LINE: Final = re.compile(
+    rb"[^\s]{7,127}?[^\s.,;:](?=[.,;:]{0,2}(?:[\r\n]|\Z)"
+    rb"|\\{1,3}[nr]|\\{0,3}[\"'][,;)}\]]*(?:[\r\n]|\Z))"
+)
+_TAG: Final = re.compile(rb"</|[\"']>")
+_PROGRAM: Final = re.compile(
+    rb"[!(\[{*&+-]*[A-Za-z_][A-Za-z0-9_.]*[(\[{<]|[(\[{]+[\"']|\[[^\]]{1,127}\]\("
+)
+"""A call, a type, an item of something, a list of texts, or a link."""
+_BEFORE_NAME: Final = re.compile(rb"(?i)set|env|--?")
+"""What a command has before a name, but SQL or a diff as well, with a sign behind it."""
+_ARROW: Final = re.compile(rb"""(?:\\{0,3}["']){0,2}[ \t]{1,8}->[ \t]{1,8}(?=\\{0,3}["'])""")
 _NOT_OWN: Final = {
     b"f": re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}"),
     b"r": re.compile(r"\[.*\].*", re.DOTALL),
@@ -66,26 +82,66 @@ def assignments(data: bytes) -> Iterator[Told]:
     at = 0
     while (found := _ASSIGNED.search(data, at)) is not None:
         begin, at = found.span()
-        if behind := end_of_login(data, begin, at):
-            at = behind
-            continue
-        value = value_at(data, at)
-        if value is None:
-            kind = kind_at(data, begin, at)
-            yield from ((*span, kind) for span in inside(data, at) if kind)
-            continue
-        if address := _end_of_address(data, value.start):
-            at = address
-            continue
-        if not _is_in_place(data, begin, at, value):
-            continue  # the name of a variable, a call, or another word
-        if not looks_random(_own(data, at, value)):
-            if value.is_bare and data[value.end - 1] not in b"=:":
-                at = value.end  # a word is no secret; what is quoted may have names of its own
-            continue
-        if kind := kind_at(data, begin, at):
-            start, at, _ = whole(data, value) if value.is_bare else value
-            yield start, at, kind
+        spans, further = _behind(data, begin, at)
+        if not spans:
+            before = _BEFORE_NAME.match(data, begin)
+            at = before.end() if before else further  # the name may tell more without it
+        elif kind := kind_at(data, begin, at):
+            yield from ((*span, kind) for span in spans)
+            at = further
+
+
+def _behind(data: bytes, begin: int, at: int) -> tuple[Sequence[tuple[int, int]], int]:
+    """Where secrets are behind a name, and from where on others are looked for."""
+    if behind := end_of_login(data, begin, at):
+        return (), behind
+    value = value_at(data, at)
+    if (value is None or value.is_bare) and (rest := _rest_of_line(data, begin, at, value)):
+        return ((at, rest),), rest
+    if value is None:
+        return (*inside(data, at), *_new_value(data, at)), at
+    if address := _end_of_address(data, value.start):
+        return (), address
+    if not _is_in_place(data, begin, at, value):
+        return (), at  # the name of a variable, a call, or another word
+    spans = tuple(_new_value(data, value.end))
+    if looks_random(_own(data, at, value)):
+        start, end, _ = whole(data, value) if value.is_bare else value
+        spans = ((start, end), *spans)
+    if spans:
+        return spans, spans[-1][1]
+    # a word is no secret; what is quoted may have names of its own
+    is_word = (
+        value.is_bare
+        and data[value.end - 1] not in b"=:"
+        and data[value.end : value.end + 1] != b"("
+    )
+    return (), value.end if is_word else at
+
+
+def _new_value(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """What a value becomes that ends here, as a plan of Terraform shows it."""
+    arrow = _ARROW.match(data, at)
+    value = value_at(data, arrow.end()) if arrow else None
+    if value is not None and looks_random(unmasked(data[value.start : value.end])):
+        yield value.start, value.end
+
+
+def _rest_of_line(data: bytes, begin: int, at: int, value: Value | None) -> int:
+    """Where a value ends that has signs in it at which a word would end, and is all that follows
+    its name in the line, as environments are shown; 0: there is none."""
+    rest = _REST_OF_LINE.match(data, at)
+    if rest is None or data[at - 1] not in b"= " or _PROGRAM.match(data, at):
+        return 0
+    form, end = _WORD, at
+    if value is not None:
+        end = value.end
+        if looks_random(_own(data, at, value)):
+            form, end = _VARIABLE, whole(data, value).end  # else rather a program goes on with it
+    if rest.end() <= end or _TAG.search(data, end, rest.end()):
+        return 0
+    is_named = form.search(data, max(0, begin - _LONGEST_WORD), at) is not None
+    return rest.end() if is_named and looks_random(unmasked(rest[0])) else 0
 
 
 def names_secret(name: str) -> str:

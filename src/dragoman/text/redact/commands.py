@@ -59,6 +59,24 @@ PROGRAMS: Final = (
         "https://docs.docker.com/reference/cli/docker/login/",
     ),
     Program(
+        ("az",),
+        "login -p …",
+        rb"login[ \t](?:[^\r\n]{0,160}[ \t])?-p[ \t]{1,4}",
+        "https://learn.microsoft.com/en-us/cli/azure/reference-index#az-login",
+    ),
+    Program(
+        ("mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport", "cqlsh", "twine"),
+        "-p …",
+        rb"-p" + _APART,
+        "https://www.mongodb.com/docs/mongodb-shell/reference/options/",
+    ),
+    Program(
+        ("sqlcmd",),
+        "-P …",
+        rb"-P" + _APART + rb"?",
+        "https://learn.microsoft.com/en-us/sql/tools/sqlcmd/sqlcmd-utility",
+    ),
+    Program(
         ("redis-cli", "valkey-cli"),
         "-a …",
         rb"-a" + _APART + rb"?",

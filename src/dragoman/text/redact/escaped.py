@@ -17,9 +17,10 @@ from dragoman.text.redact.reading import Piece, Reading, in_lines
 _HEX: Final = rb"[0-9A-Fa-f]"
 ANY_ESCAPED: Final = (
     rb"\\(?:u" + _HEX + rb"{4}|x" + _HEX + rb"{2}|[0-3][0-7]{2})|%" + _HEX + rb"{2}"
-    rb"|&(?:#[0-9]|#[xX]" + _HEX + rb"|[A-Za-z][A-Za-z0-9]{1,31};)"
+    rb"|&(?:#[0-9]|#[xX]" + _HEX + rb"|[A-Za-z][A-Za-z0-9]{1,31};)|\\{4,}[\"']"
 )
-"""A sign that is written as a number or by its name."""
+"""A sign that is written as a number or by its name, or a quote behind so many backslashes that it
+stands in JSON in JSON in JSON."""
 _PAIR: Final = rb"u[Dd][89ABab]" + _HEX + rb"{2}\\++u[Dd][C-Fc-f]" + _HEX + rb"{2}"
 _BACKSLASHED: Final = (
     rb"\\*+(?:" + _PAIR + rb"|u" + _HEX + rb"{4}|x" + _HEX + rb"{2}|[0-3][0-7]{2}|[bfnrtv]"

@@ -8,7 +8,7 @@ from typing import Final
 
 KEYS: Final = (
     rb"(?:api|access|auth|private|secret|signing|encryption|master|account|license|hmac|ssh|role"
-    rb"|pre-?shared)"
+    rb"|client|cookie|deploy|functions?|service|session|shared|storage|subscription|webhook)"
 )
 """Of what a key is one that nobody is to see."""
 _PASSWORD: Final = rb"pass(?:code|phrase|wd|word)"
@@ -17,7 +17,7 @@ NAMES: Final = (
     + _PASSWORD
     + rb"s?|pwd|secret|(?:unexpected[ ])?tokens?|credentials?|"
     + KEYS
-    + rb"""[ _.-]?keys?|(?:[_-])auth|["']auth\\{0,3}["'])"""
+    + rb"""[ _.-]?keys?|[_-]auth|["']auth\\{0,3}["']|[_-](?:pat|pw)\b|(?:\b|_)(?:psk\b|creds))"""
 )
 """`"auth"` is the whole key, as the settings of docker have it: the Base64 of a user and a password
 (https://docs.docker.com/reference/cli/docker/login/). An unexpected token is one that a parser
@@ -39,6 +39,10 @@ _TAG: Final = (
 _TAGS: Final = rb"(?:" + _TAG + rb"\s{0,24})"
 _MARKED: Final = rb"[ \t]{0,8}[:>]?\s{0,24}" + _TAGS + rb"{1,4}(?::[ \t]{0,8}" + _TAGS + rb"{0,2})?"
 """Between them in HTML: `<b>Password:</b> …`, `<td>Password</td><td>…</td>`."""
+_ABOUT: Final = (
+    rb"(?:[ \t]{1,2}(?:\[[^\[\]\r\n]{0,40}\]|\([^()\r\n]{0,24}\)|(?:for|of)[ \t][^\s:=]{1,40}))?"
+)
+"""What a name may be followed by: `AWS Secret Access Key [None]: …`, `Password for bob: …`."""
 _CHARACTERS: Final = rb"(?:<!\[CDATA\[)?"
 """https://www.w3.org/TR/xml/#sec-cdata-sect"""
 _LINE_END: Final = rb"[ \t]{0,8}(?:\r?\n|\\{1,3}n)[ \t>]{0,16}"
@@ -50,9 +54,12 @@ _ABOVE: Final = (
 """A name above its value, as letters have it, and YAML behind a bar; empty lines, and the fence of
 a text that is set, may stand between them."""
 SCHEMES: Final = rb"(?:bearer|basic|token|digest|apikey|api-key|ssws|bot|negotiate)"
+_OF_OPTION: Final = rb"secret|token|api[_-]?key|access[_-]?key"
 OPTION: Final = (
-    rb"--[a-z0-9_-]{0,24}(?:pass|secret|token|api[_-]?key|access[_-]?key)[a-z0-9_-]{0,24}"
+    rb"(?:--[a-z0-9_-]{0,24}(?:pass|" + _OF_OPTION + rb")[a-z0-9_-]{0,24}"
+    rb"|\B-(?:storepass|keypass|" + _PASSWORD + rb"|[a-z0-9_-]{0,24}(?:" + _OF_OPTION + rb")))"
 )
+"""Also behind one dash, as programs in Go and Java have them."""
 NEXT: Final = rb"""\\{0,3}["'],(?:[ \t\r\n]|\\{1,3}[nrt]){0,40}"""
 """Between two words of a list of arguments."""
 _OPTION_FORM: Final = OPTION + rb"(?:[ \t]{1,4}|" + NEXT + rb")"
@@ -69,25 +76,44 @@ _NETRC_FORM: Final = rb"(?:machine|login|account)[ \t]{1,8}[^\s]+\s{1,16}passwor
 """https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html"""
 _SQL_FORM: Final = rb"(?:password|identified[ \t]{1,4}by(?:[ \t]{1,4}password)?)[ \t]{1,4}"
 """`ALTER USER … WITH PASSWORD '…'`."""
-_CALL_FORM: Final = rb"""(?:password\(|[(\[]\\{0,3}["'][A-Za-z0-9_.-]{0,40}""" + NAME + NEXT + rb")"
+_CALL_FORM: Final = (
+    rb"""(?:password\(|[(\[]b?\\{0,3}["'][A-Za-z0-9_.-]{0,40}""" + NAME + NEXT + rb")"
+)
 """A program that is told a value, with its name or by it: `set("api_key", "…")`,
 `PASSWORD('…')`; and a pair: `["x-api-key", "…"]`."""
 QUOTED_FORM: Final = rb"(?:" + _SQL_FORM + rb"|" + _CALL_FORM + rb")"
 """Only what is quoted behind it is a value."""
 _SAID_FORM: Final = (
-    rb"(?:" + _PASSWORD + rb"|secret|token|" + KEYS + rb"[ _-]?key)"
-    rb"[ \t]{1,4}(?:is|was)(?:[ \t]{1,4}now)?:?[ \t]{1,4}[*_`]{0,3}"
+    rb"(?:"
+    + _PASSWORD
+    + rb"|secret|token|"
+    + KEYS
+    + rb"[ _-]?key)"
+    + _ABOUT
+    + rb"[ \t]{1,4}(?:is|was)(?:[ \t]{1,4}now)?:?[ \t]{1,4}[*_`]{0,3}"
 )
 """`the password is …`."""
 FIELD: Final = rb"""(?:name|key)\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}\\{0,3}["']?"""
 BETWEEN: Final = rb"(?:[ \t\r\n,]|\\{1,3}[nrt])"
+_KEY: Final = rb"""\\{0,3}["']?[A-Za-z_]+\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}"""
+OTHER_FIELDS: Final = (
+    rb"(?:"
+    + _KEY
+    + rb"""(?:\\{0,3}["'][^"'\\\r\n{}]*\\{0,3}["']|[A-Za-z0-9.]+)"""
+    + BETWEEN
+    + rb"+)"
+)
+"""What may stand between both: the type of it, or where it is used."""
+FIELD_NAME: Final = rb"[A-Za-z0-9_./-]*"
 _FIELDS_FORM: Final = (
     FIELD
-    + rb"[A-Za-z0-9_.-]{0,40}"
+    + FIELD_NAME
     + NAME
     + rb"""\\{0,3}["']?"""
     + BETWEEN
-    + rb"""{1,40}\\{0,3}["']?value\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}"""
+    + rb"{1,40}"
+    + OTHER_FIELDS
+    + rb"""{0,2}\\{0,3}["']?value\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}"""
 )
 """A name and its value, each in a field of its own: `{"name": "API_KEY", "value": "…"}`."""
 BAR: Final = rb"(?:\||\xe2\x94\x82)"
@@ -117,7 +143,7 @@ BLOCK: Final = rb"[ \t]{0,8}(?:[:=]|[:=]?[ \t]{0,4}\{)" + _LINE_END
 _BELOW_FORM: Final = NAME + QUOTES + BLOCK + WHICH_FORM + rb"[ \t]{0,8}[:=][ \t]{1,8}"
 """A field in the line below its name, as YAML and the files of Terraform have it."""
 _NAMED_FORM: Final = (
-    NAME + rb"(?:" + QUOTES + _ABOVE + rb"|" + _MARKED + rb"|" + QUOTES + SEPARATOR + rb")"
+    NAME + rb"(?:" + QUOTES + _ABOVE + rb"|" + _MARKED + rb"|" + _ABOUT + QUOTES + SEPARATOR + rb")"
 ) + _CHARACTERS
 ASSIGNED_FORM: Final = (
     rb"(?:"

@@ -13,6 +13,8 @@ from dragoman.text.redact.values import Value, without_punctuation
 _URL_FORM: Final = rb"://[^\s/@\"'<>]+@"
 _ORACLE_FORM: Final = rb"jdbc:oracle:(?:thin|oci8?):"
 """https://docs.oracle.com/en/database/oracle/oracle-database/23/jjdbc/data-sources-and-URLs.html"""
+_DIALLED: Final = rb"@(?:tcp|tcp6|udp|unix)\("
+"""https://github.com/go-sql-driver/mysql#dsn-data-source-name"""
 _PORT: Final = rb":(?:[0-9]{2,5}|\*):[A-Za-z_*]"
 _PGPASS_FORM: Final = (
     rb"(?:[A-Za-z0-9_.-]{1,64}|\*)" + _PORT + rb"[A-Za-z0-9_-]{0,62}:[A-Za-z_][A-Za-z0-9_-]{0,62}:"
@@ -27,6 +29,8 @@ ANY_LOGIN: Final = (
     + _COOKIE_FORM
     + rb")|"
     + _PORT
+    + rb"|"
+    + _DIALLED
     + rb"|"
     + _URL_FORM
 )
@@ -46,7 +50,8 @@ _TOGETHER: Final = Linear(
     + _ORACLE_FORM
     + rb")[^\s/@\"'<>]{1,64}/([^\s/@\"'<>]+)@|(?m:^)[ \t]{0,8}"
     + _PGPASS_FORM
-    + rb"([^\s:\"'<>]+)(?m:$)"
+    + rb"([^\s:\"'<>]+)(?m:$)|[A-Za-z0-9_.-]{1,64}:([^\s\"'<>]{1,128})"
+    + _DIALLED
 )
 _COOKIES: Final = Linear(rb"(?i)" + _COOKIE_FORM + rb"""[ \t]{0,4}\\{0,3}["']?""", captures=False)
 _COOKIE: Final = re.compile(rb"([^\s;,=\"'\\]{1,64})=([^\s;,\"'\\]*)(?:;[ ]?)?")
@@ -108,9 +113,9 @@ def in_urls(data: bytes) -> Iterator[_Told]:
 
 
 def beside_users(data: bytes) -> Iterator[_Told]:
-    """Passwords behind a user, as Oracle and the password file of PostgreSQL write them."""
+    """Passwords behind a user, as Oracle, the password file of PostgreSQL and Go write them."""
     for found in _TOGETHER.finditer(data):
-        start, end = max(found.span(1), found.span(2))
+        start, end = max(found.span(1), found.span(2), found.span(3))
         if looks_random(unmasked(data[start:end])):
             yield start, end, "password"
 

@@ -9,7 +9,7 @@ from typing import Final
 
 _NEUTRAL: Final = re.compile(
     r"(?:id|ids|name|names|hash|hashes|digest|sha\d*|md5|file|path|dir|folder|url|uri|type|count|"
-    r"limit|length|len|size|expiry|expires|expiration|ttl|at|in|policy|field|label|hint|header|"
+    r"limit|length|len|size|expiry|expires|expiration|ttl|(?<!p)at|in|policy|field|label|hint|header|"
     r"status|kind|version|budget|quota|format|prefix|env|variable|ref|manager|store|provider|endpoint|required|"
     r"used|usage|index|_ms|seconds|rotation|scope|scopes|fingerprint|source|sock|socket)$|"
     r"\.(?:c|cc|cpp|cs|css|go|h|hpp|html|java|js|jsx|kt|md|mjs|php|pl|pyi?|rb|rs|scala|sh|sql|swift|tsx?)$|"
@@ -168,7 +168,10 @@ def _is_put_by_chance(value: str) -> bool:
 
 def _is_mostly_signs(value: str) -> bool:
     """Whether several signs stand among letters of which no word could be made."""
-    return _WORD_OR_BLANK.search(value) is None and len(set(_SIGN.findall(value))) >= _LEAST_SIGNS
+    if _WORD_OR_BLANK.search(value) is not None:
+        return False
+    signs = _SIGN.findall(value)
+    return len(set(signs)) >= _LEAST_SIGNS <= len(value) - len(signs)
 
 
 def bits(value: str) -> float:

@@ -9,9 +9,11 @@ from dragoman.text.redact.forms import (
     BETWEEN,
     COLUMNS,
     FIELD,
+    FIELD_NAME,
     KEYS,
     NEXT,
     OPTION,
+    OTHER_FIELDS,
     QUOTES,
     SCHEMES,
     SETS,
@@ -19,7 +21,12 @@ from dragoman.text.redact.forms import (
 )
 from dragoman.text.redact.logins import open_cookies
 
-_WORD: Final = rb"(?:pass|pwd|secret|token|credential|key|auth)[A-Za-z0-9_.-]{0,40}"
+_NAMES: Final = rb"(?:pass|pwd|secret|token|cred|key|[_-]?auth|[_-]pat|[_-]pw|psk)"
+_WORD: Final = _NAMES + rb"[A-Za-z0-9_.-]{0,40}"
+_ABOUT: Final = (
+    rb"[ \t]{1,2}(?:\[[^\[\]\r\n]{0,40}\]?|\([^()\r\n]{0,24}\)?|(?:for|of)(?:[ \t][^\s:=]{0,40})?)"
+)
+"""What is said of a name before its value comes."""
 _FIRST: Final = rb"(?:" + KEYS + rb"|unexpected)[ ]"
 """What a name may begin with, and a blank."""
 _BEGUN: Final = (
@@ -50,6 +57,10 @@ _NAMED: Final = Linear(
             _WORD + QUOTES + rb"[ \t]{0,8}[:=]?[ \t]{0,4}\{" + _LINE_END + rb"[a-z]{0,8}[ \t]{0,8}",
             _WORD + rb"[ \t]{1,4}(?:is|was)(?:[ \t]{1,4}(?:now)?)?:?[ \t]{0,4}[*_`]{0,3}"
             + rb"(?:" + _BEGUN + rb")?",
+            _WORD + _ABOUT + QUOTES + rb"[ \t]*(?:(?:[:=]|(?:is|was):?)[ \t]*)?(?:" + _BEGUN
+            + rb")?",
+            _WORD + QUOTES + rb"""[ \t]*[:=][ \t]*(?:"[^"\r\n]*"|null)[ \t]+(?:->?[ \t]*(?:"""
+            + _BEGUN + rb")?)?",
             SETS + rb"(?:-|[^\s=]*(?:[ \t]{1,8}(?:" + _BEGUN + rb")?)?)?",
             _WORD + COLUMNS + rb"[^\s]{0,256}[ \t]{0,8}",
             _FIRST,
@@ -60,9 +71,9 @@ _NAMED: Final = Linear(
             rb"password\(" + _BEGUN,
             _FILE + rb"(?:[ \t]{1,8}(?:[^\s]+(?:\s{1,16}(?:p[a-z]{0,7}[ \t]{0,8})?)?)?)?",
             rb"identified(?:[ \t]{1,4}(?:by[ \t]{0,4}(?:" + _BEGUN + rb")?)?)?",
-            FIELD + rb"(?:[A-Za-z0-9_.-]{0,40}" + _WORD + rb"""\\{0,3}["']?""" + BETWEEN
-            + rb"""{0,40}(?:\\{0,3}["']?(?:v[a-z]{0,4}\\{0,3}["']?[ \t]{0,8}"""
-            + rb"(?:[:=][ \t]{0,8}(?:" + _BEGUN + rb")?)?)?)?)?",
+            FIELD + rb"(?:" + FIELD_NAME + _WORD + rb"""\\{0,3}["']?""" + BETWEEN + rb"*"
+            + OTHER_FIELDS + rb"""{0,2}(?:\\{0,3}["']?[A-Za-z_]*\\{0,3}["']?[ \t]{0,8}"""
+            + rb"(?:[:=][ \t]{0,8}(?:" + _BEGUN + rb"|[A-Za-z0-9.]*))?)?)?",
             BAR + rb"[^\n|]{0,80}(?:\|[^\n|]{0,200})?",
         )
     )
@@ -70,8 +81,15 @@ _NAMED: Final = Linear(
     captures=False,
 )  # fmt: skip
 ANY_WORD: Final = (
-    rb"(?i:pass|machine|login|account|pwd|secret|token|credential|key|auth|bearer|basic|identified"
-    rb"|cookie|" + FIELD + rb"|" + _FIRST + rb"|" + SETS + rb")|\|"
+    rb"(?i:"
+    + _NAMES
+    + rb"|machine|login|account|bearer|basic|identified|cookie|"
+    + FIELD
+    + rb"|"
+    + _FIRST
+    + rb"|"
+    + SETS
+    + rb")|\|"
 )
 """What every secret that a name tells needs somewhere in a text that goes on."""
 LONGEST_PENDING: Final = 640

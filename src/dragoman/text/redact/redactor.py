@@ -165,7 +165,8 @@ class Redactor:
 def _name_in(fields: dict[str, Any], key: str, name: str) -> str:
     """What a field of an object of this name is called: by its key, by another field that
     describes it, or like the object where it only says which of several it is."""
-    said = next((fields[by] for by in _SAID_BY.get(key, ()) if by in fields), None)
+    by = _SAID_BY.get(key.lower(), ())
+    said = next((said for one, said in fields.items() if one.lower() in by), None)
     if isinstance(said, str):
         return said.removesuffix(_OF_ELEMENT)
     return name if key.lower() in WHICH and key_names_secret(name) else key

@@ -13,8 +13,10 @@ _NO_TAG: Final = rb"(?!</?[A-Za-z][A-Za-z0-9:._-]{0,40}(?:[ \t][^<>\r\n]{0,80})?
 _BARE_VALUE: Final = re.compile(rb"`?" + _BARE + _INSIDE + rb"{0,127}+")
 _REST: Final = re.compile(rb"(?:" + _INSIDE + rb"|" + _NO_TAG + rb"[(\[{}\]<>]" + _JOINED + rb")*+")
 """Behind what looks random brackets are no part of a program, but a tag is none of a value."""
-_OF_STRING: Final = re.compile(rb"[FRBUfrbu]{1,2}(?=[\"'])")
-"""What some languages write before a quoted text."""
+_OF_STRING: Final = re.compile(
+    rb"(?:(?:Some|Ok|Just|String|Secret[A-Za-z]{0,12})\()?[FRBUfrbu]{0,2}(?=\\{0,3}[\"'])"
+)
+"""What some languages write before a quoted text, or around it."""
 _GOES_ON: Final = rb"(?=[^\s,;:)\]}\"'])"
 _QUOTE: Final = {
     b"'": re.compile(rb"(?P<own>'(?:'" + _GOES_ON + rb"|\\''|\"'\"'))|(?P<behind>\\*)'"),
