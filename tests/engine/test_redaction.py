@@ -1,11 +1,11 @@
 """Requests are redacted when they are made: no entry holds a secret, and no signed word changes."""
 
 import json
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import msgspec
 import pytest
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, inspect
 
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
@@ -25,7 +25,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import MessageReceived, WaveBead
-from dragoman.core.free_text import FREE_TEXT
+from dragoman.core.free_text import FREE_TEXT, NO_NAMES
 from dragoman.core.ids import check_session
 from dragoman.engine.names_with_secrets import Names, Telling
 from dragoman.engine.redaction import Redaction
@@ -156,6 +156,27 @@ def test_every_field_of_free_text_is_one_of_its_command() -> None:
     written = {"body", "notes", "reason", "text", "title", "subject", "detail", "description"}
     for command in commands - set(FREE_TEXT):
         assert not written & set(command.__struct_fields__), command
+    for command in commands:
+        shape = cast(inspect.StructType, inspect.type_info(command))
+        anything = {field.name for field in shape.fields if holds_anything(field.type)}
+        assert anything <= {*FREE_TEXT.get(command, ()), *NO_NAMES}, command
+
+
+def holds_anything(shape: inspect.Type) -> bool:
+    """Whether what has this type can be, or hold, any JSON."""
+    match shape:
+        case inspect.AnyType():
+            return True
+        case inspect.DictType():
+            return holds_anything(shape.value_type)
+        case inspect.VarTupleType():
+            return holds_anything(shape.item_type)
+        case inspect.UnionType():
+            return any(map(holds_anything, shape.types))
+        case inspect.StructType():
+            return any(holds_anything(field.type) for field in shape.fields)
+        case _:
+            return False
 
 
 NAMED_BY_SECRETS: tuple[AnyCommand, ...] = (

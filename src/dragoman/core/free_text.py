@@ -76,8 +76,8 @@ FREE_TEXT: Final[dict[type[Any], tuple[str, ...]]] = {
     ReassignHandoff: ("notes",),
     NoteHandoff: ("text", "data"),
     AddWorkItem: ("title",),
-    DelegateIntent: ("goal", "params"),
-    ReceiveResult: ("output", "error"),
+    DelegateIntent: ("goal", "params", "passed_on"),
+    ReceiveResult: ("output", "error", "passed_on"),
     UpdateIntent: ("message", "partial"),
     CancelIntent: ("reason",),
 }

@@ -719,6 +719,24 @@ def test_that_is_a_warning_at_every_door_and_a_masked_secret_is_none() -> None:
         assert isinstance(answer, Taken)
         told = [one for one in answer.warnings if one.startswith("i-2 was asked for before")]
         assert len(told) == count
+    assert "hunter2" not in json.dumps(office.lines())
+
+
+@proves("CCOS-PASSED-ON", "REDACT-REQUESTS")
+@pytest.mark.parametrize("secret", ["hunter2hunter2hunter2", f"ghp_{'a1B2' * 9}"])
+def test_what_else_comes_with_a_message_holds_no_secret_and_does_not_count(secret: str) -> None:
+    office = Office()
+    beside = {"meta": {"password": secret}, "api_key": secret, "x": 1}
+    for said, actor in (
+        (ASKED | beside | {"intent_id": "i-2"}, HUMAN),
+        (result(intent_id="i-2", **beside), ADA),
+    ):
+        answer = office.send(said, actor)
+        assert isinstance(answer, Taken), answer
+        assert any("a secret was masked: passed_on.meta.password" in one for one in answer.warnings)
+    told = office.call("ccos.intent", {"intent_id": "i-2"})
+    assert (told["state"], told["result"]["passed_on"]["x"]) == ("Satisfied", 1)
+    assert secret not in json.dumps([office.lines(), told])
 
 
 @proves("CCOS-PASSED-ON")

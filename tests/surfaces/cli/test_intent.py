@@ -178,6 +178,19 @@ def test_an_intent_that_follows_another_says_so_and_the_other_too(office: Consol
     assert "followed up by i-2\n" in office("intent", "show", "i-1", "--now", NOON).out
 
 
+@proves("REDACT-REQUESTS")
+def test_who_delegates_or_cancels_with_a_secret_is_told_that_it_was_masked(office: Console) -> None:
+    secret = f"ghp_{'a1B2' * 9}"
+    goal = ("delegate", f"Translate {secret}", "--id", "i-2", "--now", NOON)
+    masked = "warning: a secret was masked: {} (github_token)\n"
+    assert office(*goal).err == masked.format("goal")
+    again = office(*goal, "--deadline", "2026-12-01T00:00:00Z")
+    assert (again.err, again.out.count("was asked for before")) == (masked.format("goal"), 1)
+    cancelled = office("intent", "cancel", "i-2", "--reason", secret, "--now", NOON)
+    assert cancelled.err == masked.format("reason")
+    assert secret not in office("why", "i-2", "--now", NOON).out
+
+
 def test_an_intent_is_shown_listed_and_cancelled(office: Console) -> None:
     finish(office, success=True, output={"pages": 3})
     shown = office("intent", "show", "i-1", "--now", NOON).out

@@ -154,6 +154,13 @@ def test_what_is_refused_says_why_and_ends_with_1(wave: Console) -> None:
     assert agent["code"] == "not_authorized"
 
 
+@proves("REDACT-REQUESTS")
+def test_who_reserves_with_a_secret_is_told_that_it_was_masked(dragoman: Console) -> None:
+    secret = f"ghp_{'a1B2' * 9}"
+    taken = dragoman("reserve", "take", "src/", "--as", "ada", "--reason", secret, "--now", NOON)
+    assert "warning: a secret was masked: reason (github_token)\n" in taken.err
+
+
 @proves("RESERVE-TAKE", "RESERVE-END")
 def test_files_are_reserved_listed_renewed_and_given_back(dragoman: Console) -> None:
     taken = dragoman.ask("reserve", "take", "src/", "--as", "ada", "--ttl", "5m", "--now", NOON)

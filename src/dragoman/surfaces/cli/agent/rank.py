@@ -15,7 +15,7 @@ from dragoman.surfaces.cli.agent.offer import (
 )
 from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.intent.view import print_ranking
-from dragoman.surfaces.cli.mail.asking import asked, looked_up
+from dragoman.surfaces.cli.mail.asking import looked_up, replied
 from dragoman.surfaces.cli.options import LimitOption
 from dragoman.surfaces.cli.reading import endpoint_at, read_source
 from dragoman.surfaces.cli.screen import Screen
@@ -136,7 +136,7 @@ def discover(
     given = {key: value for key, value in terms.items() if value not in (None, "", [])}
     with call.writing() as place:
         actor = call.actor(place, call.speaker())
-        reply = asked(place, "ccos.discover", {"card": _parsed(card, source)} | given, actor).reply
+        reply = replied(place, "ccos.discover", {"card": _parsed(card, source)} | given, actor)
 
     def show(screen: Screen) -> None:
         screen.line((reply["agent_id"], "bold"), f" can {', '.join(reply['skills'])}")

@@ -9,7 +9,7 @@ import typer
 from dragoman.core.moments import to_rfc3339
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.intent.view import how_it_stands, print_story
-from dragoman.surfaces.cli.mail.asking import asked
+from dragoman.surfaces.cli.mail.asking import asked, replied
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.values import read_duration, read_moment
@@ -121,7 +121,7 @@ def delegate(
     if within is not None:
         wanted["within_ms"] = within
     with call.writing() as place:
-        reply = asked(place, "ccos.delegate", wanted, call.actor(place, call.speaker())).reply
+        reply = replied(place, "ccos.delegate", wanted, call.actor(place, call.speaker()))
 
     is_given = reply["state"] not in _CAME_TO_NOTHING
 

@@ -8,7 +8,7 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.intent.delegate import IntentArgument
 from dragoman.surfaces.cli.intent.view import print_action, print_intent, print_intents
-from dragoman.surfaces.cli.mail.asking import asked, looked_up
+from dragoman.surfaces.cli.mail.asking import looked_up, replied
 from dragoman.surfaces.cli.options import LimitOption
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.values import read_moment
@@ -152,7 +152,7 @@ def cancel(
     with call.writing() as place:
         actor = call.actor(place, call.speaker())
         wanted = {"intent_id": intent, "reason": reason}
-        reply = asked(place, "ccos.cancel", wanted, actor).reply
+        reply = replied(place, "ccos.cancel", wanted, actor)
     return Answer(reply, lambda screen: screen.line((intent, "bold"), " is cancelled"))
 
 

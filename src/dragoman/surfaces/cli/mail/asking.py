@@ -43,6 +43,16 @@ def asked(
     return answer
 
 
+def replied(
+    place: Place, operation: str, arguments: bytes | Mapping[str, Any], actor: "Actor"
+) -> Any:
+    """The reply alone; what is told beside it, and stands in no remark of it, is a warning."""
+    answer = asked(place, operation, arguments, actor)
+    remark = answer.reply.get("remark", "")
+    place.warnings.extend(warning for warning in answer.warnings if warning not in remark)
+    return answer.reply
+
+
 def looked_up(call: Call, operation: str, **arguments: Any) -> Any:
     """What an operation has to say that only reads."""
     with call.reading() as place:

@@ -163,8 +163,9 @@ def _do(call: Call, operation: str, wanted: dict[str, Any], words: _Words) -> An
     with call.writing() as place:
         actor = call.actor(place, call.speaker())
         answer = place.interpreter.call(operation, wanted, actor)
-    if isinstance(answer, Turned):
-        return call.turned(answer)
+        if isinstance(answer, Turned):
+            return call.turned(answer)
+        place.warnings.extend(answer.warnings)
     return Answer(answer.reply, lambda screen: screen.line(words(answer.reply)))
 
 
