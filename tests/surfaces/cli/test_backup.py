@@ -310,6 +310,7 @@ def test_a_ledger_that_does_not_hold_is_not_backed_up(lived: Console, tmp_path: 
 
     assert answer["code"] == "ledger_broken"
     assert "checkpoint" in answer["detail"]
+    assert ".." not in answer["detail"]
     assert [path.name for path in tmp_path.glob("*hub.tar*")] == []
 
 

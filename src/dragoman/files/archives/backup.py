@@ -81,8 +81,9 @@ def _read_back(temporary: Path, progress: Progress) -> None:
         check_backup(temporary, progress)
     except BadArchive as error:
         raise LedgerError(
-            f"what was copied does not hold, so no backup was made: {error.detail}. Run `dragoman "
-            "verify`; if it finds nothing, look at the disk that the backup goes to"
+            "what was copied does not hold, so no backup was made: "
+            f"{error.detail.removesuffix('.')}. Run `dragoman verify`; if it finds nothing, look "
+            "at the disk that the backup goes to"
         ) from None
 
 
