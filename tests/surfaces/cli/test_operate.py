@@ -170,4 +170,6 @@ def test_the_end_of_a_session_that_comes_too_late_says_so(
 
     assert said.startswith(f"{PARENT} is in-progress: the lease on {PARENT} (fence 1) ended at 20")
     assert "`dragoman tick` decides by what was reported" in said
-    assert called.err.startswith(f"warning: the lease on {PARENT} (fence 1) ended at 20")
+    (warning,) = called.json["warnings"]
+    assert called.err == f"warning: {warning}\n"
+    assert warning.startswith(f"the lease on {PARENT} (fence 1) ended at 20")

@@ -185,7 +185,7 @@ def _task_reply(message: Any, commands: Commands, accepted: Accepted) -> Any:
     """Where the task stands now, under the name that the caller used."""
     del commands
     reply = {"taskId": message.task_id, "status": accepted.receipts[0].status}
-    return reply | {"warnings": [*accepted.warnings]} if accepted.warnings else reply
+    return _warned(reply, accepted)
 
 
 def _session_reply(arguments: SessionEnd, commands: Commands, accepted: Accepted) -> Any:
@@ -194,4 +194,8 @@ def _session_reply(arguments: SessionEnd, commands: Commands, accepted: Accepted
         {"taskId": command.about, "status": receipt.status}
         for command, receipt in zip(commands, accepted.receipts, strict=True)
     ]
-    return {"sessionId": arguments.session_id or "", "tasks": ended}
+    return _warned({"sessionId": arguments.session_id or "", "tasks": ended}, accepted)
+
+
+def _warned(reply: dict[str, Any], accepted: Accepted) -> dict[str, Any]:
+    return reply | {"warnings": [*accepted.warnings]} if accepted.warnings else reply
