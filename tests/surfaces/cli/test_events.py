@@ -127,9 +127,9 @@ def test_an_empty_ledger_prints_nothing(dragoman: Console) -> None:
 
 
 @proves("CLI-EVENTS")
-@pytest.mark.parametrize("name", EVENT_NAMES.values())
-def test_every_event_name_can_be_asked_for(lived: Console, name: str) -> None:
-    assert lived("events", "--type", name).code == 0
+def test_every_event_name_can_be_asked_for(lived: Console) -> None:
+    for name in EVENT_NAMES.values():
+        assert lived("events", "--type", name).code == 0, name
 
 
 @proves("LOST-CURSOR")
