@@ -27,6 +27,7 @@ with catch_warnings():
 HOME_PREFIX = "dragoman-postgres-"
 LOCK_NAME = "owner.lock"
 DATA_NAME = "data"
+_AND_SCHEMA = "&schema="
 
 # Tests kill hubs and servers, never the machine, so writes need not reach the disk.
 FORGETFUL_SETTINGS: Mapping[str, str] = {
@@ -99,16 +100,37 @@ def mortal_postgres() -> Generator[MortalServer]:
 @contextmanager
 def fresh_schema(server_url: str) -> Generator[str]:
     """Give a URL whose `schema` names an empty schema that nobody else uses; drop it afterwards."""
+    url = new_schema(server_url)
+    try:
+        yield url
+    finally:
+        with _afterwards(url) as (connection, name):
+            connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(name))
+
+
+def new_schema(server_url: str) -> str:
+    """Make such a schema, and leave it to the end of its server."""
     name = f"test_{uuid4().hex}"
     with _administrator(server_url) as connection:
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
-    try:
-        yield f"{server_url}&schema={name}"
-    finally:
-        with _administrator(server_url) as connection:
-            # A test that left a transaction open fails here, rather than waiting for ever.
-            connection.execute("SET lock_timeout = '10s'")
-            connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
+    return f"{server_url}{_AND_SCHEMA}{name}"
+
+
+def empty_schema(url: str) -> None:
+    """Take out of a schema what a store has written; its tables, and whose it is, stay."""
+    with _afterwards(url) as (connection, name):
+        # Nobody else may: the ledger has triggers against it, which a replica does not fire.
+        connection.execute("SET session_replication_role = replica")
+        connection.execute(sql.SQL("SET search_path TO {}").format(name))
+        found = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+            " AND tablename NOT IN ('meta', 'head')"
+        )
+        tables = sql.SQL(", ").join(sql.Identifier(table) for (table,) in found)
+        connection.execute(sql.SQL("TRUNCATE {}").format(tables))
+        connection.execute("UPDATE head SET position = 0")
+        connection.execute("ALTER SEQUENCE stream_numbers RESTART")
+        connection.execute("DELETE FROM meta WHERE key NOT IN ('schema', 'ledger_id')")
 
 
 def sweep_abandoned_homes() -> None:
@@ -168,6 +190,16 @@ def _stop_whatever_runs_in(data: Path) -> None:
             bin_path=server.bin_path,
             user=server.system_user,
         )
+
+
+@contextmanager
+def _afterwards(url: str) -> Generator[tuple[psycopg.Connection, sql.Identifier]]:
+    """Whoever tidies up a schema, and its name."""
+    server_url, _, name = url.partition(_AND_SCHEMA)
+    with _administrator(server_url) as connection:
+        # A test that left a transaction open fails here, rather than waiting for ever.
+        connection.execute("SET lock_timeout = '10s'")
+        yield connection, sql.Identifier(name)
 
 
 @contextmanager

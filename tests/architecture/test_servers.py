@@ -8,12 +8,17 @@ import sys
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
+from dragoman.store.postgres import PostgresStore
+from tests.conformance.store.scripts import SCRIPT
+from tests.conformance.store.test_readers import play
 from tests.requirements import proves
-from tests.servers import fresh_schema, sweep_abandoned_homes
+from tests.servers import empty_schema, fresh_schema, sweep_abandoned_homes
 
 pytestmark = proves("PROJECT-SERVERS")
 
@@ -60,6 +65,35 @@ def test_a_schema_is_dropped_with_all_it_holds(postgres_server: str) -> None:
             connection.execute("CREATE TABLE kept (id integer)")
 
     assert schema not in schemas(server)
+
+
+def contents(url: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of a schema, and where its sequences stand."""
+    server, schema = split(url)
+    with psycopg.connect(server, options=f"-csearch_path={schema}") as connection:
+        found = connection.execute(
+            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'S')"
+            " AND relnamespace = %s::regnamespace",
+            [schema],
+        )
+        every = sql.SQL("SELECT * FROM {}")
+        return {
+            name: connection.execute(every.format(sql.Identifier(name))).fetchall()
+            for (name,) in found.fetchall()
+        }
+
+
+def test_an_emptied_schema_has_what_a_new_one_has(postgres_url: str) -> None:
+    store = PostgresStore.open(postgres_url, lambda: "01900000-0000-7000-8000-000000000000")
+    new = contents(postgres_url)
+    play(SCRIPT, store)
+    store.close()
+    written = contents(postgres_url)
+    assert sum(rows != new[name] for name, rows in written.items()) > 5
+
+    empty_schema(postgres_url)
+
+    assert contents(postgres_url) == new
 
 
 @pytest.fixture

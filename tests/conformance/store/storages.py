@@ -11,7 +11,7 @@ from dragoman.store.memory import MemoryStore
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
-from tests.servers import fresh_schema
+from tests.servers import empty_schema, new_schema
 
 
 class Storage(Struct):
@@ -50,6 +50,8 @@ class Storages(Struct, frozen=True):
     kind: str
     root: str
     """A folder for files, or the URL of a server."""
+    emptied: list[str] = []
+    """Schemas that can be used again: their tables take longer to make than most tests."""
 
     @contextmanager
     def new(self) -> Generator[Storage]:
@@ -64,7 +66,10 @@ class Storages(Struct, frozen=True):
     @contextmanager
     def _place(self) -> Generator[str]:
         if self.kind == "postgres":
-            with fresh_schema(self.root) as url:
-                yield url
+            url = self.emptied.pop() if self.emptied else new_schema(self.root)
+            yield url
+            # What a test has left that failed is not used again.
+            empty_schema(url)
+            self.emptied.append(url)
         else:
             yield str(Path(self.root) / f"{new_id()}.db")
