@@ -19,8 +19,8 @@ def test_of_many_processes_that_claim_one_task_exactly_one_wins(anywhere: Progra
     losers = [answer.json["code"] for answer in ended if answer.code == 1]
     assert len(winners) == 1
     assert losers == ["already_claimed"] * 5
-    assert anywhere.ask("task", "show", "T-1")["assignee"] == winners[0]["agent"]
-    assert anywhere.ask("verify")["findings"] == []
+    assert anywhere.ask_here("task", "show", "T-1")["assignee"] == winners[0]["agent"]
+    assert anywhere.ask_here("verify")["findings"] == []
 
 
 @proves("STORE-CLAIM-RACE", "TASK-READY")
@@ -44,7 +44,7 @@ def test_commands_that_come_at_once_all_succeed_even_the_first_ones(anywhere: Pr
         made = list(threads.map(create, range(8)))
 
     assert len(set(made)) == 8
-    verdict = anywhere.ask("verify")
+    verdict = anywhere.ask_here("verify")
     assert (verdict["entries"], verdict["findings"]) == (8, [])
 
 
