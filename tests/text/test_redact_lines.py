@@ -78,3 +78,9 @@ def test_a_key_of_putty_is_masked_with_its_sum() -> None:
 def test_where_only_known_values_are_looked_for_keys_stay() -> None:
     lines = PEM.splitlines()
     assert kept(*lines, redactor=Redactor(key=KEY, known_only=True)) == lines
+
+
+@pytest.mark.parametrize("form", ["  '{}\\n' +", '  "{}",', '    "{}\\n"'])
+def test_lines_of_a_key_may_be_texts_of_a_program(form: str) -> None:
+    lines = [form.format(line) for line in (BEGIN, *BODY, "aB12", END, "no word")]
+    assert [line for line in kept(*lines) if line in lines] == [lines[0], *lines[-2:]]

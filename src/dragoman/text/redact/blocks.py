@@ -30,9 +30,10 @@ KEY: Final = rb"(?:[A-Za-z0-9+/=]|%[0-9A-Fa-f]{2}|\\{1,3}/)"
 ABOUT: Final = rb"(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[^\n\\]{0,200}"
 MARK: Final = rb"[ \t>|#*+-]{0,32}"
 """What quotes a line, or tells that it came or went."""
-LABEL: Final = rb"(?:-{0,4}[^\r\n-]){0,64}(?:[ \t:|>\"'`]|\xe2\x86\x92|\xe2\x94\x82)"
+LABEL: Final = rb"(?:-{0,4}[^\r\n-]){0,64}?(?:[ \t:|>\"'`]|\xe2\x86\x92|\xe2\x94\x82)"
 """What a log or a program writes before a line (it may end with a quote, an arrow, or a line of a
-box), never the mark of another key; only what is surely of a key may stand behind it."""
+box), never the mark of another key, and no longer than it has to be; only what is surely of a key
+may stand behind it."""
 _CLOSED: Final = rb"(?:\\{1,3}[nr]){0,2}\\{0,3}[\"'`][ \t]{0,4}[+.,;)\\]{0,2}[ \t]*"
 """How a program ends a line of a text that it puts together."""
 BEHIND: Final = rb"[ \t]*(?:(?:\||\xe2\x94[\x82\x83]|\xe2\x95\x91)[ \t]*|" + _CLOSED + rb")?"
