@@ -71,12 +71,7 @@ def test_4_an_update_with_a_status_moves_the_task() -> None:
     scene.taken(message)
 
     assert payloads(scene, before, "task.transitioned") == [
-        {
-            "from": "in-progress",
-            "to": "blocked",
-            "reason": "Test environment unreachable",
-            "notes": "Cannot proceed until infrastructure is fixed",
-        }
+        {"from": "in-progress", "to": "blocked", "reason": "Test environment unreachable"}
     ]
 
 

@@ -172,8 +172,7 @@ def _claimed(event: events.TaskClaimed, _: AofIdOf) -> Told:
 
 
 def _moved(event: events.TaskTransitioned, _: AofIdOf) -> Told:
-    more = {"notes": event.beside} if event.beside else {}
-    return _transitioned(event.from_, event.to, event.reason, **more)
+    return _transitioned(event.from_, event.to, event.reason)
 
 
 def _requeued(event: events.TaskRequeued, _: AofIdOf) -> Told:
