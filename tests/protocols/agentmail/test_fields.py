@@ -430,3 +430,10 @@ def test_a_misplaced_field_says_where_it_belongs() -> None:
     assert one.text == (
         "failure_type is not read where it stands: write a line Type: under a heading ## Failure"
     )
+
+
+def test_strict_mode_leaves_a_misplaced_field_alone_that_it_does_not_want() -> None:
+    body = "Bead: a-1\nCommit: abc\nStatus: FAILED\n## Failure\nType: ERROR\nReason: r\n"
+    body += "Internal attempts: 2"
+    strict = Parser(strict=True).parse({"subject": "FAILED", "body_md": body})
+    assert (strict.parsed.partial_commit_sha, strict.problems) == ("", ())

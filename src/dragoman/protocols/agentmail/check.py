@@ -1,6 +1,6 @@
 """What a letter of each type must say, in strict mode (S-MAIL-4), and where it says it."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from dragoman.protocols.agentmail.body import Found
@@ -12,6 +12,7 @@ from dragoman.text.ascii_case import lower
 
 NO_BEAD_NEEDED: Final = frozenset({MessageType.HELP_RESPONSE, MessageType.UNKNOWN})
 """An answer is found by its thread; its form names no bead."""
+_NOTHING: Final = ("", None, ())
 _NAMES_BEAD: Final = frozenset({"bead_id", "issue_id"})
 
 
@@ -28,10 +29,13 @@ def missing(type: MessageType, parsed: Parsed, found: Found) -> Iterator[Problem
         yield problem("missing_field", field, line, right=_HOW[type][field])
 
 
-def misplaced(type: MessageType, found: Found, values: Container[str]) -> Iterator[Problem]:
-    """Each field that is told only where its label does not count (S-MAIL-3)."""
+def misplaced(type: MessageType, parsed: Parsed, found: Found) -> Iterator[Problem]:
+    """Each field that is told only where its label does not count (S-MAIL-3).
+
+    Strict mode does not ask: one that it wants is missing there, and the others are free.
+    """
     for field, line in found.misplaced.items():
-        if field not in values:
+        if getattr(parsed, field) in _NOTHING:
             yield problem("misplaced_field", field, line, right=_HOW[type][field])
 
 

@@ -58,6 +58,8 @@ class Parser:
             problems += missing(kind, parsed, found)
             if problems:
                 raise MailError(tuple(problems))
+        elif found.misplaced:
+            problems += misplaced(kind, parsed, found)
         return Message(
             type=kind,
             id=row.id,
@@ -108,8 +110,6 @@ def _parsed(subject: Subject, found: Found, problems: Problems) -> Parsed:
     if subject.type is _FAILED:
         values["status"] = "FAILED"
     _name_bead(subject, found, values, problems)
-    if found.misplaced:
-        problems += misplaced(subject.type, found, values)
     return Parsed(**values)
 
 
