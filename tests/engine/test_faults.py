@@ -23,7 +23,7 @@ from dragoman.core.errors import (
     StoreLost,
     StoreUnavailable,
 )
-from dragoman.engine.ports import Changes, Session
+from dragoman.engine.ports import Changes, ReadyKey, Session
 from dragoman.engine.request import Accepted
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore, code, findings, yes
 from tests.requirements import proves
@@ -52,6 +52,36 @@ class PickyStore(OpenStore):
     def transact(self, work: Callable[[Session], T]) -> T:
         """Run the work on a picky session."""
         return super().transact(lambda session: work(cast(Session, _Picky(session))))
+
+
+class _Ahead:
+    """A session that is told of a task which another writer has only just made."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._session, verb)
+
+    def ready(self, *_: object) -> list[ReadyKey]:
+        return [ReadyKey(0, 0, 1, "task:unseen")]
+
+
+class AheadStore(OpenStore):
+    """A store whose first transaction is such a session."""
+
+    def transact(self, work: Callable[[Session], T]) -> T:
+        """Run the work on a session that is ahead, once."""
+        if self.transactions:
+            return super().transact(work)
+        return super().transact(lambda session: work(cast(Session, _Ahead(session))))
+
+
+@proves("STORE-INTERLEAVE")
+def test_a_batch_that_has_seen_two_moments_is_run_again() -> None:
+    lab = Lab(AheadStore())
+    assert lab.code(ALICE, ClaimTask("", "alice")) == "nothing_ready"
+    assert lab.store.transactions == 2
 
 
 @proves("ENGINE-BATCH-POISON")

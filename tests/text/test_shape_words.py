@@ -62,7 +62,7 @@ class Outer(Struct):
     tier: Literal["T0", "T1"] | UnsetType = UNSET
     version: Literal[1] = 1
     either: Literal["a", "b"] | int = 0
-    perhaps: Literal["a", "b", ""] = ""
+    outcome: Literal["a", "b", ""] = ""
     day: Day | UnsetType = UNSET
     days: tuple[Day, ...] = ()
     until: Day | int = 0
@@ -101,7 +101,7 @@ GOOD = {"inner": {"count": 1}}
         ({"version": 2}, "it must be 1, not 2", "version"),
         ({"version": "1"}, "it must be 1", "version"),
         ({"either": "c"}, "'c' is not one of: a, b", "either"),
-        ({"perhaps": "c"}, "'c' is not one of: a, b", "perhaps"),
+        ({"outcome": "c"}, "'c' is not one of: a, b", "outcome"),
         ({"either": []}, "it must be a whole number or a text, not a list", "either"),
         ({"kind": {"type": "cow"}}, "'cow' is not one of: cat, dog", "kind.type"),
         ({"kind": {"type": "cat", "way": "up"}}, "'up' is not one of: in, out", "kind.way"),

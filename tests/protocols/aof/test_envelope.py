@@ -290,7 +290,7 @@ def test_another_name_of_a_task_is_answered_with_where_its_id_is_told(scene: Sce
     turned = scene.turned(update(notes="n") | {"taskId": "ol-1"})
 
     assert (turned.code, turned.path) == ("invalid_envelope", "taskId")
-    assert turned.detail.endswith("is told by `dragoman task show`, as aofId")
+    assert turned.detail.endswith("is told by dragoman task show, as aofId")
 
 
 ORDER: dict[str, tuple[Any, str]] = {

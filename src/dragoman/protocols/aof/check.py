@@ -318,7 +318,7 @@ def _why_no_task_id(text: str) -> str | None:
         return None
     return (
         f"{text[:_SHOWN]!a} is not an AOF task id like TASK-2026-02-09-057; that of a task with "
-        "another name is told by `dragoman task show`, as aofId"
+        "another name is told by dragoman task show, as aofId"
     )
 
 
