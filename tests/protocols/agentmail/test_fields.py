@@ -432,8 +432,8 @@ def test_a_misplaced_field_says_where_it_belongs() -> None:
     )
 
 
-def test_strict_mode_leaves_a_misplaced_field_alone_that_it_does_not_want() -> None:
+def test_strict_mode_refuses_no_letter_for_a_misplaced_field_that_it_does_not_want() -> None:
     body = "Bead: a-1\nCommit: abc\nStatus: FAILED\n## Failure\nType: ERROR\nReason: r\n"
     body += "Internal attempts: 2"
     strict = Parser(strict=True).parse({"subject": "FAILED", "body_md": body})
-    assert (strict.parsed.partial_commit_sha, strict.problems) == ("", ())
+    assert [one.name for one in strict.problems] == ["misplaced_field"]

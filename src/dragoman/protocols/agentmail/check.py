@@ -32,7 +32,7 @@ def missing(type: MessageType, parsed: Parsed, found: Found) -> Iterator[Problem
 def misplaced(type: MessageType, parsed: Parsed, found: Found) -> Iterator[Problem]:
     """Each field that is told only where its label does not count (S-MAIL-3).
 
-    Strict mode does not ask: one that it wants is missing there, and the others are free.
+    Strict mode refuses nothing for it: what it wants is missing then, and the rest is free.
     """
     for field, line in found.misplaced.items():
         if getattr(parsed, field) in _NOTHING:

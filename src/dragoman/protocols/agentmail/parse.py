@@ -58,7 +58,7 @@ class Parser:
             problems += missing(kind, parsed, found)
             if problems:
                 raise MailError(tuple(problems))
-        elif found.misplaced:
+        if found.misplaced:
             problems += misplaced(kind, parsed, found)
         return Message(
             type=kind,
