@@ -131,7 +131,7 @@ NAMED = [
     '[\n  {{\n    "name": "API_KEY",\n    "slotSetting": false,\n    "value": "{}"\n  }}\n]',
     r"{{\"key\":\"API_KEY\",\"type\":\"secret\",\"sensitive\":true,\"value\":\"{}\"}}",
     "aws configure set aws_secret_access_key {}",
-    "npm config set //registry.npmjs.org/:_authToken {}\nnpm publish",
+    "npm config set //npm.example.test/:_authToken {}\nnpm publish",
     "ENV API_TOKEN {}\n",
     "set -gx API_TOKEN '{}'",
     "Key         Value\n---         -----\npassword    {}\nuser        bob",
