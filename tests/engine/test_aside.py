@@ -62,6 +62,36 @@ def test_however_much_there_is_to_do_it_goes_by_one_way() -> None:
 
 
 @proves("ENGINE-ASIDE")
+def test_behind_one_that_takes_long_nobody_stays() -> None:
+    aside, comes = Aside(long=0.01), threading.Event()
+
+    async def ask() -> tuple[bool, int, None]:
+        return await asyncio.gather(
+            # In one thread the first would wait for the last one until it gives up.
+            aside.look(lambda: comes.wait(30)),
+            aside.look(lambda: 7),
+            aside.look(comes.set),
+        )
+
+    assert list(asyncio.run(ask())) == [True, 7, None]
+
+
+@proves("ENGINE-ASIDE")
+def test_where_all_were_looked_up_in_time_nobody_goes_by_another_way() -> None:
+    aside, never = Aside(idle=lambda: 0.0, long=0.05), threading.Event()
+    threads = set[int]()
+
+    async def ask() -> None:
+        first = aside.look(lambda: never.wait(0.005))
+        others = (aside.look(lambda: threads.add(threading.get_ident())) for _ in range(3))
+        await asyncio.gather(first, *others)
+        await asyncio.sleep(0.1)
+
+    asyncio.run(ask())
+    assert len(threads) == 1
+
+
+@proves("ENGINE-ASIDE")
 def test_when_there_are_no_threads_any_more_everyone_is_told() -> None:
     aside = Aside()
 

@@ -2,7 +2,8 @@
 
 A way to a thread and back costs more than most look-ups do, so that all of them share one. When it
 waits for long, because a store is far away, those who are left go by more and more ways. That there
-is much to do is no reason: threads of Python do not work side by side.
+is much to do is no reason: threads of Python do not work side by side. But behind one that takes
+long by itself (a file is hashed, somebody is called) nobody stays.
 """
 
 import asyncio
@@ -19,6 +20,9 @@ _PATIENCE_S = 0.003
 """When it has waited so long, a way takes nobody along any more."""
 _INSTEAD = 2
 """So many ways are gone instead of each one that has waited that long."""
+_LONG_S = 0.25
+"""Where nobody was looked up for so long, whoever is left goes by another way. Much sooner, and a
+thread that only waits for its turn would count as one that takes long."""
 
 Resolved = Iterable[tuple[asyncio.Future[Any], Any]]
 """Futures, and what each is to have; an exception is raised to whoever waits for it."""
@@ -33,10 +37,13 @@ def _idle() -> float:
 class Aside:
     """Runs look-ups in threads. Several event loops may use it."""
 
-    def __init__(self, idle: Callable[[], float] = _idle) -> None:
-        """`idle`: for how many seconds the thread that asks has not been at work."""
+    def __init__(self, idle: Callable[[], float] = _idle, long: float = _LONG_S) -> None:
+        """`idle`: for how many seconds the thread that asks has not been at work; `long`: after how
+        many seconds nobody stays behind one.
+        """
         self._gathered: dict[asyncio.AbstractEventLoop, _Asked] = {}
         self._idle = idle
+        self._long = long
 
     async def look(self, up: Callable[[], T]) -> T:
         """What this returns, called in a thread; others of the same turn may go before it."""
@@ -49,7 +56,18 @@ class Aside:
         return await future
 
     def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._send(loop, self._gathered.pop(loop), 1)
+        asked = self._gathered.pop(loop)
+        self._send(loop, asked, 1)
+        self._watch(loop, asked)
+
+    def _watch(self, loop: asyncio.AbstractEventLoop, asked: _Asked) -> None:
+        if asked:
+            loop.call_later(self._long, self._overtake, loop, asked, len(asked))
+
+    def _overtake(self, loop: asyncio.AbstractEventLoop, asked: _Asked, left: int) -> None:
+        if len(asked) == left:
+            self._send(loop, asked, 1)
+        self._watch(loop, asked)
 
     def _send(self, loop: asyncio.AbstractEventLoop, asked: _Asked, ways: int) -> None:
         for _ in range(min(ways, len(asked))):

@@ -317,10 +317,7 @@ class Interpreter:
         """The plan of a message; the event loop does not wait for a store, or for a disk."""
         if not looks(heard, actor):
             return plan_of(dialect, heard, actor, self._facts, key)
-        look = partial(plan_of, dialect, heard, actor, self._facts, key)
-        if heard.operation is not None and heard.operation.dwells:
-            return await asyncio.to_thread(look)
-        return await self._aside.look(look)
+        return await self._aside.look(partial(plan_of, dialect, heard, actor, self._facts, key))
 
 
 _NOTHING_TO_DO = Accepted(())

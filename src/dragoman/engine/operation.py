@@ -183,9 +183,6 @@ class Operation(Struct, frozen=True):
     looks: Callable[[Any], bool] = _always
     """Whether `gather`, `effect` or `asks` look something up for this message, so that the event
     loop should not wait for them."""
-    dwells: bool = False
-    """Whether that may take long, because files are read or somebody is called: then no other
-    look-up waits for it, either."""
     is_for_hub: bool = False
     """Whether it is looked through by the hub that runs, and by nobody beside it: only that one
     knows all that must not be on record."""

@@ -62,7 +62,6 @@ def _handoff(choices: Choices) -> Operation:
         reply=done,
         after=after,
         looks=lambda asked: asked.action in _LOOKS or translate.is_looked_up(asked, choices),
-        dwells=True,
         lingers=lambda asked, reply: lingers(asked, reply, choices),
         no_in=no_in,
         roles=messages.EVERYONE,

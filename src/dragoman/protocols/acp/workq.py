@@ -104,7 +104,6 @@ def _writing(
         read=read or (lambda value: shaped(value, shape)),
         commands=lambda asked: (command(asked),),
         asks=None if outside is None else partial(OUTSIDE[name], outside),
-        dwells=outside is not None,
         reply=_done,
         after=lambda _, __, facts, reply: ((), _shown(facts, reply, choices)),
         roles=MAY_WRITE,

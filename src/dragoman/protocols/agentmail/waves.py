@@ -119,7 +119,6 @@ def _waves(choices: Choices) -> Iterator[Operation]:
         read=lambda value: not_empty(in_shape(value, Start), "wave_id", "wave id"),
         commands=lambda _: (),
         gather=lambda asked, _, facts: _start(asked, facts, choices),
-        dwells=True,
         reply=lambda _, __, accepted: {"wave_id": accepted.name},
         roles=MAY_DELEGATE,
         summary="Run beads together: so many in parallel, never two at once on the same files.",

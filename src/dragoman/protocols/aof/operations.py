@@ -152,7 +152,6 @@ def _tools(*, at_once: bool) -> Iterator[Operation]:
         reply=_session_reply,
         roles=MAY_WRITE,
         gather=_end_session,
-        dwells=True,
         summary="AOF/1: end your stay under a session name: what you reported in it takes effect.",
     )
 

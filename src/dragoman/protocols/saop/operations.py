@@ -161,7 +161,6 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         # It may have megabytes: an event loop must not wait until they are looked through.
         gather=lambda sent, _actor, _facts: translate.turn_commands(sent, choices),
-        dwells=True,
         is_for_hub=True,
         masked=lambda sent: sent.masked,
         reply=_recorded,
@@ -179,7 +178,6 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         gather=lambda sent, actor, facts: translate.event_commands(
             sent, actor.name, choices, partial(is_recorded, facts.store)
         ),
-        dwells=True,
         is_for_hub=True,
         masked=lambda sent: sent.masked,
         recorded=lambda sent, accepted: _let_go(sent, accepted, choices),
