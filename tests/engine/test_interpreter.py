@@ -17,6 +17,7 @@ from dragoman.core.events import Role
 from dragoman.engine.errand import Say
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.faults import Fault, in_shape
+from dragoman.engine.incoming import Incoming
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.operation import (
     Bounds,
@@ -24,7 +25,6 @@ from dragoman.engine.operation import (
     Dialect,
     Facts,
     Heard,
-    Incoming,
     Linted,
     Operation,
     lint_text,

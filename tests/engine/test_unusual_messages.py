@@ -15,20 +15,17 @@ from dragoman.core.errors import REFUSALS, Refusal
 from dragoman.core.events import Role
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.faults import Fault, in_shape
+from dragoman.engine.incoming import SAID_OF_UNREADABLE, Incoming, beginning, kept_words
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.operation import (
-    SAID_OF_UNREADABLE,
     USUAL,
     Bounds,
     Commands,
     Dialect,
     Facts,
     Heard,
-    Incoming,
     Linted,
     Operation,
-    beginning,
-    kept_words,
     longest_message,
 )
 from dragoman.engine.plan import Taken, Turned

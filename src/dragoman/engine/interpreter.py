@@ -21,16 +21,8 @@ from dragoman.engine.aside import Aside
 from dragoman.engine.errand import Say
 from dragoman.engine.faults import Fault, json_fault
 from dragoman.engine.hub import Hub
-from dragoman.engine.operation import (
-    Dialect,
-    Facts,
-    Heard,
-    Incoming,
-    Operation,
-    Outlook,
-    find_operation,
-    kept_words,
-)
+from dragoman.engine.incoming import Incoming, kept_words
+from dragoman.engine.operation import Dialect, Facts, Heard, Operation, Outlook, find_operation
 from dragoman.engine.plan import KIND_SHOWN, Answer, Plan, Taken, Turned, looks, plan_of, unfit
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError

@@ -22,8 +22,8 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.free_text import FREE_TEXT
+from dragoman.engine.incoming import SAID_OF_UNREADABLE
 from dragoman.engine.names_with_secrets import Names, Telling
-from dragoman.engine.operation import SAID_OF_UNREADABLE
 from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor
 

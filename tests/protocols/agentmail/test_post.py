@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask, PostMail
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.operation import Incoming
+from dragoman.engine.incoming import Incoming
 from dragoman.engine.plan import Taken, Turned, looks, plan_of
 from dragoman.protocols import agentmail
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, findings

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.core.errors import REFUSALS
-from dragoman.engine.operation import Incoming
+from dragoman.engine.incoming import Incoming
 from dragoman.engine.plan import Turned
 from dragoman.protocols.aof import dialect
 from dragoman.protocols.aof.read import Shaped, at_a_glance, shaped

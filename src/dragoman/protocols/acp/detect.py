@@ -7,7 +7,8 @@ from msgspec import Raw
 
 from dragoman.core.ids import check_agent
 from dragoman.engine.faults import Fault
-from dragoman.engine.operation import Heard, Incoming, Operation, layers
+from dragoman.engine.incoming import Incoming, layers
+from dragoman.engine.operation import Heard, Operation
 from dragoman.protocols.acp.actions import SHAPES
 from dragoman.protocols.acp.messages import TYPES
 from dragoman.text.strict_json import field_of

@@ -6,7 +6,8 @@ from typing import Any, Final, get_args
 from dragoman.core.actors import Actor
 from dragoman.core.events import Role
 from dragoman.engine.faults import in_shape
-from dragoman.engine.operation import Facts, Operation, layers
+from dragoman.engine.incoming import layers
+from dragoman.engine.operation import Facts, Operation
 from dragoman.text.strict_json import field_of
 
 EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))

@@ -13,7 +13,8 @@ from dragoman.core.commands import AckMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import bare, check_agent, quoted_name
 from dragoman.engine.faults import Fault, fault_of, in_shape, not_empty
-from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Incoming, Operation
+from dragoman.engine.incoming import Incoming
+from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Operation
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.mailbox import find_letter
 from dragoman.engine.request import Accepted

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeGuard, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.engine.operation import Incoming, beginning, layers
+from dragoman.engine.incoming import Incoming, beginning, layers
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 PREFIX: Final = "AOF/1 "

@@ -10,7 +10,8 @@ from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE
 from dragoman.core.ids import check_agent
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.faults import Fault, json_fault
-from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Incoming, Operation
+from dragoman.engine.incoming import Incoming
+from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Operation
 from dragoman.engine.request import Accepted
 from dragoman.protocols.aof import check, translate
 from dragoman.protocols.aof.detect import PREFIX, detect

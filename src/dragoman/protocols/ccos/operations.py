@@ -13,15 +13,8 @@ from dragoman.core.events import Role
 from dragoman.core.ids import check_agent
 from dragoman.core.states.intent import KIND, Intent
 from dragoman.engine.faults import Fault, fault_of, not_empty
-from dragoman.engine.operation import (
-    Bounds,
-    Commands,
-    Dialect,
-    Facts,
-    Heard,
-    Incoming,
-    Operation,
-)
+from dragoman.engine.incoming import Incoming
+from dragoman.engine.operation import Bounds, Commands, Dialect, Facts, Heard, Operation
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.reads.ask import find_agent
 from dragoman.engine.reads.intents import find_intent, find_standing, intents_on, is_cancelled

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.engine.faults import Fault, in_shape
-from dragoman.engine.operation import Incoming, beginning, layers
+from dragoman.engine.incoming import Incoming, beginning, layers
 from dragoman.protocols.ccos.wire import (
     KINDS,
     Message,

@@ -16,17 +16,8 @@ from dragoman.core.ids import TASK_NAME_FORM
 from dragoman.core.limits import PAGE
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.faults import Fault, fault_of, in_shape
-from dragoman.engine.operation import (
-    Bounds,
-    Commands,
-    Dialect,
-    Facts,
-    Heard,
-    Incoming,
-    Operation,
-    beginning,
-    layers,
-)
+from dragoman.engine.incoming import Incoming, beginning, layers
+from dragoman.engine.operation import Bounds, Commands, Dialect, Facts, Heard, Operation
 from dragoman.engine.reads.ask import find_task
 from dragoman.engine.reads.traces import CURSOR, CURSOR_WORDS, events_of, is_recorded, turns_of
 from dragoman.engine.request import Accepted

@@ -136,7 +136,7 @@ def _from_standard_input() -> str:
 def _sender_of(row: bytes) -> str:
     """Whom a row names as its sender, if that can be a name."""
     from dragoman.core.ids import check_agent
-    from dragoman.engine.operation import Incoming
+    from dragoman.engine.incoming import Incoming
     from dragoman.protocols.agentmail.row import OTHER_NAMES
     from dragoman.text.strict_json import field_of
 
