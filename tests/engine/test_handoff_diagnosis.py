@@ -27,7 +27,8 @@ from dragoman.core.commands import (
 )
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.task import Delegation
-from dragoman.engine.handoff_diagnosis import Diagnosis, Step, Surroundings, diagnose, look_at
+from dragoman.engine.handoff_diagnosis import Diagnosis, Step, diagnose, look_at
+from dragoman.engine.handoff_surroundings import Surroundings
 from dragoman.engine.operation import Outlook
 from tests.engine.handoffs import COORDINATOR, accept, activate, make, offer, package, state
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, START, Lab

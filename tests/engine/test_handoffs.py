@@ -21,7 +21,8 @@ from dragoman.core.errors import Refusal
 from dragoman.core.states.handoff import Note
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.task import ActiveHandoff
-from dragoman.engine.handoff_diagnosis import Diagnosis, Surroundings, diagnose, look_at
+from dragoman.engine.handoff_diagnosis import Diagnosis, diagnose, look_at
+from dragoman.engine.handoff_surroundings import Surroundings
 from dragoman.engine.reads import handoffs
 from dragoman.engine.reads.handoffs import (
     LAST,

@@ -1,27 +1,23 @@
 """Why a handoff does not go on: what it waits for, who has to act, and by when."""
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.deciding.handoffs.work import MAKE_READY, check_beginning
-from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus
 from dragoman.core.moments import in_hours, to_rfc3339
-from dragoman.core.rules.handoff_chain import chain_of, may_go_back, promised_to
+from dragoman.core.rules.handoff_chain import promised_to
 from dragoman.core.states.agent import AgentRecord
 from dragoman.core.states.handoff import Handoff
-from dragoman.core.states.lease import Lease
 from dragoman.core.states.task import Task
-from dragoman.engine.handing_on import in_place, told_of_items
+from dragoman.engine.handing_on import told_of_items
+from dragoman.engine.handoff_surroundings import Surroundings, surroundings
 from dragoman.engine.operation import Outlook
 from dragoman.engine.ports import Store
-from dragoman.engine.reads.ask import find_agent, find_task
-from dragoman.engine.reads.handoffs import known_handoff
-from dragoman.engine.reads.teamspaces import NO_TEAMS, Team, coordinators
+from dragoman.engine.reads.teamspaces import NO_TEAMS, Team
 
 NO_OUTLOOK: Final = Outlook()
 
@@ -52,26 +48,6 @@ class Diagnosis(Struct, frozen=True):
     """What else stands in its way, or will."""
 
 
-class Surroundings(Struct, frozen=True):
-    """What is looked at beside the handoff itself."""
-
-    now: int
-    task: Task | None = None
-    lease: Lease | None = None
-    recipient: AgentRecord | None = None
-    has_names: bool = False
-    """Whether its sender is registered: among people who are not, every name is a good one."""
-    in_place: frozenset[str] = frozenset()
-    """Items of a work queue that are where the work is."""
-    coordinators: tuple[str, ...] = ()
-    obstacles: tuple[str, ...] = ()
-    """What it would meet at its next step that no entry tells."""
-    doubts: tuple[str, ...] = ()
-    """What it would meet later on."""
-    back: tuple[str, str] | None = None
-    """To whom its owner may offer the work back, and in the place of which handoff."""
-
-
 def look_at(
     store: Store,
     handoff: Handoff,
@@ -82,40 +58,7 @@ def look_at(
     """The diagnosis of a handoff as it is now; `teams` are the teamspaces that have members, and
     `outlook` is what was found outside of the ledger.
     """
-    view = find_task(store, handoff.task) if handoff.task else None
-    found = None if view is None or isinstance(view, Refusal) else view
-    around = Surroundings(
-        now=now,
-        task=found and found.task,
-        lease=found and found.lease,
-        recipient=find_agent(store, handoff.recipient) if handoff.recipient else None,
-        has_names=find_agent(store, handoff.sender) is not None,
-        in_place=_in_place(store, handoff, outlook.items),
-        coordinators=coordinators(store, teams.get(handoff.teamspace)),
-        obstacles=outlook.obstacles,
-        doubts=outlook.doubts,
-        back=found and _way_back(store, handoff, found.task),
-    )
-    return diagnose(handoff, around)
-
-
-def _in_place(store: Store, handoff: Handoff, outside: Mapping[str, bool]) -> frozenset[str]:
-    """A copy of ours counts only for what the queue outside has no answer to."""
-    brought = {item for item, is_there in outside.items() if is_there}
-    return (in_place(store, handoff) - outside.keys()) | brought
-
-
-def _way_back(store: Store, handoff: Handoff, task: Task) -> tuple[str, str] | None:
-    """Where work that was passed on in vain may go, and what is named for that."""
-    find = partial(known_handoff, store)
-    last: Handoff | None = handoff
-    while last is not None and last.superseded_by:
-        last = find(last.superseded_by)
-    chain = chain_of(task, task.assignee)
-    for before in chain[-2:-1]:
-        if last is not None and may_go_back(chain, before, last, find):
-            return before, last.id
-    return None
+    return diagnose(handoff, surroundings(store, handoff, now, teams, outlook))
 
 
 def diagnose(handoff: Handoff, around: Surroundings) -> Diagnosis:

@@ -1,0 +1,82 @@
+"""What is looked up about a handoff before anybody can say why it does not go on."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from msgspec import Struct
+
+from dragoman.core.errors import Refusal
+from dragoman.core.rules.handoff_chain import chain_of, may_go_back
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import Task
+from dragoman.engine.handing_on import in_place
+from dragoman.engine.operation import Outlook
+from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import find_agent, find_task
+from dragoman.engine.reads.handoffs import known_handoff
+from dragoman.engine.reads.teamspaces import Team, coordinators
+
+
+class Surroundings(Struct, frozen=True):
+    """What is looked at beside the handoff itself."""
+
+    now: int
+    task: Task | None = None
+    lease: Lease | None = None
+    recipient: AgentRecord | None = None
+    has_names: bool = False
+    """Whether its sender is registered: among people who are not, every name is a good one."""
+    in_place: frozenset[str] = frozenset()
+    """Items of a work queue that are where the work is."""
+    coordinators: tuple[str, ...] = ()
+    obstacles: tuple[str, ...] = ()
+    """What it would meet at its next step that no entry tells."""
+    doubts: tuple[str, ...] = ()
+    """What it would meet later on."""
+    back: tuple[str, str] | None = None
+    """To whom its owner may offer the work back, and in the place of which handoff."""
+
+
+def surroundings(
+    store: Store,
+    handoff: Handoff,
+    now: int,
+    teams: Mapping[str, Team],
+    outlook: Outlook,
+) -> Surroundings:
+    """What the store says of them, and what was found outside of it (`outlook`)."""
+    view = find_task(store, handoff.task) if handoff.task else None
+    found = None if view is None or isinstance(view, Refusal) else view
+    return Surroundings(
+        now=now,
+        task=found and found.task,
+        lease=found and found.lease,
+        recipient=find_agent(store, handoff.recipient) if handoff.recipient else None,
+        has_names=find_agent(store, handoff.sender) is not None,
+        in_place=_in_place(store, handoff, outlook.items),
+        coordinators=coordinators(store, teams.get(handoff.teamspace)),
+        obstacles=outlook.obstacles,
+        doubts=outlook.doubts,
+        back=found and _way_back(store, handoff, found.task),
+    )
+
+
+def _in_place(store: Store, handoff: Handoff, outside: Mapping[str, bool]) -> frozenset[str]:
+    """A copy of ours counts only for what the queue outside has no answer to."""
+    brought = {item for item, is_there in outside.items() if is_there}
+    return (in_place(store, handoff) - outside.keys()) | brought
+
+
+def _way_back(store: Store, handoff: Handoff, task: Task) -> tuple[str, str] | None:
+    """Where work that was passed on in vain may go, and what is named for that."""
+    find = partial(known_handoff, store)
+    last: Handoff | None = handoff
+    while last is not None and last.superseded_by:
+        last = find(last.superseded_by)
+    chain = chain_of(task, task.assignee)
+    for before in chain[-2:-1]:
+        if last is not None and may_go_back(chain, before, last, find):
+            return before, last.id
+    return None
