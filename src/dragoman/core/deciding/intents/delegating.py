@@ -1,9 +1,7 @@
 """Decider of delegation: who is given a goal."""
 
-from collections.abc import Iterator
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from dragoman.core import missing
@@ -11,6 +9,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DELEGATE, check_write
 from dragoman.core.commands import CreateTask, DelegateIntent
 from dragoman.core.deciding.course import SHOWN_VETOES, Course, Terms, task_after
+from dragoman.core.deciding.intents.wishes import faults
 from dragoman.core.deciding.tasks.lifecycle import born
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
@@ -22,29 +21,17 @@ from dragoman.core.events import (
     TaskTransitioned,
 )
 from dragoman.core.ids import (
-    check_id,
     intent_stream,
     task_stream,
 )
 from dragoman.core.limits import (
-    CANDIDATES,
     FOLLOWERS,
-    KEPT,
     REASON,
-    RULES,
-    TEXT,
     TITLE,
-    TRIES,
     WAIT_MS,
-    check_count,
     check_duration,
-    check_json,
-    check_range,
-    check_text,
-    faults_of_words,
 )
-from dragoman.core.moments import SPAN, to_rfc3339
-from dragoman.core.offers import Policy
+from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Decision, Read, Receipt, StreamEvents
 from dragoman.core.rules.governance import NOBODY, check_goal, told_beside
 from dragoman.core.rules.handoff_chain import on_its_way
@@ -69,7 +56,7 @@ _OPEN: Final = ("backlog", "ready")
 
 def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusal:
     """A new intent goes to the first of its candidates that may have it, or is rejected."""
-    refusal = check_write(read.actor) or next(filter(None, _faults(command)), None)
+    refusal = check_write(read.actor) or next(filter(None, faults(command)), None)
     if refusal:
         return refusal
     command = _with_exact_numbers(command)
@@ -374,34 +361,3 @@ def _task_of(begun: Decision, read: Read, now: int) -> Task:
 
 def _waits(task: Task) -> Refusal:
     return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
-
-
-def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
-    yield check_id(command.id, "intent id", "id") if command.id else None
-    yield check_text("goal", command.goal, REASON, least=1)
-    yield check_json("params", command.params) or _check_size("params", command.params)
-    beside = "meta and other fields"
-    yield check_json(beside, command.passed_on) or _check_size(beside, command.passed_on)
-    yield from faults_of_words("constraints", command.constraints)
-    yield from faults_of_words("skills", command.skills)
-    yield check_range("due_by", command.due_by, 0, SPAN[1])
-    yield check_range("kept_bytes", command.kept_bytes, 0, KEPT)
-    yield check_id(command.plan, "plan", "plan") if command.plan else None
-    yield check_id(command.follows, "intent id", "follows") if command.follows else None
-    yield check_id(command.request_id, "request id", "request_id") if command.request_id else None
-    yield check_range("tries", command.tries, 1, TRIES)
-    yield check_count("candidates", command.candidates, CANDIDATES)
-    yield from _faults_of_policy(command.policy)
-
-
-def _faults_of_policy(policy: Policy) -> Iterator[Refusal | None]:
-    for field in ("data_locality", "required_skills", "forbidden_goals"):
-        yield check_count(f"policy.{field}", getattr(policy, field), RULES)
-
-
-def _check_size(what: str, said: dict[str, object]) -> Refusal | None:
-    size = len(msgspec.json.encode(said))
-    if size <= TEXT:
-        return None
-    why = f"{what}: {size} bytes are too many; {TEXT} are allowed"
-    return Refusal("invalid_field", why, path=what)
