@@ -41,6 +41,7 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.http import Door, HttpServer, build_app
 from dragoman.system.beneath import Beneath
 from dragoman.system.clock import SystemClock
+from dragoman.system.garbage import leave_what_is_there, look_seldom
 from dragoman.system.ids import new_id
 
 TOKEN = f"drg_{AGENT.name}_{1:012x}_{'s' * 43}"
@@ -137,6 +138,7 @@ async def _serve(kind: str, folder: Path, *more: int) -> None:
     async with _KINDS[kind](folder, *more) as (server, begin):
         bound = server.bind() if isinstance(server, HttpServer) else _bound(server.config)
         serving = asyncio.create_task(server.serve([bound]))
+        leave_what_is_there()
         print(bound.getsockname()[1], flush=True)
         if more:
             await asyncio.to_thread(sys.stdin.readline)
@@ -145,4 +147,5 @@ async def _serve(kind: str, folder: Path, *more: int) -> None:
 
 
 if __name__ == "__main__":
+    look_seldom()
     uvloop.run(_serve(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:])))

@@ -1322,6 +1322,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Whoever listens is told of every commit, until it no longer wants to be.",
     ),
     Requirement(
+        "ENGINE-TAIL",
+        "Engine",
+        "Whoever follows the ledger gets what this process has just committed without reading it "
+        "back, exactly as the store has it, and reads the store for everything else.",
+    ),
+    Requirement(
         "ENGINE-SHOWN",
         "Engine",
         "Tasks and entries have one shape for every door.",

@@ -1,6 +1,5 @@
 """python -m dragoman, and the `dragoman` command."""
 
-import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.surfaces.cli.app import run
 from dragoman.surfaces.cli.place import Evidence, House, Look, Place
 from dragoman.surfaces.cli.screen import Bars, Progress
+from dragoman.system.garbage import look_seldom
 
 if TYPE_CHECKING:
     from dragoman.config import Settings
@@ -123,14 +123,9 @@ HOUSE = House(
 )
 
 
-_MANY_OBJECTS = 50_000
-"""So many new ones are worth a look for garbage. Modules make as many, and all of them stay: to go
-through them again and again, as is usual, takes a tenth of the time of a short command."""
-
-
 def main() -> None:
     """Run the command line."""
-    gc.set_threshold(_MANY_OBJECTS)
+    look_seldom()
     run(HOUSE)
 
 

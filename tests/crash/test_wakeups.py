@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection
 from queue import SimpleQueue
 from typing import Final, TypeVar
 
+import pytest
+
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask, MoveTask, RegisterAgent, RevokeToken
 from dragoman.core.deadlines import Backoff
@@ -19,6 +21,7 @@ from dragoman.engine.hints import Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Row, Session
 from dragoman.engine.runner import Assignment, Ended, Hear
+from dragoman.engine.tail import Tail
 from dragoman.ledger.entry import Entry
 from dragoman.services.attempt import Terms
 from dragoman.services.clockwork import Group, Wheel
@@ -52,27 +55,42 @@ class Snared(MemoryStore):
         self.after_look: dict[str, Callable[[], object]] = {}
         """The look -> what is done after it, once."""
 
-    def _spring(self, look: str) -> None:
+    def spring(self, look: str) -> None:
+        """Do what is to be done after this look."""
         self.after_look.pop(look, lambda: None)()
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
         """A page of the ledger; the snare is behind the last one."""
         page = super().entries(after, limit, until=until)
         if len(page) < limit:
-            self._spring("entries")
+            self.spring("entries")
         return page
 
     def stream(self, name: str) -> Row | None:
         """One stream; the snare has its name."""
         row = super().stream(name)
-        self._spring(name)
+        self.spring(name)
         return row
 
     def transact(self, work: Callable[[Session], T]) -> T:
         """The snare is behind a look for work that found none."""
         found = super().transact(work)
         if found == {}:
-            self._spring("work")
+            self.spring("work")
+        return found
+
+
+class SnaredTail(Tail):
+    """What was written here, with the same snare."""
+
+    def __init__(self, store: Snared) -> None:
+        super().__init__()
+        self._store = store
+
+    def after(self, position: int, limit: int) -> list[Entry]:
+        """What follows a position; the snare is behind it."""
+        found = super().after(position, limit)
+        self._store.spring("entries")
         return found
 
 
@@ -81,9 +99,13 @@ def snared_hub(store: Snared, hints: Hints) -> Hub:
     return Hub(Engine(store, HandClock(START), bytes(32), on_commit=hints.tell), CountingIds())
 
 
-def test_the_feed_of_all_who_wait_loses_no_wake_up() -> None:
+@pytest.mark.parametrize("is_written_here", [True, False])
+def test_the_feed_of_all_who_wait_loses_no_wake_up(is_written_here: bool) -> None:
     store, hints = Snared(), Hints()
     hub = snared_hub(store, hints)
+    tail = Tail()
+    if is_written_here:
+        tail = hub.engine.tail = SnaredTail(store)
 
     def commit() -> None:
         if store.head() < IN_BETWEEN:
@@ -91,7 +113,7 @@ def test_the_feed_of_all_who_wait_loses_no_wake_up() -> None:
             hub.do(HERA, CreateTask("In between"))
 
     async def story() -> None:
-        feed = Feed(store, hints, look=HOUR_S)
+        feed = Feed(store, hints, tail, look=HOUR_S)
         store.after_look["entries"] = commit
         async with asyncio.timeout(PATIENCE_S), feed.seat() as seat:
             while feed.head < IN_BETWEEN:

@@ -24,10 +24,11 @@ from dragoman.core.errors import (
 from dragoman.core.reading import Receipt
 from dragoman.engine.aside import resolve
 from dragoman.engine.execute import execute
-from dragoman.engine.ports import Changes, Clock, Session, Store
+from dragoman.engine.ports import Changes, Clock, NewEntry, Session, Store
 from dragoman.engine.prepare import prepare
 from dragoman.engine.request import Outcome, Request
 from dragoman.engine.snapshots import Cache
+from dragoman.engine.tail import Tail
 from dragoman.engine.unit import Unit
 from dragoman.text.digest import keyed_digest
 
@@ -68,6 +69,8 @@ class Engine:
         self._on_commit = on_commit
         self.head: Callable[[], str] = lambda: ""
         """Says what the repository has checked out, before each batch."""
+        self.tail = Tail()
+        """What was committed last, for those who follow."""
         self._cache = Cache()
         self._writing = threading.Lock()
         self._starting = threading.Lock()
@@ -187,22 +190,25 @@ class Engine:
         # Files of the repository are read while nobody waits for this writer.
         now, commit = self.clock.now(), self.head()
 
-        def work(session: Session) -> tuple[list[Outcome], Unit, Session]:
+        def work(session: Session) -> tuple[list[Outcome], Unit, Sequence[NewEntry], Session]:
             unit = Unit(session, self._cache, now, self._secret, commit)
             prepare(unit, requests, now, rerun=rerun)
             outcomes = [execute(unit, request, now) for request in requests]
             self._failpoint("decided")
-            session.write(unit.changes())
+            changes = unit.changes()
+            session.write(changes)
             self._failpoint("written")
-            return outcomes, unit, session
+            return outcomes, unit, changes.entries, session
 
         try:
-            outcomes, unit, session = self.store.transact(work)
+            outcomes, unit, written, session = self.store.transact(work)
         except BaseException:
             self._cache.clear()
             raise
         self._failpoint("committed")
         self._cache.trim()
+        if written:
+            self.tail.grow(session.first, unit.recorded_in, written)
         if unit.leased:
             self._on_leases(unit.leased)
         if unit.changed:

@@ -158,6 +158,11 @@ class Unit(View):
         """Whether the batch has recorded a turn or an event of a trace."""
         return bool(self._logs)
 
+    @property
+    def recorded_in(self) -> Iterator[str]:
+        """The stream of each entry of the batch, in its order."""
+        return (line.stream for line in self._journal)
+
     def has_recorded(self) -> bool:
         """Whether the current request has added an entry."""
         return len(self._journal) > self._first

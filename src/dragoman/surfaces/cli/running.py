@@ -15,6 +15,7 @@ from dragoman.engine.trouble import NONE, Trouble
 from dragoman.services.clockwork import Clockwork
 from dragoman.services.dispatcher import Dispatcher
 from dragoman.surfaces.http.server import HttpServer
+from dragoman.system.garbage import leave_what_is_there
 from dragoman.system.hub_lock import HubLock
 
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -54,6 +55,7 @@ class RunningHub:
         `waiting` is told how many agents a stop has to wait for, if any; `troubled`, which part
         has begun to fail and why, and when it is well again (no words).
         """
+        leave_what_is_there()
         self._clockwork.start()
         serving = asyncio.create_task(self._server.serve(sockets=[self._bound]))
         dispatching = asyncio.create_task(self._dispatcher.run())

@@ -16,6 +16,7 @@ from dragoman.engine.handle import OnCommit
 from dragoman.engine.hints import Hints
 from dragoman.engine.ports import Store
 from dragoman.engine.shown.tasks import encode, shown_entry, told_of
+from dragoman.engine.tail import Tail
 from dragoman.ledger.entry import Entry
 from dragoman.surfaces.http.line import Piece, piece
 from dragoman.surfaces.http.problems import stop
@@ -29,7 +30,7 @@ KEPT_BYTES = 8 * 1024 * 1024
 """And so much of them, in the same way."""
 MOST_BYTES = 48 * 1024
 """What goes out in one write, unless a single frame is longer."""
-_APART_S = 0.004
+_APART_S = 0.006
 """So far apart are two reads of a ledger that grows without end: to tell everyone a little more is
 what costs, not how much it is. What comes after a rest is told at once."""
 _AT_ONCE = 2
@@ -129,6 +130,7 @@ class Feed:
         self,
         store: Store,
         hints: Hints,
+        tail: Tail,
         look: float,
         kept: int = KEPT,
         of_agents: OnCommit | None = None,
@@ -137,6 +139,7 @@ class Feed:
         self._of_agents = of_agents
         self._store = store
         self._hints = hints
+        self._tail = tail
         self._look = look
         self._kept = kept
         self._seats: set[Seat] = set()
@@ -285,8 +288,11 @@ class Feed:
             silence()
 
     async def _read_on(self) -> int:
+        """Go on from where the ledger was followed to: with what was written here, or else with
+        what the store has, where another process may have written."""
         try:
-            frames = await asyncio.to_thread(self._read_new, self.head)
+            frames = list(map(frame, self._tail.after(self.head, PAGE)))
+            frames = frames or await asyncio.to_thread(self._read_new, self.head)
         except Exception:  # noqa: BLE001  those who wait must not wait for ever
             _log.exception("the ledger cannot be followed; trying again")
             return 0

@@ -39,7 +39,13 @@ class Office:
         self.door = door
         self.hub = door.hub
         self.store: Store = door.hub.store
-        self.feed = Feed(self.store, door.hints, door.patience.look, of_agents=self._hear_of_agents)
+        self.feed = Feed(
+            self.store,
+            door.hints,
+            door.hub.engine.tail,
+            door.patience.look,
+            of_agents=self._hear_of_agents,
+        )
         self.bus = LocalBus(self.store, door.hints, door.patience.look)
         self.rates = Rates(http.rate_per_second, http.burst, door.monotonic)
         self.metrics = Metrics()

@@ -1,0 +1,57 @@
+"""The newest entries that this process has written itself, for those who follow the ledger.
+
+Whoever follows closely need not read back from the store what was just written there. It is a help
+and never the truth: what is not here (older, or written by another process) is in the store.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from threading import Lock
+
+from dragoman.engine.ports import NewEntry
+from dragoman.ledger.entry import Entry
+
+KEPT = 2_048
+KEPT_BYTES = 4 * 1024 * 1024
+"""So many, and so much of them, are kept at most."""
+
+
+class Tail:
+    """Grows with each commit; any thread may ask."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: deque[tuple[str, NewEntry]] = deque()
+        self._bytes = 0
+        self._end = 0
+        """The position of the last one."""
+
+    def grow(self, first: int, streams: Iterable[str], written: Sequence[NewEntry]) -> None:
+        """These entries of these streams were committed, the first of them at this position."""
+        with self._lock:
+            if first != self._end + 1:
+                # Another process has written in between, and what is kept has no gaps.
+                self._drop(len(self._kept))
+            self._kept.extend(zip(streams, written, strict=True))
+            self._bytes += sum(len(one.line) for one in written)
+            self._end = first + len(written) - 1
+            self._drop(len(self._kept) - KEPT)
+            while self._bytes > KEPT_BYTES:
+                self._drop(1)
+
+    def after(self, position: int, limit: int) -> list[Entry]:
+        """At most so many that follow a position; none when they are not here."""
+        with self._lock:
+            start = position - self._end + len(self._kept)
+            if start < 0:
+                return []
+            found = list(islice(self._kept, start, start + limit))
+        return [
+            Entry(at, stream, one.version, one.event, one.line, one.previous, one.hash)
+            for at, (stream, one) in enumerate(found, position + 1)
+        ]
+
+    def _drop(self, count: int) -> None:
+        for _ in range(count):
+            self._bytes -= len(self._kept.popleft()[1].line)
