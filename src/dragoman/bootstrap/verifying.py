@@ -82,7 +82,8 @@ def _taken(todo: deque[_Numbered]) -> Iterator[_Numbered]:
 def _helpers(many: int, keep_busy: Callable[[Helper], None]) -> Generator[None]:
     """Processes beside this one, as many as can be started; each is kept busy by a thread."""
     helpers: list[Helper] = []
-    # Where there are none, this process does all of it.
+    # Not forked: that would share the connections of this process, which no database allows. Where
+    # none can be started, this process does all of it.
     with suppress(OSError):
         helpers += (Helper(_serve) for _ in range(many))
     threads = [Thread(target=keep_busy, args=(helper,), daemon=True) for helper in helpers]
