@@ -1,5 +1,6 @@
 """A long ledger is checked by several processes, with the same result as by one."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,4 +57,17 @@ def test_what_was_changed_is_found_in_them(data: Path) -> None:
     check = slices_of(store, "", data, many=2)
     found = [one.position for one in check_ledger(store, (), silent, check, SIZE)]
     assert found[0] == 21
+    store.close()
+
+
+@proves("VERIFY-HASHES")
+@pytest.mark.parametrize("python", ["/bin/false", "/nowhere/python"])
+def test_what_others_cannot_do_this_process_does(
+    data: Path, python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    store = open_store("", data)
+    parts = spans(store.head(), (), SIZE)
+    checked = list(slices_of(store, "", data, many=2)(parts))
+    assert checked == [check_slice(store, span) for span in parts]
     store.close()

@@ -1,6 +1,6 @@
 """Verify names what a damaged database no longer gives, or gives as it was never written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -8,6 +8,7 @@ from msgspec.structs import astuple
 
 from dragoman.core.errors import StoreCorrupt
 from dragoman.engine.ports import Columns, Row, StreamHead
+from dragoman.engine.verifying.slices import Finding
 from dragoman.engine.verifying.verify import check_ledger, check_tail, check_views
 from dragoman.ledger.views import FOLD
 from tests.engine.lab import OpenStore, checkpoint
@@ -116,6 +117,23 @@ def test_the_head_of_a_stream_without_a_version_is_damaged(store: Damaged) -> No
     (found,) = check_ledger(store, [SIGNED], silent)
 
     assert found.problem.startswith("the row of a stream is damaged: it holds (1, ")
+
+
+@proves("VERIFY-HASHES")
+@pytest.mark.parametrize(
+    ("entry", "row", "streams"), [(0, 0, 11), (7, 0, 11), (7, 4, 0), (0, 4, 0)]
+)
+def test_the_streams_are_counted_where_their_rows_can_be_read(
+    store: Damaged, entry: int, row: int, streams: int
+) -> None:
+    store.unreadable, store.row = entry, row
+    told: list[int] = []
+
+    def check() -> Iterator[Finding]:
+        told.append((yield from check_ledger(store, [SIGNED], silent)))
+
+    assert bool(list(check())) == bool(entry or row)
+    assert told == [streams]
 
 
 @proves("VERIFY-FOLD")

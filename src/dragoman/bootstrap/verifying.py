@@ -1,21 +1,39 @@
 """A long ledger is checked by several processes: each opens the store and takes slices of it."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 
 import msgspec
+from msgspec import Struct
 
 from dragoman.bootstrap.stores import open_store
 from dragoman.engine.ports import Store
 from dragoman.engine.verifying.slices import Slice, Slices, Span, check_slice
+from dragoman.system.helper import Helper, serve
 
-# Several times as fast as the pickles in which processes talk otherwise.
-_packed = msgspec.msgpack.Encoder().encode
-_unpacked = msgspec.msgpack.Decoder(Slice).decode
 _MANY = 16
 """Of so many slices on, the start of processes is made up for."""
+
+
+class _Question(Struct, frozen=True):
+    url: str
+    data: str
+    span: Span
+
+
+_packed = msgspec.msgpack.Encoder().encode
+_question = msgspec.msgpack.Decoder(_Question).decode
+_answer = msgspec.msgpack.Decoder(Slice).decode
+
+_Numbered = tuple[int, Span]
+_Answered = tuple[_Numbered, bytes | None]
+"""A slice and what a helper has seen in it; None: that is still to be looked at."""
 
 
 def slices_of(store: Store, url: str, data: Path, many: int = _MANY) -> Slices:
@@ -25,39 +43,70 @@ def slices_of(store: Store, url: str, data: Path, many: int = _MANY) -> Slices:
         others = min(os.cpu_count() or 1, len(spans)) - 1
         if len(spans) < many or others < 1:
             return map(partial(check_slice, store), spans)
-        return _with_others(store, partial(_check, url, data), spans, others)
+        return _with_others(store, partial(_Question, url, str(data)), spans, others)
 
     return check
 
 
 def _with_others(
-    store: Store, check: "partial[bytes]", spans: Sequence[Span], others: int
+    store: Store, question: "partial[_Question]", spans: Sequence[Span], others: int
 ) -> Iterator[Slice]:
-    """All but the first slices are whose who comes first: the others have yet to start."""
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    """Whoever is free takes the next slice, this process too."""
+    todo, answers = deque[_Numbered](enumerate(spans)), SimpleQueue[_Answered]()
 
-    # A fork would share the connections of this process, which no database allows.
-    pool = ProcessPoolExecutor(others, get_context("spawn"))
+    def keep_busy(helper: Helper) -> None:
+        for one in _taken(todo):
+            answer = helper.ask(_packed(question(one[1])))
+            answers.put((one, answer))
+            if answer is None:
+                return
+
+    done: dict[int, Slice] = {}
+    with _helpers(others, keep_busy):
+        for at in range(len(spans)):
+            while at not in done:
+                own = next(_taken(todo), None) if answers.empty() else None
+                (number, span), answer = (own, None) if own else answers.get()
+                done[number] = check_slice(store, span) if answer is None else _answer(answer)
+            yield done.pop(at)
+
+
+def _taken(todo: deque[_Numbered]) -> Iterator[_Numbered]:
+    """What nobody else has taken."""
+    with suppress(IndexError):
+        while True:
+            yield todo.popleft()
+
+
+@contextmanager
+def _helpers(many: int, keep_busy: Callable[[Helper], None]) -> Generator[None]:
+    """Processes beside this one, as many as can be started; each is kept busy by a thread."""
+    helpers: list[Helper] = []
+    # Not forked: that would share the connections of this process, which no database allows. Where
+    # none can be started, this process does all of it.
+    with suppress(OSError):
+        helpers += (Helper(_serve) for _ in range(many))
+    threads = [Thread(target=keep_busy, args=(helper,), daemon=True) for helper in helpers]
     try:
-        theirs = [pool.submit(check, span) for span in spans]
-        ours: dict[int, Slice] = {}
-        for at, future in enumerate(theirs):
-            while at not in ours and not future.done():
-                free = (one for one in range(max(at, others), len(spans)) if one not in ours)
-                mine = next((one for one in free if theirs[one].cancel()), None)
-                if mine is None:
-                    break
-                ours[mine] = check_slice(store, spans[mine])
-            yield ours.pop(at) if at in ours else _unpacked(future.result())
+        for thread in threads:
+            thread.start()
+        yield
     finally:
-        pool.shutdown(cancel_futures=True)
+        for helper, thread in zip(helpers, threads, strict=True):
+            helper.end()
+            thread.join()
+            helper.close()
 
 
-def _check(url: str, data: Path, span: Span) -> bytes:
-    return _packed(check_slice(_opened(url, data), span))
+def _serve() -> None:
+    serve(_checked)
+
+
+def _checked(asked: bytes) -> bytes:
+    question = _question(asked)
+    return _packed(check_slice(_opened(question.url, question.data), question.span))
 
 
 @cache
-def _opened(url: str, data: Path) -> Store:
-    return open_store(url, data, create=False)
+def _opened(url: str, data: str) -> Store:
+    return open_store(url, Path(data), create=False)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from hashlib import sha256
+from operator import add
 from typing import Final
 
 from msgspec import Struct
@@ -42,7 +43,7 @@ def append(tree: Tree, leaf_data: bytes) -> Tree:
 
 def extend(tree: Tree, leaves: Iterable[bytes]) -> Tree:
     """The tree with these leaves added in order."""
-    row = [sha256(_LEAF + leaf_data).digest() for leaf_data in leaves]
+    row = _hashed(_LEAF, leaves)
     size, left = tree.size + len(row), tree.size
     peaks, unpaired = list(tree.peaks), list[bytes]()
     # Level by level, as far up as new nodes reach: all nodes of one at once.
@@ -51,10 +52,20 @@ def extend(tree: Tree, leaves: Iterable[bytes]) -> Tree:
             row.insert(0, peaks.pop())
         if len(row) & 1:
             unpaired.append(row.pop())
-        pairs = zip(row[::2], row[1::2], strict=True)
-        row = [sha256(_NODE + one + other).digest() for one, other in pairs]
+        row = _hashed(_NODE, map(add, row[::2], row[1::2]))
         left >>= 1
     return Tree(size, (*peaks, *reversed(unpaired)))
+
+
+def _hashed(tag: bytes, parts: Iterable[bytes]) -> list[bytes]:
+    """The hash of each part behind the tag."""
+    # To copy what has begun takes less than to begin anew.
+    begin, hashes = sha256(tag).copy, list[bytes]()
+    for part in parts:
+        hashed = begin()
+        hashed.update(part)
+        hashes.append(hashed.digest())
+    return hashes
 
 
 def join(left: Tree, right: Tree) -> Tree:

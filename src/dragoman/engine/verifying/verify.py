@@ -1,6 +1,7 @@
 """Proof that nothing was lost or changed: hashes, order, checkpoints, views against a replay."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import TypeVar
@@ -59,10 +60,11 @@ def check_ledger(
     progress: Progress,
     check: Slices | None = None,
     size: int = SLICE,
-) -> Iterator[Finding]:
+) -> Generator[Finding, None, int]:
     """Every hash, every version, every position, and the roots that checkpoints have fixed.
 
-    Whether the lines can be understood is for the replay to find out.
+    Whether the lines can be understood is for the replay to find out. Returns how many streams
+    there are; 0 where their rows cannot be read.
     """
     heads: dict[str, Head] = {}
     roots = Roots(store.ledger_id(), checkpoints)
@@ -71,15 +73,18 @@ def check_ledger(
     for part in check(parts) if check else map(partial(check_slice, store), parts):
         yield from _found(part, heads)
         if not part.is_readable:
-            return
+            with suppress(StoreCorrupt):
+                return sum(1 for _ in _all_heads(store))
+            return 0
         heads.update(part.heads)
         yield from roots.grow(part)
         progress(part.span.until - part.span.after)
     yield from roots.end(head)
     try:
-        yield from _check_heads(store, heads, head + 1)
+        return (yield from _check_heads(store, heads, head + 1))
     except StoreCorrupt as error:
         yield Finding(error.detail)
+        return 0
 
 
 def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
@@ -107,8 +112,9 @@ def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
 def _found(part: Slice, heads: Mapping[str, Head]) -> list[Finding]:
     """What is wrong in a slice, and where it does not go on from what came before it."""
     seams = (
-        unfit(position, stream, heads.get(stream, START), follows)
+        unfit(position, stream, before, follows)
         for stream, (position, follows) in part.begins.items()
+        if (before := heads.get(stream, START)) != follows
     )
     return sorted((*part.findings, *chain.from_iterable(seams)), key=lambda one: one.position)
 
@@ -233,14 +239,16 @@ def _cut_tail(head: int, size: int) -> Finding:
     )
 
 
-def _check_heads(store: Store, heads: dict[str, Head], end: int) -> Iterator[Finding]:
+def _check_heads(store: Store, heads: dict[str, Head], end: int) -> Generator[Finding, None, int]:
     """The streams' own rows know how far each stream went, so a cut stream shows."""
-    for row in all_heads(store):
+    streams = 0
+    for row in _all_heads(store):
+        streams += 1
         _, stream, version, link = row
         head, told = heads.pop(stream, START), Head(version, link)
         if told != head and not fits(row, _KINDS):
             yield Finding(f"the row of a stream is damaged: it holds {row}")
-            return
+            return 0
         if told != head and not _has_grown(store, stream, told, head, end):
             yield Finding(
                 f"the stream is at version {version}, its entries end at {head.version}",
@@ -249,9 +257,10 @@ def _check_heads(store: Store, heads: dict[str, Head], end: int) -> Iterator[Fin
             )
     for stream in heads:
         yield Finding("the stream has entries but no row", stream=stream)
+    return streams
 
 
-def all_heads(store: Store) -> Iterator[StreamHead]:
+def _all_heads(store: Store) -> Iterator[StreamHead]:
     """How far each stream went, by its own row."""
     return _paged("streams", store.heads, 0, lambda head: head[0])
 

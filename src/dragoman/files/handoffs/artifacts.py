@@ -30,7 +30,6 @@ _T = TypeVar("_T")
 
 MOST_BYTES: Final = 1 << 30
 _BLOCK: Final = 1 << 20
-_PIECE: Final = 2 << 20
 _PIECES: Final = 2
 _MOST_SETTLED: Final = 10_000
 _STALE_MS: Final = 3_600_000
@@ -309,7 +308,7 @@ def _copy_through(file: FileIO, size: int, copy: FileIO) -> tuple[str, int]:
     There are two pieces, so that neither thread waits for the other one's slowest.
     """
     digest, length = sha256(), 0
-    views = [memoryview(bytearray(min(_PIECE, size + 1))) for _ in range(_PIECES)]
+    views = [memoryview(bytearray(min(_BLOCK, size + 1))) for _ in range(_PIECES)]
     written = deque[Future[None]]()
     with ThreadPoolExecutor(1) as writer:
         for view in cycle(views):

@@ -1,14 +1,13 @@
 """`dragoman verify`: proof that nothing in the ledger was lost or changed."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec import Struct
 
-from dragoman.core.errors import StoreCorrupt
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.chain import check_file
 from dragoman.surfaces.cli.place import Evidence, Place
@@ -164,17 +163,20 @@ def no_bars(what: str, total: int) -> AbstractContextManager[Progress]:
 
 def prove(evidence: Evidence, bars: Bars) -> Verdict:
     """Look at the ledger alone, and show on a bar how far it has come."""
-    from dragoman.engine.verifying.verify import all_heads, check_ledger
-
-    store, verdict = evidence.store, Verdict()
+    verdict = Verdict()
     signed = _signed(evidence, verdict)
-    verdict.entries = store.head()
+    verdict.entries = evidence.store.head()
     with bars("entries", verdict.entries) as progress:
-        verdict.note(check_ledger(store, signed, progress, evidence.slices))
-    # A row that cannot be read was found just now.
-    with suppress(StoreCorrupt):
-        verdict.streams = sum(1 for _ in all_heads(store))
+        verdict.note(_check_ledger(evidence, signed, verdict, progress))
     return verdict
+
+
+def _check_ledger(
+    evidence: Evidence, signed: "list[Checkpoint]", verdict: Verdict, progress: Progress
+) -> "Iterator[Finding]":
+    from dragoman.engine.verifying.verify import check_ledger
+
+    verdict.streams = yield from check_ledger(evidence.store, signed, progress, evidence.slices)
 
 
 def examine(place: Place, bars: Bars) -> Verdict:
