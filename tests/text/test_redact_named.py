@@ -60,6 +60,7 @@ NAMED = [
     "Tokens:\n- {}\n",
     "passwords: [none, {}, other]",
     "api_keys = [ {} ]\n",
+    "passwords: [\n  none,\n  {},\n]\n",
     '{{"password": [{}]}}',
     "password: |\n  {}\nuser: bob",
     "password: >-\n  {}\n",

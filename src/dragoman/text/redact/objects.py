@@ -23,11 +23,11 @@ _ITEM: Final = re.compile(
 """What stands before an item, with the quote of the one before it."""
 _BARE: Final = rb"[^\s,\[\](){}<>\"'`]+"
 _BARE_ITEMS: Final = re.compile(
-    rb"\[[ \t]{0,8}(?!\S*(?:A-Z|a-z|0-9))"
+    rb"\[\s{0,40}(?!\S*(?:A-Z|a-z|0-9))"
     + _BARE
-    + rb"(?:[ \t]{0,8},[ \t]{0,8}"
+    + rb"(?:[ \t]{0,8},\s{0,40}"
     + _BARE
-    + rb"){0,15}[ \t]{0,8}\](?=[\s,\]}]|\Z)"
+    + rb"){0,15},?\s{0,40}\](?=[\s,\]}]|\Z)"
 )
 """Those of a list without quotes, as YAML has them, and no expression; so Go prints a single one:
 `map[X-Api-Key:[…]]`."""
