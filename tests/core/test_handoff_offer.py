@@ -445,6 +445,7 @@ def test_whoever_loses_what_another_offer_replaces_is_told() -> None:
     told = handoff(world).rejection
     assert told is not None
     assert told.detail == "superseded by H2", "its sender has re-delegated nothing"
+    assert _told_off(world)["superseded_by"] == "H2"
     passed_on = activated()
     again(passed_on, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
     assert letters(passed_on, "system.error") == []
@@ -479,6 +480,12 @@ def test_a_coordinator_gives_the_same_package_to_somebody_else(state: Any) -> No
     assert ("T" in world.leases) == (state != "activated")
     assert letters(world, "handoff.initiate")[-1] == ("carol",)
     assert letters(world, "system.error") == [("alice", "bob")]
+    assert _told_off(world)["superseded_by"] == "cause-2"
+
+
+def _told_off(world: Any) -> Any:
+    (mail,) = (one for one in world.mails.values() if one.kind == "system.error")
+    return msgspec.json.decode(mail.body)
 
 
 @proves("ACP-COORDINATE")

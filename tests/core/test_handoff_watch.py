@@ -134,7 +134,7 @@ def test_a_state_that_ends_late_is_on_record_where_nobody_has_told_in_time(numbe
     assert (late.trigger, late.sla_ms) == ("timeout", DEFAULT_SLA_MS[state])
     assert [one.stage for one in handoff(world).escalations] == [late.stage]
     # Nothing is left to be done about it.
-    assert (late.recommended, letters(world, "status.blocked")) == ("", before)
+    assert (late.to, late.recommended, letters(world, "status.blocked")) == ("", "", before)
 
 
 @proves("ACP-SLA")
@@ -309,6 +309,7 @@ def test_what_the_recipient_reports_completes_the_handoff_or_not(
     assert handoff(world).status == status
     assert told(decision) == []
     assert (world.tasks["T"].handoff is None) == (status == "completed")
+    assert letters(world, "handoff.complete") == ([("alice",)] if status == "completed" else [])
 
 
 @proves("ACP-WHOSE-WORD")
@@ -321,6 +322,8 @@ def test_a_completion_is_the_recipients_in_its_own_words_whoever_ends_its_sessio
         step, said = handoff(world).steps[-1], handoff(world).notes[-1]
         assert (step.to, step.by, step.note) == ("completed", "bob", "merged as 4f2a")
         assert (said.kind, said.by, said.text) == ("completion_notes", "bob", "merged as 4f2a")
+        (mail,) = (one for one in world.mails.values() if one.kind == "handoff.complete")
+        assert (mail.sender, mail.to) == ("bob", ("alice",))
 
 
 @proves("ACP-WHOSE-WORD")
@@ -329,6 +332,18 @@ def test_a_person_who_moves_it_on_by_hand_has_done_so() -> None:
     again(world, HUMAN, MoveTask("T", "review", "looks done to me"), "cause-2")
     step = handoff(world).steps[-1]
     assert (step.to, step.by, step.note) == ("completed", HUMAN.name, "looks done to me")
+    assert letters(world, "handoff.complete") == [("alice",)]
+
+
+@proves("ACP-WHOSE-WORD")
+def test_a_sender_that_moves_it_on_itself_gets_no_letter_about_that() -> None:
+    world = World(task("T"))
+    world.do(HUMAN, offer())
+    world.do(BOB, accept(world))
+    world.do(BOB, ActivateHandoff("H"))
+    again(world, HUMAN, MoveTask("T", "review"), "cause-2")
+    assert handoff(world).status == "completed"
+    assert letters(world, "handoff.complete") == []
 
 
 @proves("ACP-WHOSE-WORD", "ACP-CHECKPOINT")
@@ -339,6 +354,8 @@ def test_a_checkpoint_is_noted_in_the_words_of_its_agent(description: str, note:
     world = activated()
     again(world, BOB, CheckpointTask("T", "MANUAL", "c0ffee", description), "cause-2")
     assert handoff(world).steps[-1].note == note
+    (mail,) = (one for one in world.mails.values() if one.kind == "handoff.complete")
+    assert msgspec.json.decode(mail.body)["note"] == note
 
 
 @proves("ACP-CHECKPOINT")

@@ -320,6 +320,10 @@ def test_a_deadline_that_has_passed_keeps_from_beginning_and_not_from_repeating(
     assert world.do(HUMAN, asked, NOW + HOUR).events == ()
     world.do(HUMAN, CancelIntent("intent:i"))
     world.do(HUMAN, replace(asked, id="k", candidates=()))
+    assert world.do(HUMAN, replace(asked, id="k"), NOW + HOUR).events == ()
+    anew = replace(asked, id="k", candidates=(), due_by=NOW + HOUR - 1)
+    world.do(HUMAN, anew)
+    assert world.do(HUMAN, anew, NOW + HOUR).events == (), "what was said last counts"
     refusal = world.ask(HUMAN, replace(asked, id="k"), NOW + HOUR)
     assert isinstance(refusal, Refusal)
     assert refusal.detail == "the deadline 2026-02-09T15:30:00.000Z has passed"

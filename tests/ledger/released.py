@@ -540,17 +540,18 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v17": play_traces,
     "v21": play_intents,
     "v23": play_reviews,
-    "v24": play_takings,
-    "v25": play_handoffs,
+    "v26": play_takings,
+    "v27": play_handoffs,
 }
 """Name of a golden ledger -> the script that writes it."""
 
-KEPT = ("v4", "v8", "v9", "v10", "v11", "v13", "v20", "v22")
+KEPT = ("v4", "v8", "v9", "v10", "v11", "v13", "v20", "v22", "v24", "v25")
 """Golden ledgers that the same script writes otherwise by now (a letter that comes again under its
 own id; who is told of a handoff; who has cancelled an intent, and why; the commit with which a task
 begins; that another owner is approved too; that its words were looked at before anybody was
 approved; that nobody had what was offered; how long a lease was that was lost; where work goes that
-is passed on): they are read as they were written."""
+is passed on or given to another; that nobody was told of what was late): they are read as they were
+written."""
 
 
 def stored(entry: Entry) -> Stored:

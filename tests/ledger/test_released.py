@@ -66,6 +66,8 @@ ROOTS = {
     "v23": "bf9acb3b76c3e42a500d02a3ec405d7993505e7c1423a5fd7bc16b5f9031b401",
     "v24": "66fe54a4f4a0829e28dcc436323caf01f5e3d7b1732af6e9e7b00eb981214bd2",
     "v25": "fb8a7030fbcd2ca94eab2a5ad7437d869e980adfd759593e57f7008205daab24",
+    "v26": "cbbc404fac4963b3d50f25c43988b3730cb7f966a8b3e21f3a1bf9b6ab9c587c",
+    "v27": "3327c249de476139125df65475615c7060dea3e6727b4e88df0bc9aa9cb91245",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 

@@ -95,6 +95,20 @@ def test_where_a_look_ahead_ends_pieces_make_what_the_whole_makes(text: str) -> 
         assert in_pieces(text, border, redactor=redactor) == whole, border
 
 
+@proves("REDACT-STREAM", "REDACT-NAMED")
+@pytest.mark.parametrize("end", ["\\\n", "\\\r\n", "\\\r"])
+@pytest.mark.parametrize("form", ["export TOKEN={} x", "deploy --api_key {}\n", "-H 'Token: {}'"])
+def test_a_word_that_goes_on_in_the_next_line_is_one_word(form: str, end: str) -> None:
+    redactor = Redactor(key=KEY)
+    (plain,) = redactor.text(form.format(SECRET)).found
+    for cut in range(1, len(SECRET)):
+        text = form.format(f"{SECRET[:cut]}{end}{SECRET[cut:]}")
+        whole = redactor.text(text).text
+        assert whole == form.format(plain.placeholder)
+        for border in range(len(text) + 1):
+            assert in_pieces(text, border, redactor=redactor) == whole, border
+
+
 @proves("REDACT-STREAM")
 @pytest.mark.parametrize("end", BREAKS)
 def test_a_known_value_that_lines_break_is_caught_cut_at_any_offset(end: str) -> None:

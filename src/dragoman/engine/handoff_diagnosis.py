@@ -315,8 +315,9 @@ def _findings(handoff: Handoff, around: Surroundings) -> Iterator[str]:
         yield from _about_people(handoff, around)
         yield from _about_task(handoff, around)
     for told in handoff.escalations:
+        who = told.to or "nobody"
         yield (
-            f"{told.to} was told at {to_rfc3339(told.at)}: {told.trigger} in {told.stage} "
+            f"{who} was told at {to_rfc3339(told.at)}: {told.trigger} in {told.stage} "
             f"after {in_hours(told.elapsed_ms)}"
         )
     for told in told_of_items(handoff, around.in_place):

@@ -323,6 +323,14 @@ class Store(Protocol):
         """Streams of tasks that are held in this session; none for no session."""
         ...
 
+    def claims(self, session: str, after: int, limit: int) -> list[Entry]:
+        """The claims in a session, whether it lasts or not, by position."""
+        ...
+
+    def claims_back(self, session: str, before: int, limit: int) -> list[Entry]:
+        """The last claims in a session before a position, the last one first."""
+        ...
+
     def listed(self, query: ListQuery) -> list[Listed]:
         """A page of a list."""
         ...

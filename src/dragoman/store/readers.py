@@ -102,6 +102,14 @@ class SqlReaders(ABC):
         """Streams of tasks that are held in this session."""
         return [name for (name,) in self._read("sessions", session)]
 
+    def claims(self, session: str, after: int, limit: int) -> list[Entry]:
+        """The claims in a session, whether it lasts or not, by position."""
+        return list(starmap(Entry, self._read("claims", session, after, limit)))
+
+    def claims_back(self, session: str, before: int, limit: int) -> list[Entry]:
+        """The last claims in a session before a position, the last one first."""
+        return list(starmap(Entry, self._read("claims_back", session, before, limit)))
+
     def listed(self, query: ListQuery) -> list[Listed]:
         """A page of a list."""
         if query.before is None:

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from dragoman.core.states.agent import AgentRecord
 from dragoman.core.states.lease import Lease
+from dragoman.core.states.letter import Mail
 from dragoman.core.states.task import Delegation, Task
 from dragoman.engine.ports import Changes, NewEntry, Row, Session, Store
 from dragoman.ledger.chain import GENESIS, link_hash
@@ -56,15 +57,19 @@ def begin_stream(store: Store, name: str) -> int:
 
 
 def fill_before_lists(store: Store) -> None:
-    """Somebody in a role and tasks that are handed on, as they were kept when no list was."""
+    """Somebody in a role, tasks that are handed on, letters: as they were kept when no list was."""
     asked = Delegation("whole", "boss", "eva", 9)
     base = Task("offered", "TASK-1", "a part", "ready", 1, 1, 1, delegation=asked)
+    letter = Mail("m", "ada", ("bob",), "th-1", "status.update", "s", "b", 1)
     states: dict[str, State] = {
         "agent:olga": AgentRecord("olga", "orchestrator", (), 1),
         "task:offered": base,
         "task:taken": replace(base, delegation=replace(asked, state="accepted")),
         "task:ended": replace(base, status="cancelled"),
         "task:alone": replace(base, delegation=None),
+        "mail:elsewhere": replace(letter, bead="offered"),
+        "mail:there": replace(letter, bead="th-1"),
+        "mail:about-nothing": letter,
     }
 
     def work(session: Session) -> None:
@@ -79,7 +84,11 @@ def fill_before_lists(store: Store) -> None:
     store.transact(work)
 
 
-BEFORE_LISTS = [("offered:eva", 2, "task:offered"), ("role:orchestrator", 1, "agent:olga")]
+BEFORE_LISTS = [
+    ("elsewhere:offered", 6, "mail:elsewhere"),
+    ("offered:eva", 2, "task:offered"),
+    ("role:orchestrator", 1, "agent:olga"),
+]
 """The places of what `fill_before_lists` leaves behind."""
 
 

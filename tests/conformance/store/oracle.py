@@ -44,6 +44,7 @@ def _readers(agents: Sequence[str], now: int) -> list[Callable[[Store], object]]
         lambda store: [store.overdue(now + later, 100) for later in LATER],
         lambda store: store.overdue(now + LATER[-1], 2),
         lambda store: [store.sessions(f"s-{agent}") for agent in agents],
+        lambda store: [_all_claims(store, f"s-{one}", n) for one, n in product(agents, PAGES)],
         lambda store: [_ready(store, queue, n) for queue, n in product(("", *agents), PAGES)],
         lambda store: [store.stream(row.name) is not None for row in store.rows(0, 1_000)],
         lambda store: [store.named(name) for name, _, _ in store.names(("", ""), 1_000)],
@@ -54,6 +55,15 @@ def _all_entries(store: Store, limit: int, until: int | None) -> list[Entry]:
     return _pages(
         lambda after: store.entries(after, limit, until=until), lambda entry: entry.position, 0
     )
+
+
+def _all_claims(store: Store, session: str, limit: int) -> list[Entry]:
+    """The claims of a session, and the last of them the other way round."""
+    found = _pages(lambda after: store.claims(session, after, limit), lambda one: one.position, 0)
+    last = store.claims_back(session, store.head() + 1, limit)
+    before = last[-1].position if last else 0
+    assert [*last, *store.claims_back(session, before, 1_000)] == found[::-1]
+    return found
 
 
 def _all_columns(store: Store, limit: int) -> list[Entry]:

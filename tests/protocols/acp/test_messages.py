@@ -205,6 +205,20 @@ def test_letters_about_a_task_are_found_by_it_in_whichever_thread_it_was_offered
     assert types(desk, BOB, "acp_query", task_id="t-1", thread_id="th-1") == told[1:4:2]
 
 
+def test_a_message_about_a_task_is_found_by_it_in_whichever_thread_it_was_sent(desk: Desk) -> None:
+    desk.lab.do(HUMAN, CreateTask("Login", id="t-1", ready=True))
+    for type, thread in (("status.update", "far"), ("system.ack", ""), ("status.blocked", "t-1")):
+        desk.say(message(type, task_id="t-1", thread_id=thread), ALICE, "acp_send")
+    desk.say(message("status.complete", thread_id="far"), ALICE, "acp_send")
+    about = ["status.update", "system.ack", "status.blocked"]
+    assert types(desk, BOB, "acp_query", task_id="t-1") == about
+    assert types(desk, BOB, "acp_query", task_id="t-1", thread_id="far") == about[:1]
+    desk.lab.do(HUMAN, AliasTask("t-1", "bead:ol-1"))
+    # Of two names of one task, the one is the thread of this and the other what it is about.
+    desk.lab.do(ALICE, PostMail(("bob",), "s", "{}", "knowledge.push", thread="t-1", bead="ol-1"))
+    assert types(desk, BOB, "acp_query", task_id="t-1") == [*about, "knowledge.push"]
+
+
 def test_a_thread_keeps_its_name_for_a_repeat(desk: Desk) -> None:
     id = desk.offered(thread_id="t-1")
     desk.lab.do(HUMAN, AliasTask("t-1", "bead:ol-1"))

@@ -18,6 +18,7 @@ from dragoman.engine.verifying.verify import check_views
 from dragoman.ledger.records import record_of
 from dragoman.protocols.acp import Choices
 from dragoman.protocols.acp.lint import lint
+from dragoman.protocols.acp.package import hash_as_given
 from dragoman.protocols.acp.read import read_action
 from dragoman.protocols.acp.schema import package_schema
 from dragoman.protocols.acp.translate import commands
@@ -307,6 +308,25 @@ def test_a_draft_is_made_step_by_step(desk: Desk) -> None:
     assert (kept.id, kept.recipient, kept.task) == (id, "bob", "t-1")
     assert desk.do("validate", id, ALICE)["error"]["code"] == "invalid_transition"
     assert desk.do("accept", id, BOB)["success"]
+
+
+@proves("ACP-DRAFT", "ACP-PACKAGE-HASH")
+@pytest.mark.parametrize("task", ["t-1", "born-elsewhere"])
+def test_a_draft_that_states_another_hash_is_found_out_before_it_is_proposed(
+    desk: Desk, task: str
+) -> None:
+    said = {**_without(offer(), "action"), "verification": {"schema_version": "1.0.0"}}
+    said["task"] = {**said["task"], "task_id": task}
+    id = desk.say({"action": "draft", **said}, ALICE)["handoff_id"]
+    own = hash_as_given(said)
+    for stated, code in ((own, ""), ("0" * 64, "hash_mismatch")):
+        verification = {"schema_version": "1.0.0", "package_hash": stated}
+        desk.do("draft", id, ALICE, verification=verification)
+        reply = desk.do("validate", id, ALICE)
+        assert (reply["success"], reply.get("error", {}).get("code", "")) == (not code, code)
+    no = desk.do("validate", id, ALICE)
+    assert no["metadata"]["verification_failed"] == [no["error"]["detail"]]
+    assert desk.do("propose", id, ALICE)["error"] == no["error"]
 
 
 @proves("ACP-DRAFT")

@@ -15,7 +15,7 @@ pytestmark = proves("ACP-SLA", "ACP-STATES")
 def lines(prefix: str) -> list[dict[str, Any]]:
     """The lines of a scripted run whose types begin like this."""
     store = MemoryStore("lines")
-    SCRIPTS["v25"](store)
+    SCRIPTS["v27"](store)
     entries = store.entries(0, 1_000)
     written = [
         msgspec.json.decode(raw) for e in entries for raw in render_lines(e, lambda _: FIRST)

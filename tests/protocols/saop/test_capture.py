@@ -147,6 +147,20 @@ def test_the_chunks_of_a_thought_are_the_text_of_its_turn(kind: str, length: int
     assert told == turns(captured)[0]["content"]["thought"] == "\n\n".join(thoughts)
 
 
+@proves("CAPTURE-THOUGHTS")
+@pytest.mark.parametrize("blank", [" ", "\n", "\t"])
+@pytest.mark.parametrize("before", [32_767, 32_760, 30_000])
+def test_no_word_of_a_long_thought_is_cut_that_the_hub_may_know(before: int, blank: str) -> None:
+    value = "v" * 4_000
+    thought = f"{'a' * before}{blank}{value}{blank}{'b ' * 40_000}"
+    block = {"type": "thinking", "thinking": thought}
+    line = {**CLAUDE, "type": "assistant", "message": {"id": "m", "content": [block]}}
+    chunks = [one["chunk"] for one in payloads(capture([msgspec.json.encode(line)]), "THOUGHT")]
+    assert "".join(chunks) == thought
+    assert [chunk.count(value) for chunk in chunks if "v" in chunk] == [1]
+    assert max(map(len, chunks)) <= 32_768
+
+
 def test_a_session_of_codex() -> None:
     captured = capture(lines_of("codex.jsonl"))
     first, second, third, fourth = turns(captured)

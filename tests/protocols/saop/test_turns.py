@@ -326,6 +326,28 @@ def test_a_session_has_the_moves_of_the_work_that_was_done_in_it() -> None:
 
 
 @proves("SAOP-EVENTS", "SAOP-TRANSITION")
+def test_a_session_in_which_nothing_was_said_has_its_moves_when_it_is_over() -> None:
+    desk = Desk()
+    names = [f"t-{number}" for number in range(7)]
+    for name in names:
+        desk.do(HUMAN, CreateTask(name, name, ready=True))
+        desk.do(DEVELOPER, ClaimTask(name, "developer", "s-1"))
+    read = desk.events(session_id="s-1")
+    assert [one["task_id"] for one in read] == names
+    for name in names:
+        desk.do(DEVELOPER, MoveTask(name, "review"))
+    desk.do(DEVELOPER, ClaimTask("t-0", "developer", "s-2"))
+    over = desk.events(session_id="s-1")
+    assert over[:7] == read
+    assert [(one["task_id"], one["payload"]["to_state"]) for one in over[7:]] == [
+        (name, "review") for name in names
+    ]
+    assert desk.events(session_id="s-1", after=read[-1]["position"]) == over[7:]
+    for limit in (1, 2, 7, 8):
+        assert paged(desk, "s-1", limit) == over
+
+
+@proves("SAOP-EVENTS", "SAOP-TRANSITION")
 def test_who_asks_for_a_move_finds_it_in_its_own_session() -> None:
     desk = Desk()
     desk.do(HUMAN, CreateTask("One", "one", ready=True))

@@ -151,7 +151,7 @@ def test_a_schema_of_the_second_version_gets_lists_and_words_and_keeps_everythin
 ) -> None:
     monkeypatch.setattr(migrate, "MIGRATIONS", MIGRATIONS[:2])
     before = PostgresStore.open(postgres_url, lambda: "ledger")
-    number = begin_stream(before, "mail:a")
+    number = begin_stream(before, "wave:a")
     tables = "SELECT to_regclass('lists'), to_regclass('texts')"
     assert admin.execute(tables).fetchall() == [(None, None)]
     before.close()
@@ -163,9 +163,9 @@ def test_a_schema_of_the_second_version_gets_lists_and_words_and_keeps_everythin
     assert (store.places(("", 0), 9), store.indexed()) == ([], 0)
     store.transact(lambda session: session.write(Changes(listed=[("in:bob", number)])))
     store.index([(1, ("red",))], 1)
-    row = store.stream("mail:a")
+    row = store.stream("wave:a")
     assert row is not None
-    assert store.places(("", 0), 9) == [("in:bob", 1, "mail:a")]
+    assert store.places(("", 0), 9) == [("in:bob", 1, "wave:a")]
     assert store.search(((Term(("red",)),),), None, 9) == [Listed(1, row)]
     store.close()
 

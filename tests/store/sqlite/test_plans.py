@@ -24,6 +24,8 @@ PLANS = {
     "overdue": "SEARCH streams USING INDEX streams_deadline (deadline<?)",
     "expired": "SEARCH l USING COVERING INDEX leases_expiry (expires_at<?)",
     "sessions": "SEARCH l USING COVERING INDEX leases_session (session=?)",
+    "claims": "SEARCH e USING INDEX entries_claims (<expr>=? AND rowid>?)",
+    "claims_back": "SEARCH e USING INDEX entries_claims (<expr>=? AND rowid<?)",
     "history": "SEARCH e USING INDEX sqlite_autoindex_entries_1 (stream=? AND version>?)",
     "answered": "SEARCH answers USING PRIMARY KEY (scope=? AND key=?)",
     "answers": "SEARCH a USING PRIMARY KEY ((scope,key)>(?,?))",

@@ -400,6 +400,20 @@ def test_a_coordinator_sees_to_what_is_late(dragoman: Console) -> None:
     assert dragoman.ask("handoff", "show", "h1")["superseded_by"] == new["handoff_id"]
 
 
+@proves("ACP-SLA")
+def test_what_was_late_before_anybody_looked_is_shown_as_told_to_nobody(dragoman: Console) -> None:
+    offer(dragoman, "--now", NOON)
+    step(dragoman, "accept", "bob", "--now", "2026-02-09T12:06:00Z")
+    late = "timeout in proposed→validating after 6m"
+    assert f"{late}, told to nobody at " in dragoman("handoff", "show", "h1").out
+    (shown,) = dragoman.ask("handoff", "show", "h1")["escalations"]
+    assert shown["escalated_to"] == ""
+    assert f"escalated to nobody, as it was over: {late}" in dragoman("events").out
+    findings = dragoman.ask("handoff", "diagnose", "h1")["findings"]
+    assert any(one.startswith("nobody was told at ") for one in findings)
+    assert dragoman.ask("call", "acp_query", '{"type": "status.blocked"}')["messages"] == []
+
+
 @proves("ACP-DIAGNOSE")
 def test_a_diagnosis_sees_files_that_are_not_as_they_have_to_be(dragoman: Console) -> None:
     root = dragoman.data / "teamspaces/default/artifacts"

@@ -107,11 +107,12 @@ class HandoffApproved(Event, frozen=True):
 
 
 class HandoffEscalated(Event, frozen=True):
-    """A coordinator was told that something about the handoff does not go on."""
+    """Something about the handoff does not go on, or has not gone on in time."""
 
     trigger: str
     stage: str
     to: str
+    """Who was told; empty: nobody, because it was over when somebody saw that it was late."""
     sla_ms: int = 0
     elapsed_ms: int = 0
     recommended: str = ""

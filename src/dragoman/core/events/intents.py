@@ -111,6 +111,8 @@ class IntentRejected(Event, frozen=True):
     reasons: tuple[str, ...]
     agent: str = ""
     """Empty: nobody is left who may be given it."""
+    due_by: int = 0
+    """The moment that was said, where nobody was proposed for it: a proposal has its own."""
 
 
 class IntentDispatched(Event, frozen=True):

@@ -236,7 +236,11 @@ def _rejected(intent: Intent, event: IntentRejected, at: int) -> Intent:
     named = (event.agent,) if event.agent else ()
     turned_down = tuple(dict.fromkeys((*intent.turned_down, *named)))
     return replace(
-        intent, state="DelegationRejected", turned_down=turned_down, reasons=event.reasons
+        intent,
+        state="DelegationRejected",
+        turned_down=turned_down,
+        reasons=event.reasons,
+        due_by=event.due_by or intent.due_by,
     )
 
 

@@ -86,12 +86,16 @@ class Mail(Struct, frozen=True, omit_defaults=True):
 
 
 def lists_of_mail(mail: Mail) -> tuple[str, ...]:
-    """The lists on which it stands: boxes, its thread, and what is open."""
+    """The lists on which it stands: boxes, its thread, its bead where that is another, and what is
+    open.
+    """
     boxes = mail.recipients
     lists = [f"thread:{mail.thread}", f"from:{mail.sender}"]
     lists += [f"in:{name}" for name in boxes]
     lists += [f"unread:{name}" for name in boxes if name not in mail.read_by]
     lists += [f"pending:{name}" for name in mail.waits_for]
+    if mail.bead not in ("", mail.thread):
+        lists.append(f"elsewhere:{mail.bead}")
     if mail.is_open:
         lists += [f"open:{mail.thread}", *(f"asked:{name}" for name in boxes)]
         if mail.bead:

@@ -12,7 +12,6 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import EVENT_NAMES, HandoffDrafted, HandoffProposed, HandoffStatus
 from dragoman.core.ids import check_agent, check_id, handoff_stream, is_task_name
 from dragoman.core.states.handoff import ALL_HANDOFFS, Handoff
-from dragoman.core.states.task import Task
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find, find_task, history, state_of
 from dragoman.engine.reads.mailbox import LAST, MOST_BYTES, MOST_LOOKED_AT, walk
@@ -146,13 +145,6 @@ def page_of(store: Store, wanted: Wanted) -> Page | Refusal:
             found.append(handoff)
             size += len(place.row.state)
     return Page(tuple(found), None)
-
-
-def threads_of(store: Store, task: Task) -> frozenset[str]:
-    """The threads of letters about a task: of each of its names, and of each offer of it."""
-    places = walk(store, ListQuery(Wanted(task=task.id).list, limit=_PAGE))
-    handoffs = (state_of(store, place.row) for place in places)
-    return task.names | {one.thread for one in handoffs if isinstance(one, Handoff)}
 
 
 def copies_needed(store: Store) -> frozenset[str]:

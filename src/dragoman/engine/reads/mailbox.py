@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import merge
+from itertools import groupby
 from typing import Any
 
 from msgspec import Struct
@@ -117,10 +118,12 @@ def page_of(
 ) -> Page:
     """A page of a list, of those letters only that fit.
 
-    `besides` are places that the list will have, in its order, from where the query begins.
+    `besides` are places of other lists, or that this one will have, in its order, from where the
+    query begins.
     """
     newest_first = query.before is not None
-    places = merge(walk(store, query), besides, key=_position, reverse=newest_first)
+    merged = merge(walk(store, query), besides, key=_position, reverse=newest_first)
+    places = (next(same) for _, same in groupby(merged, key=_position))
     if query.before is not None:
         begin = 0 if query.before == LAST else query.before  # where nothing is, there is no place
         return page_from(store, places, query.limit, begin, fits)

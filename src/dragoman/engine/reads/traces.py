@@ -23,9 +23,10 @@ from dragoman.core.events import (
 from dragoman.core.ids import task_stream, trace_stream, turns_stream
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.moves import MOVE_NAMES, move_of
-from dragoman.core.states.trace import Trace, TurnLog
+from dragoman.core.states.trace import REMEMBERED, Trace, TurnLog
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import decode, find_task, state_of
+from dragoman.engine.reads.mailbox import LAST
 from dragoman.engine.reads.sessions import asked_in, session_of
 from dragoman.engine.subscribe import Gap, gap_at
 from dragoman.ledger.codec import CODEC
@@ -310,9 +311,13 @@ def _of_session(store: Store, session: str, after: int, limit: int) -> TracePage
     stream = trace_stream(session)
     recorded = (one for one in _history(store, stream, after) if one.event == _RECORDED)
     said = [(one, decode(one)) for one in islice(recorded, limit)]
-    end = said[-1][0].position if said else after
+    claims = store.claims(session, after, limit)
+    # Behind the last one of a full page there may be more, which belongs to the next.
+    full = [page[-1].position for page in ([one for one, _ in said], claims) if len(page) == limit]
+    until = min(full, default=LAST)
     moves, granted = list[Told](), set[str]()
-    for task in _tasks_of(store, session, (event for _, event in said)):
+    claims += store.claims_back(session, after + 1, REMEMBERED)
+    for task in _tasks_of(store, session, claims, (event for _, event in said)):
         for entry in _moves(store, task, after):
             move = _moved(store, entry, read_line(entry.line), decode(entry))
             if move.is_of(session):
@@ -323,18 +328,20 @@ def _of_session(store: Store, session: str, after: int, limit: int) -> TracePage
         for entry, event in said
         if isinstance(event, TraceRecorded) and event.event_id not in granted
     ]
-    # Behind the last one of a full page there may be more: moves beyond it belong to the next.
-    events += [one for one in moves if len(said) < limit or one.position <= end]
-    return _page(iter(sorted(events, key=lambda one: one.position)), end, limit)
+    told = sorted((*events, *moves), key=lambda one: one.position)
+    end = until if full else said[-1][0].position if said else after
+    return _page((one for one in told if one.position <= until), end, limit)
 
 
-def _tasks_of(store: Store, session: str, said: Iterable[AnyEvent]) -> set[str]:
-    """The tasks that a session has to do with: by its events, by what is held in it now, and by
-    what somebody asks for, who may do so before there is such a task."""
+def _tasks_of(
+    store: Store, session: str, claims: Iterable[Entry], said: Iterable[AnyEvent]
+) -> set[str]:
+    """The tasks that a session has to do with: by its events, by its claims, and by what somebody
+    asks for, who may do so before there is such a task."""
     row = store.stream(trace_stream(session))
     trace = None if row is None else state_of(store, row)
     known = trace.tasks if isinstance(trace, Trace) else ()
-    held = (stream.partition(":")[2] for stream in store.sessions(session))
+    held = (claim.stream.partition(":")[2] for claim in claims)
     found = (
         find_task(store, _named_in(one))
         for one in said

@@ -39,13 +39,14 @@ class ShownRejection(Struct, frozen=True):
 
 
 class ShownEscalation(Struct, frozen=True):
-    """What was told to a coordinator."""
+    """What did not go on in time."""
 
     trigger: str
     stage: str
     sla_configured: str
     sla_elapsed: str
     escalated_to: str
+    """Who was told; empty: nobody, because it was over."""
     escalated_at: str
 
 

@@ -26,7 +26,7 @@ from dragoman.engine.operation import Commands, Facts, Operation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_agent, find_task
 from dragoman.engine.reads.closed_letters import is_shown_to
-from dragoman.engine.reads.handoffs import find_handoff, threads_of
+from dragoman.engine.reads.handoffs import find_handoff
 from dragoman.engine.reads.letter_names import known_as, thread_of
 from dragoman.engine.reads.mailbox import (
     Fits,
@@ -255,13 +255,14 @@ def _lookup(asked: Lookup, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
             and is_shown(mail)
         )
 
-    threads = threads_of(facts.store, task.task) if task else ()
+    names = sorted(task.task.names) if task else ()
     narrow = (
-        ("thread", (thread,) if thread else sorted(threads)),
-        ("from", (asked.from_,) if asked.from_ else ()),
-        ("in", (asked.to or actor.name,)),
+        [f"thread:{thread}"] if thread else [],
+        [f"{kind}:{name}" for name in names for kind in ("thread", "elsewhere")],
+        [f"from:{asked.from_}"] if asked.from_ else [],
+        [f"in:{asked.to or actor.name}"],
     )
-    first, *more = next([f"{kind}:{word}" for word in words] for kind, words in narrow if words)
+    first, *more = next(filter(None, narrow))
     query = ListQuery(first, asked.after, limit=asked.limit)
     others = (walk(facts.store, replace(query, list=name)) for name in more)
     besides = merge(*others, key=attrgetter("position"))

@@ -9,7 +9,13 @@ from msgspec import UNSET
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ProposeHandoff
-from dragoman.core.deciding.handoffs.offer import check_last, check_old, check_shape
+from dragoman.core.deciding.handoffs.offer import (
+    check_last,
+    check_old,
+    check_shape,
+    check_stated,
+    in_full,
+)
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import is_task_name
 from dragoman.core.rules.handoff_chain import (
@@ -20,8 +26,9 @@ from dragoman.core.rules.handoff_chain import (
     owner_of,
 )
 from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.task import Task
 from dragoman.engine.faults import Fault, fault_of
-from dragoman.engine.operation import Facts
+from dragoman.engine.operation import Commands, Facts
 from dragoman.engine.reads.ask import find_task
 from dragoman.engine.reads.handoffs import Wanted, find_handoff, known_handoff, page_of
 from dragoman.engine.reads.mailbox import LAST
@@ -128,9 +135,19 @@ def refusals(
     chain = (actor.name,) if task is None else chain_of(task, owner_of(task, actor.name))
     goes_back = may_go_back(chain, given.to_agent, old, find)
     later = (
+        None if isinstance(made, Fault) else _wrong_hash(made, task, actor, chain),
         task and check_old(given.supersedes, old, task),
         task and check_owner(task, old, actor, find),
         check_last(old, find),
         check_cycle(chain, given.to_agent, goes_back=goes_back),
     )
     yield from filter(None, later)
+
+
+def _wrong_hash(
+    made: Commands, task: Task | None, actor: Actor, chain: tuple[str, ...]
+) -> Refusal | None:
+    """That a hash which the package states is not its own."""
+    offer = cast(ProposeHandoff, made[-1])
+    _, package_hash = in_full(offer, offer.id, task, actor, chain)
+    return check_stated(offer, package_hash)

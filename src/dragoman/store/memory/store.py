@@ -164,6 +164,17 @@ class MemoryStore:
             rows = sorted(self._tables.rows.items())
             return [row.name for _, row in rows if row.lease and row.lease.session == session != ""]
 
+    def claims(self, session: str, after: int, limit: int) -> list[Entry]:
+        """The claims in a session, whether it lasts or not, by position."""
+        with self._lock:
+            return [one for one in self._tables.claims(session) if one.position > after][:limit]
+
+    def claims_back(self, session: str, before: int, limit: int) -> list[Entry]:
+        """The last claims in a session before a position, the last one first."""
+        with self._lock:
+            last = reversed(self._tables.claims(session))
+            return [one for one in last if one.position < before][:limit]
+
     def listed(self, query: ListQuery) -> list[Listed]:
         """A page of a list."""
         with self._lock:

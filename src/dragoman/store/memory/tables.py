@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 
+from msgspec import json
 from msgspec.structs import asdict, replace
 
+from dragoman.core.events import EVENT_NAMES, TaskClaimed
 from dragoman.engine.ports import Answer, Changes, Row
 from dragoman.ledger.entry import Entry
 from dragoman.ledger.logs import Log
 from dragoman.ledger.records import HandoffRecord
 from dragoman.text.words import Words
+
+_CLAIMED = EVENT_NAMES[TaskClaimed]
 
 
 class Tables:
@@ -55,6 +59,12 @@ class Tables:
             if log.turn_index is not None and (log.task, log.attempt) == (task, attempt)
         ]
         return sorted(found, key=lambda one: one[0])
+
+    def claims(self, session: str) -> list[Entry]:
+        """The claims in a session, by position."""
+        needle = f'"session":"{session}"'.encode()
+        likely = (one for one in self.entries if one.event == _CLAIMED and needle in one.line)
+        return [one for one in likely if json.decode(one.line)["body"].get("session") == session]
 
     def apply(self, changes: Changes) -> None:
         """Write all of it."""

@@ -360,6 +360,21 @@ FROM leases l JOIN streams s ON s.number = l.stream
 WHERE l.session = $1 AND l.session <> ''
 ORDER BY l.stream
 
+-- The condition and the expression are those of the index on claims.
+-- name: claims
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM entries e JOIN streams s ON s.number = e.stream
+WHERE e.event = 'task.claimed' AND substring(encode(e.line, 'escape') FROM '"session":"([^"]+)"') = $1 AND e.position > $2
+ORDER BY e.position
+LIMIT $3
+
+-- name: claims_back
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM entries e JOIN streams s ON s.number = e.stream
+WHERE e.event = 'task.claimed' AND substring(encode(e.line, 'escape') FROM '"session":"([^"]+)"') = $1 AND e.position < $2
+ORDER BY e.position DESC
+LIMIT $3
+
 -- The limit of one makes PostgreSQL look for each row by itself, however many it expects.
 -- name: listed
 SELECT l.position, s.*

@@ -234,6 +234,21 @@ FROM leases l JOIN streams s ON s.number = l.stream
 WHERE l.session = ? AND l.session <> ''
 ORDER BY l.stream
 
+-- The condition and the expression are those of the index on claims.
+-- name: claims
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM entries e JOIN streams s ON s.number = e.stream
+WHERE e.event = 'task.claimed' AND CAST(e.line AS TEXT) ->> '$.body.session' = ? AND e.position > ?
+ORDER BY e.position
+LIMIT ?
+
+-- name: claims_back
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM entries e JOIN streams s ON s.number = e.stream
+WHERE e.event = 'task.claimed' AND CAST(e.line AS TEXT) ->> '$.body.session' = ? AND e.position < ?
+ORDER BY e.position DESC
+LIMIT ?
+
 -- name: listed
 SELECT l.position, s.*
 FROM lists l JOIN stream_rows s ON s.number = l.stream

@@ -45,6 +45,10 @@ CREATE TABLE entries (
   UNIQUE (stream, version)
 ) STRICT;
 
+-- The claims of a session, which is over when its moves are asked for.
+CREATE INDEX entries_claims ON entries (CAST(line AS TEXT) ->> '$.body.session')
+WHERE event = 'task.claimed';
+
 CREATE TRIGGER entries_are_not_changed BEFORE UPDATE ON entries
 BEGIN
   SELECT RAISE(ABORT, 'the ledger is append-only: an entry is never changed');

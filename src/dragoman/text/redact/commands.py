@@ -55,13 +55,13 @@ PROGRAMS: Final = (
     Program(
         ("docker", "podman"),
         "login -p …",
-        rb"login[ \t](?:[^\r\n]{0,80}[ \t])?-p[ \t]{0,4}",
+        rb"login" + _APART + rb"(?:[^\r\n]{0,80}[ \t\"'])?-p" + _APART + rb"?",
         "https://docs.docker.com/reference/cli/docker/login/",
     ),
     Program(
         ("az",),
         "login -p …",
-        rb"login[ \t](?:[^\r\n]{0,160}[ \t])?-p[ \t]{1,4}",
+        rb"login" + _APART + rb"(?:[^\r\n]{0,160}[ \t\"'])?-p" + _APART,
         "https://learn.microsoft.com/en-us/cli/azure/reference-index#az-login",
     ),
     Program(
@@ -100,6 +100,8 @@ ANY_COMMAND: Final = rb"\b(?:" + b"|".join(sorted(_BY_NAME, reverse=True)) + rb"
 _COMMAND: Final = Linear(ANY_COMMAND, captures=False)
 _LONGEST: Final = 256
 """So far behind the name of a program its option may stand."""
+_LONGEST_LIST: Final = 4_096
+"""The same where its arguments are a list."""
 _LONGEST_OPEN: Final = 480
 """So far behind it a value may end that has blanks in it."""
 _OF_ARGUMENT: Final = bytes.maketrans(b" \t\r\n\"'", b"______")
@@ -108,7 +110,7 @@ _OF_ARGUMENT: Final = bytes.maketrans(b" \t\r\n\"'", b"______")
 
 def commands(data: bytes) -> Iterator[tuple[int, int, str]]:
     """The passwords of command lines."""
-    return ((start, end, KIND) for start, end in _passwords(data, value_at))
+    return ((start, end, KIND) for start, end in _passwords(data, value_at, _LONGEST))
 
 
 def in_arguments(arguments: Sequence[bytes]) -> Iterator[tuple[int, int]]:
@@ -120,17 +122,17 @@ def in_arguments(arguments: Sequence[bytes]) -> Iterator[tuple[int, int]]:
     def argument_at(_: bytes, at: int) -> Value:
         return Value(at, behind[bisect_right(behind, at)] - 1, False)
 
-    for start, _ in _passwords(line, argument_at):
+    for start, _ in _passwords(line, argument_at, _LONGEST_LIST):
         number = bisect_right(behind, start)
         yield number, start - (behind[number - 1] if number else 0)
 
 
-def _passwords(data: bytes, read: _Read) -> Iterator[tuple[int, int]]:
+def _passwords(data: bytes, read: _Read, longest: int) -> Iterator[tuple[int, int]]:
     at = 0
     while (found := _COMMAND.search(data, at)) is not None:
         at = found.end() - 1
         program, option = _BY_NAME[data[found.start() : at]]
-        border = _border(data, at)
+        border = _border(data, at, longest)
         while (given := option.search(data, at, border)) is not None:
             at = given.end()
             value = _password(data, read(data, at), program)
@@ -150,9 +152,9 @@ def open_command(data: bytes) -> int:
     return -1
 
 
-def _border(data: bytes, at: int) -> int:
+def _border(data: bytes, at: int, longest: int) -> int:
     """Where a command ends at the latest."""
-    most = min(at + _LONGEST, len(data))
+    most = min(at + longest, len(data))
     ends = (data.find(end, at, most) for end in (b"\n", b"\r"))
     return min((end for end in ends if end >= 0), default=most)
 

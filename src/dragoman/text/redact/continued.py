@@ -12,17 +12,30 @@ _LINES: Final = Linear(
     rb"(?:(?:[^\r\n]*\\(?:\r\n?|\n))+[^\r\n]*[\r\n]*)+",
     captures=False,
 )
-_BREAK: Final = re.compile(rb"\\(?:\r\n?|\n)[ \t]*+")
-_INSTEAD: Final = b" "
-"""What is broken so is mostly words; one that is broken in its middle is not put together."""
+_BREAK: Final = re.compile(rb"([ \t\\]?)\\(?:\r\n?|\n)([ \t]*+)")
+_CUT: Final = re.compile(rb"[^\s\\]\\(?:\r\n?|\n)\Z")
+_BLANK: Final = re.compile(rb"\s")
 
 
 def continued_lines(data: bytes) -> Reading | None:
     """The lines that go on in the next one, as one line each; None: there is none."""
     if not any(end in data for end in _ENDS):
         return None
-    return in_lines(data, _LINES, lambda lines: _BREAK.sub(_INSTEAD, lines), _breaks)
+    return in_lines(data, _LINES, lambda lines: _BREAK.sub(_instead, lines), _breaks)
+
+
+def cut_word(data: bytes) -> int:
+    """Where a word begins that goes on in the line which follows; -1: the text ends with none."""
+    if not data.endswith((*_ENDS, b"\\\r\n")) or (end := _CUT.search(data)) is None:
+        return -1
+    begins = (found.end() for found in _BLANK.finditer(data, 0, end.start()))
+    return max(begins, default=0)
 
 
 def _breaks(lines: bytes) -> Iterator[Piece]:
-    return ((*found.span(), _INSTEAD) for found in _BREAK.finditer(lines))
+    return ((*found.span(), _instead(found)) for found in _BREAK.finditer(lines))
+
+
+def _instead(found: re.Match[bytes]) -> bytes:
+    """A blank between words, whatever stands there; what is broken in a word is put together."""
+    return b" " if found[1] or found[2] else b""

@@ -15,7 +15,7 @@ from dragoman.text.linear import Anywhere, Linear
 from dragoman.text.redact.assignments import assignments
 from dragoman.text.redact.blocks import BEGINS, blocks
 from dragoman.text.redact.commands import ANY_COMMAND, commands
-from dragoman.text.redact.continued import continued_lines
+from dragoman.text.redact.continued import continued_lines, cut_word
 from dragoman.text.redact.escaped import ANY_ESCAPED, meant, meant_lines
 from dragoman.text.redact.forms import ASSIGNED_FORM
 from dragoman.text.redact.hidden import ANY_HIDDEN, carried, may_hide, read, read_apart
@@ -151,8 +151,8 @@ class Finder:
     def may_begin(self, text: str) -> bool:
         """Whether there may be a secret in a text, or a name that one may follow."""
         data = text.encode(errors="surrogatepass")
-        is_open = self.known.open_at(data, len(data)) >= 0 or open_lines(data) >= 0
-        return is_open or self._passes(data, _WIDE_GATE)
+        opens = self.known.open_at(data, len(data)), open_lines(data), cut_word(data)
+        return max(opens) >= 0 or self._passes(data, _WIDE_GATE)
 
     def digest(self, secret: bytes) -> str:
         """What tells equal secrets from different ones, however they are written."""

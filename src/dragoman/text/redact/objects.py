@@ -21,8 +21,17 @@ _ITEM: Final = re.compile(
     rb"""\\{0,3}["']?(?:\s|\\{1,3}[nrt]){0,40}[\[,](?:\s|\\{1,3}[nrt]){0,40}"""
 )
 """What stands before an item, with the quote of the one before it."""
-_BARE_ITEM: Final = re.compile(rb":\[(?!\S*(?:A-Z|a-z|0-9))[^\s,\[\]]+\](?=[\s\]]|\Z)")
-"""The only one of a list as Go prints it, and no expression: `map[X-Api-Key:[…]]`."""
+_BARE: Final = rb"[^\s,\[\](){}<>\"'`]+"
+_BARE_ITEMS: Final = re.compile(
+    rb"\[\s{0,40}(?!\S*(?:A-Z|a-z|0-9))"
+    + _BARE
+    + rb"(?:[ \t]{0,8},\s{0,40}"
+    + _BARE
+    + rb"){0,15},?\s{0,40}\](?=[\s,\]}]|\Z)"
+)
+"""Those of a list without quotes, as YAML has them, and no expression; so Go prints a single one:
+`map[X-Api-Key:[…]]`."""
+_BARE_ITEM: Final = re.compile(_BARE)
 _BLANK: Final = re.compile(r"\s")
 """Several texts with blanks in them are sentences, or lines of a program."""
 
@@ -48,10 +57,9 @@ def _in_object(data: bytes, at: int) -> Iterator[tuple[int, int]]:
 def _in_list(data: bytes, at: int) -> Iterator[tuple[int, int]]:
     """Up to the first item that is no text."""
     most = at + _LONGEST
-    if (bare := _BARE_ITEM.match(data, at - 1, most)) is not None:
-        start, end = bare.start() + len(b":["), bare.end() - len(b"]")
-        if looks_random(unmasked(data[start:end])):
-            yield start, end
+    if (bare := _BARE_ITEMS.match(data, at, most)) is not None:
+        items = _BARE_ITEM.finditer(data, at, bare.end())
+        yield from (one.span() for one in items if looks_random(unmasked(one[0])))
         return
     while (before := _ITEM.match(data, at, most)) is not None:
         value = value_at(data, before.end())

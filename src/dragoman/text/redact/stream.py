@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import Final
 
 from dragoman.text.redact.blocks import BEGINS, is_open
-from dragoman.text.redact.continued import continued_lines
+from dragoman.text.redact.continued import continued_lines, cut_word
 from dragoman.text.redact.escaped import meant, read_as_meant
 from dragoman.text.redact.finder import SMALL, Finder, open_lines
 from dragoman.text.redact.hidden import may_hide, open_sequence, read
@@ -80,7 +80,7 @@ class Stream:
         data = before.encode(errors="surrogatepass")
         begins = [open_sequence(data)]
         if not self._finder.known_only:
-            begins += (_pending(data), open_lines(data))
+            begins += (_pending(data), open_lines(data), cut_word(data))
         lost = border - len(before)
         first = (lost + _character(data, begin) for begin in begins if begin >= 0)
         return min(*first, border, self._block(border), self._value(border))

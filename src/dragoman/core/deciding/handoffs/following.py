@@ -10,7 +10,7 @@ from dragoman.core.commands import AnyCommand, ExpireLease
 from dragoman.core.deciding.handoffs.common import COORDINATOR
 from dragoman.core.deciding.handoffs.watch import blocked_letter
 from dragoman.core.deciding.handoffs.ways_out import overtaken
-from dragoman.core.deciding.handoffs.work import completed
+from dragoman.core.deciding.handoffs.work import completed, told_of_completion
 from dragoman.core.deciding.tasks.rewinding import lost_handoff
 from dragoman.core.events import (
     AnyEvent,
@@ -68,7 +68,9 @@ def _moved(event: TaskTransitioned, course: _Course) -> StreamEvents:
     """
     handoff, task = course.handoff, course.task
     if handoff.status == "activated" and event.to in ("review", "done"):
-        return completed(handoff, task, *_said(event, course))
+        by, notes = _said(event, course)
+        told = told_of_completion(handoff, course.read, by)
+        return (*completed(handoff, task, by, notes), *told)
     # What is only partly done, or has to be looked at, can still be handed on.
     if _is_given_up(event, course):
         return overtaken(handoff, task, f"{task.id} was given up by {task.assignee}", course.read)
@@ -129,8 +131,11 @@ def _checkpointed(event: TaskCheckpointed, course: _Course) -> StreamEvents:
     if handoff.status != "activated" or task.status != "in-progress":
         return ()
     said = f"checkpoint: {event.reason}" + (f": {event.description}" if event.description else "")
-    done = completed(handoff, task, course.read.actor.name, said)
-    is_asked_for = intent_of(task, course.read.intent) is not None
+    read = course.read
+    # The work is not done by that: whoever has handed it over is told how far it has come.
+    told = told_of_completion(handoff, read, read.actor.name, said)
+    done = (*completed(handoff, task, read.actor.name, said), *told)
+    is_asked_for = intent_of(task, read.intent) is not None
     return done if is_asked_for else (*done, (task_stream(task.id), TaskEdited(reserved_for="")))
 
 

@@ -2,19 +2,18 @@
 
 from msgspec.structs import replace
 
-from dragoman.core.deciding.handoffs.common import COORDINATOR
 from dragoman.core.events import HandoffEscalated, HandoffExtended, HandoffMoved
 from dragoman.core.ids import handoff_stream
 from dragoman.core.reading import Decision, Read
 from dragoman.core.states.handoff import NEXT_STAGE, Handoff
 
 
-def lateness(handoff: Handoff, now: int, recommended: str = "") -> HandoffEscalated:
-    """Word that the present state lasts too long."""
+def lateness(handoff: Handoff, now: int, to: str, recommended: str = "") -> HandoffEscalated:
+    """Word that the present state lasts too long; `to` is who hears it, empty: nobody."""
     return HandoffEscalated(
         trigger="timeout",
         stage=NEXT_STAGE[handoff.status],
-        to=COORDINATOR,
+        to=to,
         sla_ms=handoff.granted_ms,
         elapsed_ms=max(0, now - handoff.entered_at),
         recommended=recommended,
@@ -32,7 +31,7 @@ def with_lateness(decision: Decision, read: Read, now: int) -> Decision:
     left = dict.fromkeys(stream for stream, event in decision.events if isinstance(event, leaves))
     handoffs = filter(None, (read.handoff(name.removeprefix(handoff_stream(""))) for name in left))
     late = [
-        (handoff_stream(handoff.id), lateness(handoff, now))
+        (handoff_stream(handoff.id), lateness(handoff, now, to=""))
         for handoff in handoffs
         if handoff.is_late(now)
     ]

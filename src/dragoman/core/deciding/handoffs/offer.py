@@ -89,12 +89,10 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
     )
     if refusal:
         return refusal
-    thread, sender = thread_of(command.thread, task), read.actor.label
-    whole = filled(command, id, thread, sender, session=_session(task), chain=chain)
-    package, package_hash = sealed(whole)
-    stated = command.stated_hash
-    if stated not in ("", package_hash) and stated != hash_of(command.package):
-        return Refusal("hash_mismatch", "the package is not the one whose package_hash is stated")
+    package, package_hash = in_full(command, id, task, read.actor, chain)
+    refusal = check_stated(command, package_hash)
+    if refusal:
+        return refusal
     offered = HandoffProposed(
         id=id,
         task=task.id,
@@ -104,7 +102,7 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
         package_hash=package_hash,
         title=command.title or task.title,
         reason=command.reason or "requested",
-        thread=thread,
+        thread=thread_of(command.thread, task),
         teamspace=command.teamspace,
         chain=chain,
         supersedes=command.supersedes,
@@ -285,6 +283,22 @@ def _check_seen(command: ProposeHandoff, read: Read) -> Refusal | None:
     return Refusal("try_again", f"the draft {known.id} has changed meanwhile: propose it again")
 
 
+def in_full(
+    command: ProposeHandoff, id: str, task: Task | None, actor: Actor, chain: tuple[str, ...]
+) -> tuple[dict[str, object], str]:
+    """The package as it is offered, and its hash; `task` is None while nobody knows it here."""
+    thread = command.thread if task is None else thread_of(command.thread, task)
+    session = "" if task is None else _session(task)
+    return sealed(filled(command, id, thread, actor.label, session=session, chain=chain))
+
+
+def check_stated(command: ProposeHandoff, package_hash: str) -> Refusal | None:
+    """None when a hash that its sender states is that of the package, as sent or as sealed."""
+    if command.stated_hash in ("", package_hash, hash_of(command.package)):
+        return None
+    return Refusal("hash_mismatch", "the package is not the one whose package_hash is stated")
+
+
 def check_old(supersedes: str, old: Handoff | None, task: Task) -> Refusal | None:
     """None when what is to be superseded is there, and about the same task."""
     if not supersedes:
@@ -326,4 +340,4 @@ def _replaced(old: Handoff, id: str, read: Read) -> StreamEvents:
         return ((stream, moved), letter(read, "handoff.complete", (old.sender,), old, onward))
     why = HandoffRejected(by, "other", note)
     moved = HandoffMoved(old.status, "rejected", note, id, by)
-    return ((stream, why), (stream, moved), told_off(old, why, read))
+    return ((stream, why), (stream, moved), told_off(old, why, read, id))

@@ -50,7 +50,7 @@ def escalate(command: EscalateHandoff, read: Read, now: int) -> Decision | Refus
         return not_yours(handoff, read.actor, "escalate", "the hub")
     if not handoff.is_late(now):
         return decided(handoff.id, handoff.status)
-    late = lateness(handoff, now, RECOMMENDED[handoff.status])
+    late = lateness(handoff, now, COORDINATOR, RECOMMENDED[handoff.status])
     told = blocked_letter(read, command.told, handoff, "timeout", late.recommended)
     decision = decided(handoff.id, handoff.status, late)
     return Decision(decision.receipt, (*decision.events, told))

@@ -101,7 +101,7 @@ def turned_down(
         (stream, why),
         (stream, moved),
         *_task_given_back(handoff, task, after),
-        told_off(handoff, why, read),
+        told_off(handoff, why, read, superseded_by),
     )
 
 
@@ -125,7 +125,9 @@ def overtaken(
     )
 
 
-def told_off(handoff: Handoff, why: HandoffRejected, read: Read) -> tuple[str, MailPosted]:
+def told_off(
+    handoff: Handoff, why: HandoffRejected, read: Read, superseded_by: str = ""
+) -> tuple[str, MailPosted]:
     """Word of a rejection to its sides, and to whose the work is, but not to who asked for it.
 
     What was passed on before it was begun is still somebody else's than its sender's. The reason
@@ -134,6 +136,8 @@ def told_off(handoff: Handoff, why: HandoffRejected, read: Read) -> tuple[str, M
     said = {"reason": why.reason, "detail": why.detail}
     if why.suggested_fix:
         said["suggested_fix"] = why.suggested_fix
+    if superseded_by:
+        said["superseded_by"] = superseded_by
     concerned = dict.fromkeys((handoff.sender, handoff.recipient, handoff.owner))
     others = tuple(name for name in concerned if name != read.actor.name)
     return letter(read, "system.error", others, handoff, said)

@@ -203,10 +203,10 @@ def complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refus
         return reported
     data: dict[str, object] = {k: v for k, v in details.items() if k != "handoff"}
     done = completed(handoff, task, read.actor.name, command.notes, data)
-    told = letter(read, "handoff.complete", (handoff.sender,), handoff)
+    told = told_of_completion(handoff, read, read.actor.name)
     return replace(
         reported,
-        events=(*reported.events, *done, told),
+        events=(*reported.events, *done, *told),
         receipt=replace(reported.receipt, stream=handoff_stream(handoff.id), state="completed"),
     )
 
@@ -222,6 +222,13 @@ def completed(
         (stream, said),
         (task_stream(task.id), TaskHandedOver(handoff.id, task.chain)),
     )
+
+
+def told_of_completion(handoff: Handoff, read: Read, by: str, note: str = "") -> StreamEvents:
+    """Word of it to whoever has handed the work over, unless that one has said so itself."""
+    more = {"note": note} if note else {}
+    word = letter(read, "handoff.complete", (handoff.sender,), handoff, more, by=by)
+    return () if by == handoff.sender else (word,)
 
 
 def close(command: CloseHandoff, read: Read, now: int) -> Decision | Refusal:

@@ -266,7 +266,8 @@ def _give(course: Course, command: DelegateIntent) -> None:
     if forbidden is None and command.candidates and _offered(course, command):
         return
     reasons = (forbidden,) if forbidden else _why_not_them(course) or (NOBODY,)
-    course.say(IntentRejected(course.intent.id, reasons))
+    unsaid = 0 if command.due_by == course.intent.due_by else command.due_by
+    course.say(IntentRejected(course.intent.id, reasons, due_by=unsaid))
     status = course.task.status
     if status in _OPEN:
         course.move(TaskTransitioned(status, "blocked", "; ".join(reasons)[:REASON]))

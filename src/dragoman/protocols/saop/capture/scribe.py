@@ -34,6 +34,8 @@ FILLED: Final = {"confidence": 0.5, "estimated_complexity": "medium"}
 _VERSION: Final = "1.0.0"
 _CHUNK: Final = 32_768
 """So many characters of a thought go into one event: no event may be as long as a turn."""
+_WORD: Final = 4_096
+"""So long a word is not cut by that: it may be a value that only the hub knows."""
 _BETWEEN: Final = "\n\n"
 """What stands between two thoughts of one turn, in the turn and in the events alike."""
 _MOST_ARGUMENTS: Final = 131_072
@@ -182,9 +184,9 @@ class Scribe:
             return
         turn.is_thought_told = True
         chunks = [
-            (text[start : start + _CHUNK], f"{place}.{start}")
+            (chunk, f"{place}.{start}")
             for text, place in turn.untold
-            for start in range(0, len(text), _CHUNK)
+            for start, chunk in _chunks(text)
         ]
         *first, (last, end) = chunks
         for chunk, place in first:
@@ -306,6 +308,18 @@ class Scribe:
                 },
             },
         }
+
+
+def _chunks(text: str) -> Iterator[tuple[int, str]]:
+    """A text in parts that end with a word, and where each begins."""
+    start = 0
+    while start < len(text):
+        end = start + _CHUNK
+        if end < len(text):
+            last = max(text.rfind(blank, end - _WORD, end) for blank in " \n\t")
+            end = last + 1 or end
+        yield start, text[start:end]
+        start = end
 
 
 def _confidence(said: str) -> float | None:

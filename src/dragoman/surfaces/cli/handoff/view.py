@@ -225,7 +225,8 @@ def _rejection(handoff: "Handoff") -> str:
 
 def _escalation(told: Any) -> str:
     after = f" after {in_hours(told.elapsed_ms)}" if told.elapsed_ms else ""
-    return f"{told.trigger} in {told.stage}{after}, told to {told.to} at {to_rfc3339(told.at)}"
+    to = told.to or "nobody"
+    return f"{told.trigger} in {told.stage}{after}, told to {to} at {to_rfc3339(told.at)}"
 
 
 def print_diagnosis(diagnosis: "Diagnosis", screen: Screen) -> None:

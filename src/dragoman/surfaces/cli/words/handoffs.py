@@ -61,7 +61,8 @@ def _approved(event: HandoffApproved) -> str:
 def _escalated(event: HandoffEscalated) -> str:
     after = f" after {in_hours(event.elapsed_ms)}" if event.elapsed_ms else ""
     advice = f"; recommended: {event.recommended}" if event.recommended else ""
-    return f"escalated to {event.to}: {event.trigger} in {event.stage}{after}{advice}"
+    told = f"escalated to {event.to}" if event.to else "escalated to nobody, as it was over"
+    return f"{told}: {event.trigger} in {event.stage}{after}{advice}"
 
 
 def _extended(event: HandoffExtended) -> str:
