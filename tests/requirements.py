@@ -1437,6 +1437,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "it is assigned to, or, unassigned, to one that takes any.",
     ),
     Requirement(
+        "DISPATCH-SHARED",
+        "Agents",
+        "What another hub of the same store does to a task, or to its agent, ends the agent that "
+        "works on it here as if it had been done here.",
+    ),
+    Requirement(
         "DISPATCH-BUDGET",
         "Agents",
         "An agent that has used up its attempts, minutes, output or cost of a day pauses until "

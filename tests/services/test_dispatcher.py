@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from dragoman.bootstrap import open_place
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
     AnyCommand,
@@ -56,7 +57,7 @@ from dragoman.services.recovery import Recovery
 from dragoman.services.rests import GivenBack, Rest, Rests
 from dragoman.services.taking_over import Forget, Sweep
 from dragoman.system.ids import CountingIds
-from tests.agents.floor import FAST, Floor, agent_section, floor, run
+from tests.agents.floor import FAST, PERSON, Floor, agent_section, floor, run
 from tests.engine.lab import HUMAN, Lab
 from tests.requirements import proves
 from tests.traces import Trace
@@ -138,6 +139,28 @@ def test_no_more_run_than_may_and_the_next_begins_when_one_has_ended(
             await heard(trace, 1)
             held = [task for task in tasks if hub.task(task).status == "in-progress"]
             assert len(held) == 3
+
+    run(story())
+
+
+@proves("DISPATCH-SHARED")
+@pytest.mark.parametrize(
+    "done", [MoveTask("first", "cancelled"), RegisterAgent("ada", "observer")], ids=type
+)
+def test_what_another_hub_of_the_store_takes_away_ends_who_works_on_it_here(
+    tmp_path: Path, trace: Trace, done: AnyCommand
+) -> None:
+    async def story() -> None:
+        async with floor(tmp_path / "data", FAST + waiting("ada", trace)) as hub:
+            hub.make(id="first")
+            await heard(trace, 1)
+            for _ in range(50):  # so many turns at least as its own first looks take
+                await asyncio.to_thread(hub.task, "first")
+            other = open_place(tmp_path / "data", "", None, create=False)
+            other.hub.do(PERSON, done)
+            other.hub.close()
+            await hub.until_idle()
+            assert await asyncio.to_thread(trace.heard) == b""
 
     run(story())
 
