@@ -2168,6 +2168,18 @@ _MANIFEST: tuple[Requirement, ...] = (
         "whole, and changes nothing.",
     ),
     Requirement(
+        "ACP-REPORTED",
+        "S-OWN",
+        "Work that its holder has reported done or blocked is not begun by the recipient of an "
+        "offer before that has taken effect; what is partly done is.",
+    ),
+    Requirement(
+        "ACP-COMPLETE-TOLD",
+        "S-OWN",
+        "The sender of a handoff gets one handoff.complete when the recipient's part is over, in "
+        "whatever dialect that was said, and whoever ended the session.",
+    ),
+    Requirement(
         "ACP-MESSAGES",
         "S-ACP-14",
         "acp_send, acp_inbox and acp_query are the mail of the hub: twelve types, a payload of at "
