@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Thread
 
 import msgspec
 import pytest
@@ -31,10 +32,11 @@ from dragoman.core.states.task import Task
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Principal
-from dragoman.engine.reads.ask import find_agent, history
+from dragoman.engine.reads.ask import entries, find_agent, history
 from dragoman.engine.runner import Assignment, Ended, Hear
 from dragoman.ledger.entry import read_line
 from dragoman.services.attempt import OnStop, Terms
+from dragoman.services.booking import Booking
 from dragoman.services.budgets import (
     Begun,
     Budget,
@@ -387,6 +389,94 @@ def test_who_can_answer_is_asked_and_a_yes_gives_as_much_again(tmp_path: Path) -
             assert "1 of 1 (attempts_per_day) since it was let go on, 3 in all" in letters[2]
 
     run(story())
+
+
+class Books:
+    """What one hub of several keeps of ada, who may make one attempt a day."""
+
+    name, budget = "ada", Budget(attempts=1)
+
+    def __init__(self, lab: Lab, attempt: int) -> None:
+        self.booking = Booking(lab.hub, self, list[str]().append)
+        self.booking.begin("ada", Begun("t", attempt))
+
+    def load(self) -> bytes:
+        return b""
+
+    def save(self, data: bytes) -> None:
+        del data
+
+    def review(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """See to it; `meanwhile` happens between what is read and what is done."""
+
+        def so_far() -> Used:
+            meanwhile()
+            return Used()
+
+        asyncio.run(self.booking.review([(self, so_far)]))
+
+    @property
+    def is_idle(self) -> bool:
+        return bool(self.booking.why_idle(self, Used()))
+
+
+def told(lab: Lab, event: str) -> int:
+    """How many entries of this kind there are."""
+    return [entry.event for entry in entries(lab.store)].count(event)
+
+
+@pytest.fixture
+def books() -> tuple[Lab, Books, Books]:
+    lab = Lab()
+    lab.do(HUMAN, RegisterAgent("ada"))
+    lab.do(HUMAN, RegisterAgent("hera", "human"))
+    return lab, Books(lab, 1), Books(lab, 2)
+
+
+@proves("DISPATCH-BUDGET", "DISPATCH-SHARED")
+@pytest.mark.parametrize("attempts", [(), (3,)], ids=["the same words", "other words"])
+def test_of_two_hubs_that_find_the_day_used_up_at_once_one_asks(
+    books: tuple[Lab, Books, Books], attempts: tuple[int, ...]
+) -> None:
+    lab, one, other = books
+    for attempt in attempts:
+        other.booking.begin("ada", Begun("t", attempt))
+
+    def first() -> None:
+        thread = Thread(target=one.review)
+        thread.start()
+        thread.join()
+
+    other.review(meanwhile=first)
+    assert (told(lab, "agent.paused"), told(lab, "mail.posted")) == (1, 1)
+    assert one.is_idle
+    assert other.is_idle
+
+
+@proves("DISPATCH-BUDGET", "DISPATCH-SHARED")
+def test_a_yes_counts_at_every_hub_that_has_waited_for_it(
+    books: tuple[Lab, Books, Books],
+) -> None:
+    lab, one, other = books
+    one.review()
+    other.review()
+    lab.do(HUMAN, ResumeAgent("ada"))
+    one.review()
+    other.review()
+    assert not one.is_idle
+    assert not other.is_idle
+    assert told(lab, "mail.posted") == 1
+
+
+@proves("DISPATCH-BUDGET")
+def test_but_a_pause_by_hand_was_no_question(books: tuple[Lab, Books, Books]) -> None:
+    lab, one, _ = books
+    lab.do(HUMAN, PauseAgent("ada", "the build is broken"))
+    one.review()
+    lab.do(HUMAN, ResumeAgent("ada"))
+    one.review()
+    assert one.is_idle
+    assert told(lab, "mail.posted") == 1
 
 
 @proves("DISPATCH-BUDGET")
