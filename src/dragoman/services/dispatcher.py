@@ -149,11 +149,11 @@ class Dispatcher:
                 await self._rest()
             await self._drain()
         finally:  # whoever cancels this, or a fault, leaves no agent behind
+            following.cancel()
             self._loop = None
             for attempt in self._attempts():
                 attempt.hurry()
             await self.until_idle()
-            following.cancel()
 
     async def _managed(self, work: Callable[[], Awaitable[None]]) -> bool:
         """Whether it could be done, or need not be any more; what kept it from that is told."""
@@ -233,7 +233,7 @@ class Dispatcher:
         followed = 0
         while True:
             await asyncio.sleep(self._policy.poll_ms / 1_000)
-            with suppress(DragomanError):  # the next look tells
+            with suppress(DragomanError, OSError):  # the next look tells
                 head = await asyncio.to_thread(self._hub.store.head) if self._lives else followed
                 if head != followed:
                     followed = head
