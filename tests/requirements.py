@@ -1443,6 +1443,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "it is assigned to, or, unassigned, to one that takes any.",
     ),
     Requirement(
+        "DISPATCH-SHARED",
+        "Agents",
+        "What another hub of the same store does to a task, or to its agent, ends the agent that "
+        "works on it here as if it had been done here.",
+    ),
+    Requirement(
         "DISPATCH-BUDGET",
         "Agents",
         "An agent that has used up its attempts, minutes, output or cost of a day pauses until "
@@ -2166,6 +2172,18 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-ACP-7",
         "query finds handoffs by task, sides, state and teamspace in pages, or one of them as a "
         "whole, and changes nothing.",
+    ),
+    Requirement(
+        "ACP-REPORTED",
+        "S-OWN",
+        "Work that its holder has reported done or blocked is not begun by the recipient of an "
+        "offer before that has taken effect; what is partly done is.",
+    ),
+    Requirement(
+        "ACP-COMPLETE-TOLD",
+        "S-OWN",
+        "The sender of a handoff gets one handoff.complete when the recipient's part is over, in "
+        "whatever dialect that was said, and whoever ended the session.",
     ),
     Requirement(
         "ACP-MESSAGES",

@@ -9,6 +9,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     AcceptDelegation,
     ClaimTask,
+    EditTask,
     EscalateDelegation,
     LinkTask,
     MoveTask,
@@ -385,6 +386,20 @@ def test_a_rejection_ends_the_rejecters_own_attempt_and_nobody_elses() -> None:
     assert events_of(decision) == [DelegationRejected("bob", "not mine")]
     assert anothers.tasks["CC"].status == "in-progress"
     assert set(anothers.leases) == {"T", "CC"}
+
+
+@proves("DELEGATION-ANSWER")
+@pytest.mark.parametrize(
+    ("owner", "becomes"), [("carol", "ready"), ("alice", "blocked"), ("bob", "blocked")]
+)
+def test_a_rejection_does_not_stop_what_was_given_to_a_third(owner: str, becomes: Status) -> None:
+    world = asked()
+    world.do(HUMAN, EditTask("CC", assignee=owner))
+    world.do(BOB, RejectDelegation("CC", "not mine"))
+    assert world.tasks["CC"].status == becomes
+    delegation = world.tasks["CC"].delegation
+    assert delegation is not None
+    assert delegation.state == "rejected"
 
 
 @proves("DELEGATION-ANSWER", "ROLE-TABLE")

@@ -9,10 +9,13 @@ from msgspec.structs import replace
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     ActivateHandoff,
+    AnyCommand,
+    CheckpointTask,
     ClaimTask,
     CloseHandoff,
     CompleteHandoff,
     EditTask,
+    EndAttempt,
     ExpireLease,
     MoveTask,
     ReassignHandoff,
@@ -24,7 +27,13 @@ from dragoman.core.commands import (
     WithdrawHandoff,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.events import HandoffMoved, TaskClaimed, TaskHandedOver, TaskTransitioned
+from dragoman.core.events import (
+    HandoffMoved,
+    Outcome,
+    TaskClaimed,
+    TaskHandedOver,
+    TaskTransitioned,
+)
 from dragoman.core.moments import SPAN
 from tests.core.handoffs import (
     CAROL,
@@ -238,6 +247,31 @@ def test_what_was_blocked_and_is_ready_again_is_taken_over() -> None:
     assert world.tasks["T"].assignee == "bob"
 
 
+@proves("ACP-REPORTED")
+@pytest.mark.parametrize(("outcome", "becomes"), [("done", "closed"), ("blocked", "accepted")])
+def test_what_its_holder_has_reported_is_not_begun_before_that_has_taken_effect(
+    outcome: Outcome, becomes: str
+) -> None:
+    world = accepted()
+    world.do(ALICE, ReportOutcome("T", outcome, blockers=("no key",)))
+    too_early = world.ask(BOB, ActivateHandoff("H"))
+    assert isinstance(too_early, Refusal)
+    assert too_early.code == "not_ready"
+    assert f"alice has reported T {outcome}" in too_early.detail
+    again(world, ALICE, EndAttempt("T"), "cause-2")
+    assert handoff(world).status == becomes
+    assert world.tasks["T"].attempts == 1
+
+
+@proves("ACP-REPORTED")
+@pytest.mark.parametrize("outcome", ["partial", "needs_review"])
+def test_what_is_only_partly_done_is_begun_all_the_same(outcome: Outcome) -> None:
+    world = accepted()
+    world.do(ALICE, ReportOutcome("T", outcome))
+    again(world, BOB, ActivateHandoff("H"), "cause-2")
+    assert world.leases["T"].holder == "bob"
+
+
 @proves("ACP-OWNER")
 @pytest.mark.parametrize(
     ("fields", "code"),
@@ -324,6 +358,54 @@ def test_complete_is_the_report_of_the_attempt() -> None:
     )
     assert letters(world, "handoff.complete") == [("alice",)]
     assert handoff(world).resolved_at == NOW
+
+
+@proves("ACP-COMPLETE-TOLD")
+@pytest.mark.parametrize(
+    ("actor", "command", "by"),
+    [
+        (BOB, ReportOutcome("T", "done", apply=True), "bob"),
+        (BOB, MoveTask("T", "review"), "bob"),
+        (HUMAN, MoveTask("T", "review"), "hub"),
+    ],
+)
+def test_the_sender_hears_of_the_end_of_the_work_however_it_was_said(
+    actor: Actor, command: AnyCommand, by: str
+) -> None:
+    world = activated()
+    again(world, actor, command, "cause-2")
+    assert handoff(world).status == "completed"
+    (told,) = (mail for mail in world.mails.values() if mail.kind == "handoff.complete")
+    assert (told.sender, told.to, set(msgspec.json.decode(told.body))) == (
+        by,
+        ("alice",),
+        {"handoff_id", "package_hash"},
+    )
+
+
+@proves("ACP-COMPLETE-TOLD")
+def test_a_report_that_recovery_finds_is_told_by_the_hub() -> None:
+    world = activated()
+    again(world, BOB, ReportOutcome("T", "done"), "cause-2")
+    assert letters(world, "handoff.complete") == []
+    again(world, HUB, ExpireLease("T"), "cause-3", NOW + TTL)
+    assert letters(world, "handoff.complete") == [("alice",)]
+
+
+@proves("ACP-COMPLETE-TOLD")
+def test_what_is_left_to_a_successor_is_told_as_that() -> None:
+    world = activated()
+    again(world, BOB, CheckpointTask("T", "CONTEXT_HIGH", "0a1b2c3", "half of it"), "cause-2")
+    (told,) = (mail for mail in world.mails.values() if mail.kind == "handoff.complete")
+    assert msgspec.json.decode(told.body)["note"] == "checkpoint: CONTEXT_HIGH: half of it"
+
+
+@proves("ACP-COMPLETE-TOLD")
+def test_who_has_brought_it_to_its_end_itself_is_not_written_to() -> None:
+    world = activated()
+    again(world, replace(ALICE, role="orchestrator"), MoveTask("T", "review"), "cause-2")
+    assert handoff(world).status == "completed"
+    assert letters(world, "handoff.complete") == []
 
 
 @proves("ACP-OWNER")

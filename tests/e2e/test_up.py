@@ -430,6 +430,24 @@ def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
     assert not [link for link in links if link.is_relative_to(data)]
 
 
+@proves("REDACT-KNOWN")
+def test_the_password_of_the_store_that_the_command_line_names_is_masked(
+    program: Program, postgres_url: str
+) -> None:
+    word = "correcthorse-battery"
+    with hub(
+        program, "--store", postgres_url.replace("postgres:@", f"postgres:{word}@")
+    ) as running:
+        owner = (program.data / "token").read_text().strip()
+        asked = urllib.request.Request(  # noqa: S310
+            f"{running.url}/v1/tasks",
+            json.dumps({"title": f"Log in with {word}"}).encode(),
+            {"Authorization": f"Bearer {owner}", "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
+            assert "[REDACTED:url_password:" in json.load(answer)["title"]
+
+
 @proves("HUB-UP")
 def test_a_settings_file_that_is_not_there_is_named(program: Program) -> None:
     refused = program.ask("up", "--config", "/nowhere/at/all.toml", code=1)

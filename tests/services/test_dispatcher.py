@@ -6,11 +6,13 @@ from collections.abc import Callable, Collection
 from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Thread
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
+from dragoman.bootstrap import open_place
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
     AnyCommand,
@@ -30,10 +32,11 @@ from dragoman.core.states.task import Task
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Principal
-from dragoman.engine.reads.ask import find_agent, history
+from dragoman.engine.reads.ask import entries, find_agent, history
 from dragoman.engine.runner import Assignment, Ended, Hear
 from dragoman.ledger.entry import read_line
 from dragoman.services.attempt import OnStop, Terms
+from dragoman.services.booking import Booking
 from dragoman.services.budgets import (
     Begun,
     Budget,
@@ -56,7 +59,7 @@ from dragoman.services.recovery import Recovery
 from dragoman.services.rests import GivenBack, Rest, Rests
 from dragoman.services.taking_over import Forget, Sweep
 from dragoman.system.ids import CountingIds
-from tests.agents.floor import FAST, Floor, agent_section, floor, run
+from tests.agents.floor import FAST, PERSON, Floor, agent_section, floor, run
 from tests.engine.lab import HUMAN, Lab
 from tests.requirements import proves
 from tests.traces import Trace
@@ -138,6 +141,28 @@ def test_no_more_run_than_may_and_the_next_begins_when_one_has_ended(
             await heard(trace, 1)
             held = [task for task in tasks if hub.task(task).status == "in-progress"]
             assert len(held) == 3
+
+    run(story())
+
+
+@proves("DISPATCH-SHARED")
+@pytest.mark.parametrize(
+    "done", [MoveTask("first", "cancelled"), RegisterAgent("ada", "observer")], ids=type
+)
+def test_what_another_hub_of_the_store_takes_away_ends_who_works_on_it_here(
+    tmp_path: Path, trace: Trace, done: AnyCommand
+) -> None:
+    async def story() -> None:
+        async with floor(tmp_path / "data", FAST + waiting("ada", trace)) as hub:
+            hub.make(id="first")
+            await heard(trace, 1)
+            for _ in range(50):  # so many turns at least as its own first looks take
+                await asyncio.to_thread(hub.task, "first")
+            other = open_place(tmp_path / "data", "", None, create=False)
+            other.hub.do(PERSON, done)
+            other.hub.close()
+            await hub.until_idle()
+            assert await asyncio.to_thread(trace.heard) == b""
 
     run(story())
 
@@ -364,6 +389,94 @@ def test_who_can_answer_is_asked_and_a_yes_gives_as_much_again(tmp_path: Path) -
             assert "1 of 1 (attempts_per_day) since it was let go on, 3 in all" in letters[2]
 
     run(story())
+
+
+class Books:
+    """What one hub of several keeps of ada, who may make one attempt a day."""
+
+    name, budget = "ada", Budget(attempts=1)
+
+    def __init__(self, lab: Lab, attempt: int) -> None:
+        self.booking = Booking(lab.hub, self, list[str]().append)
+        self.booking.begin("ada", Begun("t", attempt))
+
+    def load(self) -> bytes:
+        return b""
+
+    def save(self, data: bytes) -> None:
+        del data
+
+    def review(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """See to it; `meanwhile` happens between what is read and what is done."""
+
+        def so_far() -> Used:
+            meanwhile()
+            return Used()
+
+        asyncio.run(self.booking.review([(self, so_far)]))
+
+    @property
+    def is_idle(self) -> bool:
+        return bool(self.booking.why_idle(self, Used()))
+
+
+def told(lab: Lab, event: str) -> int:
+    """How many entries of this kind there are."""
+    return [entry.event for entry in entries(lab.store)].count(event)
+
+
+@pytest.fixture
+def books() -> tuple[Lab, Books, Books]:
+    lab = Lab()
+    lab.do(HUMAN, RegisterAgent("ada"))
+    lab.do(HUMAN, RegisterAgent("hera", "human"))
+    return lab, Books(lab, 1), Books(lab, 2)
+
+
+@proves("DISPATCH-BUDGET", "DISPATCH-SHARED")
+@pytest.mark.parametrize("attempts", [(), (3,)], ids=["the same words", "other words"])
+def test_of_two_hubs_that_find_the_day_used_up_at_once_one_asks(
+    books: tuple[Lab, Books, Books], attempts: tuple[int, ...]
+) -> None:
+    lab, one, other = books
+    for attempt in attempts:
+        other.booking.begin("ada", Begun("t", attempt))
+
+    def first() -> None:
+        thread = Thread(target=one.review)
+        thread.start()
+        thread.join()
+
+    other.review(meanwhile=first)
+    assert (told(lab, "agent.paused"), told(lab, "mail.posted")) == (1, 1)
+    assert one.is_idle
+    assert other.is_idle
+
+
+@proves("DISPATCH-BUDGET", "DISPATCH-SHARED")
+def test_a_yes_counts_at_every_hub_that_has_waited_for_it(
+    books: tuple[Lab, Books, Books],
+) -> None:
+    lab, one, other = books
+    one.review()
+    other.review()
+    lab.do(HUMAN, ResumeAgent("ada"))
+    one.review()
+    other.review()
+    assert not one.is_idle
+    assert not other.is_idle
+    assert told(lab, "mail.posted") == 1
+
+
+@proves("DISPATCH-BUDGET")
+def test_but_a_pause_by_hand_was_no_question(books: tuple[Lab, Books, Books]) -> None:
+    lab, one, _ = books
+    lab.do(HUMAN, PauseAgent("ada", "the build is broken"))
+    one.review()
+    lab.do(HUMAN, ResumeAgent("ada"))
+    one.review()
+    assert one.is_idle
+    assert told(lab, "mail.posted") == 1
 
 
 @proves("DISPATCH-BUDGET")

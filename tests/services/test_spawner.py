@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from dragoman.bootstrap.places import open_place
 from dragoman.config import AgentSettings, Settings
+from dragoman.config.sections import StoreSettings
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
     ClaimTask,
@@ -222,6 +223,23 @@ def test_a_task_that_nobody_here_could_take_is_refused_at_once() -> None:
     assert last_line(reserved.rows(OLGA)[0]) == (
         "no agent is known here that takes work for frontend"
     )
+
+
+def test_but_what_an_agent_of_another_hub_may_take_is_waited_for() -> None:
+    shared = Settings(store=StoreSettings("postgresql://hub@host/hub"))
+    bureau = Bureau(shared)
+    bureau.register("ada")
+    bureau.do(HUMAN, CreateTask("t", BEAD, assignee="backend", ready=True))
+    bureau.request()
+    assert bureau.run() == 0
+    bureau.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-2.1", queues=("backend",)))
+    bureau.do(ADAS, RenewLease(BEAD))
+    bureau.run()
+    assert bureau.answers() == [("spawned", "hub-2.1", "Session: hub-2.1")]
+    alone = Bureau(shared)
+    alone.request()
+    alone.run()
+    assert alone.answers() == [("failed", "", "no agent is known here that takes any work")]
 
 
 @pytest.mark.parametrize(

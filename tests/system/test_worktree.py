@@ -63,6 +63,16 @@ def test_a_branch_that_another_hub_has_made_is_left_alone(repository: Path) -> N
     assert git(second, "rev-parse", "HEAD") == git(repository, "rev-parse", "main")
 
 
+def test_what_another_hub_of_the_same_ledger_has_checked_out_is_gone_on_from(
+    repository: Path,
+) -> None:
+    later = commit(opened(repository, "main"), "later")
+    beside = repository.parent / "elsewhere"
+    open_worktree(repository, beside, "dragoman/T", "main", "one", ENVIRON)
+    assert git(beside, "branch", "--show-current") == "dragoman/T-2"
+    assert git(beside, "rev-parse", "HEAD") == later
+
+
 @pytest.mark.parametrize("hub", ["one", "two"])
 def test_a_later_attempt_goes_on_with_its_own_branch(repository: Path, hub: str) -> None:
     opened(repository, "main", "one")

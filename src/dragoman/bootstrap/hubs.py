@@ -54,6 +54,8 @@ def open_hub(
         key, kept = keyed_store(data, store, lambda: open_or_make(url, data), create=True)
         undo.callback(kept.close)
         lock.works_on(_works(kept, url, config))
+        # What the command line says counts, and may hold a password that is to be masked.
+        settings = replace(settings, store=replace(settings.store, url=url))
         place = opened(data, settings, Engines(kept, SystemClock(), key), create=True)
         hub = place.hub
         undo.callback(hub.close)

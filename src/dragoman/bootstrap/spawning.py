@@ -4,6 +4,7 @@ from collections import defaultdict
 from functools import partial
 
 from dragoman.config import AgentSettings, Settings
+from dragoman.config.store_url import is_postgres
 from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.states.letter import Mail
@@ -34,7 +35,9 @@ def spawner_terms(settings: Settings) -> Terms:
     for name, one in settings.agents.items():
         for queue in queues_of(name, one):
             takers[queue] += (name,)
-    return Terms(chosen.spawner, MessageType.SPAWN_REQUEST, chosen.spawn_within_ms, takers)
+    is_shared = is_postgres(settings.store.url)
+    kind, within_ms = MessageType.SPAWN_REQUEST, chosen.spawn_within_ms
+    return Terms(chosen.spawner, kind, within_ms, takers, is_shared)
 
 
 def _answer(interpreter: Interpreter, actor: Actor, request: Mail, verdict: Verdict) -> None:

@@ -128,7 +128,8 @@ class DispatchSettings(Struct, frozen=True):
     concurrency: Annotated[int, Meta(ge=1)] = 8
     """How many agents may work at the same time, all together."""
     poll_ms: Annotated[int, Meta(ge=10)] = 1_000
-    """How often to look for work that nobody has announced, such as the end of a rest."""
+    """How often to look for what nobody has announced: the end of a rest, the doings of another
+    hub."""
     stop_ms: int = 10_000
     """How long a program that has to end may clean up, before it is ended."""
     leave_ms: Annotated[int, Meta(ge=0)] = 60_000

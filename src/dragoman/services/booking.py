@@ -1,7 +1,8 @@
 """Booking: what agents have used of their day, and the pause and the question when it is used up.
 
 A pause is a fact of the ledger, made by whoever may make it; this only reads it. An agent that was
-paused here and is no longer, on the same day, was told to go on: its day begins afresh.
+paused because of its day and is no longer, on the same day, was told to go on: its day begins
+afresh. Of several hubs that have the same agent each keeps books of its own, but one asks for all.
 
 An attempt is open from its beginning until its cost is booked. That is kept with the figures, so
 that whoever comes after a hub that was killed can tell what is still to be booked: the ledger has
@@ -18,7 +19,9 @@ from msgspec.structs import replace
 from dragoman.core.actors import SYSTEM
 from dragoman.core.authority import why_no_holder
 from dragoman.core.commands import AnyCommand, PauseAgent, PostMail
+from dragoman.core.errors import Refused
 from dragoman.core.events import Role
+from dragoman.core.ids import agent_stream
 from dragoman.core.limits import RECIPIENTS
 from dragoman.core.states.agent import AgentRecord, Pause
 from dragoman.engine.hub import Hub
@@ -41,6 +44,8 @@ from dragoman.services.costs import cost_of_attempt
 
 _ASKED: tuple[Role, ...] = ("human", "orchestrator")
 """Who gets the question: those who can answer it."""
+_IN_OTHER_WORDS = "key_reused"
+"""Another hub has asked the same in the same moment, with its own figures."""
 
 
 class UsageKeeper(Protocol):
@@ -80,6 +85,8 @@ class Booking:
         self._used = _decode_usage(usage.load())
         self._kept = dict(self._used)
         self._pauses: Mapping[str, Pause] = {}
+        self._versions: Mapping[str, int] = {}
+        """How often anything had happened to an agent when its pause was looked for."""
         self._saving = asyncio.Lock()
 
     def used(self, name: str) -> Used:
@@ -133,14 +140,19 @@ class Booking:
         asked at the moment that counts: an attempt that has ended meanwhile is booked already.
         """
         names = [account.name for account, _ in accounts]
+        # First, so that whatever comes meanwhile is not taken for seen.
+        self._versions = await asyncio.to_thread(self._read_versions, names)
         self._pauses = await asyncio.to_thread(self._read_pauses, names)
         for account, so_far in accounts:
             running = so_far()
             why = self._used_up(account, running)
-            if not why or self._pause_of(account):
+            if not why:
                 continue
-            used = self.used(account.name)
-            if used.told:
+            used, pause = self.used(account.name), self._pause_of(account)
+            if pause is not None:
+                if pause.until is not None and not used.told:
+                    await self._note_told(account.name)  # another hub has asked, also for this one
+            elif used.told:
                 self._used[account.name] = afresh(used, running)
                 await self.save()
             else:
@@ -159,19 +171,33 @@ class Booking:
         now = self._hub.clock.now()
         pause = Pause(why, now, next_day(now))
         people = await asyncio.to_thread(self._people)
+        # Two hubs that have seen the same ask the same, and one of them is heard.
+        question = f"pause.{account.name}.{self._versions[account.name]}"
         commands: list[AnyCommand] = [PauseAgent(account.name, pause.reason, pause.until)]
         if people:
             subject = f"{account.name} has used up its day: may it go on?"
             commands.append(PostMail(people, subject, why, importance="high"))
-        await self._hub.do_soon(SYSTEM, *commands)
+        try:
+            await self._hub.do_soon(SYSTEM, *commands, key=question)
+        except Refused as refused:
+            if refused.code != _IN_OTHER_WORDS:
+                raise
         self._tell(why)
         self._pauses = {**self._pauses, account.name: pause}
-        self._used[account.name] = replace(self.used(account.name), told=True)
+        await self._note_told(account.name)
+
+    async def _note_told(self, name: str) -> None:
+        """The question was asked; who goes on after that was told to."""
+        self._used[name] = replace(self.used(name), told=True)
         await self.save()
 
     def _people(self) -> tuple[str, ...]:
         known = [name for role in _ASKED for name in names_in_role(self._hub.store, role)]
         return tuple(known[:RECIPIENTS])
+
+    def _read_versions(self, names: Iterable[str]) -> dict[str, int]:
+        found = ((name, self._hub.store.stream(agent_stream(name))) for name in names)
+        return {name: row.version if row else 0 for name, row in found}
 
     def _read_pauses(self, names: Iterable[str]) -> dict[str, Pause]:
         found = ((name, find_agent(self._hub.store, name)) for name in names)

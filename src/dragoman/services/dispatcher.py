@@ -137,6 +137,7 @@ class Dispatcher:
         outside = self._outside
         backoff = policy.terms.backoff
         estate = Estate(self._hub, policy.hub, backoff, outside.sweep, outside.forget)
+        following = asyncio.create_task(self._follow_others())
         try:
             while not await self._managed(lambda: self._open(estate)):
                 await self._rest()
@@ -148,6 +149,7 @@ class Dispatcher:
                 await self._rest()
             await self._drain()
         finally:  # whoever cancels this, or a fault, leaves no agent behind
+            following.cancel()
             self._loop = None
             for attempt in self._attempts():
                 attempt.hurry()
@@ -225,6 +227,18 @@ class Dispatcher:
                 attempt.look()
         if any(stream.startswith(_MATTERS) for stream in streams):
             self._woken.set()
+
+    async def _follow_others(self) -> None:
+        """Have attempts look when the ledger has grown: of what others write there is no hint."""
+        followed = 0
+        while True:
+            await asyncio.sleep(self._policy.poll_ms / 1_000)
+            with suppress(DragomanError, OSError):  # the next look tells
+                head = await asyncio.to_thread(self._hub.store.head) if self._lives else followed
+                if head != followed:
+                    followed = head
+                    for attempt in self._attempts():
+                        attempt.look()
 
     async def _rest(self) -> None:
         await asyncio.sleep(_PAUSE_SECONDS)

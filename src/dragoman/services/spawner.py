@@ -53,6 +53,8 @@ class Terms(Struct, frozen=True):
     """How long a task may wait for somebody to take it."""
     takers: Mapping[str, tuple[str, ...]] = {}
     """Whose tasks are taken by which agents that the hub can start; "" stands for anyone's."""
+    is_shared: bool = False
+    """Whether other hubs may be at work on the store: what their agents take is not known here."""
 
 
 class Verdict(Struct, frozen=True):
@@ -198,6 +200,8 @@ class Spawner:
             return ""
         started = self._terms.takers.get(wanted, ())
         known = {name: find_agent(store, name) for name in (*started, wanted) if name}
+        if wanted and known[wanted] is None and self._terms.is_shared:
+            return ""
         could = [name for name in known if name in started or known[name] is not None]
         reasons = [why_no_holder(known[name]) for name in could]
         if not all(reasons):

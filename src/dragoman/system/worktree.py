@@ -31,7 +31,8 @@ def open_worktree(
     """The worktree at this path; when there is none yet, one on this hub's branch of that name.
 
     Ids of tasks begin anew in every data directory: a branch that this hub did not make is left
-    alone, and the next name has a number behind it. A new branch begins at `base`, else at HEAD.
+    alone, and the next name has a number behind it. A new branch begins at `base`, else at HEAD;
+    but where one of ours is checked out elsewhere, as by another hub of the same ledger, at that.
     """
     if (at / ".git").is_file():
         return at
@@ -48,6 +49,7 @@ def _own_branch(
     repository: Path, wanted: str, base: str, hub: str, variables: Mapping[str, str]
 ) -> str:
     """The branch that this hub has made, or makes now; the mark goes with it when it is deleted."""
+    taken = _checked_out(repository, variables)
     for name in _names(wanted):
         mark = f"branch.{name}.{_MADE_BY}"
         if _try(repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{name}")[0]:
@@ -55,8 +57,17 @@ def _own_branch(
             _git(repository, variables, "config", "--local", mark, hub)
             return name
         if _try(repository, variables, "config", "--local", "--get", mark) == (0, hub):
-            return name
+            if name not in taken:
+                return name
+            base = name
     raise OSError(f"{repository} has too many branches {wanted}-N: remove some of them")
+
+
+def _checked_out(repository: Path, variables: Mapping[str, str]) -> frozenset[str]:
+    """The branches that a worktree has, which git gives to no second one."""
+    _, listed = _try(repository, variables, "worktree", "list", "--porcelain")
+    at = "branch refs/heads/"
+    return frozenset(line.removeprefix(at) for line in listed.splitlines() if line.startswith(at))
 
 
 def _names(wanted: str) -> Iterator[str]:
@@ -128,11 +139,10 @@ def free_branch(
     So is one that a worktree has checked out, if this one is to be checked out next.
     """
     _refuse_if_in_the_way(repository, wanted, variables)
-    _, listed = _try(repository, variables, "worktree", "list", "--porcelain")
-    taken = set(listed.splitlines()) if is_checked_out_next else set[str]()
+    taken = _checked_out(repository, variables) if is_checked_out_next else frozenset[str]()
     for name in _names(wanted):
         code, at = _try(repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{name}")
-        if code or (at == commit and f"branch refs/heads/{name}" not in taken):
+        if code or (at == commit and name not in taken):
             return name, not code
     raise BadRepository(f"{repository} has too many branches {wanted}-N: remove some of them")
 

@@ -70,19 +70,21 @@ def letter(
     to: tuple[str, ...],
     handoff: Handoff,
     more: Mapping[str, Any] = _NOTHING,
-    by: str = "",
+    *,
+    whose: str = "",
 ) -> tuple[str, MailPosted]:
     """A message about a handoff: its id and hash, and what there is to say (S-ACP-14).
 
-    It is the hub's or its caller's, unless it is `by` somebody else whose word is told.
+    `whose` word it is: where somebody else has brought it about, the hub tells of it.
     """
+    is_own = kind not in _FROM_THE_HUB and whose in ("", read.actor.name)
     ids = (f"{read.cause}.{kind}{f'.{n}' if n else ''}" for n in count())
     id = next(id for id in ids if read.mail(id) is None)
     task = read.task(handoff.task)
     payload = {"handoff_id": handoff.id, "package_hash": handoff.package_hash, **more}
     return mail_stream(id), MailPosted(
         id=id,
-        sender=HUB if kind in _FROM_THE_HUB else by or read.actor.name,
+        sender=read.actor.name if is_own else HUB,
         to=to,
         thread=handoff.thread,
         kind=kind,

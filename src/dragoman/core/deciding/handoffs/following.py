@@ -10,11 +10,12 @@ from dragoman.core.commands import AnyCommand, ExpireLease
 from dragoman.core.deciding.handoffs.common import COORDINATOR
 from dragoman.core.deciding.handoffs.watch import blocked_letter
 from dragoman.core.deciding.handoffs.ways_out import overtaken
-from dragoman.core.deciding.handoffs.work import completed, told_of_completion
+from dragoman.core.deciding.handoffs.work import COMPLETION, completed
 from dragoman.core.deciding.tasks.rewinding import lost_handoff
 from dragoman.core.events import (
     AnyEvent,
     HandoffEscalated,
+    HandoffNoted,
     TaskCheckpointed,
     TaskEdited,
     TaskReported,
@@ -68,9 +69,7 @@ def _moved(event: TaskTransitioned, course: _Course) -> StreamEvents:
     """
     handoff, task = course.handoff, course.task
     if handoff.status == "activated" and event.to in ("review", "done"):
-        by, notes = _said(event, course)
-        told = told_of_completion(handoff, course.read, by)
-        return (*completed(handoff, task, by, notes), *told)
+        return completed(handoff, task, course.read, _said(event, course))
     # What is only partly done, or has to be looked at, can still be handed on.
     if _is_given_up(event, course):
         return overtaken(handoff, task, f"{task.id} was given up by {task.assignee}", course.read)
@@ -81,14 +80,14 @@ def _moved(event: TaskTransitioned, course: _Course) -> StreamEvents:
     return ()
 
 
-def _said(event: TaskTransitioned, course: _Course) -> tuple[str, str]:
+def _said(event: TaskTransitioned, course: _Course) -> HandoffNoted:
     """Whose word has brought the work so far, and what it was.
 
     A report is its agent's, whoever ends the session in which it takes effect.
     """
     if course.report is not None and event.reason.startswith((REPORTED, STALE)):
-        return course.report.agent, course.report.notes
-    return course.read.actor.name, event.reason
+        return HandoffNoted(course.report.agent, COMPLETION, course.report.notes)
+    return HandoffNoted(course.read.actor.name, COMPLETION, event.reason)
 
 
 def _is_given_up(event: TaskTransitioned, course: _Course) -> bool:
@@ -130,12 +129,10 @@ def _checkpointed(event: TaskCheckpointed, course: _Course) -> StreamEvents:
     handoff, task = course.handoff, course.task
     if handoff.status != "activated" or task.status != "in-progress":
         return ()
-    said = f"checkpoint: {event.reason}" + (f": {event.description}" if event.description else "")
-    read = course.read
-    # The work is not done by that: whoever has handed it over is told how far it has come.
-    told = told_of_completion(handoff, read, read.actor.name, said)
-    done = (*completed(handoff, task, read.actor.name, said), *told)
-    is_asked_for = intent_of(task, read.intent) is not None
+    why = f"checkpoint: {event.reason}" + (f": {event.description}" if event.description else "")
+    said = HandoffNoted(course.read.actor.name, COMPLETION, why)
+    done = completed(handoff, task, course.read, said, is_left=True)
+    is_asked_for = intent_of(task, course.read.intent) is not None
     return done if is_asked_for else (*done, (task_stream(task.id), TaskEdited(reserved_for="")))
 
 

@@ -26,6 +26,7 @@ from dragoman.core.events import (
     AnyEvent,
     HandoffMoved,
     HandoffNoted,
+    Outcome,
     Status,
     TaskClaimed,
     TaskEdited,
@@ -39,6 +40,8 @@ from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.lease import granted
 from dragoman.core.states.task import CLAIMABLE, Task
 
+COMPLETION: Final = "completion_notes"
+"""What is noted beside a package when the work is over."""
 MAKE_READY: Final = "a person, a coordinator or an orchestrator"
 """Who may end that a task is put aside or given up."""
 HELD_BACK: Final[Mapping[Status, tuple[str, str]]] = {
@@ -47,6 +50,8 @@ HELD_BACK: Final[Mapping[Status, tuple[str, str]]] = {
 }
 """What is not begun from here unless its owner has offered it there -> in words, and who lifts it.
 """
+_ENDS_THE_OFFER: Final[frozenset[Outcome]] = frozenset({"done", "blocked"})
+"""After a report of these nobody can begin; what is partly done can still be handed on."""
 
 
 def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refusal:
@@ -124,7 +129,20 @@ def check_beginning(task: Task) -> Refusal | None:
         )
     if task.open_blockers:
         return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
-    return None
+    return _check_report(task)
+
+
+def _check_report(task: Task) -> Refusal | None:
+    """None unless whoever holds the task has said what ends that it can be begun: it is done, or
+    something is in the way. That counts, although its session has still to end.
+    """
+    said = task.reported if task.status == "in-progress" else None
+    if said is None or said.outcome not in _ENDS_THE_OFFER:
+        return None
+    takes_effect = "which takes effect when its session ends, or its lease"
+    return Refusal(
+        "not_ready", f"{said.agent} has reported {task.id} {said.outcome}, {takes_effect}"
+    )
 
 
 def _check_policy(handoff: Handoff, task: Task, read: Read, now: int) -> Refusal | None:
@@ -201,34 +219,34 @@ def complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refus
         return Refusal("lease_lost", f"{lost}: {again}")
     if isinstance(reported, Refusal):
         return reported
-    data: dict[str, object] = {k: v for k, v in details.items() if k != "handoff"}
-    done = completed(handoff, task, read.actor.name, command.notes, data)
-    told = told_of_completion(handoff, read, read.actor.name)
+    data = {k: v for k, v in details.items() if k != "handoff"}
+    said = HandoffNoted(read.actor.name, COMPLETION, command.notes, data)
+    done = completed(handoff, task, read, said)
     return replace(
         reported,
-        events=(*reported.events, *done, *told),
+        events=(*reported.events, *done),
         receipt=replace(reported.receipt, stream=handoff_stream(handoff.id), state="completed"),
     )
 
 
 def completed(
-    handoff: Handoff, task: Task, by: str, notes: str, data: dict[str, object] | None = None
+    handoff: Handoff, task: Task, read: Read, said: HandoffNoted, *, is_left: bool = False
 ) -> StreamEvents:
-    """The work of a handoff is done; its task is nobody's to hand back any more."""
+    """The recipient's part is over, in whatever dialect it said so, and its sender is told.
+
+    Its task is nobody's to hand back any more. What `is_left` to a successor is not done.
+    """
     stream = handoff_stream(handoff.id)
-    said = HandoffNoted(by, "completion_notes", notes, data or {})
-    return (
-        (stream, HandoffMoved("activated", "completed", notes, by=by)),
+    over: StreamEvents = (
+        (stream, HandoffMoved("activated", "completed", said.text, by=said.by)),
         (stream, said),
         (task_stream(task.id), TaskHandedOver(handoff.id, task.chain)),
     )
-
-
-def told_of_completion(handoff: Handoff, read: Read, by: str, note: str = "") -> StreamEvents:
-    """Word of it to whoever has handed the work over, unless that one has said so itself."""
-    more = {"note": note} if note else {}
-    word = letter(read, "handoff.complete", (handoff.sender,), handoff, more, by=by)
-    return () if by == handoff.sender else (word,)
+    if read.actor.name == handoff.sender:
+        return over
+    whose, more = handoff.recipient, {"note": said.text} if is_left else {}
+    told = letter(read, "handoff.complete", (handoff.sender,), handoff, more, whose=whose)
+    return (*over, told)
 
 
 def close(command: CloseHandoff, read: Read, now: int) -> Decision | Refusal:

@@ -89,7 +89,7 @@ def reject(command: RejectDelegation, read: Read, now: int) -> Decision | Refusa
         return task
     rejected = (task_stream(task.id), DelegationRejected(read.actor.name, command.reason))
     lease = read.lease(task)
-    if task.status not in BLOCKED_BY_REJECTION or _is_anothers(lease, read):
+    if task.status not in BLOCKED_BY_REJECTION or _is_anothers(task, lease, read):
         return Decision(receipt(task, task.status), (rejected,))
     blocked = moved(task, "blocked", command.reason or "handoff rejected", read)
     ended = LeaseChange(task.id, None) if lease is not None else None
@@ -259,5 +259,12 @@ def _asked(name: str, answer: DelegationState, read: Read) -> Task | Decision | 
     return refusal or task
 
 
-def _is_anothers(lease: Lease | None, read: Read) -> bool:
-    return lease is not None and lease.holder != read.actor.name
+def _is_anothers(task: Task, lease: Lease | None, read: Read) -> bool:
+    """Whether a third one has the work by now, or it was given to one: it does not wait for that
+    who was asked.
+    """
+    if lease is not None:
+        return lease.holder != read.actor.name
+    asked = task.delegation
+    assert asked is not None, "only who was asked can say no"
+    return task.assignee not in ("", asked.from_agent, read.actor.name)
