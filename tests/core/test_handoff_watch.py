@@ -323,7 +323,7 @@ def test_a_completion_is_the_recipients_in_its_own_words_whoever_ends_its_sessio
         assert (step.to, step.by, step.note) == ("completed", "bob", "merged as 4f2a")
         assert (said.kind, said.by, said.text) == ("completion_notes", "bob", "merged as 4f2a")
         (mail,) = (one for one in world.mails.values() if one.kind == "handoff.complete")
-        assert (mail.sender, mail.to) == ("bob", ("alice",))
+        assert (mail.sender, mail.to) == ("hub", ("alice",))
 
 
 @proves("ACP-WHOSE-WORD")
