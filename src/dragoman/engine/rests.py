@@ -113,11 +113,11 @@ class Batch:
 
     def leave(self, rest: Rest) -> None:
         """Its event is recorded by this batch, and with it all before it: none stands alone."""
-        left = self._left.setdefault(rest.shelf, {})
-        first = left.get(rest.key)
+        first = self._left.get(rest.shelf, {}).get(rest.key)
         if first or rest.before or rest.after:
             before = first.before if first else rest.before
-            left[rest.key] = Left(rest.key, rest.event, before, rest.after)
+            left = Left(rest.key, rest.event, before, rest.after)
+            self._left.setdefault(rest.shelf, {})[rest.key] = left
 
     def keep(self) -> None:
         """Put what is left where it outlives the hub, before the batch is on record."""
