@@ -1,6 +1,6 @@
 """The duties of a hub as they are shipped, where everything beside its store is kept in memory."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ from dragoman.config import Settings
 from dragoman.core.errors import DragomanError, StoreCorrupt
 from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.rests import Left
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.tree import Tree, root
 from dragoman.notify.notice import Notice
@@ -30,10 +31,10 @@ class Tails(saop.ShortTails):
         self._now = now
         self._put_at: dict[str, int] = {}
 
-    def put(self, key: str, held: str, *, event: str, before: str) -> None:
-        """Keep this for the next one."""
-        super().put(key, held, event=event, before=before)
-        self._put_at[key] = self._now()
+    def put(self, left: Sequence[Left]) -> None:
+        """Keep these for the next ones."""
+        super().put(left)
+        self._put_at.update((one.key, self._now()) for one in left)
 
     def left(self, is_recorded: Callable[[str], bool]) -> list[tuple[str, str]]:
         """What no chunk has come to for minutes."""
@@ -42,12 +43,12 @@ class Tails(saop.ShortTails):
         held = [(key, self.get(key, is_recorded)) for key in keys]
         for key, text in held:
             if not text:
-                self.clear(key)
+                self.drop(key)
         return [(key, text) for key, text in held if text]
 
     def drop(self, key: str) -> None:
         """It was told."""
-        self.clear(key)
+        self._tails.pop(key, None)
 
 
 class Disk:

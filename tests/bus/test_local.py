@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from dragoman.bus.backlog import MOST_TEXT, Backlog, coalesced
+from dragoman.bus.backlog import MOST_TEXT, Backlog, coalesced, weighed
 from dragoman.bus.local import Closed, LocalBus, Subscription
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Store
@@ -149,10 +149,10 @@ def test_thoughts_and_lines_grow_together_and_nothing_else_does() -> None:
 def test_a_queue_has_an_end_and_tools_are_never_skipped() -> None:
     backlog = Backlog(10)
     assert not backlog
-    assert backlog.add([told(n, thought("x")) for n in range(1, 50)])
-    assert backlog.add([told(n, invoked(f"c-{n}")) for n in range(50, 59)])
+    assert backlog.add(weighed(told(n, thought("x")) for n in range(1, 50)))
+    assert backlog.add(weighed(told(n, invoked(f"c-{n}")) for n in range(50, 59)))
     assert len(backlog.take()) == 10
-    assert not backlog.add([told(n, invoked(f"c-{n}")) for n in range(11)])
+    assert not backlog.add(weighed(told(n, invoked(f"c-{n}")) for n in range(11)))
 
 
 @proves("SAOP-SLOW")
@@ -188,7 +188,7 @@ def test_a_position_beyond_the_ledger_is_its_end() -> None:
 def test_what_waits_is_bounded_in_bytes_too() -> None:
     backlog = Backlog(1_000)
     large = invoked("c1", text="x" * 1_000_000)
-    told = [Told(n, "TOOL_LIFECYCLE_INVOKED", "", False, event(n, large)) for n in range(20)]
+    told = weighed(Told(n, "TOOL_LIFECYCLE_INVOKED", "", False, event(n, large)) for n in range(20))
     assert backlog.add(told[:10])
     assert not backlog.add(told[10:])
     assert len(backlog.take()) == 20

@@ -4,8 +4,8 @@ When it is full, parts of the same thought, and lines of the same terminal, beco
 mark that says so. Calls of tools and moves of tasks stand where they stood, whole.
 """
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Collection, Iterable
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,18 @@ MOST_BYTES: Final = 16 * 1024 * 1024
 
 _TEXT: Final = {"THOUGHT_STREAM": ("chunk", ""), "SANDBOX_PULSE": ("line", "\n")}
 """Type of event -> the field whose texts can be put together, and what comes between two."""
+
+
+class Weighed(NamedTuple):
+    """An event, and how long it is as JSON: found out once for all listeners."""
+
+    told: Told
+    size: int
+
+
+def weighed(events: Iterable[Told]) -> list[Weighed]:
+    """Events with their sizes."""
+    return [Weighed(one, len(msgspec.json.encode(one.event))) for one in events]
 
 
 class Backlog:
@@ -37,19 +49,15 @@ class Backlog:
         taken, self._events, self._bytes = self._events, [], 0
         return taken
 
-    def add(self, events: Iterable[Told]) -> bool:
+    def add(self, events: Collection[Weighed]) -> bool:
         """Have these wait too; False: there is no room, even for less."""
-        for event in events:
-            self._events.append(event)
-            self._bytes += _size(event)
+        told, sizes = zip(*events, strict=True) if events else ((), ())
+        self._events += told
+        self._bytes += sum(sizes)
         if len(self._events) > self._size or self._bytes > MOST_BYTES:
             self._events = coalesced(self._events)
-            self._bytes = sum(map(_size, self._events))
+            self._bytes = sum(one.size for one in weighed(self._events))
         return len(self._events) <= self._size and self._bytes <= MOST_BYTES
-
-
-def _size(event: Told) -> int:
-    return len(msgspec.json.encode(event.event))
 
 
 def coalesced(events: Iterable[Told]) -> list[Told]:

@@ -6,10 +6,10 @@ the past reads the ledger itself until it is level.
 """
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
-from dragoman.bus.backlog import Backlog
+from dragoman.bus.backlog import Backlog, Weighed, weighed
 from dragoman.core.errors import StoreError
 from dragoman.engine.hints import Hints
 from dragoman.engine.ports import Store
@@ -85,9 +85,9 @@ class Subscription:
             self.cursor = self._offered
         return taken
 
-    def offer(self, events: Collection[Told], until: int) -> bool:
+    def offer(self, events: Sequence[Weighed], until: int) -> bool:
         """Take these in; all up to a position was offered then. False: it is too slow."""
-        wanted = [one for one in events if one.position > self._level and self._wanted(one)]
+        wanted = self._of_these(events)
         with self._ready:
             if not self._is_closed and not self._backlog.add(wanted):
                 self._is_closed = True
@@ -98,6 +98,14 @@ class Subscription:
         if wanted:
             self._wake()
         return is_open
+
+    def _of_these(self, events: Sequence[Weighed]) -> Sequence[Weighed]:
+        """What is wanted of a page, and was not in the ledger before; mostly all of it."""
+        if events and events[0].told.position <= self._level:
+            events = [one for one in events if one.told.position > self._level]
+        if self._wanted is everything:
+            return events
+        return [one for one in events if self._wanted(one.told)]
 
     def close(self) -> None:
         """Nothing more is to come."""
@@ -203,7 +211,7 @@ class LocalBus:
         entries = self._store.entries(self._at, _PAGE)
         if not entries:
             return False
-        events = _events(self._store, entries)
+        events = weighed(_events(self._store, entries))
         with self._lock:
             # Under the lock, so that whoever subscribes is either offered a page or replays it.
             self._at = entries[-1].position

@@ -76,7 +76,9 @@ def check_text(field: str, text: str, most: int, *, least: int = 0) -> Refusal |
 
 def _shows(text: str, least: int) -> bool:
     """Whether there is anything to see in a text, which blanks and invisible characters are not."""
-    return len(text) >= least and any(sign.isprintable() and not sign.isspace() for sign in text)
+    if len(text) < least:
+        return False
+    return text[0].isalnum() or any(one.isprintable() and not one.isspace() for one in text)
 
 
 def check_unicode(field: str, text: str) -> Refusal | None:

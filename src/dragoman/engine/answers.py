@@ -105,8 +105,11 @@ def _asked(request: Request) -> object:
     """What a repeat has in common with the first time.
 
     A key that is made of the content says it all. Under a key of the caller's own the words count
-    where there are some: what was found out beside them, when they were translated, may differ.
+    where there are some: what was found out beside them, when they were translated, may differ,
+    and so may what a part of a text goes on with.
     """
     if request.per_attempt:
         return ()
+    if request.rest is not None:
+        return request.rest.said
     return request.commands if request.said is msgspec.UNSET else request.said

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from queue import SimpleQueue
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.errors import (
@@ -27,6 +28,7 @@ from dragoman.engine.execute import execute
 from dragoman.engine.ports import Changes, Clock, NewEntry, Session, Store
 from dragoman.engine.prepare import prepare
 from dragoman.engine.request import Outcome, Request
+from dragoman.engine.rests import Batch, RestsUnkept
 from dragoman.engine.snapshots import Cache
 from dragoman.engine.tail import Tail
 from dragoman.engine.unit import Unit
@@ -161,6 +163,8 @@ class Engine:
                     continue
                 except StoreLost as error:
                     lost = error
+                except RestsUnkept:
+                    break  # which only those need who leave some
                 except (StoreUnavailable, StoreCorrupt) as error:
                     return [lost or error] * len(requests)
                 except Exception:  # noqa: BLE001  it belongs to one request: find out to which
@@ -190,30 +194,59 @@ class Engine:
         # Files of the repository are read while nobody waits for this writer.
         now, commit = self.clock.now(), self.head()
 
-        def work(session: Session) -> tuple[list[Outcome], Unit, Sequence[NewEntry], Session]:
+        def work(session: Session) -> _Written:
             unit = Unit(session, self._cache, now, self._secret, commit)
             prepare(unit, requests, now, rerun=rerun)
-            outcomes = [execute(unit, request, now) for request in requests]
+            rests = Batch(lambda event: unit.logged(f"event:{event}") is not None)
+            outcomes = [_decided(unit, request, rests, now) for request in requests]
             self._failpoint("decided")
+            rests.keep()
             changes = unit.changes()
             session.write(changes)
             self._failpoint("written")
-            return outcomes, unit, changes.entries, session
+            return _Written(outcomes, unit, changes.entries, session, rests)
 
         try:
-            outcomes, unit, written, session = self.store.transact(work)
+            done = self.store.transact(work)
         except BaseException:
             self._cache.clear()
             raise
         self._failpoint("committed")
+        done.rests.settle()
         self._cache.trim()
-        if written:
-            self.tail.grow(session.first, unit.recorded_in, written)
+        unit, first = done.unit, done.session.first
+        if done.entries:
+            self.tail.grow(first, unit.recorded_in, done.entries)
         if unit.leased:
             self._on_leases(unit.leased)
         if unit.changed:
             self._on_commit(unit.changed)
-        return _placed(outcomes, session.first) if unit.has_logged else outcomes
+        return _placed(done.outcomes, first) if unit.has_logged else done.outcomes
+
+
+class _Written(Struct, frozen=True):
+    """What a transaction has written, to be told when it is committed."""
+
+    outcomes: list[Outcome]
+    unit: Unit
+    entries: Sequence[NewEntry]
+    session: Session
+    rests: Batch
+
+
+def _decided(unit: Unit, request: Request, rests: Batch, now: int) -> Outcome:
+    """The outcome of a request that goes on with what those before it have left."""
+    if request.rest is None:
+        return execute(unit, request, now)
+    rest = rests.level(request.rest)
+    if rest is not request.rest:
+        request = replace(request, commands=rest.commands)
+    outcome = execute(unit, request, now)
+    if isinstance(outcome, Refusal) or outcome.repeated:
+        rest.shelf.expect_no_more(rest)
+    else:
+        rests.leave(rest)
+    return outcome
 
 
 def _placed(outcomes: list[Outcome], first: int) -> list[Outcome]:

@@ -13,6 +13,7 @@ from dragoman.engine.handle import Engine
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.redaction import Redaction
 from dragoman.engine.request import Accepted, Outcome, Request, accepted
+from dragoman.engine.rests import Rest
 from dragoman.text.redact import Redactor
 
 
@@ -25,6 +26,7 @@ class How(TypedDict, total=False):
     sent_at: int | None
     heard: MessageReceived | None
     effect: tuple[AnyCommand, ...]
+    rest: Rest | None
 
 
 class Hub:

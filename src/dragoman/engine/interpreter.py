@@ -120,6 +120,10 @@ class Interpreter:
                 return Spoken(one, heard)
         return None
 
+    def looks(self, spoken: Spoken, speaker: Actor) -> bool:
+        """Whether something is looked up for a message, before it is asked for."""
+        return looks(spoken.heard, speaker)
+
     async def answer_soon(self, spoken: Spoken, speaker: Actor, *, key: str = "") -> Answer:
         """What comes of a message that was heard; a key goes before one made of its content."""
         return await self._ask_soon(
@@ -205,9 +209,6 @@ class Interpreter:
             return self._in_its_form(plan.dialect, plan.message, plan.actor, outcome, answer)
         operation = plan.operation
         assert operation is not None, "what has no operation is refused"
-        if operation.recorded is not None:
-            assert not isinstance(outcome, Refusal), "that is turned down"
-            operation.recorded(plan.message, outcome)
         if operation.after is not None and plan.told is None:
             commands, reply = operation.after(plan.message, plan.actor, self._facts, answer.reply)
             if commands:

@@ -22,6 +22,7 @@ from dragoman.engine.faults import Fault
 from dragoman.engine.incoming import Incoming
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Accepted
+from dragoman.engine.rests import Rest
 from dragoman.text.loose_json import loosely
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
 
@@ -168,8 +169,8 @@ class Operation(Struct, frozen=True):
     given the reply so far, what the hub notes down of it, and the reply."""
     masked: Callable[[Any], Sequence[str]] = lambda _: ()
     """What its sender is told about secrets that `gather` has taken out of it."""
-    recorded: Callable[[Any, Accepted], None] | None = None
-    """Told when it is on record, before the caller is: for what must not change otherwise."""
+    rest: Callable[[Any], Rest | None] = lambda _: None
+    """What `gather` holds back of it, if it is part of a text that comes in parts."""
     fields: Mapping[str, str] = {}
     """The field that a refusal of the core is about -> what the message calls it."""
     looks: Callable[[Any], bool] = _always

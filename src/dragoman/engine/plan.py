@@ -16,6 +16,7 @@ from dragoman.engine.faults import Fault, fault_of
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Operation
 from dragoman.engine.request import Accepted, Outcome, Request
+from dragoman.engine.rests import Rest
 
 KIND_SHOWN = 64
 """So much is shown of what a message calls itself."""
@@ -78,6 +79,7 @@ class Plan(Struct, frozen=True):
     message: Any = None
     path: str = ""
     effect: Commands = ()
+    rest: Rest | None = None
     told: Any = None
     """The answer to a question, which asks the hub for nothing."""
 
@@ -99,6 +101,7 @@ class Plan(Struct, frozen=True):
             said=self.said,
             heard=heard if self.content else None,
             effect=self.effect,
+            rest=self.rest,
         )
 
     def lingers(self, answer: Answer) -> bool:
@@ -177,6 +180,7 @@ def plan_of(dialect: Dialect, heard: Heard, actor: Actor, facts: Facts, key: str
         message=heard.message,
         path=fault.path if fault else "",
         effect=() if fault or told else _effect(heard, actor, facts),
+        rest=None if fault or told else _rest(heard),
         told=None if fault else told,
     )
 
@@ -210,6 +214,11 @@ def _effect(heard: Heard, actor: Actor, facts: Facts) -> Commands:
     if operation is None or operation.effect is None:
         return ()
     return operation.effect(heard.message, actor, facts)
+
+
+def _rest(heard: Heard) -> Rest | None:
+    operation = heard.operation
+    return None if operation is None else operation.rest(heard.message)
 
 
 def unfit(operation: Operation, message: Any, actor: Actor) -> Fault | None:

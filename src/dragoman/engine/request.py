@@ -10,6 +10,7 @@ from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import MessageReceived
 from dragoman.core.reading import Receipt
+from dragoman.engine.rests import Rest
 
 
 class Request(Struct, frozen=True):
@@ -35,6 +36,8 @@ class Request(Struct, frozen=True):
     """What is to follow, all or none: if it is refused, the commands stand all the same."""
     masked: tuple[str, ...] = ()
     """What the sender is told about secrets that were taken out of it."""
+    rest: Rest | None = None
+    """What its only command holds back of a text, if that is one that comes in parts."""
 
     def __post_init__(self) -> None:
         if not self.commands:

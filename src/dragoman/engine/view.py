@@ -203,6 +203,8 @@ class View:
         asked = session, holder
         if asked not in self._held:
             self._held[asked] = tuple(self._session.held(session, holder))
+        if not self._held[asked] and not self.leased:
+            return ()
         # Of leases that this batch has changed, only what it knows itself is true.
         streams = dict.fromkeys((*self._held[asked], *self.leased))
         leases = {stream: self._existing(stream).lease for stream in streams}

@@ -82,13 +82,15 @@ class Anywhere:
 
     def is_in(self, text: bytes) -> bool:
         """Whether any of them is."""
-        if len(text) < _SHORT:
-            return any(is_there(text) for is_there in self._quick)
-        return any(one.search(text) is not None for one in self._searches)
+        # No generator: it would take as long as a short text does.
+        for is_there in self._quick if len(text) < _SHORT else self._searches:
+            if is_there(text):
+                return True
+        return False
 
     @cached_property
-    def _searches(self) -> list[Linear]:
-        return [Linear(pattern, captures=False) for pattern in self._patterns]
+    def _searches(self) -> list[Callable[[bytes], object]]:
+        return [Linear(pattern, captures=False).search for pattern in self._patterns]
 
     @cached_property
     def _quick(self) -> list[Callable[[bytes], object]]:

@@ -16,6 +16,7 @@ from dragoman.core.commands import (
     ReportOutcome,
 )
 from dragoman.engine.plan import Taken, Turned
+from dragoman.engine.rests import Left
 from dragoman.protocols import saop
 from tests.engine.lab import HUMAN, findings
 from tests.protocols.saop.desk import (
@@ -468,7 +469,7 @@ def test_a_secret_is_caught_over_every_border_of_two_chunks() -> None:
 def test_what_is_held_back_is_bounded() -> None:
     tails = saop.ShortTails(2)
     for number in range(3):
-        tails.put(f"k-{number}", f"held {number}", event="e", before="")
+        tails.put([Left(f"k-{number}", "e", "", f"held {number}")])
 
     assert tails.get("k-0", lambda _: True) == ""
     assert tails.get("k-2", lambda _: True) == "held 2"

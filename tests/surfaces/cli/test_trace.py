@@ -239,6 +239,9 @@ def test_a_private_key_that_a_shell_shows_is_masked_in_all_its_lines(
     assert "q7Xz" not in dragoman("otlp", "T-1").out
     lines = [one["payload"].get("line") for one in asked(dragoman, "saop.events")["events"]]
     assert {"-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"} < set(lines)
+    entries = map(json.loads, dragoman("events", "--json").out.splitlines())
+    pulses = [one for one in entries if one["body"].get("type") == "SANDBOX_PULSE"]
+    assert len({one["cause"] for one in pulses}) == 1, "each has what the one before has left"
     assert trace(dragoman, file)["new"] == 0
 
 

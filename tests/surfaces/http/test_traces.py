@@ -1,19 +1,26 @@
 """Turns and traces over HTTP: told, read back, and followed live in their own form."""
 
+import json
+import re
 from pathlib import Path
+from typing import Any
 
 import apsw
+import pytest
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, RecordTrace
+from dragoman.engine.reads.traces import events_of
 from dragoman.store.sqlite import SqliteStore
-from tests.protocols.saop.desk import event, invoked, pulse, thought, transition, turn
+from tests.protocols.saop.desk import SECRET, event, invoked, pulse, thought, transition, turn
 from tests.requirements import proves
 from tests.store.sqlite.disk import failing_disk
 from tests.surfaces.http.house import House, serving
 from tests.surfaces.http.reader import reading
 
 pytestmark = proves("SAOP-HTTP")
+
+LINES = {"Content-Type": "application/x-ndjson"}
 
 
 def say(house: House, operation: str, message: dict[str, object]) -> None:
@@ -44,6 +51,28 @@ def test_turns_and_traces_are_read_back(house: House) -> None:
     rest = house.get(f"/v1/tasks/task-abc-123/trace?after={trace['next']}&session=s-1")
     assert rest["events"] == []
     assert house.ask("GET", "/v1/tasks/nothing/turns").status == 404
+
+
+def test_the_chunks_of_a_batch_share_their_transactions(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.welcome("developer")
+    begun, transact = list[int](), house.store.transact
+
+    def counted(work: Any) -> Any:
+        begun.append(house.store.head())
+        return transact(work)
+
+    monkeypatch.setattr(house.store, "transact", counted)
+    whole = f"it is {SECRET}, and more of it " * 5
+    pieces = [thought(whole[at : at + 3]) for at in range(0, len(whole), 3)]
+    lines = [json.dumps(event(number, one)).encode() for number, one in enumerate(pieces)]
+    answer = house.ask("POST", "/v1/messages", b"\n".join(lines), by="developer", headers=LINES)
+    assert all(json.loads(line)["ok"] for line in answer.body.splitlines())
+    assert len(begun) < len(lines) / 3
+    told = events_of(house.store, session="s-1").events
+    said = "".join(one.event["payload"]["chunk"] for one in told)
+    assert re.fullmatch(r"(it is \[REDACTED:github_token:\w+\], and more of it ){5}", said)
 
 
 def test_the_stream_tells_traces_live_and_from_any_position(house: House) -> None:

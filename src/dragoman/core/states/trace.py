@@ -98,7 +98,8 @@ def own_counts(log: TurnLog | None, actor: Actor) -> Iterator[int]:
 
 def misfits(trace: Trace, event: TraceRecorded) -> Iterator[tuple[str, str]]:
     """What does not fit about an event after those before it: its kind, and a sentence."""
-    call, key, thought = event.call, _call(event), _thought(event)
+    call, thought = event.call, _thought(event)
+    key = _call(event) if call else ""
     if call and event.ends_call and key not in trace.open_calls:
         if key in trace.ended_calls:
             yield "second_completion", f"the call {call[:200]!a} had ended already"

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from dragoman.protocols.saop.operations import dialect
 from dragoman.protocols.saop.schema import Issue, Parsed, Raw, SaopError, Schema
-from dragoman.protocols.saop.settings import Choices, ShortTails, Tails
+from dragoman.protocols.saop.settings import Choices, ShortTails
 from dragoman.protocols.saop.shapes import (
     Content,
     Event,
@@ -74,7 +74,6 @@ __all__ = [
     "SaopError",
     "Schema",
     "ShortTails",
-    "Tails",
     "TaskTransition",
     "ThoughtStream",
     "ToolCompleted",

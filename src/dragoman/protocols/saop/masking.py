@@ -3,9 +3,7 @@
 Ids and times are left alone (S-SAOP-5); all else is looked through, and what SAOP does not know as
 well. Part of a thought is held back where it may be the beginning of a secret: it is kept with the
 chunk that follows, or with the final one. A line of a terminal is kept at once: held back is only
-that a private key has begun, so that the lines that go on with it are masked. What is held back
-changes only with an event that is on record: one that is refused, or was recorded before, leaves it
-alone.
+that a private key has begun, so that the lines that go on with it are masked.
 """
 
 import re
@@ -16,8 +14,8 @@ from msgspec import Struct
 
 from dragoman.core.events import Status
 from dragoman.engine.redaction import Findings
-from dragoman.protocols.saop.settings import Choices, Recorded
-from dragoman.protocols.saop.shapes import SandboxPulse, ThoughtStream
+from dragoman.protocols.saop.settings import Choices
+from dragoman.protocols.saop.shapes import Event, SandboxPulse, ThoughtStream
 from dragoman.text.redact import OVER
 
 _OF_TURN: Final = frozenset({"turn_index", "agent_id", "role", "metadata"})
@@ -26,6 +24,8 @@ _OF_METADATA: Final = frozenset(
 )
 _OF_EVENT: Final = frozenset({"event_id", "session_id", "payload"})
 _OF_PAYLOAD: Final = frozenset({"type", "agent_id", "task_id", "timestamp"})
+_OF_CHUNK: Final = _OF_PAYLOAD | {"chunk"}
+_OF_LINE: Final = _OF_PAYLOAD | {"line"}
 STATUSES: Final = frozenset(get_args(Status))
 is_commit: Final = re.compile(r"[0-9a-fA-F]{7,64}").fullmatch
 _PLAIN: Final[dict[str, Callable[[Any], object]]] = {
@@ -35,18 +35,25 @@ _PLAIN: Final[dict[str, Callable[[Any], object]]] = {
 }
 """Field of a payload -> whether it says what it is meant to say; else it is looked through."""
 _MAY_HOLD: Final = (str, dict, list)
-HELD_BACK: Final = (ThoughtStream, SandboxPulse)
-"""Payloads of which something may be held back."""
 _THOUGHT: Final = ThoughtStream.__struct_config__.tag
 _PULSE: Final = SandboxPulse.__struct_config__.tag
 
 
-class Held(Struct, frozen=True):
-    """What is held back once an event is on record, what is until then, and where."""
+class MaskedEvent(Struct, frozen=True):
+    """An event without secrets, where it had which, and what it holds back."""
 
-    key: str
-    text: str
-    before: str
+    envelope: dict[str, Any]
+    found: Findings
+    held: str = ""
+
+
+def key_of(event: Event, speaker: str) -> str:
+    """What an event is a part of, if that is a text that comes in parts; else nothing."""
+    payload = event.payload
+    if isinstance(payload, ThoughtStream):
+        place = speaker, event.session_id, int(payload.turn_index), payload.agent_id
+        return "\n".join(map(str, place))
+    return f"{speaker}\n{event.session_id}" if isinstance(payload, SandboxPulse) else ""
 
 
 def place_of(key: str) -> tuple[str, int, str] | None:
@@ -65,26 +72,27 @@ def mask_turn(value: dict[str, Any], choices: Choices) -> tuple[dict[str, Any], 
     return {**turn, "metadata": metadata}, (*found, *more)
 
 
-def mask_event(
-    value: dict[str, Any], speaker: str, choices: Choices, is_recorded: Recorded
-) -> tuple[dict[str, Any], Findings, Held | None]:
-    """An event without secrets, where it had which, and what is then held back."""
+def mask_event(value: dict[str, Any], before: str, choices: Choices) -> MaskedEvent:
+    """An event that goes on with what was held back before it."""
     event, found = _masked(value, "", _OF_EVENT, choices)
     payload: dict[str, Any] = value["payload"]
     if payload["type"] == _THOUGHT:
-        chunk, kinds, held = _chunk(value, speaker, choices, is_recorded)
-        rest, more = _masked(payload, "payload", _OF_PAYLOAD | {"chunk"}, choices)
+        chunk, kinds, held = _chunk(payload, before, choices)
+        rest, more = _masked(payload, "payload", _OF_CHUNK, choices)
         cut = [("payload.chunk", kind) for kind in kinds]
-        return {**event, "payload": {**rest, "chunk": chunk}}, (*found, *cut, *more), held
+        told = {**event, "payload": {**rest, "chunk": chunk}}
+        return MaskedEvent(told, (*found, *cut, *more), held)
     if payload["type"] == _PULSE:
-        line, kinds, held = _line(value, speaker, choices, is_recorded)
-        rest, more = _masked(payload, "payload", _OF_PAYLOAD | {"line"}, choices)
-        covered = [("payload.line", kind) for kind in kinds]
-        told = {"line": line, "masked": True} if covered or more else {}
-        return {**event, "payload": {**rest, **told}}, (*found, *covered, *more), held
+        masked = choices.redactor.line(payload["line"], int(before or OVER))
+        rest, more = _masked(payload, "payload", _OF_LINE, choices)
+        covered = [("payload.line", kind) for kind in masked.kinds]
+        told = {"line": masked.text, "masked": True} if covered or more else {}
+        since = "" if masked.since == OVER else str(masked.since)
+        told = {**event, "payload": {**rest, **told}}
+        return MaskedEvent(told, (*found, *covered, *more), since)
     plain = {name for name, says in _PLAIN.items() if says(payload.get(name))}
     rest, more = _masked(payload, "payload", _OF_PAYLOAD | plain, choices)
-    return {**event, "payload": rest}, (*found, *more), None
+    return MaskedEvent({**event, "payload": rest}, (*found, *more))
 
 
 def _masked(
@@ -102,30 +110,11 @@ def _masked(
     return ({**value, **masked.value}, masked.found) if masked.found else (value, ())
 
 
-def _chunk(
-    event: dict[str, Any], speaker: str, choices: Choices, is_recorded: Recorded
-) -> tuple[str, list[str], Held | None]:
+def _chunk(payload: dict[str, Any], before: str, choices: Choices) -> tuple[str, list[str], str]:
     """As much of a thought as can be kept now, the kinds of secrets that were in that, and what is
     held back."""
-    payload = event["payload"]
-    place = speaker, event["session_id"], int(payload["turn_index"]), payload["agent_id"]
-    key = "\n".join(map(str, place))
-    before = choices.tails.get(key, is_recorded)
     stream = choices.redactor.stream(before)
     text = stream.feed(payload["chunk"])
-    held = stream.held
     if payload["is_final"]:
-        text, held = text + stream.close(), ""
-    kinds = [kind for kind, _ in stream.found]
-    return text, kinds, Held(key, held, before) if before or held else None
-
-
-def _line(
-    event: dict[str, Any], speaker: str, choices: Choices, is_recorded: Recorded
-) -> tuple[str, tuple[str, ...], Held | None]:
-    """A line of a terminal, the kinds of its secrets, and what is known of a key for the next."""
-    key = f"{speaker}\n{event['session_id']}"
-    before = choices.tails.get(key, is_recorded)
-    masked = choices.redactor.line(event["payload"]["line"], int(before or OVER))
-    since = "" if masked.since == OVER else str(masked.since)
-    return masked.text, masked.kinds, Held(key, since, before) if before or since else None
+        text += stream.close()
+    return text, [kind for kind, _ in stream.found], stream.held

@@ -1,7 +1,6 @@
 """Everything that can be asked for in SAOP: keep a turn, keep an event, read both back."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Annotated, Any, Final, get_args
 
 import msgspec
@@ -19,12 +18,12 @@ from dragoman.engine.faults import Fault, fault_of, in_shape
 from dragoman.engine.incoming import Incoming, beginning, layers
 from dragoman.engine.operation import Bounds, Commands, Dialect, Facts, Heard, Operation
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.traces import CURSOR, CURSOR_WORDS, events_of, is_recorded, turns_of
+from dragoman.engine.reads.traces import CURSOR, CURSOR_WORDS, events_of, turns_of
 from dragoman.engine.request import Accepted
+from dragoman.engine.rests import Shelf
 from dragoman.protocols.saop import translate
 from dragoman.protocols.saop.errors import CODES
 from dragoman.protocols.saop.lint import KINDS, kind_of, lint
-from dragoman.protocols.saop.masking import HELD_BACK
 from dragoman.protocols.saop.render import RENDER
 from dragoman.protocols.saop.schema import Parsed
 from dragoman.protocols.saop.settings import Choices
@@ -145,6 +144,7 @@ def _sender(read: SentTurn | SentEvent) -> str:
 
 
 def _operations(choices: Choices) -> Iterator[Operation]:
+    shelf = Shelf(choices.tails)
     yield Operation(
         name="saop.turn",
         shape=TurnEnvelope,
@@ -166,12 +166,12 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         shape=choices.types.event.shape,
         read=_reader(choices.types.event.safe_parse, SentEvent),
         commands=lambda _: (),
-        gather=lambda sent, actor, facts: translate.event_commands(
-            sent, actor.name, choices, partial(is_recorded, facts.store)
+        gather=lambda sent, actor, _facts: translate.event_commands(
+            sent, actor.name, choices, shelf
         ),
         is_for_hub=True,
         masked=lambda sent: sent.masked,
-        recorded=lambda sent, accepted: _let_go(sent, accepted, choices),
+        rest=lambda sent: sent.rests[0] if sent.rests else None,
         effect=lambda sent, _actor, _facts: translate.event_effect(sent, choices),
         looks=_takes_time,
         reply=_event_recorded,
@@ -225,10 +225,8 @@ def _two_parts(sent: SentTurn, speaker: str) -> Fault | None:
 
 
 def _takes_time(sent: SentEvent) -> bool:
-    """Whether an event loop should not wait until it is looked through: it is long, or what is held
-    back of it waits for a disk."""
-    payload = sent.event.payload
-    return isinstance(payload, HELD_BACK) or len(msgspec.json.encode(payload)) > _SHORT
+    """Whether an event loop should not wait until it is looked through."""
+    return len(msgspec.json.encode(sent.event.payload)) > _SHORT
 
 
 def _recorded(_: Any, __: Commands, accepted: Accepted) -> Any:
@@ -260,14 +258,6 @@ def _no_status(sent: SentEvent) -> Refusal:
         "invalid_transition",
         f"{state!a} is no status of a task here: it is kept as a trace. Statuses are: {known}",
     )
-
-
-def _let_go(sent: SentEvent, accepted: Accepted, choices: Choices) -> None:
-    """Where nothing is held back any more, nothing has to lie there; a repeat may come late."""
-    if not accepted.repeated and not accepted.receipts[0].before:
-        for held in sent.held:
-            if not held.text:
-                choices.tails.clear(held.key)
 
 
 # Operations that only read

@@ -1,10 +1,11 @@
 """What SAOP is handed: settings, the redactor, and what is held back between two chunks."""
 
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from msgspec import Struct, field
 
+from dragoman.engine.rests import Keeper, Left, Recorded
 from dragoman.protocols.saop.types import TYPES, Types
 from dragoman.protocols.saop.versions import Turns
 from dragoman.text.redact import Redactor
@@ -15,52 +16,33 @@ MOST_BYTES: Final = 16 * 1024 * 1024
 """The longest turn (S-LIMIT)."""
 
 
-Recorded = Callable[[str], bool]
-"""Whether the event with this id, in small letters, is on record."""
-
-
-class Tails(Protocol):
-    """Keeps what a chunk has held back because it may be the beginning of a secret.
-
-    By sender, session, turn and agent: nobody gets what another one has left.
-    """
-
-    def get(self, key: str, is_recorded: Recorded) -> str:
-        """What the last chunk that is on record has left; empty: nothing."""
-        ...
-
-    def put(self, key: str, held: str, *, event: str, before: str) -> None:
-        """Keep this for the next one, if this event is on record then; else what was `before`."""
-        ...
-
-    def clear(self, key: str) -> None:
-        """The event with which nothing is held back any more is on record."""
-        ...
-
-
 class ShortTails:
     """Keeps them as long as the process lives, and only so many."""
 
     def __init__(self, most: int = 1_024) -> None:
         self._most = most
-        self._tails: dict[str, tuple[str, str, str]] = {}
-        """Key -> what is held back, after which event, and what was before it."""
+        self._tails: dict[str, Left] = {}
 
     def get(self, key: str, is_recorded: Recorded) -> str:
         """What the last chunk that is on record has left."""
-        held, event, before = self._tails.get(key, ("", "", ""))
-        return held if is_recorded(event) else before
+        left = self._tails.get(key)
+        if left is None:
+            return ""
+        return left.after if is_recorded(left.event) else left.before
 
-    def put(self, key: str, held: str, *, event: str, before: str) -> None:
-        """Keep this for the next one; the oldest makes room."""
-        self.clear(key)
-        self._tails[key] = held, event, before
-        if len(self._tails) > self._most:
+    def put(self, left: Sequence[Left]) -> None:
+        """Keep these for the next chunks; the oldest make room."""
+        for one in left:
+            self._tails.pop(one.key, None)
+            self._tails[one.key] = one
+        while len(self._tails) > self._most:
             del self._tails[next(iter(self._tails))]
 
-    def clear(self, key: str) -> None:
-        """Nothing is held back any more."""
-        self._tails.pop(key, None)
+    def settle(self, left: Sequence[Left]) -> None:
+        """Where nothing is held back any more, nothing has to be kept."""
+        for one in left:
+            if not one.after:
+                self._tails.pop(one.key, None)
 
 
 def no_repository() -> str:
@@ -83,7 +65,8 @@ class Choices(Struct, frozen=True):
     ttl_ms: int = QUIET_TTL_MS
     most_bytes: int = MOST_BYTES
     redactor: Redactor = Redactor()
-    tails: Tails = field(default_factory=ShortTails)
+    tails: Keeper = field(default_factory=ShortTails)
+    """What chunks hold back, by sender, session, turn and part: nobody gets that of another."""
     digest: Callable[[bytes], str] = digest_of
     """Of words as they came; keyed, so that it tells nothing of a secret."""
     head: Callable[[], str] = no_repository

@@ -10,15 +10,16 @@ from dragoman.core.commands import RecordTrace, RecordTurn, RequestTransition
 from dragoman.core.events import Status
 from dragoman.engine.operation import Commands
 from dragoman.engine.redaction import told_of
+from dragoman.engine.rests import Rest, Shelf
 from dragoman.protocols.saop.masking import (
     STATUSES,
-    Held,
     is_commit,
+    key_of,
     mask_event,
     mask_turn,
     place_of,
 )
-from dragoman.protocols.saop.settings import Choices, Recorded
+from dragoman.protocols.saop.settings import Choices
 from dragoman.protocols.saop.shapes import (
     Event,
     Part,
@@ -45,8 +46,8 @@ class SentEvent(Struct, frozen=True):
     event: Event
     value: dict[str, Any]
     masked: list[str] = field(default_factory=list[str])
-    held: list[Held] = field(default_factory=list[Held])
-    """What is held back of it when it is on record; nothing, if it was before."""
+    rests: list[Rest] = field(default_factory=list[Rest])
+    """What it holds back as a part of a text; empty: it is none."""
 
 
 def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
@@ -70,37 +71,50 @@ def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
     )
 
 
-def event_commands(
-    sent: SentEvent, speaker: str, choices: Choices, is_recorded: Recorded
-) -> Commands:
-    """An event is kept, whatever it says; what is held back of it is kept first.
+def event_commands(sent: SentEvent, speaker: str, choices: Choices, shelf: Shelf) -> Commands:
+    """An event is kept, whatever it says; a part of a text on what probably was before it."""
+    key = key_of(sent.event, speaker)
+    if not key:
+        return (_event_command(sent, choices)[0],)
+    rest = _rest(sent, key, shelf.expected(key), choices, shelf)
+    shelf.expect(rest)
+    sent.rests[:] = [rest]
+    return rest.commands
 
-    So neither is without the other after a crash: the record says whether the event is there.
-    """
+
+def _rest(sent: SentEvent, key: str, before: str, choices: Choices, shelf: Shelf) -> Rest:
+    """A part of a text that goes on with this."""
+    command, held = _event_command(sent, choices, before)
+
+    def again(instead: str) -> Rest:
+        return _rest(sent, key, instead, choices, shelf)
+
+    id = sent.event.event_id.lower()
+    return Rest(shelf, key, id, command.digest, before, held, (command,), again)
+
+
+def _event_command(sent: SentEvent, choices: Choices, before: str = "") -> tuple[RecordTrace, str]:
+    """What an event asks for that goes on with this, and what it holds back."""
     event, footing = sent.event, sent.event.payload.footing()
-    envelope, found, held = mask_event(sent.value, speaker, choices, is_recorded)
-    sent.masked[:] = told_of(found)
-    id = event.event_id.lower()
-    if held and not is_recorded(id):
-        choices.tails.put(held.key, held.text, event=id, before=held.before)
-        sent.held[:] = [held]
-    return (
-        RecordTrace(
-            event_id=event.event_id,
-            session=event.session_id,
-            kind=str(type(event.payload).__struct_config__.tag),
-            envelope=envelope,
-            digest=_digest({**sent.value, "event_id": id}, choices),
-            masked=bool(found),
-            task=footing.task,
-            agent=footing.agent,
-            call=envelope["payload"]["call_id"] if footing.call else "",
-            ends_call=footing.ends_call,
-            turn=footing.turn,
-            is_final=footing.is_final,
-            commit=choices.head() if asks_for_move(sent) else "",
-        ),
+    masked = mask_event(sent.value, before, choices)
+    envelope = masked.envelope
+    sent.masked[:] = told_of(masked.found)
+    command = RecordTrace(
+        event_id=event.event_id,
+        session=event.session_id,
+        kind=str(type(event.payload).__struct_config__.tag),
+        envelope=envelope,
+        digest=_digest({**sent.value, "event_id": event.event_id.lower()}, choices),
+        masked=bool(masked.found),
+        task=footing.task,
+        agent=footing.agent,
+        call=envelope["payload"]["call_id"] if footing.call else "",
+        ends_call=footing.ends_call,
+        turn=footing.turn,
+        is_final=footing.is_final,
+        commit=choices.head() if asks_for_move(sent) else "",
     )
+    return command, masked.held
 
 
 def pulse_command(

@@ -163,7 +163,8 @@ class _Batch:
     """Many messages of one caller: taken in order, answered in order, committed together.
 
     A line does not wait for those before it unless it is about the same task or thread (or names
-    none), so that what is looked up for it is what they have left behind.
+    none), so that what is looked up for it is what they have left behind; nor for those, where
+    nothing is looked up for it, nor was for them: then they are decided in the order they came in.
     """
 
     def __init__(
@@ -176,8 +177,8 @@ class _Batch:
         self._key = key
         self._send = send
         self._under_way: deque[tuple[str, asyncio.Task[bytes]]] = deque()
-        self._about: dict[str, asyncio.Task[bytes]] = {}
-        """Task or thread -> the last line about it."""
+        self._about: dict[str, tuple[asyncio.Task[bytes], bool]] = {}
+        """Task or thread -> the last line about it, and whether something is looked up for it."""
 
     async def take(self, lines: list[tuple[int, bytes]]) -> None:
         """Answer all of them; each comes with its number in the body."""
@@ -186,10 +187,11 @@ class _Batch:
         for number, line in lines:
             spoken = await self._interpreter.hear_soon(line, dialect=self._dialect)
             target = spoken.line_up if spoken is not None else ""
-            await self._wait_for(target)
+            looks = spoken is None or self._interpreter.looks(spoken, self._principal.actor)
+            await self._wait_for(target, looks=looks)
             task = asyncio.create_task(self._answer(number, line, spoken))
             self._under_way.append((target, task))
-            self._about[target] = task
+            self._about[target] = task, looks
             if len(self._under_way) >= WINDOW:
                 await self._tell()
             elif number % _TURN == 0:
@@ -198,12 +200,14 @@ class _Batch:
             await self._tell()
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _wait_for(self, target: str) -> None:
+    async def _wait_for(self, target: str, *, looks: bool) -> None:
         if not target:
             if self._under_way:
                 await asyncio.wait([task for _, task in self._under_way])
         elif target in self._about:
-            await asyncio.wait([self._about[target]])
+            last, has_looked = self._about[target]
+            if looks or has_looked:
+                await asyncio.wait([last])
 
     async def _tell(self) -> None:
         """The oldest answer, and all that are there by then."""
@@ -211,7 +215,7 @@ class _Batch:
         while self._under_way and (not told or self._under_way[0][1].done()):
             target, task = self._under_way.popleft()
             told.append(await task)
-            if self._about.get(target) is task:
+            if target in self._about and self._about[target][0] is task:
                 del self._about[target]
         await self._send({"type": "http.response.body", "body": b"".join(told), "more_body": True})
 

@@ -19,7 +19,7 @@ _BLANK: Final = re.compile(rb"\s")
 
 def continued_lines(data: bytes) -> Reading | None:
     """The lines that go on in the next one, as one line each; None: there is none."""
-    if not any(end in data for end in _ENDS):
+    if b"\\" not in data or not any(end in data for end in _ENDS):
         return None
     return in_lines(data, _LINES, lambda lines: _BREAK.sub(_instead, lines), _breaks)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from dragoman.text.digest import keyed_digest
-from dragoman.text.linear import Anywhere, Linear
+from dragoman.text.linear import Anywhere, Linear, Match
 from dragoman.text.redact.assignments import assignments
 from dragoman.text.redact.blocks import BEGINS, blocks
 from dragoman.text.redact.commands import ANY_COMMAND, commands
@@ -59,16 +59,15 @@ SMALL: Final = 1_024
 """Of a larger text it is not asked first whether there is anything in it: there mostly is."""
 
 _PLACED: Final = (ANY_LOGIN, ANY_COMMAND)
-_FORMED: Final = (ANY_RULE, *(begin.encode() for begin in BEGINS), ANY_HIDDEN)
-_NAMED: Final = (rb"(?i:" + ASSIGNED_FORM + rb")", *_PLACED)
-_RULES: Final = Anywhere(b"|".join(_NAMED), b"|".join(_FORMED))
-"""What every secret that a rule finds needs somewhere in the text, unless it is encoded. In a long
-text both are sooner asked for one after the other: together they have too many states."""
-_GATE: Final = Anywhere(b"|".join((*_NAMED, *_FORMED, ANY_ESCAPED)), _ENCODED.pattern)
+_FORMED: Final = (ANY_RULE, *(begin.encode() for begin in BEGINS))
+_NAMED: Final = rb"(?i:" + ASSIGNED_FORM + rb")"
+_GATE: Final = Anywhere(
+    b"|".join((_NAMED, *_PLACED, *_FORMED, ANY_HIDDEN, ANY_ESCAPED)), _ENCODED.pattern
+)
 """What every secret needs, but for one that is encoded in several lines. What is encoded stands
 apart: together they would have far too many states."""
 _WIDE_GATE: Final = Anywhere(
-    b"|".join((ANY_WORD, *_PLACED, *_FORMED, ANY_ESCAPED)), _ENCODED.pattern
+    b"|".join((ANY_WORD, *_PLACED, *_FORMED, ANY_HIDDEN, ANY_ESCAPED)), _ENCODED.pattern
 )
 """The same for a text that goes on: what is named in it may come later."""
 
@@ -107,20 +106,22 @@ class _Span(NamedTuple):
 
 _Layer = Callable[[bytes], Iterable[tuple[int, int, str]]]
 
-_LAYERS: Final[tuple[_Layer, ...]] = (
-    blocks,
-    prefixed,
-    in_urls,
-    headers,
-    cookies,
-    beside_users,
-    commands,
-    assignments,
+_BY_FORM: Final = Anywhere(b"|".join(_FORMED))
+_BY_PLACE: Final = Anywhere(b"|".join(_PLACED))
+_BY_NAME: Final = Anywhere(_NAMED)
+_GATES: Final = (_BY_FORM, _BY_PLACE, _BY_NAME)
+_LAYERS: Final[tuple[tuple[_Layer, Anywhere], ...]] = (
+    (blocks, _BY_FORM),
+    (prefixed, _BY_FORM),
+    (in_urls, _BY_PLACE),
+    (headers, _BY_PLACE),
+    (cookies, _BY_PLACE),
+    (beside_users, _BY_PLACE),
+    (commands, _BY_PLACE),
+    (assignments, _BY_NAME),
 )
-"""In the order of what they know about a secret."""
-_BY_PLACE: Final = frozenset((in_urls, headers, cookies, beside_users, commands))
-_ANY_PLACED: Final = Anywhere(b"|".join(_PLACED))
-"""What these need: asked once, since most texts have none of it and each would look for its own."""
+"""In the order of what they know about a secret; each with what all that it finds needs somewhere
+in the text, which is asked once: most texts have little of it, and each would look for its own."""
 
 
 class Finder:
@@ -165,9 +166,7 @@ class Finder:
             return bool(self.known.longest) and may_hide(data)
         if gate.is_in(data):
             return True
-        if not (b"\n" in data or b"\r" in data or b"\\" in data):
-            return False
-        wrapped = _WRAPPED.finditer(data)
+        wrapped = _wrapped(data)
         return any(len(_in_lines(data[slice(*found.span())])) > 1 for found in wrapped)
 
     def _settled(self, data: bytes) -> list[_Span]:
@@ -207,11 +206,10 @@ class Finder:
         ]
         if self.known_only:
             return spans
-        if _RULES.is_in(data):
-            is_placed = _ANY_PLACED.is_in(data)
-            for rank, layer in enumerate(_LAYERS, start=1):
-                if is_placed or layer not in _BY_PLACE:
-                    spans += (_Span(s, e, rank, kind, data[s:e]) for s, e, kind in layer(data))
+        passed = [gate for gate in _GATES if gate.is_in(data)]
+        for rank, (layer, gate) in enumerate(_LAYERS if passed else (), start=1):
+            if gate in passed:
+                spans += (_Span(s, e, rank, kind, data[s:e]) for s, e, kind in layer(data))
         if depth:
             spans += self._escaped(data, depth)
             spans += self._encoded(data, depth)
@@ -229,7 +227,7 @@ class Finder:
             start, end = found.span()
             if best := self._inside(data[start:end], depth):
                 yield _Span(start, end, len(_LAYERS) + 1, best.kind, best.secret)
-        for found in _WRAPPED.finditer(data):
+        for found in _wrapped(data):
             start, end = found.span()
             lines = _in_lines(data[start:end])
             if len(lines) > 1 and (best := self._inside(b"".join(lines), depth)):
@@ -248,6 +246,12 @@ def open_lines(data: bytes) -> int:
     """Where lines of Base64 begin that may go on when more of the text has come; -1: nowhere."""
     found = _OPEN_LINES.search(data)
     return -1 if found is None else found.start()
+
+
+def _wrapped(data: bytes) -> Iterable[Match]:
+    """Base64 in lines, which needs the end of one."""
+    is_broken = b"\n" in data or b"\r" in data or b"\\" in data
+    return _WRAPPED.finditer(data) if is_broken else ()
 
 
 def _in_lines(data: bytes) -> list[bytes]:

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from dragoman.text.linear import Linear
-from dragoman.text.redact.commands import open_command
+from dragoman.text.linear import Anywhere, Linear
+from dragoman.text.redact.commands import ANY_COMMAND, open_command
 from dragoman.text.redact.forms import (
     BAR,
     BETWEEN,
@@ -19,7 +19,7 @@ from dragoman.text.redact.forms import (
     SETS,
     WHICH_FORM,
 )
-from dragoman.text.redact.logins import open_cookies
+from dragoman.text.redact.logins import ANY_LOGIN, open_cookies
 
 _NAMES: Final = rb"(?:pass|pwd|secret|token|cred|key|[_-]?auth|[_-]pat|[_-]pw|psk)"
 _WORD: Final = _NAMES + rb"[A-Za-z0-9_.-]{0,40}"
@@ -92,11 +92,15 @@ ANY_WORD: Final = (
     + rb")|\|"
 )
 """What every secret that a name tells needs somewhere in a text that goes on."""
+_BY_PLACE: Final = Anywhere(ANY_LOGIN + rb"|" + ANY_COMMAND)
+"""What cookies and commands need."""
 LONGEST_PENDING: Final = 640
 
 
 def pending(data: bytes) -> int:
     """Where a name begins whose secret may follow when more of the text has come; -1: nowhere."""
     named = _NAMED.search(data, max(0, len(data) - LONGEST_PENDING))
-    begins = (named.start() if named else -1, open_cookies(data), open_command(data))
+    begins = [named.start()] if named else []
+    if _BY_PLACE.is_in(data):
+        begins += (open_cookies(data), open_command(data))
     return min((begin for begin in begins if begin >= 0), default=-1)

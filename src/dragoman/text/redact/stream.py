@@ -145,7 +145,8 @@ def _pending(data: bytes) -> int:
         return seen.place(begin)
     if (lines := continued_lines(data)) is not None and (begin := pending(lines.data)) >= 0:
         return lines.place(begin)
-    begin = pending(meant(data))
+    text = meant(data)
+    begin = -1 if text is data else pending(text)
     return begin if begin < 0 else read_as_meant(data).place(begin)
 
 

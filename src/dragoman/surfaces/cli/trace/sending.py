@@ -15,7 +15,9 @@ from dragoman.engine.request import Accepted
 
 if TYPE_CHECKING:
     from dragoman.core.actors import Actor
+    from dragoman.core.commands import AnyCommand
     from dragoman.engine.reads.traces import ShownTurn
+    from dragoman.engine.rests import Batch
     from dragoman.protocols.saop.capture.scribe import Captured
     from dragoman.surfaces.cli.place import Place
 
@@ -110,49 +112,56 @@ class Sender:
         return Sent(what, reply["position"], reply["masked"])
 
     def _events(self, run: Sequence["Captured"]) -> Iterator[Sent]:
-        """Many in one transaction; it ends with a thought whose end the next one has to know."""
-        batch: list[_Asked] = []
-        for one in run:
-            batch.append(asked := self._asked(one))
-            if asked.message.held:
-                yield from self._batch(batch)
-                batch = []
-        if batch:
-            yield from self._batch(batch)
-
-    def _batch(self, batch: Sequence["_Asked"]) -> Iterator[Sent]:
         """All in one transaction; if one of them is refused, each in its own."""
+        asked = [self._asked(one) for one in run]
         try:
-            done = self._place.hub.do(self._actor, *(asked.command for asked in batch))
+            done = self._do(asked)
         except Refused:
-            yield from map(self._alone, batch)
+            yield from map(self._alone, asked)
             return
-        for asked, receipt in zip(batch, done.receipts, strict=True):
-            self._recorded(asked, replace(done, receipts=(receipt,)))
-            yield Sent(asked.name, receipt.position, receipt.masked)
+        for one, receipt in zip(asked, done.receipts, strict=True):
+            yield Sent(one.name, receipt.position, receipt.masked)
 
     def _alone(self, asked: "_Asked") -> Sent:
         try:
-            done = self._place.hub.do(self._actor, asked.command)
+            (receipt,) = self._do([asked]).receipts
         except Refused as refused:
             return Sent(asked.name, refusal=refused.refusal)
-        self._recorded(asked, done)
-        return Sent(asked.name, done.receipts[0].position, done.receipts[0].masked)
+        return Sent(asked.name, receipt.position, receipt.masked)
 
-    def _recorded(self, asked: "_Asked", done: Accepted) -> None:
-        assert self._event.recorded is not None, "what an event holds back is kept by it"
-        self._event.recorded(asked.message, done)
+    def _do(self, asked: Sequence["_Asked"]) -> Accepted:
+        """Have the hub do it, wherever it is; what thoughts hold back is kept here, first."""
+        from dragoman.engine.rests import Batch
+
+        rests = Batch(self._is_recorded)
+        commands = [self._command(one, rests) for one in asked]
+        rests.keep()
+        done = self._place.hub.do(self._actor, *commands)
+        rests.settle()
+        return done
+
+    def _command(self, asked: "_Asked", rests: "Batch") -> RecordTrace:
+        """What the event asks for, said to be of the task: its session need not be held there."""
+        command, rest = asked.command, self._event.rest(asked.message)
+        if rest is not None:
+            rest = rests.level(rest)
+            (command,) = rest.commands
+            if not self._is_recorded(rest.event):
+                rests.leave(rest)
+        assert isinstance(command, RecordTrace), "nothing else keeps an event"
+        return replace(command, task=self._task)
+
+    def _is_recorded(self, event: str) -> bool:
+        return self._place.hub.store.trace(event) is not None
 
     def _asked(self, one: "Captured") -> "_Asked":
-        """What the event asks for, said to be of the task: its session need not be held there."""
         sent, gather = self._event.read(one.message), self._event.gather
         assert gather is not None, "an event is looked through for its sender"
         facts = StoreFacts(self._place.hub.store, lambda _task, _ref: False)
         found = gather(sent, self._actor, facts)
         assert isinstance(found, tuple), "an event that was captured has its shape"
         (command,) = found
-        assert isinstance(command, RecordTrace)
-        return _Asked(_name(one), sent, replace(command, task=self._task))
+        return _Asked(_name(one), sent, command)
 
 
 class _Asked(Struct, frozen=True):
@@ -160,7 +169,7 @@ class _Asked(Struct, frozen=True):
 
     name: str
     message: Any
-    command: RecordTrace
+    command: "AnyCommand"
 
 
 def _name(one: "Captured") -> str:
