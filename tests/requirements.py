@@ -1425,6 +1425,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "it is for.",
     ),
     Requirement(
+        "DISPATCH-FAIR",
+        "Agents",
+        "Of agents that may all have a task, whoever has failed less often of late gets it, then "
+        "whoever waits longest, also after a restart; and who has failed at a task gets it again "
+        "only when nobody else may have it.",
+    ),
+    Requirement(
         "DISPATCH-CONCURRENCY",
         "Agents",
         "No more agents work at the same time than are allowed, each and all together; and no "
