@@ -1513,6 +1513,11 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Duties run in the background at their pace and at a hint; one that fails or hangs holds "
         "up no other, and is told.",
     ),
+    Requirement(
+        "HUB-INBOX",
+        "Hub",
+        "A message that is put into the inbox is taken soon, also after a round that had many.",
+    ),
     # --- the SDK
     Requirement(
         "SDK-WORK",
