@@ -99,6 +99,13 @@ def known_handoff(store: Store, id: str) -> Handoff | None:
     return None if isinstance(found, Refusal) else found
 
 
+def taken_handoff(store: Store, task: Task, agent: str) -> Handoff | None:
+    """The handoff by which an agent has a task, if it has it by one."""
+    by = task.handoff
+    is_taken = by is not None and by.is_taken and by.recipient == agent
+    return known_handoff(store, by.id) if by is not None and is_taken else None
+
+
 def find_handoff(
     store: Store, id: str, reader: str = "", closed: Collection[str] = ()
 ) -> Handoff | Refusal:
