@@ -1882,6 +1882,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "for it; there is none by default, and one that fails leaves the summary as it is.",
     ),
     Requirement(
+        "MAIL-THREAD",
+        "S-MAIL-8",
+        "The thread of a bead has all letters about it, in their order, wherever their senders put "
+        "them.",
+    ),
+    Requirement(
         "MAIL-SUMMARY",
         "S-MAIL-8",
         "A thread is summed up from its letters alone: counts, last state, open questions, open "

@@ -11,7 +11,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AckMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import bare, check_agent, quoted_name
+from dragoman.core.ids import check_agent, quoted_name
 from dragoman.engine.faults import Fault, fault_of, in_shape, not_empty
 from dragoman.engine.incoming import Incoming
 from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Operation
@@ -22,7 +22,7 @@ from dragoman.protocols.agentmail import reading, translate, waves
 from dragoman.protocols.agentmail.asking import letter_in, reader
 from dragoman.protocols.agentmail.errors import CODES
 from dragoman.protocols.agentmail.lint import lint
-from dragoman.protocols.agentmail.meaning import ACTED_ON_LATER, MEANING
+from dragoman.protocols.agentmail.meaning import ACTED_ON_LATER
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.render import RENDER
 from dragoman.protocols.agentmail.row import OTHER_NAMES, why_not_taken
@@ -45,10 +45,6 @@ _ECHO: Final = (
 _ANSWERED_BY: Final = {
     question: f"what answers it is a {answer}; " for answer, question in ANSWERS.items()
 }
-_ELSEWHERE: Final = (
-    "it stands in the thread {thread}, where its sender put it: who reads the thread {bead} of its "
-    "bead does not find it there"
-)
 _WHOLE_ID: Final = 36
 _PLACES: Final = ("path", "data_uri")
 """Where other servers write the place of an attachment: a file of theirs, or all of it."""
@@ -260,27 +256,18 @@ def _effect(
 ) -> dict[str, Any]:
     """Whether the letter also did something, why not if it should have, and what is odd."""
     type, declined = letter.message.type, accepted.declined
-    odd = _elsewhere(posted)
     if declined is None:
         applied = len(commands) > 1 or len(accepted.receipts) > len(commands)
-        odd = odd if applied else _why_none(type, posted.kind)
+        odd = "" if applied else _why_none(type, posted.kind)
         return {"applied": applied, **({"detail": odd} if odd else {})}
     if _is_as_good(letter, declined.code):
-        return {"applied": True, **({"detail": odd} if odd else {})}
+        return {"applied": True}
     return {"applied": False, "code": declined.code, "detail": declined.detail}
 
 
 def _is_as_good(letter: Outgoing, code: str) -> bool:
     """Whether the task stands already as somebody will act on it."""
     return code == _NO_CHANGE and letter.message.type in ACTED_ON_LATER
-
-
-def _elsewhere(posted: PostMail) -> str:
-    """That a letter about a bead is not among those of the bead (S-MAIL-8); a reply need not be."""
-    own = bare(posted.bead)
-    if posted.kind not in MEANING or posted.reply_to or own in ("", posted.thread):
-        return ""
-    return _ELSEWHERE.format(thread=posted.thread, bead=own)
 
 
 def _why_none(type: MessageType, kind: str) -> str:
