@@ -91,8 +91,10 @@ class Facts(Protocol):
         """The hub's clock."""
         ...
 
-    def held_in(self, session: str, holder: str = "") -> Sequence[str]:
-        """The AOF ids of the tasks that are held in a session, by this agent or (empty) by any."""
+    def held_in(self, session: str, holder: str = "", task: str = "") -> Sequence[str]:
+        """The AOF ids of the tasks that are held in a session, by this agent or (empty) by any;
+        only this task, if one is named.
+        """
         ...
 
     def speaker(self, name: str, via: str) -> Actor:
