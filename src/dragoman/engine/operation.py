@@ -206,6 +206,11 @@ class Operation(Struct, frozen=True):
         return called and f"{called}{bracket}{index}"
 
 
+def as_called(shape: type[Struct]) -> dict[str, str]:
+    """The fields of a shape, where the core calls them the same."""
+    return {name: name for name in shape.__struct_fields__}
+
+
 class Heard(Struct, frozen=True):
     """A message that a dialect takes for its own, understood or not."""
 

@@ -14,7 +14,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, quoted_name
 from dragoman.engine.faults import Fault, fault_of, in_shape, not_empty
 from dragoman.engine.incoming import Incoming
-from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Operation
+from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Operation, as_called
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.mailbox import find_letter
 from dragoman.engine.request import Accepted
@@ -48,6 +48,15 @@ _ANSWERED_BY: Final = {
 _WHOLE_ID: Final = 36
 _PLACES: Final = ("path", "data_uri")
 """Where other servers write the place of an attachment: a file of theirs, or all of it."""
+
+_FIELDS: Final = {
+    **as_called(SendMail),
+    "thread": "thread_id",
+    "body": "body_md",
+    "due_in_ms": "ack_within_ms",
+    "sent_at": "timestamp",
+}
+"""What the fields of a letter are to the core, where it refuses one of them."""
 
 _parser = Parser()
 
@@ -178,6 +187,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         looks=translate.is_looked_up,
         reply=_sent,
         roles=MAY_WRITE,
+        fields=_FIELDS,
         identity=_impostor,
         summary=(
             "Send a letter. A subject such as PROGRESS, HELP_REQUEST, OFFERING_READY or FAILED "
