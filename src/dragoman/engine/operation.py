@@ -4,7 +4,7 @@ A door iterates over the dialects that it is handed and names none of them. Ever
 `engine.interpreter` brings it to the hub.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -170,6 +170,8 @@ class Operation(Struct, frozen=True):
     given the reply so far, what the hub notes down of it, and the reply."""
     masked: Callable[[Any], Sequence[str]] = lambda _: ()
     """What its sender is told about secrets that `gather` has taken out of it."""
+    odd: Callable[[Any], Iterable[str]] = lambda _: ()
+    """What is odd about a message that was taken, by the reply to it: told as warnings."""
     recorded: Callable[[Any, Accepted], None] | None = None
     """Told when it is on record, before the caller is: for what must not change otherwise."""
     fields: Mapping[str, str] = {}

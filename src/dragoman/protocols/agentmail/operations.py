@@ -1,6 +1,6 @@
 """Everything that can be asked for in Agent Mail; what only reads is in `reading`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
 import msgspec
@@ -186,6 +186,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         is_as_good=_is_as_good,
         looks=translate.is_looked_up,
         reply=_sent,
+        odd=_odd,
         roles=MAY_WRITE,
         fields=_FIELDS,
         identity=_impostor,
@@ -253,6 +254,18 @@ def _sent(letter: Outgoing, commands: Commands, accepted: Accepted) -> Any:
     }
     problems = _unread(letter.message, posted.kind)
     return {**sent, "problems": problems} if problems else sent
+
+
+def _odd(sent: Mapping[str, Any]) -> Iterator[str]:
+    """What of a letter is not understood, and what is odd about it; what was refused is told
+    anyway.
+    """
+    for problem in sent.get("problems", ()):
+        place = f" (line {problem['line']})" if problem["line"] else ""
+        yield f"not understood: {problem['text']}{place}"
+    effect = sent["effect"]
+    if "detail" in effect and "code" not in effect:
+        yield effect["detail"]
 
 
 def _unread(message: Message, kind: str) -> Any:
