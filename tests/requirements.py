@@ -1431,6 +1431,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "it is for.",
     ),
     Requirement(
+        "DISPATCH-FAIR",
+        "Agents",
+        "Of agents that may all have a task, whoever has failed less often of late gets it, then "
+        "whoever waits longest, also after a restart; and who has failed at a task gets it again "
+        "only when nobody else may have it.",
+    ),
+    Requirement(
         "DISPATCH-CONCURRENCY",
         "Agents",
         "No more agents work at the same time than are allowed, each and all together; and no "
@@ -1517,6 +1524,11 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Hub",
         "Duties run in the background at their pace and at a hint; one that fails or hangs holds "
         "up no other, and is told.",
+    ),
+    Requirement(
+        "HUB-INBOX",
+        "Hub",
+        "A message that is put into the inbox is taken soon, also after a round that had many.",
     ),
     # --- the SDK
     Requirement(
@@ -1880,6 +1892,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-MAIL-8",
         "A program of the settings puts a thread into words when a person or an orchestrator asks "
         "for it; there is none by default, and one that fails leaves the summary as it is.",
+    ),
+    Requirement(
+        "MAIL-THREAD",
+        "S-MAIL-8",
+        "The thread of a bead has all letters about it, in their order, wherever their senders put "
+        "them.",
     ),
     Requirement(
         "MAIL-SUMMARY",

@@ -1,6 +1,6 @@
 """python -m dragoman, and the `dragoman` command."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock
     from dragoman.engine.shown.tasks import WholeTask
+    from dragoman.engine.subscribe import Gap
     from dragoman.files.archives.archive_format import Manifest
     from dragoman.surfaces.cli.running import RunningHub
     from dragoman.text.redact import Redactor
@@ -76,11 +77,11 @@ def _open_hub(
 
 
 def _watch_hub(
-    task: str, after: int | None
+    task: str, after: int | None, on_gap: "Callable[[Gap], None]"
 ) -> "AbstractContextManager[tuple[WholeTask, Iterator[Mapping[str, Any]]]]":
     from dragoman.bootstrap.watching import watch_hub
 
-    return watch_hub(task, after)
+    return watch_hub(task, after, on_gap)
 
 
 def _ask_hub(operation: str, arguments: "Mapping[str, Any]") -> "Any":

@@ -8,11 +8,12 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman.agents.request import FunctionRunner
-from dragoman.core.actors import SYSTEM
-from dragoman.core.commands import ExpireRequest, MoveTask
+from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.commands import ExpireRequest, MoveTask, ReleaseTask
 from dragoman.core.errors import SettingsError
 from dragoman.core.states.intent import Intent
 from dragoman.engine.identity import Principal
@@ -23,6 +24,7 @@ from dragoman.engine.runner import Assignment
 from tests.agents import answering
 from tests.agents.floor import FAST, PERSON, Floor, floor, run
 from tests.notify.receiver import Answer, Receiver, receiving, status, text
+from tests.protocols.acp.desk import offer
 from tests.requirements import proves
 
 pytestmark = proves("CCOS-RUNNERS")
@@ -414,6 +416,43 @@ def test_a_task_of_another_dialect_reaches_it_as_a_request(tmp_path: Path) -> No
             done = await hub.until_status(task, "review")
             assert done.reported is not None
             assert done.reported.details == {"output": "Sum up the year"}
+            await hub.until_idle()
+
+    run(story())
+
+
+HANDED_OVER = (
+    ANSWER
+    + """
+print(json.dumps(answer | {"success": True, "output": request["params"]["task"]["handed_over"]}))
+"""
+)
+
+
+@proves("ACP-OWNER", "RUN-PROMPT")
+def test_who_is_asked_to_do_what_was_handed_over_is_told_the_package(tmp_path: Path) -> None:
+    ada, bob = Actor("agent", "ada"), Actor("agent", "bob")
+
+    async def story() -> None:
+        settings = FAST + section("ada", command=program(HANDED_OVER))
+        async with floor(tmp_path / "d", settings) as hub:
+            offered = hub.place.interpreter.call("acp_handoff", offer("ada"), bob)
+            assert isinstance(offered, Taken)
+            id = offered.reply["handoff_id"]
+            for said in (
+                {"action": "accept"},
+                {"action": "activate", "work_state_update": {"next_step": "Draw it."}},
+            ):
+                done = hub.place.interpreter.call("acp_handoff", {"handoff_id": id, **said}, ada)
+                assert isinstance(done, Taken), done
+            hub.do(ReleaseTask("t-1"), actor=ada)
+            ended = await hub.until_status("t-1", "review")
+            assert ended.reported is not None
+            told = msgspec.convert(ended.reported.details["output"], dict[str, Any])
+            assert (told["handoff_id"], told["from"]) == (id, "bob")
+            assert told["package"]["context"]["summary"] == "Half of it is there."
+            assert told["package"]["work_state_update"] == {"next_step": "Draw it."}
+            assert "policy" not in told["package"]
             await hub.until_idle()
 
     run(story())

@@ -5,9 +5,9 @@ from contextlib import aclosing
 
 import pytest
 
-from dragoman.client import BadAnswer, Event, Hub, HubUnreachable, Refused
+from dragoman.client import BadAnswer, Event, Gap, Hub, HubUnreachable, Refused
 from dragoman.client.address import Address
-from dragoman.client.follow import follow
+from dragoman.client.follow import OnGap, follow, log_gap
 from dragoman.client.requests import Wanted
 from dragoman.client.wire import Wire
 from dragoman.system.ids import new_id
@@ -20,9 +20,11 @@ pytestmark = proves("SDK-EVENTS")
 GAP = b'id: 900\nevent: gap\ndata: {"after":5,"until":900}\n\n'
 
 
-async def _collect(hub: Hub, count: int, after: int | None = 0) -> list[Event]:
+async def _collect(
+    hub: Hub, count: int, after: int | None = 0, on_gap: OnGap = log_gap
+) -> list[Event]:
     found: list[Event] = []
-    async with aclosing(hub.events(after)) as events:
+    async with aclosing(hub.events(after, on_gap=on_gap)) as events:
         async for event in events:
             found.append(event)
             if len(found) == count:
@@ -119,6 +121,20 @@ def test_a_ledger_that_ends_before_what_was_seen_is_followed_from_its_end(
     assert [event.position for event in run(reader())] == [head + 1]
     assert stage.relay.count(asks) == 2
     assert f"the ledger ends at {head}, before 5000" in caplog.text
+
+
+def test_whoever_wants_to_know_of_a_ledger_that_ends_before_is_told(stage: Stage) -> None:
+    told, head = list[Gap](), stage.house.store.head()
+
+    async def reader() -> None:
+        async with stage.connect("owner") as hub:
+            reading = asyncio.create_task(_collect(hub, 1, after=5_000, on_gap=told.append))
+            await asyncio.to_thread(stage.relay.wait_for, b"GET /v1/stream", 2)
+            await asyncio.to_thread(stage.create, "After the restore")
+            await reading
+
+    run(reader())
+    assert told == [Gap(5_000, head)]
 
 
 @pytest.mark.parametrize("way", ["answered by a proxy", "held back"])

@@ -423,6 +423,15 @@ def test_who_does_not_hold_a_task_is_told_to_claim_it_only_where_it_can(
 
 
 @proves("LEASE-LOST")
+@pytest.mark.parametrize("assignee", ["", "olga"])
+def test_who_may_hold_no_task_is_not_told_to_claim_one(assignee: str) -> None:
+    world, olga = World(task("T", assignee=assignee)), Actor("observer", "olga")
+    answer = world.ask(olga, RenewLease("T"))
+    assert isinstance(answer, Refusal)
+    assert answer.detail.endswith("and it cannot be claimed: observer:olga may hold no task")
+
+
+@proves("LEASE-LOST")
 def test_the_owner_of_a_finished_attempt_may_still_speak() -> None:
     """The attempt ended by its own report, so nothing was lost: notes and links are welcome."""
     for status in ("review", "blocked", "done"):

@@ -27,7 +27,7 @@ def test_a_letter_about_a_handoff_in_a_closed_teamspace_is_for_its_members() -> 
 
     def seen(reader: Actor, teams: dict[str, Teamspace] = TEAMS) -> list[str]:
         shown = is_shown_to(reader, teams, lab.store)
-        return [letter.mail.id for letter in last_of(lab.store, "thread:th", 9, fits=shown).letters]
+        return [letter.mail.id for letter in last_of(lab.store, "th", 9, fits=shown).letters]
 
     others = ["m-1", "m-2", "m-3"]
     assert seen(CAROL) == others

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
+    ActivateHandoff,
     AliasTask,
     ApproveHandoff,
     CompleteHandoff,
@@ -31,6 +32,7 @@ from dragoman.engine.reads.handoffs import (
     copies_needed,
     find_handoff,
     page_of,
+    taken_handoff,
     told_of,
 )
 from dragoman.engine.reads.teamspaces import belongs, closed_to, coordinators
@@ -481,3 +483,19 @@ def test_a_teamspace_with_members_is_closed_to_others() -> None:
     named = [belongs(teams, "red", name) for name in ("alice", "carl", "bob")]
     assert named == [True, True, False]
     assert belongs(teams, "green", "anybody")
+
+
+@proves("ACP-OWNER", "RUN-PROMPT")
+def test_whoever_has_a_task_by_a_handoff_is_told_what_is_about_the_work(lab: Lab) -> None:
+    make(lab)
+    offer(lab)
+    assert taken_handoff(lab.store, lab.task("t1"), "bob") is None, "it is only offered"
+    accept(lab)
+    lab.do(BOB, ActivateHandoff("h1", work_state_update={"next_step": "write the fix"}))
+    task = lab.task("t1")
+    assert taken_handoff(lab.store, task, "alice") is None
+    taken = taken_handoff(lab.store, task, "bob")
+    assert taken is not None
+    told = taken.about_work()
+    assert list(told) == ["task", "context", "work_state", "work_state_update"]
+    assert told["work_state_update"] == {"next_step": "write the fix"}

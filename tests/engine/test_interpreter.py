@@ -533,6 +533,7 @@ def test_facts_are_those_of_the_store(stage: Stage) -> None:
     assert (facts.file_exists("T", "x"), facts.file_exists("T", "y")) == (True, False)
     assert sorted(facts.held_in("s-1")) == sorted([own["S0"], own["S1"]])
     assert facts.held_in("s-1", "bob") == [own["S1"]]
+    assert facts.held_in("s-1", task="S0") == [own["S0"]]
     assert facts.held_in("s-2") == []
     assert facts.reported() == []
     assert facts.speaker("eve", "inbox") == Actor("agent", "eve", "inbox")

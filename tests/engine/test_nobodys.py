@@ -14,7 +14,11 @@ pytestmark = proves("DIALECT-NOBODYS")
 @pytest.mark.parametrize(
     ("said", "code", "words"),
     [
-        ("hello", "not_recognized", "(aof: an object whose protocol"),
+        ("hello", "not_recognized", "it is a message of none of these (aof: an object whose prot"),
+        ("AOF/1\n{}", "not_recognized", 'text that begins with "AOF/1 "'),
+        ("", "not_recognized", "there is nothing in it (aof: "),
+        (b" \n", "not_recognized", "there is nothing in it (aof: "),
+        ({}, "not_recognized", "there is nothing in it (aof: "),
         (b"\xff", "not_recognized", "agentmail: an object with subject"),
         ({"hello": "there"}, "not_recognized", "saop: an object with turn_index"),
         ('{"hello": "there"}', "not_recognized", "acp: an object with action"),

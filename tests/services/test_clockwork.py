@@ -58,10 +58,18 @@ def test_a_follower_runs_at_a_hint_and_a_last_time_at_the_end() -> None:
 
 
 def test_a_slow_round_is_followed_by_a_longer_rest_but_not_by_any_and_a_failed_one_is_not() -> None:
-    assert rest_of_round(1.0, 0.01, is_done=True) == 1.0
-    assert rest_of_round(1.0, 0.2, is_done=True) == 4.0
-    assert rest_of_round(1.0, 60.0, is_done=True) == 10.0
-    assert rest_of_round(1.0, 60.0, is_done=False) == 1.0
+    group = Group("one", rest_seconds=1.0)
+    assert rest_of_round(group, 0.01, 7) == 1.0
+    assert rest_of_round(group, 0.2, 7) == 4.0
+    assert rest_of_round(group, 60.0, 7) == 10.0
+    assert rest_of_round(group, 60.0, None) == 1.0
+
+
+@proves("HUB-INBOX")
+def test_where_somebody_waits_a_round_that_had_much_to_do_is_soon_followed_by_the_next() -> None:
+    group = Group("one", rest_seconds=1.0, is_awaited=True)
+    assert rest_of_round(group, 60.0, 7) == 1.0
+    assert rest_of_round(group, 60.0, 0) == 10.0, "an idle hub stays idle"
 
 
 def test_a_hint_wakes_nobody_who_does_not_follow() -> None:

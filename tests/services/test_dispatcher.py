@@ -28,11 +28,12 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import LedgerError, StoreUnavailable
+from dragoman.core.events import TaskClaimed
 from dragoman.core.states.task import Task
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Principal
-from dragoman.engine.reads.ask import entries, find_agent, history
+from dragoman.engine.reads.ask import decode, entries, find_agent, history
 from dragoman.engine.runner import Assignment, Ended, Hear
 from dragoman.ledger.entry import read_line
 from dragoman.services.attempt import OnStop, Terms
@@ -40,11 +41,13 @@ from dragoman.services.booking import Booking
 from dragoman.services.budgets import (
     Begun,
     Budget,
+    Turn,
     Used,
     afresh,
     begin,
     close,
     cost_of,
+    judge,
     next_day,
     nothing_owed,
     of_today,
@@ -165,6 +168,85 @@ def test_what_another_hub_of_the_store_takes_away_ends_who_works_on_it_here(
             assert await asyncio.to_thread(trace.heard) == b""
 
     run(story())
+
+
+BROKEN = "sys.exit(1)"
+
+
+def claims_in(hub: Floor) -> list[str]:
+    """Who was given something, in the order of the ledger."""
+    read = (decode(entry) for entry in entries(hub.store))
+    return [event.agent for event in read if isinstance(event, TaskClaimed)]
+
+
+@proves("DISPATCH-FAIR")
+def test_equals_take_turns_also_after_a_restart(tmp_path: Path) -> None:
+    names = ("ada", "ben", "cyd")
+    settings = FAST.replace("[dispatch]\n", "[dispatch]\nconcurrency = 1\n")
+    settings += "".join(agent_section(name, "report()") for name in names)
+
+    async def story() -> None:
+        given = list[str]()
+        for _ in range(4):
+            async with floor(tmp_path / "data", settings) as hub:
+                await hub.until_status(hub.make(), "review")
+                await hub.until_idle()
+                given = claims_in(hub)
+        assert given == ["ada", "ben", "cyd", "ada"]
+
+    run(story())
+
+
+@proves("DISPATCH-FAIR")
+def test_who_has_failed_of_late_comes_after_who_has_not(tmp_path: Path) -> None:
+    settings = FAST + agent_section("ada", BROKEN) + agent_section("ben", "report()")
+    settings += "[retry]\nbase_ms = 1\n"
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            for _ in range(3):
+                await hub.until_status(hub.make(), "review")
+                await hub.until_idle()
+            assert claims_in(hub) == ["ada", "ben", "ben", "ben"]
+
+    run(story())
+
+
+@proves("DISPATCH-FAIR")
+@pytest.mark.parametrize("tasks", [3, 20])
+def test_a_broken_agent_takes_nothing_to_the_deadletter_that_another_may_have(
+    tmp_path: Path, trace: Trace, tasks: int
+) -> None:
+    settings = FAST + "[retry]\nbase_ms = 1\n"
+    settings += waiting("ben", trace) + agent_section("ada", BROKEN)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            hub.make("ben's for long", assignee="ben", priority="critical")
+            await heard(trace, 1)
+            made = [hub.make() for _ in range(tasks)]
+            most = min(tasks, 16)
+            await hub.until(lambda: sum(hub.task(one).failures for one in made) >= most)
+            # What it may have is still given to it: only it may have that.
+            only_hers = await hub.until_status(hub.make("hers", assignee="ada"), "deadletter")
+            assert only_hers.failures == 5
+            assert {hub.task(one).failures for one in made} <= {0, 1}
+            hub.do(PauseAgent("ben", "it takes too long"))
+            await hub.until_status(made[0], "deadletter")
+
+    run(story())
+
+
+@proves("DISPATCH-FAIR")
+def test_a_turn_outlasts_the_day_and_failures_do_not() -> None:
+    one, midnight = Begun("T", 1), 1_770_681_600_000
+    failed = judge(begin(of_today(Used(), midnight - 1), one, 7), has_failed=True)
+    assert failed.turn == Turn(7, 1)
+    assert judge(failed, has_failed=True).turn == Turn(7, 2)
+    assert judge(failed, has_failed=False).turn == Turn(7, 0)
+    assert begin(failed, one, 8).turn == Turn(7, 1), "what goes on was given before"
+    assert afresh(failed, Used()).turn == Turn(7, 1)
+    assert of_today(failed, midnight).turn == Turn(7, 0)
 
 
 class Gates:

@@ -1,9 +1,15 @@
 """Stores as earlier versions have left them: the tables of then, filled with a ledger of then."""
 
-from dragoman.engine.ports import Store
+from dragoman.core.actors import Actor
+from dragoman.core.commands import PostMail
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.verifying.verify import Finding, check_ledger, check_views
 from dragoman.files.archives.transplant import Transplant
 from dragoman.store.sqlite.migrate import MIGRATIONS
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import CountingIds
 from tests.ledger.released import START, golden_entries
 
 LEDGERS: dict[int, tuple[str, ...]] = {
@@ -42,6 +48,19 @@ def fill(store: Store, name: str) -> None:
     transplant.add([entry.line.encode() for entry in golden_entries(name)])
     transplant.lend({})
     transplant.remember([("actor:human:lea", "a key", b"its print", b"its answer")])
+
+
+def write_letters(store: Store) -> None:
+    """Letters about a bead, in its thread and in another, and one about nothing in particular."""
+    engine = Engine(store, HandClock(START), b"secret")
+    hub, ada = Hub(engine, CountingIds()), Actor("agent", "ada")
+    for bead, thread in (("ol-1", "ol-1"), ("bead:ol-1", "afar"), ("ol-1", "afar"), ("", "afar")):
+        hub.do(ada, PostMail(("bob",), "\0", "x", bead=bead, thread=thread))
+
+
+def about_bead(store: Store) -> list[int]:
+    """Where those stand that are about the bead and in another thread."""
+    return [place.position for place in store.listed(ListQuery("bead:ol-1"))]
 
 
 def problems(store: Store) -> list[Finding]:

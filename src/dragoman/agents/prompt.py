@@ -10,9 +10,6 @@ from dragoman.core.states.intent import Intent
 from dragoman.core.states.task import Checkpoint, Task
 from dragoman.text.safe_text import harmless_json, safe_text
 
-_ABOUT_WORK = ("task", "context", "work_state", "artifacts")
-"""The parts of a package that are for whoever does the work."""
-
 _HOW_TO_REPORT = """\
 ## How to report
 
@@ -109,14 +106,11 @@ def _asked(intent: Intent, agent: str, title: str) -> Iterator[str]:
 
 
 def _handed_over(handoff: Handoff) -> Iterator[str]:
-    """What the agent has accepted, as JSON: the parts of its package that are about the work, how
-    it was said to stand since, and where its artifacts are kept as they were verified.
+    """What the agent has accepted, as JSON, and where its artifacts are kept as they were
+    verified.
     """
     yield f"## What {handoff.sender} has handed over as {handoff.id}\n"
-    parts = {name: handoff.package.get(name) for name in _ABOUT_WORK}
-    said = [note.data for note in handoff.notes if note.kind == "work_state_update"]
-    parts["work_state_update"] = {name: word for update in said for name, word in update.items()}
-    yield _listed("Its package", {name: part for name, part in parts.items() if part})
+    yield _listed("Its package", handoff.about_work())
     if handoff.artifacts:
         where = "artifacts/sha256/ of the hub's data directory"
         yield _listed(f"Its artifacts by their SHA-256 in {where}", handoff.artifacts)

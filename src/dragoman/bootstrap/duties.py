@@ -24,8 +24,10 @@ from dragoman.services.timely import timely
 class OfFiles(Struct, frozen=True):
     """The duties that plain files ask for; none, where there are no files."""
 
+    inbox: tuple[FilesDuty, ...] = ()
+    """Messages are taken; whoever put one there waits for its answer."""
     watched: tuple[FilesDuty, ...] = ()
-    """What people and agents put there is answered."""
+    """What people and agents change there is answered."""
     followers: tuple[FilesDuty, ...] = ()
     """The files are brought level with the ledger."""
     swept: tuple[FilesDuty, ...] = ()
@@ -60,6 +62,7 @@ def all_duties(
         ),
         # A queue elsewhere may take its time to answer.
         Group("handing-on", (HandingOn(hub, outside.workq),), rest_seconds=5.0),
+        Group("inbox", files.inbox, rest_seconds=0.5, is_awaited=True),
         Group("files", files.watched, files.followers, rest_seconds=2.0),
         # Once a day it reads all handoffs.
         Group("copies", files.swept, rest_seconds=60.0),

@@ -43,8 +43,8 @@ class FilesFace:
         """What is to be done; `sweep` removes what a crash has left of artifacts."""
         projector, warn, now = self.projector, self._warn, self._hub.clock.now
         return OfFiles(
+            inbox=(FilesDuty("inbox", lambda: inbox.run_once(now()), warn, left=inbox.trouble),),
             watched=(
-                FilesDuty("inbox", lambda: inbox.run_once(now()), warn, left=inbox.trouble),
                 FilesDuty("files", projector.sweep, warn, monotonic),
                 FilesDuty("artifacts", lambda: sweep(now()), warn),
             ),

@@ -139,7 +139,8 @@ def _furnished(
         if trusts
         else Interpreter(hub, spoken.dialects, facts, admits=BY_INBOX, carry=carry)
     )
-    inbox = open_inbox(files.disk, letterbox, facts, warn)
+    # It is looked at in a thread of its own, so it needs a disk of its own.
+    inbox = open_inbox(Beneath(data), letterbox, facts, warn)
     of_files = files.duties(inbox, spoken.ports.sweep, beaten)
     checkpoints = CheckpointFile(data / CHECKPOINTS, engines.key)
     checkpointer, notifier = Checkpointer(hub, checkpoints), open_notifier(data, settings, hub)
@@ -164,7 +165,7 @@ def _furnished(
         slices=slices_of(engines.store, engines.url, data),
         audit=partial(check_handoff, hub.store, files.disk),
         groups=all_duties(hub, settings, interpreter, outside),
-        file_duties=(*of_files.watched, *of_files.followers),
+        file_duties=(*of_files.inbox, *of_files.watched, *of_files.followers),
         standings=notifier.standings,
         remarks=partial(_remarks, inbox, notifier),
         before_writing=(checkpointer.check, notifier.begin),

@@ -11,6 +11,7 @@ from dragoman.config import AgentSettings
 from dragoman.core.errors import Refusal, SettingsError
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_task
+from dragoman.engine.reads.handoffs import taken_handoff
 from dragoman.engine.reads.intents import find_intent_of
 from dragoman.protocols import ccos
 
@@ -53,12 +54,12 @@ def _request(store: Store, of: "Assignment") -> ccos.TaskRequest:
     view = find_task(store, of.task)
     if isinstance(view, Refusal):
         raise FileNotFoundError(0, view.detail)
-    intent = find_intent_of(store, view.task)
+    intent, handoff = find_intent_of(store, view.task), taken_handoff(store, view.task, of.agent)
     if intent is not None:
-        request = ccos.request_of(intent, view.task)
+        request = ccos.request_of(intent, view.task, handoff)
         if request is not None and request.agent_id == of.agent:
             return request
-    return ccos.request_for_task(view.task, of.agent, of.session)
+    return ccos.request_for_task(view.task, of.agent, of.session, handoff)
 
 
 def url_runner(name: str, settings: AgentSettings, write: "Write", slow: "Executor") -> "Runner":

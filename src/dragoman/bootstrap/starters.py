@@ -27,7 +27,7 @@ from dragoman.core.commands import WarnTask
 from dragoman.core.errors import Refused
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Turned
-from dragoman.engine.reads.handoffs import known_handoff
+from dragoman.engine.reads.handoffs import taken_handoff
 from dragoman.engine.reads.intents import find_intent_of
 from dragoman.protocols import aof
 from dragoman.protocols.ccos import MOST_RESULT
@@ -137,10 +137,7 @@ def _told(
     """The prompt of a task, with what was asked for where it is an intent's, and what was handed
     over where the agent has it by a handoff.
     """
-    by = task.handoff
-    is_taken = by is not None and by.is_taken and by.recipient == agent
-    handoff = known_handoff(store, by.id) if by is not None and is_taken else None
-    return write(task, agent, find_intent_of(store, task), handoff)
+    return write(task, agent, find_intent_of(store, task), taken_handoff(store, task, agent))
 
 
 def _runner(place: Place, name: str, starting: _Starting) -> "Runner":

@@ -1,6 +1,6 @@
 """A hub from afar, through the SDK: a task and its stream, and what an operation answers."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -8,18 +8,19 @@ import msgspec
 
 from dragoman.client import connect_sync
 from dragoman.engine.shown.tasks import WholeTask
+from dragoman.engine.subscribe import Gap
 
 
 @contextmanager
 def watch_hub(
-    task: str, after: int | None
+    task: str, after: int | None, on_gap: Callable[[Gap], None]
 ) -> Generator[tuple[WholeTask, Iterator[Mapping[str, Any]]]]:
     """A task of the hub that the environment names, and all entries from a position on.
 
-    Without a position: from the first one on.
+    Without a position: from the first one on. `on_gap` is told that there is no such position.
     """
     with connect_sync() as hub:
-        events = hub.events(after or 0)
+        events = hub.events(after or 0, on_gap=on_gap)
         try:
             yield hub.task(task), (msgspec.to_builtins(event) for event in events)
         finally:

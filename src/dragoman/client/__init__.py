@@ -18,11 +18,13 @@ from dragoman.client.sync import SyncHub, SyncWork, connect_sync
 from dragoman.client.work import Work
 from dragoman.core.errors import DragomanError, Refused, SettingsError
 from dragoman.engine.shown.tasks import TaskSummary
+from dragoman.engine.subscribe import Gap
 
 __all__ = [
     "BadAnswer",
     "DragomanError",
     "Event",
+    "Gap",
     "Hub",
     "HubUnreachable",
     "LeaseLost",

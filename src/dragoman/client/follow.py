@@ -4,18 +4,18 @@ Nothing is missed, and nothing comes twice.
 """
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from typing import Final
 
 import msgspec
-from msgspec import Struct
 
 from dragoman.client import requests
 from dragoman.client.errors import BadAnswer
 from dragoman.client.requests import Wanted
 from dragoman.client.shapes import Event, EventPage
 from dragoman.client.wire import Frame, NoStream, StreamLost, Wire
+from dragoman.engine.subscribe import Gap
 
 GAP: Final = "gap"
 FIRST_FRAME_S: Final = 10.0
@@ -24,17 +24,30 @@ _WAIT_MS: Final = 20_000
 _log = logging.getLogger("dragoman.client")
 
 
+OnGap = Callable[[Gap], None]
+"""Is told that the ledger ends before what was seen of it: what comes is not what followed then."""
+
+
+def log_gap(gap: Gap) -> None:
+    """A line of the log, where nobody else wants to be told."""
+    _log.warning("the ledger ends at %d, before %d: it goes on from its end", gap.until, gap.after)
+
+
 async def follow(
-    wire: Wire, wanted: Wanted, after: int | None, first_frame_s: float = FIRST_FRAME_S
+    wire: Wire,
+    wanted: Wanted,
+    after: int | None,
+    on_gap: OnGap = log_gap,
+    first_frame_s: float = FIRST_FRAME_S,
 ) -> AsyncGenerator[Event]:
     """Events after a position (None: from now on), without end."""
     at = await _end(wire) if after is None else after
     with suppress(NoStream):
-        async with aclosing(_streamed(wire, wanted, at, first_frame_s)) as streamed:
+        async with aclosing(_streamed(wire, wanted, at, on_gap, first_frame_s)) as streamed:
             async for event in streamed:
                 at = event.position
                 yield event
-    async with aclosing(_paged(wire, wanted, at)) as paged:
+    async with aclosing(_paged(wire, wanted, at, on_gap)) as paged:
         async for event in paged:
             yield event
 
@@ -45,7 +58,7 @@ async def _end(wire: Wire) -> int:
 
 
 async def _streamed(
-    wire: Wire, wanted: Wanted, at: int, first_frame_s: float
+    wire: Wire, wanted: Wanted, at: int, on_gap: OnGap, first_frame_s: float
 ) -> AsyncGenerator[Event]:
     request = requests.stream(wanted)
     trying = wire.trying(request.path)
@@ -56,7 +69,7 @@ async def _streamed(
                     trying.went_well()
                     if frame.event == GAP:
                         # We were too slow: the ledger has what was left out, begin again there.
-                        at = _within(at, _gap(frame).until)
+                        at = _within(at, _gap(frame).until, on_gap)
                         break
                     if frame.data:
                         event = _event(frame)
@@ -66,31 +79,26 @@ async def _streamed(
             await trying.pause(lost.later)
 
 
-async def _paged(wire: Wire, wanted: Wanted, at: int) -> AsyncGenerator[Event]:
+async def _paged(wire: Wire, wanted: Wanted, at: int, on_gap: OnGap) -> AsyncGenerator[Event]:
     while True:
         page: EventPage = await wire.ask(requests.events(wanted, at, _PAGE, _WAIT_MS))
         for event in page.events:
             yield event
-        _within(at, page.next)
+        _within(at, page.next, on_gap)
         at = page.next
 
 
-def _within(at: int, end: int) -> int:
+def _within(at: int, end: int, on_gap: OnGap) -> int:
     """Where to go on: the ledger may end before what we have seen, as a restored one does."""
     if end < at:
-        _log.warning("the ledger ends at %d, before %d: it goes on from its end", end, at)
+        on_gap(Gap(at, end))
     return min(at, end)
 
 
-class _Gap(Struct, frozen=True):
-    """What a stream has left out: up to and including this position."""
-
-    until: int
-
-
-def _gap(frame: Frame) -> _Gap:
+def _gap(frame: Frame) -> Gap:
+    """What a stream has left out: up to and including a position."""
     try:
-        return msgspec.json.decode(frame.data, type=_Gap)
+        return msgspec.json.decode(frame.data, type=Gap)
     except msgspec.DecodeError as error:
         raise BadAnswer(f"the stream of the hub has a gap that cannot be read: {error}") from error
 

@@ -13,7 +13,7 @@ from dragoman.client import requests
 from dragoman.client.address import find_address
 from dragoman.client.answers import read_batch
 from dragoman.client.calling import Calling
-from dragoman.client.follow import follow
+from dragoman.client.follow import OnGap, follow, log_gap
 from dragoman.client.lease import DEFAULT_BEAT_MS, Pace
 from dragoman.client.requests import Message, TaskFields, Wanted
 from dragoman.client.shapes import Claim, Event, NotSent, Problem, Sent, Task, TaskPage
@@ -192,13 +192,15 @@ class Hub:
         type: str = "",
         agent: str = "",
         dialect: str = "",
+        on_gap: OnGap = log_gap,
     ) -> AsyncGenerator[Event]:
         """What happens, from a position of the ledger on (0: everything; None: from now on).
 
         It goes on for ever and outlives restarts of the hub. `type` is an event's name, or the
-        family before its dot.
+        family before its dot. `on_gap` is told when the ledger ends before what was seen of it, as
+        one that was restored does, and is followed from its end; else the log is.
         """
-        return follow(self._wire, Wanted(task, type, agent, dialect), after)
+        return follow(self._wire, Wanted(task, type, agent, dialect), after, on_gap)
 
 
 class _Claiming(Struct, frozen=True):

@@ -14,6 +14,7 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack
 
+from dragoman.client.follow import OnGap, log_gap
 from dragoman.client.hub import PATIENCE_S, Hub
 from dragoman.client.lease import DEFAULT_BEAT_MS
 from dragoman.client.requests import Message, PartFields, TaskFields
@@ -294,8 +295,11 @@ class SyncHub:
         type: str = "",
         agent: str = "",
         dialect: str = "",
+        on_gap: OnGap = log_gap,
     ) -> Generator[Event]:
         """What happens, from a position of the ledger on (0: everything; None: from now on)."""
         return self._loop.each(
-            self._hub.events(after, task=task, type=type, agent=agent, dialect=dialect)
+            self._hub.events(
+                after, task=task, type=type, agent=agent, dialect=dialect, on_gap=on_gap
+            )
         )

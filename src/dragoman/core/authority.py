@@ -281,6 +281,8 @@ def _first(actor: Actor, task: Task) -> str:
 
 def _obstacle(actor: Actor, task: Task) -> str:
     """What keeps this one from claiming a task that nobody holds; empty: nothing does."""
+    if actor.role not in MAY_HOLD:
+        return f"{actor.label} may hold no task"
     if task.is_final:
         return f"it is {task.status}, and that is final"
     if task.status not in CLAIMABLE:

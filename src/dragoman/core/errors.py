@@ -15,7 +15,7 @@ DragomanError (an exception): the hub could not do its work; its codes are in FA
   PlaceTaken (files), HubUnreachable, BadAnswer (client), NotDelivered (cli): named where they are
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 REFUSALS: dict[str, str] = {
     "invalid_id": "the name does not follow the grammar of ids",
@@ -103,6 +103,10 @@ class Refusal:
     """What the sender called its message, where that never became a command."""
     path: str = field(default="", compare=False)
     """Which field of what was asked for it is about, where it is about one."""
+
+    def at(self, path: str) -> "Refusal":
+        """The same, about this field."""
+        return replace(self, path=path)
 
 
 class DragomanError(Exception):

@@ -48,14 +48,19 @@ class StoreFacts(Struct, frozen=True, dict=True):
         """Whether there is such a file in the folder of the task with this AOF id."""
         return self.has_file(task, ref)
 
-    def held_in(self, session: str, holder: str = "") -> list[str]:
-        """The AOF ids of the tasks that are held in a session, by this agent or (empty) by any."""
+    def held_in(self, session: str, holder: str = "", task: str = "") -> list[str]:
+        """The AOF ids of the tasks that are held in a session, by this agent or (empty) by any;
+        only this task, if one is named.
+        """
         streams = self.store.sessions(session)
         found = (find_task(self.store, stream.partition(":")[2]) for stream in streams)
         return [
             view.task.aof_id
             for view in found
-            if not isinstance(view, Refusal) and view.lease and holder in ("", view.lease.holder)
+            if not isinstance(view, Refusal)
+            and view.lease
+            and holder in ("", view.lease.holder)
+            and task in ("", view.task.id)
         ]
 
     def reported(self) -> list[str]:

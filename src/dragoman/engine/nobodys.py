@@ -16,7 +16,9 @@ def why_nobodys(said: bytes | str | Mapping[str, Any], meant: Sequence[Dialect])
     if broken is not None:
         return broken
     shapes = "; ".join(f"{one.name}: {one.known_by}" for one in meant)
-    return Fault("not_recognized", f"this is no message of a dialect that is meant ({shapes})")
+    is_empty = not (text.strip() if isinstance(text, bytes) else text)
+    what = "there is nothing in it" if is_empty else "it is a message of none of these"
+    return Fault("not_recognized", f"{what} ({shapes})")
 
 
 def _broken(text: bytes) -> Fault | None:

@@ -4,7 +4,7 @@ A door iterates over the dialects that it is handed and names none of them. Ever
 `engine.interpreter` brings it to the hub.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -92,8 +92,10 @@ class Facts(Protocol):
         """The hub's clock."""
         ...
 
-    def held_in(self, session: str, holder: str = "") -> Sequence[str]:
-        """The AOF ids of the tasks that are held in a session, by this agent or (empty) by any."""
+    def held_in(self, session: str, holder: str = "", task: str = "") -> Sequence[str]:
+        """The AOF ids of the tasks that are held in a session, by this agent or (empty) by any;
+        only this task, if one is named.
+        """
         ...
 
     def speaker(self, name: str, via: str) -> Actor:
@@ -171,6 +173,8 @@ class Operation(Struct, frozen=True):
     """What its sender is told about secrets that `gather` has taken out of it."""
     rest: Callable[[Any], Rest | None] = lambda _: None
     """What `gather` holds back of it, if it is part of a text that comes in parts."""
+    odd: Callable[[Any], Iterable[str]] = lambda _: ()
+    """What is odd about a message that was taken, by the reply to it: told as warnings."""
     fields: Mapping[str, str] = {}
     """The field that a refusal of the core is about -> what the message calls it."""
     looks: Callable[[Any], bool] = _always
@@ -203,6 +207,11 @@ class Operation(Struct, frozen=True):
         name, bracket, index = path.partition("[")
         called = self.fields.get(name, "")
         return called and f"{called}{bracket}{index}"
+
+
+def as_called(shape: type[Struct]) -> dict[str, str]:
+    """The fields of a shape, where the core calls them the same."""
+    return {name: name for name in shape.__struct_fields__}
 
 
 class Heard(Struct, frozen=True):

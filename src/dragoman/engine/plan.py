@@ -132,13 +132,14 @@ class Plan(Struct, frozen=True):
         if declined is not None and not self.operation.is_as_good(self.message, declined.code):
             code = self.dialect.refusals[declined.code]
             warnings.append(f"it changed no task: {declined.detail} ({code})")
+        reply = self.operation.reply(self.message, self.commands, accepted)
         return Taken(
             dialect=self.dialect.name,
             kind=self.kind,
             actor=self.actor.name,
             receipts=accepted.receipts,
-            reply=self.operation.reply(self.message, self.commands, accepted),
-            warnings=tuple(warnings),
+            reply=reply,
+            warnings=(*self.operation.odd(reply), *warnings),
             repeated=accepted.repeated,
             commands=self.commands if declined else self.commands + self.effect,
         )

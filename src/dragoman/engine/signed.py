@@ -119,10 +119,10 @@ class Envelopes:
         except msgspec.ValidationError as error:
             fault = shape_fault(error, Seal)
             place = below("signature", fault.path)
-            return Refusal("invalid_envelope", f"{place}: {fault.reason}")
+            return Refusal("invalid_envelope", f"{place}: {fault.reason}", path=place)
         envelope: Mapping[str, Any] = parts["envelope"]
         if not isinstance(envelope, dict):
-            return Refusal("invalid_envelope", "envelope is not an object")
+            return Refusal("invalid_envelope", "envelope is not an object", path="envelope")
         # The signature comes first: only its owner learns more.
         known = None if check_agent(seal.agent) else find_agent(self._store, seal.agent)
         now = self._clock.now()
@@ -143,17 +143,19 @@ class Envelopes:
             return Refusal(
                 "unauthenticated",
                 f"the message is signed for another hub; the audience here is {self._audience}",
+                path="signature.audience",
             )
         if not _NONCE.fullmatch(seal.nonce):
-            return Refusal("invalid_envelope", "signature.nonce: use 16 to 64 of A-Z a-z 0-9 _ -")
+            return _unfit("nonce", "use 16 to 64 of A-Z a-z 0-9 _ -")
         try:
             expires_at = parse_rfc3339(seal.expires)
         except ValueError as error:
-            return Refusal("invalid_envelope", f"signature.expires: {error}")
+            return _unfit("expires", f"{error}")
         if now >= expires_at:
-            return Refusal("token_expired", f"the signature ended at {to_rfc3339(expires_at)}")
+            ended = f"the signature ended at {to_rfc3339(expires_at)}"
+            return Refusal("token_expired", ended, path="signature.expires")
         if expires_at - now > LONGEST_MS:
-            return Refusal("invalid_envelope", "signature.expires: at most five minutes from now")
+            return _unfit("expires", "at most five minutes from now")
         return None
 
     def _use(self, seal: Seal, now: int) -> Refusal | None:
@@ -161,7 +163,8 @@ class Envelopes:
         nonce = seal.agent, seal.nonce
         with self._lock:
             if nonce in self._nonces:
-                return Refusal("replayed", "a message with this nonce was received before")
+                why = "a message with this nonce was received before"
+                return Refusal("replayed", why, path="signature.nonce")
             is_full = len(self._nonces) >= MOST_NONCES
             if not 0 <= now - self._swept_at < (_FULL_MS if is_full else LONGEST_MS):
                 self._sweep(now)
@@ -194,6 +197,11 @@ def signed_bytes(envelope: object, seal: Mapping[str, str]) -> bytes:
     """What is signed: a domain tag, and the canonical JSON of the message but for the value."""
     said = {name: text for name, text in seal.items() if name != "value"}
     return _DOMAIN + rfc8785.dumps(cast(Any, {"envelope": envelope, "signature": said}))
+
+
+def _unfit(field: str, why: str) -> Refusal:
+    path = f"signature.{field}"
+    return Refusal("invalid_envelope", f"{path}: {why}", path=path)
 
 
 def _holds(key: str, seal: Seal, parts: Mapping[str, Any]) -> bool:

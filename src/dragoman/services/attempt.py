@@ -25,7 +25,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import DragomanError, Refusal, Refused, StoreError
-from dragoman.core.events import EVENT_NAMES, TaskClaimed
+from dragoman.core.events import EVENT_NAMES, TaskClaimed, TaskRequeued
 from dragoman.core.ids import agent_stream, task_stream
 from dragoman.core.limits import REASON
 from dragoman.core.reading import Receipt
@@ -50,6 +50,7 @@ _BEATS_PER_LEASE = 3
 _STORE_REST_SECONDS = 1.0
 _OVERLOADED = "overloaded"
 _CLAIMED = EVENT_NAMES[TaskClaimed]
+_REQUEUED = EVENT_NAMES[TaskRequeued]
 _ENDS_IT = MOVE_NAMES - {_CLAIMED}
 """By these an attempt ends."""
 
@@ -91,6 +92,7 @@ class Spent(Struct, frozen=True):
     not_started: str = ""
     """Why its agent could not even be started."""
     given_back: GivenBack | None = None
+    has_failed: bool = False
     is_kept: bool = False
     """Whether it goes on under the next start of the hub."""
 
@@ -164,7 +166,7 @@ class Attempt:
             problem = f"{error.filename or ''} {error.strerror or error}".strip()
             why = f"not started: {problem}"[:REASON]
             await self._settle(ReleaseTask(task, why, self.assignment.fence, unstarted=True))
-            return Spent(task, not_started=problem)
+            return Spent(task, not_started=problem, has_failed=True)
         ended = asyncio.ensure_future(running.wait())
         try:
             # A claim alone says nothing of an agent: from here on there is one.
@@ -186,7 +188,16 @@ class Attempt:
             cost_of_attempt, self._hub.store, task, self.assignment.attempt
         )
         given_back = await asyncio.to_thread(self._given_back)
-        return Spent(task, self.ms, running.said, cost, given_back=given_back, is_kept=is_kept)
+        has_failed = await asyncio.to_thread(self._has_failed)
+        return Spent(
+            task,
+            self.ms,
+            running.said,
+            cost,
+            given_back=given_back,
+            has_failed=has_failed,
+            is_kept=is_kept,
+        )
 
     async def _stop(self, running: Running) -> None:
         """End it; until nothing of it is left the task stays its own, if it still is."""
@@ -332,6 +343,13 @@ class Attempt:
         if is_free and len(moves) == 1 and self._has_left(moves):
             return GivenBack(self.assignment.agent, task.reserved_for, task.moved_at)
         return None
+
+    def _has_failed(self) -> bool:
+        """Whether its task has to be tried once more because of it."""
+        try:
+            return any(entry.event == _REQUEUED for entry in self._moves()[:1])
+        except DragomanError:
+            return False
 
     def _last_word(self, problem: str) -> ReportOutcome:
         """What is recorded of an agent that has ended and said nothing about its work."""

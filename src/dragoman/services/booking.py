@@ -29,10 +29,12 @@ from dragoman.engine.reads.ask import find_agent, names_in_role
 from dragoman.services.budgets import (
     Begun,
     Budget,
+    Turn,
     Used,
     afresh,
     begin,
     close,
+    judge,
     next_day,
     nothing_owed,
     of_today,
@@ -98,9 +100,14 @@ class Booking:
         pause = self._pause_of(account)
         return self._used_up(account, running) if pause is None else pause.reason
 
+    def turn(self, name: str) -> Turn:
+        """Since when it waits for something to do, and how it did of late."""
+        return self.used(name).turn
+
     def begin(self, name: str, one: Begun) -> None:
         """An attempt begins or goes on; it counts at once, and once, and is kept by `save`."""
-        self._used[name] = begin(self.used(name), one)
+        turn = max((used.turn.number for used in self._used.values()), default=0) + 1
+        self._used[name] = begin(self.used(name), one, turn)
 
     def take_back(self, name: str) -> None:
         """It could not even be started."""
@@ -113,6 +120,10 @@ class Booking:
     def close(self, name: str, one: Begun, cost: float) -> None:
         """It is over, and has cost so much."""
         self._used[name] = close(self.used(name), one, cost)
+
+    def judge(self, name: str, *, has_failed: bool) -> None:
+        """How an attempt of its own went."""
+        self._used[name] = judge(self.used(name), has_failed=has_failed)
 
     async def settle(self, under_way: Container[Begun]) -> None:
         """Close what an earlier hub has left open, but for what goes on."""

@@ -35,6 +35,15 @@ class Begun(Struct, frozen=True):
     attempt: int
 
 
+class Turn(Struct, frozen=True, omit_defaults=True):
+    """Since when an agent waits for something to do, and how it did of late."""
+
+    number: int = 0
+    """The later it was given something, the higher; 0: never."""
+    failed: int = 0
+    """How many of its attempts of today have failed since the last that did not."""
+
+
 class Used(Struct, frozen=True, omit_defaults=True):
     """What it has used of a day."""
 
@@ -49,6 +58,7 @@ class Used(Struct, frozen=True, omit_defaults=True):
     """What it had used of the same day when somebody let it go on; that counts no more."""
     open: tuple[Begun, ...] = ()
     """Attempts that have begun, on whatever day, and whose cost is not booked yet."""
+    turn: Turn = Turn()
 
 
 def day_of(now: int) -> str:
@@ -57,9 +67,11 @@ def day_of(now: int) -> str:
 
 
 def of_today(used: Used, now: int) -> Used:
-    """What was used today; a new day begins with nothing but what is open."""
+    """What was used today; a new day begins with nothing but what is open, and forgives."""
     today = day_of(now)
-    return used if used.day == today else Used(today, open=used.open)
+    if used.day == today:
+        return used
+    return Used(today, open=used.open, turn=replace(used.turn, failed=0))
 
 
 def next_day(now: int) -> int:
@@ -67,11 +79,12 @@ def next_day(now: int) -> int:
     return (now // _DAY_MS + 1) * _DAY_MS
 
 
-def begin(used: Used, one: Begun) -> Used:
+def begin(used: Used, one: Begun, turn: int = 0) -> Used:
     """One more attempt; one that is open goes on, and was counted when it began."""
     if one in used.open:
         return used
-    return replace(used, attempts=used.attempts + 1, open=(*used.open, one))
+    given = replace(used.turn, number=turn)
+    return replace(used, attempts=used.attempts + 1, open=(*used.open, one), turn=given)
 
 
 def take_back(used: Used) -> Used:
@@ -85,6 +98,12 @@ def close(used: Used, one: Begun, cost: float = 0) -> Used:
     return replace(used, cost=used.cost + cost, open=left)
 
 
+def judge(used: Used, *, has_failed: bool) -> Used:
+    """An attempt has failed, or has not: that forgives those before."""
+    failed = used.turn.failed + 1 if has_failed else 0
+    return replace(used, turn=replace(used.turn, failed=failed))
+
+
 def spend(used: Used, *, ms: int, output: int) -> Used:
     """What an attempt has used."""
     return replace(used, ms=used.ms + max(ms, 0), output=used.output + output)
@@ -96,8 +115,9 @@ def afresh(used: Used, running: Used) -> Used:
     Its figures are added when it ends; until then they are owed, so that only what comes counts.
     """
     so_far = spend(whole(used), ms=running.ms, output=running.output)
-    earlier = replace(so_far, told=False, open=())
-    return Used(used.day, ms=-running.ms, output=-running.output, earlier=earlier, open=used.open)
+    earlier = replace(so_far, told=False, open=(), turn=Turn())
+    owed = Used(used.day, ms=-running.ms, output=-running.output, earlier=earlier)
+    return replace(owed, open=used.open, turn=used.turn)
 
 
 def nothing_owed(used: Used) -> Used:

@@ -55,6 +55,9 @@ class Group(Struct, frozen=True):
     """Those that every commit asks for, too."""
     rest_seconds: float = 1.0
     """Between two rounds."""
+    is_awaited: bool = False
+    """Whether somebody waits for its next round: then one that had much to do is no reason for a
+    longer rest, because more may have come meanwhile."""
 
     @property
     def all(self) -> tuple[Duty, ...]:
@@ -95,40 +98,42 @@ class Wheel:
         return not self._thread.is_alive()
 
     def _turn(self) -> None:
-        next_round, rest = 0.0, self._group.rest_seconds
+        next_round, group = 0.0, self._group
         while not self._stopping.is_set():
             begun = monotonic()
             if begun >= next_round:
-                is_done = self._run(self._group.all)
+                done = self._run(group.all)
                 now = monotonic()
-                next_round = now + rest_of_round(rest, now - begun, is_done=is_done)
+                next_round = now + rest_of_round(group, now - begun, done)
             else:
-                self._run(self._group.followers)
+                self._run(group.followers)
             self._stopping.wait(_BREATH_SECONDS)
             self._woken.wait(max(0.0, next_round - monotonic()))
             self._woken.clear()
         # What was committed last is level before the hub is gone.
-        self._run(self._group.followers)
+        self._run(group.followers)
 
-    def _run(self, duties: Sequence[Duty]) -> bool:
-        """Whether all could be done."""
+    def _run(self, duties: Sequence[Duty]) -> int | None:
+        """How much there was to do; None: not all of it could be done."""
+        done = 0
         for duty in duties:
             try:
-                duty.run_once(self._now())
+                done += duty.run_once(self._now())
             except (DragomanError, OSError) as error:
                 self.troubles[duty.name] = trouble_of(error)
             except Exception as error:  # noqa: BLE001  a fault of one duty must not end the others
                 self.troubles[duty.name] = Trouble(f"{type(error).__name__}: {error}")
             else:
                 self.troubles[duty.name] = duty.undone if isinstance(duty, Lagging) else NONE
-        return not any(self.troubles[duty.name].words for duty in duties)
+        return None if any(self.troubles[duty.name].words for duty in duties) else done
 
 
-def rest_of_round(rest: float, took: float, *, is_done: bool) -> float:
-    """How long a group rests after a round of so many seconds; a failed one says nothing about
-    how much there is to do, and is tried again at the usual pace."""
-    share = min(_SHARE * took, _LONGEST_REST_SECONDS) if is_done else 0.0
-    return max(rest, share)
+def rest_of_round(group: Group, took: float, done: int | None) -> float:
+    """How long a group rests after a round of so many seconds in which so much was done; a failed
+    one (None) says nothing about how much there is to do, and is tried again at the usual pace."""
+    is_costly = done is not None and not (done and group.is_awaited)
+    share = min(_SHARE * took, _LONGEST_REST_SECONDS) if is_costly else 0.0
+    return max(group.rest_seconds, share)
 
 
 class Clockwork:

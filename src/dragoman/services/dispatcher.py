@@ -6,6 +6,7 @@ out while anything of an earlier attempt on it is still running here.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
@@ -29,10 +30,14 @@ from dragoman.services.budgets import Begun, Budget, whole
 from dragoman.services.desk import Agent, AgentState, Desk
 from dragoman.services.rests import Rest, Rests
 from dragoman.services.taking_over import Estate, Forget, Sweep
+from dragoman.services.turns import most_urgent, task_of, who_gets
 
 _PAUSE_SECONDS = 0.005
 """Between two looks, so that a busy hub costs the dispatcher little."""
 _PROMOTED_AT_ONCE = 100
+_MOST_WAITS = 16
+"""So many tasks of a queue that wait for another agent are passed over in one look; then whoever
+has failed at all of them gets nothing else from there."""
 _MATTERS = (task_stream(""), agent_stream(""))
 """Streams whose news may be that there is work to give out."""
 
@@ -252,17 +257,28 @@ class Dispatcher:
         """Claim for whoever is free, the most urgent first, until nothing fits."""
         await self._review()
         passed_over = await self._resting()
+        waits = Counter[str]()
         while not self.is_stopping and (free := list(self._free())):
             queues = {queue for desk in free for queue in desk.agent.queues}
+            queues -= {queue for queue, count in waits.items() if count >= _MOST_WAITS}
             besides = passed_over | {attempt.assignment.task for attempt in self._attempts()}
             first = await asyncio.to_thread(self._first_of, sorted(queues), besides)
-            found = _most_urgent(free, first)
+            found = most_urgent(free, first, self._booking.turn)
             if found is None:
                 break
-            desk, task = found
-            if not await self._claim(desk, task):
-                passed_over.add(task)
+            desk = await self._whose_turn(found.task, found.equals)
+            if desk is None:
+                waits[found.queue] += 1
+            if desk is None or not await self._claim(desk, found.task):
+                passed_over.add(found.task)
         await self._booking.save()  # after the last: who has no budget need not wait for the disk
+
+    async def _whose_turn(self, task: str, equals: Sequence[Desk]) -> Desk | None:
+        able = [desk for desk in self._desks.values() if not self._why_idle(desk)]
+        if len(able) == 1:
+            return equals[0]
+        view = await asyncio.to_thread(find_task, self._hub.store, task)
+        return None if isinstance(view, Refusal) else who_gets(view.task, equals, able)
 
     async def _review(self) -> None:
         desks = self._desks.values()
@@ -324,7 +340,7 @@ class Dispatcher:
             found = dict[str, ReadyKey]()
             for queue in queues:
                 keys = session.ready(queue, None, len(besides) + 1)
-                wanted = next((key for key in keys if _task_of(key) not in besides), None)
+                wanted = next((key for key in keys if task_of(key) not in besides), None)
                 if wanted is not None:
                     found[queue] = wanted
             return found
@@ -387,6 +403,7 @@ class Dispatcher:
                 self._booking.take_back(agent.name)
             else:
                 self._booking.spend(agent.name, ms=spent.ms, output=spent.output)
+            self._booking.judge(agent.name, has_failed=spent.has_failed)
             if not spent.is_kept:
                 self._booking.close(agent.name, attempt.begun, spent.cost)
             await self._booking.save()
@@ -418,23 +435,6 @@ class Dispatcher:
         for attempt in self._attempts():
             attempt.halt()
         await self.until_idle()
-
-
-def _most_urgent(free: Sequence[Desk], first: Mapping[str, ReadyKey]) -> tuple[Desk, str] | None:
-    """Whose next task comes first, and which; among equals, who has least to do."""
-    ranked = [
-        (min(keys), len(desk.attempts) / desk.agent.concurrency, order)
-        for order, desk in enumerate(free)
-        if (keys := [first[queue] for queue in desk.agent.queues if queue in first])
-    ]
-    if not ranked:
-        return None
-    key, _, order = min(ranked)
-    return free[order], _task_of(key)
-
-
-def _task_of(key: ReadyKey) -> str:
-    return key.name.removeprefix(task_stream(""))
 
 
 def _session(hub: str, id: str, place: str) -> str:

@@ -85,7 +85,7 @@ def fill_before_lists(store: Store) -> None:
 
 
 BEFORE_LISTS = [
-    ("elsewhere:offered", 6, "mail:elsewhere"),
+    ("bead:offered", 6, "mail:elsewhere"),
     ("offered:eva", 2, "task:offered"),
     ("role:orchestrator", 1, "agent:olga"),
 ]

@@ -66,11 +66,11 @@ def test_a_reply_that_is_no_answer_says_what_would_be_one(office: Office) -> Non
 
 
 @proves("MAIL-POST")
-def test_an_answer_without_a_bead_is_found_by_that_of_its_thread(office: Office) -> None:
+def test_an_answer_without_a_bead_is_about_that_of_what_it_answers(office: Office) -> None:
     asked = office.send(ALICE, help_request())["id"]
     row: Row = {"subject": "HELP_RESPONSE", "body_md": "Go left.", "reply_to": asked}
     answer = office.send(CHIRON, row)
-    assert answer["bead_id"] == ""
+    assert answer["bead_id"] == BEAD
     for name in (BEAD, f"bead:{BEAD}"):
         assert office.inbox(ALICE, bead_id=name) == [answer["id"]]
     office.send(CHIRON, {"subject": "Lunch", "body_md": "?", "to": ["alice"]})

@@ -439,23 +439,50 @@ def test_a_letter_that_was_refused_is_not_the_last_state_of_its_thread() -> None
     assert (summary["last_type"], summary["last_status"]) == ("DONE", "DONE")
 
 
-@proves("MAIL-SUMMARY")
-def test_who_puts_a_letter_about_a_bead_into_another_thread_is_told() -> None:
+@proves("MAIL-SUMMARY", "MAIL-THREAD")
+def test_the_thread_of_a_bead_has_all_letters_about_it_wherever_they_were_put() -> None:
     office = Office()
     taken(office)
-    told = office.send(ALICE, {**PROGRESS, "thread_id": "elsewhere"})
-    assert told["thread_id"] == "elsewhere"
-    assert told["effect"]["applied"]
-    assert f"the thread {BEAD} of its bead does not find it" in told["effect"]["detail"]
-    found = office.ask("mail.search", {"query": BEAD}, OLGA)["messages"]
-    assert told["id"] in [row["id"] for row in found]
-    assert told["id"] in office.inbox(OLGA, bead_id=BEAD)
-    office.do(HUMAN, CreateTask("t", "ol-2", ready=True))
-    asked = office.send(OLGA, letter("SPAWN_REQUEST", bead="ol-2", thread_id="elsewhere"))
-    assert "stands in the thread elsewhere" in asked["effect"]["detail"]
-    plain = {"subject": f"[{BEAD}] hello", "body_md": "x", "to": ["olga"], "thread_id": "elsewhere"}
-    for row in ({**PROGRESS, "thread_id": BEAD}, {**PROGRESS, "reply_to": told["id"]}, plain):
-        assert "detail" not in office.send(ALICE, row)["effect"]
+    first = [row["id"] for row in office.ask("mail.thread", {"thread_id": BEAD}, OLGA)["messages"]]
+    plain = {"subject": f"[{BEAD}] hello", "body_md": "x", "to": ["olga"]}
+    question = letter("HELP_REQUEST", "Question: Why?", to=["olga"])
+    sent = [
+        office.send(ALICE, {**PROGRESS, "thread_id": "elsewhere"}),
+        office.send(ALICE, {**plain, "thread_id": "elsewhere"}),
+        office.send(ALICE, PROGRESS),
+        office.send(ALICE, {**question, "thread_id": "afar"}),
+        office.send(OLGA, {"subject": "HELP_RESPONSE", "body_md": "Because.", "thread_id": "afar"}),
+    ]
+    office.send(
+        ALICE, {"subject": "no bead", "body_md": "", "to": "olga", "thread_id": "elsewhere"}
+    )
+    threads = [row["thread_id"] for row in sent]
+    assert threads == ["elsewhere", "elsewhere", BEAD, "afar", "afar"]
+    assert [row["bead_id"] for row in sent] == [BEAD] * 5
+    assert all("detail" not in row["effect"] for row in sent)
+    ids = [*first, *(row["id"] for row in sent)]
+
+    found, after, page = list[str](), 0, dict[str, Any]()
+    for _ in ids:  # a page at a time, in order
+        page = office.ask("mail.thread", {"thread_id": BEAD, "after": after, "limit": 1}, OLGA)
+        found, after = [*found, *(row["id"] for row in page["messages"])], page["cursor"]
+    assert found == ids
+    assert not page["more"]
+    summary = office.ask("mail.summary", {"thread_id": BEAD}, OLGA)
+    assert (summary["messages"], summary["last_type"]) == (len(ids), "HELP_RESPONSE")
+    assert office.inbox(OLGA, bead_id=BEAD)
+    apart = office.ask("mail.thread", {"thread_id": "elsewhere"}, OLGA)["messages"]
+    assert len(apart) == 3
+
+
+@proves("MAIL-REPEAT")
+def test_an_answer_that_names_no_bead_is_the_same_when_it_comes_again() -> None:
+    office = Office()
+    taken(office)
+    office.send(ALICE, letter("HELP_REQUEST", "Question: Why?", to=["olga"], thread_id="afar"))
+    row = {"id": "a-1", "subject": "HELP_RESPONSE", "body_md": "Because.", "thread_id": "afar"}
+    first = office.send(OLGA, row)
+    assert (first["bead_id"], office.send(OLGA, row)["id"]) == (BEAD, first["id"])
 
 
 @proves("MAIL-SPAWN", "MAIL-REFUSED-EFFECT")

@@ -457,6 +457,18 @@ def test_an_empty_name_is_not_everybody(scene: Scene) -> None:
 
 
 @proves("AOF-SESSION-END")
+def test_the_token_of_an_attempt_ends_that_one_and_leaves_the_others_of_its_session() -> None:
+    scene, other = Scene(), "TASK-2026-02-09-077"
+    scene.held(other, BACKEND, session="s-backend")
+    scene.taken(report())
+    scene.taken(report() | {"taskId": other})
+    answer = scene.end("s-backend", scene.of_the_attempt())
+    assert isinstance(answer, Taken), answer
+    assert answer.reply["tasks"] == [{"taskId": PARENT, "status": "review"}]
+    assert scene.task(other).status == "in-progress"
+
+
+@proves("AOF-SESSION-END")
 def test_it_is_done_for_a_task_by_its_aof_id(scene: Scene) -> None:
     scene.held("ol-527.1", BACKEND, session="s-bead")
     own = scene.task("ol-527.1").aof_id

@@ -20,7 +20,17 @@ from tests.ledger.released import golden_entries
 from tests.requirements import proves
 from tests.servers import fresh_schema
 from tests.store.postgres.conftest import Admin
-from tests.store.upgrades import COPY, OLD, TABLES, fill, forgets, lines, problems
+from tests.store.upgrades import (
+    COPY,
+    OLD,
+    TABLES,
+    about_bead,
+    fill,
+    forgets,
+    lines,
+    problems,
+    write_letters,
+)
 from tests.surfaces.cli.console import Console
 
 NEWER = str(len(MIGRATIONS) + 1)
@@ -93,6 +103,24 @@ def test_what_was_indexed_before_signs_were_words_is_indexed_anew(
 
     assert store.indexed() == 0
     assert store.search(((Term(("日本語テキスト",)),),), None, 9) == []
+    store.close()
+
+
+@proves("UPGRADE-OLD", "MAIL-THREAD")
+def test_letters_of_before_are_found_by_their_bead(admin: Admin, postgres_url: str) -> None:
+    store = PostgresStore.open(postgres_url, new_id)
+    write_letters(store)
+    found = about_bead(store)
+    store.close()
+    admin.execute("DELETE FROM lists WHERE list LIKE 'bead:%'")
+    admin.execute("DROP INDEX entries_claims")
+    admin.execute("UPDATE meta SET value = '11' WHERE key = 'schema'")
+
+    store = PostgresStore.open(postgres_url, new_id)
+
+    assert len(found) == 2
+    assert about_bead(store) == found
+    assert problems(store) == []
     store.close()
 
 

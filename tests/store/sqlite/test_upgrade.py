@@ -16,7 +16,17 @@ from tests.crash.hubs import killed_at
 from tests.ledger.released import golden_entries
 from tests.requirements import proves
 from tests.store.sqlite.files import connect, filled, open_store
-from tests.store.upgrades import COPY, OLD, TABLES, fill, forgets, lines, problems
+from tests.store.upgrades import (
+    COPY,
+    OLD,
+    TABLES,
+    about_bead,
+    fill,
+    forgets,
+    lines,
+    problems,
+    write_letters,
+)
 
 NEWER = len(MIGRATIONS) + 1
 
@@ -69,6 +79,27 @@ def test_what_was_indexed_before_signs_were_words_is_indexed_anew(tmp_path: Path
 
     assert store.indexed() == 0
     assert store.search(((Term(("日本語テキスト",)),),), None, 9) == []
+    store.close()
+
+
+@proves("UPGRADE-OLD", "MAIL-THREAD")
+def test_letters_of_before_are_found_by_their_bead(tmp_path: Path) -> None:
+    path = tmp_path / "hub.db"
+    store = open_store(path)
+    write_letters(store)
+    found = about_bead(store)
+    store.close()
+    old = connect(path)
+    old.execute("DELETE FROM lists WHERE list LIKE 'bead:%'").fetchall()
+    old.execute("DROP INDEX entries_claims").fetchall()
+    old.execute("PRAGMA user_version = 11").fetchall()
+    old.close()
+
+    store = open_store(path)
+
+    assert len(found) == 2
+    assert about_bead(store) == found
+    assert problems(store) == []
     store.close()
 
 

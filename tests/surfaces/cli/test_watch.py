@@ -304,6 +304,30 @@ def test_a_hub_elsewhere_is_watched_by_its_stream(
     assert "thinks: First I look at" in out.getvalue()
 
 
+class Told(StringIO):
+    """Who is told something and has heard enough."""
+
+    def write(self, text: str, /) -> int:
+        written = super().write(text)
+        if "\n" in text:
+            raise BrokenPipeError
+        return written
+
+
+def test_whoever_is_beyond_the_end_of_a_hub_elsewhere_is_told(
+    traced: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore.open(traced.data / "dragoman.db", lambda: "never")
+    with serving(Hub(store)) as hub:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("DRAGOMAN_URL", f"http://127.0.0.1:{hub.port}")
+        monkeypatch.setenv("DRAGOMAN_TOKEN", hub.tokens["owner"])
+        err, end = Told(), store.head()
+        with pytest.raises((ReaderGone, BrokenPipeError)):
+            main(HOUSE, ["watch", "T-1", "--after", "5000"], StringIO(), err, lambda: True)
+    assert f"warning: the ledger ends at {end}, before 5000" in err.getvalue()
+
+
 def test_a_tool_may_have_begun_in_any_year_that_is_in_shape() -> None:
     scene, when = Scene("T", "Do it", "ready"), "0000-01-01T00:00:00Z"
     scene.take(

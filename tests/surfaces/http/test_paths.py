@@ -35,6 +35,71 @@ def test_a_malformed_name_is_told_with_its_field(
     assert answer.json["path"].startswith(path)
 
 
+LETTER: dict[str, Any] = {"to": ["ada"], "subject": "s", "body_md": "b"}
+WAVE: dict[str, Any] = {"beads": ["b-1"], "parallel": 1}
+FILES: dict[str, Any] = {"patterns": ["src/"]}
+
+
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("reserve.take", {"patterns": []}, "patterns"),
+    ("reserve.take", {"patterns": ["ok", "../no"]}, "patterns"),
+    ("reserve.take", {"patterns": [f"{number}" for number in range(5_000)]}, "patterns"),
+    ("reserve.take", FILES | {"ttl_ms": 1}, "ttl_ms"),
+    ("reserve.take", FILES | {"reason": "x" * 5_000}, "reason"),
+    ("reserve.take", FILES | {"task": "nope"}, "task"),
+    ("reserve.take", FILES | {"task": "T"}, "task"),
+    ("reserve.renew", {"ttl_ms": 1}, "ttl_ms"),
+    ("reserve.renew", {"names": ["nope"]}, "names"),
+    ("reserve.release", {"names": ["nope"]}, "names"),
+    ("wave.start", WAVE | {"beads": []}, "beads"),
+    ("wave.start", WAVE | {"beads": ["ok", "a b"]}, "beads[1]"),
+    ("wave.start", WAVE | {"beads": ["ok", "ok"]}, "beads"),
+    ("wave.start", WAVE | {"beads": [{"id": "ok", "files": ["../no"]}]}, "beads"),
+    ("wave.start", WAVE | {"parallel": 0}, "parallel"),
+    ("wave.start", WAVE | {"wave_id": "a b"}, "wave_id"),
+    ("wave.start", WAVE | {"orchestrator": "a b"}, "orchestrator"),
+    ("wave.start", WAVE | {"retries": {"TESTS_FAIL": 10_000}}, "retries"),
+    ("mail.send", LETTER | {"to": ["a b"]}, "to"),
+    ("mail.send", LETTER | {"cc": ["a b"]}, "cc"),
+    ("mail.send", LETTER | {"id": "a b"}, "id"),
+    ("mail.send", LETTER | {"thread_id": "a b"}, "thread_id"),
+    ("mail.send", LETTER | {"subject": "x" * 5_000}, "subject"),
+    ("mail.send", LETTER | {"attachments": ["ok", "x" * 5_000]}, "attachments[1]"),
+]
+
+
+@pytest.mark.parametrize(("operation", "body", "path"), WRONG)
+def test_what_the_core_refuses_in_a_letter_a_wave_or_a_reservation_is_told_with_its_field(
+    house: House, operation: str, body: dict[str, Any], path: str
+) -> None:
+    house.do(CreateTask("One", "T", ready=True))
+
+    answer = house.ask("POST", f"/v1/agentmail/{operation}", body)
+
+    assert answer.status in (404, 409, 422)
+    assert answer.json["path"] == path
+
+
+def test_what_is_taken_already_is_told_with_its_field(house: House) -> None:
+    house.do(CreateTask("One", "T", ready=True, aliases=("bead:b-1",)))
+    given = [
+        ("/v1/tasks", {"title": "x", "id": "T"}, "id"),
+        ("/v1/tasks", {"title": "x", "aliases": ["bead:b-1"]}, "aliases"),
+        ("/v1/tasks/T/claim", {"agent": "hub"}, "agent"),
+        ("/v1/agentmail/mail.send", LETTER | {"id": "m-1", "subject": "another"}, "id"),
+        ("/v1/agentmail/wave.start", WAVE | {"wave_id": "w-1", "parallel": 2}, "wave_id"),
+        ("/v1/agentmail/wave.start", WAVE, "beads"),
+        ("/v1/agentmail/reserve.take", {"patterns": ["**"]}, "patterns"),
+    ]
+    house.post("/v1/agentmail/mail.send", LETTER | {"id": "m-1"})
+    house.post("/v1/agentmail/wave.start", WAVE | {"wave_id": "w-1"})
+    house.welcome("ada")
+    house.post("/v1/agentmail/reserve.take", FILES, by="ada")
+    for address, body, path in given:
+        answer = house.ask("POST", address, body)
+        assert (answer.status, answer.json["path"]) == (403 if path == "agent" else 409, path)
+
+
 def test_a_link_that_leads_back_is_told_with_its_field(house: House) -> None:
     for name in ("T", "U"):
         house.do(CreateTask("One", name))

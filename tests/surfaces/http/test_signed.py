@@ -115,27 +115,35 @@ def test_a_replay_after_a_restart_does_nothing_in_a_later_attempt_either(
 
 
 @pytest.mark.parametrize(
-    ("said", "key", "code"),
+    ("said", "key", "code", "path"),
     [
-        ({"audience": "another"}, KEY, "unauthenticated"),
-        ({"expires": to_rfc3339(START)}, KEY, "token_expired"),
-        ({}, OTHER, "unauthenticated"),
-        ({"agent": "mallory"}, KEY, "unauthenticated"),
-        ({"agent": "bob"}, KEY, "unauthenticated"),
-        ({"nonce": "short"}, KEY, "invalid_envelope"),
+        ({"audience": "another"}, KEY, "unauthenticated", "signature.audience"),
+        ({"expires": to_rfc3339(START)}, KEY, "token_expired", "signature.expires"),
+        ({}, OTHER, "unauthenticated", None),
+        ({"agent": "mallory"}, KEY, "unauthenticated", None),
+        ({"agent": "bob"}, KEY, "unauthenticated", None),
+        ({"nonce": "short"}, KEY, "invalid_envelope", "signature.nonce"),
+        ({"expires": "soon"}, KEY, "invalid_envelope", "signature.expires"),
     ],
-    ids=["audience", "expired", "wrong-key", "unknown", "no-key", "nonce"],
+    ids=["audience", "expired", "wrong-key", "unknown", "no-key", "nonce", "no-time"],
 )
 def test_anything_else_is_refused(
-    house: House, task: str, said: dict[str, str], key: Ed25519PrivateKey, code: str
+    house: House,
+    task: str,
+    said: dict[str, str],
+    key: Ed25519PrivateKey,
+    code: str,
+    path: str | None,
 ) -> None:
-    assert post(house, signed(update(task), key, **said)).code == code
+    answer = post(house, signed(update(task), key, **said))
+    assert (answer.code, answer.json.get("path")) == (code, path)
     assert notes(house) == 0
 
 
 def test_its_sender_must_be_its_signer(house: House, task: str) -> None:
     forged = update(task, "bob")
-    assert post(house, signed(forged)).code == "identity_mismatch"
+    answer = post(house, signed(forged))
+    assert (answer.code, answer.json["path"]) == ("identity_mismatch", "envelope.fromAgent")
     assert notes(house) == 0
 
 

@@ -46,6 +46,9 @@ NEXT_STAGE: Final[Mapping[HandoffStatus, str]] = {
 }
 """State -> how an escalation names the way that was not gone in time."""
 
+_ABOUT_WORK: Final = ("task", "context", "work_state", "artifacts")
+"""The parts of a package that are for whoever does the work."""
+
 SLA_STAGES: Final = tuple(DEFAULT_SLA_MS)
 """The states that have a time."""
 
@@ -282,6 +285,17 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         if self.rejection is not None:
             return "" if self.workq in _OVER else self.sender
         return "" if self.workq else self.recipient
+
+    def about_work(self) -> dict[str, object]:
+        """What whoever does the work has to know: those parts of the package, and how it was said
+        to stand since.
+        """
+        parts = {name: self.package.get(name) for name in _ABOUT_WORK}
+        said = [note.data for note in self.notes if note.kind == "work_state_update"]
+        parts["work_state_update"] = {
+            name: word for update in said for name, word in update.items()
+        }
+        return {name: part for name, part in parts.items() if part}
 
     def step(self, to: HandoffStatus) -> Step | None:
         """When and by whom it came into this state; it comes into each once."""

@@ -15,6 +15,7 @@ from dragoman.core.events import (
     MailPosted,
     MailRead,
 )
+from dragoman.core.ids import bare
 
 
 class Mail(Struct, frozen=True, omit_defaults=True):
@@ -86,11 +87,13 @@ class Mail(Struct, frozen=True, omit_defaults=True):
 
 
 def lists_of_mail(mail: Mail) -> tuple[str, ...]:
-    """The lists on which it stands: boxes, its thread, its bead where that is another, and what is
-    open.
+    """The lists on which it stands: boxes, its thread, what is open, and that of its bead where it
+    is not in the thread of that (S-MAIL-8).
     """
     boxes = mail.recipients
     lists = [f"thread:{mail.thread}", f"from:{mail.sender}"]
+    if mail.bead and bare(mail.bead) != mail.thread:
+        lists.append(f"bead:{bare(mail.bead)}")
     lists += [f"in:{name}" for name in boxes]
     lists += [f"unread:{name}" for name in boxes if name not in mail.read_by]
     lists += [f"pending:{name}" for name in mail.waits_for]

@@ -12,6 +12,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import EVENT_NAMES, HandoffDrafted, HandoffProposed, HandoffStatus
 from dragoman.core.ids import check_agent, check_id, handoff_stream, is_task_name
 from dragoman.core.states.handoff import ALL_HANDOFFS, Handoff
+from dragoman.core.states.task import Task
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find, find_task, history, state_of
 from dragoman.engine.reads.mailbox import LAST, MOST_BYTES, MOST_LOOKED_AT, walk
@@ -96,6 +97,13 @@ def known_handoff(store: Store, id: str) -> Handoff | None:
     """The handoff with this id, as the hub itself knows it."""
     found = find(store, id, Handoff)
     return None if isinstance(found, Refusal) else found
+
+
+def taken_handoff(store: Store, task: Task, agent: str) -> Handoff | None:
+    """The handoff by which an agent has a task, if it has it by one."""
+    by = task.handoff
+    is_taken = by is not None and by.is_taken and by.recipient == agent
+    return known_handoff(store, by.id) if by is not None and is_taken else None
 
 
 def find_handoff(

@@ -185,9 +185,25 @@ def refusal_of(store: Store, letter: Letter) -> str:
     return ""
 
 
-def last_of(store: Store, name: str, limit: int, before: int = LAST, fits: Fits = _every) -> Page:
-    """The last letters of a list that fit, or those before a place, in their order."""
-    page = page_of(store, ListQuery(name, before=before, limit=limit), fits)
+def thread_page(
+    store: Store,
+    thread: str,
+    limit: int,
+    *,
+    after: int = 0,
+    before: int | None = None,
+    fits: Fits = _every,
+) -> Page:
+    """A page of a thread; that of a bead has all letters about it, wherever they were put
+    (S-MAIL-8).
+    """
+    query = ListQuery(f"thread:{thread}", after, before, limit)
+    return page_of(store, query, fits, walk(store, replace(query, list=f"bead:{thread}")))
+
+
+def last_of(store: Store, thread: str, limit: int, before: int = LAST, fits: Fits = _every) -> Page:
+    """The last letters of a thread that fit, or those before a place, in their order."""
+    page = thread_page(store, thread, limit, before=before, fits=fits)
     return replace(page, letters=page.letters[::-1])
 
 

@@ -258,7 +258,7 @@ def _lookup(asked: Lookup, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     names = sorted(task.task.names) if task else ()
     narrow = (
         [f"thread:{thread}"] if thread else [],
-        [f"{kind}:{name}" for name in names for kind in ("thread", "elsewhere")],
+        [f"{kind}:{name}" for name in names for kind in ("thread", "bead")],
         [f"from:{asked.from_}"] if asked.from_ else [],
         [f"in:{asked.to or actor.name}"],
     )

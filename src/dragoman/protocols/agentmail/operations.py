@@ -1,6 +1,6 @@
 """Everything that can be asked for in Agent Mail; what only reads is in `reading`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
 import msgspec
@@ -11,10 +11,10 @@ from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AckMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import bare, check_agent, quoted_name
+from dragoman.core.ids import check_agent, quoted_name
 from dragoman.engine.faults import Fault, fault_of, in_shape, not_empty
 from dragoman.engine.incoming import Incoming
-from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Operation
+from dragoman.engine.operation import Commands, Dialect, Facts, Heard, Operation, as_called
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.mailbox import find_letter
 from dragoman.engine.request import Accepted
@@ -22,7 +22,7 @@ from dragoman.protocols.agentmail import reading, translate, waves
 from dragoman.protocols.agentmail.asking import letter_in, reader
 from dragoman.protocols.agentmail.errors import CODES
 from dragoman.protocols.agentmail.lint import lint
-from dragoman.protocols.agentmail.meaning import ACTED_ON_LATER, MEANING
+from dragoman.protocols.agentmail.meaning import ACTED_ON_LATER
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.render import RENDER
 from dragoman.protocols.agentmail.row import OTHER_NAMES, why_not_taken
@@ -45,13 +45,18 @@ _ECHO: Final = (
 _ANSWERED_BY: Final = {
     question: f"what answers it is a {answer}; " for answer, question in ANSWERS.items()
 }
-_ELSEWHERE: Final = (
-    "it stands in the thread {thread}, where its sender put it: who reads the thread {bead} of its "
-    "bead does not find it there"
-)
 _WHOLE_ID: Final = 36
 _PLACES: Final = ("path", "data_uri")
 """Where other servers write the place of an attachment: a file of theirs, or all of it."""
+
+_FIELDS: Final = {
+    **as_called(SendMail),
+    "thread": "thread_id",
+    "body": "body_md",
+    "due_in_ms": "ack_within_ms",
+    "sent_at": "timestamp",
+}
+"""What the fields of a letter are to the core, where it refuses one of them."""
 
 _parser = Parser()
 
@@ -181,7 +186,9 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         is_as_good=_is_as_good,
         looks=translate.is_looked_up,
         reply=_sent,
+        odd=_odd,
         roles=MAY_WRITE,
+        fields=_FIELDS,
         identity=_impostor,
         summary=(
             "Send a letter. A subject such as PROGRESS, HELP_REQUEST, OFFERING_READY or FAILED "
@@ -249,6 +256,18 @@ def _sent(letter: Outgoing, commands: Commands, accepted: Accepted) -> Any:
     return {**sent, "problems": problems} if problems else sent
 
 
+def _odd(sent: Mapping[str, Any]) -> Iterator[str]:
+    """What of a letter is not understood, and what is odd about it; what was refused is told
+    anyway.
+    """
+    for problem in sent.get("problems", ()):
+        place = f" (line {problem['line']})" if problem["line"] else ""
+        yield f"not understood: {problem['text']}{place}"
+    effect = sent["effect"]
+    if "detail" in effect and "code" not in effect:
+        yield effect["detail"]
+
+
 def _unread(message: Message, kind: str) -> Any:
     """What could not be read of a letter that says of itself what it is."""
     is_plain = kind == MessageType.UNKNOWN
@@ -260,27 +279,18 @@ def _effect(
 ) -> dict[str, Any]:
     """Whether the letter also did something, why not if it should have, and what is odd."""
     type, declined = letter.message.type, accepted.declined
-    odd = _elsewhere(posted)
     if declined is None:
         applied = len(commands) > 1 or len(accepted.receipts) > len(commands)
-        odd = odd if applied else _why_none(type, posted.kind)
+        odd = "" if applied else _why_none(type, posted.kind)
         return {"applied": applied, **({"detail": odd} if odd else {})}
     if _is_as_good(letter, declined.code):
-        return {"applied": True, **({"detail": odd} if odd else {})}
+        return {"applied": True}
     return {"applied": False, "code": declined.code, "detail": declined.detail}
 
 
 def _is_as_good(letter: Outgoing, code: str) -> bool:
     """Whether the task stands already as somebody will act on it."""
     return code == _NO_CHANGE and letter.message.type in ACTED_ON_LATER
-
-
-def _elsewhere(posted: PostMail) -> str:
-    """That a letter about a bead is not among those of the bead (S-MAIL-8); a reply need not be."""
-    own = bare(posted.bead)
-    if posted.kind not in MEANING or posted.reply_to or own in ("", posted.thread):
-        return ""
-    return _ELSEWHERE.format(thread=posted.thread, bead=own)
 
 
 def _why_none(type: MessageType, kind: str) -> str:

@@ -33,6 +33,7 @@ from dragoman.engine.reads.mailbox import (
     page_from,
     page_of,
     refusal_of,
+    thread_page,
 )
 from dragoman.engine.reads.search import search_mail
 from dragoman.ledger.entry import Entry, read_line
@@ -196,8 +197,7 @@ def _thread(asked: Thread, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     thread = thread_of(asked.thread_id, facts.store)
     if isinstance(thread, Refusal):
         return fault_of(thread, "thread_id")
-    query = ListQuery(f"thread:{thread}", asked.after, limit=asked.limit)
-    page = page_of(facts.store, query, is_shown)
+    page = thread_page(facts.store, thread, asked.limit, after=asked.after, fits=is_shown)
     return {"thread_id": thread, **_rows(page, actor.name, facts.now())}
 
 
@@ -219,7 +219,7 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
     if isinstance(thread, Refusal):
         return fault_of(thread, "thread_id")
     before = LAST if asked.before is None else asked.before
-    page = last_of(facts.store, f"thread:{thread}", _SUMMED_UP, before, is_shown)
+    page = last_of(facts.store, thread, _SUMMED_UP, before, is_shown)
     letters = [letter.mail for letter in page.letters]
     waiting = Waiting(
         frozenset(mail.id for mail in letters if mail.is_open),

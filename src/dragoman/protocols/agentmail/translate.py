@@ -113,7 +113,7 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     if isinstance(replied, Fault):
         return replied
     to = to or _usual_recipients(message.type, replied, actor, store, choices)
-    bead = message.bead_id if is_task_name(message.bead_id) else ""
+    bead = message.bead_id if is_task_name(message.bead_id) else _answered_bead(message, replied)
     thread = row.thread_id or (replied[-1].thread if replied else "") or bare(bead)
     # Looked for last: whoever saw that its question is answered sees the letter that did it, too.
     before = _sent_before(row, actor, store)
@@ -122,6 +122,7 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
         cc = before.cc if _is_found_out(row.cc) else cc
         is_there = row.thread_id in ("", known_as(before.thread, store))
         thread = before.thread if is_there else row.thread_id
+        bead = bead if message.bead_id else before.bead
     if not to and message.type not in ANSWERS:
         return Fault("invalid_field", "it is addressed to nobody: name a recipient", "to")
     is_echo = is_reply(row.subject) and (
@@ -151,6 +152,12 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
         sent_at=_moment(row.timestamp),
     )
     return _Posting(posted, message, replied, is_echo, is_repeat=before is not None)
+
+
+def _answered_bead(message: Message, replied: Sequence[Mail]) -> str:
+    """The bead of an answer that names none: that of what it answers, if that is one."""
+    beads = {mail.bead for mail in replied if message.type in ANSWERS}
+    return beads.pop() if len(beads) == 1 else ""
 
 
 def _kind(type: MessageType, before: Mail | None, *, is_echo: bool) -> str:

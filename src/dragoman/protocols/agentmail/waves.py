@@ -17,10 +17,11 @@ from dragoman.core.deciding.mail.reserving import check_patterns, tidied
 from dragoman.core.deciding.mail.waving import commands_of_start
 from dragoman.core.errors import Refusal
 from dragoman.core.events import WaveBead
+from dragoman.core.ids import check_task_id, is_task_name
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.reservations import RESERVATION_TTL_MS, Shelf, Wish
 from dragoman.engine.faults import Fault, fault_of, in_shape, not_empty
-from dragoman.engine.operation import Commands, Facts, Operation
+from dragoman.engine.operation import Commands, Facts, Operation, as_called
 from dragoman.engine.reads.waves import (
     Reserved,
     find_wave,
@@ -107,6 +108,9 @@ class Reservations(Struct, frozen=True, forbid_unknown_fields=True):
     patterns: tuple[str, ...] = ()
 
 
+_OF_A_WAVE: Final = {**as_called(Start), "id": "wave_id", "told": "orchestrator"}
+
+
 def operations(choices: Choices = DEFAULTS) -> tuple[Operation, ...]:
     """All of them."""
     return (*_waves(choices), *_reservations())
@@ -121,6 +125,7 @@ def _waves(choices: Choices) -> Iterator[Operation]:
         gather=lambda asked, _, facts: _start(asked, facts, choices),
         reply=lambda _, __, accepted: {"wave_id": accepted.name},
         roles=MAY_DELEGATE,
+        fields=_OF_A_WAVE,
         summary="Run beads together: so many in parallel, never two at once on the same files.",
     )
     yield asking("wave.status", OneWave, _status, "See how a wave goes, what it waits for.")
@@ -137,6 +142,7 @@ def _reservations() -> Iterator[Operation]:
         ),
         reply=_taken,
         roles=MAY_WRITE,
+        fields=as_called(Take),
         summary="Reserve files before you edit them.",
     )
     yield Operation(
@@ -146,6 +152,7 @@ def _reservations() -> Iterator[Operation]:
         commands=lambda asked: (RenewReservations(asked.names, asked.ttl_ms),),
         reply=lambda _, __, accepted: {"until": to_rfc3339(accepted.receipts[0].expires_at)},
         roles=MAY_WRITE,
+        fields=as_called(Renew),
         summary="Keep reserved files longer, counted from now; never for a shorter time.",
     )
     yield Operation(
@@ -155,6 +162,7 @@ def _reservations() -> Iterator[Operation]:
         commands=lambda asked: (ReleaseReservations(asked.names),),
         reply=_given_back,
         roles=MAY_WRITE,
+        fields=as_called(Release),
         summary="Give reserved files back.",
     )
     yield asking("reserve.list", Reservations, _reserved, "See who has reserved which files.")
@@ -167,6 +175,10 @@ def _start(asked: Start, facts: Facts, choices: Choices) -> Commands | Fault:
         detail = f"{unknown[:40]!a} is not a type of failure; known: {known}"
         return Fault("invalid_field", detail, "retries")
     beads = [Bead(bead) if isinstance(bead, str) else bead for bead in asked.beads]
+    for index, bead in enumerate(beads):
+        misnamed = None if is_task_name(bead.id) else check_task_id(bead.id)
+        if misnamed is not None:
+            return fault_of(misnamed, f"beads[{index}]")
     wave = StartWave(
         tuple(WaveBead(bead.id, bead.files) for bead in beads),
         asked.parallel,

@@ -49,7 +49,7 @@ def dialect(*, at_once: bool = False) -> Dialect:
         render=RENDER,
         kinds=tuple(MESSAGES),
         prefix=PREFIX.encode(),
-        known_by='an object whose protocol is "aof", or text that begins with AOF/1',
+        known_by='an object whose protocol is "aof", or text that begins with "AOF/1 "',
     )
 
 

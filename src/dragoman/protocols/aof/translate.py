@@ -118,11 +118,12 @@ def reject(message: HandoffRejected) -> Commands:
 def end_session(payload: SessionEnd, actor: Actor, facts: Facts) -> Commands:
     """The end of every attempt of the session; without a name, of all that have a report.
 
-    Who may not dispatch ends its own stay only, whatever others call theirs.
+    Who may not dispatch ends its own stay only, whatever others call theirs; and who speaks for one
+    attempt ends that one.
     """
     session = payload.session_id or ""
     holder = "" if actor.role in MAY_DISPATCH else actor.name
-    tasks = facts.held_in(session, holder) if session else facts.reported()
+    tasks = facts.held_in(session, holder, actor.task) if session else facts.reported()
     return tuple(core.EndAttempt(task, session) for task in tasks)
 
 

@@ -7,10 +7,12 @@ from msgspec import UNSET, Struct
 
 from dragoman.core.errors import Refusal
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.intent import Intent
 from dragoman.core.states.task import Task
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_task
+from dragoman.engine.reads.handoffs import taken_handoff
 from dragoman.protocols.ccos.wire import FullRequest, TaskRequest
 
 TASK: str = "task"
@@ -23,6 +25,17 @@ class LeftOff(Struct, frozen=True, omit_defaults=True):
     commit: str = ""
     description: str = ""
     next_steps: str = ""
+
+
+class HandedOver(Struct, frozen=True, omit_defaults=True, rename={"from_": "from"}.get):
+    """What its agent has accepted and begun (ACP)."""
+
+    handoff_id: str
+    from_: str
+    package: dict[str, object]
+    """The parts that are about the work, and how it was said to stand since."""
+    artifacts: dict[str, str] = {}
+    """Their SHA-256, under which the hub keeps what was verified."""
 
 
 class TaskParams(Struct, frozen=True, omit_defaults=True):
@@ -42,6 +55,7 @@ class TaskParams(Struct, frozen=True, omit_defaults=True):
     expected_outputs: tuple[str, ...] = ()
     context_refs: tuple[str, ...] = ()
     left_off: LeftOff | None = None
+    handed_over: HandedOver | None = None
 
 
 def open_request(store: Store, intent: Intent, version: int = 0) -> TaskRequest | None:
@@ -51,11 +65,13 @@ def open_request(store: Store, intent: Intent, version: int = 0) -> TaskRequest 
     found = None if intent.request is None else find_task(store, intent.task, version)
     if found is None or isinstance(found, Refusal):
         return None
-    return request_of(intent, found.task)
+    # What was said about a handoff since then would not stand in a picture of then.
+    handoff = None if version else taken_handoff(store, found.task, found.task.assignee)
+    return request_of(intent, found.task, handoff)
 
 
-def request_of(intent: Intent, task: Task) -> TaskRequest | None:
-    """The same, for whoever has the task in hand."""
+def request_of(intent: Intent, task: Task, handoff: Handoff | None = None) -> TaskRequest | None:
+    """The same, for whoever has the task in hand, and the handoff by which its agent has it."""
     request = intent.request
     if request is None:
         return None
@@ -64,7 +80,7 @@ def request_of(intent: Intent, task: Task) -> TaskRequest | None:
         intent_id=intent.id,
         agent_id=request.agent,
         goal=intent.goal,
-        params=_params(intent.params, task, intent),
+        params=_params(intent.params, task, intent, handoff),
         request_id=request.id,
         attempt=request.number,
         deadline=UNSET if request.deadline is None else to_rfc3339(request.deadline),
@@ -73,24 +89,28 @@ def request_of(intent: Intent, task: Task) -> TaskRequest | None:
     )
 
 
-def request_for_task(task: Task, agent: str, session: str) -> TaskRequest:
+def request_for_task(
+    task: Task, agent: str, session: str, handoff: Handoff | None = None
+) -> TaskRequest:
     """A task that came to be in another dialect, as an agent of CCOS is asked to do it."""
     goal = task.title if not task.body else f"{task.title}\n\n{task.body}"
     return TaskRequest(
         intent_id=task.id,
         agent_id=agent,
         goal=goal,
-        params=_params({}, task, None),
+        params=_params({}, task, None, handoff),
         request_id=session or UNSET,
         attempt=max(task.attempts, 1),
     )
 
 
-def _params(given: dict[str, object], task: Task, intent: Intent | None) -> dict[str, Any]:
-    return {TASK: msgspec.to_builtins(_known(task, intent)), **given}
+def _params(
+    given: dict[str, object], task: Task, intent: Intent | None, handoff: Handoff | None
+) -> dict[str, Any]:
+    return {TASK: msgspec.to_builtins(_known(task, intent, handoff)), **given}
 
 
-def _known(task: Task, intent: Intent | None) -> TaskParams:
+def _known(task: Task, intent: Intent | None, handoff: Handoff | None) -> TaskParams:
     asked, left = task.delegation, task.checkpoint
     return TaskParams(
         task_id=task.aof_id,
@@ -106,4 +126,9 @@ def _known(task: Task, intent: Intent | None) -> TaskParams:
         expected_outputs=asked.expected_outputs if asked else (),
         context_refs=asked.context_refs if asked else (),
         left_off=LeftOff(left.commit, left.description, left.next_steps) if left else None,
+        handed_over=handoff and _handed_over(handoff),
     )
+
+
+def _handed_over(handoff: Handoff) -> HandedOver:
+    return HandedOver(handoff.id, handoff.sender, handoff.about_work(), dict(handoff.artifacts))

@@ -26,8 +26,13 @@ def begin_after(call: Call, store: Store, after: int) -> int:
     gap = gap_at(store, after)
     if gap is None:
         return after
-    call.err.line(("warning: ", "yellow"), lost(gap))
+    tell_gap(call, gap)
     return gap.until
+
+
+def tell_gap(call: Call, gap: Gap) -> None:
+    """Tell whoever reads that it was beyond the ledger's end."""
+    call.err.line(("warning: ", "yellow"), lost(gap))
 
 
 def following(call: Call, store: Store, after: int) -> Iterator[Entry]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock, Store
     from dragoman.engine.shown.tasks import WholeTask
+    from dragoman.engine.subscribe import Gap
     from dragoman.engine.verifying.slices import Slices
     from dragoman.files.archives.archive_format import Manifest
     from dragoman.files.handoffs.audit import Checked
@@ -167,9 +168,12 @@ class WatchHub(Protocol):
     """How a hub elsewhere is watched, handed in by `bootstrap`."""
 
     def __call__(
-        self, task: str, after: int | None
+        self, task: str, after: int | None, on_gap: "Callable[[Gap], None]"
     ) -> "AbstractContextManager[tuple[WholeTask, Iterator[Mapping[str, Any]]]]":
-        """A task, and all entries of the ledger from a position on; None: from now on."""
+        """A task, and all entries of the ledger from a position on; None: from its beginning.
+
+        `on_gap` is told that the ledger ends before what was seen of it.
+        """
         ...
 
 

@@ -23,8 +23,6 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
     from dragoman.engine.nobodys import why_nobodys
     from dragoman.engine.operation import longest_message
     from dragoman.engine.plan import Turned
-    from dragoman.protocols.agentmail.operations import NAME as AGENT_MAIL
-    from dragoman.surfaces.cli.mail.view import print_asides
 
     message = read_source(source, longest_message(call.house.dialects()))
     with call.writing() as place:
@@ -63,8 +61,6 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
             current = now.get(task, status)
             then = f" (it was {status} then)" if current != status else ""
             screen.line(f"  {task} is {current}{then}")
-        if answer.dialect == AGENT_MAIL:
-            print_asides(answer.reply, screen)
         if not answer.receipts:
             screen.json(answer.reply)  # it was a question
         for warning in answer.warnings:

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.plan import Turned
@@ -13,6 +14,7 @@ from dragoman.surfaces.http.messages import Sent, count, nobodys, sent
 from dragoman.surfaces.http.office import Call
 from dragoman.surfaces.http.problems import HttpProblem, of_refusal
 from dragoman.surfaces.http.stays import VIA
+from dragoman.text.shape_words import below
 
 
 class Signed(Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,7 +44,8 @@ async def send(call: Call) -> Sent:
         answer = await office.door.interpreter.answer_soon(spoken, actor, key=key)
     count(office, answer)
     if isinstance(answer, Turned):
-        raise HttpProblem(of_refusal(answer))
+        told = of_refusal(answer)
+        raise HttpProblem(replace(told, path=told.path and below("envelope", told.path)))
     return sent(answer)
 
 

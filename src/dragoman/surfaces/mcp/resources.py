@@ -156,7 +156,7 @@ def _read_thread(desk: Desk, parameters: Parameters) -> str:
     if isinstance(thread, Refusal):
         raise Refused(thread)
     shown = is_shown_to(desk.actor, desk.settings.teamspaces, store)
-    page = last_of(store, f"thread:{thread}", _IN_A_LIST, fits=shown)
+    page = last_of(store, thread, _IN_A_LIST, fits=shown)
     letters = [whole_letter(one) for one in page.letters]
     if not letters:
         raise Refused(missing.thread(thread))

@@ -107,6 +107,7 @@ def _posted_before(command: PostMail, known: Mail) -> Decision | Refusal:
     return Refusal(
         "already_exists",
         f"there is another letter {known.id} of yours already; give this one another id",
+        path="id",
     )
 
 
@@ -208,22 +209,24 @@ def _notice(mail: Mail, late: MailEscalated, read: Read) -> MailPosted:
 
 
 def _faults(command: PostMail) -> Iterator[Refusal | None]:
-    yield check_id(command.id, "letter id") if command.id else None
-    yield check_id(command.thread, "thread") if command.thread else None
+    yield check_id(command.id, "letter id", "id") if command.id else None
+    yield check_id(command.thread, "thread", "thread") if command.thread else None
     if not command.to:
-        yield Refusal("invalid_field", "to names nobody; name at least one recipient")
+        yield Refusal("invalid_field", "to names nobody; name at least one recipient", path="to")
     yield check_count("to", (*command.to, *command.cc), RECIPIENTS)
     yield check_count("copied", command.copied, RECIPIENTS)
-    yield from map(check_agent, (*command.to, *command.cc, *command.copied))
+    for field, names in (("to", command.to), ("cc", command.cc), ("copied", command.copied)):
+        yield from (check_agent(name, field) for name in names)
     yield check_text("subject", command.subject, SUBJECT)
     yield check_text("body", command.body, BODY)
     yield check_text("kind", command.kind, _KIND)
     if command.bead and not is_task_name(command.bead):
-        yield Refusal("invalid_id", f"{command.bead[:40]!a} is not the name of a task")
+        why = f"{command.bead[:40]!a} is not the name of a task"
+        yield Refusal("invalid_id", why, path="bead")
     yield check_count("attachments", command.attachments, ATTACHMENTS)
     yield check_texts("attachments", command.attachments, REASON, least=1)
     if command.due_in_ms:
-        yield check_duration("the time to answer", command.due_in_ms, *WAIT_MS)
+        yield check_duration("the time to answer", command.due_in_ms, *WAIT_MS, path="due_in_ms")
     if command.sent_at is not None:
         yield check_range("sent_at", command.sent_at, *SPAN)
 

@@ -50,14 +50,14 @@ def take(command: ReserveFiles, read: Read, now: int) -> Decision | Refusal:
         return refusal
     attempt = _attempt_on(command.task, read) if command.task else ("", 0)
     if isinstance(attempt, Refusal):
-        return attempt
+        return attempt.at("task")
     task, fence = attempt
     name, until = read.actor.name, within_span(now + command.ttl_ms)
     living = read.reservations().living(read.task, now)
     wish = Wish(patterns, name, task, command.exclusive)
     conflict = next(Shelf(living).conflicts(wish, read.task), None)
     if conflict is not None:
-        return Refusal("reserved", describe(conflict, read.task))
+        return Refusal("reserved", describe(conflict, read.task), path="patterns")
     same = (patterns, name, command.exclusive, task)
     for one in living:
         if (one.patterns, one.holder, one.exclusive, one.task) == same:
@@ -85,7 +85,7 @@ def renew(command: RenewReservations, read: Read, now: int) -> Decision | Refusa
         return refusal
     meant = _meant(command.names, read, now, may_be_anyones=False)
     if isinstance(meant, Refusal):
-        return meant
+        return meant.at("names")
     if not meant:
         return missing.reservations_of(read.actor.name)
     until = within_span(now + command.ttl_ms)
@@ -100,7 +100,7 @@ def release(command: ReleaseReservations, read: Read, now: int) -> Decision | Re
     may_be_anyones = read.actor.role in MAY_DELEGATE
     meant = _meant(command.names, read, now, may_be_anyones=may_be_anyones)
     if isinstance(meant, Refusal):
-        return meant
+        return meant.at("names")
     if not meant:
         told = _told("", 0, *swept(read, now))
         return replace(told, receipt=replace(told.receipt, remark=_NOTHING_RESERVED))
@@ -126,13 +126,22 @@ def tidied(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(tidy_glob, patterns)))
 
 
-def check_patterns(field: str, patterns: tuple[str, ...], *, least: int = 0) -> Refusal | None:
-    """None when all of them can name files of a repository, and there are not too many."""
+def check_patterns(
+    what: str, patterns: tuple[str, ...], *, least: int = 0, field: str = ""
+) -> Refusal | None:
+    """None when all of them can name files of a repository, and there are not too many; `field`:
+    where they stand, if that is not called as a sentence calls them.
+    """
+    wrong = next(_faults(what, patterns, least), None)
+    return wrong and wrong.at(field or what)
+
+
+def _faults(what: str, patterns: tuple[str, ...], least: int) -> Iterator[Refusal]:
     if len(patterns) < least:
-        return Refusal("invalid_field", f"{field} names no file; name a path or a glob")
-    return check_count(field, patterns, PATTERNS) or next(
-        filter(None, (_check_pattern(field, pattern) for pattern in patterns)), None
-    )
+        yield Refusal("invalid_field", f"{what} names no file; name a path or a glob")
+    if too_many := check_count(what, patterns, PATTERNS):
+        yield too_many
+    yield from filter(None, (_check_pattern(what, pattern) for pattern in patterns))
 
 
 def _check_pattern(field: str, pattern: str) -> Refusal | None:
@@ -175,12 +184,13 @@ def _check_breadth(patterns: tuple[str, ...], actor: Actor) -> Refusal | None:
         "not_authorized",
         f"{too_broad[:80]!a} would keep everybody from everything, which only orchestrators, "
         "coordinators and people may do: name the folders and files that you will edit",
+        path="patterns",
     )
 
 
 def _check_time(ttl_ms: int, actor: Actor) -> Refusal | None:
     bounds = TTL_MS if actor.role in MAY_DELEGATE else AGENT_RESERVES_MS
-    return check_duration("the reservation", ttl_ms, *bounds)
+    return check_duration("the reservation", ttl_ms, *bounds, path="ttl_ms")
 
 
 def _check_room(
@@ -197,6 +207,7 @@ def _check_room(
                 "invalid_field",
                 f"{most} patterns {words}, and no more are free: use one glob for many files, "
                 "or wait until others are released",
+                path="patterns",
             )
     return None
 

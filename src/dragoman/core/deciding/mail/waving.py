@@ -98,15 +98,17 @@ def start(command: StartWave, read: Read, now: int) -> Decision | Refusal:
     for asked in command.beads:
         task = _bead(asked.task, read)
         if isinstance(task, Refusal):
-            return task
+            return task.at("beads")
         if task.id in beads:
-            return Refusal("invalid_field", f"the wave names {task.id} twice; name it once")
+            why = f"the wave names {task.id} twice; name it once"
+            return Refusal("invalid_field", why, path="beads")
         other = _runs_in(task, command.beside, read)
         if other:
             return Refusal(
                 "reserved",
                 f"{task.id} is a bead of the wave {other}, which still runs: wait until it has "
                 "ended there, or leave it out",
+                path="beads",
             )
         beads[task.id] = WaveBead(task.id, tidied(asked.files))
         if task.status == "ready":
@@ -133,7 +135,9 @@ def _started_before(command: StartWave, known: Wave, read: Read) -> Decision | R
         told = _told(known.id)
         return replace(told, receipt=replace(told.receipt, before=True))
     return Refusal(
-        "already_exists", f"there is another wave {known.id} already; give this one another id"
+        "already_exists",
+        f"there is another wave {known.id} already; give this one another id",
+        path="id",
     )
 
 
@@ -227,20 +231,21 @@ def _closed(wave: Wave, stuck: Mapping[str, str], read: Read, now: int) -> Decis
 
 
 def _faults(command: StartWave) -> Iterator[Refusal | None]:
-    yield check_id(command.id, "wave id") if command.id else None
-    yield check_agent(command.told) if command.told else None
+    yield check_id(command.id, "wave id", "id") if command.id else None
+    yield check_agent(command.told, "told") if command.told else None
     if not command.beads:
-        yield Refusal("invalid_field", "the wave has no beads; name at least one")
+        yield Refusal("invalid_field", "the wave has no beads; name at least one", path="beads")
     yield check_count("beads", command.beads, BEADS)
     yield check_range("parallel", command.parallel, 1, BEADS)
     for bead in command.beads:
-        yield check_patterns(f"files of {bead.task[:80]}", tidied(bead.files))
+        yield check_patterns(f"files of {bead.task[:80]}", tidied(bead.files), field="beads")
     patterns = sum(len(tidied(bead.files)) for bead in command.beads)
     if patterns > WAVE_PATTERNS:
         yield Refusal(
             "invalid_field",
             f"the beads of the wave want {patterns} files; at most {WAVE_PATTERNS} are allowed: "
             "use one glob for many files, or start several waves",
+            path="beads",
         )
     yield check_count("retries", command.retries, RETRIES)
     for type, allowed in command.retries.items():
@@ -248,8 +253,10 @@ def _faults(command: StartWave) -> Iterator[Refusal | None]:
             yield Refusal(
                 "invalid_field",
                 f"{type[:40]!a} is no type of failure; write it like TESTS_FAIL",
+                path="retries",
             )
-        yield check_range(f"retries of {type[:64]}", allowed, 0, ATTEMPTS)
+        out_of_range = check_range(f"retries of {type[:64]}", allowed, 0, ATTEMPTS)
+        yield out_of_range and out_of_range.at("retries")
 
 
 def _check_role(read: Read) -> Refusal | None:

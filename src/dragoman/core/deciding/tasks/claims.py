@@ -73,7 +73,7 @@ def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
     if malformed:
         return malformed
     if command.agent == HUB and actor.role != "system":
-        return Refusal("not_authorized", NO_HUB)
+        return Refusal("not_authorized", NO_HUB, path="agent")
     if actor.role == "agent":
         if command.agent != actor.name:
             return Refusal("identity_mismatch", f"{actor.name} cannot claim for {command.agent}")

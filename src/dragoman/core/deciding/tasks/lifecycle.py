@@ -331,5 +331,6 @@ def _check_intents(names: tuple[str, ...], read: Read) -> Refusal | None:
 def _first_taken(names: tuple[str, ...], read: Read) -> Refusal | None:
     for taken in names:
         if taken and read.is_taken(taken):
-            return Refusal("already_exists", f"a task with the name {taken} exists already")
+            why = f"a task with the name {taken} exists already"
+            return Refusal("already_exists", why, path="aliases" if ":" in taken else "id")
     return None

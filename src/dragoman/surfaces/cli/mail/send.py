@@ -6,7 +6,6 @@ import typer
 
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.mail.asking import asked
-from dragoman.surfaces.cli.mail.view import print_asides
 from dragoman.surfaces.cli.options import text_option
 from dragoman.surfaces.cli.reading import STANDARD_INPUT, read_source
 from dragoman.surfaces.cli.screen import Screen
@@ -161,7 +160,6 @@ def _print(answer: "Taken", screen: Screen) -> None:
     screen.line(f"  in the thread {reply['thread_id']}")
     for task, status in {one.task: one.status for one in answer.receipts if one.task}.items():
         screen.line(f"  {task} is {status}")
-    print_asides(reply, screen)
     for warning in answer.warnings:
         screen.line("  ", ("warning: ", "yellow"), warning)
 

@@ -49,8 +49,7 @@ def show(
 def thread(call: Call, thread: ThreadArgument) -> Answer:
     """Show all letters of a thread, from its beginning.
 
-    A letter about a bead may stand in another thread than the bead's: `mail search BEAD` looks
-    through all of them.
+    That of a bead has every letter about it, wherever its sender put it.
 
     \b
     Example:

@@ -1,8 +1,7 @@
 """Letters as people read them: a line in a list, or the whole of one behind a margin."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from dragoman.surfaces.cli.mail.asking import Row
 from dragoman.surfaces.cli.screen import Column, Part, Screen
@@ -47,19 +46,6 @@ def print_whole(row: Row, screen: Screen) -> None:
             screen.line((f"{name}: ", "dim"), value)
     screen.line("")
     screen.block(str(row["body_md"]).rstrip("\n"), _MARGIN)
-
-
-def print_asides(reply: Mapping[str, Any], screen: Screen) -> None:
-    """What of a letter that was sent is not understood, and what is odd about it.
-
-    What the hub has refused is among the warnings of the answer.
-    """
-    for problem in reply.get("problems", ()):
-        place = f" (line {problem['line']})" if problem["line"] else ""
-        screen.line("  ", ("not understood: ", "yellow"), f"{problem['text']}{place}")
-    effect = reply["effect"]
-    if "detail" in effect and "code" not in effect:
-        screen.line("  ", ("warning: ", "yellow"), effect["detail"])
 
 
 def _kind(row: Row) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -74,12 +75,13 @@ class _Seat(Struct, frozen=True):
 @contextmanager
 def _seats(call: Call, task: str, after: int | None) -> Generator[_Seat]:
     """By the store of the data directory; where there is none, by the hub that is named."""
-    from dragoman.surfaces.cli.following import following
+    from dragoman.surfaces.cli.following import following, tell_gap
     from dragoman.surfaces.cli.task.looking import look_at
 
     far = call.shared.data is None and not call.data.is_dir()
     if far and environment().get("DRAGOMAN_URL"):
-        with call.house.watch_hub(task, after) as (found, entries):
+        tell = partial(tell_gap, call)
+        with call.house.watch_hub(task, after, tell) as (found, entries):
             yield _Seat(found.id, found.title, found.status, _chosen(entries, found.id))
         return
     with call.looking() as look:
