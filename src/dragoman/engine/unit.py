@@ -272,7 +272,8 @@ class Unit(View):
 
     def _handoffs(self) -> tuple[list[HandoffCourse], list[HandoffRecord]]:
         """How those went on that were offered before this batch, and the rows of the others."""
-        courses, offered = list[HandoffCourse](), list[Handoff]()
+        courses: list[HandoffCourse] = []
+        offered: list[Handoff] = []
         for stream, before in self.changed.items():
             state = self._known[stream].state
             if type(state) is not Handoff:
@@ -289,7 +290,8 @@ class Unit(View):
 
     def _moved_on_lists(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
         """Which streams stand on which lists anew, and which no longer."""
-        listed, unlisted = list[tuple[str, int]](), list[tuple[str, int]]()
+        listed: list[tuple[str, int]] = []
+        unlisted: list[tuple[str, int]] = []
         for stream, old in self.changed.items():
             at = self._known[stream]
             before, after = lists_of(old), lists_of(at.state)
