@@ -82,7 +82,7 @@ from dragoman.core.deciding.agents import credentials, describing, pausing, regi
 from dragoman.core.deciding.handoffs import drafting, gate, offer, watch, ways_out, work, workq
 from dragoman.core.deciding.handoffs.common import done_already
 from dragoman.core.deciding.handoffs.following import with_handoff
-from dragoman.core.deciding.handoffs.lateness import with_lateness
+from dragoman.core.deciding.handoffs.lateness import LEAVING, with_lateness
 from dragoman.core.deciding.handoffs.repeat import done_before
 from dragoman.core.deciding.handoffs.ways import with_ways
 from dragoman.core.deciding.intents import cancelling, delegating, following, results
@@ -200,15 +200,19 @@ def _decided(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     decision = repeated or DECIDERS[kind](command, read, now)
     if isinstance(decision, Refusal):
         return decision
-    decision = waving.kept_to_limits(decision, read, now)
-    if decision.events and _has_followers(decision, read):
+    happens = {type(event) for _, event in decision.events}
+    if not happens.isdisjoint(waving.MAY_FAIL):
+        decision = waving.kept_to_limits(decision, read, now)
+    is_followed = not happens.isdisjoint(following.TOLD) and _has_followers(decision, read)
+    if is_followed:
         own = decision.receipt.task if kind in _INTENTS_OWN else ""
         decision = following.followed(decision, read, now, own, gives=_gives(command))
         if isinstance(decision, Refusal):
             return decision
         if decision.refusal or not (is_of_handoff or kind is ProposeHandoff):
             decision = with_handoff(command, decision, read, now)
-    decision = with_lateness(decision, read, now)
+    if is_followed or not happens.isdisjoint(LEAVING):
+        decision = with_lateness(decision, read, now)
     if decision.refusal is not None or decision.lease is not None:
         return decision
     lease = renewal(command, read, now)

@@ -60,7 +60,7 @@ def nearest_moment(text: str) -> int:
 
 def within_span(moment: int) -> int:
     """The moment, or the nearest one that can be written as text."""
-    return min(max(moment, _FIRST), _LAST)
+    return moment if _FIRST <= moment <= _LAST else min(max(moment, _FIRST), _LAST)
 
 
 def to_rfc3339(moment: int) -> str:

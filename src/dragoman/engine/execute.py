@@ -7,8 +7,7 @@ looking. If it is refused, it is looked up here.
 
 from operator import attrgetter
 
-import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from dragoman.core.actors import ActorRecord, record_received, record_refusal
@@ -41,10 +40,13 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
     answer = unit.answers.find(place)
     if answer is not None:
         return _repeat(unit, request, answer, now)
-    malformed = check_key(place[1]) or unit.hear(request.said)
+    malformed = check_key(place[1])
+    if malformed is None and request.said is not UNSET:
+        malformed = unit.hear(request.said)
     if malformed is not None:
         return _refused(unit, request, request.commands[0], malformed, now)
-    earlier = unit.answered_earlier(request)
+    sent_at = request.sent_at
+    earlier = None if sent_at is None else unit.answered_earlier(request, sent_at)
     if earlier is not None:
         unit.mark()
     done = _carried_out(unit, request.commands, now)
@@ -54,7 +56,7 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
         unit.undo()
         return _counted(unit, request, earlier, now)
     receipts = done
-    was_said = all(map(_was_before, receipts))
+    was_said = receipts[0].before and all(map(_was_before, receipts))
     declined = _effected(unit, request, receipts, now) if request.effect else None
     if request.heard is not None and not was_said and not unit.has_recorded():
         _received(unit, request, request.heard, now)
@@ -192,7 +194,7 @@ def _refused(
     it, however alike they are.
     """
     stream = request.actor.stream
-    said = b"" if request.said is msgspec.UNSET else bytes(request.said)
+    said = b"" if request.said is UNSET else bytes(request.said)
     record = ActorRecord() if unit.has_recorded() else unit.record_of(stream)
     event = record_refusal(record, command_name(command), command.about, refusal, now, said)
     if event is not None:

@@ -28,7 +28,7 @@ from dragoman.engine.view import View
 from dragoman.ledger.codec import CODEC, WRITTEN
 from dragoman.ledger.entry import Line, read_line
 from dragoman.ledger.logs import LOGS
-from dragoman.ledger.records import HandoffCourse, HandoffRecord, course_of, in_order
+from dragoman.ledger.records import course_of, in_order
 from dragoman.ledger.views import (
     EVOLVE,
     FOLD,
@@ -108,10 +108,8 @@ class Unit(View):
             len(self._journal), len(self._bound), self._numbers, self._said, logs=len(self._logs)
         )
 
-    def hear(self, said: msgspec.Raw | msgspec.UnsetType) -> Refusal | None:
+    def hear(self, said: msgspec.Raw) -> Refusal | None:
         """Keep the original words for the first entry, on one line; None if they are JSON."""
-        if said is msgspec.UNSET:
-            return None
         try:
             msgspec.json.decode(said)
             self._said = msgspec.Raw(msgspec.json.format(bytes(said), indent=-1))
@@ -133,14 +131,14 @@ class Unit(View):
                 return place, f"{key}.{task.attempts}" if request.per_attempt else key
         return request.actor.stream, key
 
-    def answered_earlier(self, request: Request) -> Earlier | None:
+    def answered_earlier(self, request: Request, sent_at: int) -> Earlier | None:
         """The answer to the same words of the same sender in an earlier attempt, if they are dated
         before the task last moved: while somebody holds it, that was the claim.
 
         Whoever shows the credential of an attempt says by that of which one it speaks.
         """
-        sent_at, about = request.sent_at, request.commands[0].about
-        if sent_at is None or not about or request.actor.task:
+        about = request.commands[0].about
+        if not about or request.actor.task:
             return None
         task = self.task(about)
         if isinstance(task, Refusal) or not task.attempts or sent_at >= task.moved_at:
@@ -255,11 +253,8 @@ class Unit(View):
         for name, digest in hashes.items():
             at = known[name]
             known[name] = Snapshot(at.number, name, at.version, digest, at.state, at.lease)
-        listed, unlisted = self._moved_on_lists()
-        courses, handoffs = self._handoffs()
-        return Changes(
+        changes = Changes(
             entries=entries,
-            streams=[self._row(known[name]) for name in self.changed if known[name].number],
             leases=[
                 (known[name].number, known[name].lease)
                 for name in self.leased
@@ -268,40 +263,34 @@ class Unit(View):
             names=[(name, kind, known[stream].number) for name, kind, stream in self._bound],
             answers=self.answers.written(),
             numbers=dict(self._numbers.items() - self._numbers_read.items()),
-            listed=listed,
-            unlisted=unlisted,
             logs=self._logs,
-            courses=courses,
-            handoffs=handoffs,
         )
+        self._add_streams(changes)
+        return changes
 
-    def _handoffs(self) -> tuple[list[HandoffCourse], list[HandoffRecord]]:
-        """How those went on that were offered before this batch, and the rows of the others."""
-        courses, offered = list[HandoffCourse](), list[Handoff]()
-        for stream, before in self.changed.items():
-            state = self._known[stream].state
-            if type(state) is not Handoff:
+    def _add_streams(self, changes: Changes) -> None:
+        """What was written to, with the lists and the tables that it stands on."""
+        offered: list[Handoff] = []
+        for name, before in self.changed.items():
+            at = self._known[name]
+            if not at.number:
                 continue
-            if ALL_HANDOFFS in lists_of(before):
-                courses.append(course_of(state))
-            else:
-                offered.append(state)
-        return courses, in_order(offered)
+            changes.streams.append(self._row(at))
+            lists, lists_before = lists_of(at.state), lists_of(before)
+            if lists != lists_before:
+                changes.listed += [(one, at.number) for one in lists if one not in lists_before]
+                changes.unlisted += [(one, at.number) for one in lists_before if one not in lists]
+            if type(at.state) is Handoff:
+                # One that was offered before this batch has its row.
+                if ALL_HANDOFFS in lists_before:
+                    changes.courses.append(course_of(at.state))
+                else:
+                    offered.append(at.state)
+        changes.handoffs = in_order(offered)
 
     def _with_commit(self, event: Any) -> AnyEvent:
         """A move, or a beginning, with what the repository has checked out, unless it says so."""
         return event if event.commit else replace(event, commit=self._commit)
-
-    def _moved_on_lists(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-        """Which streams stand on which lists anew, and which no longer."""
-        listed, unlisted = list[tuple[str, int]](), list[tuple[str, int]]()
-        for stream, old in self.changed.items():
-            at = self._known[stream]
-            before, after = lists_of(old), lists_of(at.state)
-            if after != before:
-                listed += [(name, at.number) for name in after if name not in before]
-                unlisted += [(name, at.number) for name in before if name not in after]
-        return listed, unlisted
 
     def _bind(self, stream: str, names: Iterable[tuple[str, str]]) -> None:
         for name, kind in names:

@@ -18,8 +18,9 @@ _OLDEST_SQLITE = (3, 51, 3)
 _WAL_KEPT = 64 * 1024 * 1024
 _WAL_PAGES = 8_000
 """After so many (32 MiB) the WAL is copied back: pages that many commits touch are copied once."""
-_WRITER_CACHE_KIB = 64 * 1024
-_READER_CACHE_KIB = 8 * 1024
+_CACHE_KIB = 8 * 1024
+"""Small, because a commit that has split a page looks through all pages that are kept; what is not
+among them the system has."""
 
 Identity = tuple[int, int]
 """The device of a file and its number there."""
@@ -50,7 +51,7 @@ def open_writer(path: Path, new_ledger_id: Callable[[], str]) -> Connection:
             # SQLite would go on, and what it puts beside the file could not be written either,
             # also by whoever has the right to write later.
             raise apsw.ReadOnlyError("no right to write to the file")
-        _set_up(connection, _WRITER_CACHE_KIB)
+        _set_up(connection)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_wal)
         check_length(connection, path)
         migrate(connection, path, new_ledger_id)
@@ -84,7 +85,7 @@ def let_log_go(connection: Connection) -> None:
 
 def open_reader(path: Path) -> Connection:
     """A connection that cannot write."""
-    return _open(path, apsw.SQLITE_OPEN_READONLY, _set_up_reader)
+    return _open(path, apsw.SQLITE_OPEN_READONLY, _set_up)
 
 
 def open_beside(path: Path) -> Connection:
@@ -99,7 +100,7 @@ def open_alone(path: Path) -> Connection:
 
 def _open_as(path: Path, how: str) -> Connection:
     uri = f"{path.absolute().as_uri()}?{how}"
-    return _open(path, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, _set_up_reader, uri)
+    return _open(path, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, _set_up, uri)
 
 
 def _open(
@@ -119,11 +120,7 @@ def _open(
     return connection
 
 
-def _set_up_reader(connection: Connection) -> None:
-    _set_up(connection, _READER_CACHE_KIB)
-
-
-def _set_up(connection: Connection, cache_kib: int) -> None:
+def _set_up(connection: Connection) -> None:
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     # One plan for a statement, whatever is bound to it. Otherwise partial indexes make SQLite plan
@@ -131,7 +128,7 @@ def _set_up(connection: Connection, cache_kib: int) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.pragma("trusted_schema", 0)
     connection.pragma("cell_size_check", 1)
-    connection.pragma("cache_size", -cache_kib)
+    connection.pragma("cache_size", -_CACHE_KIB)
 
 
 def _write_ahead(connection: Connection, path: Path) -> None:

@@ -1,6 +1,6 @@
 """One transaction of the SQLite store: keys are looked up, and a table is written, all at once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import apsw
@@ -110,21 +110,21 @@ class SqliteSession:
 
     def write(self, changes: Changes) -> None:
         """Write each table once."""
-        leases = changes.leases
         try:
-            self._put("append_entry", list(map(astuple, changes.entries)))
+            self._put("append_entry", changes.entries, astuple)
             self.first = 1 + self._connection.last_insert_rowid() - len(changes.entries)
-            self._write_streams(changes.streams, changes.entries)
-            self._put("put_lease", [(n, *astuple(lease)) for n, lease in leases if lease])
-            self._put("end_lease", [(n,) for n, lease in leases if lease is None])
+            if changes.streams:
+                self._write_streams(changes.streams, changes.entries)
+            if changes.leases:
+                self._write_leases(changes.leases)
             self._put("bind_name", changes.names)
-            self._put("put_answer", list(map(astuple, changes.answers)))
-            self._put("put_number", list(changes.numbers.items()))
+            self._put("put_answer", changes.answers, astuple)
+            self._put("put_number", changes.numbers.items())
             self._put("unlist", changes.unlisted)
             self._put("list", changes.listed)
-            self._put("move_handoff", list(map(astuple, changes.courses)))
-            self._put("put_handoff", list(map(astuple, changes.handoffs)))
-            self._put("put_log", [_log(new) for new in changes.logs])
+            self._put("move_handoff", changes.courses, astuple)
+            self._put("put_handoff", changes.handoffs, astuple)
+            self._put("put_log", changes.logs, _log)
         except apsw.ConstraintError as error:
             if _ONE_UNDER_WAY in str(error):
                 raise TaskOnItsWay(f"another handoff of it is under way ({error})") from error
@@ -137,7 +137,9 @@ class SqliteSession:
         versions = {entry.stream: entry.version - 1 for entry in reversed(entries)}
         """Stream number -> the version that its first new entry follows."""
         shelves = self._shelves
-        put, moved, kept = list[Binding](), list[Binding](), list[Binding]()
+        put: list[Binding] = []
+        moved: list[Binding] = []
+        kept: list[Binding] = []
         for row in rows:
             number, shelf = row.number, row.shelf
             head = row.version, row.hash, row.fold, row.state
@@ -157,10 +159,16 @@ class SqliteSession:
         if self._connection.total_changes() - written != len(rows):
             raise StoreConflict("another writer was faster: a stream is not at the version it was")
 
-    def _put(self, query: str, bindings: Sequence[Binding]) -> None:
-        """Run a statement that writes for each of these."""
-        if bindings:
-            self._cursor.executemany(QUERIES[query], bindings)
+    def _write_leases(self, leases: Sequence[tuple[int, Lease | None]]) -> None:
+        self._put("put_lease", [(n, *astuple(lease)) for n, lease in leases if lease])
+        self._put("end_lease", [(n,) for n, lease in leases if lease is None])
+
+    def _put(
+        self, query: str, rows: Collection[Any], bound: Callable[[Any], Binding] | None = None
+    ) -> None:
+        """Run a statement that writes for each of these; `bound`: how one is bound to it."""
+        if rows:
+            self._cursor.executemany(QUERIES[query], map(bound, rows) if bound else rows)
 
     def _each(self, query: str, bindings: Iterable[Binding]) -> list[Any]:
         """Run a statement for each of these; all that was found."""

@@ -1,11 +1,16 @@
 """A state of a handoff that lasts too long is told, whoever notices it, and when (S-ACP-10)."""
 
+from typing import Final
+
 from msgspec.structs import replace
 
-from dragoman.core.events import HandoffEscalated, HandoffExtended, HandoffMoved
+from dragoman.core.events import AnyEvent, HandoffEscalated, HandoffExtended, HandoffMoved
 from dragoman.core.ids import handoff_stream
 from dragoman.core.reading import Decision, Read
 from dragoman.core.states.handoff import NEXT_STAGE, Handoff
+
+LEAVING: Final[frozenset[type[AnyEvent]]] = frozenset({HandoffMoved, HandoffExtended})
+"""With one of these a state of a handoff ends, or gets more time."""
 
 
 def lateness(handoff: Handoff, now: int, to: str, recommended: str = "") -> HandoffEscalated:
@@ -27,8 +32,7 @@ def with_lateness(decision: Decision, read: Read, now: int) -> Decision:
     That is so where nobody has looked in time, because no hub runs. There is nothing left to be
     done about it, so nobody is written to.
     """
-    leaves = (HandoffMoved, HandoffExtended)
-    left = dict.fromkeys(stream for stream, event in decision.events if isinstance(event, leaves))
+    left = dict.fromkeys(stream for stream, event in decision.events if type(event) in LEAVING)
     handoffs = filter(None, (read.handoff(name.removeprefix(handoff_stream(""))) for name in left))
     late = [
         (handoff_stream(handoff.id), lateness(handoff, now, to=""))

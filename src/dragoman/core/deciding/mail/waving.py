@@ -52,7 +52,7 @@ KIND: Final = "bead"
 """The kind of name under which a wave adopts what is unknown here."""
 COMPLETE: Final = "WAVE_COMPLETE"
 """The kind of the letter that is the closing report."""
-_MAY_FAIL: Final[frozenset[type[AnyEvent]]] = frozenset({TaskRequeued, TaskCheckpointed})
+MAY_FAIL: Final[frozenset[type[AnyEvent]]] = frozenset({TaskRequeued, TaskCheckpointed})
 """With one of these an attempt ends that counts as failed."""
 _FAILURE = re.compile(r"[A-Z][A-Z0-9_]{0,63}", re.ASCII)
 
@@ -173,7 +173,7 @@ def kept_to_limits(decision: Decision, read: Read, now: int) -> Decision:
 
     Later would be too late: whoever is fast claims it while it is ready.
     """
-    failing = (stream for stream, event in decision.events if type(event) in _MAY_FAIL)
+    failing = (stream for stream, event in decision.events if type(event) in MAY_FAIL)
     for stream in dict.fromkeys(failing):
         before = read.task(stream.partition(":")[2])
         assert isinstance(before, Task), "an attempt on it has ended"
