@@ -312,6 +312,27 @@ def test_another_session_of_the_same_attempt_begins_behind_the_first(dragoman: C
     assert turns[3]["content"]["thought"] == "**Listing files**"
 
 
+@proves("CAPTURE-AGAIN")
+def test_sessions_and_sub_agents_of_one_stay_are_taken_over_each(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    """Their lines have the same numbers, and their events the session that the claim names."""
+    dragoman.ask("task", "create", "Fix", "--id", "T-1", "--ready")
+    dragoman.ask("task", "claim", "T-1", "--agent", "developer", "--session", "stay")
+    later, helper = tmp_path / "later.jsonl", tmp_path / "agent-a9f.jsonl"
+    words = CLAUDE.read_bytes().replace(b"toolu_", b"toolv_").replace(b"pytest", b"make test #")
+    later.write_bytes(words.replace(b"7c1e6f0a", b"8d2f7a1b"))
+    aside = words.replace(b'"isSidechain":false', b'"isSidechain":true,"agentId":"a9f"')
+    helper.write_bytes(aside.replace(b"toolv_", b"toolw_"))
+    for file in (CLAUDE, later, helper):
+        said = trace(dragoman, file, "--as", "developer")
+        assert (said["turns"], said["events"], said["new"]) == (3, 10, 13)
+        assert trace(dragoman, file, "--as", "developer")["new"] == 0
+    events = asked(dragoman, "saop.events")["events"]
+    assert [event["session_id"] for event in events].count("stay") == 31  # and the claim
+    assert [turn["turn_index"] for turn in asked(dragoman, "saop.turns")["turns"]] == [*range(9)]
+
+
 def test_other_words_in_the_place_of_recorded_ones_are_refused(
     dragoman: Console, tmp_path: Path
 ) -> None:

@@ -270,7 +270,8 @@ class Scribe:
 
     def _event(self, place: str, **payload: Any) -> Captured:
         about = self._about
-        named = "\0".join((about.task, self._about.session, place, payload["type"]))
+        # Records that are told in one session here have the same places: each counts by its own name
+        named = "\0".join((about.task, about.session, about.own, place, payload["type"]))
         return Captured(
             "event",
             {
