@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.notify.receiver import receiving, status
+from tests.notify.receiver import receiving, status, text
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 from tests.text.test_redact import PEM
@@ -211,6 +211,41 @@ def test_a_collector_gets_them_by_post(dragoman: Console, monkeypatch: pytest.Mo
         assert (refused["code"], "answered 503" in refused["detail"]) == ("not_delivered", True)
     gone = dragoman("otlp", "T-1", "--to", url)
     assert (gone.code, "was not reached" in gone.err) == (1, True)
+
+
+@proves("CAPTURE-OTLP")
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"partialSuccess":{"rejectedSpans":"2","errorMessage":"no room"}}', "2 of 9 spans: no"),
+        (b'{"partialSuccess":{"rejectedSpans":9}}', "9 of 9 spans: it does not say why"),
+        (b'{"partialSuccess":{"errorMessage":"use gRPC"}}', ""),
+        (b'{"partialSuccess":{}}', ""),
+        (b"OK", ""),
+    ],
+)
+def test_what_a_collector_turns_down_was_not_sent(
+    dragoman: Console, body: bytes, told: str
+) -> None:
+    trace(dragoman, CODEX)
+    with receiving() as collector:
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n"
+        collector.answers.append(text(head.encode() + body))
+        said = dragoman("otlp", "T-1", "--to", collector.url(path="/v1/traces"))
+    assert (said.code, told in said.err) == (1 if told else 0, True)
+    assert ("were sent" in said.out) is not bool(told)
+
+
+@proves("CAPTURE-OTLP")
+@pytest.mark.parametrize("headers", ["x=a%0Ab", "x=s3cr%C3%A9t", "s3cret", "=s3cret", "s3 cret=1"])
+def test_headers_that_cannot_be_sent_are_named_by_their_place(
+    dragoman: Console, monkeypatch: pytest.MonkeyPatch, headers: str
+) -> None:
+    trace(dragoman, CODEX)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"y=1,{headers}")
+    said = dragoman("otlp", "T-1", "--to", "http://127.0.0.1:9/v1/traces")
+    assert (said.code, "OTEL_EXPORTER_OTLP_HEADERS: part 2 is no header" in said.err) == (2, True)
+    assert "s3" not in said.err
 
 
 def test_secrets_are_taken_out_on_the_way_in(dragoman: Console, tmp_path: Path) -> None:
