@@ -270,7 +270,7 @@ class Scribe:
 
     def _event(self, place: str, **payload: Any) -> Captured:
         about = self._about
-        # Records that are told in one session here have the same places: each counts by its own name
+        # Records of one session here have the same places: each counts under its own name
         named = "\0".join((about.task, about.session, about.own, place, payload["type"]))
         return Captured(
             "event",
