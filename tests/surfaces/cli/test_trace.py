@@ -105,6 +105,19 @@ def test_events_wait_for_the_turn_with_which_their_task_begins(
 
 
 @proves("CAPTURE-WHOLE")
+def test_events_wait_for_a_turn_that_is_taken(dragoman: Console, tmp_path: Path) -> None:
+    """The first one is too long: with the second the task begins, and has the events of both."""
+    file = tmp_path / "session.jsonl"
+    words = CLAUDE.read_bytes()
+    file.write_bytes(words.replace(b"Please fix it.", b"x" * 17_000_000))
+    said = trace(dragoman, file, code=1)
+    assert [(one["what"], one["code"]) for one in said["refused"]] == [
+        ("turn 0", "message_too_large")
+    ]
+    assert (said["turns"], said["events"], said["waiting"]) == (2, 10, 0)
+    assert len(asked(dragoman, "saop.events")["events"]) == 10
+
+
 def test_following_takes_the_last_turn_when_it_is_finished(
     dragoman: Console, tmp_path: Path
 ) -> None:
