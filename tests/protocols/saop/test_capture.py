@@ -502,6 +502,36 @@ def test_what_the_program_itself_says_in_the_place_of_others_is_nobodys_words() 
     assert turn["content"]["observation"] == "user: go on"
 
 
+def _said_by(id: str, **more: Any) -> bytes:
+    words = {"role": "assistant", "id": id, "content": [{"type": "text", "text": id}]}
+    return msgspec.json.encode({**CLAUDE, "type": "assistant", "message": words, **more})
+
+
+ASIDE = {"isSidechain": True, "agentId": "a9f"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "session", "said"),
+    [
+        ([_said_by("m1", **ASIDE), _said_by("m2", **ASIDE)], "agent-a9f", ["m1", "m2"]),
+        (
+            [_said_by("m1", **ASIDE), _said_by("m2", **{**ASIDE, "agentId": "b"})],
+            "agent-a9f",
+            ["m1"],
+        ),
+        ([_said_by("m1", isSidechain=False), _said_by("m2", **ASIDE)], "s", ["m1"]),
+        ([_said_by("m1", isSidechain=True), _said_by("m2", isSidechain=False)], "s", ["m2"]),
+    ],
+    ids=["its own file", "beside another one", "in a session", "without a name"],
+)
+def test_a_sub_agent_has_a_file_of_its_own(
+    lines: list[bytes], session: str, said: list[str]
+) -> None:
+    found = turns(capture(lines))
+    assert [turn["content"]["action"] for turn in found] == said
+    assert {turn["metadata"]["session_id"] for turn in found} == {session}
+
+
 def test_a_line_that_stands_there_twice_counts_once() -> None:
     call = {"type": "tool_use", "id": "i1", "name": "Bash", "input": {"command": "ls"}}
     result = {"type": "tool_result", "tool_use_id": "i1", "content": "one"}

@@ -248,7 +248,9 @@ def test_a_transition_moves_a_task_only_if_its_sender_may() -> None:
     trace_only = desk.event(3, transition("somewhere"))
     assert not trace_only["applied"]
     assert "'somewhere' is no status" in trace_only["reason"]["detail"]
-    assert desk.event(4, transition("in-progress", "another"))["applied"], "adopted and claimed"
+    adopted = desk.event(4, transition("in-progress", "another"))
+    assert adopted["applied"], "adopted and claimed"
+    assert "task_id" not in adopted, "it belongs to the task that began"
     assert desk.task("another").status == "in-progress"
     born = desk.call("saop.event", event(5, transition("review", "third")), OLGA)
     assert (born["applied"], born["reason"]["code"]) == (False, "task_not_found")

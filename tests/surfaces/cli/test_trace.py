@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.notify.receiver import receiving, status
+from tests.notify.receiver import receiving, status, text
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 from tests.text.test_redact import PEM
@@ -105,6 +105,19 @@ def test_events_wait_for_the_turn_with_which_their_task_begins(
 
 
 @proves("CAPTURE-WHOLE")
+def test_events_wait_for_a_turn_that_is_taken(dragoman: Console, tmp_path: Path) -> None:
+    """The first one is too long: with the second the task begins, and has the events of both."""
+    file = tmp_path / "session.jsonl"
+    words = CLAUDE.read_bytes()
+    file.write_bytes(words.replace(b"Please fix it.", b"x" * 17_000_000))
+    said = trace(dragoman, file, code=1)
+    assert [(one["what"], one["code"]) for one in said["refused"]] == [
+        ("turn 0", "message_too_large")
+    ]
+    assert (said["turns"], said["events"], said["waiting"]) == (2, 10, 0)
+    assert len(asked(dragoman, "saop.events")["events"]) == 10
+
+
 def test_following_takes_the_last_turn_when_it_is_finished(
     dragoman: Console, tmp_path: Path
 ) -> None:
@@ -213,6 +226,41 @@ def test_a_collector_gets_them_by_post(dragoman: Console, monkeypatch: pytest.Mo
     assert (gone.code, "was not reached" in gone.err) == (1, True)
 
 
+@proves("CAPTURE-OTLP")
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"partialSuccess":{"rejectedSpans":"2","errorMessage":"no room"}}', "2 of 9 spans: no"),
+        (b'{"partialSuccess":{"rejectedSpans":9}}', "9 of 9 spans: it does not say why"),
+        (b'{"partialSuccess":{"errorMessage":"use gRPC"}}', ""),
+        (b'{"partialSuccess":{}}', ""),
+        (b"OK", ""),
+    ],
+)
+def test_what_a_collector_turns_down_was_not_sent(
+    dragoman: Console, body: bytes, told: str
+) -> None:
+    trace(dragoman, CODEX)
+    with receiving() as collector:
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n"
+        collector.answers.append(text(head.encode() + body))
+        said = dragoman("otlp", "T-1", "--to", collector.url(path="/v1/traces"))
+    assert (said.code, told in said.err) == (1 if told else 0, True)
+    assert ("were sent" in said.out) is not bool(told)
+
+
+@proves("CAPTURE-OTLP")
+@pytest.mark.parametrize("headers", ["x=a%0Ab", "x=s3cr%C3%A9t", "s3cret", "=s3cret", "s3 cret=1"])
+def test_headers_that_cannot_be_sent_are_named_by_their_place(
+    dragoman: Console, monkeypatch: pytest.MonkeyPatch, headers: str
+) -> None:
+    trace(dragoman, CODEX)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"y=1,{headers}")
+    said = dragoman("otlp", "T-1", "--to", "http://127.0.0.1:9/v1/traces")
+    assert (said.code, "OTEL_EXPORTER_OTLP_HEADERS: part 2 is no header" in said.err) == (2, True)
+    assert "s3" not in said.err
+
+
 def test_secrets_are_taken_out_on_the_way_in(dragoman: Console, tmp_path: Path) -> None:
     secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
     file = tmp_path / "session.jsonl"
@@ -313,6 +361,27 @@ def test_another_session_of_the_same_attempt_begins_behind_the_first(dragoman: C
     turns = asked(dragoman, "saop.turns")["turns"]
     assert [turn["turn_index"] for turn in turns] == [*range(7)]
     assert turns[3]["content"]["thought"] == "**Listing files**"
+
+
+@proves("CAPTURE-AGAIN")
+def test_sessions_and_sub_agents_of_one_stay_are_taken_over_each(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    """Their lines have the same numbers, and their events the session that the claim names."""
+    dragoman.ask("task", "create", "Fix", "--id", "T-1", "--ready")
+    dragoman.ask("task", "claim", "T-1", "--agent", "developer", "--session", "stay")
+    later, helper = tmp_path / "later.jsonl", tmp_path / "agent-a9f.jsonl"
+    words = CLAUDE.read_bytes().replace(b"toolu_", b"toolv_").replace(b"pytest", b"make test #")
+    later.write_bytes(words.replace(b"7c1e6f0a", b"8d2f7a1b"))
+    aside = words.replace(b'"isSidechain":false', b'"isSidechain":true,"agentId":"a9f"')
+    helper.write_bytes(aside.replace(b"toolv_", b"toolw_"))
+    for file in (CLAUDE, later, helper):
+        said = trace(dragoman, file, "--as", "developer")
+        assert (said["turns"], said["events"], said["new"]) == (3, 10, 13)
+        assert trace(dragoman, file, "--as", "developer")["new"] == 0
+    events = asked(dragoman, "saop.events")["events"]
+    assert [event["session_id"] for event in events].count("stay") == 31  # and the claim
+    assert [turn["turn_index"] for turn in asked(dragoman, "saop.turns")["turns"]] == [*range(9)]
 
 
 def test_other_words_in_the_place_of_recorded_ones_are_refused(

@@ -239,8 +239,6 @@ def _event_recorded(sent: SentEvent, commands: Commands, accepted: Accepted) -> 
     told = accepted.receipts[0]
     if told.remark:
         reply["anomaly"] = told.remark
-    if not told.task:
-        reply["task_id"] = None
     if translate.tells_move(sent):
         declined = accepted.declined if translate.asks_for_move(sent) else _no_status(sent)
         if declined is not None and declined.code == "nothing_changed":
@@ -248,6 +246,9 @@ def _event_recorded(sent: SentEvent, commands: Commands, accepted: Accepted) -> 
         reply["applied"] = declined is None
         if declined is not None:
             reply["reason"] = {"code": declined.code, "detail": declined.detail}
+    # A task that begins with the move that was asked for is not there yet when that is written down
+    if not told.task and not reply.get("applied"):
+        reply["task_id"] = None
     return reply
 
 

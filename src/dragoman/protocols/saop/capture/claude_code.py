@@ -3,7 +3,7 @@
 A line of type `assistant` holds a part of the model's answer, those of one answer under the same
 `message.id`; one of type `user` what a person said or what tools gave. All else is bookkeeping, and
 so is what the program itself says in their place. Lines of sub-agents (`isSidechain`) are left to
-their own files.
+their own files, `agent-ID.jsonl`, which have no others.
 """
 
 import re
@@ -38,8 +38,10 @@ _GOES_ON: Final = ("", "tool_use", "pause_turn")
 """Reasons to stop behind which more of an answer may come: a tool has a line of its own."""
 _NOT_RUN: Final = "The user doesn't want to "
 """How the output begins of a tool that a person has not allowed."""
-_NOBODYS: Final = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage")
+_NOBODYS: Final = ("isMeta", "isCompactSummary", "isApiErrorMessage")
 """Marks of lines that neither the agent nor a person has written."""
+_ASIDE: Final = "isSidechain"
+"""Mark of what a sub-agent does, or is told."""
 _OWN_MODEL: Final = "<synthetic>"
 """The model of an answer that the program gives itself."""
 _COMMANDS: Final = (
@@ -62,6 +64,8 @@ class ClaudeCode:
 
     def __init__(self) -> None:
         self.session = ""
+        self._agent: str | None = None
+        """The sub-agent whose file it is, empty if it is a session's; nobody can tell at first."""
         self._seen: set[str] = set()
         """The ids of the lines so far: the program writes some of them twice."""
 
@@ -72,7 +76,8 @@ class ClaudeCode:
 
     def steps(self, line: Record) -> Iterator[Step]:
         """The steps of a line."""
-        self.session = self.session or text(line.get("sessionId"))
+        if not self._is_of_its_agent(line):
+            return
         message = record(line.get("message")) or _queued(record(line.get("attachment")))
         id = text(line.get("uuid"))
         if any(line.get(mark) is True for mark in _NOBODYS) or (id and id in self._seen):
@@ -87,6 +92,18 @@ class ClaudeCode:
             yield from _answered(message, at)
         elif line.get("type") in ("user", "attachment"):
             yield from _told(message, record(line.get("toolUseResult")), at)
+
+    def _is_of_its_agent(self, line: Record) -> bool:
+        """Whether it is of the agent whose file this is, which the first line with the mark tells.
+
+        A sub-agent says the session that it works for, and is known by the name of its own file.
+        """
+        whose = (text(line.get("agentId")) or None) if line.get(_ASIDE) is True else ""
+        if self._agent is None and _ASIDE in line:
+            self._agent = whose or ""
+        own = f"agent-{self._agent}" if self._agent else ""
+        self.session = own or self.session or text(line.get("sessionId"))
+        return whose == (self._agent or "")
 
 
 def _queued(attachment: Record) -> Record:

@@ -272,7 +272,8 @@ class Scribe:
 
     def _event(self, place: str, **payload: Any) -> Captured:
         about = self._about
-        named = "\0".join((about.task, self._about.session, place, payload["type"]))
+        # Records of one session here have the same places: each counts under its own name
+        named = "\0".join((about.task, about.session, about.own, place, payload["type"]))
         return Captured(
             "event",
             {

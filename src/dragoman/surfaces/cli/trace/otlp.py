@@ -1,15 +1,17 @@
 """`dragoman otlp`: a task's trace as OpenTelemetry spans, printed or sent to a collector."""
 
+import re
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 import typer
+from msgspec import Struct
 
 import dragoman
 from dragoman.config import environment
 from dragoman.core.errors import DragomanError
-from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.options import TaskArgument
 from dragoman.surfaces.cli.reading import endpoint_at
 from dragoman.surfaces.cli.task.looking import look_at
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 _SECONDS = 30.0
 _HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+): [\x20-\x7e]*")
+"""A header as it is sent: what HTTP calls a token, and what can be printed."""
+_MOST_SAID = 16_384
+_MOST_WHY = 200
 
 
 def otlp(
@@ -53,6 +59,7 @@ def otlp(
 
     # Whoever types an address means it, a local one too.
     collector = endpoint_at(to, "--to", (_host_of(to),), _SECONDS) if to else None
+    headers = _headers() if to else {}
     with call.looking() as look:
         seen, store = look_at(look, task).task, look.store
         about = Subject(store.ledger_id(), seen.id, seen.title, dragoman.__version__)
@@ -66,7 +73,12 @@ def otlp(
         call.out.json(spans)
         return None
     count = len(spans["resourceSpans"][0]["scopeSpans"][0]["spans"])
-    _post(collector, _host_of(to), msgspec.json.encode(spans))
+    kept = _post(collector, _host_of(to), headers, msgspec.json.encode(spans))
+    if kept.rejected:
+        raise NotDelivered(
+            f"the collector at {_host_of(to)} turned down {kept.rejected} of {count} spans: "
+            f"{kept.why[:_MOST_WHY] or 'it does not say why'}"
+        )
     return Answer(
         {"task": seen.id, "spans": count, "to": to},
         lambda screen: screen.line(f"{count} spans of {seen.id} were sent"),
@@ -79,13 +91,32 @@ class NotDelivered(DragomanError):
     code = "not_delivered"
 
 
-def _post(endpoint: "Endpoint", host: str, body: bytes) -> None:
+class _Kept(Struct, frozen=True, rename={"rejected": "rejectedSpans", "why": "errorMessage"}):
+    """What a collector says of spans that it has answered with 200."""
+
+    rejected: int = 0
+    why: str = ""
+
+
+class _Said(Struct, frozen=True, rename="camel"):
+    """The body of its answer."""
+
+    partial_success: _Kept = _Kept()
+
+
+def _post(endpoint: "Endpoint", host: str, headers: dict[str, str], body: bytes) -> _Kept:
+    about = {"Content-Type": "application/json", **headers}
     try:
-        status = endpoint.post({"Content-Type": "application/json", **_headers()}, body)
+        status, said = endpoint.exchange(about, body, _MOST_SAID)
     except OSError as error:
         raise NotDelivered(f"the collector at {host} was not reached: {error}") from error
     if not 200 <= status < 300:
         raise NotDelivered(f"the collector at {host} answered {status}, and has kept nothing")
+    try:
+        # Whole numbers are texts in OTLP/JSON
+        return msgspec.json.decode(said, type=_Said, strict=False).partial_success
+    except msgspec.DecodeError:
+        return _Kept()
 
 
 def _host_of(url: str) -> str:
@@ -97,9 +128,15 @@ def _host_of(url: str) -> str:
 
 
 def _headers() -> dict[str, str]:
-    """Those of the environment, as OpenTelemetry writes them."""
-    pairs = (part.partition("=") for part in environment().get(_HEADERS, "").split(",") if part)
-    return {name.strip(): unquote(value.strip()) for name, _, value in pairs}
+    """Those of the environment, as OpenTelemetry writes them; a value may be a secret."""
+    headers = dict[str, str]()
+    parts = (part for part in environment().get(_HEADERS, "").split(",") if part)
+    for number, part in enumerate(parts, 1):
+        name, equals, value = part.partition("=")
+        headers[name.strip()] = said = unquote(value.strip())
+        if not equals or not _HEADER.fullmatch(f"{name.strip()}: {said}"):
+            wrong_usage(f"{_HEADERS}: part {number} is no header: write NAME=VALUE in ASCII")
+    return headers
 
 
 VERBS = (Verb("otlp", otlp, speaks=False),)

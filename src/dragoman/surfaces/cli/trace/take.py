@@ -1,7 +1,7 @@
 """`dragoman trace`: a coding agent's own record of a session, as turns and events of a task."""
 
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -96,9 +96,8 @@ def trace(
         lines = read_lines(opened, file, call.wait if follow else None)
         captured = _captured(transcript, lines, file, closes=close)
         early = list["Captured"]()
-        if not _is_known(place, task):
-            captured = _turn_first(captured, early)
-        for some in _in_parts(captured, 1 if follow else _AT_ONCE):
+        begin = _till_known(captured, early, lambda: _is_known(place, task))
+        for some in chain(begin, _in_parts(captured, 1 if follow else _AT_ONCE)):
             for sent in sender.send(some):
                 _tell(call, sender.tally, sent, is_told=follow)
             if sender.tally.is_hopeless:
@@ -157,19 +156,24 @@ def _captured(
         yield from transcript.close()
 
 
-def _turn_first(captured: Iterator["Captured"], early: list["Captured"]) -> Iterator["Captured"]:
-    """The first turn before its events: a task that is not known yet begins with a turn.
+def _till_known(
+    captured: Iterator["Captured"], early: list["Captured"], is_known: Callable[[], bool]
+) -> Iterator[list["Captured"]]:
+    """Turns one by one until the task is known, which begins with one; then what came before.
 
     Events that came too early for that are left in `early`: recorded now, they would be of no task.
     """
-    for one in captured:
-        if one.kind == "turn":
-            yield one
-            while early:
-                yield early.pop(0)
-            yield from captured
-        else:
+    while not is_known():
+        for one in captured:
+            if one.kind == "turn":
+                yield [one]
+                break
             early.append(one)
+        else:
+            return
+    while early:
+        yield early[:_AT_ONCE]
+        del early[:_AT_ONCE]
 
 
 def _in_parts(captured: Iterator["Captured"], size: int) -> Iterator[list["Captured"]]:
