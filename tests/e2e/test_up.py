@@ -90,6 +90,8 @@ def test_it_says_where_it_listens_where_the_data_is_and_what_to_do_next(program:
         assert running.said["data"] == str(program.data)
         assert running.said["store"] == f"sqlite:///{program.data}/dragoman.db"
         assert str(program.data / "token") in running.said["token"]
+        assert f"`dragoman agent add NAME --data {program.data}`" in running.said["token"]
+        assert f'create "First" --ready --data {program.data}; ' in running.said["next"]
         assert (program.data / "token").stat().st_mode & 0o077 == 0
         assert ready(running.url)["ready"] is True
         ended = running.stop()

@@ -72,12 +72,14 @@ def up(
         data = call.data.absolute()
         named = call.shared.store or place.settings.store.url
         store = masked(named or default_url(data))
+        add = call.next_command("agent add NAME")
+        first = call.next_command('task create "First" --ready')
         lines = {
             "listens": f"{url} (a page about the API: {url}/docs)",
             "data": f"{data}, with the store {store}" if named else f"{data}",
-            "token": f"{data / 'token'} (yours; agents get one by `dragoman agent add NAME`)",
+            "token": f"{data / 'token'} (yours; agents get one by `{add}`)",
             "agents": agents,
-            "next": 'dragoman task create "First" --ready; Ctrl-C here stops the hub',
+            "next": f"{first}; Ctrl-C here stops the hub",
         }
 
         def show(screen: Screen) -> None:
