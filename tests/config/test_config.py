@@ -108,6 +108,7 @@ def test_a_pipe_in_the_place_of_the_settings_holds_nobody_up(tmp_path: Path) -> 
             "[ccos.policy]\ntrust_floor = 'T3'",
             "ccos.policy.trust_floor: 'T3' is not one of: T0, T1",
         ),
+        ("[agents.a]\ncapabilities = ['c++']", "agents.a.capabilities: 'c++' is not a valid name"),
         ("[groups.cooks]\nmembers = ['bob', '@x']", "groups.cooks.members: '@x' is not a valid"),
     ],
 )

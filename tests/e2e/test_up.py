@@ -17,7 +17,10 @@ from typing import Any
 import pytest
 
 from dragoman.bootstrap import open_hub
+from dragoman.config import HttpSettings
 from dragoman.core.errors import DragomanError
+from dragoman.surfaces.cli.up import listens
+from dragoman.surfaces.http.exposure import url
 from tests.e2e.program import Ended, Program, end_of
 from tests.requirements import proves
 from tests.servers import mortal_postgres
@@ -90,10 +93,19 @@ def test_it_says_where_it_listens_where_the_data_is_and_what_to_do_next(program:
         assert running.said["data"] == str(program.data)
         assert running.said["store"] == f"sqlite:///{program.data}/dragoman.db"
         assert str(program.data / "token") in running.said["token"]
+        assert f"`dragoman agent add NAME --data {program.data}`" in running.said["token"]
+        assert f'create "First" --ready --data {program.data}; ' in running.said["next"]
         assert (program.data / "token").stat().st_mode & 0o077 == 0
         assert ready(running.url)["ready"] is True
         ended = running.stop()
     assert (ended.code, ended.err) == (0, "the hub has stopped\n")
+
+
+@proves("HUB-UP")
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "0.0.0.0", "::", ""])  # noqa: S104
+def test_whoever_opens_a_hub_to_others_is_told_that_it_is_open(host: str) -> None:
+    said = listens(url(HttpSettings(host=host), 4747), host)
+    assert (", and at every address of this machine (" in said) is (host in {"0.0.0.0", "::", ""})  # noqa: S104
 
 
 @proves("HUB-TROUBLE")

@@ -47,6 +47,14 @@ def check_agent(name: str, settings: AgentSettings) -> None:
         )
     if settings.command:
         check_command(name, settings.command)
+    for variable in settings.environment:
+        if not variable or "=" in variable:
+            raise SettingsError(
+                f"agents.{name}.environment: {variable!a} is no name of a variable; name it alone, "
+                "its value is the one that it has where the hub is started"
+            )
+    if settings.base and not settings.repository:
+        raise SettingsError(f"agents.{name} has a base: name the repository that it is of")
     if settings.url:
         Endpoint(settings.url, f"agents.{name}.url")
     if settings.function:

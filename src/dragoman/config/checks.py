@@ -120,6 +120,8 @@ def check_names(settings: Settings) -> None:
             named += [(f"teamspaces.{space}.{key}", name) for name in names]
     for group, one in settings.groups.items():
         named += [(f"groups.{group}.members", name) for name in one.members]
+    for agent, its in settings.agents.items():
+        named += [(f"agents.{agent}.capabilities", name) for name in its.capabilities]
     for key, name in named:
         malformed = check_agent(name)
         if malformed is not None:

@@ -90,9 +90,20 @@ def test_init_tells_people_where_and_what_next(dragoman: Console) -> None:
     assert said.out.splitlines() == [
         f"data directory  {dragoman.data}",
         f"store           sqlite:///{dragoman.data}/dragoman.db",
-        'Next: dragoman task create "What to do" --ready',
+        f'Next: dragoman task create "What to do" --ready --data {dragoman.data}',
     ]
     assert "(was there)" in dragoman("init").out
+
+
+def test_what_is_next_names_the_directory_only_where_it_would_be_missed(
+    dragoman: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    here, elsewhere = (dragoman("init", "--data", data) for data in (".dragoman", "my hub"))
+
+    assert here.out.endswith('Next: dragoman task create "What to do" --ready\n')
+    assert elsewhere.out.endswith(f" --ready --data '{tmp_path}/my hub'\n")
 
 
 @proves("STORE-URL")

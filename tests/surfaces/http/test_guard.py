@@ -370,9 +370,30 @@ def test_an_address_that_others_reach_needs_tls_or_a_proxy(
 
 @proves("HTTP-EXPOSURE")
 @pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        *(
+            ({"allowed_hosts": (host,)}, f"http.allowed_hosts: {host!a} is no Host")
+            for host in ("", "https://hub.example", "hub.example/x", '["hub.example"]', "::1", "*")
+        ),
+        *(
+            ({"allowed_origins": (origin,)}, f"http.allowed_origins: {origin!a} is no Origin")
+            for origin in ("", "desk.example", "https://desk.example/x", "https://", "*")
+        ),
+    ],
+)
+def test_a_name_that_no_request_can_come_under_is_told(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(words)):
+        check_exposure(HttpSettings(**given))
+
+
+@proves("HTTP-EXPOSURE")
+@pytest.mark.parametrize(
     "settings",
     [
         HttpSettings(),
+        HttpSettings(allowed_hosts=("hub.example", "Hub_1.example:8443", "[::1]", "[fe80::1]:1")),
+        HttpSettings(allowed_origins=("https://Desk.example:8443/", "moz-extension://a-b", "null")),
         HttpSettings(host="::1"),
         HttpSettings(host="localhost"),
         HttpSettings(host="127.3.2.1"),

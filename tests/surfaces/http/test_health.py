@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable
+from contextlib import closing
+from http.client import HTTPConnection
 from typing import TypeVar
 
 import pytest
@@ -188,6 +190,15 @@ def test_figures_are_counted_in_the_format_of_prometheus(house: House) -> None:
         assert line.startswith(("# HELP ", "# TYPE ")) or sample.fullmatch(line), line
     types = re.findall(r"# TYPE (\S+)", text)
     assert len(types) == len(set(types)), "each family stands in one place"
+
+
+@proves("HTTP-OPENAPI")
+def test_no_header_of_the_page_comes_twice(house: House) -> None:
+    with closing(HTTPConnection("127.0.0.1", house.port, timeout=30)) as connection:
+        connection.request("GET", "/docs")
+        names = [name.lower() for name, _ in connection.getresponse().getheaders()]
+    assert "x-content-type-options" in names
+    assert sorted(names) == sorted(set(names))
 
 
 @proves("HTTP-OPENAPI")

@@ -247,3 +247,20 @@ def test_the_forms_of_names_are_published() -> None:
 def test_every_code_is_named_with_its_status() -> None:
     words = _document()["components"]["responses"]["Problem"]["description"]
     assert [code for code, status in STATUS.items() if f"`{code}` ({status})" not in words] == []
+
+
+def test_every_page_says_what_its_after_counts() -> None:
+    assert {
+        path: parameter["description"]
+        for path, methods in _document()["paths"].items()
+        for parameter in methods.get("get", {}).get("parameters", [])
+        if parameter["name"] == "after"
+    } == {
+        "/v1/agents": "`next` of the page before; else the first.",
+        "/v1/events": "Begin after this position.",
+        "/v1/stream": "Begin after this position.",
+        "/v1/tasks/{name}/trace": "Begin after this position.",
+        "/v1/tasks/{name}/turns": "Begin after this turn of the attempt.",
+        "/v1/tasks/{name}/events": "Begin after this `version`: no position of the ledger.",
+        "/v1/handoffs/{id}/events": "Begin after this `version`: no position of the ledger.",
+    }

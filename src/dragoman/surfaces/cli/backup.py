@@ -1,7 +1,6 @@
 """`dragoman backup` and `dragoman restore`: a hub as it was, somewhere else."""
 
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 import typer
@@ -121,7 +120,7 @@ def restore(
             f"{call.data}: {counted(manifest.head, 'entry', 'entries')}, as they were when the "
             f"backup was made ({manifest.exported_at})"
         )
-        screen.line(f"Next: dragoman verify --data {quote(str(call.data))}")
+        screen.line(f"Next: {call.next_command('verify')}")
         screen.line("Make sure that the old hub never runs again")
 
     return Answer(data, show)

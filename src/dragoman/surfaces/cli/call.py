@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import typer
@@ -78,6 +79,11 @@ class Call(Struct, frozen=True):
         data = self.shared.data or DEFAULT_DATA
         _check_name(data)
         return data
+
+    def next_command(self, words: str) -> str:
+        """A command for people to type next: with the data directory, where it would be missed."""
+        named = "" if self.data == DEFAULT_DATA else f" --data {quote(str(self.data.absolute()))}"
+        return f"dragoman {words}{named}"
 
     def speaker(self, agent: str = "") -> str:
         """Whom the command speaks for; empty: the person. `agent` is its own --agent."""

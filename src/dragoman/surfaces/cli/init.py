@@ -73,7 +73,8 @@ def init(
         screen.line(f"store           {data['store']}")
         if taken:
             _show_keys(data, screen)
-        screen.line('Next: dragoman task create "What to do" --ready')
+        next_command = call.next_command('task create "What to do" --ready')
+        screen.line(f"Next: {next_command}")
 
     return Answer(data, show)
 

@@ -72,12 +72,13 @@ def up(
         data = call.data.absolute()
         named = call.shared.store or place.settings.store.url
         store = masked(named or default_url(data))
+        add, first = map(call.next_command, ("agent add NAME", 'task create "First" --ready'))
         lines = {
-            "listens": f"{url} (a page about the API: {url}/docs)",
+            "listens": listens(url, place.settings.http.host),
             "data": f"{data}, with the store {store}" if named else f"{data}",
-            "token": f"{data / 'token'} (yours; agents get one by `dragoman agent add NAME`)",
+            "token": f"{data / 'token'} (yours; agents get one by `{add}`)",
             "agents": agents,
-            "next": 'dragoman task create "First" --ready; Ctrl-C here stops the hub',
+            "next": f"{first}; Ctrl-C here stops the hub",
         }
 
         def show(screen: Screen) -> None:
@@ -110,6 +111,12 @@ def up(
         place.warnings[:] = [words for words in place.warnings if words not in told]
         call.warn(place)
     call.err.line("the hub has stopped")
+
+
+def listens(url: str, host: str) -> str:
+    """Where a hub listens: `url` is for this machine, also where `host` stands for any address."""
+    anywhere = "" if host and host in url else ", and at every address of this machine"
+    return f"{url}{anywhere} (a page about the API: {url}/docs)"
 
 
 VERBS = (Verb("up", up, speaks=False, sets_clock=False),)

@@ -1,5 +1,6 @@
 """Where the hub may listen, and under which names it may be called (DNS rebinding, CSRF)."""
 
+import re
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from ssl import PROTOCOL_TLS_SERVER, SSLContext, SSLError
@@ -9,6 +10,9 @@ from dragoman.core.errors import SettingsError
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104  compared with, not listened at
+_NAME = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?"
+_HOST = re.compile(_NAME)
+_ORIGIN = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*://{_NAME}/?|null")
 _STANDARD_PORTS = {"http": 80, "https": 443}
 
 
@@ -18,6 +22,7 @@ def check_exposure(settings: HttpSettings) -> None:
         raise SettingsError("http.tls_cert and http.tls_key belong together: give both or neither")
     for proxy in settings.proxy:
         _check_proxy(proxy)
+    _check_names(settings)
     if is_local(settings.host):
         return
     if not (settings.tls_cert or settings.proxy):
@@ -63,6 +68,22 @@ def _check_proxy(proxy: str) -> None:
             f"http.proxy {proxy!a} is no address: give the one that the proxy calls from, "
             "10.0.0.9 for example, or a network, 10.0.0.0/24"
         ) from None
+
+
+def _check_names(settings: HttpSettings) -> None:
+    """What no header can say would be looked for in vain."""
+    for host in settings.allowed_hosts:
+        if not _HOST.fullmatch(host):
+            raise SettingsError(
+                f"http.allowed_hosts: {host!a} is no Host of a request: write hub.example or "
+                "hub.example:8443, and an IPv6 address in brackets"
+            )
+    for origin in settings.allowed_origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise SettingsError(
+                f"http.allowed_origins: {origin!a} is no Origin of a web page: write "
+                "https://desk.example, with its port where it has one, and no path"
+            )
 
 
 def is_local(host: str) -> bool:

@@ -13,13 +13,17 @@ Limit = Annotated[int, Meta(ge=1, le=PAGE, description="How many at most.")]
 Cursor = Annotated[
     int, Meta(ge=0, le=2**53 - 1, description="`next` of the page before; else the first.")
 ]
-After = Annotated[int, Meta(ge=0, le=2**53 - 1, description="Begin after this one.")]
+After = Annotated[int, Meta(ge=0, le=2**53 - 1, description="Begin after this position.")]
+Version = Annotated[
+    int,
+    Meta(ge=0, le=2**53 - 1, description="Begin after this `version`: no position of the ledger."),
+]
 
 
 class HistoryQuery(Query, frozen=True):
     """Which part of a history."""
 
-    after: After = 0
+    after: Version = 0
     limit: Limit = 100
 
 

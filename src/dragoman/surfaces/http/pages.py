@@ -30,7 +30,7 @@ _POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-_HEADERS = {"content-security-policy": _POLICY, "x-content-type-options": "nosniff"}
+_HEADERS = {"content-security-policy": _POLICY}
 
 
 async def page(call: Call) -> Response:
