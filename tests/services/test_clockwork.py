@@ -63,6 +63,7 @@ def test_a_slow_round_is_followed_by_a_longer_rest_but_not_by_any_and_a_failed_o
     assert rest_of_round(group, 0.2, 7) == 4.0
     assert rest_of_round(group, 60.0, 7) == 10.0
     assert rest_of_round(group, 60.0, None) == 1.0
+    assert rest_of_round(Group("two", rest_share=100), 0.03, 0) == 3.0
 
 
 @proves("HUB-INBOX")

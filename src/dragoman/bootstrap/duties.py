@@ -63,7 +63,8 @@ def all_duties(
         # A queue elsewhere may take its time to answer.
         Group("handing-on", (HandingOn(hub, outside.workq),), rest_seconds=5.0),
         Group("inbox", files.inbox, rest_seconds=0.5, is_awaited=True),
-        Group("files", files.watched, files.followers, rest_seconds=2.0),
+        # A round looks at the file of every task: even of very many it takes a hundredth of a core.
+        Group("files", files.watched, files.followers, rest_seconds=2.0, rest_share=100),
         # Once a day it reads all handoffs.
         Group("copies", files.swept, rest_seconds=60.0),
         Group("checkpoint", followers=(outside.checkpointer,)),

@@ -16,10 +16,8 @@ from dragoman.engine.trouble import NONE, Trouble, trouble_of
 
 _BREATH_SECONDS = 0.05
 """After a hint: what is committed meanwhile is followed in one go."""
-_SHARE = 20
 _LONGEST_REST_SECONDS = 10.0
-"""A group rests at least so many times as long as its round took: an idle hub stays idle. But not
-longer than this: one slow round must not keep the next from recovering somebody's work."""
+"""However slow a round was: it must not keep the next from recovering somebody's work."""
 
 
 class Duty(Protocol):
@@ -54,7 +52,9 @@ class Group(Struct, frozen=True):
     followers: tuple[Duty, ...] = ()
     """Those that every commit asks for, too."""
     rest_seconds: float = 1.0
-    """Between two rounds."""
+    """Between two rounds, at least."""
+    rest_share: int = 20
+    """It rests so many times as long as its round took: an idle hub stays idle."""
     is_awaited: bool = False
     """Whether somebody waits for its next round: then one that had much to do is no reason for a
     longer rest, because more may have come meanwhile."""
@@ -132,7 +132,7 @@ def rest_of_round(group: Group, took: float, done: int | None) -> float:
     """How long a group rests after a round of so many seconds in which so much was done; a failed
     one (None) says nothing about how much there is to do, and is tried again at the usual pace."""
     is_costly = done is not None and not (done and group.is_awaited)
-    share = min(_SHARE * took, _LONGEST_REST_SECONDS) if is_costly else 0.0
+    share = min(group.rest_share * took, _LONGEST_REST_SECONDS) if is_costly else 0.0
     return max(group.rest_seconds, share)
 
 
