@@ -9,8 +9,9 @@ from typing import Any
 
 from dragoman.bootstrap import open_look, open_place
 from dragoman.core.commands import AddWorkItem, ClaimWorkItem
-from dragoman.core.moments import parse_rfc3339
+from dragoman.core.moments import parse_rfc3339, to_rfc3339
 from dragoman.engine.ports import Store
+from dragoman.system.clock import SystemClock
 from tests.e2e.program import NOON, Program
 from tests.e2e.test_up import Running, hub, ready
 from tests.engine.handoffs import accept, activate, make, offer, package
@@ -86,9 +87,8 @@ class Left:
         did = {"action": "edit", "observation": "Error: no such file"}
         for index in range(3):
             self._call("saop.turn", turn(index, content=did), "developer")
-        self._call("saop.event", event(1, thought("without an end")), "developer")
-        for held in (self.data / "held").iterdir():
-            os.utime(held, (LONG_AGO, LONG_AGO))
+        an_hour_ago = ("--now", to_rfc3339(SystemClock().now() - 3_600_000))
+        self._call("saop.event", event(1, thought("without an end")), "developer", *an_hour_ago)
 
     def _for_handing_on(self) -> None:
         """The hub died between `activate` and the moment at which items go along."""
@@ -116,8 +116,8 @@ class Left:
         self.leftover = self._old(self.data / "artifacts" / "incoming" / "x")
         self.copy = self._old(self.data / "artifacts" / "sha256" / name[:2] / name)
 
-    def _call(self, operation: str, said: dict[str, Any], agent: str) -> None:
-        self.program.prepare("call", operation, json.dumps(said), "--as", agent)
+    def _call(self, operation: str, said: dict[str, Any], agent: str, *more: str) -> None:
+        self.program.prepare("call", operation, json.dumps(said), "--as", agent, *more)
 
     def _old(self, path: Path) -> Path:
         path.parent.mkdir(parents=True)

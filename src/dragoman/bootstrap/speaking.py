@@ -28,7 +28,7 @@ class Spoken(Struct, frozen=True):
 
 def open_dialects(settings: Settings, data: Path, hub: Hub, secret: bytes) -> Spoken:
     """Every dialect of the hub on this data directory."""
-    tails = open_tails(data, secret)
+    tails = open_tails(data, secret, hub.clock)
     traces = trace_choices(settings, hub.redaction.redactor, hub, hub.engine.head)
     ports = handoff_ports(settings, hub, data)
     spoken = dialects(settings, _model(settings, data), ports, replace(traces, tails=tails))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from dragoman.config import Settings
 from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Clock
 from dragoman.protocols import saop
 from dragoman.system.chunk_tails import ChunkTails
 from dragoman.system.git_head import GitHead
@@ -19,9 +20,9 @@ def open_head(settings: Settings, data: Path) -> Callable[[], str]:
     return GitHead(data / named) if named else lambda: ""
 
 
-def open_tails(data: Path, secret: bytes) -> ChunkTails:
+def open_tails(data: Path, secret: bytes, clock: Clock) -> ChunkTails:
     """Keeps what a chunk of a thought has held back for the next one, in whatever process."""
-    return ChunkTails(data / _FOLDER, secret)
+    return ChunkTails(data / _FOLDER, secret, lambda: clock.now() / 1_000)
 
 
 def trace_choices(

@@ -67,7 +67,7 @@ _decode = msgspec.msgpack.Decoder(list[_Kept]).decode
 class ChunkTails:
     """Keeps them sealed. Several threads may use it, and several processes the same folder."""
 
-    def __init__(self, folder: Path, secret: bytes, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, folder: Path, secret: bytes, now: Callable[[], float]) -> None:
         self._folder = folder
         self._path = folder / keyed_digest(secret, b"the name of what is held back").hex()
         self._seal = AESGCM(keyed_digest(secret, b"what is held back, of all chunks"))
