@@ -326,7 +326,9 @@ def _resident() -> int:
 @proves("HTTP-STREAM-SLOW")
 def test_one_write_is_bounded_and_a_long_entry_goes_alone(house: House) -> None:
     task = house.do(CreateTask("One"))
-    house.do(NoteTask(task, "x" * 60_000), NoteTask(task, "y"), *(NoteTask(task, "z" * 9_000),) * 5)
+    house.do(
+        NoteTask(task, "x" * 65_400), NoteTask(task, "y"), *(NoteTask(task, "z" * 14_000),) * 5
+    )
     entries = [frame(entry) for entry in house.store.entries(house.store.head() - 7, 10)]
     start = entries[0].position - 1
     data, at = join(entries, Filter(), start)

@@ -16,8 +16,9 @@ from dragoman.store.sqlite.migrate import migrate
 
 _OLDEST_SQLITE = (3, 51, 3)
 _WAL_KEPT = 64 * 1024 * 1024
-_WAL_PAGES = 8_000
-"""After so many (32 MiB) the WAL is copied back: pages that many commits touch are copied once."""
+_WAL_PAGES = 1_000
+"""After so many (4 MiB) the WAL is copied back, by the commit that is next: the more there is, the
+fewer pages are copied twice, and the longer everyone waits for that commit."""
 _CACHE_KIB = 8 * 1024
 """Small, because a commit that has split a page looks through all pages that are kept; what is not
 among them the system has."""

@@ -28,9 +28,9 @@ KEPT = 8_192
 """So many of the newest frames are kept, at most twice as many until the oldest are dropped."""
 KEPT_BYTES = 8 * 1024 * 1024
 """And so much of them, in the same way."""
-MOST_BYTES = 48 * 1024
+MOST_BYTES = 64 * 1024
 """What goes out in one write, unless a single frame is longer."""
-_APART_S = 0.006
+_APART_S = 0.005
 """So far apart are two reads of a ledger that grows without end: to tell everyone a little more is
 what costs, not how much it is. What comes after a rest is told at once."""
 _AT_ONCE = 2
