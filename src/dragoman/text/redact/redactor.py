@@ -28,6 +28,10 @@ _OF_ELEMENT: Final = " field"
 _PAIR: Final = 2
 _REMEMBERED: Final = 1_024
 """Of so many keys it is known what they hold: the same ones come again and again."""
+_LATELY: Final = 32
+_SHORT: Final = 16_384
+"""Of so many texts that are no longer than this it is known what they hold: the words of a message
+stand in what it asks for, too, and are looked through once."""
 
 
 class Masked(Struct, frozen=True):
@@ -66,6 +70,7 @@ class Redactor:
         self._key = key
         self._known_only = known_only
         self._key_text = lru_cache(_REMEMBERED)(self.text)
+        self._lately = lru_cache(_LATELY)(self.text)
 
     def knowing(self, *secrets: Secret) -> "Redactor":
         """One that knows these values, too."""
@@ -154,7 +159,7 @@ class Redactor:
 
     def _named(self, name: str, value: str) -> tuple[str, list[str]]:
         """A text that a key stands before, and the kinds of what was taken out."""
-        masked = self.text(value)
+        masked = self._lately(value) if len(value) <= _SHORT else self.text(value)
         kind = "" if self._known_only or not name else key_names_secret(name)
         if kind and looks_random(masked.text):
             digest = self._finder.digest(_as_bytes(value))
