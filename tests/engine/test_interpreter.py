@@ -480,6 +480,10 @@ def test_a_message_is_heard_first_and_answered_later(stage: Stage) -> None:
     spoken = stage.door.hear(SHOUTED, dialect="shouting")
     assert spoken is not None
     assert (spoken.dialect.name, spoken.line_up) == ("shouting", "T")
+    assert stage.door.looks(spoken, ALICE), "whether there is a megaphone"
+    quiet = stage.door.hear(SHOUTED | {"shout": "hello"}, dialect="shouting")
+    assert quiet is not None
+    assert not stage.door.looks(quiet, ALICE), "what is refused as it is"
     before = stage.events()
     answer = asyncio.run(stage.door.answer_soon(spoken, ALICE, key="k"))
     assert isinstance(answer, Taken)
