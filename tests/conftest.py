@@ -1,5 +1,6 @@
 """What every test may use: the real servers, and how hard hypothesis looks."""
 
+import faulthandler
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -40,6 +41,12 @@ def pytest_configure() -> None:
     keep_bytecode(BYTECODE)
     if not os.environ.get(LONG_RUN):
         use_memory()
+
+
+def pytest_runtest_setup() -> None:
+    """A test of a long run may take as long as it takes; any other is ended when it hangs."""
+    if os.environ.get(LONG_RUN):
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="session")

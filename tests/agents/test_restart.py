@@ -14,6 +14,7 @@ import pytest
 from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import ClaimTask
 from dragoman.engine.verifying.verify import check_ledger, check_views
+from dragoman.system import process
 from dragoman.system.hub_name import hub_name
 from dragoman.system.ids import new_id
 from dragoman.system.process import started_at
@@ -218,6 +219,32 @@ def test_children_of_one_that_has_ended_itself_are_ended_too(
     assert left.program.wait() == 0
     marks.put("s-1", left.pid, started)
     assert marks.sweep() == {"s-1"}
+    assert trace.heard() == b""
+
+
+@proves("RUN-LEFTOVERS")
+def test_one_that_becomes_another_program_at_that_moment_is_looked_at_again(
+    marks: RunMarks, trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = Leftover(f"exec 3>{trace.path}; echo up >&3; wait; sleep 100", "s-1")
+    assert trace.next() == b"up\n"
+    # Between two programs the kernel shows no variables; no test can stop one there.
+    kernel = tmp_path / "proc" / str(left.pid)
+    kernel.mkdir(parents=True)
+    (kernel / "environ").touch()
+    (kernel / "stat").write_text(Path(f"/proc/{left.pid}/stat").read_text())
+    monkeypatch.setattr(process, "_PROC", kernel.parent)
+    moments = list[float]()
+
+    def pass_by(moment: float) -> None:
+        moments.append(moment)
+        if len(moments) == 2:
+            (kernel / "environ").write_bytes(b"DRAGOMAN_SESSION=s-1\0")
+
+    monkeypatch.setattr(process, "sleep", pass_by)
+    marks.put("s-1")
+    assert marks.sweep() == {"s-1"}
+    assert left.program.wait() == -signal.SIGKILL
     assert trace.heard() == b""
 
 

@@ -15,6 +15,7 @@ from dragoman.core.actors import Actor
 from dragoman.engine.verifying.verify import Finding, check_ledger, check_views
 from dragoman.ledger.checkpoint import Checkpoint, read_lines
 from dragoman.surfaces.cli.place import Place
+from tests.forked import fork
 
 PERSON = Actor("human", "lea")
 ADA = Actor("agent", "ada")
@@ -62,23 +63,22 @@ def killed_at(step: int, work: Callable[[], object]) -> bool:
 
     A step is an operation of Python on a file, or a statement of SQLite.
     """
-    child = os.fork()
-    if child == 0:
 
-        def count(*_: object) -> bool:
-            nonlocal step
-            step -= 1
-            if step <= 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return True
+    def count(*_: object) -> bool:
+        nonlocal step
+        step -= 1
+        if step <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return True
 
-        def arm(connection: Any) -> None:
-            connection.set_exec_trace(count)
+    def arm(connection: Any) -> None:
+        connection.set_exec_trace(count)
 
+    def counted() -> None:
         apsw.connection_hooks.append(arm)
         sys.addaudithook(lambda event, _: event not in _STEPS or count())
         work()
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
+
+    _, status = os.waitpid(fork(counted), 0)
     assert status in (0, signal.SIGKILL), f"it ended by itself, at step {step}: {status}"
     return status != 0

@@ -8,7 +8,6 @@ import os
 import select
 import signal
 import sys
-import traceback
 from importlib import import_module
 from tempfile import TemporaryDirectory
 
@@ -17,6 +16,7 @@ import msgspec
 from tests.crash.dispatching import Dispatch, dispatch
 from tests.crash.life import Job, Life, live
 from tests.crash.restoring import Restoration, restore
+from tests.forked import fork
 
 AnyJob = Job | Restoration | Dispatch
 
@@ -42,9 +42,7 @@ def _warm_up() -> None:
 
 
 def _lived(job: AnyJob) -> int:
-    child = os.fork()
-    if child == 0:
-        _do(job)
+    child = fork(lambda: _do(job))
     if job.microseconds:
         _kill_after(child, job.microseconds / 1_000_000)
     _, status = os.waitpid(child, 0)
@@ -52,20 +50,13 @@ def _lived(job: AnyJob) -> int:
 
 
 def _do(job: AnyJob) -> None:
-    """The child; it never returns."""
-    try:
-        match job:
-            case Job():
-                live(job)
-            case Restoration():
-                restore(job)
-            case Dispatch():
-                dispatch(job)
-    except BaseException:  # noqa: BLE001  whatever it was, the parent's code must not go on here
-        traceback.print_exc()
-        sys.stderr.flush()
-        os._exit(1)
-    os._exit(0)
+    match job:
+        case Job():
+            live(job)
+        case Restoration():
+            restore(job)
+        case Dispatch():
+            dispatch(job)
 
 
 def _kill_after(child: int, seconds: float) -> None:

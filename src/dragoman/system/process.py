@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock, Thread
+from time import sleep
 from typing import IO, Final, NamedTuple, Self
 
 _BUFFER: Final = 65_536
@@ -25,6 +26,7 @@ _DEAD: Final = "Z"
 _GONE: Final = (FileNotFoundError, ProcessLookupError, PermissionError)
 _PATIENCE_MS: Final = 2_000
 _ROUNDS: Final = 10
+_MOMENT_S: Final = 0.02
 
 
 class Process:
@@ -165,9 +167,12 @@ def _end_carriers(variable: str, session: int | None) -> bool:
     """End whoever was started with this variable, in this session or in any group but our own."""
     ended = False
     for _ in range(_ROUNDS):  # one of them may have started another one meanwhile
-        found = [pid for pid in _carriers(variable) if _is_meant(pid, session)]
-        if not found:
+        said = {pid: _variables(pid) for pid in _numbers() if _is_meant(pid, session)}
+        found = [pid for pid, names in said.items() if variable.encode() in names]
+        if not found and all(said.values()):
             break
+        if not found:
+            sleep(_MOMENT_S)
         ended = sum(map(_end_group_of, found)) > 0 or ended
     return ended
 
@@ -178,11 +183,13 @@ def _is_meant(pid: int, session: int | None) -> bool:
     return _session(pid) == session
 
 
-def _carriers(variable: str) -> Iterator[int]:
-    for pid in _numbers():
-        with suppress(*_GONE):
-            if variable.encode() in (_PROC / f"{pid}/environ").read_bytes().split(b"\0"):
-                yield pid
+def _variables(pid: int) -> list[bytes]:
+    """Those that a program was started with; none while it becomes another program."""
+    try:
+        said = (_PROC / f"{pid}/environ").read_bytes()
+    except _GONE:
+        return [b""]
+    return said.split(b"\0") if said or _is_dead(pid) else []
 
 
 def _numbers() -> Iterator[int]:
@@ -224,8 +231,11 @@ def _signal_strays(leader: int, demand: signal.Signals, patience_ms: int) -> int
 
 
 def _is_stray(pid: int, leader: int) -> bool:
-    is_one = _session(pid) == leader and _group(pid) != leader
-    return is_one and _stat(pid)[:1] not in ([], [_DEAD])
+    return _session(pid) == leader and _group(pid) != leader and not _is_dead(pid)
+
+
+def _is_dead(pid: int) -> bool:
+    return _stat(pid)[:1] in ([], [_DEAD])
 
 
 @contextmanager

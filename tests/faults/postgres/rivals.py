@@ -10,6 +10,7 @@ import os
 import random
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand, ClaimTask, NoteTask
@@ -19,19 +20,18 @@ from dragoman.store.postgres.connect import parse_url
 from dragoman.system.clock import HandClock
 from tests.conformance.store.hubs import NOW, Hub
 from tests.faults.postgres.storm import BOARD
+from tests.forked import fork
 
 
 def main(url: str, count: int, seed: int, tasks: Sequence[str]) -> None:
     """Fork them, let them go, and wait for them."""
     waiting, go = os.pipe()
-    children: list[int] = []
-    for n in range(count):
-        child = os.fork()
-        if child == 0:
-            os.close(go)
-            _compete(url, f"agent-{n}", tasks, random.Random(seed + n), waiting)
-            os._exit(0)
-        children.append(child)
+
+    def compete(n: int) -> None:
+        os.close(go)
+        _compete(url, f"agent-{n}", tasks, random.Random(seed + n), waiting)
+
+    children = [fork(partial(compete, n)) for n in range(count)]
     os.close(waiting)
     os.close(go)
     ended = [os.waitpid(child, 0)[1] for child in children]

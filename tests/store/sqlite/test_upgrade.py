@@ -13,6 +13,7 @@ from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
 from dragoman.text.words import Term
 from tests.conformance.store.changes import begin_stream
 from tests.crash.hubs import killed_at
+from tests.forked import fork
 from tests.ledger.released import golden_entries
 from tests.requirements import proves
 from tests.store.sqlite.files import connect, filled, open_store
@@ -190,8 +191,8 @@ def test_a_process_that_runs_on_is_fenced_off_by_a_newer_one(
     """The same with a process of its own: it has the file open, and has written to it."""
     path = filled(tmp_path / "hub.db")
     (wait, go), (hear, tell) = os.pipe(), os.pipe()
-    child = os.fork()
-    if child == 0:
+
+    def run_on() -> None:
         old = open_store(path)
         begin_stream(old, "task:before")
         os.write(tell, b"ready\n")
@@ -201,7 +202,9 @@ def test_a_process_that_runs_on_is_fenced_off_by_a_newer_one(
             os.write(tell, b"written")
         except StoreUnavailable as error:
             os.write(tell, error.detail.encode())
-        os._exit(0)
+
+    child = fork(run_on)
+    os.close(tell)
     assert os.read(hear, 6) == b"ready\n"
     monkeypatch.setattr(migrate, "MIGRATIONS", [*MIGRATIONS, "CREATE TABLE more (x)"])
 

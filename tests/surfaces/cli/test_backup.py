@@ -21,6 +21,7 @@ from dragoman.files.problems import BadArchive
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.token_file import load_or_create_token
 from tests.crash.hubs import no_bars
+from tests.forked import fork
 from tests.requirements import proves
 from tests.store.sqlite.files import connect
 from tests.store.sqlite.test_upgrade import old_database
@@ -321,13 +322,13 @@ def test_where_there_is_no_room_nothing_is_left(
     console = lived if verb == "backup" else other
     path = tmp_path / "second.tar" if verb == "backup" else backup
     hear, tell = os.pipe()
-    child = os.fork()
-    if child == 0:
+
+    def try_it() -> None:
         # No file may be longer, as on a disk that is nearly full.
         resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
         os.write(tell, json.dumps(console.ask(verb, str(path), code=1)).encode())
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
+
+    assert os.waitpid(fork(try_it), 0)[1] == 0
     answer = json.loads(os.read(hear, 10_000))
 
     assert answer["code"] == "store_unavailable"
