@@ -42,7 +42,8 @@ class Relay:
         self._news = threading.Condition()
         self._streams: list[socket.socket] = []
         self._has_stream = threading.Event()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     @property
     def url(self) -> str:
@@ -80,7 +81,10 @@ class Relay:
 
     def close(self) -> None:
         """Take no further connections."""
-        self._listener.close()
+        with self._listener, suppress(OSError):
+            # Closing it would leave whoever waits for the next one waiting.
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._accepting.join()
 
     def _accept(self) -> None:
         with suppress(OSError):

@@ -148,6 +148,9 @@ def test_files_that_cannot_be_written_are_told_by_readyz_and_on_the_terminal(
 def test_a_store_that_is_gone_is_one_thing_to_tell_however_many_duties_want_it(
     program: Program,
 ) -> None:
+    # A dispatcher looks at the store for those to whom it may give something.
+    program.data.mkdir()
+    (program.data / "dragoman.toml").write_text('[agents.ada]\ncommand = ["true"]\n')
     with mortal_postgres() as server, hub(program, "--store", server.url) as running:
         heard = running.process.stderr
         assert heard is not None
