@@ -3253,6 +3253,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "verify names the position or the row.",
     ),
     Requirement(
+        "STORE-LOG-COPIED",
+        "S-FAULTS",
+        "The log of a store in a file is copied into it beside whoever writes, who waits for "
+        "little of that; it has an end, and what cannot be copied stays in it.",
+    ),
+    Requirement(
         "STORE-LOG",
         "S-FAULTS",
         "A log that lies beside a database stays when the file is closed, until somebody has "

@@ -34,6 +34,7 @@ from dragoman.text.redact import Redactor, Secret
 from tests.core.world import HUMAN
 from tests.engine.lab import ALICE, Lab
 from tests.requirements import proves
+from tests.text import secrets_corpus as corpus
 
 TOKEN = "ghp_" + "a1B2" * 9
 REDACTION = Redaction(Redactor([Secret("pin", "tiger-tiger-42")], b"key"))
@@ -113,6 +114,19 @@ def test_a_request_without_a_secret_is_the_very_same() -> None:
     for words in (Raw(said), plain, UNSET):
         request = lab.hub.request(HUMAN, NoteTask("t", "all is well"), said=words)
         assert REDACTION.of(request) is request
+
+
+@proves("REDACT-REQUESTS")
+def test_a_secret_among_many_commands_is_found_as_it_is_alone() -> None:
+    around = ("", "pass", "it -p", "a word", "==", "0")
+    cases = [*corpus.prefixed(each=1), *corpus.generic(each=5)]
+    assert len(cases) > 100
+    for number, case in enumerate(cases):
+        alone = REDACTION.of(Request(HUMAN, (NoteTask("t", case.text),), "k"))
+        before, after = (around[(number // by) % len(around)] for by in (1, 6))
+        notes = tuple(NoteTask("t", text) for text in (before, case.text, after))
+        among = REDACTION.of(Request(HUMAN, notes, "k"))
+        assert among.commands[1] == alone.commands[0]
 
 
 @proves("REDACT-REQUESTS")

@@ -74,6 +74,12 @@ class Watched(SqliteStore):
         return result
 
 
+class Copied(Watched):
+    """One whose log is copied by nobody but the thread beside the writer."""
+
+    settings = (("wal_autocheckpoint", 0),)
+
+
 class Recording(Struct):
     """All that a day did to the disk, and what the hub had said by when."""
 

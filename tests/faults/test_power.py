@@ -8,9 +8,10 @@ from random import Random
 
 import pytest
 
+from dragoman.store.sqlite import log
 from tests.conftest import LONG_RUN
 from tests.faults.power import SOUND, Judge, Judgement, cuts, findings
-from tests.faults.recording import NAME, Recording, Watched, put, record
+from tests.faults.recording import NAME, Copied, Recording, Watched, put, record
 from tests.faults.workday import DAY
 from tests.requirements import proves
 
@@ -47,6 +48,17 @@ def test_what_was_not_synced_is_dropped_torn_and_reordered(
     for seed in range(FIRST_SEED, FIRST_SEED + ROUNDS):
         assert told(judge.complaints(day, ways, seed)) == []
     assert judge.points > points * ROUNDS
+
+
+@proves("POWER-CUT")
+@pytest.mark.parametrize(("pages", "points"), [(5, 3_000), (30, 3_000)])
+def test_or_is_copied_beside_whoever_writes(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: int, points: int
+) -> None:
+    monkeypatch.setattr(log, "_PAGES", pages)
+    day = record(tmp_path, store_type=Copied)
+    assert told(judge.complaints(day, 3, FIRST_SEED)) == []
+    assert judge.points > points
 
 
 @proves("POWER-CUT")

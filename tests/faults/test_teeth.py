@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store.sqlite import connect
+from dragoman.store.sqlite import connect, log
 from dragoman.store.sqlite.driver import Connection
 from tests.conformance.store.scripts import SCRIPT
 from tests.faults.power import Judge
-from tests.faults.recording import Recording, Watched, record
+from tests.faults.recording import Copied, Recording, Watched, record
 from tests.faults.test_interrupted import UNSYNCED, check, commits, killed
 from tests.requirements import proves
 
@@ -37,6 +37,19 @@ def verdicts(judge: Judge, recording: Recording, ways: int = 0) -> set[str]:
         if complaint.verdict == "lost":
             break
     return found
+
+
+def test_a_copy_of_the_log_that_is_not_synced_loses_what_was_acknowledged(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hasty(path: Path) -> Connection:
+        copier = connect.open_copier(path)
+        copier.pragma("synchronous", "off")
+        return copier
+
+    monkeypatch.setattr(log, "_PAGES", 5)
+    monkeypatch.setattr(log, "open_copier", hasty)
+    assert "lost" in verdicts(judge, record(tmp_path, store_type=Copied), ways=3)
 
 
 @pytest.mark.parametrize("broken", [Normal, Off])

@@ -31,6 +31,8 @@ _SPELLED: Final = (b"\\u", b"\\/")
 """With these JSON spells characters so that no word can be found in it."""
 _SHOWN: Final = 8
 """So many findings are named."""
+_BETWEEN: Final = "|"
+"""For any rule it is as good as the end of a text."""
 _PIECE: Final = re.compile(r"[^\s'\"…\\]{8,}")
 """A word of a sentence that is long enough to be the beginning of a secret."""
 
@@ -142,14 +144,16 @@ class Redaction:
 
     def _may_hold_in_commands(self, request: Request) -> bool:
         """Whether it is worth to look into what somebody has written freely; a no is quick."""
+        texts = list[str]()
         for command in request.commands + request.effect:
             for field in FREE_TEXT.get(type(command), ()):
                 value = getattr(command, field)
-                if not value:
-                    continue
-                if value.__class__ is not str or self.redactor.may_hold(_as_bytes(value)):
+                if value.__class__ is str:
+                    texts.append(value)
+                elif value:
                     return True
-        return False
+        # All at once: to ask costs more than to look through a short text.
+        return self.redactor.may_hold(_as_bytes(_BETWEEN.join(texts)))
 
     def _command(self, command: AnyCommand, found: list[tuple[str, str]]) -> AnyCommand:
         kept = dict[str, Any]()

@@ -327,7 +327,9 @@ def _resident() -> int:
 def test_one_write_is_bounded_and_a_long_entry_goes_alone(house: House) -> None:
     task = house.do(CreateTask("One"))
     house.do(
-        NoteTask(task, "x" * 65_400), NoteTask(task, "y"), *(NoteTask(task, "z" * 14_000),) * 5
+        NoteTask(task, "€" * (MOST_BYTES // 3)),
+        NoteTask(task, "y"),
+        *(NoteTask(task, "z" * (MOST_BYTES // 5)),) * 5,
     )
     entries = [frame(entry) for entry in house.store.entries(house.store.head() - 7, 10)]
     start = entries[0].position - 1

@@ -16,9 +16,8 @@ from dragoman.store.sqlite.migrate import migrate
 
 _OLDEST_SQLITE = (3, 51, 3)
 _WAL_KEPT = 64 * 1024 * 1024
-_WAL_PAGES = 1_000
-"""After so many (4 MiB) the WAL is copied back, by the commit that is next: the more there is, the
-fewer pages are copied twice, and the longer everyone waits for that commit."""
+_WAL_PAGES = 8_000
+"""After so many (32 MiB) the commit that is next copies what nobody has copied beside it."""
 _CACHE_KIB = 8 * 1024
 """Small, because a commit that has split a page looks through all pages that are kept; what is not
 among them the system has."""
@@ -87,6 +86,17 @@ def let_log_go(connection: Connection) -> None:
 def open_reader(path: Path) -> Connection:
     """A connection that cannot write."""
     return _open(path, apsw.SQLITE_OPEN_READONLY, _set_up)
+
+
+def open_copier(path: Path) -> Connection:
+    """A connection that copies the log into the file, and is never the one that removes it."""
+
+    def set_up(connection: Connection) -> None:
+        _set_up(connection)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.pragma("synchronous", "full")
+
+    return _open(path, apsw.SQLITE_OPEN_READWRITE, set_up)
 
 
 def open_beside(path: Path) -> Connection:

@@ -61,6 +61,14 @@ class Connection(Runner, Protocol):
         """Set an option of this connection."""
         ...
 
+    def status(self, _what: int, /) -> tuple[int, int]:
+        """One of the numbers that SQLite keeps of a connection, now and at most."""
+        ...
+
+    def wal_checkpoint(self, *, mode: int) -> tuple[int, int]:
+        """Copy the write-ahead log: of so many pages so many."""
+        ...
+
     def set_progress_handler(self, _ask: Callable[[], bool], _steps: int, /) -> None:
         """Ask it every so many steps whether to stop."""
         ...

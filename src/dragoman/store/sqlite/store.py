@@ -21,6 +21,7 @@ from dragoman.store.sqlite.connect import (
 from dragoman.store.sqlite.driver import FAILURES, Connection
 from dragoman.store.sqlite.faults import commit_error, store_error
 from dragoman.store.sqlite.inspection import inspect
+from dragoman.store.sqlite.log import LogCopier
 from dragoman.store.sqlite.migrate import check_version
 from dragoman.store.sqlite.readers import SqliteReaders
 from dragoman.store.sqlite.session import QUERIES, Shelves, SqliteSession, as_row
@@ -58,6 +59,7 @@ class SqliteStore(SqliteReaders, SqlMark):
         """Why nothing can be written, if that was so at opening."""
         self._seen_version: int | None = None
         self._shelves: Shelves = {}
+        self._log = LogCopier(path)
         self._readers: Readers = Shared(path)
         self._reading = threading.Lock()
         self._idle_readers: list[Connection] = []
@@ -134,6 +136,7 @@ class SqliteStore(SqliteReaders, SqlMark):
         for reader in idle:
             reader.close(True)
         with self._writing:
+            self._log.close()
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
@@ -158,6 +161,7 @@ class SqliteStore(SqliteReaders, SqlMark):
                 writer.execute("COMMIT")
                 if is_new:
                     let_log_go(writer)
+                self._log.committed(writer)
             except BaseException as error:
                 self._drop(writer)
                 if isinstance(error, FAILURES):

@@ -1,0 +1,61 @@
+"""The write-ahead log, copied into the file while others write.
+
+SQLite itself copies it in a commit, and everyone waits for that one. What was copied beside the
+writer is left out then. Only a log that is copied whole begins anew, and under load that is left to
+a commit: the copier is always a little behind.
+"""
+
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+
+from dragoman.core.errors import StoreUnavailable
+from dragoman.store.sqlite.connect import open_copier
+from dragoman.store.sqlite.driver import Connection
+
+_PAGES = 1_000
+"""After so many more (4 MiB) that which was written is copied."""
+
+
+class LogCopier:
+    """Copies in a thread of its own, which begins with the first that is due."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._asked_at = 0
+        """So many pages the writer had written when a copy was last asked for."""
+        self._is_due = threading.Event()
+        self._is_over = False
+        self._thread: threading.Thread | None = None
+
+    def committed(self, writer: Connection) -> None:
+        """Whoever writes has committed; it is not kept waiting."""
+        written, _ = writer.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)
+        if abs(written - self._asked_at) < _PAGES:  # a new writer counts anew
+            return
+        self._asked_at = written
+        self._is_due.set()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="log copier", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Copy no more; what is left is the writer's."""
+        self._is_over = True
+        self._is_due.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        # What cannot be copied stays in the log: whoever writes tries it again, and tells of it.
+        with suppress(apsw.Error, StoreUnavailable):
+            connection = open_copier(self._path)
+            try:
+                while self._is_due.wait() and not self._is_over:
+                    self._is_due.clear()
+                    with suppress(apsw.Error):
+                        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            finally:
+                connection.close(True)

@@ -1,0 +1,103 @@
+"""The write-ahead log is copied into the file beside whoever writes."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from dragoman.store.sqlite import SqliteStore, connect, log
+from dragoman.store.sqlite.driver import Connection
+from tests.conformance.store.changes import begin_stream
+from tests.requirements import proves
+from tests.store.sqlite.files import PAGE, open_store
+
+pytestmark = proves("STORE-LOG-COPIED")
+
+NAME = "log copier"
+PATIENCE_S = 30
+"""Longer than anything here takes on a slow machine."""
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(log, "_PAGES", 20)
+    return tmp_path / "hub.db"
+
+
+def write(store: SqliteStore, count: int, first: int = 0) -> None:
+    for number in range(first, first + count):
+        begin_stream(store, f"task:{number}")
+
+
+class Noting:
+    """The connection of a copier, which tells that something was copied."""
+
+    def __init__(self, connection: Connection, is_copied: threading.Event) -> None:
+        self._connection = connection
+        self._is_copied = is_copied
+
+    def wal_checkpoint(self, *, mode: int) -> tuple[int, int]:
+        copied = self._connection.wal_checkpoint(mode=mode)
+        self._is_copied.set()
+        return copied
+
+    def close(self, by_force: bool) -> None:
+        self._connection.close(by_force)
+
+
+def copiers() -> int:
+    return sum(thread.name == NAME for thread in threading.enumerate())
+
+
+def test_what_was_written_reaches_the_file_while_the_writer_goes_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_copied = threading.Event()
+
+    def noting(path: Path) -> Noting:
+        return Noting(connect.open_copier(path), is_copied)
+
+    monkeypatch.setattr(log, "open_copier", noting)
+    store = open_store(path)
+    before = path.stat().st_size
+    assert copiers() == 0, "who writes little needs none"
+    write(store, 200)
+    assert is_copied.wait(PATIENCE_S)
+    assert path.stat().st_size > before
+    write(store, 200, first=200)
+    assert store.head() == 400
+    store.close()
+
+
+def test_it_ends_with_the_store_whose_log_is_then_in_the_file(path: Path) -> None:
+    store = open_store(path)
+    write(store, 50)
+    assert copiers() == 1
+    store.close()
+    assert copiers() == 0
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    again = open_store(path)
+    assert again.head() == 50
+    again.close()
+
+
+def test_the_log_does_not_grow_without_end(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "_WAL_PAGES", 100)
+    store = open_store(path)
+    write(store, 600)  # several pages each
+    assert path.with_name(f"{path.name}-wal").stat().st_size < 1_000 * PAGE
+    store.close()
+
+
+def test_where_it_cannot_be_copied_the_writer_goes_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(_: Path) -> Connection:
+        return connect.open_copier(path.with_name("none.db"))
+
+    monkeypatch.setattr(log, "open_copier", nothing)
+    store = open_store(path)
+    write(store, 100)
+    assert store.head() == 100
+    store.close()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
