@@ -9,9 +9,10 @@ import asyncio
 import socket
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from math import inf
 from pathlib import Path
 from time import perf_counter, perf_counter_ns
 
@@ -102,18 +103,24 @@ async def _hub(folder: Path, rate: int = 0) -> AsyncGenerator[Serving]:
     hub.close()
 
 
-def _produce(hub: Hub, task: str, rate: int) -> None:
-    """So many events a second, each with the moment at which it was asked for."""
+def paced(rate: int, seconds: float = inf) -> Iterator[int]:
+    """How many are due, every few milliseconds, of so many a second."""
     made, start, never = 0, perf_counter(), threading.Event()
     next_one = start
-    while not never.wait(max(0.0, next_one - perf_counter())):
+    while next_one < start + seconds:
+        never.wait(max(0.0, next_one - perf_counter()))
         next_one = max(next_one + _TICK_S, perf_counter())
         due = int((perf_counter() - start) * rate)
-        now = perf_counter_ns()
-        notes = [NoteTask(task, f"{now:020d}") for _ in range(made, due)]
-        if notes:
-            hub.do(PERSON, *notes)
+        if due > made:
+            yield due - made
         made = due
+
+
+def _produce(hub: Hub, task: str, rate: int) -> None:
+    """So many events a second, each with the moment at which it was asked for."""
+    for due in paced(rate):
+        now = perf_counter_ns()
+        hub.do(PERSON, *(NoteTask(task, f"{now:020d}") for _ in range(due)))
 
 
 def _nothing() -> None:

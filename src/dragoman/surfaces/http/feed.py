@@ -30,7 +30,7 @@ KEPT_BYTES = 8 * 1024 * 1024
 """And so much of them, in the same way."""
 MOST_BYTES = 128 * 1024
 """What goes out in one write, unless a single frame is longer."""
-_APART_S = 0.008
+_APART_S = 0.006
 """So far apart are two reads of a ledger that grows without end: to tell everyone a little more is
 what costs, not how much it is. What comes after a rest is told at once. Not in proportion to what a
 round costs: what holds up the hub would then hold up the readers for several times as long."""
