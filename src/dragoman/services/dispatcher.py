@@ -7,7 +7,7 @@ out while anything of an earlier attempt on it is still running here.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
@@ -20,7 +20,6 @@ from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.core.ids import agent_stream, task_stream
 from dragoman.core.states.task import Task
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import ReadyKey, Session
 from dragoman.engine.reads.ask import TaskView, find_agent, find_task
 from dragoman.engine.runner import Assignment
 from dragoman.engine.trouble import NONE, Trouble, trouble_of
@@ -28,13 +27,14 @@ from dragoman.services.attempt import Attempt, Speak, Terms
 from dragoman.services.booking import Booking, UsageKeeper
 from dragoman.services.budgets import Begun, Budget, whole
 from dragoman.services.desk import Agent, AgentState, Desk
+from dragoman.services.queues import first_of
 from dragoman.services.rests import Rest, Rests
+from dragoman.services.sessions import place_in, session_name
 from dragoman.services.taking_over import Estate, Forget, Sweep
-from dragoman.services.turns import most_urgent, task_of, who_gets
+from dragoman.services.turns import most_urgent, who_gets
 
 _PAUSE_SECONDS = 0.005
 """Between two looks, so that a busy hub costs the dispatcher little."""
-_PROMOTED_AT_ONCE = 100
 _MOST_WAITS = 16
 """So many tasks of a queue that wait for another agent are passed over in one look; then whoever
 has failed at all of them gets nothing else from there."""
@@ -192,7 +192,7 @@ class Dispatcher:
         known = await asyncio.to_thread(find_agent, self._hub.store, lease.holder)
         if cannot_hold := why_no_holder(known):
             return cannot_hold
-        where = _place_in(lease.session, self._policy.hub)
+        where = place_in(lease.session, self._policy.hub)
         if where != desk.agent.elsewhere:
             # Whoever works there may work on: only a new fence keeps two out of one attempt.
             return "its agent is not where it was when it began"
@@ -262,7 +262,8 @@ class Dispatcher:
             queues = {queue for desk in free for queue in desk.agent.queues}
             queues -= {queue for queue, count in waits.items() if count >= _MOST_WAITS}
             besides = passed_over | {attempt.assignment.task for attempt in self._attempts()}
-            first = await asyncio.to_thread(self._first_of, sorted(queues), besides)
+            now = self._hub.clock.now()
+            first = await asyncio.to_thread(first_of, self._hub.store, now, sorted(queues), besides)
             found = most_urgent(free, first, self._booking.turn)
             if found is None:
                 break
@@ -331,26 +332,10 @@ class Dispatcher:
             return True
         return self._outside.asked_at(view.task) >= given_back_at
 
-    def _first_of(self, queues: Sequence[str], besides: Collection[str]) -> Mapping[str, ReadyKey]:
-        """The first task of each queue that has one, but for these."""
-        now = self._hub.clock.now()
-
-        def work(session: Session) -> dict[str, ReadyKey]:
-            session.promote(now, _PROMOTED_AT_ONCE)
-            found = dict[str, ReadyKey]()
-            for queue in queues:
-                keys = session.ready(queue, None, len(besides) + 1)
-                wanted = next((key for key in keys if task_of(key) not in besides), None)
-                if wanted is not None:
-                    found[queue] = wanted
-            return found
-
-        return self._hub.store.transact(work)
-
     async def _claim(self, desk: Desk, task: str) -> bool:
         """Claim a task for an agent and let it begin; False when another was faster."""
         agent = desk.agent
-        session = _session(self._policy.hub, self._outside.new_id(), agent.elsewhere)
+        session = session_name(self._policy.hub, self._outside.new_id(), agent.elsewhere)
         command = ClaimTask(task, agent.name, session, self._policy.ttl_ms, agent.queues)
         try:
             done = await self._hub.do_soon(SYSTEM, command)
@@ -435,13 +420,3 @@ class Dispatcher:
         for attempt in self._attempts():
             attempt.halt()
         await self.until_idle()
-
-
-def _session(hub: str, id: str, place: str) -> str:
-    """The name of a session, which says where it was begun if that is not at the hub."""
-    return ".".join(filter(None, (hub, id, place)))
-
-
-def _place_in(session: str, hub: str) -> str:
-    """Where a session of this hub was begun."""
-    return session.removeprefix(f"{hub}.").partition(".")[2]

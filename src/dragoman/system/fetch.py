@@ -147,7 +147,7 @@ class Endpoint:
             kind = closed_kind(address)
             if kind:
                 raise ForbiddenAddress(
-                    f"{self._setting} leads to {address}, which is a {kind} address; "
+                    f"{self._setting} leads to {address}, an address that is not public ({kind}); "
                     f"if that is meant, add {self._host!r} to allow_hosts"
                 )
         return found

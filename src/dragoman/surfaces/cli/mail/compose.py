@@ -152,17 +152,17 @@ def composed(type: str, bead: str, given: tuple[str, ...]) -> Rendered:
     form, fields = FORMS[type], dict[str, Any]()
     known = (*form.required, *form.optional)
     if not bead and type not in NO_BEAD_NEEDED:
-        wrong_usage(f"a {type} is about a bead: name it with --bead ID")
+        wrong_usage(f"{type} is about a bead: name it with --bead ID")
     for one in given:
         name, sign, text = one.partition("=")
         if not sign or name not in known:
-            wrong_usage(f"--field {one[:60]!a}: a {type} has {', '.join(known)}, as NAME=VALUE")
+            wrong_usage(f"--field {one[:60]!a}: {type} has {', '.join(known)}, as NAME=VALUE")
         if name in fields:
             wrong_usage(f"--field {name} is given twice")
         fields[name] = _read(name, text)
     missing = [name for name in form.required if name not in fields]
     if missing:
-        wrong_usage(f"a {type} needs {', '.join(missing)}: add --field {missing[0]}=…")
+        wrong_usage(f"{type} needs {', '.join(missing)}: add --field {missing[0]}=…")
     try:
         return compose.render(form.write(bead, fields))
     except ValueError as error:
