@@ -35,8 +35,11 @@ class Noting:
     def __init__(self, connection: Connection, is_copied: threading.Event) -> None:
         self._connection = connection
         self._is_copied = is_copied
+        self.may_copy = threading.Event()
+        self.may_copy.set()
 
     def wal_checkpoint(self, *, mode: int) -> tuple[int, int]:
+        assert self.may_copy.wait(PATIENCE_S)
         copied = self._connection.wal_checkpoint(mode=mode)
         self._is_copied.set()
         return copied
@@ -83,10 +86,34 @@ def test_it_ends_with_the_store_whose_log_is_then_in_the_file(path: Path) -> Non
 
 
 def test_the_log_does_not_grow_without_end(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "_WAL_PAGES", 100)
+    for module in (connect, log):
+        monkeypatch.setattr(module, "WAL_PAGES", 100)
     store = open_store(path)
     write(store, 600)  # several pages each
     assert path.with_name(f"{path.name}-wal").stat().st_size < 1_000 * PAGE
+    store.close()
+
+
+def test_whoever_is_far_ahead_of_the_copier_waits_for_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copiers = list[Noting]()
+
+    def slow(path: Path) -> Noting:
+        copiers.append(Noting(connect.open_copier(path), threading.Event()))
+        copiers[0].may_copy.clear()
+        return copiers[0]
+
+    monkeypatch.setattr(log, "open_copier", slow)
+    store = open_store(path)
+    writing = threading.Thread(target=write, args=(store, 100))
+    writing.start()
+    writing.join(0.3)
+    assert writing.is_alive()
+    assert store.head() < 50
+    copiers[0].may_copy.set()
+    writing.join(PATIENCE_S)
+    assert store.head() == 100
     store.close()
 
 

@@ -16,7 +16,7 @@ from dragoman.store.sqlite.migrate import migrate
 
 _OLDEST_SQLITE = (3, 51, 3)
 _WAL_KEPT = 64 * 1024 * 1024
-_WAL_PAGES = 8_000
+WAL_PAGES = 8_000
 """After so many (32 MiB) the commit that is next copies what nobody has copied beside it."""
 _CACHE_KIB = 8 * 1024
 """Small, because a commit that has split a page looks through all pages that are kept; what is not
@@ -152,7 +152,7 @@ def _write_ahead(connection: Connection, path: Path) -> None:
         )
     connection.pragma("synchronous", "full")
     connection.pragma("journal_size_limit", _WAL_KEPT)
-    connection.pragma("wal_autocheckpoint", _WAL_PAGES)
+    connection.pragma("wal_autocheckpoint", WAL_PAGES)
     # The first read opens the WAL, so that this connection also removes it when it is closed last.
     connection.pragma("data_version")
     # Without this, REPLACE would remove entries and not fire the trigger that forbids it.

@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.store.sqlite.connect import open_copier
+from dragoman.store.sqlite.connect import WAL_PAGES, open_copier
 from dragoman.store.sqlite.driver import Connection
 
 _PAGES = 1_000
@@ -25,21 +25,28 @@ class LogCopier:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._asked_at = 0
-        """So many pages the writer had written when a copy was last asked for."""
+        """So many pages the writer had written when a copy was last due."""
+        self._length = 0
+        """So many pages the log had when it was last copied."""
         self._is_due = threading.Event()
+        self._is_idle = threading.Event()
+        self._is_idle.set()
         self._is_over = False
         self._thread: threading.Thread | None = None
 
     def committed(self, writer: Connection) -> None:
-        """Whoever writes has committed; it is not kept waiting."""
+        """Whoever writes has committed; it waits only when it is far ahead."""
         written, _ = writer.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)
         if abs(written - self._asked_at) < _PAGES:  # a new writer counts anew
             return
         self._asked_at = written
-        self._is_due.set()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="log copier", daemon=True)
-            self._thread.start()
+        # Otherwise a copier that is slower than the writer would let the log grow without end.
+        self._is_idle.wait()
+        if self._length < WAL_PAGES:
+            self._ask()
+        else:
+            # One of the next commits copies the rest, for which nobody else may be at it.
+            self._length = 0
 
     def close(self) -> None:
         """Copy no more; what is left is the writer's."""
@@ -48,14 +55,30 @@ class LogCopier:
         if self._thread is not None:
             self._thread.join()
 
+    def _ask(self) -> None:
+        if self._is_over:
+            return
+        self._is_idle.clear()
+        self._is_due.set()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="log copier", daemon=True)
+            self._thread.start()
+
     def _run(self) -> None:
         # What cannot be copied stays in the log: whoever writes tries it again, and tells of it.
-        with suppress(apsw.Error, StoreUnavailable):
-            connection = open_copier(self._path)
-            try:
-                while self._is_due.wait() and not self._is_over:
-                    self._is_due.clear()
-                    with suppress(apsw.Error):
-                        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            finally:
-                connection.close(True)
+        try:
+            with suppress(apsw.Error, StoreUnavailable):
+                self._copy(open_copier(self._path))
+        finally:
+            self._is_over = True
+            self._is_idle.set()
+
+    def _copy(self, connection: Connection) -> None:
+        try:
+            while self._is_due.wait() and not self._is_over:
+                self._is_due.clear()
+                with suppress(apsw.Error):
+                    self._length, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                self._is_idle.set()
+        finally:
+            connection.close(True)
