@@ -117,6 +117,20 @@ def test_whoever_is_far_ahead_of_the_copier_waits_for_it(
     store.close()
 
 
+def test_where_no_thread_can_be_started_the_writer_goes_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    store = open_store(path)
+    with monkeypatch.context() as without:
+        without.setattr(threading.Thread, "start", refuse)
+        write(store, 100)
+    assert store.head() == 100
+    store.close()
+
+
 def test_where_it_cannot_be_copied_the_writer_goes_on(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

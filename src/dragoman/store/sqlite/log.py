@@ -61,8 +61,13 @@ class LogCopier:
         self._is_idle.clear()
         self._is_due.set()
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="log copier", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="log copier", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # no more threads may be started: what is committed stays so
+                self._end()
+            else:
+                self._thread = thread
 
     def _run(self) -> None:
         # What cannot be copied stays in the log: whoever writes tries it again, and tells of it.
@@ -70,8 +75,11 @@ class LogCopier:
             with suppress(apsw.Error, StoreUnavailable):
                 self._copy(open_copier(self._path))
         finally:
-            self._is_over = True
-            self._is_idle.set()
+            self._end()
+
+    def _end(self) -> None:
+        self._is_over = True
+        self._is_idle.set()
 
     def _copy(self, connection: Connection) -> None:
         try:

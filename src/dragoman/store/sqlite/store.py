@@ -161,12 +161,12 @@ class SqliteStore(SqliteReaders, SqlMark):
                 writer.execute("COMMIT")
                 if is_new:
                     let_log_go(writer)
-                self._log.committed(writer)
             except BaseException as error:
                 self._drop(writer)
                 if isinstance(error, FAILURES):
                     raise told(error, self._path) from error
                 raise
+            self._log.committed(writer)
             return result
 
     def _put(self, query: str, *values: Any) -> None:
