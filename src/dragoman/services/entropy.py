@@ -16,7 +16,7 @@ from dragoman.core.states.trace import TurnLog
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import BoardQuery
 from dragoman.engine.reads.ask import list_tasks, state_of
-from dragoman.engine.reads.traces import ShownTurn, last_turns
+from dragoman.engine.reads.turns import ShownTurn, last_turns
 from dragoman.ledger.entry import Entry
 
 _PAGE = 200

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from dragoman.core.ids import AGENT_FORM, WORD_FORM
 from dragoman.core.limits import PAGE, REASON, SKILL, SKILLS, WAIT_MS
 from dragoman.core.offers import Spoken, Trust
-from dragoman.engine.reads.traces import CURSOR_WORDS
+from dragoman.engine.reads.turns import CURSOR_WORDS
 from dragoman.protocols.ccos.wire import AgentId, IntentId
 
 MOST_TOLD: Final = 10_000

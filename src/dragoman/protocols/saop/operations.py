@@ -18,7 +18,8 @@ from dragoman.engine.faults import Fault, fault_of, in_shape
 from dragoman.engine.incoming import Incoming, beginning, layers
 from dragoman.engine.operation import Bounds, Commands, Dialect, Facts, Heard, Operation
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.traces import CURSOR, CURSOR_WORDS, events_of, turns_of
+from dragoman.engine.reads.traces import events_of
+from dragoman.engine.reads.turns import CURSOR, CURSOR_WORDS, turns_of
 from dragoman.engine.request import Accepted
 from dragoman.engine.rests import Shelf
 from dragoman.protocols.saop import translate

@@ -13,13 +13,12 @@ from starlette.types import Receive, Scope, Send
 from dragoman.bus.local import Closed, Subscription
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.reads.ask import find_stream
-from dragoman.engine.reads.traces import (
+from dragoman.engine.reads.traces import Told, events_of
+from dragoman.engine.reads.turns import (
     GIVEN_CURSOR,
     GIVEN_CURSOR_WORDS,
     Missing,
     ShownTurn,
-    Told,
-    events_of,
     turns_of,
 )
 from dragoman.engine.subscribe import Gap, gap_at

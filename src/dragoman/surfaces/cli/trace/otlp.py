@@ -53,7 +53,7 @@ def otlp(
       dragoman otlp TASK-2026-02-09-001 > spans.json
       dragoman otlp TASK-2026-02-09-001 --to http://localhost:4318/v1/traces
     """
-    from dragoman.engine.reads.traces import attempts_of
+    from dragoman.engine.reads.turns import attempts_of
     from dragoman.protocols.saop.otlp import Subject, document
     from dragoman.surfaces.cli.trace.reading import each_event, each_turn
 

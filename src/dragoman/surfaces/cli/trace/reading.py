@@ -6,7 +6,8 @@ from typing import Any
 from dragoman.core.errors import Refusal
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_task
-from dragoman.engine.reads.traces import ShownTurn, attempts_of, events_of, turns_of
+from dragoman.engine.reads.traces import events_of
+from dragoman.engine.reads.turns import ShownTurn, attempts_of, turns_of
 
 _PAGE = 500
 

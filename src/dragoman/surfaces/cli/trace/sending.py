@@ -16,7 +16,7 @@ from dragoman.engine.request import Accepted
 if TYPE_CHECKING:
     from dragoman.core.actors import Actor
     from dragoman.core.commands import AnyCommand
-    from dragoman.engine.reads.traces import ShownTurn
+    from dragoman.engine.reads.turns import ShownTurn
     from dragoman.engine.rests import Batch
     from dragoman.protocols.saop.capture.scribe import Captured
     from dragoman.surfaces.cli.place import Place
