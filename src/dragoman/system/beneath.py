@@ -31,37 +31,28 @@ from dragoman.system.openat import (
 )
 from dragoman.system.plain_file import NotPlain
 from dragoman.system.syncing import sync_all
+from dragoman.system.walk import Walk, parts_of
 
 _FILE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _TAKEN: Final = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR)
 _MOST_UNSYNCED: Final = 128
-_NOT_PLAIN: Final = frozenset({"", ".", ".."})
 _NOT_THERE: Final = (FileNotFoundError, NotADirectoryError)
 """What lies behind a link is not there either."""
-_KEPT_OPEN: Final = 2
-"""Folders this many steps below the root stay open for a while: nobody moves those."""
-_MOST_OPEN: Final = 32
-"""How many of them at once; the one that was not used for longest is closed first."""
 
 
 class Beneath:
     """A disk as the files face wants it, beneath a folder that exists."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
-        self._open: dict[tuple[str, ...], int] = {}
+        self._walk = Walk(root)
         self._unsettled: dict[tuple[str, ...], None] = {}
         self._unsynced: list[int] = []
 
     def look(self, path: str) -> Seen | None:
         """What stands there."""
-        *above, name = _parts(path)
+        *above, name = parts_of(path)
         try:
-            if len(above) <= _KEPT_OPEN:
-                found = os.stat(name, dir_fd=self._stay(tuple(above)), follow_symlinks=False)
-            else:
-                with self._folder(tuple(above)) as folder:
-                    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            found = self._walk.stat(tuple(above), name)
         except _NOT_THERE:
             return None
         return seen_as(name, found)
@@ -69,7 +60,10 @@ class Beneath:
     def list(self, folder: str) -> list[Seen]:
         """What stands in a folder, by name."""
         try:
-            with self._folder(_parts(folder)) as descriptor, os.scandir(descriptor) as entries:
+            with (
+                self._walk.folder(parts_of(folder)) as descriptor,
+                os.scandir(descriptor) as entries,
+            ):
                 return sorted(present(entries), key=lambda seen: seen.name)
         except _NOT_THERE:
             return []
@@ -98,7 +92,7 @@ class Beneath:
                 yield None
                 return
             with FileIO(descriptor, "rb", closefd=False) as file:
-                yield file, seen_as(_parts(path)[-1], os.fstat(descriptor))
+                yield file, seen_as(parts_of(path)[-1], os.fstat(descriptor))
 
     @contextmanager
     def created(self, path: str) -> Generator[FileIO]:
@@ -106,7 +100,7 @@ class Beneath:
 
         It is for its owner's eyes only: what is copied may not have been for everybody's.
         """
-        with self._parent(path) as (folder, name):
+        with self._walk.parent(path) as (folder, name):
             descriptor = create(name, folder, 0o600)
         with EagerFile(descriptor, "wb") as file:
             yield file
@@ -131,7 +125,7 @@ class Beneath:
 
     def write(self, path: str, data: bytes, mtime_ns: int | None = None) -> None:
         """A new file in the place of whatever had that name; durable before the next `replace`."""
-        with self._parent(path) as (folder, name):
+        with self._walk.parent(path) as (folder, name):
             descriptor = create(name, folder)
         # Many files are synced together, which a disk does in little more time than one.
         self._unsynced.append(descriptor)
@@ -143,7 +137,7 @@ class Beneath:
 
     def append(self, path: str, keep: int, data: bytes, mtime_ns: int | None = None) -> None:
         """Add to a file after its first `keep` bytes, durably."""
-        with self._parent(path) as (folder, name):
+        with self._walk.parent(path) as (folder, name):
             flags = _FILE | os.O_WRONLY | os.O_CREAT
             descriptor = os.open(name, flags, 0o644, dir_fd=folder)
             try:
@@ -161,7 +155,7 @@ class Beneath:
 
     def appender(self, path: str) -> Appender:
         """A regular file to add to, made when there is none."""
-        with self._parent(path) as (folder, name):
+        with self._walk.parent(path) as (folder, name):
             flags = _FILE | os.O_WRONLY | os.O_APPEND | os.O_CREAT
             descriptor = os.open(name, flags, 0o644, dir_fd=folder)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -172,7 +166,10 @@ class Beneath:
     def replace(self, old: str, new: str) -> None:
         """Rename a file over whatever has the new name, all contents being durable by then."""
         self._sync_contents()
-        with self._parent(old) as (source, old_name), self._parent(new) as (target, new_name):
+        with (
+            self._walk.parent(old) as (source, old_name),
+            self._walk.parent(new) as (target, new_name),
+        ):
             os.replace(old_name, new_name, src_dir_fd=source, dst_dir_fd=target)
         self.keep(old)
         self.keep(new)
@@ -183,7 +180,10 @@ class Beneath:
         False, and everything is as it was, when somebody was faster: what he wrote is not lost.
         """
         self._sync_contents()
-        with self._parent(old) as (source, old_name), self._parent(new) as (target, new_name):
+        with (
+            self._walk.parent(old) as (source, old_name),
+            self._walk.parent(new) as (target, new_name),
+        ):
             try:
                 if seen is None:
                     move_to_free(old_name, new_name, source, target)
@@ -197,7 +197,10 @@ class Beneath:
 
     def move(self, old: str, new: str) -> bool:
         """Rename a file or folder; False when the new name is taken."""
-        with self._parent(old) as (source, old_name), self._parent(new) as (target, new_name):
+        with (
+            self._walk.parent(old) as (source, old_name),
+            self._walk.parent(new) as (target, new_name),
+        ):
             what = os.stat(old_name, dir_fd=source, follow_symlinks=False)
             try:
                 if stat.S_ISDIR(what.st_mode):
@@ -215,7 +218,7 @@ class Beneath:
     def remove(self, path: str) -> None:
         """Remove a file or a link."""
         try:
-            with self._parent(path) as (folder, name):
+            with self._walk.parent(path) as (folder, name):
                 os.unlink(name, dir_fd=folder)
         except FileNotFoundError:
             return
@@ -226,9 +229,9 @@ class Beneath:
 
         False, and it stays, when somebody was faster: what he wrote is not lost.
         """
-        with self._parent(path) as (folder, name):
+        with self._walk.parent(path) as (folder, name):
             try:
-                is_gone = discard(name, _parts(aside)[-1], folder, seen)
+                is_gone = discard(name, parts_of(aside)[-1], folder, seen)
             except (FileExistsError, FileNotFoundError):
                 return False
         self.keep(path)
@@ -237,7 +240,7 @@ class Beneath:
     def remove_folder(self, path: str) -> bool:
         """Remove a folder; False when it is not empty."""
         try:
-            with self._parent(path) as (folder, name):
+            with self._walk.parent(path) as (folder, name):
                 os.rmdir(name, dir_fd=folder)
         except FileNotFoundError:
             return True
@@ -257,26 +260,26 @@ class Beneath:
             self._make_folder(path)
 
     def _make_folder(self, path: str) -> None:
-        with self._parent(path) as (folder, name):
+        with self._walk.parent(path) as (folder, name):
             try:
                 os.mkdir(name, 0o755, dir_fd=folder)
             except FileExistsError:
-                os.close(open_folder(name, folder, _parts(path)))
+                os.close(open_folder(name, folder, parts_of(path)))
                 return
         self.keep(path)
 
     def make_folders(self, path: str, names: Iterable[str]) -> None:
         """Empty folders within one; their names need not survive a power cut."""
-        with self._folder(_parts(path)) as folder:
+        with self._walk.folder(parts_of(path)) as folder:
             for name in names:
                 try:
                     os.mkdir(name, 0o755, dir_fd=folder)
                 except FileExistsError:
-                    os.close(open_folder(name, folder, (*_parts(path), name)))
+                    os.close(open_folder(name, folder, (*parts_of(path), name)))
 
     def keep(self, path: str) -> None:
         """Make this name durable with the others."""
-        self._unsettled[_parts(path)[:-1]] = None
+        self._unsettled[parts_of(path)[:-1]] = None
 
     def settle(self) -> None:
         """Make every changed name durable, and let go of the folders that were kept open."""
@@ -291,10 +294,9 @@ class Beneath:
 
     def close(self) -> None:
         """Let go of the folders that were kept open, and of contents that nobody waits for."""
-        for descriptor in (*self._open.values(), *self._unsynced):
-            os.close(descriptor)
-        self._open.clear()
-        self._unsynced.clear()
+        self._walk.close()
+        while self._unsynced:
+            os.close(self._unsynced.pop())
 
     def _sync_contents(self) -> None:
         if self._unsynced:
@@ -307,7 +309,7 @@ class Beneath:
             descriptors = list[int]()
             for parts in folders:
                 try:
-                    with self._folder(parts) as folder:
+                    with self._walk.folder(parts) as folder:
                         descriptors.append(os.dup(folder))
                 except _NOT_THERE:
                     continue  # it was moved or removed after all: its parent is synced too
@@ -329,7 +331,7 @@ class Beneath:
     @contextmanager
     def hold(self, path: str) -> Generator[None]:
         """The same for a moment within a longer piece of work: what is kept open stays so."""
-        with self._parent(path) as (folder, name):
+        with self._walk.parent(path) as (folder, name):
             descriptor = open_lock(name, folder)
         with locked(descriptor):
             yield
@@ -337,7 +339,7 @@ class Beneath:
     @contextmanager
     def still(self, path: str) -> Generator[None]:
         """As `lock`, for whoever only reads: where no file can be made, none is needed."""
-        with self._parent(path) as (folder, name):
+        with self._walk.parent(path) as (folder, name):
             descriptor = open_lock(name, folder, reads=True)
         try:
             with locked(descriptor):
@@ -348,46 +350,11 @@ class Beneath:
             self.close()
 
     @contextmanager
-    def _parent(self, path: str) -> Generator[tuple[int, str]]:
-        parts = _parts(path)
-        with self._folder(parts[:-1]) as folder:
-            yield folder, parts[-1]
-
-    @contextmanager
-    def _folder(self, parts: tuple[str, ...]) -> Generator[int]:
-        kept = min(len(parts), _KEPT_OPEN)
-        start = self._stay(parts[:kept])
-        walked = start
-        try:
-            for at, part in enumerate(parts[kept:], kept):
-                inner = open_folder(part, walked, parts[: at + 1])
-                if walked != start:
-                    os.close(walked)
-                walked = inner
-            yield walked
-        finally:
-            if walked != start:
-                os.close(walked)
-
-    def _stay(self, parts: tuple[str, ...]) -> int:
-        """A folder near the root, open until `settle` or until many others were used."""
-        known = self._open.pop(parts, None)
-        if known is None:
-            if parts:
-                known = open_folder(parts[-1], self._stay(parts[:-1]), parts)
-            else:
-                known = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            if len(self._open) >= _MOST_OPEN:
-                os.close(self._open.pop(next(iter(self._open))))
-        self._open[parts] = known
-        return known
-
-    @contextmanager
     def _file(self, path: str, flags: int) -> Generator[int | None]:
         """A regular file, open; None when there is none."""
         descriptor: int | None = None
         try:
-            with self._parent(path) as (folder, name):
+            with self._walk.parent(path) as (folder, name):
                 descriptor = os.open(name, _FILE | flags, dir_fd=folder)
         except _NOT_THERE:
             pass
@@ -400,12 +367,3 @@ class Beneath:
         finally:
             if descriptor is not None:
                 os.close(descriptor)
-
-
-def _parts(path: str) -> tuple[str, ...]:
-    if not path:
-        return ()
-    parts = tuple(path.split("/"))
-    if not _NOT_PLAIN.isdisjoint(parts) or "\0" in path:
-        raise ValueError(f"{path!a} is not a path beneath the root.")
-    return parts
