@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from dragoman.core.actors import Actor
@@ -19,6 +18,7 @@ from dragoman.core.ids import is_aof_id, task_stream
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import BoardQuery, Row
 from dragoman.engine.reads.ask import find_stream
+from dragoman.files.bookmark import Bookmark, Mark
 from dragoman.files.comparison import Difference, Sources, compare
 from dragoman.files.disk import Disk, Look
 from dragoman.files.event_log import RenderLines, event_log
@@ -61,22 +61,12 @@ _Survey = Mapping[Status, Sequence[Look]]
 """What stands in the folder of each status."""
 
 
-class _Cursor(Struct, frozen=True, omit_defaults=True):
-    ledger: str = ""
-    position: int = 0
-    behind: dict[str, str] = {}
-    """Streams before the position whose files could not be written and are tried again, and why."""
-
-
 class Behind(Struct, frozen=True):
     """How far the files show the ledger, where the rest of it cannot be written."""
 
     position: int
     head: int
     why: str
-
-
-_cursors: Final = msgspec.json.Decoder(_Cursor)
 
 
 class Projector:
@@ -94,6 +84,7 @@ class Projector:
         self._hub = hub
         self._store = hub.store
         self._disk = disk
+        self._bookmark = Bookmark(hub.store, disk)
         self._streams = TaskStreams(hub.store)
         actor = TRUSTED if trust_moves else PERSON
         self._warn = warn
@@ -101,7 +92,7 @@ class Projector:
         self._files = TaskFiles(hub, disk, self._streams, actor, self._guard)
         self._mail = MailFiles(hub.store, disk, self._guard)
         self._logs = (
-            event_log(disk, render, self._streams.aof_id_of, self._last_shown, warn),
+            event_log(disk, render, self._streams.aof_id_of, self._bookmark.last_shown, warn),
             handoff_log(hub.store, disk, warn),
         )
         self.behind: Behind | None = None
@@ -153,12 +144,12 @@ class Projector:
 
     def lag(self) -> tuple[int, Sequence[str]]:
         """How many entries are not in the files yet, and the streams that could not be brought."""
-        cursor = self._read_cursor() or _Cursor(self._store.ledger_id())
-        return max(0, self._store.head() - cursor.position), tuple(cursor.behind)
+        mark = self._bookmark.read() or Mark()
+        return max(0, self._store.head() - mark.position), tuple(mark.behind)
 
     def has_begun(self) -> bool:
         """Whether the files were ever written to their end: a restore may have been stopped."""
-        return self._read_cursor() is not None
+        return self._bookmark.read() is not None
 
     def taken_places(self) -> Iterator[str]:
         """Where something else stands than belongs there: the next look around puts it aside."""
@@ -187,8 +178,8 @@ class Projector:
         """
         refused = self._catch_up()
         with self._disk.still(LOCK):
-            cursor, head = self._read_cursor(), self._store.head()
-            level = cursor.position if cursor and self._is_of_this_ledger(cursor) else head
+            mark, head = self._bookmark.of_this_ledger(), self._store.head()
+            level = mark.position if mark else head
             self.behind = Behind(level, head, refused) if refused and level < head else None
             sources = Sources(self._store, self._disk, self._streams, self._logs)
             yield from compare(sources, level, progress)
@@ -197,8 +188,7 @@ class Projector:
         """Write what was committed but not written yet; why that cannot be, if it cannot."""
         try:
             with self._disk.lock(LOCK):
-                cursor = self._read_cursor()
-                if cursor is not None and self._is_of_this_ledger(cursor):
+                if self._bookmark.of_this_ledger() is not None:
                     self._follow()
         except OSError as error:
             return error.strerror or f"{error}"
@@ -212,22 +202,18 @@ class Projector:
     # Following the ledger
 
     def _follow(self) -> int:
-        cursor = self._read_cursor() or _Cursor(self._store.ledger_id())
-        if not self._is_of_this_ledger(cursor):
+        mark = self._bookmark.read() or Mark(self._store.ledger_id())
+        if not self._bookmark.fits(mark):
             # Another ledger, or an older copy of this one: what the files show never happened here.
             return self._rebuild(lambda _: None)
         # Up to here and no further, or others who go on writing would keep us for ever.
         done, head = 0, self._store.head()
-        self._guard.behind = {**cursor.behind, **self._guard.behind}
-        while page := self._store.entries(cursor.position, _PAGE, until=head):
+        self._guard.behind = {**mark.behind, **self._guard.behind}
+        for page in self._pages(head, mark.position):
             self._take(page)
-            cursor = self._cursor(page[-1].position)
-            self._save(cursor)
+            self._bookmark.put(page[-1].position, self._guard.behind)
             done += len(page)
         return done
-
-    def _cursor(self, position: int) -> _Cursor:
-        return _Cursor(self._store.ledger_id(), position, self._guard.behind)
 
     def _forget_behind(self) -> list[str]:
         """The streams whose files lag; whoever tries them finds out whether they still do."""
@@ -236,26 +222,16 @@ class Projector:
         return behind
 
     def _save_behind(self) -> None:
-        cursor = self._read_cursor()
-        if cursor is not None and cursor.behind != self._guard.behind:
-            self._save(self._cursor(cursor.position))
+        mark = self._bookmark.read()
+        if mark is not None and mark.behind != self._guard.behind:
+            self._bookmark.put(mark.position, self._guard.behind)
 
     def _complete_logs(self) -> None:
         """What was cut off from a file of lines is written again, as far as it was written."""
-        cursor = self._read_cursor()
-        if cursor is not None and self._is_of_this_ledger(cursor):
+        mark = self._bookmark.of_this_ledger()
+        if mark is not None:
             for log in self._logs:
-                log.complete(partial(self._pages, cursor.position))
-
-    def _last_shown(self) -> Entry | None:
-        cursor = self._read_cursor()
-        if cursor is None or not cursor.position or not self._is_of_this_ledger(cursor):
-            return None
-        (entry,) = self._store.entries(cursor.position - 1, 1) or (None,)
-        return entry
-
-    def _is_of_this_ledger(self, cursor: _Cursor) -> bool:
-        return cursor.ledger == self._store.ledger_id() and cursor.position <= self._store.head()
+                log.complete(partial(self._pages, mark.position))
 
     def _take(self, page: list[Entry]) -> None:
         self._make_folders()
@@ -285,7 +261,7 @@ class Projector:
             self._disk.settle()
         self._remove_strangers()
         self._mail.rebuild()
-        self._save(self._cursor(head))
+        self._bookmark.put(head, self._guard.behind)
         return tasks
 
     def _remove_strangers(self) -> None:
@@ -313,19 +289,6 @@ class Projector:
         while page := self._store.entries(after, _PAGE, until=head):
             yield page
             after = page[-1].position
-
-    def _read_cursor(self) -> _Cursor | None:
-        data = self._disk.read(CURSOR, MOST_BYTES)
-        try:
-            return _cursors.decode(data) if data else None
-        except msgspec.MsgspecError:
-            return None
-
-    def _save(self, cursor: _Cursor) -> None:
-        """Everything before the cursor is durable before the cursor is."""
-        self._disk.settle()
-        put(self._disk, CURSOR, msgspec.json.encode(cursor) + b"\n")
-        self._disk.settle()
 
     # Looking for what others did
 
