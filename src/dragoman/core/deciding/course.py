@@ -5,6 +5,7 @@ from typing import cast
 
 from msgspec import Struct
 
+from dragoman.core.deciding.ending import Ending
 from dragoman.core.events import (
     AgentAssigned,
     AgentRated,
@@ -56,28 +57,7 @@ WAITING: frozenset[Status] = frozenset({"backlog", "ready", "in-progress"})
 """In these somebody is asked for the task of an intent, or somebody has to see to it."""
 UNDER_WAY: frozenset[Status] = frozenset({"ready", "in-progress"})
 """In these a task can be brought to its end by a result."""
-TAKEN_BACK: frozenset[str] = frozenset({"cancelled", "blocked", "given up", "unsent"})
-"""Why the hub has ended a request, where that says nothing about the agent: by a person's word, or
-because it was never handed over."""
 GIVEN_UP: frozenset[Status] = frozenset({"blocked", "deadletter", "cancelled"})
-
-
-class Ending(Struct, frozen=True):
-    """How a request has ended."""
-
-    success: bool
-    error: str = ""
-    synthetic: str = ""
-    """Why the hub itself ends it."""
-    digest: str = ""
-    output: object = None
-    left_out: int = 0
-    passed_on: dict[str, object] = {}
-
-    @property
-    def feedback(self) -> bool:
-        """Whether it says anything about the agent."""
-        return self.synthetic not in TAKEN_BACK
 
 
 class Terms(Struct, frozen=True):

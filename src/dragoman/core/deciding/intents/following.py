@@ -5,7 +5,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core.deciding.course import GIVEN_UP, UNDER_WAY, Course, Ending, is_late, task_after
+from dragoman.core.deciding.course import GIVEN_UP, UNDER_WAY, Course, is_late, task_after
+from dragoman.core.deciding.ending import Ending
 from dragoman.core.deciding.intents.reports import failure_of, success_of, update_of
 from dragoman.core.deciding.intents.results import overdue, too_late
 from dragoman.core.errors import Refusal

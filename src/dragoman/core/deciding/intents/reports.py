@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from dragoman.core.deciding.course import Ending
+from dragoman.core.deciding.ending import Ending
 from dragoman.core.deciding.intents.results import result_digest
 from dragoman.core.events import IntentUpdated, TaskProgressed
 from dragoman.core.limits import TEXT

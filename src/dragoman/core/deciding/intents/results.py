@@ -16,7 +16,8 @@ from dragoman.core.commands import (
     ReceiveResult,
     UpdateIntent,
 )
-from dragoman.core.deciding.course import UNDER_WAY, Course, Ending, is_late
+from dragoman.core.deciding.course import UNDER_WAY, Course, is_late
+from dragoman.core.deciding.ending import Ending
 from dragoman.core.deciding.intents.delegating import receipt_of
 from dragoman.core.deciding.scope import check_alive
 from dragoman.core.deciding.tasks.attempts import steps

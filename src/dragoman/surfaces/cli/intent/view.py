@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dragoman.core.deciding.course import TAKEN_BACK
+from dragoman.core.deciding.ending import TAKEN_BACK
 from dragoman.core.moments import duration
 from dragoman.core.rules.governance import RULES
 from dragoman.surfaces.cli.screen import Column, Part, Screen, as_json

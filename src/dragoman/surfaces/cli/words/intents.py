@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.core.deciding.course import TAKEN_BACK
+from dragoman.core.deciding.ending import TAKEN_BACK
 from dragoman.core.events import (
     AgentAssigned,
     AgentDescribed,
