@@ -27,8 +27,10 @@ from bench import (
     redaction,
     scale,
     starts,
+    streams,
     traces,
 )
+from bench.http_client import Readings
 
 _CALLERS = 64
 
@@ -52,6 +54,8 @@ class _Sizes(Struct, frozen=True):
     """Tasks in progress in a long ledger, of ten entries each."""
     stalled: int
     """Readers of a stream that read nothing."""
+    told: int
+    """Events of a stream in a second."""
 
 
 _FULL = _Sizes(
@@ -64,6 +68,7 @@ _FULL = _Sizes(
     board=1_000_000,
     story=100_000,
     stalled=2_000,
+    told=streams.RATE,
 )
 _QUICK = _Sizes(
     few=100,
@@ -75,6 +80,7 @@ _QUICK = _Sizes(
     board=1_000,
     story=100,
     stalled=200,
+    told=1_000,
 )
 
 Measure = Callable[[Path, float], float]
@@ -251,6 +257,16 @@ def _http(sizes: _Sizes) -> Iterator[_Row]:
             lambda _, s: desks.busy.reports_per_second(_CALLERS, s),
             http.batches,
         )
+
+
+def _streams(sizes: _Sizes) -> Iterator[_Row]:
+    def per_second(measure: Callable[[Path, int, int, float], Readings]) -> Measure:
+        return lambda folder, s: 1e3 / measure(folder, streams.READERS, sizes.told, s).p99_ms
+
+    name = f"{sizes.told:,} events/s told to {streams.READERS}, slowest of 100"
+    yield _Row(name, "bare Starlette", per_second(streams.bare), per_second(streams.ours))
+    wanted = streams.WANTED_SECONDS
+    yield _Row(name, f"{wanted * 1e3:.0f} ms", lambda _, __: 1 / wanted, per_second(streams.ours))
 
 
 def _mail(_: _Sizes) -> Iterator[_Row]:
@@ -443,6 +459,7 @@ _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "agents": _agents,
     "idle": _idle,
     "http": _http,
+    "streams": _streams,
     "mail": _mail,
     "letters": _letters,
     "handoffs": _handoffs,

@@ -4,6 +4,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Iterator
+from itertools import accumulate
 from time import perf_counter, perf_counter_ns
 from typing import cast
 
@@ -109,6 +110,7 @@ class _Reader(_Connection, asyncio.BufferedProtocol):
         self._filled = 0
         self._last = 0
         self.events = 0
+        self.has_begun = asyncio.Event()
         self.delays: list[tuple[int, int]] = []
         """Nanoseconds of the slowest event of an arrival, and how many came with it."""
 
@@ -141,6 +143,7 @@ class _Reader(_Connection, asyncio.BufferedProtocol):
         said = buffer.index(b'"text":"', first) + 8
         self.delays.append((now - int(buffer[said : said + 20]), until - at + 1))
         self.events += until - at + 1
+        self.has_begun.set()
 
 
 class _Witness(_Reader):
@@ -183,12 +186,11 @@ async def readings(
     await asyncio.sleep(0.5)
     begin.set_result(None)
     await asyncio.sleep(seconds)
+    await asyncio.gather(*(reader.has_begun.wait() for reader in all_of_them))
     for reader in all_of_them:
         reader.transport.close()
     delays = sorted(delay for reader in all_of_them for delay in reader.delays)
-    total, so_far = sum(count for _, count in delays), 0
-    for delay, count in delays:
-        so_far += count
-        if so_far >= 0.99 * total:
-            return Readings(min(reader.events for reader in all_of_them) / seconds, delay / 1e6)
-    raise AssertionError("no event has arrived")
+    total = sum(count for _, count in delays)
+    so_far = accumulate(count for _, count in delays)
+    late = next(delay for (delay, _), n in zip(delays, so_far, strict=True) if n >= 0.99 * total)
+    return Readings(min(reader.events for reader in all_of_them) / seconds, late / 1e6)

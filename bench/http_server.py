@@ -2,7 +2,8 @@
 
 `bare`: a Starlette endpoint that decodes, chains and group-commits a message. `hub`: ours. `busy`:
 ours, with a producer inside that commits so many events a second as soon as a line is read: one
-that has much to say about one task.
+that has much to say about one task. `bare-stream`: a Starlette endpoint that tells its readers of
+as many lines, which its producer has chained and committed.
 """
 
 import asyncio
@@ -12,7 +13,6 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from math import inf
 from pathlib import Path
 from time import perf_counter, perf_counter_ns
 
@@ -21,7 +21,7 @@ import uvicorn
 import uvloop
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from bench.aof import AGENT, PERSON, claim_tasks, lay_summaries, task_ids
@@ -53,6 +53,9 @@ _SECRET = b"bench" * 6
 _A_DAY = 86_400_000
 _TICK_S = 0.005
 _BODY = 1 << 26
+_BEFORE = b'event: line\ndata: {"before":"%b","text":"' % (b"." * 270)
+_AFTER = b'"}\n\n'
+"""Around what a line says, so that it is as long as an event of ours."""
 
 Serving = tuple[uvicorn.Server, Callable[[], None]]
 """A server, and what begins when a line is read."""
@@ -71,10 +74,53 @@ async def _bare(folder: Path) -> AsyncGenerator[Serving]:
         answer = msgspec.json.encode({"ok": True, "taskId": message.task_id})
         return Response(answer, media_type="application/json")
 
-    app = Starlette(routes=[Route("/v1/messages", take, methods=["POST"])])
-    config = uvicorn.Config(app, loop="uvloop", http="httptools", log_config=None, access_log=False)
-    yield uvicorn.Server(config), _nothing
+    yield _starlette(Route("/v1/messages", take, methods=["POST"])), _nothing
     front.close()
+    log.close()
+
+
+def _starlette(route: Route) -> uvicorn.Server:
+    """A server of one route, and nothing else."""
+    app = Starlette(routes=[route])
+    config = uvicorn.Config(app, loop="uvloop", http="httptools", log_config=None, access_log=False)
+    return uvicorn.Server(config)
+
+
+@asynccontextmanager
+async def _bare_stream(folder: Path, rate: int) -> AsyncGenerator[Serving]:
+    log, loop = RawLog(folder / "raw.db"), asyncio.get_running_loop()
+    readers: set[asyncio.Queue[bytes]] = set()
+
+    def tell(chunk: bytes) -> None:
+        for reader in readers:
+            reader.put_nowait(chunk)
+
+    def produce() -> None:
+        position = 0
+        for due in paced(rate):
+            now = perf_counter_ns()
+            frames = [
+                b"id: %d\n%b%020d%b" % (position + n, _BEFORE, now, _AFTER) for n in range(due)
+            ]
+            position += due
+            log.write(frames)
+            loop.call_soon_threadsafe(tell, b"".join(frames))
+
+    async def told() -> AsyncGenerator[bytes]:
+        reader = asyncio.Queue[bytes]()
+        readers.add(reader)
+        yield b"retry: 1000\n\n"
+        try:
+            while True:
+                yield await reader.get()
+        finally:
+            readers.discard(reader)
+
+    async def follow(request: Request) -> Response:
+        del request
+        return StreamingResponse(told(), media_type="text/event-stream")
+
+    yield _starlette(Route("/v1/stream", follow)), produce
     log.close()
 
 
@@ -103,11 +149,11 @@ async def _hub(folder: Path, rate: int = 0) -> AsyncGenerator[Serving]:
     hub.close()
 
 
-def paced(rate: int, seconds: float = inf) -> Iterator[int]:
+def paced(rate: int) -> Iterator[int]:
     """How many are due, every few milliseconds, of so many a second."""
     made, start, never = 0, perf_counter(), threading.Event()
     next_one = start
-    while next_one < start + seconds:
+    while True:
         never.wait(max(0.0, next_one - perf_counter()))
         next_one = max(next_one + _TICK_S, perf_counter())
         due = int((perf_counter() - start) * rate)
@@ -129,6 +175,7 @@ def _nothing() -> None:
 
 _KINDS: dict[str, Callable[..., AbstractAsyncContextManager[Serving]]] = {
     "bare": _bare,
+    "bare-stream": _bare_stream,
     "hub": _hub,
     "busy": _hub,
 }

@@ -45,6 +45,8 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
         ("POST of a report, 64 connections", "bare Starlette"),
         ("the same beside 200 stalled readers", "one reader"),
         ("reports in batches over HTTP", "in process"),
+        ("1,000 events/s told to 100, slowest of 100", "bare Starlette"),
+        ("1,000 events/s told to 100, slowest of 100", "20 ms"),
         ("letters read, ten types", "json.loads"),
         ("letters sent, 1 at a time", "raw append"),
         ("letters sent, 8 at a time", "raw append"),
