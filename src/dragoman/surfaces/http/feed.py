@@ -30,10 +30,12 @@ KEPT_BYTES = 8 * 1024 * 1024
 """And so much of them, in the same way."""
 MOST_BYTES = 128 * 1024
 """What goes out in one write, unless a single frame is longer."""
-_APART_S = 0.006
+_APART_S = 0.007
 """So far apart are two reads of a ledger that grows without end: to tell everyone a little more is
 what costs, not how much it is. What comes after a rest is told at once. Not in proportion to what a
 round costs: what holds up the hub would then hold up the readers for several times as long."""
+_ALONG_S = 0.003
+"""So long what waits by then is kept for the next commit, to be told along with it."""
 _AT_ONCE = 2
 """So many readers that are far behind read the ledger at a time; the others wait for their turn."""
 _SHARED = 64
@@ -148,7 +150,6 @@ class Feed:
         self._turns = Turns(self._seats, self._waiting)
         self._follower: asyncio.Task[None] | None = None
         self._started: asyncio.Future[None] | None = None
-        self._is_hinted = False
         self._frames: list[Frame] = []
         self._bytes = 0
         self._joined: dict[tuple[int, Filter], Newest] = {}
@@ -259,18 +260,10 @@ class Feed:
     async def _follow(self, started: asyncio.Future[None]) -> None:
         loop = asyncio.get_running_loop()
         self._forget()
-        self._is_hinted = False
         self._catching_up = asyncio.Semaphore(_AT_ONCE)
         self._turns = Turns(self._seats, self._waiting)
-        wake = asyncio.Event()
-
-        def hint(_: Collection[str]) -> None:
-            # Called by the writer: once until it is heard, and never an obstacle to it.
-            if not self._is_hinted:
-                self._is_hinted = True
-                soon(loop, wake.set)
-
-        silence = self._hints.listen(hint)
+        hint = _Hint(loop)
+        silence = self._hints.listen(hint.give)
         try:
             try:
                 self.head = await asyncio.to_thread(self._store.head)
@@ -279,12 +272,14 @@ class Feed:
                 return
             started.set_result(None)
             while True:
-                self._is_hinted = False
-                wake.clear()
-                again = loop.time() + _APART_S
+                hint.forget()
+                soonest = loop.time() + _APART_S
                 if await self._read_on() < PAGE:
-                    await _wait(wake, self._look)
-                    await asyncio.sleep(again - loop.time())
+                    await hint.wait(self._look)
+                    if loop.time() < soonest:
+                        await asyncio.sleep(soonest - loop.time())
+                        hint.forget()
+                        await hint.wait(_ALONG_S)
         finally:
             silence()
 
@@ -339,9 +334,29 @@ def _refuse(started: asyncio.Future[None], error: Exception) -> None:
     started.exception()
 
 
-async def _wait(wake: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await wake.wait()
-    except TimeoutError:
-        return
+class _Hint:
+    """A hint of the writer, heard in the loop of those who wait for it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._is_given = False
+        self._heard = asyncio.Event()
+
+    def give(self, _: Collection[str]) -> None:
+        """Called by the writer: once until it is forgotten, and never an obstacle to it."""
+        if not self._is_given:
+            self._is_given = True
+            soon(self._loop, self._heard.set)
+
+    def forget(self) -> None:
+        """Wait for the next one."""
+        self._is_given = False
+        self._heard.clear()
+
+    async def wait(self, seconds: float) -> None:
+        """Until it is heard, or for so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._heard.wait()
+        except TimeoutError:
+            return
