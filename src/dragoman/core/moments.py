@@ -63,6 +63,7 @@ def within_span(moment: int) -> int:
     return moment if _FIRST <= moment <= _LAST else min(max(moment, _FIRST), _LAST)
 
 
+@lru_cache(maxsize=64)
 def to_rfc3339(moment: int) -> str:
     """The moment as text, always with milliseconds and Z, so that text order is time order.
 
@@ -109,7 +110,8 @@ def parse_duration(text: str) -> int:
 
 @lru_cache(maxsize=64)
 def _second_as_text(second: int) -> str:
-    # Cached because a busy hub writes thousands of moments within one second.
+    # Cached because a busy hub has thousands of moments within one second; each of them is, too,
+    # because all entries of a batch are of one.
     return (_EPOCH + timedelta(seconds=second)).replace(tzinfo=None).isoformat()
 
 
