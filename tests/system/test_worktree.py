@@ -96,6 +96,28 @@ def test_who_removes_worktree_and_branch_has_the_next_attempt_begin_at_the_base(
     assert git(again, "branch", "--show-current") == "dragoman/T"
 
 
+def test_one_whose_checkout_was_cut_off_is_made_anew(repository: Path, tmp_path: Path) -> None:
+    for name in ("second", "third"):
+        commit(repository, name)
+    # Whoever checks out dies before the last file, with no time to clean up.
+    cut = tmp_path / "cut"
+    cut.write_text('#!/bin/sh\ntest -e "$1" && kill -9 0\n: > "$1"; cat\n')
+    cut.chmod(0o755)
+    git(repository, "config", "filter.cut.smudge", f"{cut} {tmp_path / 'was'}")
+    (repository / ".git/info/attributes").write_text("* filter=cut\n")
+    with pytest.raises(OSError, match="git worktree add"):
+        opened(repository, "main")
+    half = repository.parent / "one"
+    assert (half / ".git").is_file()
+    git(repository, "config", "--unset", "filter.cut.smudge")
+
+    worktree = opened(repository, "main")
+    assert git(worktree, "status", "--porcelain") == ""
+    assert sorted(path.name for path in worktree.iterdir()) == [".git", "first", "second", "third"]
+    assert git(worktree, "branch", "--show-current") == "dragoman/T"
+    git(repository, "worktree", "remove", str(worktree))
+
+
 def test_a_base_is_never_an_option(repository: Path) -> None:
     with pytest.raises(OSError, match="--detach"):
         opened(repository, "--detach")

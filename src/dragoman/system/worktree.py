@@ -35,7 +35,9 @@ def open_worktree(
     but where one of ours is checked out elsewhere, as by another hub of the same ledger, at that.
     """
     if (at / ".git").is_file():
-        return at
+        if not _is_half_made(at, variables):
+            return at
+        _git(repository, variables, "worktree", "remove", "--force", "--force", str(at))
     at.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _git(repository, variables, "worktree", "prune")
     # Git does not wait for whoever else writes the configuration just now.
@@ -43,6 +45,14 @@ def open_worktree(
         own = _own_branch(repository, branch, base, hub, variables)
     _git(repository, variables, "worktree", "add", str(at), own)
     return at
+
+
+def _is_half_made(at: Path, variables: Mapping[str, str]) -> bool:
+    """Whether git was killed before all was checked out, by a power cut or for its time: it writes
+    the index last. For git all that is missing is deleted, and the next commit would make it so.
+    """
+    code, index = _try(at, variables, "rev-parse", "--git-path", "index")
+    return not code and not (at / index).exists()
 
 
 def _own_branch(
