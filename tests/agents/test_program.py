@@ -677,6 +677,44 @@ report() if tried else sys.exit(1)
     run(story())
 
 
+@proves("RUN-WORKTREE", "DISPATCH-STOP")
+@pytest.mark.parametrize(("on_stop", "left"), [("release", "ready"), ("keep", "in-progress")])
+def test_a_stop_breaks_a_checkout_off_and_starts_nobody_after_it(
+    tmp_path: Path, on_stop: str, left: str
+) -> None:
+    trace = Trace(tmp_path / "trace")
+    repository = tmp_path / "repository"
+    slow = f"exec 3> {trace.path}; echo begun >&3; sleep 99"
+    for words in (
+        ["init", "-q", str(repository)],
+        ["-C", str(repository), "config", "user.email", "a@example.org"],
+        ["-C", str(repository), "config", "user.name", "A"],
+        ["-C", str(repository), "config", "filter.slow.smudge", slow],
+    ):
+        subprocess.run(["git", *words], check=True)
+    (repository / "file").write_text("text")
+    (repository / ".git/info/attributes").write_text("file filter=slow\n")
+    for words in (["add", "file"], ["commit", "-q", "-m", "first"]):
+        subprocess.run(["git", "-C", str(repository), *words], check=True)
+    settings = FAST + f'on_stop = "{on_stop}"\n'
+    settings += agent_section("ada", "report()", repository=str(repository))
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            assert await asyncio.to_thread(trace.next) == b"begun\n"
+            hub.dispatcher.stop()
+            await hub.until_idle()
+            assert trace.heard() == b""
+            stood = hub.task(task)
+            assert (stood.status, stood.failures) == (left, 0)
+            assert not (hub.data / "worktrees" / stood.aof_id).exists()
+            assert list((hub.data / "agents").glob("*")) == []
+
+    run(story())
+    trace.close()
+
+
 @proves("RUN-WORKTREE", "MAIL-CHECKPOINT")
 def test_a_successor_begins_at_the_checkpoint_or_is_warned(tmp_path: Path) -> None:
     repository = tmp_path / "repository"

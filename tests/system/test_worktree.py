@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.worktree import find_commit, go_on_from, open_worktree
+from dragoman.system.worktree import Branch, find_commit, go_on_from, open_worktree
 from tests.requirements import proves
 
 pytestmark = proves("RUN-WORKTREE", "MAIL-CHECKPOINT")
@@ -51,7 +51,7 @@ def repository(tmp_path: Path) -> Path:
 
 def opened(repository: Path, base: str, hub: str = "one") -> Path:
     at = repository.parent / hub
-    return open_worktree(repository, at, "dragoman/T", base, hub, ENVIRON)
+    return open_worktree(repository, at, Branch("dragoman/T", base, hub), ENVIRON)
 
 
 def test_a_branch_that_another_hub_has_made_is_left_alone(repository: Path) -> None:
@@ -68,7 +68,7 @@ def test_what_another_hub_of_the_same_ledger_has_checked_out_is_gone_on_from(
 ) -> None:
     later = commit(opened(repository, "main"), "later")
     beside = repository.parent / "elsewhere"
-    open_worktree(repository, beside, "dragoman/T", "main", "one", ENVIRON)
+    open_worktree(repository, beside, Branch("dragoman/T", "main", "one"), ENVIRON)
     assert git(beside, "branch", "--show-current") == "dragoman/T-2"
     assert git(beside, "rev-parse", "HEAD") == later
 

@@ -141,6 +141,8 @@ class Attempt:
         try:
             running = self._running = await self._runner.start(self.assignment, self._hear)
         except OSError as error:
+            if self._is_halted:  # it was broken off: its agent is not to blame
+                return Spent(task, self.ms, is_kept=await self._settle(self._at_stop()))
             problem = f"{error.filename or ''} {error.strerror or error}".strip()
             why = f"not started: {problem}"[:REASON]
             await self._settle(ReleaseTask(task, why, self.assignment.fence, unstarted=True))
@@ -155,7 +157,7 @@ class Attempt:
             elif not self._stays:
                 await self._stop(running)
                 await ended
-            is_kept = await self._settle(otherwise) and isinstance(otherwise, KeepLease)
+            is_kept = await self._settle(otherwise)
         finally:
             if not ended.done() and not self._stays:
                 await running.stop(0)
@@ -232,6 +234,10 @@ class Attempt:
             elif standing in _OVER or is_refused or self._ends_by_word(standing, running):
                 self._is_held = standing is Standing.REPORTED and not is_refused
                 return None
+        return self._at_stop()
+
+    def _at_stop(self) -> KeepLease | ReleaseTask:
+        """What becomes of its task when the hub stops."""
         task, fence = self.assignment.task, self.assignment.fence
         if self._terms.on_stop == "keep":
             return KeepLease(task, fence, self._terms.keep_ms)
@@ -282,8 +288,8 @@ class Attempt:
         )
 
     async def _settle(self, otherwise: AnyCommand | None) -> bool:
-        """End the session: what was reported takes effect; whether that happened which was said
-        for the case that nothing was.
+        """End the session: what was reported takes effect, and otherwise this; whether the task is
+        kept for the next start.
         """
         assignment = self.assignment
         end = EndAttempt(assignment.task, assignment.session, self._terms.backoff)
@@ -292,7 +298,7 @@ class Attempt:
             if receipt.status == "in-progress" and otherwise is not None:
                 # What becomes of an agent that says nothing is the hub's word, not the agent's.
                 await self._insist(otherwise)
-                return True
+                return isinstance(otherwise, KeepLease)
         except Refused:
             pass  # the lease was lost meanwhile: another attempt says what becomes of the task
         return False

@@ -61,6 +61,8 @@ class Outside(Struct, frozen=True):
     """Tells whoever looks at the hub's terminal what keeps an agent from working."""
     asked_at: Callable[[Task], int] = lambda _: 0
     """When somebody last asked for a worker on a task and has no answer yet; 0: nobody has."""
+    break_off: Callable[[], None] = lambda: None
+    """Ends what takes long before an agent can begin, a checkout for example: the hub stops."""
 
 
 class Dispatcher:
@@ -147,6 +149,7 @@ class Dispatcher:
         finally:  # whoever cancels this, or a fault, leaves no agent behind
             for attempt in self._attempts():
                 attempt.hurry()
+            self._outside.break_off()
             await self.until_idle()
 
     async def _managed(self, work: Callable[[], Awaitable[None]]) -> bool:
@@ -356,4 +359,5 @@ class Dispatcher:
             )
         for attempt in self._attempts():
             attempt.halt()
+        self._outside.break_off()
         await self.until_idle()
