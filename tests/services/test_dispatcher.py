@@ -981,7 +981,7 @@ class Scripted:
             await self.stopped.wait()
         return Ended()
 
-    async def stop(self, grace: float) -> None:
+    async def stop(self, grace: float, why: str = "") -> None:
         """End."""
         self.stopped.set()
 
@@ -1237,7 +1237,7 @@ class Deaf(Scripted):
         self.asked = asyncio.Event()
         self.may_end = asyncio.Event()
 
-    async def stop(self, grace: float) -> None:
+    async def stop(self, grace: float, why: str = "") -> None:
         """End, some time."""
         self.asked.set()
         await self.may_end.wait()

@@ -59,6 +59,14 @@ class Terms(Struct, frozen=True):
 _OVER = frozenset((Standing.LEFT, Standing.LOST))
 
 
+class _Stop(Struct, frozen=True):
+    """That an agent has to end."""
+
+    why: str
+    otherwise: AnyCommand | None = None
+    """What becomes of its task if it has not reported; None: that is for others to say."""
+
+
 class Spent(Struct, frozen=True):
     """What an attempt has used."""
 
@@ -151,12 +159,14 @@ class Attempt:
         try:
             # A claim alone says nothing of an agent: from here on there is one.
             await self._beat()
-            otherwise = await self._watched(ended, running, self._begun + (limit_ms / 1_000 or inf))
-            if ended.done():
-                otherwise = self._last_word(ended.result().problem)
-            elif not self._stays:
-                await self._stop(running)
-                await ended
+            stop = await self._watched(ended, running, self._begun + (limit_ms / 1_000 or inf))
+            if stop is None or ended.done():
+                otherwise = self._last_word((await ended).problem)
+            else:
+                otherwise = stop.otherwise
+                if not self._stays:
+                    await self._stop(running, stop.why)
+                    await ended
             is_kept = await self._settle(otherwise)
         finally:
             if not ended.done() and not self._stays:
@@ -177,9 +187,9 @@ class Attempt:
             is_kept=is_kept,
         )
 
-    async def _stop(self, running: Running) -> None:
+    async def _stop(self, running: Running, why: str) -> None:
         """End it; until nothing of it is left the task stays its own, if it still is."""
-        stopping = asyncio.ensure_future(running.stop(self._terms.stop_seconds))
+        stopping = asyncio.ensure_future(running.stop(self._terms.stop_seconds, why))
         hurried = asyncio.ensure_future(self._hurry.wait())
         while not stopping.done() and not hurried.done():
             await asyncio.wait(
@@ -204,11 +214,8 @@ class Attempt:
 
     async def _watched(
         self, ended: "asyncio.Future[Ended]", running: Running, deadline: float
-    ) -> AnyCommand | None:
-        """Until it has ended or must be stopped; what becomes of its task if it has not reported.
-
-        None: that is for others to say, or was said.
-        """
+    ) -> _Stop | None:
+        """Until it has to be stopped; None: it has ended."""
         clock = asyncio.get_running_loop().time
         next_beat = clock() + self._beat_seconds
         while not self._is_halted:
@@ -216,8 +223,10 @@ class Attempt:
             if ended.done():
                 return None
             if clock() >= deadline:
-                too_long = self._failed("it took longer than an attempt may (attempt_ms)")
-                return too_long if self._is_held else None
+                if not self._is_held:
+                    return _Stop("it has ended its attempt, and may go on no longer (leave_ms)")
+                too_long = "it took longer than an attempt may (attempt_ms)"
+                return _Stop(too_long, self._failed(too_long))
             is_refused = False
             if clock() >= next_beat:
                 next_beat = clock() + self._beat_seconds
@@ -226,15 +235,16 @@ class Attempt:
             why_not = await asyncio.to_thread(self._record.why_no_holder)
             if standing is Standing.HELD and why_not:
                 self._is_held = False
-                return ReleaseTask(self.assignment.task, why_not, self.assignment.fence)
+                task, fence = self.assignment.task, self.assignment.fence
+                return _Stop(why_not, ReleaseTask(task, why_not, fence))
             if standing is Standing.LEFT and running.is_beating:
                 if self._is_held:
                     deadline = min(deadline, clock() + self._terms.leave_seconds)
                 self._is_held = False
             elif standing in _OVER or is_refused or self._ends_by_word(standing, running):
                 self._is_held = standing is Standing.REPORTED and not is_refused
-                return None
-        return self._at_stop()
+                return _Stop("the task is not its own any more")
+        return _Stop("the hub stops", self._at_stop())
 
     def _at_stop(self) -> KeepLease | ReleaseTask:
         """What becomes of its task when the hub stops."""
