@@ -45,6 +45,9 @@ def test_its_example_is_a_valid_report_that_is_not_sent_by_being_shown() -> None
     linted = lint_text(aof, example.encode(), "", strict=True)
     assert (linted.ok, linted.type) == (True, "completion.report"), linted.issues
     assert f'"taskId":"{task().aof_id}","fromAgent":"ada"' in example
+    # One that runs `echo` has said it to itself: nobody else hears what its tools print.
+    assert "what a command that you run\nprints is not heard" in told
+    assert "not heard" not in prompt_elsewhere(task(), "ada")
 
 
 @proves("RUN-PROMPT", "MAIL-CHECKPOINT")

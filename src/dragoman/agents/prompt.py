@@ -23,7 +23,9 @@ a JSON object on the same line, without a code block around it, like this one:
 {{"outcome":"done","summaryRef":"outputs/summary.md","tests":{{"total":0,"passed":0,"failed":0}},\
 "notes":"what you did"}}}}
 
-`outcome` is done, blocked (then list `blockers`), needs_review or partial. Then exit.
+`outcome` is done, blocked (then list `blockers`), needs_review or partial. If you are a coding
+agent, your last answer is what you print, so the line belongs there: what a command that you run
+prints is not heard. Then exit.
 """
 
 _HOW_TO_REPORT_ELSEWHERE = """\
