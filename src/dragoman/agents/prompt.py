@@ -1,5 +1,6 @@
 """What an agent is told: the task in its own words, what is expected, and how to report."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -46,6 +47,10 @@ your work on this task.
 """
 
 
+_MESSAGE = re.compile("^(?=AOF/1 )", re.MULTILINE)
+"""Where a line begins that the hub would hear as a message."""
+
+
 def prompt(
     task: Task, agent: str, intent: Intent | None = None, handoff: Handoff | None = None
 ) -> str:
@@ -71,7 +76,8 @@ def _parts(task: Task, agent: str, intent: Intent | None, handoff: Handoff | Non
     yield f"Task {task.aof_id}, attempt {task.attempts}.\n"
     is_goal = intent is not None and task.body == intent.goal
     if task.body and not is_goal:
-        yield f"{safe_text(task.body).rstrip()}\n"
+        # An agent that prints what it was told reports nothing by that, whoever has written it.
+        yield f"{_MESSAGE.sub('    ', safe_text(task.body)).rstrip()}\n"
     if intent is not None:
         yield from _asked(intent, agent, task.title)
     if handoff is not None:
