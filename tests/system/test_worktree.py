@@ -118,6 +118,29 @@ def test_one_whose_checkout_was_cut_off_is_made_anew(repository: Path, tmp_path:
     git(repository, "worktree", "remove", str(worktree))
 
 
+def test_one_of_another_repository_is_left_alone(repository: Path) -> None:
+    other = repository.parent / "other"
+    git(repository, "clone", "-q", str(repository), str(other))
+    git(other, "switch", "-q", "-c", "elsewhere")
+    begun = commit(other, "elsewhere")
+    first = opened(repository, "main")
+    branch = Branch("dragoman/T", "elsewhere", "one")
+
+    second, again = (open_worktree(other, first, branch, ENVIRON) for _ in range(2))
+    assert (second, again) == (first.with_name("one-2"), second)
+    assert git(second, "rev-parse", "HEAD") == begun
+    assert opened(repository, "main") == first
+
+
+def test_one_that_has_lost_its_repository_is_made_beside_it(repository: Path) -> None:
+    worktree = opened(repository, "main")
+    later = commit(worktree, "later")
+    (worktree / ".git").write_text(f"gitdir: {repository.parent}/gone\n")
+
+    again = opened(repository, "main")
+    assert (again, git(again, "rev-parse", "HEAD")) == (worktree.with_name("one-2"), later)
+
+
 def test_a_base_is_never_an_option(repository: Path) -> None:
     with pytest.raises(OSError, match="--detach"):
         opened(repository, "--detach")

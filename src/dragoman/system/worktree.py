@@ -19,6 +19,8 @@ _ELSEWHERE: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GI
 _MOST_BRANCHES: Final = 100
 _MADE_BY: Final = "dragomanHub"
 """Under which key of a branch the repository's configuration says whose hub has made it."""
+_COMMON: Final = ("rev-parse", "--git-common-dir")
+"""Asks where a repository keeps what all of its worktrees share."""
 _MAKING: Final = Lock()
 _COMMIT: Final = re.compile("[0-9a-f]{4,64}", re.IGNORECASE)
 # Agents can write where a repository keeps its hooks, so none is run here. Filters that its
@@ -45,11 +47,13 @@ def open_worktree(
 ) -> Path:
     """The worktree at this path; when there is none yet, one on this hub's branch of that name.
 
-    Ids of tasks begin anew in every data directory: a branch that this hub did not make is left
-    alone, and the next name has a number behind it. A new branch begins at its base; but where one
-    of ours is checked out elsewhere, as by another hub of the same ledger, at that. A checkout may
-    take long: when `is_over`, it is broken off with an InterruptedError.
+    Where one of another repository stands, the path has a number behind it. So has the name of the
+    branch where there is one that this hub did not make: ids of tasks begin anew in every data
+    directory. A new branch begins at its base; but where one of ours is checked out elsewhere, as
+    by another hub of the same ledger, at that. A checkout may take long: when `is_over`, it is
+    broken off with an InterruptedError.
     """
+    at = _own_place(repository, at, variables)
     if (at / ".git").is_file():
         if not _is_half_made(at, variables):
             return at
@@ -62,6 +66,20 @@ def open_worktree(
     patience = replace(_PATIENCE, is_over=is_over)
     _git(repository, variables, "worktree", "add", str(at), own, patience=patience)
     return at
+
+
+def _own_place(repository: Path, wanted: Path, variables: Mapping[str, str]) -> Path:
+    """Where this repository has the worktree, or can have it: an agent of another repository may
+    have been at the task before, and the data directory may have been moved.
+    """
+    whose = repository / _git(repository, variables, *_COMMON)
+    for at in map(Path, _names(str(wanted))):
+        if not (at / ".git").is_file():
+            return at
+        code, common = _try(at, variables, *_COMMON)
+        if not code and (at / common).resolve() == whose.resolve():
+            return at
+    raise OSError(f"there are too many worktrees {wanted}-N: remove some of them")
 
 
 def _is_half_made(at: Path, variables: Mapping[str, str]) -> bool:
