@@ -582,6 +582,31 @@ def test_attempts_that_run_count_already(tmp_path: Path, trace: Trace) -> None:
     run(story())
 
 
+@proves("DISPATCH-BUDGET", "RUN-NOT-STARTED")
+def test_a_task_does_not_fail_because_what_its_agent_has_used_cannot_be_written(
+    tmp_path: Path,
+) -> None:
+    settings = FAST + agent_section("ada", "report()", attempts_per_day=1)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            await hub.until(lambda: "agent:ada" in {line.stream for line in hub.lines()})
+            in_the_way = hub.data / "agent-usage.json"
+            in_the_way.mkdir()
+            task = hub.make()
+            await hub.until(lambda: hub.task(task).attempts == 1)
+            back = await hub.until_status(task, "ready")
+            await hub.until_idle()
+            assert (back.failures, hub.state("ada").used.attempts) == (0, 0)
+            why = f"ada could not be started: {in_the_way}: Is a directory"
+            assert hub.state("ada").paused == why
+            in_the_way.rmdir()
+            await hub.until_status(task, "review")
+            assert hub.state("ada").used.attempts == 1
+
+    run(story())
+
+
 @proves("DISPATCH-BUDGET")
 def test_what_was_used_without_a_budget_counts_for_one_that_is_set_later(tmp_path: Path) -> None:
     async def story() -> None:

@@ -31,6 +31,7 @@ from dragoman.engine.runner import Assignment, Ended, Runner, Running
 from dragoman.services.budgets import Begun
 from dragoman.services.rests import GivenBack
 from dragoman.services.standing import Record, Standing
+from dragoman.text.fault_words import in_words
 
 VIA = "runner"
 """The door through which started agents speak."""
@@ -143,15 +144,19 @@ class Attempt:
         self._hurry.set()
         self.halt()
 
-    async def live(self, limit_ms: int) -> Spent:
-        """The whole of it, in at most so many milliseconds (0: any)."""
+    async def live(self, limit_ms: int, before: Callable[[], Awaitable[None]]) -> Spent:
+        """The whole of it, in at most so many milliseconds (0: any).
+
+        `before` is to be done before its agent begins; when it cannot be (OSError), nobody does.
+        """
         task = self.assignment.task
         try:
+            await before()
             running = self._running = await self._runner.start(self.assignment, self._hear)
         except OSError as error:
             if self._is_halted:  # it was broken off: its agent is not to blame
                 return Spent(task, self.ms, is_kept=await self._settle(self._at_stop()))
-            problem = f"{error.filename or ''} {error.strerror or error}".strip()
+            problem = in_words(error)
             why = f"not started: {problem}"[:REASON]
             await self._settle(ReleaseTask(task, why, self.assignment.fence, unstarted=True))
             return Spent(task, not_started=problem, has_failed=True)

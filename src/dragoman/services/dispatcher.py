@@ -8,6 +8,7 @@ out while anything of an earlier attempt on it is still running here.
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,7 +24,7 @@ from dragoman.engine.runner import Assignment
 from dragoman.engine.trouble import NONE, Trouble, trouble_of
 from dragoman.services.attempt import Attempt, Speak, Terms
 from dragoman.services.booking import Booking, UsageKeeper
-from dragoman.services.budgets import Begun, Budget, whole
+from dragoman.services.budgets import Begun, whole
 from dragoman.services.desk import Agent, AgentState, Desk
 from dragoman.services.queues import first_of
 from dragoman.services.rests import LeftAlone
@@ -316,9 +317,7 @@ class Dispatcher:
     async def _see_through(self, desk: Desk, attempt: Attempt, limit_ms: int) -> None:
         agent = desk.agent
         try:
-            if agent.budget != Budget():  # what it has left must be known before it begins
-                await self._booking.save()
-            spent = await attempt.live(limit_ms)
+            spent = await attempt.live(limit_ms, partial(self._booking.save_before, agent))
             now = asyncio.get_running_loop().time()
             desk.note_start(spent.not_started, now, self._outside.tell)
             self._left_alone.note(spent.task, now, spent.given_back)
