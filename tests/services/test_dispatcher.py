@@ -1053,6 +1053,7 @@ def in_lab(
     forget: Forget = _let_go,
     on_stop: OnStop = "release",
     asked_at: Callable[[Task], int] = _nobody_asked,
+    new_id: CountingIds | None = None,
 ) -> Dispatcher:
     """A dispatcher whose clock and store are in the test's hands."""
     faults = [StoreUnavailable("the disk is away"), LedgerError("a line is broken")]
@@ -1067,7 +1068,7 @@ def in_lab(
         sweep=sweep,
         forget=forget,
         usage=keeper or Kept(usage),
-        new_id=CountingIds(),
+        new_id=new_id or CountingIds(),
         tell=list[str]().append,
         asked_at=asked_at,
     )
@@ -1092,6 +1093,41 @@ async def played(dispatcher: Dispatcher, is_over: Callable[[], bool]) -> list[st
             await asyncio.sleep(0)
         dispatcher.stop()
     return problems
+
+
+class Cutting(CountingIds):
+    """Ids, at the making of which the store begins to fail: the claim comes next."""
+
+    def __init__(self, lab: Lab, losses: int, faults: list[Exception | None]) -> None:
+        super().__init__()
+        self._cuts = [(losses, faults)]
+        self._store = lab.store
+
+    def __call__(self) -> str:
+        """The next one."""
+        if self._cuts:
+            self._store.losses, self._store.faults = self._cuts.pop()
+        return super().__call__()
+
+
+AWAY = StoreUnavailable("the disk is away")
+
+
+@proves("DISPATCH-STORE")
+@pytest.mark.parametrize(
+    ("losses", "faults"),
+    [(1, [None, AWAY, AWAY]), (0, [AWAY, AWAY])],
+    ids=["claimed", "not claimed"],
+)
+def test_what_was_claimed_without_an_answer_is_begun_when_the_store_is_back(
+    losses: int, faults: list[Exception | None]
+) -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    dispatcher = in_lab(lab, Scripted(), new_id=Cutting(lab, losses, faults))
+    problems = asyncio.run(played(dispatcher, lambda: lab.task("one").status == "review"))
+    assert any(problems)
+    assert (lab.task("one").attempts, lab.task("one").failures) == (1, 0)
 
 
 @proves("DISPATCH-STORE")

@@ -6,7 +6,7 @@ out while anything of an earlier attempt on it is still running here.
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from functools import partial
 
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from dragoman.core.actors import SYSTEM
 from dragoman.core.authority import why_no_holder
 from dragoman.core.commands import ClaimTask, KeepLease, RegisterAgent
-from dragoman.core.errors import DragomanError, Refusal, Refused
+from dragoman.core.errors import DragomanError, Refusal, Refused, StoreUnavailable
 from dragoman.core.states.task import Task
 from dragoman.engine.hub import Hub
 from dragoman.engine.reads.ask import TaskView, find_agent, find_task
@@ -66,6 +66,14 @@ class Outside(Struct, frozen=True):
     """Ends what takes long before an agent can begin, a checkout for example: the hub stops."""
 
 
+class _Claim(Struct, frozen=True):
+    """That a task was claimed for an agent, or may have been."""
+
+    desk: Desk
+    task: str
+    session: str
+
+
 class Dispatcher:
     """Runs in one event loop, from `run` until `stop`."""
 
@@ -84,6 +92,8 @@ class Dispatcher:
         self._left_alone = LeftAlone(hub, policy.terms.backoff, outside.asked_at)
         self._waking = Waking(hub.store, policy.poll_ms / 1_000, self._attempts)
         self.is_stopping = False
+        self._claims = deque[_Claim]()
+        """Those of which nothing has become yet: the store failed in between."""
         self._lives = set[asyncio.Task[None]]()
         self._trouble = NONE
         """Why the last look could not be finished; empty: it was."""
@@ -222,6 +232,7 @@ class Dispatcher:
     async def _look(self) -> None:
         """Claim for whoever is free, the most urgent first, until nothing fits."""
         await self._review()
+        await self._begin_claimed()
         passed_over = await self._left_alone.tasks(self._waking.now)
         waits = Counter[str]()
         while not self.is_stopping and (free := list(self._free())):
@@ -278,19 +289,30 @@ class Dispatcher:
         agent = desk.agent
         session = session_name(self._policy.hub, self._outside.new_id(), agent.elsewhere)
         command = ClaimTask(task, agent.name, session, self._policy.ttl_ms, agent.queues)
+        self._claims.append(_Claim(desk, task, session))
         try:
-            done = await self._hub.do_soon(SYSTEM, command)
+            await self._hub.do_soon(SYSTEM, command)
         except Refused:
+            self._claims.pop()
             return False
-        view = await asyncio.to_thread(find_task, self._hub.store, done.receipts[0].task)
-        if not isinstance(view, Refusal):
-            await self._begin(desk, view, agent.attempt_ms)
+        await self._begin_claimed()
         return True
+
+    async def _begin_claimed(self) -> None:
+        """Let those begin for whom a task was claimed; who cannot yet, with the next look."""
+        while self._claims:
+            claim = self._claims.popleft()
+            try:
+                view = await asyncio.to_thread(find_task, self._hub.store, claim.task)
+                if isinstance(view, TaskView) and _is_in(view, claim.session):
+                    await self._begin(claim.desk, view, claim.desk.agent.attempt_ms)
+            except StoreUnavailable:
+                self._claims.appendleft(claim)
+                raise
 
     async def _begin(self, desk: Desk, view: TaskView, limit_ms: int) -> None:
         task, lease = view.task, view.lease
-        if lease is None or lease.holder != desk.agent.name:
-            return
+        assert lease is not None, "what nobody holds is not begun"
         told = await asyncio.to_thread(desk.agent.prompt, task, desk.agent.name)
         assignment = Assignment(
             agent=desk.agent.name,
@@ -360,3 +382,7 @@ class Dispatcher:
             attempt.halt()
         self._outside.break_off()
         await self.until_idle()
+
+
+def _is_in(view: TaskView, session: str) -> bool:
+    return view.lease is not None and view.lease.session == session
