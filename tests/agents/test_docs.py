@@ -1,7 +1,10 @@
 """The page on running agents: its settings load, its script runs, its command lines are those."""
 
+import json
+import os
 import re
-import shlex
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +23,14 @@ EXAMPLES = {
     for example in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 }
 
+STAND_IN = """
+import json, os, sys
+given = {"words": sys.argv[1:], "prompt": sys.stdin.read(), "folder": os.environ["DRAGOMAN_FOLDER"]}
+with open(os.path.dirname(sys.argv[0]) + "/given", "w") as kept:
+    json.dump(given, kept)
+"""
+"""In the place of an agent's program: keeps what it was given."""
+
 
 @proves("RUN-RECIPES", "PROJECT-DOCS")
 def test_the_recipe_of_the_plain_script_runs_as_it_stands(tmp_path: Path) -> None:
@@ -36,24 +47,48 @@ def test_the_recipe_of_the_plain_script_runs_as_it_stands(tmp_path: Path) -> Non
 
 @proves("RUN-RECIPES", "PROJECT-DOCS")
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "words", "last"),
     [
-        ("claude", ("claude", "-p", "--permission-mode", "acceptEdits", "--allowedTools")),
-        ("codex", ("codex", "exec", "--sandbox", "workspace-write", "--skip-git-repo-check")),
+        ("claude", ("-p", "--permission-mode", "acceptEdits", "--allowedTools"), []),
+        ("codex", ("exec", "--sandbox", "workspace-write", "--skip-git-repo-check"), ["-"]),
     ],
 )
 def test_the_command_lines_of_the_others_read_their_prompt_on_standard_input(
-    name: str, words: tuple[str, ...]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    words: tuple[str, ...],
+    last: list[str],
 ) -> None:
-    agent = parse(EXAMPLES[name], {}).agents[name]
-    shell, option, script = agent.command
-    assert (shell, option) == ("sh", "-c")
-    said = shlex.split(script)
-    assert tuple(said[: len(words) + 1]) == ("exec", *words)
-    # Where the summary and the commits go lies outside of the folder that they work in.
-    folders = [after for word, after in pairwise(said) if word == "--add-dir"]
-    assert folders == ["$DRAGOMAN_FOLDER", f"{agent.repository}/.git"]
-    assert agent.prompt == "stdin"
+    repository, program = tmp_path / "app", tmp_path / "bin" / name
+    for git in (
+        ["init", "-q", str(repository)],
+        ["-C", str(repository), "config", "user.email", "a@example.org"],
+        ["-C", str(repository), "config", "user.name", "A"],
+        ["-C", str(repository), "commit", "-q", "--allow-empty", "-m", "first"],
+    ):
+        subprocess.run(["git", *git], check=True)
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\n{STAND_IN}")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    settings = FAST + EXAMPLES[name].replace("/srv/app", str(repository))
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make("Mend it")
+            await hub.until_status(task, "review")
+            given = json.loads((tmp_path / "bin" / "given").read_text())
+            assert tuple(given["words"][: len(words)]) == words
+            assert given["prompt"].startswith("# Mend it\n")
+            # Where the summary and the commits go lies outside of the folder that they work in.
+            folders = [after for word, after in pairwise(given["words"]) if word == "--add-dir"]
+            git = repository / ".git"
+            own = git / "worktrees" / hub.task(task).aof_id
+            assert folders == [given["folder"], str(own), str(git)]
+            assert given["words"][given["words"].index(str(git)) + 1 :] == last
+
+    run(story())
 
 
 @proves("RUN-RECIPES", "PROJECT-DOCS")

@@ -113,11 +113,14 @@ def test_errors_are_kept_and_never_taken_for_messages() -> None:
 
 
 @proves("RUN-OUTPUT")
-def test_notes_of_the_hub_are_bounded_too() -> None:
+def test_what_the_hub_says_to_messages_is_bounded_too_but_not_how_it_ended() -> None:
     printed = Printed(most=1)
     for _ in range(5_000):
-        printed.output.note("refused")
-    assert len(printed.lines) < 1_001
+        printed.output.answer("refused")
+    printed.output.note("exit code 3")
+    assert len(printed.lines) < 1_002
+    no_more = "hub no more is kept of what the hub says to messages"
+    assert printed.lines[-3:] == ["hub refused", no_more, "hub exit code 3"]
 
 
 @proves("RUN-OUTPUT")

@@ -410,7 +410,7 @@ sys.exit(1) if len(os.listdir(".")) < 2 else report()
     run(story())
 
 
-@proves("RUN-STOP")
+@proves("RUN-STOP", "RUN-OUTPUT")
 def test_losing_the_lease_ends_the_group_of_one_that_ignores_sigterm(
     tmp_path: Path, trace: Trace
 ) -> None:
@@ -428,6 +428,37 @@ def test_losing_the_lease_ends_the_group_of_one_that_ignores_sigterm(
             await hub.until_idle()
             assert hub.task(task).status == "cancelled"
             assert hub.task(task).failures == 0
+            *_, why, end = hub.log(task).splitlines()
+            assert why.endswith("hub it has to end: the task is not its own any more")
+            assert end.endswith("hub sh: ended by signal 9")
+
+    run(story())
+
+
+@proves("RUN-STOP", "RUN-OUTPUT")
+def test_what_has_left_its_session_is_not_heard_any_more_and_the_log_says_so(
+    tmp_path: Path, trace: Trace
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    lives_on = f"exec 3> {trace.path}; read go < {gate}; echo lives on >&3"
+    program = f"""
+import subprocess
+subprocess.Popen(["sh", "-c", {lives_on!r}], start_new_session=True)
+"""
+    settings = FAST + agent_section("ada", program)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until_status(task, "review")
+            *_, left, end = hub.log(task).splitlines()
+            assert left.endswith(
+                "hub what has left its session lives on, and is not heard any more"
+            )
+            assert end.endswith("has ended")
+            await asyncio.to_thread(gate.write_text, "go\n")
+            assert await asyncio.to_thread(trace.heard) == b"lives on\n"
 
     run(story())
 
@@ -562,6 +593,8 @@ signal.pause()
             ended = hub.task(task)
             assert ended.reported is not None
             assert "longer than an attempt may" in ended.reported.notes
+            why = "it has to end: it took longer than an attempt may (attempt_ms)"
+            assert f"hub {why}\n" in hub.log(task)
 
     run(story())
 
@@ -675,6 +708,44 @@ report() if tried else sys.exit(1)
             assert not (tmp_path / "hooked").exists()
 
     run(story())
+
+
+@proves("RUN-WORKTREE", "DISPATCH-STOP")
+@pytest.mark.parametrize(("on_stop", "left"), [("release", "ready"), ("keep", "in-progress")])
+def test_a_stop_breaks_a_checkout_off_and_starts_nobody_after_it(
+    tmp_path: Path, on_stop: str, left: str
+) -> None:
+    trace = Trace(tmp_path / "trace")
+    repository = tmp_path / "repository"
+    slow = f"exec 3> {trace.path}; echo begun >&3; sleep 99"
+    for words in (
+        ["init", "-q", str(repository)],
+        ["-C", str(repository), "config", "user.email", "a@example.org"],
+        ["-C", str(repository), "config", "user.name", "A"],
+        ["-C", str(repository), "config", "filter.slow.smudge", slow],
+    ):
+        subprocess.run(["git", *words], check=True)
+    (repository / "file").write_text("text")
+    (repository / ".git/info/attributes").write_text("file filter=slow\n")
+    for words in (["add", "file"], ["commit", "-q", "-m", "first"]):
+        subprocess.run(["git", "-C", str(repository), *words], check=True)
+    settings = FAST + f'on_stop = "{on_stop}"\n'
+    settings += agent_section("ada", "report()", repository=str(repository))
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            assert await asyncio.to_thread(trace.next) == b"begun\n"
+            hub.dispatcher.stop()
+            await hub.until_idle()
+            assert trace.heard() == b""
+            stood = hub.task(task)
+            assert (stood.status, stood.failures) == (left, 0)
+            assert not (hub.data / "worktrees" / stood.aof_id).exists()
+            assert list((hub.data / "agents").glob("*")) == []
+
+    run(story())
+    trace.close()
 
 
 @proves("RUN-WORKTREE", "MAIL-CHECKPOINT")

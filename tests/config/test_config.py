@@ -69,6 +69,7 @@ def test_a_pipe_in_the_place_of_the_settings_holds_nobody_up(tmp_path: Path) -> 
         ("[lease]\nttl_ms = 1", "did you mean leases"),
         ("[leases]\nttl = 1", "did you mean ttl_ms"),
         ("[leases]\ncolour = 1", "leases.colour is not a setting; known: ttl_ms"),
+        ("[hub]\nport = 1", "hub.port is not a setting; port is one of [http]; known: grace_ms"),
         ("leases = 1", "write [leases] on a line of its own"),
         ("[leases]\nttl_ms = 'soon'", "leases.ttl_ms"),
         ("[leases", "line 1 is not valid TOML from column 8 on: the ] that ends the name"),

@@ -144,7 +144,7 @@ class Idle:
         await self.stopped.wait()
         return Ended()
 
-    async def stop(self, grace: float) -> None:
+    async def stop(self, grace: float, why: str = "") -> None:
         """End."""
         self.stopped.set()
 

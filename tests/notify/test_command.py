@@ -10,7 +10,7 @@ import pytest
 from dragoman.core.errors import SettingsError
 from dragoman.notify.command import Command
 from dragoman.notify.notice import Notice
-from dragoman.system.spawn import run
+from dragoman.system.spawn import Patience, run
 from tests.engine.lab import START
 from tests.requirements import proves
 
@@ -32,7 +32,8 @@ open("seen", "w").write(json.dumps(seen))
 
 
 def command(folder: Path, *words: str, seconds: float = 20.0) -> Command:
-    return Command(words, ENVIRON, partial(run, folder=folder, seconds=seconds, grace=0.1))
+    patience = Patience(seconds, grace=0.1)
+    return Command(words, ENVIRON, partial(run, folder=folder, patience=patience))
 
 
 @proves("NOTIFY-SECRETS")

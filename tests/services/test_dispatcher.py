@@ -582,6 +582,31 @@ def test_attempts_that_run_count_already(tmp_path: Path, trace: Trace) -> None:
     run(story())
 
 
+@proves("DISPATCH-BUDGET", "RUN-NOT-STARTED")
+def test_a_task_does_not_fail_because_what_its_agent_has_used_cannot_be_written(
+    tmp_path: Path,
+) -> None:
+    settings = FAST + agent_section("ada", "report()", attempts_per_day=1)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            await hub.until(lambda: "agent:ada" in {line.stream for line in hub.lines()})
+            in_the_way = hub.data / "agent-usage.json"
+            in_the_way.mkdir()
+            task = hub.make()
+            await hub.until(lambda: hub.task(task).attempts == 1)
+            back = await hub.until_status(task, "ready")
+            await hub.until_idle()
+            assert (back.failures, hub.state("ada").used.attempts) == (0, 0)
+            why = f"ada could not be started: {in_the_way}: Is a directory"
+            assert hub.state("ada").paused == why
+            in_the_way.rmdir()
+            await hub.until_status(task, "review")
+            assert hub.state("ada").used.attempts == 1
+
+    run(story())
+
+
 @proves("DISPATCH-BUDGET")
 def test_what_was_used_without_a_budget_counts_for_one_that_is_set_later(tmp_path: Path) -> None:
     async def story() -> None:
@@ -981,7 +1006,7 @@ class Scripted:
             await self.stopped.wait()
         return Ended()
 
-    async def stop(self, grace: float) -> None:
+    async def stop(self, grace: float, why: str = "") -> None:
         """End."""
         self.stopped.set()
 
@@ -1028,6 +1053,7 @@ def in_lab(
     forget: Forget = _let_go,
     on_stop: OnStop = "release",
     asked_at: Callable[[Task], int] = _nobody_asked,
+    new_id: CountingIds | None = None,
 ) -> Dispatcher:
     """A dispatcher whose clock and store are in the test's hands."""
     faults = [StoreUnavailable("the disk is away"), LedgerError("a line is broken")]
@@ -1042,7 +1068,7 @@ def in_lab(
         sweep=sweep,
         forget=forget,
         usage=keeper or Kept(usage),
-        new_id=CountingIds(),
+        new_id=new_id or CountingIds(),
         tell=list[str]().append,
         asked_at=asked_at,
     )
@@ -1067,6 +1093,41 @@ async def played(dispatcher: Dispatcher, is_over: Callable[[], bool]) -> list[st
             await asyncio.sleep(0)
         dispatcher.stop()
     return problems
+
+
+class Cutting(CountingIds):
+    """Ids, at the making of which the store begins to fail: the claim comes next."""
+
+    def __init__(self, lab: Lab, losses: int, faults: list[Exception | None]) -> None:
+        super().__init__()
+        self._cuts = [(losses, faults)]
+        self._store = lab.store
+
+    def __call__(self) -> str:
+        """The next one."""
+        if self._cuts:
+            self._store.losses, self._store.faults = self._cuts.pop()
+        return super().__call__()
+
+
+AWAY = StoreUnavailable("the disk is away")
+
+
+@proves("DISPATCH-STORE")
+@pytest.mark.parametrize(
+    ("losses", "faults"),
+    [(1, [None, AWAY, AWAY]), (0, [AWAY, AWAY])],
+    ids=["claimed", "not claimed"],
+)
+def test_what_was_claimed_without_an_answer_is_begun_when_the_store_is_back(
+    losses: int, faults: list[Exception | None]
+) -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    dispatcher = in_lab(lab, Scripted(), new_id=Cutting(lab, losses, faults))
+    problems = asyncio.run(played(dispatcher, lambda: lab.task("one").status == "review"))
+    assert any(problems)
+    assert (lab.task("one").attempts, lab.task("one").failures) == (1, 0)
 
 
 @proves("DISPATCH-STORE")
@@ -1237,7 +1298,7 @@ class Deaf(Scripted):
         self.asked = asyncio.Event()
         self.may_end = asyncio.Event()
 
-    async def stop(self, grace: float) -> None:
+    async def stop(self, grace: float, why: str = "") -> None:
         """End, some time."""
         self.asked.set()
         await self.may_end.wait()

@@ -88,7 +88,7 @@ class Running:
         """Until it has ended."""
         return Ended(await self._program.wait())
 
-    async def stop(self, grace: float) -> None:
+    async def stop(self, grace: float, why: str = "") -> None:
         """It does not listen, and is ended when the grace is over."""
         if self._is_dead():
             raise HubDied

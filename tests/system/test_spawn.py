@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.spawn import run
+from dragoman.system.spawn import Patience, run
 from tests.requirements import proves
 from tests.traces import Trace
 
@@ -54,35 +54,43 @@ def test_much_input_and_output_at_once_do_not_wait_for_each_other(tmp_path: Path
     assert len(said) == 4_096
 
 
+def test_one_that_nobody_waits_for_any_more_is_ended_before_its_time(tmp_path: Path) -> None:
+    script = "trap 'echo cleaned > cleaned; exit' TERM; echo > begun; while :; do sleep 0.01; done"
+    patience = Patience(60, 10, (tmp_path / "begun").exists)
+    with pytest.raises(InterruptedError, match="nobody waits for it"):
+        run(("sh", "-c", script), b"", SHELL, tmp_path, patience)
+    assert (tmp_path / "cleaned").exists()
+
+
 def test_one_that_prints_without_end_is_ended(tmp_path: Path) -> None:
     with pytest.raises(TimeoutError, match=r"not ended after 0\.3 s"):
-        run(("yes",), b"", SHELL, tmp_path, seconds=0.3, grace=GRACE)
+        run(("yes",), b"", SHELL, tmp_path, Patience(0.3, GRACE))
 
 
 def test_one_that_ignores_sigterm_is_ended_with_its_children(tmp_path: Path, trace: Trace) -> None:
     script = "trap '' TERM; exec 3>trace; (while :; do sleep 100; done) & echo x >&3; wait"
     with pytest.raises(TimeoutError):
-        run(("sh", "-c", script), b"", SHELL, tmp_path, seconds=LATE, grace=GRACE)
+        run(("sh", "-c", script), b"", SHELL, tmp_path, Patience(LATE, GRACE))
     assert trace.heard() == b"x\n"
 
 
 def test_one_that_heeds_sigterm_may_clean_up(tmp_path: Path, trace: Trace) -> None:
     script = "trap 'echo bye >&3; exit 0' TERM; exec 3>trace; while :; do sleep 100 & wait; done"
     with pytest.raises(TimeoutError):
-        run(("sh", "-c", script), b"", SHELL, tmp_path, seconds=LATE, grace=10)
+        run(("sh", "-c", script), b"", SHELL, tmp_path, Patience(LATE, 10))
     assert trace.heard() == b"bye\n"
 
 
 def test_what_it_leaves_running_is_ended_and_not_waited_for(tmp_path: Path, trace: Trace) -> None:
     script = "exec 3>trace; echo x >&3; sleep 1000 & echo said; exit 0"
-    assert run(("sh", "-c", script), b"", SHELL, tmp_path, seconds=60) == (0, b"said\n")
+    assert run(("sh", "-c", script), b"", SHELL, tmp_path, Patience(60)) == (0, b"said\n")
     assert trace.heard() == b"x\n"
 
 
 def test_one_that_closes_its_output_and_goes_on_is_ended(tmp_path: Path) -> None:
     script = "exec >&- 2>&-; sleep 1000"
     with pytest.raises(TimeoutError):
-        run(("sh", "-c", script), b"", SHELL, tmp_path, seconds=0.3, grace=GRACE)
+        run(("sh", "-c", script), b"", SHELL, tmp_path, Patience(0.3, GRACE))
 
 
 def test_one_that_is_not_there_or_cannot_be_run_is_an_oserror(tmp_path: Path) -> None:

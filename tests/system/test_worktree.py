@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.worktree import find_commit, go_on_from, open_worktree
+from dragoman.system.worktree import Branch, find_commit, go_on_from, open_worktree
 from tests.requirements import proves
 
 pytestmark = proves("RUN-WORKTREE", "MAIL-CHECKPOINT")
@@ -51,7 +51,7 @@ def repository(tmp_path: Path) -> Path:
 
 def opened(repository: Path, base: str, hub: str = "one") -> Path:
     at = repository.parent / hub
-    return open_worktree(repository, at, "dragoman/T", base, hub, ENVIRON)
+    return open_worktree(repository, at, Branch("dragoman/T", base, hub), ENVIRON)
 
 
 def test_a_branch_that_another_hub_has_made_is_left_alone(repository: Path) -> None:
@@ -68,7 +68,7 @@ def test_what_another_hub_of_the_same_ledger_has_checked_out_is_gone_on_from(
 ) -> None:
     later = commit(opened(repository, "main"), "later")
     beside = repository.parent / "elsewhere"
-    open_worktree(repository, beside, "dragoman/T", "main", "one", ENVIRON)
+    open_worktree(repository, beside, Branch("dragoman/T", "main", "one"), ENVIRON)
     assert git(beside, "branch", "--show-current") == "dragoman/T-2"
     assert git(beside, "rev-parse", "HEAD") == later
 
@@ -94,6 +94,51 @@ def test_who_removes_worktree_and_branch_has_the_next_attempt_begin_at_the_base(
     again = opened(repository, "main")
     assert git(again, "rev-parse", "HEAD") == git(repository, "rev-parse", "main")
     assert git(again, "branch", "--show-current") == "dragoman/T"
+
+
+def test_one_whose_checkout_was_cut_off_is_made_anew(repository: Path, tmp_path: Path) -> None:
+    for name in ("second", "third"):
+        commit(repository, name)
+    # Whoever checks out dies before the last file, with no time to clean up.
+    cut = tmp_path / "cut"
+    cut.write_text('#!/bin/sh\ntest -e "$1" && kill -9 0\n: > "$1"; cat\n')
+    cut.chmod(0o755)
+    git(repository, "config", "filter.cut.smudge", f"{cut} {tmp_path / 'was'}")
+    (repository / ".git/info/attributes").write_text("* filter=cut\n")
+    with pytest.raises(OSError, match="git worktree add"):
+        opened(repository, "main")
+    half = repository.parent / "one"
+    assert (half / ".git").is_file()
+    git(repository, "config", "--unset", "filter.cut.smudge")
+
+    worktree = opened(repository, "main")
+    assert git(worktree, "status", "--porcelain") == ""
+    assert sorted(path.name for path in worktree.iterdir()) == [".git", "first", "second", "third"]
+    assert git(worktree, "branch", "--show-current") == "dragoman/T"
+    git(repository, "worktree", "remove", str(worktree))
+
+
+def test_one_of_another_repository_is_left_alone(repository: Path) -> None:
+    other = repository.parent / "other"
+    git(repository, "clone", "-q", str(repository), str(other))
+    git(other, "switch", "-q", "-c", "elsewhere")
+    begun = commit(other, "elsewhere")
+    first = opened(repository, "main")
+    branch = Branch("dragoman/T", "elsewhere", "one")
+
+    second, again = (open_worktree(other, first, branch, ENVIRON) for _ in range(2))
+    assert (second, again) == (first.with_name("one-2"), second)
+    assert git(second, "rev-parse", "HEAD") == begun
+    assert opened(repository, "main") == first
+
+
+def test_one_that_has_lost_its_repository_is_made_beside_it(repository: Path) -> None:
+    worktree = opened(repository, "main")
+    later = commit(worktree, "later")
+    (worktree / ".git").write_text(f"gitdir: {repository.parent}/gone\n")
+
+    again = opened(repository, "main")
+    assert (again, git(again, "rev-parse", "HEAD")) == (worktree.with_name("one-2"), later)
 
 
 def test_a_base_is_never_an_option(repository: Path) -> None:

@@ -21,7 +21,7 @@ _MOST_SHOWN: Final = 16_384
 """So many characters of a line are kept."""
 _LOOKED_BEYOND: Final = 4_096
 """So much of a longer line is looked at, too: a secret must not be cut where it is kept no more."""
-_MOST_NOTES: Final = 1_000
+_MOST_ANSWERS: Final = 1_000
 _PLACEHOLDER: Final = "[REDACTED:"
 
 
@@ -128,7 +128,7 @@ class Output:
         """Is handed the lines of the program that are kept."""
         self._write = write
         self._left = most
-        self._notes_left = _MOST_NOTES
+        self._answers_left = _MOST_ANSWERS
         self._now = now
         self._redactor = redactor
         self._messages = messages
@@ -151,11 +151,17 @@ class Output:
         return [line for line in whole if self._is_message(stream, line)]
 
     def note(self, text: str) -> None:
-        """A line of the hub's own, kept beside the limit; of very many only the first."""
-        self._notes_left -= 1
-        if self._notes_left > 0:
-            with suppress(OSError):
-                self._write(self._line("hub", self._redactor.text(text).text))
+        """A line of the hub's own, kept beside the limit: how it begins, and why it ends."""
+        with suppress(OSError):
+            self._write(self._line("hub", self._redactor.text(text).text))
+
+    def answer(self, text: str) -> None:
+        """What the hub says to a message; of very many only the first are kept."""
+        self._answers_left -= 1
+        if self._answers_left > 0:
+            self.note(text)
+        elif not self._answers_left:
+            self.note("no more is kept of what the hub says to messages")
 
     def pulse(self, text: str, at: str = "") -> Pulse:
         """A line without secrets as it leaves the agent: without what steers a terminal."""

@@ -251,18 +251,23 @@ class RunningProgram:
     async def wait(self) -> Ended:
         """Until it has ended and all that it said was heard."""
         code = await self._process.wait()
+        is_held_open = False
         while (await asyncio.wait(self._pumps, timeout=_DRAIN_SECONDS))[1]:
             for pump in self._pumps:
                 if pump not in self._hearing:
-                    pump.cancel()
+                    is_held_open = pump.cancel() or is_held_open
         self._process.close()
         await self._pulses.end()
+        if is_held_open:
+            self._output.note("what has left its session lives on, and is not heard any more")
         problem = _problem(self._name, code)
         self._output.note(problem or f"{self._name} has ended")
         return Ended(problem)
 
-    async def stop(self, grace: float) -> None:
+    async def stop(self, grace: float, why: str = "") -> None:
         """End it and all that it has started."""
+        if why:
+            self._output.note(f"it has to end: {why}")
         await self._process.stop(grace)
 
     def forget(self) -> None:
@@ -288,7 +293,7 @@ class RunningProgram:
         finally:
             self._hearing.discard(pump)
         if note:
-            self._output.note(note)
+            self._output.answer(note)
 
 
 def _found_from_here(program: str) -> str:

@@ -1,5 +1,6 @@
 """What an agent is told: the task in its own words, what is expected, and how to report."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -23,7 +24,9 @@ a JSON object on the same line, without a code block around it, like this one:
 {{"outcome":"done","summaryRef":"outputs/summary.md","tests":{{"total":0,"passed":0,"failed":0}},\
 "notes":"what you did"}}}}
 
-`outcome` is done, blocked (then list `blockers`), needs_review or partial. Then exit.
+`outcome` is done, blocked (then list `blockers`), needs_review or partial. If you are a coding
+agent, your last answer is what you print, so the line belongs there: what a command that you run
+prints is not heard. Then exit.
 """
 
 _HOW_TO_REPORT_ELSEWHERE = """\
@@ -42,6 +45,10 @@ only.
 `outcome` is done, blocked (then list `blockers`), needs_review, partial or failed. The report ends
 your work on this task.
 """
+
+
+_MESSAGE = re.compile("^(?=AOF/1 )", re.MULTILINE)
+"""Where a line begins that the hub would hear as a message."""
 
 
 def prompt(
@@ -69,7 +76,8 @@ def _parts(task: Task, agent: str, intent: Intent | None, handoff: Handoff | Non
     yield f"Task {task.aof_id}, attempt {task.attempts}.\n"
     is_goal = intent is not None and task.body == intent.goal
     if task.body and not is_goal:
-        yield f"{safe_text(task.body).rstrip()}\n"
+        # An agent that prints what it was told reports nothing by that, whoever has written it.
+        yield f"{_MESSAGE.sub('    ', safe_text(task.body)).rstrip()}\n"
     if intent is not None:
         yield from _asked(intent, agent, task.title)
     if handoff is not None:

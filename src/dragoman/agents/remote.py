@@ -82,9 +82,9 @@ class RunningElsewhere:
         await self._is_over.wait()
         return Ended()
 
-    async def stop(self, grace: float) -> None:
+    async def stop(self, grace: float, why: str = "") -> None:
         """Nothing to wait for: it learns from the hub that its lease is lost."""
-        del grace
+        del grace, why
         self._is_over.set()
 
     def forget(self) -> None:

@@ -117,9 +117,9 @@ class RunningFunction:
                 raise
             return Ended("it was stopped")
 
-    async def stop(self, grace: float) -> None:
+    async def stop(self, grace: float, why: str = "") -> None:
         """Ask it to end. A thread cannot be ended: what it gives is not taken any more."""
-        del grace
+        del grace, why
         self._work.cancel()
 
     def forget(self) -> None:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -73,7 +74,8 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
     hub, settings, marks = place.hub, place.settings, RunMarks(place.data)
     # What may take minutes, a checkout or a far URL, must not hold up those who read the store.
     slow = ThreadPoolExecutor(settings.dispatch.concurrency, thread_name_prefix="starts")
-    starting = _Starting(identity, url, marks, slow)
+    is_over = Event()
+    starting = _Starting(identity, url, marks, slow, is_over.is_set)
     agents = [
         Agent(
             name=name,
@@ -113,6 +115,7 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
         new_id=new_id,
         tell=lambda text: _log.warning("%s", safe_text(text, one_line=True)),
         asked_at=partial(asked_at, hub.store, spawner_terms(settings)),
+        break_off=is_over.set,
     )
     dispatcher = Dispatcher(hub, agents, policy, outside)
     place.hints.listen(dispatcher.hint)
@@ -126,6 +129,8 @@ class _Starting(Struct, frozen=True):
     url: str
     marks: "RunMarks"
     slow: Executor
+    is_over: "Callable[[], bool]"
+    """Whether the hub does not wait any more for what is being started."""
 
 
 def _told(
@@ -173,7 +178,9 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
     tools = Tools(
         start=Process.start,
         open_desk=lambda of: workplace.open(of.aof_id, of.attempt, words(of)),
-        worktree=partial(_worktree, place, settings) if settings.repository else None,
+        worktree=partial(_worktree, place, settings, starting.is_over)
+        if settings.repository
+        else None,
         slow=starting.slow,
         marks=starting.marks,
         token=token,
@@ -204,18 +211,21 @@ def _certificate(place: Place) -> str:
     return f"{Path(given).absolute()}" if given else ""
 
 
-def _worktree(place: Place, settings: AgentSettings, of: "Assignment") -> Path:
+def _worktree(
+    place: Place, settings: AgentSettings, is_over: "Callable[[], bool]", of: "Assignment"
+) -> Path:
     """The task's worktree, with what an earlier attempt has left for its successor."""
     from dragoman.agents.program import PASSED_ON
-    from dragoman.system.worktree import find_commit, go_on_from, open_worktree
+    from dragoman.system.worktree import Branch, find_commit, go_on_from, open_worktree
 
     data, wanted = place.data, of.resume_from
-    at, branch = data.absolute() / "worktrees" / of.aof_id, f"dragoman/{of.aof_id}"
     variables = {key: environment()[key] for key in PASSED_ON if key in environment()}
     repository = data / settings.repository
     commit = find_commit(repository, wanted, variables)
-    base, hub = commit or settings.base, place.hub.store.ledger_id()
-    folder = open_worktree(repository, at, branch, base, hub, variables)
+    hub = place.hub.store.ledger_id()
+    branch = Branch(f"dragoman/{of.aof_id}", commit or settings.base, hub)
+    at = data.absolute() / "worktrees" / of.aof_id
+    folder = open_worktree(repository, at, branch, variables, is_over)
     if commit and not go_on_from(folder, commit, variables):
         _warn(place, of, f"the worktree has gone another way than the checkpoint {wanted}")
     elif wanted and not commit:

@@ -9,7 +9,7 @@ from typing import Final
 from dragoman.config import Settings, environment
 from dragoman.notify.command import PASSED_ON
 from dragoman.protocols.agentmail import InWords, Model
-from dragoman.system.spawn import run
+from dragoman.system.spawn import Patience, run
 
 _SECONDS: Final = 30.0
 
@@ -28,7 +28,7 @@ def _put_into_words(words: Sequence[str], data: Path, turn: Lock, thread: bytes)
     said = environment()
     variables = {name: said[name] for name in PASSED_ON if name in said}
     try:
-        code, text = run(words, thread, variables, data, seconds=_SECONDS)
+        code, text = run(words, thread, variables, data, Patience(_SECONDS))
     except (OSError, ValueError) as error:
         return InWords(trouble=f"{words[0]!a}: {error}")
     finally:

@@ -4,6 +4,7 @@ Each part knows what it needs, and is asked for that here; nothing is opened, st
 """
 
 from pathlib import Path
+from typing import Final
 
 from dragoman.bootstrap.notices import targets_of
 from dragoman.bootstrap.redaction import secrets_of_variables
@@ -13,6 +14,16 @@ from dragoman.config import AgentSettings, Settings
 from dragoman.config.store_url import check_url
 from dragoman.core.errors import SettingsError
 from dragoman.system.fetch import Endpoint
+
+_ABOUT: Final = {
+    "command": (
+        *("prompt", "environment", "repository", "base"),
+        *("output_bytes", "trace_lines", "output_per_day"),
+    ),
+    "url": ("allow_hosts",),
+}
+"""Settings of an agent that mean something for one way to start it only."""
+_UNSET: Final = AgentSettings()
 
 
 def check_usable(settings: Settings, data: Path) -> None:
@@ -45,6 +56,7 @@ def check_agent(name: str, settings: AgentSettings) -> None:
             f"agents.{name} needs a command, a url, or (asked in CCOS) a function; an agent that "
             "asks for its work itself needs no section"
         )
+    _refuse_idle(name, settings, ways[0])
     if settings.command:
         check_command(name, settings.command)
     for variable in settings.environment:
@@ -61,3 +73,14 @@ def check_agent(name: str, settings: AgentSettings) -> None:
         if not is_asked_so(settings):
             raise SettingsError(f'agents.{name} has a function: add speaks = ["ccos"]')
         find_function(name, settings.function)
+
+
+def _refuse_idle(name: str, settings: AgentSettings, way: str) -> None:
+    """Refuse what is set and means nothing for an agent that is started in this way."""
+    idle = [(key, other) for other, keys in _ABOUT.items() if other != way for key in keys]
+    for key, other in idle:
+        if getattr(settings, key) != getattr(_UNSET, key):
+            raise SettingsError(
+                f"agents.{name}.{key} is for an agent with a {other}, and does nothing for one "
+                f"with a {way}: remove it"
+            )

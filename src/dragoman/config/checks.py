@@ -161,7 +161,8 @@ def check_keys(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) -> 
             if inner in known:
                 _check_inner(inner, value, known[inner])
             else:
-                _check_known(inner, key, known[section])
+                homes = [other for other, keys in known.items() if key in keys]
+                _check_known(inner, key, known[section], homes)
 
 
 def _check_inner(section: str, values: object, known: Iterable[str]) -> None:
@@ -171,11 +172,13 @@ def _check_inner(section: str, values: object, known: Iterable[str]) -> None:
         _check_known(f"{section}.{key}", key, known)
 
 
-def _check_known(shown: str, name: str, known: Iterable[str]) -> None:
+def _check_known(shown: str, name: str, known: Iterable[str], homes: Sequence[str] = ()) -> None:
+    """`homes` are the sections in which there is one of this name."""
     names = list(known)
     if name not in names:
-        raise PlacedError(shown, _not_known(name, names))
+        raise PlacedError(shown, _not_known(name, names, homes))
 
 
-def _not_known(name: str, names: Sequence[str]) -> str:
-    return f" is not a setting{meant(name, names) or ';'} known: {', '.join(names)}"
+def _not_known(name: str, names: Sequence[str], homes: Sequence[str] = ()) -> str:
+    there = f"; {name} is one of {', '.join(f'[{home}]' for home in homes)};" if homes else ";"
+    return f" is not a setting{meant(name, names) or there} known: {', '.join(names)}"

@@ -160,7 +160,8 @@ class AgentSettings(Struct, frozen=True):
     environment: tuple[str, ...] = ()
     """Variables of the hub that the program gets besides the harmless ones."""
     repository: str = ""
-    """A git repository of which each task gets a worktree to work in."""
+    """A git repository of which each task gets a worktree to work in; relative paths begin at the
+    data directory."""
     base: str = ""
     """What the branch of a new worktree begins at; empty: what the repository has checked out."""
     attempt_ms: int = 3_600_000

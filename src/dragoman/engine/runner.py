@@ -61,8 +61,11 @@ class Running(Protocol):
         """Until it has ended, by itself or by `stop`, and everything that it said was heard."""
         ...
 
-    async def stop(self, grace: float) -> None:
-        """Ask it and all it has started to end, and end them after so many seconds."""
+    async def stop(self, grace: float, why: str = "") -> None:
+        """Ask it and all it has started to end, and end them after so many seconds.
+
+        `why` is for whoever reads what there is to read of the run.
+        """
         ...
 
     def forget(self) -> None:

@@ -6,15 +6,13 @@ there is more to do after the last word, if only to read the answer to it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from enum import Enum, auto
+from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Literal
 
 from msgspec import Struct
 
 from dragoman.core.actors import SYSTEM, Actor
-from dragoman.core.authority import why_no_holder
 from dragoman.core.commands import (
     AnyCommand,
     EndAttempt,
@@ -24,20 +22,16 @@ from dragoman.core.commands import (
     ReportOutcome,
 )
 from dragoman.core.deadlines import Backoff
-from dragoman.core.errors import DragomanError, Refusal, Refused, StoreError
-from dragoman.core.events import EVENT_NAMES, TaskClaimed, TaskRequeued
+from dragoman.core.errors import DragomanError, Refused, StoreError
 from dragoman.core.ids import agent_stream, task_stream
 from dragoman.core.limits import REASON
 from dragoman.core.reading import Receipt
-from dragoman.core.states.moves import MOVE_NAMES
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import Entry
-from dragoman.engine.reads.ask import decode, find_agent, find_task, history
 from dragoman.engine.runner import Assignment, Ended, Runner, Running
-from dragoman.ledger.entry import read_line
 from dragoman.services.budgets import Begun
-from dragoman.services.costs import cost_of_attempt
 from dragoman.services.rests import GivenBack
+from dragoman.services.standing import Record, Standing
+from dragoman.text.fault_words import in_words
 
 VIA = "runner"
 """The door through which started agents speak."""
@@ -49,10 +43,6 @@ Speak = Callable[[Actor, bytes], Awaitable[str]]
 _BEATS_PER_LEASE = 3
 _STORE_REST_SECONDS = 1.0
 _OVERLOADED = "overloaded"
-_CLAIMED = EVENT_NAMES[TaskClaimed]
-_REQUEUED = EVENT_NAMES[TaskRequeued]
-_ENDS_IT = MOVE_NAMES - {_CLAIMED}
-"""By these an attempt ends."""
 
 
 class Terms(Struct, frozen=True):
@@ -67,19 +57,15 @@ class Terms(Struct, frozen=True):
     """How long an attempt that is kept waits for the next start."""
 
 
-class _Standing(Enum):
-    """How the attempt stands to its task."""
-
-    HELD = auto()
-    REPORTED = auto()
-    """Held, and its agent has said how it ended; that has not taken effect."""
-    LEFT = auto()
-    """Ended by its own agent."""
-    LOST = auto()
-    """Ended by somebody else, or another one has begun."""
+_OVER = frozenset((Standing.LEFT, Standing.LOST))
 
 
-_OVER = frozenset((_Standing.LEFT, _Standing.LOST))
+class _Stop(Struct, frozen=True):
+    """That an agent has to end."""
+
+    why: str
+    otherwise: AnyCommand | None = None
+    """What becomes of its task if it has not reported; None: that is for others to say."""
 
 
 class Spent(Struct, frozen=True):
@@ -112,6 +98,7 @@ class Attempt:
         self._terms = terms
         # Bound to its fencing token: whatever comes late, of this process or another, is refused.
         self._actor = Actor("agent", assignment.agent, VIA, assignment.task, assignment.fence)
+        self._record = Record(hub.store, assignment, self._actor)
         self._news = asyncio.Event()
         self._news.set()  # what has happened since it was claimed was told to nobody
         self._is_halted = False
@@ -157,13 +144,19 @@ class Attempt:
         self._hurry.set()
         self.halt()
 
-    async def live(self, limit_ms: int) -> Spent:
-        """The whole of it, in at most so many milliseconds (0: any)."""
+    async def live(self, limit_ms: int, before: Callable[[], Awaitable[None]]) -> Spent:
+        """The whole of it, in at most so many milliseconds (0: any).
+
+        `before` is to be done before its agent begins; when it cannot be (OSError), nobody does.
+        """
         task = self.assignment.task
         try:
+            await before()
             running = self._running = await self._runner.start(self.assignment, self._hear)
         except OSError as error:
-            problem = f"{error.filename or ''} {error.strerror or error}".strip()
+            if self._is_halted:  # it was broken off: its agent is not to blame
+                return Spent(task, self.ms, is_kept=await self._settle(self._at_stop()))
+            problem = in_words(error)
             why = f"not started: {problem}"[:REASON]
             await self._settle(ReleaseTask(task, why, self.assignment.fence, unstarted=True))
             return Spent(task, not_started=problem, has_failed=True)
@@ -171,24 +164,24 @@ class Attempt:
         try:
             # A claim alone says nothing of an agent: from here on there is one.
             await self._beat()
-            otherwise = await self._watched(ended, running, self._begun + (limit_ms / 1_000 or inf))
-            if ended.done():
-                otherwise = self._last_word(ended.result().problem)
-            elif not self._stays:
-                await self._stop(running)
-                await ended
-            is_kept = await self._settle(otherwise) and isinstance(otherwise, KeepLease)
+            stop = await self._watched(ended, running, self._begun + (limit_ms / 1_000 or inf))
+            if stop is None or ended.done():
+                otherwise = self._last_word((await ended).problem)
+            else:
+                otherwise = stop.otherwise
+                if not self._stays:
+                    await self._stop(running, stop.why)
+                    await ended
+            is_kept = await self._settle(otherwise)
         finally:
             if not ended.done() and not self._stays:
                 await running.stop(0)
                 await ended
             ended.cancel()
             await asyncio.to_thread(running.forget)
-        cost = await asyncio.to_thread(
-            cost_of_attempt, self._hub.store, task, self.assignment.attempt
-        )
-        given_back = await asyncio.to_thread(self._given_back)
-        has_failed = await asyncio.to_thread(self._has_failed)
+        cost = await asyncio.to_thread(self._record.cost)
+        given_back = await asyncio.to_thread(self._record.given_back)
+        has_failed = await asyncio.to_thread(self._record.has_failed)
         return Spent(
             task,
             self.ms,
@@ -199,9 +192,9 @@ class Attempt:
             is_kept=is_kept,
         )
 
-    async def _stop(self, running: Running) -> None:
+    async def _stop(self, running: Running, why: str) -> None:
         """End it; until nothing of it is left the task stays its own, if it still is."""
-        stopping = asyncio.ensure_future(running.stop(self._terms.stop_seconds))
+        stopping = asyncio.ensure_future(running.stop(self._terms.stop_seconds, why))
         hurried = asyncio.ensure_future(self._hurry.wait())
         while not stopping.done() and not hurried.done():
             await asyncio.wait(
@@ -226,11 +219,8 @@ class Attempt:
 
     async def _watched(
         self, ended: "asyncio.Future[Ended]", running: Running, deadline: float
-    ) -> AnyCommand | None:
-        """Until it has ended or must be stopped; what becomes of its task if it has not reported.
-
-        None: that is for others to say, or was said.
-        """
+    ) -> _Stop | None:
+        """Until it has to be stopped; None: it has ended."""
         clock = asyncio.get_running_loop().time
         next_beat = clock() + self._beat_seconds
         while not self._is_halted:
@@ -238,40 +228,39 @@ class Attempt:
             if ended.done():
                 return None
             if clock() >= deadline:
-                too_long = self._failed("it took longer than an attempt may (attempt_ms)")
-                return too_long if self._is_held else None
+                if not self._is_held:
+                    return _Stop("it has ended its attempt, and may go on no longer (leave_ms)")
+                too_long = "it took longer than an attempt may (attempt_ms)"
+                return _Stop(too_long, self._failed(too_long))
             is_refused = False
             if clock() >= next_beat:
                 next_beat = clock() + self._beat_seconds
                 is_refused = self._is_held and running.is_beating and not await self._beat()
-            standing = await asyncio.to_thread(self._standing)
-            away = await asyncio.to_thread(self._taken_away)
-            if standing is _Standing.HELD and away is not None:
+            standing = await asyncio.to_thread(self._record.standing, was_held=self._is_held)
+            why_not = await asyncio.to_thread(self._record.why_no_holder)
+            if standing is Standing.HELD and why_not:
                 self._is_held = False
-                return away
-            if standing is _Standing.LEFT and running.is_beating:
+                task, fence = self.assignment.task, self.assignment.fence
+                return _Stop(why_not, ReleaseTask(task, why_not, fence))
+            if standing is Standing.LEFT and running.is_beating:
                 if self._is_held:
                     deadline = min(deadline, clock() + self._terms.leave_seconds)
                 self._is_held = False
             elif standing in _OVER or is_refused or self._ends_by_word(standing, running):
-                self._is_held = standing is _Standing.REPORTED and not is_refused
-                return None
+                self._is_held = standing is Standing.REPORTED and not is_refused
+                return _Stop("the task is not its own any more")
+        return _Stop("the hub stops", self._at_stop())
+
+    def _at_stop(self) -> KeepLease | ReleaseTask:
+        """What becomes of its task when the hub stops."""
         task, fence = self.assignment.task, self.assignment.fence
         if self._terms.on_stop == "keep":
             return KeepLease(task, fence, self._terms.keep_ms)
         return ReleaseTask(task, "hub_stopped", fence)
 
-    def _taken_away(self) -> ReleaseTask | None:
-        """What becomes of the task of one who may hold none any more: that is no failure."""
-        try:
-            why = why_no_holder(find_agent(self._hub.store, self.assignment.agent))
-        except DragomanError:
-            return None
-        return ReleaseTask(self.assignment.task, why, self.assignment.fence) if why else None
-
-    def _ends_by_word(self, standing: _Standing, running: Running) -> bool:
+    def _ends_by_word(self, standing: Standing, running: Running) -> bool:
         """One elsewhere ends with its report: nobody sees what it does after that."""
-        return standing is _Standing.REPORTED and not running.is_beating
+        return standing is Standing.REPORTED and not running.is_beating
 
     async def _next(self, ended: "asyncio.Future[Ended]", seconds: float) -> None:
         """Until something has happened, or the time is over."""
@@ -295,62 +284,6 @@ class Attempt:
             return True
         return True
 
-    def _standing(self) -> _Standing:
-        """How it stands now; while the store cannot tell, as before."""
-        try:
-            view = find_task(self._hub.store, self.assignment.task)
-            if isinstance(view, Refusal):
-                return _Standing.HELD
-            if view.lease is not None and view.lease.fence == self.assignment.fence:
-                return _Standing.HELD if view.task.reported is None else _Standing.REPORTED
-            if view.task.fence == self.assignment.fence and self._has_left(self._moves()):
-                return _Standing.LEFT
-        except DragomanError:
-            return _Standing.HELD if self._is_held else _Standing.LEFT
-        return _Standing.LOST
-
-    def _moves(self) -> list[Entry]:
-        """How the task has moved since its claim, until it was claimed again."""
-        moves, is_ours = list[Entry](), False
-        for entry in history(self._hub.store, task_stream(self.assignment.task)):
-            if entry.event == _CLAIMED:
-                claimed = decode(entry)
-                is_ours = isinstance(claimed, TaskClaimed) and (
-                    claimed.fence == self.assignment.fence
-                )
-            elif is_ours and entry.event in _ENDS_IT:
-                moves.append(entry)
-        return moves
-
-    def _has_left(self, moves: Sequence[Entry]) -> bool:
-        """Whether it was its own agent by whose word the attempt ended."""
-        return bool(moves) and read_line(moves[0].line).actor == self._actor.label
-
-    def _given_back(self) -> GivenBack | None:
-        """That its own agent has made the task ready again, by its last move; after a failure it
-        rests anyway, and who had to stop, with something to go on from, is followed at once.
-        """
-        try:
-            view = find_task(self._hub.store, self.assignment.task)
-            if isinstance(view, Refusal) or view.task.fence != self.assignment.fence:
-                return None
-            task, moves = view.task, self._moves()
-        except DragomanError:
-            return None
-        left = task.checkpoint
-        was_forced = left is not None and left.is_forced and left.at == task.moved_at
-        is_free = task.status == "ready" and not task.not_before and not was_forced
-        if is_free and len(moves) == 1 and self._has_left(moves):
-            return GivenBack(self.assignment.agent, task.reserved_for, task.moved_at)
-        return None
-
-    def _has_failed(self) -> bool:
-        """Whether its task has to be tried once more because of it."""
-        try:
-            return any(entry.event == _REQUEUED for entry in self._moves()[:1])
-        except DragomanError:
-            return False
-
     def _last_word(self, problem: str) -> ReportOutcome:
         """What is recorded of an agent that has ended and said nothing about its work."""
         task, fence = self.assignment.task, self.assignment.fence
@@ -370,8 +303,8 @@ class Attempt:
         )
 
     async def _settle(self, otherwise: AnyCommand | None) -> bool:
-        """End the session: what was reported takes effect; whether that happened which was said
-        for the case that nothing was.
+        """End the session: what was reported takes effect, and otherwise this; whether the task is
+        kept for the next start.
         """
         assignment = self.assignment
         end = EndAttempt(assignment.task, assignment.session, self._terms.backoff)
@@ -380,7 +313,7 @@ class Attempt:
             if receipt.status == "in-progress" and otherwise is not None:
                 # What becomes of an agent that says nothing is the hub's word, not the agent's.
                 await self._insist(otherwise)
-                return True
+                return isinstance(otherwise, KeepLease)
         except Refused:
             pass  # the lease was lost meanwhile: another attempt says what becomes of the task
         return False

@@ -144,6 +144,11 @@ class Booking:
                 await asyncio.to_thread(self._keeper.save, msgspec.json.encode(used))
                 self._kept = used
 
+    async def save_before(self, account: Account) -> None:
+        """What it has left must be known before it begins; who has no budget need not wait."""
+        if account.budget != Budget():
+            await self.save()
+
     async def review(self, accounts: Collection[tuple[Account, Callable[[], Used]]]) -> None:
         """See who is paused, and pause whoever has used up its day.
 

@@ -6,9 +6,9 @@ out while anything of an earlier attempt on it is still running here.
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from dragoman.core.actors import SYSTEM
 from dragoman.core.authority import why_no_holder
 from dragoman.core.commands import ClaimTask, KeepLease, RegisterAgent
-from dragoman.core.errors import DragomanError, Refusal, Refused
-from dragoman.core.ids import agent_stream, task_stream
+from dragoman.core.errors import DragomanError, Refusal, Refused, StoreUnavailable
 from dragoman.core.states.task import Task
 from dragoman.engine.hub import Hub
 from dragoman.engine.reads.ask import TaskView, find_agent, find_task
@@ -25,21 +24,18 @@ from dragoman.engine.runner import Assignment
 from dragoman.engine.trouble import NONE, Trouble, trouble_of
 from dragoman.services.attempt import Attempt, Speak, Terms
 from dragoman.services.booking import Booking, UsageKeeper
-from dragoman.services.budgets import Begun, Budget, whole
+from dragoman.services.budgets import Begun, whole
 from dragoman.services.desk import Agent, AgentState, Desk
 from dragoman.services.queues import first_of
-from dragoman.services.rests import Rest, Rests
+from dragoman.services.rests import LeftAlone
 from dragoman.services.sessions import place_in, session_name
 from dragoman.services.taking_over import Estate, Forget, Sweep
 from dragoman.services.turns import most_urgent, who_gets
+from dragoman.services.waking import Waking
 
-_PAUSE_SECONDS = 0.005
-"""Between two looks, so that a busy hub costs the dispatcher little."""
 _MOST_WAITS = 16
 """So many tasks of a queue that wait for another agent are passed over in one look; then whoever
 has failed at all of them gets nothing else from there."""
-_MATTERS = (task_stream(""), agent_stream(""))
-"""Streams whose news may be that there is work to give out."""
 
 
 class Policy(Struct, frozen=True):
@@ -66,6 +62,16 @@ class Outside(Struct, frozen=True):
     """Tells whoever looks at the hub's terminal what keeps an agent from working."""
     asked_at: Callable[[Task], int] = lambda _: 0
     """When somebody last asked for a worker on a task and has no answer yet; 0: nobody has."""
+    break_off: Callable[[], None] = lambda: None
+    """Ends what takes long before an agent can begin, a checkout for example: the hub stops."""
+
+
+class _Claim(Struct, frozen=True):
+    """That a task was claimed for an agent, or may have been."""
+
+    desk: Desk
+    task: str
+    session: str
 
 
 class Dispatcher:
@@ -83,10 +89,11 @@ class Dispatcher:
         self._policy = policy
         self._outside = outside
         self._booking = Booking(hub, outside.usage, outside.tell)
-        self._rests = Rests(policy.terms.backoff)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._woken = asyncio.Event()
+        self._left_alone = LeftAlone(hub, policy.terms.backoff, outside.asked_at)
+        self._waking = Waking(hub.store, policy.poll_ms / 1_000, self._attempts)
         self.is_stopping = False
+        self._claims = deque[_Claim]()
+        """Those of which nothing has become yet: the store failed in between."""
         self._lives = set[asyncio.Task[None]]()
         self._trouble = NONE
         """Why the last look could not be finished; empty: it was."""
@@ -95,15 +102,13 @@ class Dispatcher:
 
     def hint(self, streams: Collection[str]) -> None:
         """Something was written into these streams. (An `OnCommit`: it comes from any thread.)"""
-        loop = self._loop
-        if loop is not None and self._desks:
-            with suppress(RuntimeError):  # the loop has been closed: nobody looks any more
-                loop.call_soon_threadsafe(self._look_at, frozenset(streams))
+        if self._desks:
+            self._waking.hint(streams)
 
     def stop(self) -> None:
         """Take no more work, and end when what runs has ended or was ended."""
         self.is_stopping = True
-        self._woken.set()
+        self._waking.wake()
 
     @property
     def trouble(self) -> Trouble:
@@ -137,27 +142,25 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Dispatch until `stop`; whoever cancels it does not wait for agents."""
-        self._loop = asyncio.get_running_loop()
         policy = self._policy
         outside = self._outside
         backoff = policy.terms.backoff
         estate = Estate(self._hub, policy.hub, backoff, outside.sweep, outside.forget)
-        following = asyncio.create_task(self._follow_others())
         try:
-            while not await self._managed(lambda: self._open(estate)):
-                await self._rest()
-            if not self._desks:
-                await self._woken.wait()
-            while not self.is_stopping:
-                self._woken.clear()
-                await self._managed(self._look)
-                await self._rest()
-            await self._drain()
+            with self._waking.listening():
+                while not await self._managed(lambda: self._open(estate)):
+                    await self._waking.rest()
+                if not self._desks:
+                    await self._waking.woken()
+                while not self.is_stopping:
+                    self._waking.clear()
+                    await self._managed(self._look)
+                    await self._waking.rest()
+                await self._drain()
         finally:  # whoever cancels this, or a fault, leaves no agent behind
-            following.cancel()
-            self._loop = None
             for attempt in self._attempts():
                 attempt.hurry()
+            self._outside.break_off()
             await self.until_idle()
 
     async def _managed(self, work: Callable[[], Awaitable[None]]) -> bool:
@@ -224,39 +227,13 @@ class Dispatcher:
             return None if agent.attempt_ms else 0
         return left
 
-    # Waiting
-
-    def _look_at(self, streams: frozenset[str]) -> None:
-        for attempt in self._attempts():
-            if attempt.streams & streams:
-                attempt.look()
-        if any(stream.startswith(_MATTERS) for stream in streams):
-            self._woken.set()
-
-    async def _follow_others(self) -> None:
-        """Have attempts look when the ledger has grown: of what others write there is no hint."""
-        followed = 0
-        while True:
-            await asyncio.sleep(self._policy.poll_ms / 1_000)
-            with suppress(DragomanError, OSError):  # the next look tells
-                head = await asyncio.to_thread(self._hub.store.head) if self._lives else followed
-                if head != followed:
-                    followed = head
-                    for attempt in self._attempts():
-                        attempt.look()
-
-    async def _rest(self) -> None:
-        await asyncio.sleep(_PAUSE_SECONDS)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._policy.poll_ms / 1_000):
-                await self._woken.wait()
-
     # Giving out work
 
     async def _look(self) -> None:
         """Claim for whoever is free, the most urgent first, until nothing fits."""
         await self._review()
-        passed_over = await self._resting()
+        await self._begin_claimed()
+        passed_over = await self._left_alone.tasks(self._waking.now)
         waits = Counter[str]()
         while not self.is_stopping and (free := list(self._free())):
             queues = {queue for desk in free for queue in desk.agent.queues}
@@ -297,59 +274,45 @@ class Dispatcher:
         return not is_full and len(desk.attempts) < desk.agent.concurrency
 
     def _why_idle(self, desk: Desk) -> str:
-        loop = self._loop
-        if loop is not None and loop.time() < desk.rests_until:
+        if self._waking.now < desk.rests_until:
             return desk.problem
         return self._booking.why_idle(desk.agent, desk.so_far())
 
     def _what_rests(self, desk: Desk) -> str:
-        """What one who has nothing to do would otherwise work on, the first that will be free."""
-        loop = self._loop
-        if loop is None or desk.attempts:
+        """What one who has nothing to do would otherwise work on."""
+        if desk.attempts:
             return ""
-        now = loop.time()
-        rests = [
-            one for one in self._rests.resting(now) if one.given_back.queue in desk.agent.queues
-        ]
-        if not rests:
-            return ""
-        first = min(rests, key=lambda one: one.until)
-        return first.words(self._hub.clock.now() + round((first.until - now) * 1_000))
-
-    async def _resting(self) -> set[str]:
-        """Tasks that are left alone now; a word about one since it was given back ends that."""
-        rests = self._rests.resting(asyncio.get_running_loop().time())
-        if not rests:
-            return set()
-        called = await asyncio.to_thread(lambda: set(filter(self._is_called_for, rests)))
-        for rest in called:
-            self._rests.end(rest.task)
-        return {rest.task for rest in rests if rest not in called}
-
-    def _is_called_for(self, rest: Rest) -> bool:
-        view, given_back_at = find_task(self._hub.store, rest.task), rest.given_back.at
-        if isinstance(view, Refusal) or view.task.moved_at != given_back_at:
-            return True
-        return self._outside.asked_at(view.task) >= given_back_at
+        return self._left_alone.words(desk.agent.queues, self._waking.now)
 
     async def _claim(self, desk: Desk, task: str) -> bool:
         """Claim a task for an agent and let it begin; False when another was faster."""
         agent = desk.agent
         session = session_name(self._policy.hub, self._outside.new_id(), agent.elsewhere)
         command = ClaimTask(task, agent.name, session, self._policy.ttl_ms, agent.queues)
+        self._claims.append(_Claim(desk, task, session))
         try:
-            done = await self._hub.do_soon(SYSTEM, command)
+            await self._hub.do_soon(SYSTEM, command)
         except Refused:
+            self._claims.pop()
             return False
-        view = await asyncio.to_thread(find_task, self._hub.store, done.receipts[0].task)
-        if not isinstance(view, Refusal):
-            await self._begin(desk, view, agent.attempt_ms)
+        await self._begin_claimed()
         return True
+
+    async def _begin_claimed(self) -> None:
+        """Let those begin for whom a task was claimed; who cannot yet, with the next look."""
+        while self._claims:
+            claim = self._claims.popleft()
+            try:
+                view = await asyncio.to_thread(find_task, self._hub.store, claim.task)
+                if isinstance(view, TaskView) and _is_in(view, claim.session):
+                    await self._begin(claim.desk, view, claim.desk.agent.attempt_ms)
+            except StoreUnavailable:
+                self._claims.appendleft(claim)
+                raise
 
     async def _begin(self, desk: Desk, view: TaskView, limit_ms: int) -> None:
         task, lease = view.task, view.lease
-        if lease is None or lease.holder != desk.agent.name:
-            return
+        assert lease is not None, "what nobody holds is not begun"
         told = await asyncio.to_thread(desk.agent.prompt, task, desk.agent.name)
         assignment = Assignment(
             agent=desk.agent.name,
@@ -376,12 +339,10 @@ class Dispatcher:
     async def _see_through(self, desk: Desk, attempt: Attempt, limit_ms: int) -> None:
         agent = desk.agent
         try:
-            if agent.budget != Budget():  # what it has left must be known before it begins
-                await self._booking.save()
-            spent = await attempt.live(limit_ms)
+            spent = await attempt.live(limit_ms, partial(self._booking.save_before, agent))
             now = asyncio.get_running_loop().time()
             desk.note_start(spent.not_started, now, self._outside.tell)
-            self._rests.note(spent.task, now, spent.given_back)
+            self._left_alone.note(spent.task, now, spent.given_back)
             # Booked in the same breath: for whoever looks, it must not count as running as well.
             del desk.attempts[attempt.assignment.session]
             if spent.not_started:
@@ -398,7 +359,7 @@ class Dispatcher:
             self._trouble = replace(found, words=f"{whose}: {found.words}")
         finally:
             desk.attempts.pop(attempt.assignment.session, None)
-            self._woken.set()
+            self._waking.wake()
 
     # The end
 
@@ -419,4 +380,9 @@ class Dispatcher:
             )
         for attempt in self._attempts():
             attempt.halt()
+        self._outside.break_off()
         await self.until_idle()
+
+
+def _is_in(view: TaskView, session: str) -> bool:
+    return view.lease is not None and view.lease.session == session

@@ -5,10 +5,17 @@ and only until somebody says a word about the task. What is known here ends with
 start tries once more.
 """
 
+import asyncio
+from collections.abc import Callable, Collection
+
 from msgspec import Struct
 
 from dragoman.core.deadlines import Backoff, rest_after
+from dragoman.core.errors import Refusal
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.states.task import Task
+from dragoman.engine.hub import Hub
+from dragoman.engine.reads.ask import find_task
 
 
 class GivenBack(Struct, frozen=True):
@@ -64,3 +71,41 @@ class Rests:
             task: rest for task, rest in self._rests.items() if now < rest.until + longest
         }
         return [rest for rest in self._rests.values() if now < rest.until]
+
+
+class LeftAlone:
+    """The rests of a hub's tasks, which last until somebody has said a word about one."""
+
+    def __init__(self, hub: Hub, backoff: Backoff, asked_at: Callable[[Task], int]) -> None:
+        """`asked_at` tells when somebody last asked for a worker on a task."""
+        self._hub = hub
+        self._rests = Rests(backoff)
+        self._asked_at = asked_at
+
+    def note(self, task: str, now: float, given_back: GivenBack | None) -> None:
+        """An attempt on a task has ended, so or otherwise."""
+        self._rests.note(task, now, given_back)
+
+    async def tasks(self, now: float) -> set[str]:
+        """Tasks that are left alone now; a word about one since it was given back ends that."""
+        rests = self._rests.resting(now)
+        if not rests:
+            return set()
+        called = await asyncio.to_thread(lambda: set(filter(self._is_called_for, rests)))
+        for rest in called:
+            self._rests.end(rest.task)
+        return {rest.task for rest in rests if rest not in called}
+
+    def words(self, queues: Collection[str], now: float) -> str:
+        """What is told of the first of these queues that will be free; empty: nothing rests."""
+        rests = [one for one in self._rests.resting(now) if one.given_back.queue in queues]
+        if not rests:
+            return ""
+        first = min(rests, key=lambda one: one.until)
+        return first.words(self._hub.clock.now() + round((first.until - now) * 1_000))
+
+    def _is_called_for(self, rest: Rest) -> bool:
+        view, given_back_at = find_task(self._hub.store, rest.task), rest.given_back.at
+        if isinstance(view, Refusal) or view.task.moved_at != given_back_at:
+            return True
+        return self._asked_at(view.task) >= given_back_at

@@ -5,19 +5,33 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_SECONDS: Final = 5.0
-_GRACE: Final = 1.0
+from msgspec import Struct
+
 _LOOK: Final = 0.05
-"""How often to look whether a program has ended whose output somebody else holds open."""
+"""How often to look whether a program has ended whose output somebody else holds open, and whether
+it is still waited for."""
 _BLOCK: Final = 65_536
 _MOST_KEPT: Final = 4_096
 
 Program = subprocess.Popen[bytes]
+
+
+class Patience(Struct, frozen=True):
+    """How long a program is waited for."""
+
+    seconds: float = 5.0
+    grace: float = 1.0
+    """What one that has to end is left, to clean up."""
+    is_over: Callable[[], bool] = lambda: False
+    """Whether nobody waits any more: then it has to end before its time."""
+
+
+_USUAL: Final = Patience()
 
 
 def run(
@@ -25,16 +39,14 @@ def run(
     data: bytes,
     variables: Mapping[str, str],
     folder: Path,
-    *,
-    seconds: float = _SECONDS,
-    grace: float = _GRACE,
+    patience: Patience = _USUAL,
 ) -> tuple[int, bytes]:
     """Feed a program; its exit code and the end of what it said.
 
-    OSError when it cannot be started, TimeoutError when it did not end in time. Whatever it has
-    started in its process group ends with it.
+    OSError when it cannot be started, TimeoutError when it did not end in time, InterruptedError
+    when nobody waits for it any more. Whatever it has started in its process group ends with it.
     """
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience.seconds
     with subprocess.Popen(
         words,
         bufsize=0,
@@ -46,15 +58,15 @@ def run(
         start_new_session=True,
     ) as program:
         try:
-            said = _talk(program, data, deadline)
+            said = _talk(program, data, deadline, patience.is_over)
             return program.wait(max(0.0, deadline - time.monotonic())), said
         except (TimeoutError, subprocess.TimeoutExpired):
-            raise TimeoutError(f"it had not ended after {seconds:g} s") from None
+            raise TimeoutError(f"it had not ended after {patience.seconds:g} s") from None
         finally:
-            _end_group(program, grace)
+            _end_group(program, patience.grace)
 
 
-def _talk(program: Program, data: bytes, deadline: float) -> bytes:
+def _talk(program: Program, data: bytes, deadline: float, is_over: Callable[[], bool]) -> bytes:
     """Write and read at once, so that neither side waits for the other; until one has ended."""
     assert program.stdin is not None
     assert program.stdout is not None
@@ -71,6 +83,8 @@ def _talk(program: Program, data: bytes, deadline: float) -> bytes:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError
+            if is_over():
+                raise InterruptedError("it was ended before its time: nobody waits for it any more")
             for key, _ in waiting.select(0 if has_ended else min(left, _LOOK)):
                 if key.fileobj is program.stdin:
                     unsent = _send(key.fd, unsent)

@@ -21,4 +21,7 @@ class UsageFile:
 
     def save(self, data: bytes) -> None:
         """Keep it, durably."""
-        write_atomically(self._path, data)
+        try:
+            write_atomically(self._path, data)
+        except OSError as error:  # the name that it has until it is whole is another each time
+            raise OSError(error.errno, error.strerror, str(self._path)) from error

@@ -1,23 +1,26 @@
 """Git worktrees and branches for tasks: made beside what is checked out, which is never touched."""
 
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.errors import DragomanError
-from dragoman.system.spawn import run
+from dragoman.system.spawn import Patience, run
 
-_SECONDS: Final = 120.0
+_PATIENCE: Final = Patience(120.0)
 _ELSEWHERE: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"})
 """Variables by which git would look into another repository than the one that is named."""
 _MOST_BRANCHES: Final = 100
 _MADE_BY: Final = "dragomanHub"
 """Under which key of a branch the repository's configuration says whose hub has made it."""
+_COMMON: Final = ("rev-parse", "--git-common-dir")
+"""Asks where a repository keeps what all of its worktrees share."""
 _MAKING: Final = Lock()
 _COMMIT: Final = re.compile("[0-9a-f]{4,64}", re.IGNORECASE)
 # Agents can write where a repository keeps its hooks, so none is run here. Filters that its
@@ -25,42 +28,82 @@ _COMMIT: Final = re.compile("[0-9a-f]{4,64}", re.IGNORECASE)
 _QUIET: Final = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
+class Branch(Struct, frozen=True):
+    """The branch that a new worktree is on."""
+
+    name: str
+    base: str
+    """What it begins at; empty: what is checked out."""
+    hub: str
+    """Who makes it."""
+
+
 def open_worktree(
-    repository: Path, at: Path, branch: str, base: str, hub: str, variables: Mapping[str, str]
+    repository: Path,
+    at: Path,
+    branch: Branch,
+    variables: Mapping[str, str],
+    is_over: Callable[[], bool] = _PATIENCE.is_over,
 ) -> Path:
     """The worktree at this path; when there is none yet, one on this hub's branch of that name.
 
-    Ids of tasks begin anew in every data directory: a branch that this hub did not make is left
-    alone, and the next name has a number behind it. A new branch begins at `base`, else at HEAD;
-    but where one of ours is checked out elsewhere, as by another hub of the same ledger, at that.
+    Where one of another repository stands, the path has a number behind it. So has the name of the
+    branch where there is one that this hub did not make: ids of tasks begin anew in every data
+    directory. A new branch begins at its base; but where one of ours is checked out elsewhere, as
+    by another hub of the same ledger, at that. A checkout may take long: when `is_over`, it is
+    broken off with an InterruptedError.
     """
+    at = _own_place(repository, at, variables)
     if (at / ".git").is_file():
-        return at
+        if not _is_half_made(at, variables):
+            return at
+        _git(repository, variables, "worktree", "remove", "--force", "--force", str(at))
     at.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _git(repository, variables, "worktree", "prune")
     # Git does not wait for whoever else writes the configuration just now.
     with _MAKING:
-        own = _own_branch(repository, branch, base, hub, variables)
-    _git(repository, variables, "worktree", "add", str(at), own)
+        own = _own_branch(repository, branch, variables)
+    patience = replace(_PATIENCE, is_over=is_over)
+    _git(repository, variables, "worktree", "add", str(at), own, patience=patience)
     return at
 
 
-def _own_branch(
-    repository: Path, wanted: str, base: str, hub: str, variables: Mapping[str, str]
-) -> str:
+def _own_place(repository: Path, wanted: Path, variables: Mapping[str, str]) -> Path:
+    """Where this repository has the worktree, or can have it: an agent of another repository may
+    have been at the task before, and the data directory may have been moved.
+    """
+    whose = repository / _git(repository, variables, *_COMMON)
+    for at in map(Path, _names(str(wanted))):
+        if not (at / ".git").is_file():
+            return at
+        code, common = _try(at, variables, *_COMMON)
+        if not code and (at / common).resolve() == whose.resolve():
+            return at
+    raise OSError(f"there are too many worktrees {wanted}-N: remove some of them")
+
+
+def _is_half_made(at: Path, variables: Mapping[str, str]) -> bool:
+    """Whether git was killed before all was checked out, by a power cut or for its time: it writes
+    the index last. For git all that is missing is deleted, and the next commit would make it so.
+    """
+    code, index = _try(at, variables, "rev-parse", "--git-path", "index")
+    return not code and not (at / index).exists()
+
+
+def _own_branch(repository: Path, wanted: Branch, variables: Mapping[str, str]) -> str:
     """The branch that this hub has made, or makes now; the mark goes with it when it is deleted."""
-    taken = _checked_out(repository, variables)
-    for name in _names(wanted):
+    taken, base = _checked_out(repository, variables), wanted.base
+    for name in _names(wanted.name):
         mark = f"branch.{name}.{_MADE_BY}"
         if _try(repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{name}")[0]:
             _git(repository, variables, "branch", "--", name, base or "HEAD")
-            _git(repository, variables, "config", "--local", mark, hub)
+            _git(repository, variables, "config", "--local", mark, wanted.hub)
             return name
-        if _try(repository, variables, "config", "--local", "--get", mark) == (0, hub):
+        if _try(repository, variables, "config", "--local", "--get", mark) == (0, wanted.hub):
             if name not in taken:
                 return name
             base = name
-    raise OSError(f"{repository} has too many branches {wanted}-N: remove some of them")
+    raise OSError(f"{repository} has too many branches {wanted.name}-N: remove some of them")
 
 
 def _checked_out(repository: Path, variables: Mapping[str, str]) -> frozenset[str]:
@@ -203,17 +246,21 @@ def _why(repository: Path, error: OSError) -> str:
     return f"{error}" if is_one else f"{error}; is {repository} a git repository?"
 
 
-def _git(repository: Path, variables: Mapping[str, str], *words: str) -> str:
-    code, text = _try(repository, variables, *words)
+def _git(
+    repository: Path, variables: Mapping[str, str], *words: str, patience: Patience = _PATIENCE
+) -> str:
+    code, text = _try(repository, variables, *words, patience=patience)
     if code:
         raise OSError(f"git {words[0]} {words[1]} in {repository}: {text.rpartition(chr(10))[2]}")
     return text
 
 
-def _try(repository: Path, variables: Mapping[str, str], *words: str) -> tuple[int, str]:
+def _try(
+    repository: Path, variables: Mapping[str, str], *words: str, patience: Patience = _PATIENCE
+) -> tuple[int, str]:
     here = {name: value for name, value in variables.items() if name not in _ELSEWHERE}
     silent = {**here, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     code, said = run(
-        ("git", *_QUIET, "-C", str(repository), *words), b"", silent, repository, seconds=_SECONDS
+        ("git", *_QUIET, "-C", str(repository), *words), b"", silent, repository, patience
     )
     return code, said.decode(errors="replace").strip()

@@ -114,6 +114,25 @@ def test_without_keys_broken_settings_come_first_unless_something_is_signed(
     assert "out of a backup" in examine(dragoman)["keys"]["advice"]
 
 
+@proves("RUN-NOT-STARTED")
+def test_what_an_agent_cannot_be_started_without_is_named(
+    healthy: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIVEN", "x")
+    monkeypatch.delenv("FORGOTTEN", raising=False)
+    (healthy.data / "dragoman.toml").write_text(
+        "[agents.ada]\ncommand = ['sh', './nope']\nenvironment = ['GIVEN']\n"
+        "[agents.bob]\ncommand = ['./nope']\nenvironment = ['FORGOTTEN']\nrepository = '../r'\n"
+        "[agents.eve]\nurl = 'https://eve.example'\n"
+    )
+    found = examine(healthy)["agents"]
+    assert found["state"] == "warning"
+    assert found["found"] == (
+        f"bob has no program ./nope; bob has no commit at {healthy.data / '../r'}; "
+        "bob has no variable FORGOTTEN"
+    )
+
+
 @pytest.mark.parametrize("put", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
 @pytest.mark.parametrize(("name", "check"), [("hub.lock", "hub"), ("checkpoints.jsonl", "ledger")])
 def test_what_stands_in_the_place_of_a_file_is_to_be_moved(
@@ -140,6 +159,12 @@ def test_what_stands_in_the_place_of_a_file_is_to_be_moved(
         ("[agents.a]\ncommand = ['x']\nenvironment = ['K=v']", "'K=v' is no name of a variable"),
         ("[agents.a]\ncommand = ['x']\nenvironment = ['']", "'' is no name of a variable"),
         ("[agents.a]\ncommand = ['x']\nbase = 'main'", "name the repository that it is of"),
+        (
+            "[agents.a]\ncommand = ['x']\nallow_hosts = ['h']",
+            "agents.a.allow_hosts is for an agent",
+        ),
+        ("[agents.a]\nurl = 'http://h'\nrepository = '/r'", "agents.a.repository is for an agent"),
+        ("[agents.a]\nurl = 'http://h'\noutput_per_day = 9", "nothing for one with a url"),
         ('[http]\nhost = "10.0.0.7"', "tokens would travel in the open"),
         ('[http]\ntls_cert = "/nope"\ntls_key = "/nope"', "cannot be read: No such file"),
         ('[http]\ntls_cert = "{toml}"\ntls_key = "{toml}"', "without a password: "),

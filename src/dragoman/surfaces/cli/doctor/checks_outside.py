@@ -4,10 +4,12 @@ import os
 import platform
 import shutil
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
 
 from dragoman import __version__
+from dragoman.config import AgentSettings, environment
 from dragoman.core.errors import DragomanError
 from dragoman.surfaces.cli.doctor.patient import Diagnosis, Patient, bad, ok, warning
 
@@ -92,6 +94,36 @@ def git(patient: Patient) -> Diagnosis | None:
         f"there is no commit at {repository}: transitions record none, and no rewind has files",
         "name a git repository in [git] repository; a relative path begins at the data directory",
     )
+
+
+def agents(patient: Patient) -> Diagnosis | None:
+    """The agents that a hub starts have what they need."""
+    if not patient.data.is_dir() or not patient.is_understood:
+        return None
+    known = patient.settings.agents
+    missing = [
+        f"{name} has no {what}" for name, one in known.items() for what in _missing(patient, one)
+    ]
+    if missing:
+        return warning(
+            "; ".join(missing),
+            "mend the section [agents.NAME], or start the hub from a folder, and with a PATH and "
+            "variables, that have it",
+        )
+    return ok(f"started by the hub: {', '.join(known)}" if known else "none is started by the hub")
+
+
+def _missing(patient: Patient, agent: AgentSettings) -> Iterator[str]:
+    """What an agent cannot be started without, as it looks from here."""
+    from dragoman.system.git_head import GitHead
+
+    environ = environment()
+    if agent.command and not shutil.which(agent.command[0], path=environ.get("PATH")):
+        yield f"program {agent.command[0]}"
+    if agent.repository and not GitHead(patient.data / agent.repository)():
+        yield f"commit at {patient.data / agent.repository}"
+    if patient.works is None:  # a hub that runs has other variables than whoever looks at it
+        yield from (f"variable {name}" for name in agent.environment if name not in environ)
 
 
 def keys(patient: Patient) -> Diagnosis | None:

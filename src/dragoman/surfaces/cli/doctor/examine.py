@@ -16,6 +16,7 @@ CHECKS: dict[str, Check] = {
     "disk": checks_outside.disk,
     "settings": checks_outside.settings,
     "git": checks_outside.git,
+    "agents": checks_outside.agents,
     "keys": checks_outside.keys,
     "hub": checks_outside.hub,
     "store": checks_inside.store,
