@@ -5,7 +5,7 @@ import ssl
 import threading
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -239,10 +239,21 @@ def test_what_is_not_http_is_an_error_and_no_crash(receiver: Receiver, answer: b
         endpoint(receiver).post({}, b"")
 
 
-def test_nobody_there_is_told(receiver: Receiver) -> None:
+def test_nobody_there_is_told_with_the_place(receiver: Receiver) -> None:
     target = endpoint(receiver)
+    place = rf"127\.0\.0\.1 port {receiver.port} cannot be reached: Connection refused"
     receiver.close()
-    with pytest.raises(ConnectionRefusedError):
+    with pytest.raises(ConnectionError, match=place):
+        target.post({}, b"")
+
+
+def test_a_name_that_nobody_knows_is_told() -> None:
+    def resolve(*_: object, **__: object) -> NoReturn:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    target = Endpoint("http://nowhere.example/x", SETTING, resolve=resolve)
+    place = r"nowhere\.example port 80 cannot be reached: Name or service not known"
+    with pytest.raises(ConnectionError, match=place):
         target.post({}, b"")
 
 

@@ -124,13 +124,23 @@ class Endpoint:
             call.hang_up()
 
     def _exchange(self, call: "_Call", message: bytes, most: int) -> tuple[int, bytes]:
-        tls, addresses = self._tls and self._tls(), self._addresses()
-        line = call.connect(addresses)
+        tls, line = self._tls and self._tls(), self._reached(call)
         with line if tls is None else call.encrypt(line, tls, self._host) as line:
             line.sendall(message)
             with _Answer(line, most) as answer:
                 answer.begin()
                 return answer.status, answer.read(most) if most else b""
+
+    def _reached(self, call: "_Call") -> socket.socket:
+        try:
+            return call.connect(self._addresses())
+        except ForbiddenAddress:
+            raise
+        except OSError as error:
+            why = error.strerror or error
+            raise ConnectionError(
+                f"{self._host} port {self._port} cannot be reached: {why}"
+            ) from None
 
     def _head(self, method: str, headers: Mapping[str, str], length: int) -> bytes:
         said = {"Host": self._host_header, "Content-Length": f"{length}", "Connection": "close"}
