@@ -364,7 +364,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "MCP-IDENTITY",
         "MCP",
         "Over HTTP a tool speaks for the bearer of the request's token, on stdio for --as or "
-        "DRAGOMAN_TOKEN; a session belongs to whoever began it.",
+        "DRAGOMAN_TOKEN; a session belongs to whoever began it, and a token is shown to the hub "
+        "that is named, not to a proxy.",
     ),
     Requirement(
         "MCP-DIALECTS",
