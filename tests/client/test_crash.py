@@ -169,7 +169,7 @@ def test_a_hub_that_is_busy_is_asked_again_and_only_as_long_as_there_is_patience
     async def agent() -> None:
         async with stage.connect(patience=0.5) as hub:
             stage.relay.answers[b"POST /v1/tasks "] = BUSY
-            with pytest.raises(HubUnreachable, match="the last try: overloaded: so busy"):
+            with pytest.raises(HubUnreachable, match=r"puts .* off .* overloaded: so busy$"):
                 await hub.create("Never")
             asked = stage.relay.count(b"POST /v1/tasks ")
             assert asked > 1
@@ -191,6 +191,25 @@ def test_a_hub_that_is_not_there_from_the_start_is_told_at_once(stage: Stage) ->
 
     with pytest.raises(HubUnreachable, match="Is it running"):
         run(agent())
+
+
+@proves("SDK-CRASH-SAFE")
+def test_a_hub_that_is_busy_from_the_start_is_waited_for(stage: Stage) -> None:
+    stage.relay.answers[b"GET /v1/tasks"] = BUSY
+
+    async def agent() -> None:
+        async with stage.connect() as hub:
+            await hub.create("At last")
+
+    async def agent_and_hub() -> None:
+        working = asyncio.create_task(agent())
+        await asyncio.to_thread(stage.relay.wait_for, b"GET /v1/tasks", 2)
+        stage.relay.answers.clear()
+        await working
+
+    run(agent_and_hub())
+
+    assert len(stage.happened("task.created")) == 1
 
 
 @proves("SDK-CRASH-SAFE")

@@ -47,6 +47,10 @@ class Later(Struct, frozen=True):
     """The hub asks for as much."""
 
 
+class Silence(Later, frozen=True):
+    """Nobody has answered, or not to the end: there may be no hub."""
+
+
 def read_reply(request: Request, reply: Reply) -> Any:
     """The answer to a request, or `Later`; a refusal is raised."""
     if reply.status in (200, 201):

@@ -43,8 +43,8 @@ def connect(
 ) -> "Hub":
     """The hub at this url; else of DRAGOMAN_URL; else the one that runs for the data directory.
 
-    `patience`: for so many seconds a hub that has gone away is waited for. One that is not there
-    from the start is an error at once. `signer`: signs every message that is sent; else the key of
+    `patience`: for so many seconds a hub that is busy or has gone away is waited for. One that is
+    not there from the start is an error at once. `signer`: signs every message that is sent; else the key of
     DRAGOMAN_KEY does, if there is one.
     """
     return Hub(url, token, data, patience, signer)
@@ -75,7 +75,7 @@ class Hub:
         await self._wire.__aenter__()
         try:
             look = requests.tasks(None, "", ready=False, cursor=None, limit=1)
-            await self._calling.ask(look, patience=0)
+            await self._calling.ask(look, must_be_there=True)
         except BaseException:
             await self._wire.__aexit__(None, None, None)
             raise
