@@ -47,7 +47,7 @@ class Wire:
     """A connection that heals itself. Many tasks of one event loop may use it at once."""
 
     def __init__(self, address: Address, patience: float, new_id: Callable[[], str]) -> None:
-        self.address = address
+        self.address: Address = address
         self.new_id = new_id
         self._patience = patience
         # The environment of a process may name a proxy, which must not see the token.
