@@ -167,6 +167,27 @@ def test_a_named_hub_that_is_not_there_or_lets_nobody_in_is_told_at_once(
 
 
 @proves("MCP-IDENTITY")
+def test_a_named_hub_without_a_token_is_told_and_not_mistaken_for_the_one_here(
+    program: Program, tmp_path: Path
+) -> None:
+    program.prepare("init")
+    program.data.rename(tmp_path / ".dragoman")
+    environment = program.environment({"DRAGOMAN_URL": "http://127.0.0.1:1"})
+    del environment["DRAGOMAN_DATA"]
+    ended = subprocess.run(
+        (*COMMAND, "mcp"),
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("invalid_settings: DRAGOMAN_URL names a hub, and DRAGOMAN_TOKEN")
+
+
+@proves("MCP-IDENTITY")
 def test_what_becomes_of_the_token_meanwhile_is_told(program: Program, house: House) -> None:
     house.welcome("kim")
 
