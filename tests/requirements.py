@@ -51,6 +51,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "unless no review is required.",
     ),
     Requirement(
+        "TASK-OBSTACLE",
+        "S-TASK",
+        "A blocked task shows what is in its way, in the words of whoever has stopped it, until it "
+        "goes on.",
+    ),
+    Requirement(
         "TASK-PRIORITY",
         "S-TASK",
         "The next ready task is the one of the highest priority, the oldest among equals.",

@@ -44,8 +44,8 @@ def connect(
     """The hub at this url; else of DRAGOMAN_URL; else the one that runs for the data directory.
 
     `patience`: for so many seconds a hub that is busy or has gone away is waited for. One that is
-    not there from the start is an error at once. `signer`: signs every message that is sent; else the key of
-    DRAGOMAN_KEY does, if there is one.
+    not there from the start is an error at once. `signer`: signs every message that is sent; else
+    the key of DRAGOMAN_KEY does, if there is one.
     """
     return Hub(url, token, data, patience, signer)
 
