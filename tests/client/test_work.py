@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.client import Message, NotSent, Refused, Task, Work
+from dragoman.client import Message, NotSent, Refused, Task, Work, Works
+from dragoman.client.lease import LEAST_BEAT_MS
 from dragoman.core.commands import DEFAULT_TTL_MS
 from dragoman.services.costs import cost_of_attempt
 from tests.client.stage import BEAT_MS, Stage, run
@@ -170,6 +171,15 @@ def test_the_owner_s_connection_works_as_the_agent_that_it_names(stage: Stage) -
 
     assert stage.status(task) == "done"
     assert len(stage.happened("task.progressed")) == 2
+
+
+@proves("SDK-HEARTBEAT")
+@pytest.mark.parametrize("beat_ms", [-1, 0, LEAST_BEAT_MS - 1])
+def test_heartbeats_without_a_pause_are_not_begun(stage: Stage, beat_ms: int) -> None:
+    hub = stage.connect()
+    with pytest.raises(ValueError, match=f"beat_ms is {beat_ms}"):
+        hub.work(agent="ada", beat_ms=beat_ms)
+    assert isinstance(hub.work(agent="ada", beat_ms=LEAST_BEAT_MS), Works)
 
 
 @proves("SDK-HEARTBEAT")

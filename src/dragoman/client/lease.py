@@ -15,6 +15,8 @@ from dragoman.client.wire import Wire
 from dragoman.core.errors import DragomanError, Refused
 
 DEFAULT_BEAT_MS: Final = 10_000
+LEAST_BEAT_MS: Final = 100
+"""Below that, heartbeats would be most of what the hub has to do."""
 _log = logging.getLogger("dragoman.client")
 
 
@@ -24,6 +26,13 @@ class Pace(Struct, frozen=True):
     ttl_ms: int
     beat_ms: int
     """A lease that was taken away, by a person for example, is noticed after so long at most."""
+
+    def __post_init__(self) -> None:
+        if self.beat_ms < LEAST_BEAT_MS:
+            raise ValueError(
+                f"beat_ms is {self.beat_ms}: a heartbeat every {LEAST_BEAT_MS} ms is the most that "
+                "a hub can be asked for"
+            )
 
     @property
     def ttl(self) -> float:
