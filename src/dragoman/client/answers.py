@@ -110,7 +110,8 @@ def _decoded(request: Request, reply: Reply) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadAnswer(
             f"the answer to {request.method} {request.path} is not what this client knows "
-            f"({error}): its version and the hub's are too far apart"
+            f"({error}): this is no dragoman hub, so check its url, or its version and this "
+            "client's are too far apart"
         ) from None
 
 
