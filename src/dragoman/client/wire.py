@@ -83,7 +83,7 @@ class Wire:
         `afresh`: what a request becomes each time that it is sent, if that must not be the same.
         `must_be_there`: a hub that is busy is waited for, but not one that does not answer.
         """
-        trying = self.trying(request.path, patience)
+        trying = self.trying(request.path, request.wait_ms / 1_000, patience)
         while True:
             later = await self._try(afresh(request) if afresh else request, token)
             if not isinstance(later, Later):
@@ -94,10 +94,10 @@ class Wire:
                 )
             await trying.pause(later)
 
-    def trying(self, what: str, patience: float | None = None) -> "Trying":
-        """A row of tries, with as much patience as this connection has."""
+    def trying(self, what: str, wait: float, patience: float | None = None) -> "Trying":
+        """A row of tries of what may take so many seconds, with as much patience as there is."""
         bound = self._patience if patience is None else patience
-        return Trying(self.address.url, what, bound, self.new_id())
+        return Trying(self.address.url, what, wait, bound, self.new_id())
 
     @asynccontextmanager
     async def frames(
@@ -171,11 +171,16 @@ class Wire:
 
 
 class Trying:
-    """A row of failures; it ends when one more pause would take longer than there is patience."""
+    """A row of failures; it ends when one more pause would take longer than there is patience.
 
-    def __init__(self, url: str, what: str, patience: float, seed: str) -> None:
+    Patience begins with the first failure: what the hub waits for on purpose uses none of it. Of
+    one that hangs, it begins when the answer was due.
+    """
+
+    def __init__(self, url: str, what: str, wait: float, patience: float, seed: str) -> None:
         self._url = url
         self._what = what
+        self._wait = wait
         self._patience = patience
         self._seed = seed
         self.went_well()
@@ -183,12 +188,16 @@ class Trying:
     def went_well(self) -> None:
         """The next failure is the first one again."""
         self._pauses = pauses(self._seed)
-        self._until = asyncio.get_running_loop().time() + self._patience
+        self._due = asyncio.get_running_loop().time() + self._wait
+        self._until: float | None = None
 
     async def pause(self, later: Later) -> None:
         """Wait before the next try, or raise HubUnreachable."""
+        now = asyncio.get_running_loop().time()
+        if self._until is None:
+            self._until = min(now, self._due) + self._patience
         seconds = max(next(self._pauses), later.least_seconds)
-        if asyncio.get_running_loop().time() + seconds > self._until:
+        if now + seconds > self._until:
             raise HubUnreachable(self._over(later))
         await asyncio.sleep(seconds)
 
