@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.client import Message, NotSent, Refused, Task, Work, Works
+from dragoman.client import Message, NotSent, Refused, Task, Work, Works, connect
 from dragoman.client.lease import LEAST_BEAT_MS
 from dragoman.core.commands import DEFAULT_TTL_MS
 from dragoman.services.costs import cost_of_attempt
@@ -252,6 +252,33 @@ def test_a_worker_that_is_stopped_gives_its_task_back(stage: Stage, *, entered: 
     assert stage.status(task) == "ready"
     assert stage.happened("task.requeued") == []
     assert len(stage.happened("task.transitioned")) == 1
+
+
+@proves("SDK-LEFT")
+def test_a_worker_that_is_stopped_while_its_last_word_is_heard_warns_of_nothing(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = stage.create("Done just in time")
+    stage.relay.holds_back = f"POST /v1/tasks/{task}/report".encode()
+
+    async def agent() -> None:
+        async with stage.connect() as hub:
+            async for work in hub.work(agent="ada"):
+                async with work:
+                    await work.complete("done")
+
+    async def stopped() -> None:
+        async with connect(stage.url, stage.tokens["owner"]) as boss:
+            working = asyncio.create_task(agent())
+            await anext(boss.events(0, task=task, type="task.reported"))
+            working.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await working
+
+    run(stopped())
+
+    assert stage.status(task) == "review"
+    assert caplog.messages == []
 
 
 @proves("SDK-LEFT")

@@ -204,6 +204,9 @@ class Work:
                     await self._report(result, "")
                 else:
                     await self.release("the worker was stopped")
+        except LeaseLost:
+            # Nobody waits for it: a last word that was cut off was heard, or another has the task.
+            return
         except (DragomanError, TimeoutError) as unheard:
             # Its lease ends by itself; what went wrong first is what the caller must see.
             _log.warning("%s was left without a word to the hub: %s", self.task.id, unheard)
