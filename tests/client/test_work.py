@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from dragoman.client import Message, NotSent, Refused, Task, Work, Works, connect
-from dragoman.client.lease import LEAST_BEAT_MS
+from dragoman.client.lease import LEAST_BEAT_MS, Held, Pace
+from dragoman.client.shapes import Claim
 from dragoman.core.commands import DEFAULT_TTL_MS
 from dragoman.services.costs import cost_of_attempt
 from tests.client.stage import BEAT_MS, Stage, run
@@ -180,6 +181,32 @@ def test_heartbeats_without_a_pause_are_not_begun(stage: Stage, beat_ms: int) ->
     with pytest.raises(ValueError, match=f"beat_ms is {beat_ms}"):
         hub.work(agent="ada", beat_ms=beat_ms)
     assert isinstance(hub.work(agent="ada", beat_ms=LEAST_BEAT_MS), Works)
+
+
+@proves("SDK-HEARTBEAT")
+def test_a_task_that_is_soon_done_needs_no_heartbeat(stage: Stage) -> None:
+    for number in range(5):
+        stage.create(f"Short {number}")
+
+    async def agent() -> None:
+        async with stage.connect() as hub:
+            async for work in hub.work(agent="ada", stop_when_idle=True):
+                async with work:
+                    await work.complete()
+
+    run(agent())
+
+    assert len(stage.happened("task.reported")) == 5
+    assert stage.relay.count(b"/heartbeat") == 0
+    assert stage.happened("command.refused") == []
+
+
+@proves("SDK-HEARTBEAT")
+@pytest.mark.parametrize(("age", "is_due"), [(0.0, False), (9.0, False), (11.0, True)])
+def test_a_lease_that_may_be_old_already_is_renewed_at_once(age: float, *, is_due: bool) -> None:
+    task: Any = None
+    held = Held(Claim("ada", 1, 1, task), Pace(30_000, 60_000), since=100.0)
+    assert held.is_due(100.0 + age) is is_due
 
 
 @proves("SDK-HEARTBEAT")
