@@ -51,6 +51,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "unless no review is required.",
     ),
     Requirement(
+        "TASK-OBSTACLE",
+        "S-TASK",
+        "A blocked task shows what is in its way, in the words of whoever has stopped it, until it "
+        "goes on.",
+    ),
+    Requirement(
         "TASK-PRIORITY",
         "S-TASK",
         "The next ready task is the one of the highest priority, the oldest among equals.",
@@ -364,7 +370,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "MCP-IDENTITY",
         "MCP",
         "Over HTTP a tool speaks for the bearer of the request's token, on stdio for --as or "
-        "DRAGOMAN_TOKEN; a session belongs to whoever began it.",
+        "DRAGOMAN_TOKEN; a session belongs to whoever began it, and a token is shown to the hub "
+        "that is named, not to a proxy.",
     ),
     Requirement(
         "MCP-DIALECTS",

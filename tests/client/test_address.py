@@ -1,5 +1,6 @@
 """Where the hub is: said by the caller, by the environment, or by the data directory."""
 
+import socket
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -137,6 +138,23 @@ def test_a_data_directory_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "hub.lock").mkdir()
     with pytest.raises(SettingsError, match="cannot be read"):
         find_address("", "", tmp_path, {})
+
+
+def test_a_proxy_of_the_environment_is_not_used(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as proxy:
+        proxy.bind(("127.0.0.1", 0))
+        # Nobody listens there: what goes that way does not arrive.
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.setenv("NO_PROXY", "")
+
+        async def agent() -> str:
+            async with connect(stage.url, stage.tokens["owner"]) as hub:
+                return (await hub.create("Straight there")).title
+
+        assert run(agent()) == "Straight there"
 
 
 def test_no_token_reaches_a_log_and_only_our_own_hub_may_sign_for_itself() -> None:

@@ -118,6 +118,19 @@ def test_nothing_stays_behind(stage: Stage) -> None:
     assert "dragoman-client" not in left
 
 
+def test_before_and_after_its_block_it_is_not_open(stage: Stage) -> None:
+    stage.create("Done late")
+    hub = _connect(stage)
+    with pytest.raises(RuntimeError, match="with connect_sync"):
+        hub.task("T-1")
+    with hub:
+        work = next(hub.work("ada"))
+        work.release()
+    for late in (lambda: list(hub.tasks()), lambda: work.note("too late")):
+        with pytest.raises(RuntimeError, match="with connect_sync"):
+            late()
+
+
 @pytest.fixture
 def hears_interrupts() -> Generator[None]:
     """Let an interrupt be heard, though whoever began the tests may have them ignored."""

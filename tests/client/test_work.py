@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.client import Message, NotSent, Refused, Task, Work
+from dragoman.client import Message, NotSent, Refused, Task, Work, Works, connect
+from dragoman.client.lease import LEAST_BEAT_MS, Held, Pace
+from dragoman.client.shapes import Claim
 from dragoman.core.commands import DEFAULT_TTL_MS
 from dragoman.services.costs import cost_of_attempt
 from tests.client.stage import BEAT_MS, Stage, run
@@ -173,6 +175,41 @@ def test_the_owner_s_connection_works_as_the_agent_that_it_names(stage: Stage) -
 
 
 @proves("SDK-HEARTBEAT")
+@pytest.mark.parametrize("beat_ms", [-1, 0, LEAST_BEAT_MS - 1])
+def test_heartbeats_without_a_pause_are_not_begun(stage: Stage, beat_ms: int) -> None:
+    hub = stage.connect()
+    with pytest.raises(ValueError, match=f"beat_ms is {beat_ms}"):
+        hub.work(agent="ada", beat_ms=beat_ms)
+    assert isinstance(hub.work(agent="ada", beat_ms=LEAST_BEAT_MS), Works)
+
+
+@proves("SDK-HEARTBEAT")
+def test_a_task_that_is_soon_done_needs_no_heartbeat(stage: Stage) -> None:
+    for number in range(5):
+        stage.create(f"Short {number}")
+
+    async def agent() -> None:
+        async with stage.connect() as hub:
+            async for work in hub.work(agent="ada", stop_when_idle=True):
+                async with work:
+                    await work.complete()
+
+    run(agent())
+
+    assert len(stage.happened("task.reported")) == 5
+    assert stage.relay.count(b"/heartbeat") == 0
+    assert stage.happened("command.refused") == []
+
+
+@proves("SDK-HEARTBEAT")
+@pytest.mark.parametrize(("age", "is_due"), [(0.0, False), (9.0, False), (11.0, True)])
+def test_a_lease_that_may_be_old_already_is_renewed_at_once(age: float, *, is_due: bool) -> None:
+    task: Any = None
+    held = Held(Claim("ada", 1, 1, task), Pace(30_000, 60_000), since=100.0)
+    assert held.is_due(100.0 + age) is is_due
+
+
+@proves("SDK-HEARTBEAT")
 def test_a_heartbeat_keeps_the_lease_for_as_long_as_the_work_takes(stage: Stage) -> None:
     task = stage.create("Long")
 
@@ -242,6 +279,33 @@ def test_a_worker_that_is_stopped_gives_its_task_back(stage: Stage, *, entered: 
     assert stage.status(task) == "ready"
     assert stage.happened("task.requeued") == []
     assert len(stage.happened("task.transitioned")) == 1
+
+
+@proves("SDK-LEFT")
+def test_a_worker_that_is_stopped_while_its_last_word_is_heard_warns_of_nothing(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = stage.create("Done just in time")
+    stage.relay.holds_back = f"POST /v1/tasks/{task}/report".encode()
+
+    async def agent() -> None:
+        async with stage.connect() as hub:
+            async for work in hub.work(agent="ada"):
+                async with work:
+                    await work.complete("done")
+
+    async def stopped() -> None:
+        async with connect(stage.url, stage.tokens["owner"]) as boss:
+            working = asyncio.create_task(agent())
+            await anext(boss.events(0, task=task, type="task.reported"))
+            working.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await working
+
+    run(stopped())
+
+    assert stage.status(task) == "review"
+    assert caplog.messages == []
 
 
 @proves("SDK-LEFT")

@@ -35,6 +35,7 @@ THEN = replace(
     priority="high",
     reserved_for="alice",
     failures=2,
+    obstacle="a key",
     reported=Reported(1, "alice", "blocked", NOW - 9, "stuck", ("a key",), {"x": 1}),
     checkpoint=Checkpoint("alice", NOW - 8, "MANUAL", COMMIT, "half", "the rest"),
 )

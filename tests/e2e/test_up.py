@@ -222,7 +222,7 @@ def test_commands_beside_a_hub_use_its_store_and_its_settings(
         elsewhere = f"sqlite:///{tmp_path}/third.db"
         refused = program.ask("task", "list", "--store", elsewhere, code=1)
         assert refused["code"] == "hub_running"
-        assert "leave --store away" in refused["detail"]
+        assert "leave out --store" in refused["detail"]
         assert not (program.data / "dragoman.db").exists()
         assert (program.data / "hub.lock").stat().st_mode & 0o077 == 0
 
@@ -290,7 +290,7 @@ def test_the_clock_of_a_running_hub_is_its_own(program: Program) -> None:
     with hub(program):
         told = program.ask("task", "list", "--now", "2026-02-09T12:00:00Z", code=1)
     assert told["code"] == "hub_running"
-    assert "leave --now away" in told["detail"]
+    assert "leave out --now" in told["detail"]
     assert program.run("up", "--now", "2026-02-09T12:00:00Z").code == 2
 
 

@@ -6,12 +6,14 @@ import pytest
 from msgspec import Raw
 
 from dragoman.core.commands import (
+    AnyCommand,
     CheckpointTask,
     ClaimTask,
     CreateTask,
     MoveTask,
     ReportOutcome,
     RequestDelegation,
+    UpdateTask,
 )
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
@@ -49,6 +51,32 @@ def test_a_task_with_nothing_to_it_has_nulls_and_empty_lists(hub: Hub) -> None:
     assert whole["checkpoint"] is None
     assert whole["waitsFor"] == []
     assert whole["createdAt"] == "2026-02-09T14:30:00.000Z"
+
+
+@proves("TASK-OBSTACLE")
+@pytest.mark.parametrize(
+    ("said", "obstacle"),
+    [
+        (MoveTask("one", "blocked", "the key is lost"), "the key is lost"),
+        (UpdateTask("one", "blocked", blockers=("no key", "no door")), "no key; no door"),
+        (ReportOutcome("one", "blocked", "sorry", ("no key", " "), apply=True), "no key"),
+    ],
+    ids=["moved", "updated", "reported"],
+)
+def test_what_is_in_the_way_of_a_blocked_task_is_shown_until_it_goes_on(
+    hub: Hub, said: AnyCommand, obstacle: str
+) -> None:
+    def shown() -> str | None:
+        view = _view(hub, "one")
+        return whole_task(view.task, view.lease, START).obstacle
+
+    hub.do(HUMAN, CreateTask("One", id="one", ready=True))
+    hub.do(ALICE, ClaimTask("one", "alice", "s1", TTL))
+    assert shown() is None
+    hub.do(HUMAN if isinstance(said, MoveTask) else ALICE, said)
+    assert shown() == obstacle
+    hub.do(HUMAN, MoveTask("one", "ready", "found it"))
+    assert shown() is None
 
 
 def test_a_task_with_all_that_it_can_have_is_shown_with_it(hub: Hub) -> None:

@@ -82,7 +82,7 @@ def _beside(data: Path, store: str, running: HubAddress) -> tuple[str, Settings]
     works = running.works
     if store and lasting(store) != lasting(works.store or own_url(data)):
         raise HubRunning(
-            f"a hub runs at {running.url} on another store: leave --store away, or stop it"
+            f"a hub runs at {running.url} on another store: leave out --store, or stop it"
         )
     settings = load_settings(
         data, works.variables, Path(works.settings) if works.settings else None

@@ -47,6 +47,10 @@ class Later(Struct, frozen=True):
     """The hub asks for as much."""
 
 
+class Silence(Later, frozen=True):
+    """Nobody has answered, or not to the end: there may be no hub."""
+
+
 def read_reply(request: Request, reply: Reply) -> Any:
     """The answer to a request, or `Later`; a refusal is raised."""
     if reply.status in (200, 201):
@@ -106,7 +110,8 @@ def _decoded(request: Request, reply: Reply) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadAnswer(
             f"the answer to {request.method} {request.path} is not what this client knows "
-            f"({error}): its version and the hub's are too far apart"
+            f"({error}): this is no dragoman hub, so check its url, or its version and this "
+            "client's are too far apart"
         ) from None
 
 

@@ -38,9 +38,9 @@ class Calling:
         """The caller's idempotency key, else a new one."""
         return given or self.wire.new_id()
 
-    async def ask(self, request: Request, patience: float | None = None) -> Any:
+    async def ask(self, request: Request, *, must_be_there: bool = False) -> Any:
         """The answer to a request."""
-        return await self.wire.ask(request, token=self._token, patience=patience)
+        return await self.wire.ask(request, token=self._token, must_be_there=must_be_there)
 
     async def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
         """Send one message, signed where there is a key to sign it with."""

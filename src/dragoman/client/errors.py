@@ -3,7 +3,7 @@
 DragomanError (core)
 - Refused (core): the hub understood and says no; `code` and `detail` are its words
   - LeaseLost: the task is not the agent's any more, and its work on it must end
-- HubUnreachable: nobody answers, for longer than the caller's patience
+- HubUnreachable: nobody answers, or only to put it off, for longer than the caller's patience
 - SettingsError (core): what should lead to the hub does not: an address, a token, a key, a variable
 - BadAnswer: what answers is no hub, or one that this client does not understand
 """

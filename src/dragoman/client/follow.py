@@ -6,6 +6,7 @@ Nothing is missed, and nothing comes twice.
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
+from math import inf
 from typing import Final
 
 import msgspec
@@ -61,7 +62,7 @@ async def _streamed(
     wire: Wire, wanted: Wanted, at: int, on_gap: OnGap, first_frame_s: float
 ) -> AsyncGenerator[Event]:
     request = requests.stream(wanted)
-    trying = wire.trying(request.path)
+    trying = wire.trying(request.path, inf)
     while True:
         try:
             async with wire.frames(request, at, first_frame_s) as frames:

@@ -14,7 +14,7 @@ from dragoman.client.address import find_address
 from dragoman.client.answers import read_batch
 from dragoman.client.calling import Calling
 from dragoman.client.follow import OnGap, follow, log_gap
-from dragoman.client.lease import DEFAULT_BEAT_MS, Pace
+from dragoman.client.lease import DEFAULT_BEAT_MS, Held, Pace
 from dragoman.client.requests import Message, TaskFields, Wanted
 from dragoman.client.shapes import Claim, Event, NotSent, Problem, Sent, Task, TaskPage
 from dragoman.client.signing import Signer, find_signer
@@ -43,9 +43,9 @@ def connect(
 ) -> "Hub":
     """The hub at this url; else of DRAGOMAN_URL; else the one that runs for the data directory.
 
-    `patience`: for so many seconds a hub that has gone away is waited for. One that is not there
-    from the start is an error at once. `signer`: signs every message that is sent; else the key of
-    DRAGOMAN_KEY does, if there is one.
+    `patience`: for so many seconds a hub that is busy or has gone away is waited for. One that is
+    not there from the start is an error at once. `signer`: signs every message that is sent; else
+    the key of DRAGOMAN_KEY does, if there is one.
     """
     return Hub(url, token, data, patience, signer)
 
@@ -75,7 +75,7 @@ class Hub:
         await self._wire.__aenter__()
         try:
             look = requests.tasks(None, "", ready=False, cursor=None, limit=1)
-            await self._calling.ask(look, patience=0)
+            await self._calling.ask(look, must_be_there=True)
         except BaseException:
             await self._wire.__aexit__(None, None, None)
             raise
@@ -123,10 +123,11 @@ class Hub:
                 "DRAGOMAN_TASK or DRAGOMAN_AGENT is not set: no hub has started this program; "
                 "use hub.work(agent=…)"
             )
+        since = asyncio.get_running_loop().time()  # till then the hub that has started us keeps it
         task = await self.task(name)
         claim = Claim(agent, task.attempt, task.fence, task)
-        pace, handler = Pace(ttl_ms, beat_ms), asyncio.current_task()
-        work = Work(self._calling, claim, pace, handler, self._open.discard)
+        held = Held(claim, Pace(ttl_ms, beat_ms), since)
+        work = Work(self._calling, held, asyncio.current_task(), self._open.discard)
         self._open.add(work)
         return work
 
@@ -231,21 +232,22 @@ class Works(AsyncIterator[Work]):
     async def __anext__(self) -> Work:
         if self._last is not None:
             await self._last.leave(None)
-        claim = await self._claimed()
+        held = await self._claimed()
         handler = asyncio.current_task() if self._is_watched else None
-        work = Work(self._calling, claim, self._how.pace, handler, self._opened.discard)
+        work = Work(self._calling, held, handler, self._opened.discard)
         self._opened.add(work)
         self._last = work
         return work
 
-    async def _claimed(self) -> Claim:
-        how = self._how
+    async def _claimed(self) -> Held:
+        how, loop = self._how, asyncio.get_running_loop()
         # One key until there is a task: an answer that was lost is given again.
         key = self._calling.key("")
         asked = requests.work(how.agent, how.session, how.pace.ttl_ms, how.wait_ms, key)
         while True:
+            since = loop.time()
             claim: Claim | None = await self._calling.ask(asked)
             if claim is not None:
-                return claim
+                return Held(claim, how.pace, since)
             if not how.wait_ms:
                 raise StopAsyncIteration

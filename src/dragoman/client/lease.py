@@ -15,6 +15,8 @@ from dragoman.client.wire import Wire
 from dragoman.core.errors import DragomanError, Refused
 
 DEFAULT_BEAT_MS: Final = 10_000
+LEAST_BEAT_MS: Final = 100
+"""Below that, heartbeats would be most of what the hub has to do."""
 _log = logging.getLogger("dragoman.client")
 
 
@@ -24,6 +26,13 @@ class Pace(Struct, frozen=True):
     ttl_ms: int
     beat_ms: int
     """A lease that was taken away, by a person for example, is noticed after so long at most."""
+
+    def __post_init__(self) -> None:
+        if self.beat_ms < LEAST_BEAT_MS:
+            raise ValueError(
+                f"beat_ms is {self.beat_ms}: a heartbeat every {LEAST_BEAT_MS} ms is the most that "
+                "a hub can be asked for"
+            )
 
     @property
     def ttl(self) -> float:
@@ -36,15 +45,27 @@ class Pace(Struct, frozen=True):
         return min(self.ttl_ms / 3, self.beat_ms) / 1_000
 
 
-class Heartbeat:
-    """Renews a lease from its claim on; `on_lost` is told once why it could not."""
+class Held(Struct, frozen=True):
+    """A task in an agent's hands, and how it is kept."""
 
-    def __init__(
-        self, wire: Wire, claim: Claim, pace: Pace, on_lost: Callable[[LeaseLost], None]
-    ) -> None:
+    claim: Claim
+    pace: Pace
+    since: float
+    """Its lease did not begin before then, by the clock of the event loop."""
+
+    def is_due(self, now: float) -> bool:
+        """Whether the lease may be so old already that the first heartbeat must not wait."""
+        return now - self.since + 2 * self.pace.pause > self.pace.ttl
+
+
+class Heartbeat:
+    """Renews a lease; `on_lost` is told once why it could not."""
+
+    def __init__(self, wire: Wire, held: Held, on_lost: Callable[[LeaseLost], None]) -> None:
         self._wire = wire
-        self._claim = claim
-        self._pace = pace
+        self._held = held
+        self._claim = held.claim
+        self._pace = held.pace
         self._on_lost = on_lost
         self._task = asyncio.create_task(self._beat())
 
@@ -56,8 +77,12 @@ class Heartbeat:
         claim, loop = self._claim, asyncio.get_running_loop()
         request = requests.heartbeat(claim.task.id, claim.fence)
         end = loop.time() + self._pace.ttl
+        if not self._held.is_due(loop.time()):
+            # A task that is soon done needs none, and one that comes after the last word is
+            # refused, which the ledger keeps.
+            end = self._held.since + self._pace.ttl
+            await asyncio.sleep(self._pace.pause)
         while True:
-            # At once for the first time: the answer to the claim may have taken its time.
             asked_at = loop.time()
             try:
                 async with asyncio.timeout_at(end):

@@ -27,6 +27,7 @@ from dragoman.engine.shown.tasks import TaskSummary
 
 T = TypeVar("T")
 _LET_GO_S: Final = 5.0
+_NOT_OPEN: Final = "this connection is not open: it is in `with connect_sync() as hub:` only"
 
 
 def connect_sync(
@@ -51,6 +52,9 @@ class _Loop:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Have it run there, and wait for what comes of it."""
+        if self._loop.is_closed():
+            coroutine.close()
+            raise RuntimeError(_NOT_OPEN)
         ended = Flag()
         under_way = asyncio.run_coroutine_threadsafe(_told(coroutine, ended), self._loop)
         try:
@@ -208,6 +212,13 @@ class SyncHub:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        self._opened: _Loop | None = None
+
+    @property
+    def _loop(self) -> _Loop:
+        if self._opened is None:
+            raise RuntimeError(_NOT_OPEN)
+        return self._opened
 
     @property
     def url(self) -> str:
@@ -215,7 +226,7 @@ class SyncHub:
         return self._hub.url
 
     def __enter__(self) -> Self:
-        self._loop = _Loop()
+        self._opened = _Loop()
         try:
             self._loop.run(self._hub.__aenter__())
         except BaseException:

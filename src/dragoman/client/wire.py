@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 import httpx2
 
 from dragoman.client.address import Address
-from dragoman.client.answers import Later, Reply, pauses, read_reply
+from dragoman.client.answers import Later, Reply, Silence, pauses, read_reply
 from dragoman.client.errors import BadAnswer, HubUnreachable
 from dragoman.client.requests import Request
 
@@ -23,8 +23,9 @@ ANSWER_S: Final = 30.0
 """For the next bytes of an answer; a stream has a sign of life every 15 seconds."""
 _MOST_EVENT: Final = 64 * 1024 * 1024
 _WARNING: Final = "dragoman-warning"
-_UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
 """The header in which the hub remarks something beside its answer."""
+_UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
+_NO_HUB: Final = "Is it running? `dragoman up` starts one"
 _log = logging.getLogger("dragoman.client")
 
 Frame = httpx2.ServerSentEvent
@@ -37,16 +38,16 @@ class NoStream(Exception):
 class StreamLost(Exception):
     """A stream ended, or did not begin; another may be had later."""
 
-    def __init__(self, why: str, least_seconds: float = 0.0) -> None:
-        super().__init__(why)
-        self.later = Later(why, least_seconds)
+    def __init__(self, later: Later) -> None:
+        super().__init__(later.why)
+        self.later: Final = later
 
 
 class Wire:
     """A connection that heals itself. Many tasks of one event loop may use it at once."""
 
     def __init__(self, address: Address, patience: float, new_id: Callable[[], str]) -> None:
-        self.address = address
+        self.address: Address = address
         self.new_id = new_id
         self._patience = patience
         # The environment of a process may name a proxy, which must not see the token.
@@ -75,22 +76,28 @@ class Wire:
         token: str = "",
         patience: float | None = None,
         afresh: Callable[[Request], Request] | None = None,
+        must_be_there: bool = False,
     ) -> Any:
         """The answer to a request; a refusal is raised, and HubUnreachable when there is none.
 
         `afresh`: what a request becomes each time that it is sent, if that must not be the same.
+        `must_be_there`: a hub that is busy is waited for, but not one that does not answer.
         """
-        trying = self.trying(request.path, patience)
+        trying = self.trying(request.path, request.wait_ms / 1_000, patience)
         while True:
             later = await self._try(afresh(request) if afresh else request, token)
             if not isinstance(later, Later):
                 return later
+            if must_be_there and isinstance(later, Silence):
+                raise HubUnreachable(
+                    f"the hub at {self.address.url} does not answer ({later.why}). {_NO_HUB}"
+                )
             await trying.pause(later)
 
-    def trying(self, what: str, patience: float | None = None) -> "Trying":
-        """A row of tries, with as much patience as this connection has."""
+    def trying(self, what: str, wait: float, patience: float | None = None) -> "Trying":
+        """A row of tries of what may take so many seconds, with as much patience as there is."""
         bound = self._patience if patience is None else patience
-        return Trying(self.address.url, what, bound, self.new_id())
+        return Trying(self.address.url, what, wait, bound, self.new_id())
 
     @asynccontextmanager
     async def frames(
@@ -121,7 +128,7 @@ class Wire:
                 raise _garbled(request, error) from error
             except httpx2.TransportError as error:
                 await self._look_again(error)
-                raise StreamLost(_told(error)) from error
+                raise StreamLost(Silence(_told(error))) from error
 
     async def _try(self, request: Request, token: str) -> Any:
         """The answer, or `Later`."""
@@ -137,7 +144,7 @@ class Wire:
             )
         except httpx2.TransportError as error:
             await self._look_again(error)
-            return Later(_told(error))
+            return Silence(_told(error))
         except httpx2.DecodingError as error:
             raise _garbled(request, error) from error
         for remark in response.headers.get_list(_WARNING):
@@ -164,11 +171,16 @@ class Wire:
 
 
 class Trying:
-    """A row of failures; it ends when one more pause would take longer than there is patience."""
+    """A row of failures; it ends when one more pause would take longer than there is patience.
 
-    def __init__(self, url: str, what: str, patience: float, seed: str) -> None:
+    Patience begins with the first failure: what the hub waits for on purpose uses none of it. Of
+    one that hangs, it begins when the answer was due.
+    """
+
+    def __init__(self, url: str, what: str, wait: float, patience: float, seed: str) -> None:
         self._url = url
         self._what = what
+        self._wait = wait
         self._patience = patience
         self._seed = seed
         self.went_well()
@@ -176,17 +188,29 @@ class Trying:
     def went_well(self) -> None:
         """The next failure is the first one again."""
         self._pauses = pauses(self._seed)
-        self._until = asyncio.get_running_loop().time() + self._patience
+        self._due = asyncio.get_running_loop().time() + self._wait
+        self._until: float | None = None
 
     async def pause(self, later: Later) -> None:
         """Wait before the next try, or raise HubUnreachable."""
+        now = asyncio.get_running_loop().time()
+        if self._until is None:
+            self._until = min(now, self._due) + self._patience
         seconds = max(next(self._pauses), later.least_seconds)
-        if asyncio.get_running_loop().time() + seconds > self._until:
-            raise HubUnreachable(
-                f"the hub at {self._url} did not answer {self._what} within {self._patience:g} s; "
-                f"the last try: {later.why}. Is it running? `dragoman up` starts one"
-            )
+        if now + seconds > self._until:
+            raise HubUnreachable(self._over(later))
         await asyncio.sleep(seconds)
+
+    def _over(self, later: Later) -> str:
+        if isinstance(later, Silence):
+            return (
+                f"the hub at {self._url} did not answer {self._what} within {self._patience:g} s; "
+                f"the last try: {later.why}. {_NO_HUB}"
+            )
+        return (
+            f"the hub at {self._url} puts {self._what} off for longer than {self._patience:g} s; "
+            f"the last try: {later.why}"
+        )
 
 
 def _garbled(request: Request, error: httpx2.DecodingError) -> BadAnswer:
@@ -218,7 +242,7 @@ async def _check_stream(request: Request, response: httpx2.Response) -> None:
                 f"{request.method} {request.path} was answered with HTTP status "
                 f"{response.status_code}, which begins no stream: this is no dragoman hub"
             )
-        raise StreamLost(later.why, later.least_seconds)
+        raise StreamLost(later)
 
 
 async def _rest(first: Frame | None, source: AsyncIterator[Frame]) -> AsyncGenerator[Frame]:
@@ -226,4 +250,4 @@ async def _rest(first: Frame | None, source: AsyncIterator[Frame]) -> AsyncGener
         yield first
         async for frame in source:
             yield frame
-    raise StreamLost("the stream ended")
+    raise StreamLost(Silence("the stream ended"))

@@ -10,9 +10,9 @@ from typing import Any, Final, Self, Unpack
 from dragoman.client import requests
 from dragoman.client.calling import Calling
 from dragoman.client.errors import LeaseLost
-from dragoman.client.lease import Heartbeat, Pace
+from dragoman.client.lease import Heartbeat, Held
 from dragoman.client.requests import Message, Part, PartFields, Request, Result
-from dragoman.client.shapes import Claim, Sent, Task
+from dragoman.client.shapes import Sent, Task
 from dragoman.core.errors import DragomanError
 from dragoman.core.events import Outcome
 from dragoman.core.limits import REASON
@@ -35,11 +35,11 @@ class Work:
     def __init__(
         self,
         calling: Calling,
-        claim: Claim,
-        pace: Pace,
+        held: Held,
         handler: asyncio.Task[Any] | None,
         forget: "Callable[[Work], None]",
     ) -> None:
+        claim = held.claim
         self.task: Final = claim.task
         """The task as it was claimed."""
         self.agent: Final = claim.agent
@@ -54,7 +54,7 @@ class Work:
         self._is_closed = False
         self._has_cancelled = False
         self._bind(handler)
-        self._heartbeat = Heartbeat(calling.wire, claim, pace, self._lose)
+        self._heartbeat = Heartbeat(calling.wire, held, self._lose)
 
     @property
     def is_open(self) -> bool:
@@ -204,6 +204,9 @@ class Work:
                     await self._report(result, "")
                 else:
                     await self.release("the worker was stopped")
+        except LeaseLost:
+            # Nobody waits for it: a last word that was cut off was heard, or another has the task.
+            return
         except (DragomanError, TimeoutError) as unheard:
             # Its lease ends by itself; what went wrong first is what the caller must see.
             _log.warning("%s was left without a word to the hub: %s", self.task.id, unheard)

@@ -124,7 +124,7 @@ class Refused(DragomanError):
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.detail)
-        self.code = refusal.code
+        self.code: str = refusal.code
         self.refusal = refusal
 
     def __str__(self) -> str:

@@ -73,7 +73,7 @@ from dragoman.core.states.work_item import EVOLVE_WORK_ITEM, WorkItem
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 
-FOLD = 7
+FOLD = 8
 """Raised when folding the same entries gives another state; older state rows are refolded.
 
 A migration comes with it, be it an empty one: a process that decides by the rules of before must

@@ -4,7 +4,6 @@ A notice is made from the ledger alone, so that making it again gives the same b
 """
 
 from collections.abc import Collection
-from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -12,13 +11,10 @@ from msgspec import Struct
 from dragoman.core.errors import LedgerError, Refusal
 from dragoman.core.events import Status
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.moves import MOVE_NAMES, REPORTED, STALE, Move, move_of
-from dragoman.core.states.task import Task
+from dragoman.core.states.moves import MOVE_NAMES, REPORTED_BLOCKED, move_of
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import decode, task_as_of
 from dragoman.ledger.entry import Entry, read_line
-
-_REPORTED_BLOCKED: Final = (f"{REPORTED}blocked", f"{STALE}blocked")
 
 
 class Notice(Struct, frozen=True):
@@ -66,16 +62,8 @@ class News:
             title=task.title,
             from_=move.from_,
             to=move.to,
-            reason=_why(move, task),
+            reason=task.obstacle if move.reason in REPORTED_BLOCKED else move.reason,
             actor=line.actor,
             at=to_rfc3339(line.at),
         )
         return Notice(notice_id, task.aof_id, msgspec.json.encode(body))
-
-
-def _why(move: Move, task: Task) -> str:
-    """Why it has moved; where its agent has reported what blocks it, in the agent's words."""
-    report = task.reported
-    if move.reason not in _REPORTED_BLOCKED or report is None:
-        return move.reason
-    return "; ".join(filter(str.strip, report.blockers))

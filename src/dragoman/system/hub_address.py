@@ -19,7 +19,7 @@ class HubAddress(Struct, frozen=True):
 def clock_runs(running: HubAddress) -> HubRunning:
     """The no to whoever sets the clock beside a hub."""
     return HubRunning(
-        f"a hub runs at {running.url}, and its clock decides: leave --now away, or stop it"
+        f"a hub runs at {running.url}, and its clock decides: leave out --now, or stop it"
     )
 
 

@@ -31,7 +31,7 @@ Said = dict[str, Any]
 
 
 def offer(to: str = "bob", task: str = "t-1", **more: Any) -> Said:
-    """The arguments of an initiate; what is None is left away."""
+    """The arguments of an initiate; what is None is left out."""
     said: Said = {
         "action": "initiate",
         "to_agent": to,

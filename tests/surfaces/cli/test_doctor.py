@@ -622,4 +622,4 @@ def test_what_up_always_refuses_is_not_offered(
 ) -> None:
     dragoman("up", "--help")
     assert "--now" not in capsys.readouterr().out
-    assert "leave --now away" in dragoman("up", "--now", NOON).err
+    assert "leave out --now" in dragoman("up", "--now", NOON).err

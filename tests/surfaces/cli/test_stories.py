@@ -24,7 +24,7 @@ def call(dragoman: Console, operation: str, said: dict[str, Any], agent: str) ->
 
 
 def tasks(dragoman: Console) -> None:
-    """Everything that could be left away is said."""
+    """Everything that could be left out is said."""
     usual = ("--priority", "NORMAL".lower())  # as if typed: no constant of the code
     dragoman.make("One", "--id", "T-1", "--ready", *usual, *AT)
     dragoman.ask("task", "claim", "T-1", "--agent", "ada", *AT)

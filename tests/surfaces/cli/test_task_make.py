@@ -12,10 +12,10 @@ from tests.surfaces.cli.console import NOON, Console
 
 KEYS = {
     "id", "aofId", "title", "status", "priority", "assignee", "reservedFor", "reviewRequired",
-    "body", "parent", "children", "blockedBy", "waitsFor", "blocks", "discoveredFrom",
-    "discovered", "aliases", "origin", "attempt", "fence", "maxAttempts", "failures", "notes",
-    "notBefore", "createdAt", "updatedAt", "lastTransitionAt", "lease", "report",
-    "delegation", "delegationDepth", "handoff", "handoffChain", "warnings", "checkpoint",
+    "body", "parent", "children", "blockedBy", "waitsFor", "obstacle", "blocks",
+    "discoveredFrom", "discovered", "aliases", "origin", "attempt", "fence", "maxAttempts",
+    "failures", "notes", "notBefore", "createdAt", "updatedAt", "lastTransitionAt", "lease",
+    "report", "delegation", "delegationDepth", "handoff", "handoffChain", "warnings", "checkpoint",
 }  # fmt: skip
 
 

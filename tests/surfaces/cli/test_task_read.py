@@ -206,7 +206,7 @@ def test_show_and_events_tell_what_an_agent_reported_and_said(dragoman: Console)
     page = dragoman("task", "show", "T-1").out
     at = "2026-02-09T12:00:00.000Z"
     assert f"  report      blocked by ada (attempt 1) at {at}; blocked by key, door\n" in page
-    assert page.endswith("  notes\n    | no key\n    | at all\n")
+    assert page.endswith("  obstacle\n    | key; door\n  notes\n    | no key\n    | at all\n")
     told = dragoman("events", "--type", "task.reported", "--json").objects
     assert told[0]["said"] == {"odd": [1, "ä"]}
     assert told[0]["via"] == "--now"

@@ -134,6 +134,20 @@ def test_everything_is_passed_on_to_a_hub_that_is_named(
 
 
 @proves("MCP-IDENTITY")
+def test_a_proxy_of_the_environment_does_not_see_the_token(program: Program, house: House) -> None:
+    async def work(client: Client) -> None:
+        assert (await use(client, "inbox"))["agent"] == "ada"
+
+    url, token = f"http://127.0.0.1:{house.port}", house.tokens["ada"]
+    with socket.socket() as proxy:
+        proxy.bind(("127.0.0.1", 0))
+        # Nobody listens there: what goes that way does not arrive.
+        named = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+        more = {"HTTP_PROXY": named, "http_proxy": named, "ALL_PROXY": named, "NO_PROXY": ""}
+        talk(program, work, DRAGOMAN_URL=url, DRAGOMAN_TOKEN=token, **more)
+
+
+@proves("MCP-IDENTITY")
 def test_a_named_hub_that_is_not_there_or_lets_nobody_in_is_told_at_once(
     program: Program, house: House
 ) -> None:
@@ -150,6 +164,27 @@ def test_a_named_hub_that_is_not_there_or_lets_nobody_in_is_told_at_once(
     assert why(url, "wrong").startswith("unauthenticated: the credential speaks for nobody")
     assert why(url, token, "--profile", "day").startswith("not_found: there is no profile 'day'")
     assert why(f"{url}/v1", token).startswith("not_found: there is nothing at '/v1/mcp'")
+
+
+@proves("MCP-IDENTITY")
+def test_a_named_hub_without_a_token_is_told_and_not_mistaken_for_the_one_here(
+    program: Program, tmp_path: Path
+) -> None:
+    program.prepare("init")
+    program.data.rename(tmp_path / ".dragoman")
+    environment = program.environment({"DRAGOMAN_URL": "http://127.0.0.1:1"})
+    del environment["DRAGOMAN_DATA"]
+    ended = subprocess.run(
+        (*COMMAND, "mcp"),
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("invalid_settings: DRAGOMAN_URL names a hub, and DRAGOMAN_TOKEN")
 
 
 @proves("MCP-IDENTITY")

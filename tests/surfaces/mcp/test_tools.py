@@ -75,7 +75,7 @@ def test_callers_at_the_same_time_get_different_tasks(house: House) -> None:
     assert len({claimed["task"] for claimed in talk(house, "zed", race)}) == 8
 
 
-@proves("MCP-TOOLS")
+@proves("MCP-TOOLS", "TASK-OBSTACLE")
 def test_whoever_asks_where_people_are_told_is_warned_of_nothing() -> None:
     house = House()
     told = NotifySettings(command=("tell-them",))
@@ -85,7 +85,11 @@ def test_whoever_asks_where_people_are_told_is_warned_of_nothing() -> None:
         task = house.do(CreateTask("Paint it", ready=True))
         once(house, "ada", "claim", task=task)
         asked = once(house, "ada", "ask", task=task, question="Red or blue?")
+        read = once(house, "ada", "read", task=task)
+        inbox = once(house, "ada", "inbox")
     assert asked == {"task": task, "status": "blocked"}
+    assert read["obstacle"] == "Red or blue?"
+    assert [one["obstacle"] for one in inbox["blocked"]] == ["Red or blue?"]
     assert told.tells("blocked")
     assert not replace(told, statuses=("done",)).tells("blocked")
 

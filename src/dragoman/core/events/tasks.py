@@ -206,6 +206,7 @@ class Restored(Struct, frozen=True, omit_defaults=True):
     reserved_for: str = ""
     assignee: str = ""
     failures: int = 0
+    obstacle: str = ""
     report: TaskReported | None = None
     reported_at: int = 0
     checkpoint: TaskCheckpointed | None = None

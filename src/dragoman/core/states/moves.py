@@ -23,6 +23,8 @@ UNREPORTED: Final = "unreported_"
 that the hub decides on where an agent has ended without one: the outcome follows."""
 RESULT: Final = "result: "
 """The same of a move that the result of an intent asks for: whether it was a success follows."""
+REPORTED_BLOCKED: Final = frozenset({f"{REPORTED}blocked", f"{STALE}blocked"})
+"""What is in the way of such a task, its report says."""
 
 
 class Move(Struct, frozen=True):

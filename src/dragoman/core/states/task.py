@@ -142,6 +142,8 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     children: tuple[str, ...] = ()
     blocked_by: tuple[str, ...] = ()
     open_blockers: tuple[str, ...] = ()
+    obstacle: str = ""
+    """What is in its way while it is blocked, in the words of whoever has stopped it."""
     blocks: tuple[str, ...] = ()
     discovered_from: str = ""
     discovered: tuple[str, ...] = ()

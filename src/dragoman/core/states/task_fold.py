@@ -29,6 +29,7 @@ from dragoman.core.events import (
     TaskUnblocked,
     TaskWarned,
 )
+from dragoman.core.states.moves import REPORTED_BLOCKED
 from dragoman.core.states.task import (
     ActiveHandoff,
     Checkpoint,
@@ -136,11 +137,18 @@ def _transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
         handoff=_since_moved(task.handoff),
         failures=0 if revived else task.failures,
         not_before=0,
+        obstacle=_obstacle(task, event) if event.to == "blocked" else "",
         checkpoint=None if event.to in ("review", "done") else task.checkpoint,
         unstarted=_unstarted(task, event.reason) if event.unstarted else task.unstarted,
         updated_at=at,
         moved_at=at,
     )
+
+
+def _obstacle(task: Task, event: TaskTransitioned) -> str:
+    if task.reported is None or event.reason not in REPORTED_BLOCKED:
+        return event.reason
+    return "; ".join(filter(str.strip, task.reported.blockers))
 
 
 def _unstarted(task: Task, why: str) -> Unstarted:
@@ -274,6 +282,7 @@ def _rewound(task: Task, event: TaskRewound, at: int) -> Task:
         handoff=_since_moved(task.handoff),
         failures=was.failures,
         not_before=0,
+        obstacle=was.obstacle,
         reported=report and Reported(at=was.reported_at, **asdict(report)),
         checkpoint=left and Checkpoint(at=was.checkpointed_at, **asdict(left)),
         updated_at=at,

@@ -88,6 +88,8 @@ class TaskSummary(_Shape, frozen=True):
     children: tuple[str, ...]
     blocked_by: tuple[str, ...]
     waits_for: tuple[str, ...]
+    obstacle: str | None
+    """What is in its way while it is blocked, in the words of whoever has stopped it."""
     blocks: tuple[str, ...]
     discovered_from: str | None
     discovered: tuple[str, ...]
@@ -202,6 +204,7 @@ def _facts(task: Task, lease: Lease | None, now: int) -> dict[str, Any]:
         "children": task.children,
         "blocked_by": task.blocked_by,
         "waits_for": task.open_blockers,
+        "obstacle": task.obstacle or None,
         "blocks": task.blocks,
         "discovered_from": task.discovered_from or None,
         "discovered": task.discovered,

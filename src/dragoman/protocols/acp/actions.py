@@ -114,7 +114,7 @@ class Initiate(Action, frozen=True, kw_only=True):
 
 
 class Draft(Action, frozen=True, kw_only=True):
-    """Write something of a package; what is left away stays as it is."""
+    """Write something of a package; what is left out stays as it is."""
 
     handoff_id: str = ""
     to_agent: str = ""

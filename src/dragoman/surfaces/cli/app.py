@@ -131,9 +131,10 @@ def _root(
     \b
     Begin here:
       dragoman demo                         see a task's life: a crash, a recovery
+      dragoman up                           start the hub, for agents to call
       dragoman task create "First" --ready  make a task
       dragoman task claim --agent ada       let an agent take the next one
-      dragoman task list                    see what stands where
+      dragoman task list                    see all tasks and their statuses
     """
     del version
     help_when_alone(ctx)

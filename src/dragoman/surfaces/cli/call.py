@@ -193,8 +193,8 @@ class Call(Struct, frozen=True):
         if said.data is None and environment().get("DRAGOMAN_URL") and not self.data.is_dir():
             raise SettingsError(
                 "DRAGOMAN_URL names a hub, and this command works on a data directory, of which "
-                "there is none here: speak to that hub by `dragoman mcp`, by the SDK or over HTTP; "
-                "or name a data directory with --data or DRAGOMAN_DATA"
+                "there is none here: speak to that hub by `dragoman mcp` without --as, by the SDK "
+                "or over HTTP; or name a data directory with --data or DRAGOMAN_DATA"
             )
 
     def finish(self, work: Callable[[], Answer | None]) -> int:

@@ -54,7 +54,7 @@ class Group(Struct, frozen=True):
 
 
 _AGENT = Group(
-    "Make agents and people known.",
+    "Register agents and people, and see them.",
     {
         "agent.make": ("add", "token", "revoke"),
         "agent.read": ("list", "show"),

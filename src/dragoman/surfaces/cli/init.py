@@ -30,7 +30,7 @@ def init(
         ),
     ] = False,
 ) -> Answer:
-    """Make the data directory; a second time changes nothing.
+    """Make the data directory; doing it again changes nothing.
 
     With --store the URL is remembered in dragoman.toml, which only you can read.
 

@@ -38,8 +38,8 @@ def mcp(
     """Offer the hub to a coding agent as MCP tools (stdio).
 
     Whom it speaks for: --as NAME, or the bearer of the token in DRAGOMAN_TOKEN, or you. It works
-    on the data directory, through its hub if one runs. Where DRAGOMAN_URL is set too, as it is for
-    agents that a hub has started, it passes everything on to that hub.
+    on the data directory, through its hub if one runs. Where DRAGOMAN_URL and DRAGOMAN_TOKEN are
+    set, as they are for agents that a hub has started, it passes everything on to that hub.
 
     \b
     Examples:
@@ -52,6 +52,12 @@ def mcp(
     if url and token and not call.speaker():
         asyncio.run(_pass_on(url, token, profile))
         return
+    if url and not call.speaker() and call.shared.data is None:
+        # To work on whatever lies here, as its owner, is not what was asked for.
+        raise SettingsError(
+            f"{_URL} names a hub, and {_TOKEN}, which says who speaks there, is not set: set both "
+            "(`dragoman agent add NAME` prints a token), or name a data directory with --data"
+        )
     from dragoman.surfaces.mcp.profiles import Profiles
     from dragoman.surfaces.mcp.tools import table
 

@@ -20,7 +20,7 @@ def operate(
     arguments: Annotated[
         str,
         typer.Argument(
-            metavar="JSON|-", show_default=False, help="What it is given; `-`: standard input."
+            metavar="JSON|-", show_default=False, help="Its arguments; `-`: standard input."
         ),
     ] = "{}",
 ) -> None:

@@ -17,7 +17,7 @@ _BLOCK = 65_536
 
 
 def redact(call: Call, source: SourceArgument = STANDARD_INPUT) -> None:
-    """Take secrets out of text.
+    """Mask the secrets in a text.
 
     Reads a file or standard input as it comes, and prints it with [REDACTED:kind:digest] in the
     place of each secret: values that the hub of the data directory knows, credentials with a form

@@ -11,8 +11,8 @@ from dragoman.surfaces.cli.verb import Verb
 def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
     """Send a message in any dialect, and say what came of it.
 
-    The hub finds out which dialect it is. Without --as it is from whom it says it is from, and from
-    you if it names nobody; with --as it must be from that agent. A message that was refused is on
+    The hub finds out which dialect it is. Without --as the sender is whoever the message names, or
+    you if it names nobody; with --as it must be that agent. A message that was refused is on
     record, with the reason; equal refusals within a minute are recorded once.
 
     \b

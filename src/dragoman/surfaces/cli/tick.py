@@ -40,12 +40,12 @@ WatchOption = Annotated[
 
 
 def tick(call: Call, *, watch: WatchOption = False) -> Answer | None:
-    """Do once what time asks for.
+    """Run all time-driven duties once.
 
     Recovery, deadlines, waves, workers, queue, items of handoffs, inbox, edited files,
     projection, copies, checkpoint, notices, search.
 
-    Without a running hub, call it from time to time; twice at one time does no more than once.
+    Without a running hub, call it from time to time. Two at once do no more than one.
 
     \b
     Examples:

@@ -46,11 +46,11 @@ def up(
         ),
     ] = None,
 ) -> None:
-    """Start the hub: HTTP, streams, duties, agents.
+    """Start the hub: HTTP, streams, MCP, duties, agents.
 
-    It runs until Ctrl-C, SIGTERM or the end of its terminal; then agents get their grace time,
-    and whatever was acknowledged is there. A second signal does not wait for them. While it runs,
-    all other commands go through it.
+    It runs until Ctrl-C, SIGTERM or the end of its terminal. Then agents get their grace time to
+    finish, which a second signal cuts short; whatever was acknowledged is kept. While it runs, all
+    other commands go through it.
 
     \b
     Examples:
@@ -62,7 +62,7 @@ def up(
     from dragoman.system.log_lines import redact_log_lines
 
     if call.shared.now is not None:
-        wrong_usage("a hub that runs has a clock that runs: leave --now away")
+        wrong_usage("a hub that runs has a clock that runs: leave out --now")
     place, hub = call.house.open_hub(call.data, call.shared.store, host, port, config)
     redactor = place.hub.redaction.redactor
     redact_log_lines(lambda text: redactor.text(text).text)

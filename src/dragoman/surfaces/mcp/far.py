@@ -25,7 +25,10 @@ async def reached(
     """A client for the bearer of this token, and the address of the hub's MCP; it lets us in."""
     address = url.rstrip("/") + PATH + (f"/{profile}" if profile else "")
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT, verify=trust) as http:
+    # The environment of a process may name a proxy, which must not see the token.
+    async with httpx2.AsyncClient(
+        headers=headers, timeout=_TIMEOUT, verify=trust, trust_env=False
+    ) as http:
         # What would be wrong with every request is told at the start.
         await check(http, address)
         yield http, address

@@ -78,6 +78,7 @@ def restored(task: Task) -> Restored:
         reserved_for=task.reserved_for,
         assignee=task.assignee,
         failures=task.failures,
+        obstacle=task.obstacle,
         report=report and TaskReported(**_without_time(asdict(report))),
         reported_at=report.at if report else 0,
         checkpoint=left and TaskCheckpointed(**_without_time(asdict(left))),

@@ -73,9 +73,9 @@ def inbox(
         "limit": limit,
     }
     if watch and newest:
-        wrong_usage("--watch goes on with what comes: leave --newest away")
+        wrong_usage("--watch goes on with what comes: leave out --newest")
     if newest and after:
-        wrong_usage("--after goes on from older to newer: leave --newest away")
+        wrong_usage("--after goes on from older to newer: leave out --newest")
     with call.reading() as place:
         if watch:
             _follow(call, place, wanted, after)
@@ -88,7 +88,7 @@ def inbox(
     def show(screen: Screen) -> None:
         print_list(reply["messages"], screen, "there are no such letters", is_box=box == _OWN)
         if reply["more"]:
-            older = "There may be older ones: give a greater --limit, or leave --newest away"
+            older = "There may be older ones: give a greater --limit, or leave out --newest"
             screen.line(older if newest else f"There may be more: add --after {reply['cursor']}")
 
     return Answer(reply, show)

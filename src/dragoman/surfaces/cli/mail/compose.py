@@ -126,12 +126,12 @@ def subject_of(type: str, bead: str, typed: str = "") -> str:
     if others:
         wrong_usage(
             f"--subject {typed[:60]!a} names {others} beside --type {type}: write it in small "
-            "letters, or leave it away"
+            "letters, or leave it out"
         )
     if is_reply(subject):
         wrong_usage(
             f"--subject {typed[:60]!a} would make it a reply that only repeats a type: leave "
-            "Re: or Fwd: away; --reply-to ID says what it replies to"
+            "out Re: or Fwd:; --reply-to ID says what it replies to"
         )
     return subject
 

@@ -76,7 +76,7 @@ def send(
     """
     if ack_within is not None:
         if ack is False:
-            wrong_usage("--ack-within is about an ack: leave --no-ack away")
+            wrong_usage("--ack-within is about an ack: leave out --no-ack")
         ack = True
     letter: dict[str, Any] = {
         "to": to or [],
@@ -92,7 +92,7 @@ def send(
     text = {"subject": subject, "body_md": body}
     is_typed = any((*letter.values(), *text.values(), type, bead, field)) or ack is not None
     if source and is_typed:
-        wrong_usage("a letter comes from a file or from options: leave one of them away")
+        wrong_usage("a letter comes from a file or from options: leave one of them out")
     if is_typed:
         return _send(call, letter | _written(type, bead, tuple(field or ()), text), "")
     from dragoman.text.strict_json import MOST_BYTES
@@ -117,7 +117,7 @@ def _written(type: str, bead: str, given: tuple[str, ...], text: dict[str, str])
     if type.upper() not in TYPES:
         wrong_usage(f"{type!a} is not a type of letter; known: {', '.join(TYPES)}")
     if body and given:
-        wrong_usage("the text comes from --body or from --field: leave one of them away")
+        wrong_usage("the text comes from --body or from --field: leave one of them out")
     subject = subject_of(type.upper(), bead, text["subject"])
     return {"subject": subject, "body_md": body or composed(type.upper(), bead, given).body_md}
 

@@ -62,9 +62,13 @@ def print_page(shown: Shown, screen: Screen) -> None:
         if text:
             style = STATUS_STYLES[task.status] if label == "status" else ""
             screen.line(f"  {label:<11} ", (text, style) if style else text)
-    notes = task.reported.notes if task.reported else ""
-    next_steps = task.checkpoint.next_steps if task.checkpoint else ""
-    for label, text in (("body", task.body), ("notes", notes), ("next steps", next_steps)):
+    longer = (
+        ("obstacle", task.obstacle),
+        ("body", task.body),
+        ("notes", task.reported.notes if task.reported else ""),
+        ("next steps", task.checkpoint.next_steps if task.checkpoint else ""),
+    )
+    for label, text in longer:
         if text:
             screen.line(f"  {label}")
             screen.block(text, "    | ")

@@ -41,7 +41,7 @@ def otlp(
         ),
     ] = "",
 ) -> Answer | None:
-    """Give a task's turns and events to OpenTelemetry.
+    """Export a task's turns and events to OpenTelemetry.
 
     They become spans of its GenAI conventions.
 

@@ -63,7 +63,7 @@ def rewind(
     ] = False,
     reason: ReasonOption = "",
 ) -> Answer:
-    """Go back to a transition of a task.
+    """Take a task back to an earlier transition.
 
     It shows what would change, and does it with --apply.
 

@@ -67,12 +67,12 @@ def trace(
         typer.Option("--close", help="Take the last turn too, though it does not look finished."),
     ] = False,
 ) -> Answer | None:
-    """Take over the record of a coding agent's work.
+    """Import the record of a coding agent's work.
 
     It reads session files of Claude Code and of Codex, and OpenTelemetry spans (OTLP/JSON), and
-    records what the agent thought, did and observed as turns and events of a task. What was taken
-    over before is not taken twice, so it can be run again when the file has grown. Secrets are
-    taken out on the way in.
+    records what the agent thought, did and observed as turns and events of a task. What was
+    imported before is not imported again, so you can run it again when the file has grown. Secrets
+    are masked on the way in.
 
     \b
     Examples:
