@@ -2,7 +2,9 @@
 
 import json
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from time import monotonic
 
 import pytest
 
@@ -157,6 +159,22 @@ def test_slow_connections_keep_nobody_else_waiting() -> None:
         assert house.ask("GET", "/v1/tasks").status == 200
         for line in lines:
             line.close()
+
+
+def test_a_long_body_that_takes_long_to_read_keeps_nobody_else_waiting(house: House) -> None:
+    body = b'"' + b"\\\\" * 8_000_000 + b'" and more'
+    with ThreadPoolExecutor(1) as elsewhere:
+        begun = monotonic()
+        # Nobody has to show a token there.
+        refused = elsewhere.submit(house.ask, "POST", "/v1/signed", body, by="")
+        waits: list[float] = []
+        while not refused.done():
+            asked = monotonic()
+            assert house.ask("GET", "/healthz").status == 200
+            waits.append(monotonic() - asked)
+        took = monotonic() - begun
+    assert refused.result().code == "invalid_json"
+    assert max(waits) < took / 2
 
 
 def test_a_second_request_on_a_connection_has_its_own_time() -> None:
