@@ -1222,6 +1222,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "is done; slow and half-open connections are cut.",
     ),
     Requirement(
+        "HTTP-OFFERS",
+        "HTTP",
+        "A request that offers to speak another protocol is answered as if it did not, body and "
+        "all.",
+    ),
+    Requirement(
         "HTTP-MESSAGES",
         "HTTP",
         "A message of any dialect is taken and answered in its dialect; a batch has one answer per "

@@ -3,10 +3,12 @@
 import asyncio
 import socket
 import threading
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import uvicorn
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
@@ -27,6 +29,8 @@ _MOST_HEAD = 64 * 1024
 """The head of a request has at most so many bytes, address and headers together."""
 _AROUND = 4
 """A header has so many beside its name and its value: a colon, a blank, the end of the line."""
+_OFFERS = (b"upgrade", b"http2-settings")
+"""Headers by which a caller offers to speak another protocol from now on, as some do every time."""
 _KEEP_ALIVE_S = 30
 _KEPT_FREE = 256
 """So many open files are left to the store, to the programs of agents and to everything else."""
@@ -55,6 +59,8 @@ class PatientHttp(HttpToolsProtocol):
     _is_after_head = False
     _answering: RequestResponseCycle | None = None
     """The request that is being answered; the newest one may wait behind it."""
+    _anew = b""
+    """A head that is to be read again."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Somebody is there: the clock of its first request begins."""
@@ -92,9 +98,29 @@ class PatientHttp(HttpToolsProtocol):
         """More of a request, or the first of the next one."""
         if self._deadline is not None:
             self._head += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._feed(data)
+        except HttpParserError:
+            self._tell_malformed()
         if self._deadline is not None and self._head > _MOST_HEAD:
             self._give_up()
+
+    def _feed(self, data: bytes) -> None:
+        """Read what has come; one that offers another protocol is read anew without its offer.
+
+        The parser takes its body for words of that protocol, which nobody speaks here.
+        """
+        while data:
+            try:
+                self.parser.feed_data(data)
+            except HttpParserUpgrade as offer:
+                data, self._anew = self._anew + data[offer.args[0] :], b""
+                # The one before is done, if the request wants to be the last.
+                self.parser = HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            else:
+                return
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -114,6 +140,11 @@ class PatientHttp(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Its head is there; the body has a clock of its own."""
+        if self._offers_another_protocol():
+            method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+            request = b"%b %b HTTP/%b" % (method, self.url, version)
+            self._anew = _head(request, _without_offer(self.headers))
+            return
         self._head_is_there()
         size, self._headers = len(self.url) + self._headers, 0
         self._is_after_head = True
@@ -132,6 +163,15 @@ class PatientHttp(HttpToolsProtocol):
         if not self.pipeline:
             self._answering = self.cycle
 
+    def on_message_complete(self) -> None:
+        """It is whole."""
+        if not self._offers_another_protocol():
+            super().on_message_complete()
+
+    def _offers_another_protocol(self) -> bool:
+        # CONNECT is no offer, and no method of any address.
+        return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+
     def on_response_complete(self) -> None:
         """It was answered; whether the connection is kept depends on how many want one."""
         is_crowded = len(self.connections) > _ROOMY * self.most
@@ -140,14 +180,11 @@ class PatientHttp(HttpToolsProtocol):
             self._answering = self.pipeline[-1][0]
         super().on_response_complete()
 
-    def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP, and end."""
-        del msg
+    def _tell_malformed(self) -> None:
         malformed = "this is no HTTP request that can be understood; the connection ends here"
         answer = stop("invalid_request", malformed, connection="close").response()
-        headers = [*self.server_state.default_headers, *answer.raw_headers]
-        lines = b"".join(b"%b: %b\r\n" % header for header in headers)
-        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%b\r\n%b" % (lines, answer.body))
+        headers = (*self.server_state.default_headers, *answer.raw_headers)
+        self.transport.write(_head(b"HTTP/1.1 400 Bad Request", headers) + bytes(answer.body))
         self.transport.close()
 
     def cut_stream(self) -> None:
@@ -168,6 +205,22 @@ class PatientHttp(HttpToolsProtocol):
         if not self.transport.is_closing():
             # A head that never ended has no request that could be answered.
             self.transport.abort()
+
+
+def _without_offer(headers: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    """The headers of a request as they would be without an offer of another protocol."""
+    for name, value in headers:
+        if name == b"connection":
+            words = [word.strip() for word in value.split(b",")]
+            yield name, b", ".join(word for word in words if word.lower() not in _OFFERS)
+        elif name not in _OFFERS:
+            yield name, value
+
+
+def _head(first: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """A head of HTTP as it is written."""
+    lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+    return b"%b\r\n%b\r\n" % (first, lines)
 
 
 def _host(address: tuple[str, int | None] | None) -> str:
