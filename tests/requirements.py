@@ -1228,6 +1228,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "all.",
     ),
     Requirement(
+        "HTTP-BEHIND",
+        "HTTP",
+        "What cannot be understood behind a request takes the place of no answer: all that was "
+        "asked for before is answered, and then the connection ends.",
+    ),
+    Requirement(
         "HTTP-MESSAGES",
         "HTTP",
         "A message of any dialect is taken and answered in its dialect; a batch has one answer per "

@@ -61,6 +61,8 @@ class PatientHttp(HttpToolsProtocol):
     """The request that is being answered; the newest one may wait behind it."""
     _anew = b""
     """A head that is to be read again."""
+    _is_over = False
+    """Whether nothing more is heard, because something could not be understood."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Somebody is there: the clock of its first request begins."""
@@ -96,13 +98,15 @@ class PatientHttp(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """More of a request, or the first of the next one."""
+        if self._is_over:
+            return
         if self._deadline is not None:
             self._head += len(data)
         self._unset_keepalive_if_required()
         try:
             self._feed(data)
         except HttpParserError:
-            self._tell_malformed()
+            self._end_here()
         if self._deadline is not None and self._head > _MOST_HEAD:
             self._give_up()
 
@@ -121,6 +125,19 @@ class PatientHttp(HttpToolsProtocol):
                 self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
             else:
                 return
+
+    def _end_here(self) -> None:
+        """What has come is no HTTP: all that was asked for before is answered, and nothing else."""
+        if self.pipeline and self.pipeline[0][0].more_body:
+            self.pipeline.popleft()
+        last = self.pipeline[0][0] if self.pipeline else self._answering
+        if last is None or last.response_complete or last.more_body:
+            self._tell_malformed()
+            return
+        self._head_is_there()
+        self._is_over = True
+        self.cycle = last
+        last.keep_alive = False
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -151,7 +168,8 @@ class PatientHttp(HttpToolsProtocol):
         if len(self.connections) > self.most:
             self.app = cast(Any, _too_many)
         elif size > _MOST_HEAD:
-            self.app = cast(Any, _too_long)
+            # An address may be longer than the server can take apart, and is for nobody.
+            self.app, self.url = cast(Any, _too_long), b"/"
         elif not _is_for_one_host(self.url, self.headers):
             self.app = cast(Any, _for_two_hosts)
         elif not self.peers.welcome(_host(self.client), _host(self.server)):
