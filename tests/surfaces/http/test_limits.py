@@ -1,7 +1,9 @@
 """Bodies and connections that are too long, too slow, of the wrong kind, or never end."""
 
 import json
+import re
 import socket
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from time import monotonic
@@ -17,6 +19,8 @@ from tests.surfaces.http.letters import report
 from tests.surfaces.http.reader import reading
 
 pytestmark = proves("HTTP-LIMITS")
+
+LINES = "application/x-ndjson"
 
 
 def _said(line: socket.socket) -> bytes:
@@ -337,3 +341,36 @@ def test_a_caller_that_hangs_up_in_its_request_changes_nothing(house: House) -> 
             line.sendall(house.head("POST", "/v1/tasks", *declared) + b'{"title":')
     assert house.ask("GET", "/v1/tasks").json["tasks"] == []
     assert house.store.head() == head
+
+
+def test_a_batch_of_very_many_lines_takes_no_more_memory_than_a_few_copies_of_it(
+    house: House,
+) -> None:
+    body = b"\n" * 4_000_000 + b"no message"
+    tracemalloc.start()
+    try:
+        answer = house.ask("POST", "/v1/messages", body, headers={"Content-Type": LINES})
+        assert tracemalloc.get_traced_memory()[1] < 5 * len(body)
+    finally:
+        tracemalloc.stop()
+    assert answer.json["line"] == 4_000_001
+
+
+def test_of_a_batch_whose_caller_has_left_no_more_lines_are_taken(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lines = 1_000_000
+    with serving(House()) as house, house.dial() as line:
+        typed = f"Content-Type: {LINES}"
+        line.sendall(house.head("POST", "/v1/messages", typed, f"Content-Length: {2 * lines}"))
+        line.sendall(b"1\n" * lines)
+        assert line.recv(65_536)
+        line.close()
+    taken = re.search('outcome="not_recognized"} ([0-9]+)', _figures(house))
+    assert taken
+    assert int(taken[1]) < lines / 2
+    assert caplog.text == "", "the hub did not have to break it off when it was stopped"
+
+
+def _figures(house: House) -> str:
+    return house.app.office.metrics.text(waiting=0, head=0, tasks={}, duties={})

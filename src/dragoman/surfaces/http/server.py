@@ -78,6 +78,7 @@ class PatientHttp(HttpToolsProtocol):
         super().connection_lost(exc)
         left = self._answering
         if left is not None and not left.response_complete:
+            hearing_of(cast(Scope, left.scope)).has_left = True
             left.disconnected = True
             left.message_event.set()
 
