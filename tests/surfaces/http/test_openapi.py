@@ -258,6 +258,7 @@ def test_every_page_says_what_its_after_counts() -> None:
     } == {
         "/v1/agents": "`next` of the page before; else the first.",
         "/v1/events": "Begin after this position.",
+        "/v1/runs/{name}": "Begin after this attempt, by its number.",
         "/v1/stream": "Begin after this position.",
         "/v1/tasks/{name}/trace": "Begin after this position.",
         "/v1/tasks/{name}/turns": "Begin after this turn of the attempt.",

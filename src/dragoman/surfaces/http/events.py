@@ -87,13 +87,8 @@ async def wanted(call: Call, query: WantedQuery) -> Filter:
 def _spoken(call: Call, name: str) -> frozenset[str] | None:
     if not name:
         return None
-    dialects = call.office.door.interpreter.dialects
-    for dialect in dialects:
-        if dialect.name == name:
-            render = dialect.render
-            return frozenset(EVENT_NAMES[event] for event in render if render[event] is not None)
-    known = ", ".join(dialect.name for dialect in dialects)
-    raise stop("invalid_request", f"{name!a} is not spoken here; known: {known}", "dialect")
+    render = call.office.dialect(name, "dialect").render
+    return frozenset(EVENT_NAMES[event] for event in render if render[event] is not None)
 
 
 async def list_events(call: Call) -> "EventPage | _WrittenPage":

@@ -44,7 +44,6 @@ from dragoman.surfaces.http.problems import (
     of_error,
     of_refusal,
     problem,
-    stop,
 )
 from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
 
@@ -115,7 +114,6 @@ class Messages:
         self._office = office
         self._endpoint = endpoint
         self._interpreter = office.door.interpreter
-        self._names = frozenset(dialect.name for dialect in self._interpreter.dialects)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take one message, or many, and answer."""
@@ -149,14 +147,7 @@ class Messages:
         if not query_string:
             return ""
         query: MessagesQuery = read_query(query_string, MessagesQuery)
-        if query.dialect and query.dialect not in self._names:
-            known = ", ".join(sorted(self._names))
-            raise stop(
-                "invalid_request",
-                f"{query.dialect!a} is not spoken here; known: {known}",
-                "dialect",
-            )
-        return query.dialect
+        return self._office.dialect(query.dialect, "dialect").name if query.dialect else ""
 
 
 class _Batch:

@@ -100,7 +100,7 @@ class _Schemas:
                 # What is left out is not said to be empty; a pattern says itself how short it is.
                 plain.pop("default", None)
                 plain |= {} if "pattern" in plain else {"minLength": 1}
-            if name == "dialect":
+            if name in ("dialect", "speaks"):
                 # Which ones there are is known when the door is opened.
                 plain["enum"] = self._dialects
             told = {"name": name, "in": "query", "description": words, "schema": plain}
