@@ -221,6 +221,7 @@ def test_the_page_needs_nothing_from_elsewhere(house: House) -> None:
     page = answer.body.decode()
     assert not re.search(r"(?:https?:)?//(?!\s)[a-z]", page.replace("// Everything", ""))
     assert "innerHTML" not in page
+    assert "it.security" in page, "where no token is needed is told as the description has it"
     policy = answer.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
