@@ -6,7 +6,8 @@ import pytest
 from msgspec import convert
 
 from dragoman.core.actors import SYSTEM
-from dragoman.core.commands import CreateTask, PauseAgent, RegisterAgent, ReportOutcome
+from dragoman.core.commands import CreateTask, NoteTask, PauseAgent, RegisterAgent, ReportOutcome
+from dragoman.core.limits import PAGE, PAGE_BYTES, TEXT
 from dragoman.services.budgets import Used
 from dragoman.services.desk import AgentState
 from dragoman.surfaces.http.agents import ShownAgent
@@ -267,6 +268,17 @@ def test_the_ledger_is_told_in_pages_and_by_filters(house: House) -> None:
     assert house.get("/v1/events?after=2&limit=1")["events"][0]["position"] == 3
     end = house.get(f"/v1/events?after={house.store.head()}")
     assert end == {"events": [], "next": house.store.head()}
+
+
+def test_a_page_of_long_entries_ends_before_it_is_too_long(house: House) -> None:
+    task = house.do(CreateTask("One"))
+    count = PAGE_BYTES // TEXT + 10
+    house.do(*(NoteTask(task, "x" * TEXT) for _ in range(count)))
+    first = house.get(f"/v1/events?type=task.noted&limit={PAGE}")
+    assert 0 < len(first["events"]) < count
+    rest = house.get(f"/v1/events?type=task.noted&limit={PAGE}&after={first['next']}")
+    assert len(first["events"]) + len(rest["events"]) == count
+    assert first["events"][-1]["position"] == first["next"]
 
 
 def test_agents_are_listed_without_their_tokens(house: House) -> None:

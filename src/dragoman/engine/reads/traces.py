@@ -21,6 +21,7 @@ from dragoman.core.events import (
     TurnRecorded,
 )
 from dragoman.core.ids import task_stream, trace_stream, turns_stream
+from dragoman.core.limits import PAGE_BYTES
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.moves import MOVE_NAMES, move_of
 from dragoman.core.states.trace import REMEMBERED, Trace, TurnLog
@@ -50,8 +51,6 @@ class Reach(Struct, frozen=True):
 
 
 _USUAL: Final = Reach()
-_MOST_BYTES: Final = 32 * 1024 * 1024
-"""A page ends with the turn with which it becomes as long as this."""
 _MOST_GAPS: Final = 1_000
 """So many turns that are missing are counted out; `missing` has them all."""
 
@@ -215,7 +214,7 @@ def turns_of(
         last = after if one == first else -1
         while page := store.turns(task, one, last, min(limit, 50)):
             for entry in page:
-                if len(shown) == limit or size >= _MOST_BYTES:
+                if len(shown) == limit or size >= PAGE_BYTES:
                     return TurnPage(tuple(shown), tuple(missing), more=True)
                 turn = _turn(entry)
                 if turn.turn_index > last + 1:
