@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import uvicorn
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
-from starlette.types import Receive, Scope, Send
+from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from dragoman.config import HttpSettings
@@ -19,14 +19,19 @@ from dragoman.surfaces.http.exposure import Peers, check_exposure, url
 from dragoman.surfaces.http.hearing import hearing_of, lay_hearing
 from dragoman.surfaces.http.line import Line, lay
 from dragoman.surfaces.http.problems import stop
+from dragoman.surfaces.http.turned_away import (
+    MOST_HEAD,
+    for_two_hosts,
+    past_the_proxy,
+    too_long,
+    too_many,
+)
 from dragoman.system.open_files import raise_limit
 
 _HIGH_WATER = 16 * 1024
 """Above so many bytes that a reader has not taken yet, it is not sent more."""
 _SEND_BUFFER = 128 * 1024
 """And so many the system takes for it, which else would be megabytes for each reader."""
-_MOST_HEAD = 64 * 1024
-"""The head of a request has at most so many bytes, address and headers together."""
 _AROUND = 4
 """A header has so many beside its name and its value: a colon, a blank, the end of the line."""
 _OFFERS = (b"upgrade", b"http2-settings")
@@ -108,7 +113,7 @@ class PatientHttp(HttpToolsProtocol):
             self._feed(data)
         except HttpParserError:
             self._end_here()
-        if self._deadline is not None and self._head > _MOST_HEAD:
+        if self._deadline is not None and self._head > MOST_HEAD:
             self._give_up()
 
     def _feed(self, data: bytes) -> None:
@@ -153,7 +158,7 @@ class PatientHttp(HttpToolsProtocol):
         self._headers += len(name) + len(value) + _AROUND
         if not self._is_after_head:
             super().on_header(name, value)
-        elif self._headers > _MOST_HEAD:
+        elif self._headers > MOST_HEAD:
             self._give_up()
 
     def on_headers_complete(self) -> None:
@@ -167,14 +172,14 @@ class PatientHttp(HttpToolsProtocol):
         size, self._headers = len(self.url) + self._headers, 0
         self._is_after_head = True
         if len(self.connections) > self.most:
-            self.app = cast(Any, _too_many)
-        elif size > _MOST_HEAD:
+            self.app = cast(Any, too_many)
+        elif size > MOST_HEAD:
             # An address may be longer than the server can take apart, and is for nobody.
-            self.app, self.url = cast(Any, _too_long), b"/"
+            self.app, self.url = cast(Any, too_long), b"/"
         elif not _is_for_one_host(self.url, self.headers):
-            self.app = cast(Any, _for_two_hosts)
+            self.app = cast(Any, for_two_hosts)
         elif not self.peers.welcome(_host(self.client), _host(self.server)):
-            self.app = cast(Any, _past_the_proxy)
+            self.app = cast(Any, past_the_proxy)
         super().on_headers_complete()
         # Who answers begins in a later pass of the loop.
         lay(cast(Scope, self.scope), Line(self.cycle))
@@ -252,33 +257,6 @@ def _is_for_one_host(target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
         return True
     host = target.partition(b"://")[2].partition(b"/")[0]
     return all(value.lower() == host.lower() for name, value in headers if name == b"host")
-
-
-async def _for_two_hosts(scope: Scope, receive: Receive, send: Send) -> None:
-    two = "the target of the request names another host than its header Host; send the path only"
-    problem = stop("invalid_request", two, connection="close")
-    await problem.response()(scope, receive, send)
-
-
-async def _too_many(scope: Scope, receive: Receive, send: Send) -> None:
-    full = "the hub has as many connections as it can hold; try again"
-    await stop("overloaded", full, connection="close").response()(scope, receive, send)
-
-
-async def _too_long(scope: Scope, receive: Receive, send: Send) -> None:
-    too_long = f"the head of the request, address and headers, has more than {_MOST_HEAD} bytes"
-    problem = stop("message_too_large", too_long, connection="close")
-    await problem.response()(scope, receive, send)
-
-
-async def _past_the_proxy(scope: Scope, receive: Receive, send: Send) -> None:
-    problem = stop(
-        "not_by_proxy",
-        "the hub is called through its proxy, which ends TLS: what comes past it could be read by "
-        "others; if this is the proxy, list its address in http.proxy",
-        connection="close",
-    )
-    await problem.response()(scope, receive, send)
 
 
 class HttpServer(uvicorn.Server):
