@@ -1234,6 +1234,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "asked for before is answered, and then the connection ends.",
     ),
     Requirement(
+        "HTTP-TAKING",
+        "HTTP",
+        "A caller that takes nothing of its answer is cut off, one that takes it slowly gets all "
+        "of it, and the reader of a stream may take its time.",
+    ),
+    Requirement(
         "HTTP-MESSAGES",
         "HTTP",
         "A message of any dialect is taken and answered in its dialect; a batch has one answer per "

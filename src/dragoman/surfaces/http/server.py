@@ -2,8 +2,8 @@
 
 import asyncio
 import socket
+import struct
 import threading
-from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError
 from dragoman.surfaces.http.app import HttpApp
 from dragoman.surfaces.http.exposure import Peers, check_exposure, url
+from dragoman.surfaces.http.heads import head, without_offer
 from dragoman.surfaces.http.hearing import hearing_of, lay_hearing
 from dragoman.surfaces.http.line import Line, lay
 from dragoman.surfaces.http.problems import stop
@@ -34,8 +35,6 @@ _SEND_BUFFER = 128 * 1024
 """And so many the system takes for it, which else would be megabytes for each reader."""
 _AROUND = 4
 """A header has so many beside its name and its value: a colon, a blank, the end of the line."""
-_OFFERS = (b"upgrade", b"http2-settings")
-"""Headers by which a caller offers to speak another protocol from now on, as some do every time."""
 _KEEP_ALIVE_S = 30
 _KEPT_FREE = 256
 """So many open files are left to the store, to the programs of agents and to everything else."""
@@ -44,6 +43,8 @@ _TO_SAY_NO = 64
 _ROOMY = 0.75
 """While more of the connections than this part are taken, none is kept for a next request."""
 _BACKLOG = 2_048
+_AT_ONCE = struct.pack("ii", 1, 0)
+"""SO_LINGER: a connection that is closed is reset."""
 _TO_TAKE_THE_END_S = 1.0
 """So long after a stop a reader may take what its stream has still for it; it can come again."""
 
@@ -53,10 +54,13 @@ class PatientHttp(HttpToolsProtocol):
 
     head_s = 10.0
     """From the first byte of a request (or from the start of a connection) on."""
+    taking_s = 60.0
+    """Until some more of an answer is taken."""
     most = 1_000
     """So many connections are taken at a time."""
     peers: Peers
     _deadline: asyncio.TimerHandle | None = None
+    _taking: asyncio.TimerHandle | None = None
     _head = 0
     """So much has come of a head that has not ended."""
     _headers = 0
@@ -80,6 +84,7 @@ class PatientHttp(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """It has gone; whoever answers it is told, also when another request has come since."""
         self._head_is_there()
+        self._is_taken()
         super().connection_lost(exc)
         left = self._answering
         if left is not None and not left.response_complete:
@@ -166,7 +171,7 @@ class PatientHttp(HttpToolsProtocol):
         if self._offers_another_protocol():
             method, version = self.parser.get_method(), self.parser.get_http_version().encode()
             request = b"%b %b HTTP/%b" % (method, self.url, version)
-            self._anew = _head(request, _without_offer(self.headers))
+            self._anew = head(request, without_offer(self.headers))
             return
         self._head_is_there()
         size, self._headers = len(self.url) + self._headers, 0
@@ -208,15 +213,50 @@ class PatientHttp(HttpToolsProtocol):
         malformed = "this is no HTTP request that can be understood; the connection ends here"
         answer = stop("invalid_request", malformed, connection="close").response()
         headers = (*self.server_state.default_headers, *answer.raw_headers)
-        self.transport.write(_head(b"HTTP/1.1 400 Bad Request", headers) + bytes(answer.body))
+        self.transport.write(head(b"HTTP/1.1 400 Bad Request", headers) + bytes(answer.body))
         self.transport.close()
+
+    def pause_writing(self) -> None:
+        """There is more of an answer than its caller takes at once."""
+        super().pause_writing()
+        self._await_taking()
+
+    def resume_writing(self) -> None:
+        """It has taken most of it."""
+        self._is_taken()
+        super().resume_writing()
+
+    def _await_taking(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._taking = self.loop.call_later(self.taking_s, self._look_at_taking, left)
+
+    def _look_at_taking(self, before: int) -> None:
+        """Cut off who has taken nothing since: what it asked for would be kept for it for ever.
+
+        Not the reader of a stream, for whom little is kept.
+        """
+        if self._is_stream() or self.transport.get_write_buffer_size() < before:
+            self._await_taking()
+        else:
+            # Nor is what the system has taken for it to be kept.
+            line = cast(socket.socket, self.transport.get_extra_info("socket"))
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+            self.transport.abort()
+
+    def _is_taken(self) -> None:
+        if self._taking is not None:
+            self._taking.cancel()
+            self._taking = None
 
     def cut_stream(self) -> None:
         """End a stream whose reader was sent away, and does not take even that."""
+        if self._is_stream():
+            self.transport.abort()
+
+    def _is_stream(self) -> bool:
         answering = self._answering
         progress = None if answering is None else cast(Scope, answering.scope).get("progress")
-        if progress is not None and progress.is_stream:
-            self.transport.abort()
+        return progress is not None and progress.is_stream
 
     def _head_is_there(self) -> None:
         self._head = 0
@@ -229,22 +269,6 @@ class PatientHttp(HttpToolsProtocol):
         if not self.transport.is_closing():
             # A head that never ended has no request that could be answered.
             self.transport.abort()
-
-
-def _without_offer(headers: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-    """The headers of a request as they would be without an offer of another protocol."""
-    for name, value in headers:
-        if name == b"connection":
-            words = [word.strip() for word in value.split(b",")]
-            yield name, b", ".join(word for word in words if word.lower() not in _OFFERS)
-        elif name not in _OFFERS:
-            yield name, value
-
-
-def _head(first: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """A head of HTTP as it is written."""
-    lines = b"".join(b"%b: %b\r\n" % header for header in headers)
-    return b"%b\r\n%b\r\n" % (first, lines)
 
 
 def _host(address: tuple[str, int | None] | None) -> str:
@@ -279,10 +303,15 @@ class HttpServer(uvicorn.Server):
         self.port = settings.port
         self.is_up = threading.Event()
         """Set when it takes requests."""
+        patience = app.office.door.patience
         self._protocol = type(
             "Http",
             (PatientHttp,),
-            {"head_s": app.office.door.patience.head, "peers": peers or Peers(settings)},
+            {
+                "head_s": patience.head,
+                "taking_s": patience.taking,
+                "peers": peers or Peers(settings),
+            },
         )
         super().__init__(
             uvicorn.Config(
