@@ -216,6 +216,16 @@ def test_a_text_of_very_many_values_takes_no_more_memory_than_a_few_copies_of_it
         tracemalloc.stop()
 
 
+def test_the_place_of_what_is_too_much_is_looked_for_no_further_than_it_can_be() -> None:
+    text = b"[" + b"1," * 100_000 + b"1]"
+    tracemalloc.start()
+    try:
+        assert refused(text).path == f"[{MOST_NODES - 1}]"
+        assert tracemalloc.get_traced_memory()[1] < 30 * len(text)
+    finally:
+        tracemalloc.stop()
+
+
 def test_what_stands_in_a_text_is_no_value_however_many_commas_and_brackets_it_has() -> None:
     long = ",[{" * 200_000 + '"\\'
     assert parse_json(json.dumps({"a": long}), 2_000_000) == {"a": long}

@@ -222,7 +222,8 @@ def _excess(value: Any) -> StrictJsonError:
             return StrictJsonError(_BEYOND, path)
         if isinstance(item, dict | list) and depth > MOST_DEPTH:
             return StrictJsonError(f"it is nested more than {MOST_DEPTH} deep", path)
-        for name, part in reversed(_parts(item)):
+        # Behind those that can be counted there is nothing to be found.
+        for name, part in reversed(_parts(item, MOST_NODES - nodes + 1)):
             if isinstance(name, str) and len(name) > LONGEST_KEY:
                 shown = below(path, name[:_SHOWN] + "…")
                 return StrictJsonError(f"a key has more than {LONGEST_KEY} characters", shown)
@@ -230,10 +231,11 @@ def _excess(value: Any) -> StrictJsonError:
     raise AssertionError("every bound is checked here that is checked in the walk")
 
 
-def _parts(item: Any) -> list[tuple[str | int, Any]]:
+def _parts(item: Any, most: int | None = None) -> list[tuple[str | int, Any]]:
+    """What a value has inside, or the first of it."""
     if isinstance(item, dict):
-        return list(cast(dict[str, Any], item).items())
-    return list(enumerate(cast(list[Any], item))) if isinstance(item, list) else []
+        return list(islice(cast(dict[str, Any], item).items(), most))
+    return list(islice(enumerate(cast(list[Any], item)), most)) if isinstance(item, list) else []
 
 
 def below(path: str, name: str | int) -> str:
