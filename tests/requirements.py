@@ -1229,6 +1229,24 @@ _MANIFEST: tuple[Requirement, ...] = (
         "is done; slow and half-open connections are cut.",
     ),
     Requirement(
+        "HTTP-OFFERS",
+        "HTTP",
+        "A request that offers to speak another protocol is answered as if it did not, body and "
+        "all.",
+    ),
+    Requirement(
+        "HTTP-BEHIND",
+        "HTTP",
+        "What cannot be understood behind a request takes the place of no answer: all that was "
+        "asked for before is answered, and then the connection ends.",
+    ),
+    Requirement(
+        "HTTP-TAKING",
+        "HTTP",
+        "A caller that takes nothing of its answer is cut off, one that takes it slowly gets all "
+        "of it, and the reader of a stream may take its time.",
+    ),
+    Requirement(
         "HTTP-MESSAGES",
         "HTTP",
         "A message of any dialect is taken and answered in its dialect; a batch has one answer per "

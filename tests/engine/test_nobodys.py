@@ -24,6 +24,7 @@ pytestmark = proves("DIALECT-NOBODYS")
         ('{"hello": "there"}', "not_recognized", "acp: an object with action"),
         ('{"hello": ', "invalid_json", "it ends before it is complete"),
         (b'[1 "2"]', "invalid_json", "(byte 3)"),
+        (b' [{"hello": "there"}]', "not_recognized", "many as JSON Lines, one in each line (aof"),
         ('{"a": "\ud800"}', "invalid_json", "half of a surrogate pair"),
         (b"\xa1\x61", "invalid_json", "it cannot be read as CBOR"),
         ("[" + " " * 300_000, "message_too_large", "no more are taken"),

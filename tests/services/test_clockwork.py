@@ -129,5 +129,29 @@ def test_a_group_that_hangs_holds_up_no_other_and_is_left_behind_at_the_end() ->
     stuck.may_go.set()
 
 
+@proves("HUB-TROUBLE")
+def test_a_duty_that_hangs_is_told_and_so_are_those_that_wait_behind_it() -> None:
+    failed, stuck, behind = Duty("failed", OSError("no room")), Duty("stuck"), Duty("behind")
+    slow = Duty("slow")
+    group = Group("one", (failed, stuck, behind), hangs_after_seconds=0.0)
+    works = Clockwork([Wheel(group, lambda: 7), wheel(slow)])
+    for duty in (stuck, slow):
+        duty.may_go.clear()
+    works.start()
+    for duty in (stuck, slow):
+        duty.runs.get(timeout=PATIENCE)
+    health = works.health()
+    assert "it hangs" in health["stuck"].words
+    assert not health["stuck"].is_partial
+    assert health["behind"].words.startswith("waits for stuck")
+    assert health["failed"].words == "no room", "what is known of one is told as it is"
+    assert health["slow"] == NONE, "a while is no matter"
+
+    for duty in (stuck, slow):
+        duty.may_go.set()
+    works.stop(PATIENCE)
+    assert works.health() == {**dict.fromkeys(health, NONE), "failed": health["failed"]}
+
+
 def test_a_wheel_that_never_turned_can_be_stopped() -> None:
     assert wheel(Duty("one")).stop(PATIENCE)

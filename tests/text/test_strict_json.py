@@ -1,6 +1,7 @@
 """JSON from strangers: each bound kept and passed, any bytes, and places that are told."""
 
 import json
+import tracemalloc
 from contextlib import suppress
 from typing import Any
 
@@ -192,6 +193,42 @@ def test_the_worst_texts_end_soon(text: str) -> None:
     # Anything worse than linear would not end within the patience of a test run.
     with suppress(StrictJsonError):
         parse_json(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" + b"1," * 1_000_000 + b"1]",
+        b"[" + b"[]," * 1_000_000 + b"1]",
+        b"[" + b",".join([b"[" * 500 + b"]" * 500] * 2_000) + b"]",
+        b'{"a":{' + b",".join(b'"%d":1' % number for number in range(250_000)) + b"}}",
+    ],
+    ids=["numbers", "lists", "nests", "keys"],
+)
+def test_a_text_of_very_many_values_takes_no_more_memory_than_a_few_copies_of_it(
+    text: bytes,
+) -> None:
+    tracemalloc.start()
+    try:
+        assert str(refused(text, len(text))) == "it has more than 10000 values"
+        assert tracemalloc.get_traced_memory()[1] < 2 * len(text)
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_place_of_what_is_too_much_is_looked_for_no_further_than_it_can_be() -> None:
+    text = b"[" + b"1," * 100_000 + b"1]"
+    tracemalloc.start()
+    try:
+        assert refused(text).path == f"[{MOST_NODES - 1}]"
+        assert tracemalloc.get_traced_memory()[1] < 30 * len(text)
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_stands_in_a_text_is_no_value_however_many_commas_and_brackets_it_has() -> None:
+    long = ",[{" * 200_000 + '"\\'
+    assert parse_json(json.dumps({"a": long}), 2_000_000) == {"a": long}
 
 
 def test_the_error_says_where_and_why() -> None:

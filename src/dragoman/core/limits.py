@@ -18,6 +18,8 @@ ATTEMPTS = 1_000
 SUBJECT = 500
 PAGE = 1_000
 """How many of anything a page may hold, at every door."""
+PAGE_BYTES = 32 * 1024 * 1024
+"""A page of what may be long, turns above all, ends with the one that passes this."""
 RECIPIENTS = 1_000
 ATTACHMENTS = 64
 BEADS = 500

@@ -16,9 +16,14 @@ def why_nobodys(said: bytes | str | Mapping[str, Any], meant: Sequence[Dialect])
     if broken is not None:
         return broken
     shapes = "; ".join(f"{one.name}: {one.known_by}" for one in meant)
-    is_empty = not (text.strip() if isinstance(text, bytes) else text)
-    what = "there is nothing in it" if is_empty else "it is a message of none of these"
-    return Fault("not_recognized", f"{what} ({shapes})")
+    return Fault("not_recognized", f"{_what(text)} ({shapes})")
+
+
+def _what(said: bytes | Mapping[str, Any]) -> str:
+    begin = said.lstrip()[:1] if isinstance(said, bytes) else said
+    if begin == b"[":
+        return "it is a list: send each message by itself, or many as JSON Lines, one in each line"
+    return "it is a message of none of these" if begin else "there is nothing in it"
 
 
 def _broken(text: bytes) -> Fault | None:

@@ -55,6 +55,9 @@ class Group(Struct, frozen=True):
     """Between two rounds, at least."""
     rest_share: int = 20
     """It rests so many times as long as its round took: an idle hub stays idle."""
+    hangs_after_seconds: float = 300.0
+    """A duty that takes longer than this counts as one that hangs. It may only have much to do: a
+    first round over very many tasks; but then that is not done yet, either."""
     is_awaited: bool = False
     """Whether somebody waits for its next round: then one that had much to do is no reason for a
     longer rest, because more may have come meanwhile."""
@@ -74,7 +77,9 @@ class Wheel:
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self.troubles: dict[str, Trouble] = {duty.name: NONE for duty in group.all}
+        self._under_way: tuple[str, float] | None = None
+        """The duty that is being done, and since when."""
+        self._troubles: dict[str, Trouble] = {duty.name: NONE for duty in group.all}
 
     def start(self) -> None:
         """Begin to turn."""
@@ -97,6 +102,16 @@ class Wheel:
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
+    def health(self) -> Mapping[str, Trouble]:
+        """Each duty, and what is wrong with it; of one that hangs, and of those behind it, that."""
+        under_way, longest = self._under_way, self._group.hangs_after_seconds
+        if under_way is None or monotonic() - under_way[1] < longest:
+            return self._troubles
+        at = f"at work for more than {longest:g} s: it hangs, or has very much to do"
+        behind = Trouble(f"waits for {under_way[0]}, which is {at}")
+        late = {name: wrong if wrong.words else behind for name, wrong in self._troubles.items()}
+        return {**late, under_way[0]: Trouble(at)}
+
     def _turn(self) -> None:
         next_round, group = 0.0, self._group
         while not self._stopping.is_set():
@@ -117,15 +132,17 @@ class Wheel:
         """How much there was to do; None: not all of it could be done."""
         done = 0
         for duty in duties:
+            self._under_way = duty.name, monotonic()
             try:
                 done += duty.run_once(self._now())
             except (DragomanError, OSError) as error:
-                self.troubles[duty.name] = trouble_of(error)
+                self._troubles[duty.name] = trouble_of(error)
             except Exception as error:  # noqa: BLE001  a fault of one duty must not end the others
-                self.troubles[duty.name] = Trouble(f"{type(error).__name__}: {error}")
+                self._troubles[duty.name] = Trouble(f"{type(error).__name__}: {error}")
             else:
-                self.troubles[duty.name] = duty.undone if isinstance(duty, Lagging) else NONE
-        return None if any(self.troubles[duty.name].words for duty in duties) else done
+                self._troubles[duty.name] = duty.undone if isinstance(duty, Lagging) else NONE
+        self._under_way = None
+        return None if any(self._troubles[duty.name].words for duty in duties) else done
 
 
 def rest_of_round(group: Group, took: float, done: int | None) -> float:
@@ -160,4 +177,4 @@ class Clockwork:
 
     def health(self) -> Mapping[str, Trouble]:
         """Each duty, and what is wrong with it."""
-        return {name: wrong for wheel in self._wheels for name, wrong in wheel.troubles.items()}
+        return {name: wrong for wheel in self._wheels for name, wrong in wheel.health().items()}

@@ -9,6 +9,7 @@ stand inside strings. What is found wrong is looked for a second time, slowly, t
 import json
 import re
 from codecs import BOM_UTF8
+from itertools import islice
 from math import isfinite
 from typing import Any, Final, cast
 
@@ -20,9 +21,14 @@ MOST_NODES: Final = 10_000
 LONGEST_KEY: Final = 64
 LARGEST_WHOLE: Final = 2**53 - 1
 """Every reader of JSON keeps whole numbers exactly up to here."""
+_MOST_READ: Final = 10 * MOST_NODES
+"""A text of far more values is not read, not even to say where it has too many: that would take a
+hundred times the memory that the text does, and seconds."""
 
 _ESCAPED_COLON: Final = re.compile(rb"\\u003[aA]")
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+_SIGN: Final = re.compile(rb'[,{\[]|"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+"""No value has more than three of these: its key, itself or its beginning, a comma behind it."""
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]')
 ESCAPED_HALF: Final = re.compile(
     rb"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(\\u[dD][89a-fA-F]\w\w)"
@@ -57,6 +63,8 @@ def parse_json(text: bytes | str, most_bytes: int = MOST_BYTES, *, any_whole: bo
     data = _as_bytes(text, most_bytes)
     if len(data) > most_bytes:
         raise _too_large(most_bytes)
+    if len(data) > _MOST_READ and _is_of_far_too_many(data):
+        raise _too_many()
     try:
         value = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -114,6 +122,15 @@ def _too_large(most_bytes: int) -> StrictJsonError:
     )
 
 
+def _too_many(path: str = "") -> StrictJsonError:
+    return StrictJsonError(f"it has more than {MOST_NODES} values", path)
+
+
+def _is_of_far_too_many(data: bytes) -> bool:
+    """Whether a text has more signs than one of so many values can have; if it is JSON at all."""
+    return next(islice(_SIGN.finditer(data), 3 * _MOST_READ, None), None) is not None
+
+
 def _as_bytes(text: bytes | str, most_bytes: int) -> bytes:
     if isinstance(text, bytes):
         return text
@@ -169,7 +186,7 @@ def _walk(value: Any, largest: int | None) -> tuple[list[str], list[str]]:
             if kind is str:
                 strings.append(item)
             elif kind is dict or kind is list:
-                if depth == MOST_DEPTH:
+                if depth == MOST_DEPTH or nodes + len(below) + len(item) > MOST_NODES:
                     raise _excess(value)
                 if kind is dict:
                     keys += item
@@ -178,8 +195,6 @@ def _walk(value: Any, largest: int | None) -> tuple[list[str], list[str]]:
                     below += item
             elif kind is int and largest is not None and not -largest <= item <= largest:
                 raise _excess(value)
-        if nodes > MOST_NODES:
-            raise _excess(value)
         level = below
         depth += 1
     if keys and max(map(len, keys)) > LONGEST_KEY:
@@ -202,12 +217,13 @@ def _excess(value: Any) -> StrictJsonError:
         path, depth, item = waiting.pop()
         nodes += 1
         if nodes > MOST_NODES:
-            return StrictJsonError(f"it has more than {MOST_NODES} values", path)
+            return _too_many(path)
         if isinstance(item, int) and not -LARGEST_WHOLE <= item <= LARGEST_WHOLE:
             return StrictJsonError(_BEYOND, path)
         if isinstance(item, dict | list) and depth > MOST_DEPTH:
             return StrictJsonError(f"it is nested more than {MOST_DEPTH} deep", path)
-        for name, part in reversed(_parts(item)):
+        # Behind those that can be counted there is nothing to be found.
+        for name, part in reversed(_parts(item, MOST_NODES - nodes + 1)):
             if isinstance(name, str) and len(name) > LONGEST_KEY:
                 shown = below(path, name[:_SHOWN] + "…")
                 return StrictJsonError(f"a key has more than {LONGEST_KEY} characters", shown)
@@ -215,10 +231,11 @@ def _excess(value: Any) -> StrictJsonError:
     raise AssertionError("every bound is checked here that is checked in the walk")
 
 
-def _parts(item: Any) -> list[tuple[str | int, Any]]:
+def _parts(item: Any, most: int | None = None) -> list[tuple[str | int, Any]]:
+    """What a value has inside, or the first of it."""
     if isinstance(item, dict):
-        return list(cast(dict[str, Any], item).items())
-    return list(enumerate(cast(list[Any], item))) if isinstance(item, list) else []
+        return list(islice(cast(dict[str, Any], item).items(), most))
+    return list(islice(enumerate(cast(list[Any], item)), most)) if isinstance(item, list) else []
 
 
 def below(path: str, name: str | int) -> str:

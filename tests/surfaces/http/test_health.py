@@ -16,6 +16,7 @@ from dragoman.engine.trouble import NONE, Trouble
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http import Patience
+from dragoman.surfaces.http.metrics import Metrics
 from tests.requirements import proves
 from tests.surfaces.http.house import House, serving
 from tests.surfaces.http.letters import report
@@ -183,6 +184,7 @@ def test_figures_are_counted_in_the_format_of_prometheus(house: House) -> None:
         'dragoman_http_messages_total{dialect="aof",outcome="invalid_envelope"} 1',
         f"dragoman_ledger_position {house.store.head()}",
         'dragoman_tasks{status="in-progress"} 1',
+        'dragoman_tasks{status="ready"} 0',
     ):
         assert f"{line}\n" in text
     sample = re.compile(r"[a-z_]+(\{[a-z]+=\"[^\"]*\"(,[a-z]+=\"[^\"]*\")*\})? [0-9.e+-]+")
@@ -190,6 +192,17 @@ def test_figures_are_counted_in_the_format_of_prometheus(house: House) -> None:
         assert line.startswith(("# HELP ", "# TYPE ")) or sample.fullmatch(line), line
     types = re.findall(r"# TYPE (\S+)", text)
     assert len(types) == len(set(types)), "each family stands in one place"
+
+
+@proves("HTTP-HEALTH")
+def test_a_large_figure_has_all_its_digits() -> None:
+    figures = Metrics()
+    figures.request("/v1/tasks", "GET", 200, 1_234_567.875)
+    head = 2**53 - 1
+    lines = figures.text(waiting=0, head=head, tasks={"ready": 1_234_567}, duties={}).splitlines()
+    assert f"dragoman_ledger_position {head}" in lines
+    assert 'dragoman_tasks{status="ready"} 1234567' in lines
+    assert "dragoman_http_request_seconds_sum 1234567.875" in lines
 
 
 @proves("HTTP-OPENAPI")
@@ -208,6 +221,7 @@ def test_the_page_needs_nothing_from_elsewhere(house: House) -> None:
     page = answer.body.decode()
     assert not re.search(r"(?:https?:)?//(?!\s)[a-z]", page.replace("// Everything", ""))
     assert "innerHTML" not in page
+    assert "it.security" in page, "where no token is needed is told as the description has it"
     policy = answer.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy

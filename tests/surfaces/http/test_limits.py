@@ -1,8 +1,12 @@
 """Bodies and connections that are too long, too slow, of the wrong kind, or never end."""
 
 import json
+import re
 import socket
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from time import monotonic
 
 import pytest
 
@@ -15,6 +19,8 @@ from tests.surfaces.http.letters import report
 from tests.surfaces.http.reader import reading
 
 pytestmark = proves("HTTP-LIMITS")
+
+LINES = "application/x-ndjson"
 
 
 def _said(line: socket.socket) -> bytes:
@@ -159,6 +165,22 @@ def test_slow_connections_keep_nobody_else_waiting() -> None:
             line.close()
 
 
+def test_a_long_body_that_takes_long_to_read_keeps_nobody_else_waiting(house: House) -> None:
+    body = b'"' + b"\\\\" * 8_000_000 + b'" and more'
+    with ThreadPoolExecutor(1) as elsewhere:
+        begun = monotonic()
+        # Nobody has to show a token there.
+        refused = elsewhere.submit(house.ask, "POST", "/v1/signed", body, by="")
+        waits: list[float] = []
+        while not refused.done():
+            asked = monotonic()
+            assert house.ask("GET", "/healthz").status == 200
+            waits.append(monotonic() - asked)
+        took = monotonic() - begun
+    assert refused.result().code == "invalid_json"
+    assert max(waits) < took / 2
+
+
 def test_a_second_request_on_a_connection_has_its_own_time() -> None:
     with serving(House(patience=Patience(head=0.2))) as house, house.dial() as line:
         for _ in range(3):
@@ -186,7 +208,7 @@ def test_an_endless_head_is_cut_off(house: House) -> None:
 
 
 @proves("HTTP-HEAD")
-@pytest.mark.parametrize(("address", "header"), [(1, 100_000), (40_000, 40_000)])
+@pytest.mark.parametrize(("address", "header"), [(1, 100_000), (40_000, 40_000), (70_000, 1)])
 def test_a_head_that_comes_at_once_may_be_no_longer_than_another(
     house: House, address: int, header: int
 ) -> None:
@@ -319,3 +341,36 @@ def test_a_caller_that_hangs_up_in_its_request_changes_nothing(house: House) -> 
             line.sendall(house.head("POST", "/v1/tasks", *declared) + b'{"title":')
     assert house.ask("GET", "/v1/tasks").json["tasks"] == []
     assert house.store.head() == head
+
+
+def test_a_batch_of_very_many_lines_takes_no_more_memory_than_a_few_copies_of_it(
+    house: House,
+) -> None:
+    body = b"\n" * 4_000_000 + b"no message"
+    tracemalloc.start()
+    try:
+        answer = house.ask("POST", "/v1/messages", body, headers={"Content-Type": LINES})
+        assert tracemalloc.get_traced_memory()[1] < 5 * len(body)
+    finally:
+        tracemalloc.stop()
+    assert answer.json["line"] == 4_000_001
+
+
+def test_of_a_batch_whose_caller_has_left_no_more_lines_are_taken(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lines = 1_000_000
+    with serving(House()) as house, house.dial() as line:
+        typed = f"Content-Type: {LINES}"
+        line.sendall(house.head("POST", "/v1/messages", typed, f"Content-Length: {2 * lines}"))
+        line.sendall(b"1\n" * lines)
+        assert line.recv(65_536)
+        line.close()
+    taken = re.search('outcome="not_recognized"} ([0-9]+)', _figures(house))
+    assert taken
+    assert int(taken[1]) < lines / 2
+    assert caplog.text == "", "the hub did not have to break it off when it was stopped"
+
+
+def _figures(house: House) -> str:
+    return house.app.office.metrics.text(waiting=0, head=0, tasks={}, duties={})

@@ -258,9 +258,29 @@ def test_every_page_says_what_its_after_counts() -> None:
     } == {
         "/v1/agents": "`next` of the page before; else the first.",
         "/v1/events": "Begin after this position.",
+        "/v1/runs/{name}": "Begin after this attempt, by its number.",
         "/v1/stream": "Begin after this position.",
         "/v1/tasks/{name}/trace": "Begin after this position.",
         "/v1/tasks/{name}/turns": "Begin after this turn of the attempt.",
         "/v1/tasks/{name}/events": "Begin after this `version`: no position of the ledger.",
         "/v1/handoffs/{id}/events": "Begin after this `version`: no position of the ledger.",
     }
+
+
+def test_the_description_says_where_no_token_is_needed() -> None:
+    paths = _document()["paths"]
+    free = {
+        path for path, methods in paths.items() for one in methods.values() if "security" in one
+    }
+    assert free == {"/healthz", "/readyz", "/v1/signed"}
+
+
+def test_what_has_a_tag_or_a_place_says_so() -> None:
+    paths = _document()["paths"]
+    tasks = paths["/v1/tasks"]
+    assert "Location" in tasks["post"]["responses"]["201"]["headers"]
+    for path in ("/v1/tasks", "/v1/runs/{name}", "/v1/events", "/v1/agents", "/v1/agents/{name}"):
+        answers = paths[path]["get"]["responses"]
+        assert "ETag" in answers["200"]["headers"]
+        assert "304" in answers
+        assert "If-None-Match" in {one["name"] for one in paths[path]["get"]["parameters"]}

@@ -6,7 +6,8 @@ import pytest
 from msgspec import convert
 
 from dragoman.core.actors import SYSTEM
-from dragoman.core.commands import CreateTask, ReportOutcome
+from dragoman.core.commands import CreateTask, NoteTask, PauseAgent, RegisterAgent, ReportOutcome
+from dragoman.core.limits import PAGE, PAGE_BYTES, TEXT
 from dragoman.services.budgets import Used
 from dragoman.services.desk import AgentState
 from dragoman.surfaces.http.agents import ShownAgent
@@ -38,6 +39,34 @@ def test_a_task_s_life_from_its_making_to_its_end(house: House) -> None:
     assert runs["task"] == task
     assert [(run["agent"], run["status"]) for run in runs["runs"]] == [("ada", "completed")]
     assert runs["runs"][0]["report"]["notes"] == "ok"
+
+
+def test_attempts_are_told_in_pages_and_by_filters(house: House) -> None:
+    task = house.do(CreateTask("One", ready=True))
+    for agent in ("ada", "bob", "ada", "ada"):
+        house.post(f"/v1/tasks/{task}/claim", {}, by=agent)
+        house.post(f"/v1/tasks/{task}/release", {}, by=agent)
+    house.post(f"/v1/tasks/{task}/claim", {}, by="bob")
+    at = f"/v1/runs/{task}"
+    seen: list[list[int]] = []
+    after: int | None = 0
+    while after is not None:
+        page = house.get(f"{at}?limit=2&after={after}")
+        seen.append([run["attempt"] for run in page["runs"]])
+        after = page["next"]
+    assert seen == [[1, 2], [3, 4], [5]]
+
+    def attempts(query: str) -> tuple[list[int], int | None]:
+        page = house.get(f"{at}?{query}")
+        return [run["attempt"] for run in page["runs"]], page["next"]
+
+    assert attempts("limit=5") == ([1, 2, 3, 4, 5], None)
+    assert attempts("agent=ada&limit=2") == ([1, 3], 3)
+    assert attempts("agent=ada&limit=2&after=3") == ([4], None)
+    assert attempts("status=running") == ([5], None)
+    assert attempts("status=running&agent=ada") == ([], None)
+    assert attempts("after=5") == ([], None)
+    assert house.ask("GET", f"{at}?status=done").json["path"] == "status"
 
 
 @proves("RUN-UNREPORTED")
@@ -241,6 +270,17 @@ def test_the_ledger_is_told_in_pages_and_by_filters(house: House) -> None:
     assert end == {"events": [], "next": house.store.head()}
 
 
+def test_a_page_of_long_entries_ends_before_it_is_too_long(house: House) -> None:
+    task = house.do(CreateTask("One"))
+    count = PAGE_BYTES // TEXT + 10
+    house.do(*(NoteTask(task, "x" * TEXT) for _ in range(count)))
+    first = house.get(f"/v1/events?type=task.noted&limit={PAGE}")
+    assert 0 < len(first["events"]) < count
+    rest = house.get(f"/v1/events?type=task.noted&limit={PAGE}&after={first['next']}")
+    assert len(first["events"]) + len(rest["events"]) == count
+    assert first["events"][-1]["position"] == first["next"]
+
+
 def test_agents_are_listed_without_their_tokens(house: House) -> None:
     page = house.get("/v1/agents?limit=2")
     assert [agent["name"] for agent in page["agents"]] == ["ada", "bob"]
@@ -252,6 +292,29 @@ def test_agents_are_listed_without_their_tokens(house: House) -> None:
     assert "digest" not in str(olga)
     assert not convert(olga, ShownAgent).has_key
     assert (olga["paused"], olga["started"]) == (None, None)
+
+
+def test_agents_are_found_by_role_by_what_they_speak_and_whether_they_are_paused(
+    house: House,
+) -> None:
+    house.do(RegisterAgent("carl", "agent", ("aof", "acp")), RegisterAgent("dora", "agent"))
+    house.do(PauseAgent("dora", "rest"), PauseAgent("bob", "rest"))
+
+    def names(query: str) -> tuple[list[str], str | None]:
+        page = house.get(f"/v1/agents?{query}")
+        return [agent["name"] for agent in page["agents"]], page["next"]
+
+    assert names("role=observer") == (["olga"], None)
+    assert names("role=agent&limit=3") == (["ada", "bob", "carl"], "carl")
+    assert names("role=agent&limit=3&after=carl") == (["dora"], None)
+    assert names("speaks=acp") == (["carl"], None)
+    assert names("paused=true") == (["bob", "dora"], None)
+    assert names("paused=false&role=agent") == (["ada", "carl"], None)
+    assert names("paused=true&limit=1") == (["bob"], "bob")
+    for query, path in (("speaks=aoff", "speaks"), ("role=boss", "role")):
+        refused = house.ask("GET", f"/v1/agents?{query}")
+        assert (refused.code, refused.json["path"]) == ("invalid_request", path)
+    assert "did you mean aof?" in house.ask("GET", "/v1/agents?speaks=aoff").json["detail"]
 
 
 @proves("AGENT-PAUSE")

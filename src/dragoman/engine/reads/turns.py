@@ -9,6 +9,7 @@ from msgspec import Struct
 from dragoman.core.errors import Refusal
 from dragoman.core.events import TurnRecorded
 from dragoman.core.ids import turns_stream
+from dragoman.core.limits import PAGE_BYTES
 from dragoman.core.states.trace import TurnLog
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_task, state_of
@@ -16,8 +17,6 @@ from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
 
 _PAGE: Final = 500
-_MOST_BYTES: Final = 32 * 1024 * 1024
-"""A page ends with the turn with which it becomes as long as this."""
 _MOST_GAPS: Final = 1_000
 """So many turns that are missing are counted out; `missing` has them all."""
 
@@ -103,7 +102,7 @@ def turns_of(
         last = after if one == first else -1
         while page := store.turns(task, one, last, min(limit, 50)):
             for entry in page:
-                if len(shown) == limit or size >= _MOST_BYTES:
+                if len(shown) == limit or size >= PAGE_BYTES:
                     return TurnPage(tuple(shown), tuple(missing), more=True)
                 turn = _turn(entry)
                 if turn.turn_index > last + 1:

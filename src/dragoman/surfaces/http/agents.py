@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dragoman.core import missing
 from dragoman.core.commands import PAUSED_BY_HAND, AnyCommand, PauseAgent, ResumeAgent
@@ -24,6 +24,11 @@ from dragoman.surfaces.http.office import Call
 class AgentsQuery(Query, frozen=True):
     """Which of them."""
 
+    role: Annotated[Role, Meta(description="Only in this role.")] | UnsetType = UNSET
+    speaks: Annotated[str, Meta(max_length=100, description="Only who speaks this dialect.")] = ""
+    paused: (
+        Annotated[bool, Meta(description="Only who is paused, or only who is not.")] | UnsetType
+    ) = UNSET
     after: Annotated[
         str, Meta(max_length=300, description="`next` of the page before; else the first.")
     ] = ""
@@ -71,11 +76,30 @@ class AgentPage(Struct, frozen=True):
 async def list_known(call: Call) -> AgentPage:
     """A page of agents."""
     query: AgentsQuery = call.query
-    found = await call.office.read(list_agents, query.after, query.limit + 1)
+    if query.speaks:
+        call.office.dialect(query.speaks, "speaks")
+    found = await call.office.read(_wanted, query, call.now)
     page = found[: query.limit]
     more = page[-1].name if found[query.limit :] else None
     fleet = _fleet(call)
     return AgentPage([_shown(record, call.now, fleet.get(record.name)) for record in page], more)
+
+
+def _wanted(store: Store, query: AgentsQuery, now: int) -> list[AgentRecord]:
+    """At least one more than the page has room for, if there is one."""
+    found, after = list[AgentRecord](), query.after
+    while len(found) <= query.limit and (some := list_agents(store, after)):
+        found += (record for record in some if _is_wanted(record, query, now))
+        after = some[-1].name
+    return found
+
+
+def _is_wanted(record: AgentRecord, query: AgentsQuery, now: int) -> bool:
+    return (
+        query.role in (UNSET, record.role)
+        and (not query.speaks or query.speaks in record.speaks)
+        and query.paused in (UNSET, record.paused(now) is not None)
+    )
 
 
 async def show_agent(call: Call) -> ShownAgent:

@@ -23,6 +23,8 @@ class Patience(Struct, frozen=True):
     """For the next part of a body."""
     body: float = 120.0
     """For a whole body."""
+    taking: float = 60.0
+    """Until a caller takes some more of its answer; the reader of a stream may take its time."""
     beat: float = 15.0
     """Between two signs of life to the reader of a stream."""
     look: float = 1.0

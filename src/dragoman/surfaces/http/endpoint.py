@@ -4,6 +4,7 @@ What an endpoint is given is checked here against its shapes, so a handler sees 
 same shapes are what OpenAPI publishes.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from typing import Any
@@ -26,7 +27,7 @@ from dragoman.surfaces.http.problems import HttpProblem, encode, json_problem, o
 from dragoman.text.nearest import nearest_or_all
 from dragoman.text.shape_words import shape_fault
 from dragoman.text.strict_cbor import is_cbor_map, parse_cbor, to_cbor
-from dragoman.text.strict_json import StrictJsonError, parse_json
+from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json
 
 JSON = "application/json"
 CBOR = "application/cbor"
@@ -135,8 +136,13 @@ class Served:
         elif not raw:
             # Whoever has nothing to say need not say so.
             raw = b"{}"
+        if not endpoint.reads:
+            return raw, None
         most = door.settings.http.max_body
-        return raw, shaped(raw, endpoint.body, most) if endpoint.reads else None
+        if len(raw) > MOST_BYTES:
+            # Others are not kept waiting while a long one is read.
+            return raw, await asyncio.to_thread(shaped, raw, endpoint.body, most)
+        return raw, shaped(raw, endpoint.body, most)
 
 
 def read_query(text: bytes, shape: type[Query]) -> Any:

@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from dragoman.core.events import EVENT_NAMES
+from dragoman.core.limits import PAGE_BYTES
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_stream
 from dragoman.engine.shown.tasks import ShownEntry, shown_entry, told_of
@@ -19,9 +20,10 @@ from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
 
 NAMES = tuple(EVENT_NAMES.values())
 FAMILIES = tuple(dict.fromkeys(name.partition(".")[0] for name in NAMES))
-_LOOKS = 20
+_LOOKS = 200
 """So many pages of the ledger are looked through for one answer."""
-_PAGE = 500
+_PAGE = 50
+"""Few at a time: each of them may have sixteen megabytes."""
 
 
 class WantedQuery(Query, frozen=True):
@@ -87,13 +89,8 @@ async def wanted(call: Call, query: WantedQuery) -> Filter:
 def _spoken(call: Call, name: str) -> frozenset[str] | None:
     if not name:
         return None
-    dialects = call.office.door.interpreter.dialects
-    for dialect in dialects:
-        if dialect.name == name:
-            render = dialect.render
-            return frozenset(EVENT_NAMES[event] for event in render if render[event] is not None)
-    known = ", ".join(dialect.name for dialect in dialects)
-    raise stop("invalid_request", f"{name!a} is not spoken here; known: {known}", "dialect")
+    render = call.office.dialect(name, "dialect").render
+    return frozenset(EVENT_NAMES[event] for event in render if render[event] is not None)
 
 
 async def list_events(call: Call) -> "EventPage | _WrittenPage":
@@ -126,14 +123,16 @@ def _kept(feed: Feed, after: int, limit: int, chosen: Filter) -> "_WrittenPage |
 
 def _look(store: Store, after: int, limit: int, chosen: Filter) -> EventPage:
     found: list[ShownEntry] = []
+    size = 0
     for _ in range(_LOOKS):
         page = store.entries(after, _PAGE)
         for entry in page:
             shown = shown_entry(entry)
             if chosen.passes(shown.stream, shown.type, shown.actor, told_of(entry)):
                 found.append(shown)
+                size += len(entry.line)
             after = entry.position
-            if len(found) == limit:
+            if len(found) == limit or size >= PAGE_BYTES:
                 return EventPage(found, after)
         if len(page) < _PAGE:
             break

@@ -17,6 +17,8 @@ class Hearing:
     """Whether somebody asks for more than the request right now, to learn of its departure."""
     has_ended = False
     """Whether it says no more."""
+    has_left = False
+    """Whether its connection has ended: it hears no more, either."""
 
 
 def lay_hearing(scope: Scope) -> None:
@@ -27,6 +29,12 @@ def lay_hearing(scope: Scope) -> None:
 def hearing_of(scope: Scope) -> Hearing:
     """What is known of the caller of a request, on a connection of our own server."""
     return scope[_NAME]
+
+
+def has_left(scope: Scope) -> bool:
+    """Whether the caller of a request hears nothing any more, where its server knows."""
+    hearing: Hearing | None = scope.get(_NAME)
+    return hearing is not None and hearing.has_left
 
 
 def until_it_ends(scope: Scope, receive: Receive) -> Receive:

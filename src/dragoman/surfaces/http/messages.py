@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from functools import partial
 from hashlib import sha256
+from io import BytesIO
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -32,6 +33,7 @@ from dragoman.surfaces.http.endpoint import (
     read_key,
     read_query,
 )
+from dragoman.surfaces.http.hearing import has_left
 from dragoman.surfaces.http.limits import read_body
 from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import (
@@ -42,7 +44,6 @@ from dragoman.surfaces.http.problems import (
     of_error,
     of_refusal,
     problem,
-    stop,
 )
 from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
 
@@ -113,7 +114,6 @@ class Messages:
         self._office = office
         self._endpoint = endpoint
         self._interpreter = office.door.interpreter
-        self._names = frozenset(dialect.name for dialect in self._interpreter.dialects)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take one message, or many, and answer."""
@@ -124,19 +124,17 @@ class Messages:
         body = await read_body(receive, headers, door.settings.http.max_body, door.patience)
         if given == CBOR:
             check_cbor(body)
-        principal: Principal = scope["principal"]
         key = read_key(headers)
         if given in LINES:
             await send({"type": "http.response.start", "status": 200, "headers": _LINES_HEADERS})
-            batch = _Batch(self._office, principal, dialect, key, send)
-            lines = enumerate(body.split(b"\n"), start=1)
-            await batch.take([(number, line) for number, line in lines if line.strip()])
+            await _Batch(self._office, dialect, key, scope, send).take(body)
             return
         spoken = await self._interpreter.hear_soon(body, dialect=dialect)
         if spoken is None:
             raise HttpProblem(nobodys(self._office, dialect, body))
+        actor = scope["principal"].actor
         with self._office.writing():
-            answer = await self._interpreter.answer_soon(spoken, principal.actor, key=key)
+            answer = await self._interpreter.answer_soon(spoken, actor, key=key)
         count(self._office, answer)
         if isinstance(answer, Turned):
             raise HttpProblem(of_refusal(answer))
@@ -149,14 +147,7 @@ class Messages:
         if not query_string:
             return ""
         query: MessagesQuery = read_query(query_string, MessagesQuery)
-        if query.dialect and query.dialect not in self._names:
-            known = ", ".join(sorted(self._names))
-            raise stop(
-                "invalid_request",
-                f"{query.dialect!a} is not spoken here; known: {known}",
-                "dialect",
-            )
-        return query.dialect
+        return self._office.dialect(query.dialect, "dialect").name if query.dialect else ""
 
 
 class _Batch:
@@ -167,38 +158,46 @@ class _Batch:
     nothing is looked up for it, nor was for them: then they are decided in the order they came in.
     """
 
-    def __init__(
-        self, office: Office, principal: Principal, dialect: str, key: str, send: Send
-    ) -> None:
+    def __init__(self, office: Office, dialect: str, key: str, scope: Scope, send: Send) -> None:
         self._office = office
         self._interpreter = office.door.interpreter
-        self._principal = principal
+        self._principal: Principal = scope["principal"]
         self._dialect = dialect
         self._key = key
+        self._scope = scope
         self._send = send
         self._under_way: deque[tuple[str, asyncio.Task[bytes]]] = deque()
         self._about: dict[str, tuple[asyncio.Task[bytes], bool]] = {}
         """Task or thread -> the last line about it, and whether something is looked up for it."""
 
-    async def take(self, lines: list[tuple[int, bytes]]) -> None:
-        """Answer all of them; each comes with its number in the body."""
+    async def take(self, body: bytes) -> None:
+        """Answer all lines that are not blank, unless the caller leaves.
+
+        One after the other: a body of short lines would take many times its size as a list.
+        """
         if not self._principal.is_owner:
-            self._office.rates.charge(self._principal.actor.label, len(lines) - 1)
-        for number, line in lines:
-            spoken = await self._interpreter.hear_soon(line, dialect=self._dialect)
-            target = spoken.line_up if spoken is not None else ""
-            looks = spoken is None or self._interpreter.looks(spoken, self._principal.actor)
-            await self._wait_for(target, looks=looks)
-            task = asyncio.create_task(self._answer(number, line, spoken))
-            self._under_way.append((target, task))
-            self._about[target] = task, looks
-            if len(self._under_way) >= WINDOW:
-                await self._tell()
-            elif number % _TURN == 0:
+            self._office.rates.charge(self._principal.actor.label, body.strip().count(b"\n"))
+        for number, line in enumerate(BytesIO(body), start=1):
+            if number % _TURN == 0:
                 await asyncio.sleep(0)
+            if has_left(self._scope):
+                break
+            if line.strip():
+                await self._begin(number, line.removesuffix(b"\n"))
         while self._under_way:
             await self._tell()
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _begin(self, number: int, line: bytes) -> None:
+        spoken = await self._interpreter.hear_soon(line, dialect=self._dialect)
+        target = spoken.line_up if spoken is not None else ""
+        looks = spoken is None or self._interpreter.looks(spoken, self._principal.actor)
+        await self._wait_for(target, looks=looks)
+        task = asyncio.create_task(self._answer(number, line, spoken))
+        self._under_way.append((target, task))
+        self._about[target] = task, looks
+        if len(self._under_way) >= WINDOW:
+            await self._tell()
 
     async def _wait_for(self, target: str, *, looks: bool) -> None:
         if not target:

@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import get_args
 
+from dragoman.core.events import Status
 from dragoman.engine.trouble import Trouble
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
@@ -62,7 +64,11 @@ class Metrics:
             ("dragoman_stream_gaps_total", (), self.gaps),
             ("dragoman_waiting", (), waiting),
             ("dragoman_ledger_position", (), head),
-            *(("dragoman_tasks", (("status", name),), n) for name, n in tasks.items()),
+            *(
+                # A status that no task has any more is told too: it would seem to be unknown.
+                ("dragoman_tasks", (("status", name),), tasks.get(name, 0))
+                for name in get_args(Status)
+            ),
             *(
                 ("dragoman_duty_ok", (("duty", name),), 0 if wrong.words else 1)
                 for name, wrong in duties.items()
@@ -95,7 +101,8 @@ def _lines(samples: Iterable[Sample]) -> Iterator[str]:
             yield f"# TYPE {family} {kind}"
             told = family
         written = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
-        yield f"{name}{{{written}}} {value:g}" if written else f"{name} {value:g}"
+        # As many digits as it has: rounded ones make a counter stand still, and then jump.
+        yield f"{name}{{{written}}} {value!r}" if written else f"{name} {value!r}"
 
 
 def _escaped(text: str) -> str:

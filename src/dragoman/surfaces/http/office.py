@@ -16,6 +16,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal, Refused, StoreError
 from dragoman.engine.identity import Principal
+from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Accepted
 from dragoman.engine.signed import Envelopes
@@ -26,6 +27,7 @@ from dragoman.surfaces.http.limits import Rates
 from dragoman.surfaces.http.metrics import Metrics
 from dragoman.surfaces.http.problems import stop
 from dragoman.surfaces.http.stays import Stays
+from dragoman.text.nearest import nearest_or_all
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -89,6 +91,14 @@ class Office:
         """Run commands for a caller; a refusal is raised."""
         with self.writing():
             return await self.hub.do_soon(actor, *commands, key=key, said=said)
+
+    def dialect(self, name: str, field: str) -> Dialect:
+        """The dialect of this name, which stands in that field; HttpProblem when there is none."""
+        known = {one.name: one for one in self.door.interpreter.dialects}
+        if name not in known:
+            hint = nearest_or_all(name, known)
+            raise stop("invalid_request", f"{name!a} is not spoken here{hint}", field)
+        return known[name]
 
     def check_rate(self, caller: str) -> None:
         """HttpProblem when this caller has asked too often."""

@@ -26,6 +26,18 @@ _LAST_EVENT = {
     "description": "The position after which a stream goes on.",
     "schema": {"type": "string", "pattern": "^[0-9]{1,16}$"},
 }
+_IF_NONE_MATCH = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "The `ETag` of what the caller has already: 304 while nothing has changed.",
+    "schema": {"type": "string"},
+}
+_ETAG = {
+    "ETag": {"description": "Changes with what is answered.", "schema": {"type": "string"}},
+}
+_LOCATION = {
+    "Location": {"description": "Where it is to be found.", "schema": {"type": "string"}},
+}
 
 Schema = dict[str, Any]
 
@@ -100,7 +112,7 @@ class _Schemas:
                 # What is left out is not said to be empty; a pattern says itself how short it is.
                 plain.pop("default", None)
                 plain |= {} if "pattern" in plain else {"minLength": 1}
-            if name == "dialect":
+            if name in ("dialect", "speaks"):
                 # Which ones there are is known when the door is opened.
                 plain["enum"] = self._dialects
             told = {"name": name, "in": "query", "description": words, "schema": plain}
@@ -152,6 +164,12 @@ def _parameters(endpoint: Endpoint, schemas: _Schemas) -> Iterator[Schema]:
         yield _KEY
     if endpoint.media == "text/event-stream":
         yield _LAST_EVENT
+    if _has_tag(endpoint):
+        yield _IF_NONE_MATCH
+
+
+def _has_tag(endpoint: Endpoint) -> bool:
+    return endpoint.method == "GET" and endpoint.media == JSON
 
 
 def _responses(endpoint: Endpoint, schemas: _Schemas) -> Schema:
@@ -174,7 +192,10 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Schema:
         answers[str(status)] = {"description": meaning}
         if status >= 400:
             answers[str(status)]["content"] = {endpoint.media: content}
-    if endpoint.method == "GET" and endpoint.media == JSON:
+    if endpoint.status == HTTPStatus.CREATED:
+        answers[str(endpoint.status)]["headers"] = _LOCATION
+    if _has_tag(endpoint):
+        answers[str(endpoint.status)]["headers"] = _ETAG
         answers["304"] = {"description": "The caller has it already, by its ETag."}
     default: Schema = {"$ref": "#/components/responses/Problem"}
     if endpoint.own_no:

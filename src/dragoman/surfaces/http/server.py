@@ -2,29 +2,37 @@
 
 import asyncio
 import socket
+import struct
 import threading
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError
 from dragoman.surfaces.http.app import HttpApp
 from dragoman.surfaces.http.exposure import Peers, check_exposure, url
+from dragoman.surfaces.http.heads import head, without_offer
 from dragoman.surfaces.http.hearing import hearing_of, lay_hearing
 from dragoman.surfaces.http.line import Line, lay
 from dragoman.surfaces.http.problems import stop
+from dragoman.surfaces.http.turned_away import (
+    MOST_HEAD,
+    for_two_hosts,
+    past_the_proxy,
+    too_long,
+    too_many,
+)
 from dragoman.system.open_files import raise_limit
 
 _HIGH_WATER = 16 * 1024
 """Above so many bytes that a reader has not taken yet, it is not sent more."""
 _SEND_BUFFER = 128 * 1024
 """And so many the system takes for it, which else would be megabytes for each reader."""
-_MOST_HEAD = 64 * 1024
-"""The head of a request has at most so many bytes, address and headers together."""
 _AROUND = 4
 """A header has so many beside its name and its value: a colon, a blank, the end of the line."""
 _KEEP_ALIVE_S = 30
@@ -35,6 +43,8 @@ _TO_SAY_NO = 64
 _ROOMY = 0.75
 """While more of the connections than this part are taken, none is kept for a next request."""
 _BACKLOG = 2_048
+_AT_ONCE = struct.pack("ii", 1, 0)
+"""SO_LINGER: a connection that is closed is reset."""
 _TO_TAKE_THE_END_S = 1.0
 """So long after a stop a reader may take what its stream has still for it; it can come again."""
 
@@ -44,10 +54,13 @@ class PatientHttp(HttpToolsProtocol):
 
     head_s = 10.0
     """From the first byte of a request (or from the start of a connection) on."""
+    taking_s = 60.0
+    """Until some more of an answer is taken."""
     most = 1_000
     """So many connections are taken at a time."""
     peers: Peers
     _deadline: asyncio.TimerHandle | None = None
+    _taking: asyncio.TimerHandle | None = None
     _head = 0
     """So much has come of a head that has not ended."""
     _headers = 0
@@ -55,6 +68,10 @@ class PatientHttp(HttpToolsProtocol):
     _is_after_head = False
     _answering: RequestResponseCycle | None = None
     """The request that is being answered; the newest one may wait behind it."""
+    _anew = b""
+    """A head that is to be read again."""
+    _is_over = False
+    """Whether nothing more is heard, because something could not be understood."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Somebody is there: the clock of its first request begins."""
@@ -67,9 +84,11 @@ class PatientHttp(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """It has gone; whoever answers it is told, also when another request has come since."""
         self._head_is_there()
+        self._is_taken()
         super().connection_lost(exc)
         left = self._answering
         if left is not None and not left.response_complete:
+            hearing_of(cast(Scope, left.scope)).has_left = True
             left.disconnected = True
             left.message_event.set()
 
@@ -90,11 +109,46 @@ class PatientHttp(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """More of a request, or the first of the next one."""
+        if self._is_over:
+            return
         if self._deadline is not None:
             self._head += len(data)
-        super().data_received(data)
-        if self._deadline is not None and self._head > _MOST_HEAD:
+        self._unset_keepalive_if_required()
+        try:
+            self._feed(data)
+        except HttpParserError:
+            self._end_here()
+        if self._deadline is not None and self._head > MOST_HEAD:
             self._give_up()
+
+    def _feed(self, data: bytes) -> None:
+        """Read what has come; one that offers another protocol is read anew without its offer.
+
+        The parser takes its body for words of that protocol, which nobody speaks here.
+        """
+        while data:
+            try:
+                self.parser.feed_data(data)
+            except HttpParserUpgrade as offer:
+                data, self._anew = self._anew + data[offer.args[0] :], b""
+                # The one before is done, if the request wants to be the last.
+                self.parser = HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            else:
+                return
+
+    def _end_here(self) -> None:
+        """What has come is no HTTP: all that was asked for before is answered, and nothing else."""
+        if self.pipeline and self.pipeline[0][0].more_body:
+            self.pipeline.popleft()
+        last = self.pipeline[0][0] if self.pipeline else self._answering
+        if last is None or last.response_complete or last.more_body:
+            self._tell_malformed()
+            return
+        self._head_is_there()
+        self._is_over = True
+        self.cycle = last
+        last.keep_alive = False
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -109,28 +163,43 @@ class PatientHttp(HttpToolsProtocol):
         self._headers += len(name) + len(value) + _AROUND
         if not self._is_after_head:
             super().on_header(name, value)
-        elif self._headers > _MOST_HEAD:
+        elif self._headers > MOST_HEAD:
             self._give_up()
 
     def on_headers_complete(self) -> None:
         """Its head is there; the body has a clock of its own."""
+        if self._offers_another_protocol():
+            method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+            request = b"%b %b HTTP/%b" % (method, self.url, version)
+            self._anew = head(request, without_offer(self.headers))
+            return
         self._head_is_there()
         size, self._headers = len(self.url) + self._headers, 0
         self._is_after_head = True
         if len(self.connections) > self.most:
-            self.app = cast(Any, _too_many)
-        elif size > _MOST_HEAD:
-            self.app = cast(Any, _too_long)
+            self.app = cast(Any, too_many)
+        elif size > MOST_HEAD:
+            # An address may be longer than the server can take apart, and is for nobody.
+            self.app, self.url = cast(Any, too_long), b"/"
         elif not _is_for_one_host(self.url, self.headers):
-            self.app = cast(Any, _for_two_hosts)
+            self.app = cast(Any, for_two_hosts)
         elif not self.peers.welcome(_host(self.client), _host(self.server)):
-            self.app = cast(Any, _past_the_proxy)
+            self.app = cast(Any, past_the_proxy)
         super().on_headers_complete()
         # Who answers begins in a later pass of the loop.
         lay(cast(Scope, self.scope), Line(self.cycle))
         lay_hearing(cast(Scope, self.scope))
         if not self.pipeline:
             self._answering = self.cycle
+
+    def on_message_complete(self) -> None:
+        """It is whole."""
+        if not self._offers_another_protocol():
+            super().on_message_complete()
+
+    def _offers_another_protocol(self) -> bool:
+        # CONNECT is no offer, and no method of any address.
+        return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
 
     def on_response_complete(self) -> None:
         """It was answered; whether the connection is kept depends on how many want one."""
@@ -140,22 +209,54 @@ class PatientHttp(HttpToolsProtocol):
             self._answering = self.pipeline[-1][0]
         super().on_response_complete()
 
-    def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP, and end."""
-        del msg
+    def _tell_malformed(self) -> None:
         malformed = "this is no HTTP request that can be understood; the connection ends here"
         answer = stop("invalid_request", malformed, connection="close").response()
-        headers = [*self.server_state.default_headers, *answer.raw_headers]
-        lines = b"".join(b"%b: %b\r\n" % header for header in headers)
-        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%b\r\n%b" % (lines, answer.body))
+        headers = (*self.server_state.default_headers, *answer.raw_headers)
+        self.transport.write(head(b"HTTP/1.1 400 Bad Request", headers) + bytes(answer.body))
         self.transport.close()
+
+    def pause_writing(self) -> None:
+        """There is more of an answer than its caller takes at once."""
+        super().pause_writing()
+        self._await_taking()
+
+    def resume_writing(self) -> None:
+        """It has taken most of it."""
+        self._is_taken()
+        super().resume_writing()
+
+    def _await_taking(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._taking = self.loop.call_later(self.taking_s, self._look_at_taking, left)
+
+    def _look_at_taking(self, before: int) -> None:
+        """Cut off who has taken nothing since: what it asked for would be kept for it for ever.
+
+        Not the reader of a stream, for whom little is kept.
+        """
+        if self._is_stream() or self.transport.get_write_buffer_size() < before:
+            self._await_taking()
+        else:
+            # Nor is what the system has taken for it to be kept.
+            line = cast(socket.socket, self.transport.get_extra_info("socket"))
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+            self.transport.abort()
+
+    def _is_taken(self) -> None:
+        if self._taking is not None:
+            self._taking.cancel()
+            self._taking = None
 
     def cut_stream(self) -> None:
         """End a stream whose reader was sent away, and does not take even that."""
+        if self._is_stream():
+            self.transport.abort()
+
+    def _is_stream(self) -> bool:
         answering = self._answering
         progress = None if answering is None else cast(Scope, answering.scope).get("progress")
-        if progress is not None and progress.is_stream:
-            self.transport.abort()
+        return progress is not None and progress.is_stream
 
     def _head_is_there(self) -> None:
         self._head = 0
@@ -182,33 +283,6 @@ def _is_for_one_host(target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
     return all(value.lower() == host.lower() for name, value in headers if name == b"host")
 
 
-async def _for_two_hosts(scope: Scope, receive: Receive, send: Send) -> None:
-    two = "the target of the request names another host than its header Host; send the path only"
-    problem = stop("invalid_request", two, connection="close")
-    await problem.response()(scope, receive, send)
-
-
-async def _too_many(scope: Scope, receive: Receive, send: Send) -> None:
-    full = "the hub has as many connections as it can hold; try again"
-    await stop("overloaded", full, connection="close").response()(scope, receive, send)
-
-
-async def _too_long(scope: Scope, receive: Receive, send: Send) -> None:
-    too_long = f"the head of the request, address and headers, has more than {_MOST_HEAD} bytes"
-    problem = stop("message_too_large", too_long, connection="close")
-    await problem.response()(scope, receive, send)
-
-
-async def _past_the_proxy(scope: Scope, receive: Receive, send: Send) -> None:
-    problem = stop(
-        "not_by_proxy",
-        "the hub is called through its proxy, which ends TLS: what comes past it could be read by "
-        "others; if this is the proxy, list its address in http.proxy",
-        connection="close",
-    )
-    await problem.response()(scope, receive, send)
-
-
 class HttpServer(uvicorn.Server):
     """Serves an application until it is told to stop; then whoever waits is sent away first."""
 
@@ -229,10 +303,15 @@ class HttpServer(uvicorn.Server):
         self.port = settings.port
         self.is_up = threading.Event()
         """Set when it takes requests."""
+        patience = app.office.door.patience
         self._protocol = type(
             "Http",
             (PatientHttp,),
-            {"head_s": app.office.door.patience.head, "peers": peers or Peers(settings)},
+            {
+                "head_s": patience.head,
+                "taking_s": patience.taking,
+                "peers": peers or Peers(settings),
+            },
         )
         super().__init__(
             uvicorn.Config(

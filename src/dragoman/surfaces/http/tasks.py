@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dragoman.core.events import Status
+from dragoman.core.limits import WHOLE
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Receipt
 from dragoman.engine.ports import Store
@@ -28,6 +29,7 @@ from dragoman.surfaces.http.history import (
     Limit,
     history_page,
 )
+from dragoman.surfaces.http.names import WantedAgent
 from dragoman.surfaces.http.office import Call
 from dragoman.surfaces.http.problems import stop
 
@@ -97,23 +99,46 @@ class Run(Struct, frozen=True, rename="camel"):
     report: ShownReport | None
 
 
+class RunsQuery(Query, frozen=True):
+    """Which attempts."""
+
+    agent: Annotated[WantedAgent, Meta(description="Only this agent's.")] = ""
+    status: Annotated[RunStatus, Meta(description="Only in this state.")] | UnsetType = UNSET
+    after: Annotated[
+        int, Meta(ge=0, le=WHOLE, description="Begin after this attempt, by its number.")
+    ] = 0
+    limit: Limit = 100
+
+
 class Runs(Struct, frozen=True):
-    """All attempts on a task, the first one first."""
+    """Attempts on a task, the first one first; `next` is the `after` of the next page, or null."""
 
     task: str
     runs: list[Run]
+    next: int | None
 
 
 async def runs(call: Call) -> Runs:
-    """The attempts on a task."""
+    """A page of the attempts on a task."""
+    query: RunsQuery = call.query
     stream = await call.office.found(find_stream, call.path["name"])
-    attempts = await call.office.read(_attempts, stream)
-    return Runs(stream.partition(":")[2], [_run(attempt) for attempt in attempts])
+    found = await call.office.read(_attempts, stream, query)
+    page = found[: query.limit]
+    more = page[-1].number if found[query.limit :] else None
+    return Runs(stream.partition(":")[2], [_run(attempt) for attempt in page], more)
 
 
-def _attempts(store: Store, stream: str) -> tuple[Attempt, ...]:
+def _attempts(store: Store, stream: str, query: RunsQuery) -> list[Attempt]:
+    """All that are wanted, of which a page has the first."""
     entries = history(store, stream)
-    return tell((read_line(entry.line).at, decode(entry)) for entry in entries).attempts
+    story = tell((read_line(entry.line).at, decode(entry)) for entry in entries)
+    return [
+        attempt
+        for attempt in story.attempts
+        if attempt.number > query.after
+        and query.agent in ("", attempt.agent)
+        and query.status in (UNSET, attempt.status)
+    ]
 
 
 def _run(attempt: Attempt) -> Run:
@@ -144,5 +169,5 @@ ENDPOINTS = (
         HistoryPage,
         query=HistoryQuery,
     ),
-    Endpoint("GET", "/v1/runs/{name}", "Show the attempts on a task", runs, Runs),
+    Endpoint("GET", "/v1/runs/{name}", "Show the attempts on a task", runs, Runs, query=RunsQuery),
 )
