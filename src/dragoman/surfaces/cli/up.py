@@ -1,6 +1,6 @@
 """`dragoman up`: the hub, with everything that belongs to it."""
 
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -86,19 +86,23 @@ def up(
                 screen.line((f"{name:<8} ", "bold"), text)
 
         said = {**lines, "data": f"{data}", "store": store}
-        call.tell(Answer({"url": url, "version": dragoman.__version__, **said}, show))
-        call.out.flush()
+        with suppress(ReaderGone):
+            call.tell(Answer({"url": url, "version": dragoman.__version__, **said}, show))
+            call.out.flush()
 
     def waiting(agents: int) -> None:
         grace = duration(place.settings.hub.grace_ms)
         them = "1 agent works" if agents == 1 else f"{agents} agents work"
-        call.err.line(f"stopping: {them}, and may go on for {grace}; Ctrl-C again does not wait")
+        with _whoever_looks():
+            call.err.line(
+                f"stopping: {them}, and may go on for {grace}; Ctrl-C again does not wait"
+            )
 
     told = set[str]()
 
     def troubled(name: str, wrong: str) -> None:
         told.add(wrong)
-        with suppress(CannotPrint, ReaderGone):  # the hub goes on, whoever looks at it
+        with _whoever_looks():
             if wrong:
                 call.err.line(("trouble: ", "yellow"), f"{name}: {wrong}")
             else:
@@ -109,8 +113,16 @@ def up(
     finally:
         hub.close()
         place.warnings[:] = [words for words in place.warnings if words not in told]
-        call.warn(place)
-    call.err.line("the hub has stopped")
+        with _whoever_looks():
+            call.warn(place)
+    with _whoever_looks():
+        call.err.line("the hub has stopped")
+
+
+def _whoever_looks() -> AbstractContextManager[None]:
+    """The hub goes on, and comes to its end, whoever looks at it: a terminal may be closed, and
+    the program behind a pipe ends by the same Ctrl-C."""
+    return suppress(CannotPrint, ReaderGone)
 
 
 def listens(url: str, host: str) -> str:

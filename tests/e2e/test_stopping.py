@@ -1,0 +1,50 @@
+"""How `dragoman up` ends: whoever looks at it, whatever it waits for, however early."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from dragoman.system.hub_lock import holder
+from tests.e2e.program import Program
+from tests.e2e.running import hub, ready, until_claimed
+from tests.requirements import proves
+
+
+@proves("HUB-UP")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_agents_have_their_time_though_nobody_reads_any_more_what_the_hub_says(
+    program: Program, tmp_path: Path, how: signal.Signals
+) -> None:
+    go = tmp_path / "go"
+    program.data.mkdir()
+    # It ends when it may, which is after the hub was told to stop.
+    worker = f'["sh", "-c", "until [ -e {go} ]; do sleep 0.05; done"]'
+    (program.data / "dragoman.toml").write_text(
+        f"[agents.ada]\ncommand = {worker}\n[hub]\ngrace_ms = 3600000\n"
+    )
+    with hub(program) as running:
+        made = program.ask("task", "create", "One", "--ready")["id"]
+        until_claimed(program, made)
+        # As a terminal that is closed, or `| tee hub.log`, which ends by the same Ctrl-C.
+        for stream in (running.process.stdout, running.process.stderr):
+            assert stream is not None
+            stream.close()
+        running.process.send_signal(how)
+        go.touch()
+        assert running.process.wait() == 0
+    assert program.ask("task", "show", made)["status"] == "review"
+
+
+@proves("HUB-UP")
+def test_a_hub_runs_on_though_its_first_words_find_no_reader(program: Program) -> None:
+    process = program.start("up", "--port", "0")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    while (holds := holder(program.data)) is None or not holds.url:
+        continue
+    assert ready(holds.url)["ready"] is True
+    process.send_signal(signal.SIGTERM)
+    assert process.stderr.read() == "the hub has stopped\n"
+    assert process.wait() == 0
