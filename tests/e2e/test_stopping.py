@@ -1,6 +1,8 @@
 """How `dragoman up` ends: whoever looks at it, whatever it waits for, however early."""
 
+import json
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,31 @@ def test_a_hub_runs_on_though_its_first_words_find_no_reader(program: Program) -
     process.send_signal(signal.SIGTERM)
     assert process.stderr.read() == "the hub has stopped\n"
     assert process.wait() == 0
+
+
+@proves("HUB-UP")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_whom_a_stop_waits_for_is_told_and_a_second_signal_does_not_wait(
+    program: Program, how: signal.Signals
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hangs:
+        program.data.mkdir()
+        (program.data / "dragoman.toml").write_text(
+            f'[notify]\nwebhook_url = "http://127.0.0.1:{hangs.getsockname()[1]}/"\n'
+            'webhook_secret = "0123456789abcdef"\nallow_hosts = ["127.0.0.1"]\n'
+        )
+        with hub(program) as running:
+            made = program.ask("task", "create", "One", "--ready")["id"]
+            program.ask("task", "move", made, "blocked")
+            begun, _ = hangs.accept()
+            with begun:
+                running.process.send_signal(how)
+                assert running.process.stderr is not None
+                said = running.process.stderr.readline()
+                ended = running.stop(how)
+    assert said == (
+        "stopping: notify may take 20s to come to the end; Ctrl-C again does not wait\n"
+    )
+    assert (ended.code, ended.err) == (0, "the hub has stopped\n")
+    told = json.loads((program.data / "notify.cursor").read_bytes())
+    assert told["targets"]["webhook"].get("tries", 0) == 0, "nobody has waited for its answer"
