@@ -3,6 +3,8 @@
 import json
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,20 @@ from dragoman.system.hub_lock import holder
 from tests.e2e.program import Program
 from tests.e2e.running import hub, ready, until_claimed
 from tests.requirements import proves
+
+IMPATIENT = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a build machine may have it ignored
+module = sys.argv.pop(1)
+class Impatient:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Impatient())
+from dragoman.__main__ import main
+main()
+"""
+"""The program, and somebody who presses Ctrl-C when it begins to load a module."""
 
 
 @proves("HUB-UP")
@@ -78,3 +94,22 @@ def test_whom_a_stop_waits_for_is_told_and_a_second_signal_does_not_wait(
     assert (ended.code, ended.err) == (0, "the hub has stopped\n")
     told = json.loads((program.data / "notify.cursor").read_bytes())
     assert told["targets"]["webhook"].get("tries", 0) == 0, "nobody has waited for its answer"
+
+
+@proves("HUB-UP")
+@pytest.mark.parametrize(
+    "module",
+    ["dragoman.bootstrap.house", "typer", "msgspec", "uvloop", "dragoman.bootstrap.hubs", "apsw"],
+)
+def test_ctrl_c_while_it_begins_ends_it_without_a_word(program: Program, module: str) -> None:
+    ended = subprocess.run(
+        (sys.executable, "-c", IMPATIENT, module, "up", "--port", "0"),
+        env=program.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode in {-signal.SIGINT, 130}
+    assert (ended.stdout, ended.stderr) == ("", "")
+    with hub(program) as running:
+        assert running.stop().code == 0
