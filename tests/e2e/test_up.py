@@ -134,11 +134,13 @@ def test_people_are_told_in_five_lines(program: Program) -> None:
 
 
 @proves("HUB-UP")
-def test_a_store_elsewhere_is_told_beside_the_data_directory(
-    program: Program, tmp_path: Path
+@pytest.mark.parametrize("named", ["{}/elsewhere.db", "elsewhere.db"])
+def test_a_store_elsewhere_is_told_beside_the_data_directory_and_where_it_lies(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     elsewhere = f"sqlite:///{tmp_path}/elsewhere.db"
-    process = program.start("up", "--port", "0", "--store", elsewhere)
+    process = program.start("up", "--port", "0", "--store", f"sqlite:///{named.format(tmp_path)}")
     assert process.stdout is not None
     _, data = process.stdout.readline(), process.stdout.readline()
     process.send_signal(signal.SIGINT)

@@ -100,7 +100,7 @@ class _Said:
         """The answer: it runs."""
         call, settings = self._call, self._place.settings
         data = call.data.absolute()
-        named = call.shared.store or settings.store.url
+        named = settings.store.url
         store = masked(named or default_url(data))
         add, first = map(call.next_command, ("agent add NAME", 'task create "First" --ready'))
         lines = {
