@@ -1,6 +1,5 @@
 """How `dragoman up` ends: whoever looks at it, whatever it waits for, however early."""
 
-import json
 import signal
 import socket
 import subprocess
@@ -92,8 +91,6 @@ def test_whom_a_stop_waits_for_is_told_and_a_second_signal_does_not_wait(
         "stopping: notify may take 20s to come to the end; Ctrl-C again does not wait\n"
     )
     assert (ended.code, ended.err) == (0, "the hub has stopped\n")
-    told = json.loads((program.data / "notify.cursor").read_bytes())
-    assert told["targets"]["webhook"].get("tries", 0) == 0, "nobody has waited for its answer"
 
 
 @proves("HUB-UP")
