@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.__main__ import HOUSE
+from dragoman.bootstrap.house import HOUSE
 from dragoman.surfaces.cli.app import main
 
 _OF_THE_SHELL = re.compile(r" [<>|] | && ")

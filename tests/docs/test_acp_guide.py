@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from docs.generate import DOCS
-from dragoman.__main__ import HOUSE
+from dragoman.bootstrap.house import HOUSE
 from dragoman.core.events import (
     HandoffApproved,
     HandoffEscalated,

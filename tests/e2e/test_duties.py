@@ -13,7 +13,7 @@ from dragoman.core.moments import parse_rfc3339, to_rfc3339
 from dragoman.engine.ports import Store
 from dragoman.system.clock import SystemClock
 from tests.e2e.program import NOON, Program
-from tests.e2e.test_up import Running, hub, ready
+from tests.e2e.running import Running, hub, ready
 from tests.engine.handoffs import accept, activate, make, offer, package
 from tests.engine.lab import ALICE
 from tests.notify.receiver import Receiver, receiving

@@ -12,7 +12,7 @@ from textwrap import dedent
 
 import pytest
 
-from dragoman.__main__ import HOUSE
+from dragoman.bootstrap.house import HOUSE
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask
 from dragoman.store.sqlite.connect import open_reader
@@ -23,7 +23,7 @@ NOBODY = 65_534
 
 AS_NOBODY = dedent("""
     import os, sys
-    from dragoman.__main__ import HOUSE
+    from dragoman.bootstrap.house import HOUSE
     from dragoman.surfaces.cli.app import main
     from dragoman.surfaces.cli.commands import FILES, GROUPS, verbs_of
     import dragoman.bootstrap.looks, dragoman.bootstrap.places, dragoman.bootstrap.verifying

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.program import Program
-from tests.e2e.test_up import hub
+from tests.e2e.running import hub
 from tests.protocols.acp.desk import artifact, offer
 from tests.requirements import proves
 

@@ -9,8 +9,6 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,8 @@ from dragoman.config import HttpSettings
 from dragoman.core.errors import DragomanError
 from dragoman.surfaces.cli.up import listens
 from dragoman.surfaces.http.exposure import url
-from tests.e2e.program import Ended, Program, end_of
+from tests.e2e.program import Program, end_of
+from tests.e2e.running import at_work, hub, look, ready, until_claimed, until_done
 from tests.requirements import proves
 from tests.servers import mortal_postgres
 
@@ -36,46 +35,6 @@ print("AOF/1 " + json.dumps({
                 "tests": {"total": 0, "passed": 0, "failed": 0}, "notes": "ok"},
 }))
 """
-
-
-class Running:
-    """A hub that runs, and what it said first."""
-
-    def __init__(self, process: subprocess.Popen[str], said: dict[str, Any]) -> None:
-        self.process = process
-        self.said = said
-        self.url = str(said["url"])
-
-    def stop(self, how: signal.Signals = signal.SIGTERM) -> Ended:
-        """Tell it to stop, and wait until it has."""
-        self.process.send_signal(how)
-        return end_of(self.process)
-
-
-@contextmanager
-def hub(program: Program, *words: str) -> Generator[Running]:
-    process = program.start("up", "--port", "0", "--json", *words)
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    assert line, process.communicate()[1]
-    try:
-        yield Running(process, json.loads(line))
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
-
-
-def look(url: str, data: Path | None = None) -> Any:
-    """What our own hub answers; `data`: to its owner."""
-    headers = {"Authorization": f"Bearer {(data / 'token').read_text().strip()}"} if data else {}
-    asked = urllib.request.Request(url, headers=headers)  # noqa: S310
-    with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
-        return json.load(answer)
-
-
-def ready(url: str) -> Any:
-    return look(f"{url}/readyz")
 
 
 def unready(url: str) -> Any:
@@ -175,11 +134,13 @@ def test_people_are_told_in_five_lines(program: Program) -> None:
 
 
 @proves("HUB-UP")
-def test_a_store_elsewhere_is_told_beside_the_data_directory(
-    program: Program, tmp_path: Path
+@pytest.mark.parametrize("named", ["{}/elsewhere.db", "elsewhere.db"])
+def test_a_store_elsewhere_is_told_beside_the_data_directory_and_where_it_lies(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     elsewhere = f"sqlite:///{tmp_path}/elsewhere.db"
-    process = program.start("up", "--port", "0", "--store", elsewhere)
+    process = program.start("up", "--port", "0", "--store", f"sqlite:///{named.format(tmp_path)}")
     assert process.stdout is not None
     _, data = process.stdout.readline(), process.stdout.readline()
     process.send_signal(signal.SIGINT)
@@ -403,33 +364,6 @@ def test_a_stop_says_for_whom_it_waits_and_gives_out_no_more(program: Program) -
         assert "the hub is stopping" in json.load(refused.value)["duties"]["dispatch"]
         assert running.stop(signal.SIGINT).code == 0
     assert program.ask("task", "show", made)["status"] == "ready"
-
-
-def at_work(program: Program, url: str) -> list[str]:
-    """The agents that have something to do."""
-    agents = look(f"{url}/v1/agents", program.data)["agents"]
-    return [one["name"] for one in agents if one["started"] and one["started"]["running"]]
-
-
-def until_claimed(program: Program, task: str) -> None:
-    """Wait until somebody works on it."""
-    until_told(program, task, lambda line: line["type"] == "task.claimed")
-
-
-def until_done(program: Program, task: str) -> None:
-    """Wait until it is done."""
-    until_told(program, task, lambda line: line["body"].get("to") == "done")
-
-
-def until_told(program: Program, task: str, is_it: Callable[[Any], bool]) -> None:
-    """Follow what happens to a task until it is so."""
-    follow = program.start("events", "--follow", "--task", task, "--json")
-    assert follow.stdout is not None
-    for line in iter(follow.stdout.readline, ""):
-        if is_it(json.loads(line)):
-            break
-    follow.kill()
-    follow.communicate()
 
 
 @proves("HUB-UP")

@@ -125,8 +125,9 @@ def test_a_group_that_hangs_holds_up_no_other_and_is_left_behind_at_the_end() ->
     stuck.runs.get(timeout=PATIENCE)
     for _ in range(3):
         free.runs.get(timeout=PATIENCE)
-    works.stop(0.2)
+    assert works.stop(0.2) == ["stuck"]
     stuck.may_go.set()
+    assert works.stop(PATIENCE) == []
 
 
 @proves("HUB-TROUBLE")

@@ -296,6 +296,18 @@ class TestInNobodysWay:
             pass
         assert slow.titles == other.titles == ["one", "two", "three", "four", "five"]
 
+    def test_one_that_hangs_rests_from_the_end_of_a_try_on(
+        self, desk: Desk, listener: Listener
+    ) -> None:
+        listener.problems = ["there was no answer within 5 s"]
+        desk.stopwatch = lambda: listener.tried * 5.0
+        desk.block("one")
+        assert desk.run() == 0
+        assert desk.run(after=5_000) == 0, "that is when it was given up to wait"
+        assert desk.run(after=4_999) == 0
+        assert listener.tried == 1
+        assert desk.run(after=1) == 1
+
     def test_a_damaged_cursor_is_told_by_the_run_and_stops_no_command(
         self, desk: Desk, listener: Listener
     ) -> None:

@@ -25,6 +25,7 @@ from dragoman.system.hub_address import HubAddress, find_hub
 from dragoman.system.hub_at_work import Reach, RemoteEngine
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.ids import CountingIds
+from dragoman.system.private_file import BadKey
 from dragoman.system.token_file import load_or_create_token
 from tests.requirements import proves
 
@@ -92,6 +93,9 @@ def test_a_hub_is_found_by_its_lock_once_it_says_where_it_is(tmp_path: Path) -> 
         assert find_hub(tmp_path) is None
         lock.announce("http://127.0.0.1:4747")
         assert find_hub(tmp_path) == HubAddress("http://127.0.0.1:4747", token)
+        (tmp_path / "token").unlink()
+        with pytest.raises(BadKey, match=r"token is gone, and a hub runs at http://127"):
+            find_hub(tmp_path)
     assert find_hub(tmp_path) is None
     lock.announce("http://127.0.0.1:1")
     assert find_hub(tmp_path) is None
@@ -200,6 +204,15 @@ def test_a_refusal_of_the_hub_is_a_refusal_here() -> None:
     problem = {"code": "lease_lost", "detail": "stop working on it", "status": 409}
     with serving(409, problem) as (_, url), pytest.raises(Refused, match="lease_lost: stop"):
         remote(url, set()).do(ADA, RenewLease("T"))
+
+
+def test_a_token_that_was_replaced_under_a_running_hub_is_told_as_that() -> None:
+    problem = {"code": "unauthenticated", "detail": "speaks for nobody", "status": 401}
+    with (
+        serving(401, problem) as (_, url),
+        pytest.raises(BadKey, match="was changed since the hub"),
+    ):
+        remote(url, set()).do(ADA, CreateTask("x"))
 
 
 @pytest.mark.parametrize(

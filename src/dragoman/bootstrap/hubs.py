@@ -50,7 +50,7 @@ def open_hub(
         undo.callback(lock.release)
         settings = _listening(load_settings(data, environment(), config), host, port)
         check_usable(settings, data)
-        url = store or settings.store.url
+        url = lasting(store or settings.store.url)
         key, kept = keyed_store(data, store, lambda: open_or_make(url, data), create=True)
         undo.callback(kept.close)
         lock.works_on(_works(kept, url, config))
@@ -102,7 +102,7 @@ def _works(kept: Store, url: str, config: Path | None) -> "Works":
     from dragoman.system.hub_lock import Works
 
     file = f"{config.absolute()}" if config else ""
-    return Works(lasting(url), kept.ledger_id(), file, setting_variables(environment()))
+    return Works(url, kept.ledger_id(), file, setting_variables(environment()))
 
 
 def _mcp_app(place: Place, patience: "Patience") -> "LateApp":

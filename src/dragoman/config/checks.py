@@ -17,6 +17,7 @@ from dragoman.text.nearest import meant, nearest
 from dragoman.text.shape_words import below, shape_fault
 
 _PREFIX = "DRAGOMAN_"
+_NOWHERE: Mapping[str, Iterable[str]] = {}
 
 
 class VariableError(SettingsError):
@@ -153,32 +154,47 @@ def check_keys(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) -> 
     for section, values in given.items():
         if section in TABLES:
             continue
-        _check_known(f"[{section}]", section, (*known, *TABLES))
-        if not isinstance(values, dict):
+        if isinstance(values, dict):
+            _check_known(f"[{section}]", section, (*known, *TABLES))
+        else:
+            _check_known(section, section, (*known, *TABLES), known)
             raise SettingsError(f"{section} is a section: write [{section}] on a line of its own")
         for key, value in cast(dict[str, Any], values).items():
             inner = f"{section}.{key}"
             if inner in known:
-                _check_inner(inner, value, known[inner])
+                _check_inner(inner, value, known)
             else:
-                homes = [other for other, keys in known.items() if key in keys]
-                _check_known(inner, key, known[section], homes)
+                _check_known(inner, key, known[section], known)
 
 
-def _check_inner(section: str, values: object, known: Iterable[str]) -> None:
+def _check_inner(section: str, values: object, known: Mapping[str, Iterable[str]]) -> None:
     if not isinstance(values, dict):
         raise SettingsError(f"{section} is a section: write [{section}] on a line of its own")
     for key in cast(dict[str, Any], values):
-        _check_known(f"{section}.{key}", key, known)
+        _check_known(f"{section}.{key}", key, known[section], known)
 
 
-def _check_known(shown: str, name: str, known: Iterable[str], homes: Sequence[str] = ()) -> None:
-    """`homes` are the sections in which there is one of this name."""
+def _check_known(
+    shown: str,
+    name: str,
+    known: Iterable[str],
+    elsewhere: Mapping[str, Iterable[str]] = _NOWHERE,
+) -> None:
+    """`elsewhere`: sections where a key may belong that comes near to none of its own."""
     names = list(known)
     if name not in names:
-        raise PlacedError(shown, _not_known(name, names, homes))
+        raise PlacedError(shown, _not_known(name, names, elsewhere))
 
 
-def _not_known(name: str, names: Sequence[str], homes: Sequence[str] = ()) -> str:
-    there = f"; {name} is one of {', '.join(f'[{home}]' for home in homes)};" if homes else ";"
-    return f" is not a setting{meant(name, names) or there} known: {', '.join(names)}"
+def _not_known(
+    name: str, names: Sequence[str], elsewhere: Mapping[str, Iterable[str]] = _NOWHERE
+) -> str:
+    nearest_one = meant(name, names) or _meant_of(name, elsewhere) or ";"
+    return f" is not a setting{nearest_one} known: {', '.join(names)}"
+
+
+def _meant_of(name: str, sections: Mapping[str, Iterable[str]]) -> str:
+    """Where the setting stands that was probably meant; empty: none comes near."""
+    near = nearest(name, [key for keys in sections.values() for key in keys])
+    places = [f"[{section}] {near}" for section, keys in sections.items() if near in keys]
+    return f"; did you mean {' or '.join(places)}?" if places else ""

@@ -77,6 +77,7 @@ class Wheel:
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self.name = group.name
         self._under_way: tuple[str, float] | None = None
         """The duty that is being done, and since when."""
         self._troubles: dict[str, Trouble] = {duty.name: NONE for duty in group.all}
@@ -169,11 +170,13 @@ class Clockwork:
         for wheel in self._wheels:
             wheel.hint(streams)
 
-    def stop(self, seconds: float) -> None:
-        """Let every group come to its end; one that hangs is left behind."""
+    def stop(self, seconds: float) -> Sequence[str]:
+        """Let every group come to its end; which have not within so many seconds."""
         give_up_at = monotonic() + seconds
-        for wheel in self._wheels:
-            wheel.stop(max(0.0, give_up_at - monotonic()))
+        for wheel in self._wheels:  # all of them at once: none waits for one that hangs
+            wheel.stop(0.0)
+        wait = (wheel.stop(max(0.0, give_up_at - monotonic())) for wheel in self._wheels)
+        return [wheel.name for wheel, ended in zip(self._wheels, wait, strict=True) if not ended]
 
     def health(self) -> Mapping[str, Trouble]:
         """Each duty, and what is wrong with it."""

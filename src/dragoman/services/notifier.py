@@ -247,7 +247,10 @@ class Notifier(Generic[N]):
                 problem = target.deliver(notice, now)
                 if problem:
                     progress = replace(progress, after=seen, problem=problem)
-                    self._keep(saved, target, self._failed(target, notice, progress, entry, now))
+                    # One that hangs has taken as long as the first rest is: it rests all the same.
+                    failed_at = now + round((self._stopwatch() - started) * 1_000)
+                    failed = self._failed(target, notice, progress, entry, failed_at)
+                    self._keep(saved, target, failed)
                     return arrived
                 arrived += 1
                 progress = Progress(entry.position)

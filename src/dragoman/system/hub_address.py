@@ -5,6 +5,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from dragoman.system.hub_lock import HubRunning, Works, holder
+from dragoman.system.private_file import BadKey
+from dragoman.system.token_file import NAME as TOKEN
 from dragoman.system.token_file import load_token
 
 
@@ -28,4 +30,11 @@ def find_hub(data: Path) -> HubAddress | None:
     running = holder(data)
     if running is None or not running.url:
         return None
-    return HubAddress(running.url, load_token(data).decode(), running.works)
+    try:
+        token = load_token(data).decode()
+    except FileNotFoundError:
+        raise BadKey(
+            f"The file {data / TOKEN} is gone, and a hub runs at {running.url} that is called with "
+            "the token in it. Put it back, or start the hub again, which makes a new one."
+        ) from None
+    return HubAddress(running.url, token, running.works)

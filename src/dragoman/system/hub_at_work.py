@@ -24,6 +24,7 @@ from dragoman.engine.ports import Clock, Store
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.system.hub_address import HubAddress
 from dragoman.system.ids import new_id
+from dragoman.system.private_file import BadKey
 from dragoman.system.trust import unchecked
 
 _SECONDS: Final = 30.0
@@ -163,6 +164,11 @@ def _refusal(url: str, status: int, answer: bytes) -> Refusal:
         problem = msgspec.json.decode(answer, type=_Problem)
     except msgspec.MsgspecError:
         problem = _Problem()
+    if problem.code == "unauthenticated":
+        raise BadKey(
+            f"The hub that runs at {url} does not know the token of this data directory: its file "
+            "was changed since the hub was started. Put the old one back, or start the hub again."
+        )
     if problem.code in REFUSALS:
         return Refusal(problem.code, problem.detail)
     raise StoreUnavailable(

@@ -513,6 +513,16 @@ def test_a_running_hub_is_named(healthy: Console) -> None:
     assert "no hub is running" in examine(healthy)["hub"]["found"]
 
 
+def test_a_hub_that_no_command_can_call_is_told(healthy: Console) -> None:
+    with HubLock.acquire(healthy.data, "dragoman up") as lock:
+        lock.announce("http://127.0.0.1:1")
+        found = examine(healthy)["hub"]
+        listed = healthy.ask("task", "list", code=1)
+    assert found["state"] == "bad"
+    assert f"{healthy.data / 'token'} is gone" in found["found"]
+    assert (listed["code"], listed["detail"]) == ("bad_key", found["found"])
+
+
 @proves("CLI-NOW")
 def test_a_clock_behind_the_newest_entry_is_a_warning(healthy: Console) -> None:
     found = examine(healthy, "--now", "2026-02-09T11:00:00Z")["clock"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.__main__ import HOUSE
+from dragoman.bootstrap.house import HOUSE
 from dragoman.core.errors import StoreUnavailable
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.cli.app import main

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dragoman as package
-from dragoman.__main__ import HOUSE
+from dragoman.bootstrap.house import HOUSE
 from dragoman.core.errors import StoreConflict
 from dragoman.surfaces.cli import commands
 from dragoman.surfaces.cli.app import main

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console as Rich
 
-from dragoman.__main__ import HOUSE
+from dragoman.bootstrap.house import HOUSE
 from dragoman.core.moments import to_rfc3339
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.cli.app import main

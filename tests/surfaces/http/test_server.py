@@ -1,6 +1,7 @@
 """The server itself: over TLS, behind a proxy, with other applications, and its end."""
 
 import json
+import socket
 import ssl
 import threading
 from http.client import HTTPSConnection
@@ -10,7 +11,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from dragoman.config import HttpSettings
-from dragoman.core.errors import StoreUnavailable
+from dragoman.core.errors import SettingsError, StoreUnavailable
 from dragoman.engine.identity import Principal
 from dragoman.surfaces.http import HttpServer, build_app
 from tests.certificate import make_certificate
@@ -60,6 +61,25 @@ def test_its_url_is_one_that_this_machine_can_call(house: House) -> None:
         ): "http://127.0.0.1:3",
     }
     assert [HttpServer(house.app, http).url for http in cases] == list(cases.values())
+
+
+@proves("HTTP-EXPOSURE")
+def test_an_address_may_be_written_as_in_a_url(house: House) -> None:
+    server = HttpServer(house.app, HttpSettings(host="[::1]", port=0))
+    with server.bind() as bound:
+        assert bound.getsockname()[:2] == ("::1", server.port)
+        assert server.url == f"http://[::1]:{server.port}"
+
+
+@proves("HTTP-EXPOSURE")
+def test_who_cannot_listen_there_is_told_what_would_help(house: House) -> None:
+    elsewhere = HttpSettings(host="198.51.100.7", proxy=("127.0.0.1",))
+    with pytest.raises(SettingsError, match=r"7 port 4747: .* address of this machine"):
+        HttpServer(house.app, elsewhere).bind()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SettingsError, match="is another one running"):
+            HttpServer(house.app, HttpSettings(port=port)).bind()
 
 
 @proves("HTTP-IDENTITY", "HTTP-HOST")

@@ -2,12 +2,14 @@
 
 When it is told to stop, it starts no more agents and gives those that work their grace time; it
 still answers meanwhile, because they report through it. Then the door is closed, what was
-committed is brought level, and the lock is let go. A second signal does not wait for agents.
+committed is brought level, and the lock is let go. A second signal waits neither for agents nor for
+what is brought level: the next start does that.
 """
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from socket import socket
 
 from dragoman.engine.hub import Hub
@@ -18,9 +20,10 @@ from dragoman.surfaces.http.server import HttpServer
 from dragoman.system.garbage import leave_what_is_there
 from dragoman.system.hub_lock import HubLock
 
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_LEVEL_SECONDS = 20.0
+_LEVEL_SECONDS = 20
 """How long duties may take to come to their end."""
+_SILENT_SECONDS = 1
+"""And how long before the person is told that they do."""
 _LOOK_SECONDS = 1.0
 """Between two looks at whether all parts are well."""
 
@@ -43,6 +46,7 @@ class RunningHub:
         self._dispatcher = dispatcher
         self._clockwork = clockwork
         self._lock = lock
+        self._is_hurried = False
 
     async def run(
         self,
@@ -59,7 +63,12 @@ class RunningHub:
         self._clockwork.start()
         serving = asyncio.create_task(self._server.serve(sockets=[self._bound]))
         dispatching = asyncio.create_task(self._dispatcher.run())
-        stopping = _on_signals(dispatching.cancel)
+
+        def hurry() -> None:
+            self._is_hurried = True
+            dispatching.cancel()
+
+        stopping = _on_signals(hurry)
         self._lock.announce(self._server.url)
         ready(self._server.url)
         watching = asyncio.create_task(self._watch(troubled))
@@ -90,9 +99,19 @@ class RunningHub:
             known = found
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def close(self) -> None:
-        """Bring everything level and let go of the data directory."""
-        self._clockwork.stop(_LEVEL_SECONDS)
+    def close(self, levelling: Callable[[Sequence[str], int], None]) -> None:
+        """Bring everything level and let go of the data directory.
+
+        `levelling` is told which duties that takes long with, and for how many seconds at most.
+        """
+        for number in _stops():
+            # A loop that is closed leaves handlers behind that do nothing.
+            signal.signal(number, signal.default_int_handler)
+        with suppress(KeyboardInterrupt):
+            late = self._clockwork.stop(_SILENT_SECONDS)
+            if late and not self._is_hurried:
+                levelling(late, _LEVEL_SECONDS)
+                self._clockwork.stop(_LEVEL_SECONDS)
         self._hub.close()
         self._lock.release()
 
@@ -106,8 +125,14 @@ def _on_signals(hurry: Callable[[], object]) -> asyncio.Event:
             hurry()
         stopping.set()
 
-    for number in _STOPS:
-        # Whoever starts it so that the end of a terminal is ignored means just that.
-        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, signalled)
+    for number in _stops():
+        loop.add_signal_handler(number, signalled)
     return stopping
+
+
+def _stops() -> Iterator[signal.Signals]:
+    """The signals that mean to stop."""
+    yield from (signal.SIGINT, signal.SIGTERM)
+    # Whoever starts it so that the end of a terminal is ignored means just that.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        yield signal.SIGHUP

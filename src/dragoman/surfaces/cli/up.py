@@ -1,5 +1,6 @@
 """`dragoman up`: the hub, with everything that belongs to it."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +10,12 @@ import typer
 import dragoman
 from dragoman.core.moments import duration
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
-from dragoman.surfaces.cli.screen import CannotPrint, ReaderGone, Screen
+from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.screen import CannotPrint, Part, ReaderGone, Screen
 from dragoman.surfaces.cli.store_url import default_url, masked
 from dragoman.surfaces.cli.verb import Verb
+
+_AGAIN = "Ctrl-C again does not wait"
 
 
 def up(
@@ -49,8 +53,9 @@ def up(
     """Start the hub: HTTP, streams, MCP, duties, agents.
 
     It runs until Ctrl-C, SIGTERM or the end of its terminal. Then agents get their grace time to
-    finish, which a second signal cuts short; whatever was acknowledged is kept. While it runs, all
-    other commands go through it.
+    finish; whatever was acknowledged is kept. A second signal does not wait for them, nor for files
+    and notices that still have to be brought up to date. While it runs, all other commands go
+    through it.
 
     \b
     Examples:
@@ -66,18 +71,44 @@ def up(
     place, hub = call.house.open_hub(call.data, call.shared.store, host, port, config)
     redactor = place.hub.redaction.redactor
     redact_log_lines(lambda text: redactor.text(text).text)
-    agents = ", ".join(place.settings.agents) or "none; [agents.NAME] in dragoman.toml adds one"
+    said = _Said(call, place)
+    try:
+        uvloop.run(hub.run(said.ready, said.waiting, said.troubled))
+    finally:
+        hub.close(said.levelling)
+        said.left()
+    said.aside("the hub has stopped")
 
-    def ready(url: str) -> None:
+
+class _Said:
+    """What a hub says while it runs.
+
+    It goes on, and comes to its end, whoever looks: a terminal may be closed, and the program
+    behind a pipe ends by the same Ctrl-C.
+    """
+
+    def __init__(self, call: Call, place: Place) -> None:
+        self._call = call
+        self._place = place
+        self._told = set[str]()
+
+    def aside(self, *parts: Part) -> None:
+        """A line beside the answer."""
+        with suppress(CannotPrint, ReaderGone):
+            self._call.err.line(*parts)
+
+    def ready(self, url: str) -> None:
+        """The answer: it runs."""
+        call, settings = self._call, self._place.settings
         data = call.data.absolute()
-        named = call.shared.store or place.settings.store.url
+        named = settings.store.url
         store = masked(named or default_url(data))
         add, first = map(call.next_command, ("agent add NAME", 'task create "First" --ready'))
         lines = {
-            "listens": listens(url, place.settings.http.host),
+            "listens": listens(url, settings.http.host),
             "data": f"{data}, with the store {store}" if named else f"{data}",
             "token": f"{data / 'token'} (yours; agents get one by `{add}`)",
-            "agents": agents,
+            "agents": ", ".join(settings.agents) or "none; [agents.NAME] in dragoman.toml adds one",
             "next": f"{first}; Ctrl-C here stops the hub",
         }
 
@@ -86,31 +117,36 @@ def up(
                 screen.line((f"{name:<8} ", "bold"), text)
 
         said = {**lines, "data": f"{data}", "store": store}
-        call.tell(Answer({"url": url, "version": dragoman.__version__, **said}, show))
-        call.out.flush()
+        with suppress(ReaderGone):
+            call.tell(Answer({"url": url, "version": dragoman.__version__, **said}, show))
+            call.out.flush()
 
-    def waiting(agents: int) -> None:
-        grace = duration(place.settings.hub.grace_ms)
+    def waiting(self, agents: int) -> None:
+        """So many agents are at work when it is told to stop."""
+        grace = duration(self._place.settings.hub.grace_ms)
         them = "1 agent works" if agents == 1 else f"{agents} agents work"
-        call.err.line(f"stopping: {them}, and may go on for {grace}; Ctrl-C again does not wait")
+        self.aside(f"stopping: {them}, and may go on for {grace}; {_AGAIN}")
 
-    told = set[str]()
+    def levelling(self, duties: Sequence[str], seconds: int) -> None:
+        """These have still something to do at the end."""
+        self.aside(
+            f"stopping: {', '.join(duties)} may take {seconds}s to come to the end; {_AGAIN}"
+        )
 
-    def troubled(name: str, wrong: str) -> None:
-        told.add(wrong)
-        with suppress(CannotPrint, ReaderGone):  # the hub goes on, whoever looks at it
-            if wrong:
-                call.err.line(("trouble: ", "yellow"), f"{name}: {wrong}")
-            else:
-                call.err.line(f"{name} is well again")
+    def troubled(self, name: str, wrong: str) -> None:
+        """A part has begun to fail, or is well again (no words)."""
+        self._told.add(wrong)
+        if wrong:
+            self.aside(("trouble: ", "yellow"), f"{name}: {wrong}")
+        else:
+            self.aside(f"{name} is well again")
 
-    try:
-        uvloop.run(hub.run(ready, waiting, troubled))
-    finally:
-        hub.close()
-        place.warnings[:] = [words for words in place.warnings if words not in told]
-        call.warn(place)
-    call.err.line("the hub has stopped")
+    def left(self) -> None:
+        """What is still to be known when it has stopped."""
+        warnings = self._place.warnings
+        warnings[:] = [words for words in warnings if words not in self._told]
+        with suppress(CannotPrint, ReaderGone):
+            self._call.warn(self._place)
 
 
 def listens(url: str, host: str) -> str:

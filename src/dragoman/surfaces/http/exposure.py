@@ -25,15 +25,16 @@ def check_exposure(settings: HttpSettings) -> None:
     _check_names(settings)
     if is_local(settings.host):
         return
+    host = settings.host or "(empty, so every address of this machine)"
     if not (settings.tls_cert or settings.proxy):
         raise SettingsError(
-            f"http.host {settings.host} can be reached by others, and tokens would travel in the "
+            f"http.host {host} can be reached by others, and tokens would travel in the "
             "open: give http.tls_cert and http.tls_key, or name the proxy that ends TLS in "
             "http.proxy, or listen at 127.0.0.1"
         )
     if settings.host in _ANYWHERE and not settings.allowed_hosts:
         raise SettingsError(
-            f"http.host {settings.host or '(empty)'} is no name that the hub can be called by: "
+            f"http.host {host} is no name that the hub can be called by: "
             "list the names that callers use in http.allowed_hosts"
         )
 

@@ -1,6 +1,7 @@
 """The server: uvicorn on uvloop, with a bound on how long anybody may take to begin a request."""
 
 import asyncio
+import errno
 import socket
 import struct
 import threading
@@ -45,6 +46,11 @@ _ROOMY = 0.75
 _BACKLOG = 2_048
 _AT_ONCE = struct.pack("ii", 1, 0)
 """SO_LINGER: a connection that is closed is reset."""
+_REMEDIES = {
+    errno.EADDRINUSE: "is another one running? http.port (or --port) chooses another",
+    errno.EACCES: "http.port (or --port) chooses another: those below 1024 are not for everyone",
+}
+_NOT_OURS = "http.host (or --host) has to be an address of this machine"
 _TO_TAKE_THE_END_S = 1.0
 """So long after a stop a reader may take what its stream has still for it; it can come again."""
 
@@ -345,19 +351,20 @@ class HttpServer(uvicorn.Server):
     def bind(self) -> socket.socket:
         """Take the address, before anything is said about it; SettingsError if it is taken."""
         settings = self._settings
-        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        host = settings.host.strip("[]")  # as a URL has it
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         bound = socket.socket(family)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
-            bound.bind((settings.host, settings.port))
+            bound.bind((host, settings.port))
             # Whoever calls before the server runs waits for it, and is not turned away.
             bound.listen(_BACKLOG)
         except OSError as error:
             bound.close()
             raise SettingsError(
                 f"the hub cannot listen at {settings.host} port {settings.port}: {error.strerror}; "
-                "is another one running? http.port (or --port) chooses another"
+                f"{_REMEDIES.get(error.errno or 0, _NOT_OURS)}"
             ) from None
         self.port = bound.getsockname()[1]
         self._protocol.most = self._connections or max(1, raise_limit() - _KEPT_FREE)

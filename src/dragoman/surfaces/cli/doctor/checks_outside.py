@@ -181,6 +181,7 @@ def room(free: int) -> Diagnosis:
 
 def hub(patient: Patient) -> Diagnosis | None:
     """Who is the hub of this directory."""
+    from dragoman.system.hub_address import find_hub
     from dragoman.system.hub_lock import holder
 
     if not patient.data.is_dir():
@@ -189,6 +190,7 @@ def hub(patient: Patient) -> Diagnosis | None:
     if by is None:
         now_and_then = ": run `dragoman tick` from time to time"
         return ok("no hub is running" + (now_and_then if patient.is_writable else ""))
+    find_hub(patient.data)  # raises where commands cannot call it
     return ok(f"{by.who} is the hub (process {by.pid} on {by.host}, since {by.since})")
 
 

@@ -1,0 +1,112 @@
+"""How `dragoman up` ends: whoever looks at it, whatever it waits for, however early."""
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.system.hub_lock import holder
+from tests.e2e.program import Program
+from tests.e2e.running import hub, ready, until_claimed
+from tests.requirements import proves
+
+IMPATIENT = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a build machine may have it ignored
+module = sys.argv.pop(1)
+class Impatient:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Impatient())
+from dragoman.__main__ import main
+main()
+"""
+"""The program, and somebody who presses Ctrl-C when it begins to load a module."""
+
+
+@proves("HUB-UP")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_agents_have_their_time_though_nobody_reads_any_more_what_the_hub_says(
+    program: Program, tmp_path: Path, how: signal.Signals
+) -> None:
+    go = tmp_path / "go"
+    program.data.mkdir()
+    # It ends when it may, which is after the hub was told to stop.
+    worker = f'["sh", "-c", "until [ -e {go} ]; do sleep 0.05; done"]'
+    (program.data / "dragoman.toml").write_text(
+        f"[agents.ada]\ncommand = {worker}\n[hub]\ngrace_ms = 3600000\n"
+    )
+    with hub(program) as running:
+        made = program.ask("task", "create", "One", "--ready")["id"]
+        until_claimed(program, made)
+        # As a terminal that is closed, or `| tee hub.log`, which ends by the same Ctrl-C.
+        for stream in (running.process.stdout, running.process.stderr):
+            assert stream is not None
+            stream.close()
+        running.process.send_signal(how)
+        go.touch()
+        assert running.process.wait() == 0
+    assert program.ask("task", "show", made)["status"] == "review"
+
+
+@proves("HUB-UP")
+def test_a_hub_runs_on_though_its_first_words_find_no_reader(program: Program) -> None:
+    process = program.start("up", "--port", "0")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    while (holds := holder(program.data)) is None or not holds.url:
+        continue
+    assert ready(holds.url)["ready"] is True
+    process.send_signal(signal.SIGTERM)
+    assert process.stderr.read() == "the hub has stopped\n"
+    assert process.wait() == 0
+
+
+@proves("HUB-UP")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_whom_a_stop_waits_for_is_told_and_a_second_signal_does_not_wait(
+    program: Program, how: signal.Signals
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hangs:
+        program.data.mkdir()
+        (program.data / "dragoman.toml").write_text(
+            f'[notify]\nwebhook_url = "http://127.0.0.1:{hangs.getsockname()[1]}/"\n'
+            'webhook_secret = "0123456789abcdef"\nallow_hosts = ["127.0.0.1"]\n'
+        )
+        with hub(program) as running:
+            made = program.ask("task", "create", "One", "--ready")["id"]
+            program.ask("task", "move", made, "blocked")
+            begun, _ = hangs.accept()
+            with begun:
+                running.process.send_signal(how)
+                assert running.process.stderr is not None
+                said = running.process.stderr.readline()
+                ended = running.stop(how)
+    assert said == (
+        "stopping: notify may take 20s to come to the end; Ctrl-C again does not wait\n"
+    )
+    assert (ended.code, ended.err) == (0, "the hub has stopped\n")
+
+
+@proves("HUB-UP")
+@pytest.mark.parametrize(
+    "module",
+    ["dragoman.bootstrap.house", "typer", "msgspec", "uvloop", "dragoman.bootstrap.hubs", "apsw"],
+)
+def test_ctrl_c_while_it_begins_ends_it_without_a_word(program: Program, module: str) -> None:
+    ended = subprocess.run(
+        (sys.executable, "-c", IMPATIENT, module, "up", "--port", "0"),
+        env=program.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode in {-signal.SIGINT, 130}
+    assert (ended.stdout, ended.stderr) == ("", "")
+    with hub(program) as running:
+        assert running.stop().code == 0
