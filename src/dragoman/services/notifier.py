@@ -158,6 +158,7 @@ class Notifier(Generic[N]):
         stopwatch: Callable[[], float],
     ) -> None:
         self._store = hub.store
+        self._clock = hub.clock
         self._outbox = outbox
         self._news = news
         self._targets = targets
@@ -248,8 +249,7 @@ class Notifier(Generic[N]):
                 if problem:
                     progress = replace(progress, after=seen, problem=problem)
                     # One that hangs has taken as long as the first rest is: it rests all the same.
-                    failed_at = now + round((self._stopwatch() - started) * 1_000)
-                    failed = self._failed(target, notice, progress, entry, failed_at)
+                    failed = self._failed(target, notice, progress, entry, self._clock.now())
                     self._keep(saved, target, failed)
                     return arrived
                 arrived += 1
