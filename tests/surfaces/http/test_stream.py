@@ -1,5 +1,6 @@
 """The stream: every entry once and in order, from any position; slow readers cost little."""
 
+import asyncio
 import resource
 import threading
 from collections.abc import Callable
@@ -11,10 +12,13 @@ import pytest
 
 from dragoman.core.commands import CreateTask, NoteTask, RevokeToken
 from dragoman.core.errors import StoreUnavailable
+from dragoman.engine.hints import Hints
+from dragoman.engine.tail import Tail
+from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.http import Patience
-from dragoman.surfaces.http.feed import KEPT, MOST_BYTES, Filter, frame, join
+from dragoman.surfaces.http.feed import EVERYTHING, KEPT, MOST_BYTES, Feed, Filter, frame, join
 from dragoman.surfaces.http.stays import MOST_STAYS
 from dragoman.surfaces.http.turns import FEW
 from tests.requirements import proves
@@ -44,6 +48,30 @@ def test_a_reader_is_told_what_happens_from_now_on(house: House) -> None:
     assert [event.data["body"]["text"] for event in events] == ["note 0", "note 1", "note 2"]
     assert [int(event.id) for event in events] == [event.data["position"] for event in events]
     assert house.get("/v1/events?type=task.noted")["events"] == [event.data for event in events]
+
+
+class _Counting(MemoryStore):
+    """Counts the entries that are read from it."""
+
+    read = 0
+
+    def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
+        found = super().entries(after, limit, until=until)
+        self.read += len(found)
+        return found
+
+
+@proves("HTTP-STREAM")
+@pytest.mark.parametrize(("length", "most_read"), [(20, 500), (MOST_BYTES // 4, 100)])
+def test_of_what_is_old_no_more_is_read_than_goes_out_soon(length: int, most_read: int) -> None:
+    store = _Counting("house")
+    house = House(store)
+    _note(house, house.do(CreateTask("One")), 600, "x" * length)
+    feed, store.read = Feed(store, Hints(), Tail(), look=1.0), 0
+    data, reached = asyncio.run(feed.older(0, EVERYTHING))
+    assert data.count(b"\n\n") == reached
+    assert 0 < len(data) <= MOST_BYTES
+    assert store.read <= most_read
 
 
 @proves("HTTP-STREAM")

@@ -24,6 +24,9 @@ from dragoman.surfaces.http.seat import Seat, soon
 from dragoman.surfaces.http.turns import Turns
 
 PAGE = 500
+_FEW = 50
+"""So many of a page are read at a time where they are old: each of them may have sixteen megabytes,
+and no more than one such goes out in one write."""
 KEPT = 8_192
 """So many of the newest frames are kept, at most twice as many until the oldest are dropped."""
 KEPT_BYTES = 8 * 1024 * 1024
@@ -255,7 +258,13 @@ class Feed:
             return await asyncio.to_thread(self._read_older, after, wanted)
 
     def _read_older(self, after: int, wanted: Filter) -> tuple[bytes, int]:
-        return join(map(frame, self._store.entries(after, PAGE)), wanted, after)
+        data, pages = b"", PAGE // _FEW
+        while pages and len(data) < MOST_BYTES:
+            more, reached = join(map(frame, self._store.entries(after, _FEW)), wanted, after)
+            if reached == after or (data and len(data) + len(more) > MOST_BYTES):
+                break
+            data, after, pages = data + more, reached, pages - 1
+        return data, after
 
     async def _follow(self, started: asyncio.Future[None]) -> None:
         loop = asyncio.get_running_loop()
