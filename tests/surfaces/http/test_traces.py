@@ -94,6 +94,21 @@ def test_the_stream_tells_traces_live_and_from_any_position(house: House) -> Non
         assert reader.take(1)[0].data["payload"]["line"] == "over there"
 
 
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("form=trace&agent=ada", "agent"),
+        ("form=trace&dialect=aof", "dialect"),
+        ("session=s-1", "session"),
+    ],
+)
+def test_a_filter_of_the_other_form_is_refused_by_name(house: House, query: str, name: str) -> None:
+    answer = house.ask("GET", f"/v1/stream?{query}")
+    problem = json.loads(answer.body)
+    assert (answer.status, problem["code"], problem["path"]) == (400, "invalid_request", name)
+    assert f"has no filter '{name}'" in problem["detail"]
+
+
 def test_a_move_is_told_in_the_session_that_asked_for_it_and_in_that_of_the_work(
     house: House,
 ) -> None:

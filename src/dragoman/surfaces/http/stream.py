@@ -28,6 +28,10 @@ _WRITES = 2
 """So many in a row a reader that was level is told at once; with more to come others are first."""
 
 
+_FILTERS = {"ledger": ("task", "type", "agent", "dialect"), "trace": ("task", "type", "session")}
+"""Which filters each form has."""
+
+
 class StreamQuery(WantedQuery, frozen=True):
     """Which entries, and from where on unless the header `Last-Event-ID` says so."""
 
@@ -57,9 +61,19 @@ async def stream(call: Call) -> Any:
             "invalid_request", f"Last-Event-ID {said[:40]!a} is not a position", "Last-Event-ID"
         )
     after = int(said) if said else None if query.after is UNSET else query.after
+    _check_filters(query)
     if query.form == "trace":
         return TraceStream(call.office, await _traces(call, query), after)
     return _Stream(call.office, await wanted(call, query), after)
+
+
+def _check_filters(query: StreamQuery) -> None:
+    """Refuse a filter of the other form: whoever gives one expects that it changes something."""
+    known = _FILTERS[query.form]
+    for name in {name for names in _FILTERS.values() for name in names if name not in known}:
+        if getattr(query, name):
+            has = f"a stream with form={query.form} has no filter {name!r}; {', '.join(known)} are"
+            raise stop("invalid_request", f"{has} known", name)
 
 
 async def _traces(call: Call, query: StreamQuery) -> Callable[[Told], bool]:
