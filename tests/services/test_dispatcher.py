@@ -582,6 +582,20 @@ def test_attempts_that_run_count_already(tmp_path: Path, trace: Trace) -> None:
     run(story())
 
 
+@proves("RUN-NOT-STARTED")
+def test_one_that_could_not_be_started_is_tried_again_when_its_rest_is_over(tmp_path: Path) -> None:
+    """Not with some later look: till then it would seem to be well."""
+    settings = FAST.replace("poll_ms = 200", "poll_ms = 3600000")
+    settings += '[agents.ada]\ncommand = ["./no-such-agent"]\n'
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until(lambda: hub.task(task).attempts == 2)
+
+    run(story())
+
+
 @proves("DISPATCH-BUDGET", "RUN-NOT-STARTED")
 def test_a_task_does_not_fail_because_what_its_agent_has_used_cannot_be_written(
     tmp_path: Path,

@@ -340,8 +340,11 @@ class Dispatcher:
         agent = desk.agent
         try:
             spent = await attempt.live(limit_ms, partial(self._booking.save_before, agent))
-            now = asyncio.get_running_loop().time()
+            loop = asyncio.get_running_loop()
+            now = loop.time()
             desk.note_start(spent.not_started, now, self._outside.tell)
+            if spent.not_started:  # till some later look it would seem to be well
+                loop.call_at(desk.rests_until, self._waking.wake)
             self._left_alone.note(spent.task, now, spent.given_back)
             # Booked in the same breath: for whoever looks, it must not count as running as well.
             del desk.attempts[attempt.assignment.session]
