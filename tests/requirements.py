@@ -722,6 +722,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "agent add makes a name known in a role, without a hub; from then on it speaks in it.",
     ),
     Requirement(
+        "CLI-FLEET",
+        "Command line",
+        "While a hub runs, agent show and list also tell what the agents do that it starts, or why "
+        "one takes no work, as the API has it; without a hub, or when it does not answer soon, "
+        "they tell all else and say so.",
+    ),
+    Requirement(
         "CLI-FILES",
         "Command line",
         "watch-files takes what is put beside the ledger as it comes; rebuild-files writes all "

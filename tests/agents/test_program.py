@@ -653,7 +653,8 @@ def test_what_cannot_be_started_is_told_once_where_a_person_looks(
             await hub.until(lambda: hub.task(task).attempts == 2 and hub.view(task).lease is None)
             await hub.until_idle()
             (ada,) = hub.dispatcher.states()
-            assert missing in ada.paused
+            why = f"ada could not be started: {missing}: No such file or directory"
+            assert ada.paused == why
             assert hub.dispatcher.trouble.words == "", "the others go on"
             assert caplog.text.count("ada could not be started") == 1
 

@@ -582,6 +582,20 @@ def test_attempts_that_run_count_already(tmp_path: Path, trace: Trace) -> None:
     run(story())
 
 
+@proves("RUN-NOT-STARTED")
+def test_one_that_could_not_be_started_is_tried_again_when_its_rest_is_over(tmp_path: Path) -> None:
+    """Not with some later look: till then it would seem to be well."""
+    settings = FAST.replace("poll_ms = 200", "poll_ms = 3600000")
+    settings += '[agents.ada]\ncommand = ["./no-such-agent"]\n'
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until(lambda: hub.task(task).attempts == 2)
+
+    run(story())
+
+
 @proves("DISPATCH-BUDGET", "RUN-NOT-STARTED")
 def test_a_task_does_not_fail_because_what_its_agent_has_used_cannot_be_written(
     tmp_path: Path,
@@ -1049,6 +1063,7 @@ def in_lab(
     ttl_ms: int = 60_000,
     attempt_ms: int = 0,
     backoff: Backoff = NO_HURRY,
+    poll_ms: int = 10,
     sweep: Sweep = frozenset,
     forget: Forget = _let_go,
     on_stop: OnStop = "release",
@@ -1072,7 +1087,7 @@ def in_lab(
         tell=list[str]().append,
         asked_at=asked_at,
     )
-    policy = Policy("lab", 1, ttl_ms, 10, 0, Terms(backoff, 1.0, on_stop))
+    policy = Policy("lab", 1, ttl_ms, poll_ms, 0, Terms(backoff, 1.0, on_stop))
     ada = Agent(
         "ada",
         runner,
@@ -1196,6 +1211,19 @@ def test_what_an_agent_gives_back_is_not_started_again_at_once() -> None:
     rests = [after - before for before, after in pairwise(asyncio.run(story()))]
     assert all(rest >= least for rest, least in zip(rests, (0.05, 0.1, 0.2), strict=True))
     assert (lab.task("one").failures, lab.task("one").not_before) == (0, 0)
+
+
+@proves("DISPATCH-ORDER", "LEASE-RELEASE")
+def test_and_is_started_again_when_its_rest_is_over_not_at_some_later_look() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+
+    async def story() -> None:
+        agent = GivesBack(lab)
+        patient = in_lab(lab, agent, backoff=Backoff(50, 1_000), poll_ms=3_600_000)
+        await played(patient, lambda: len(agent.starts) == 3)
+
+    asyncio.run(story())
 
 
 @proves("DISPATCH-ORDER", "LEASE-RELEASE")

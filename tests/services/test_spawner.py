@@ -127,7 +127,7 @@ def test_one_that_could_not_be_started_is_no_worker() -> None:
     bureau = Bureau()
     bureau.request()
     bureau.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1"))
-    why = "not started: ada No such file or directory"
+    why = "not started: ada: No such file or directory"
     bureau.do(ADAS, ReleaseTask(BEAD, why, unstarted=True))
     assert bureau.run() == 1
     assert bureau.answers() == [("failed", "", f"{why}; {BEAD} is ready")]

@@ -19,10 +19,12 @@ from dragoman.core.events import MessageReceived
 from dragoman.engine.errand import Say
 from dragoman.engine.hub import How, Hub
 from dragoman.engine.plan import Taken, Turned
+from dragoman.engine.shown.agents import Started
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import FixedClock
 from dragoman.system.hub_address import HubAddress, find_hub
 from dragoman.system.hub_at_work import Reach, RemoteEngine
+from dragoman.system.hub_call import read_hub
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.ids import CountingIds
 from dragoman.system.private_file import BadKey
@@ -58,6 +60,9 @@ def serving(status: int, answer: Any) -> Generator[tuple[Desk, str]]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             desk.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.do_GET()
+
+        def do_GET(self) -> None:
             desk.tokens.append(self.headers["Authorization"])
             desk.paths.append(self.path)
             desk.keys.append(self.headers["Idempotency-Key"])
@@ -292,3 +297,45 @@ def test_where_no_hub_runs_any_more_the_operation_is_not_carried() -> None:
     with serving(200, DONE) as (_, url):
         pass
     assert carrying(url, set()).carry(Say(ADA, "saop.turn", b"{}")) is None
+
+
+RESTS: dict[str, Any] = {"attempts": 1, "minutes": 0.5, "output": 7, "cost": 0.25, "idle": "it is"}
+
+
+@proves("CLI-FLEET")
+def test_what_only_a_hub_knows_is_read_with_its_owner_s_token() -> None:
+    with serving(200, {"running": ["T"], **RESTS, "new": True}) as (desk, url):
+        found = read_hub(HubAddress(url, "drgo_t"), "/v1/some?limit=2", Started)
+    assert found == Started(running=("T",), **RESTS)
+    assert (desk.tokens, desk.paths) == (["Bearer drgo_t"], ["/v1/some?limit=2"])
+
+
+@proves("CLI-FLEET")
+@pytest.mark.parametrize(
+    ("status", "answer", "words"),
+    [
+        (401, {"code": "unauthenticated", "detail": "no"}, r"answered 401 \(unauthenticated: no\)"),
+        (502, b"<html>", r"answered 502 \(no code: no reason\)"),
+        (200, b"<html>", "does not answer as this dragoman does"),
+        (200, {"running": "T"}, "does not answer as this dragoman does"),
+    ],
+)
+def test_an_answer_that_is_of_no_use_says_why(status: int, answer: Any, words: str) -> None:
+    with serving(status, answer) as (desk, url), pytest.raises(StoreUnavailable, match=words):
+        read_hub(HubAddress(url, "drgo_t"), "/", Started)
+    assert len(desk.paths) == 1
+
+
+@proves("CLI-FLEET")
+def test_who_only_looks_asks_once_and_does_not_wait_for_long() -> None:
+    with serving(200, {}) as (_, url):
+        pass
+    with pytest.raises(StoreUnavailable, match=r"cannot be asked \(Connection refused\)"):
+        read_hub(HubAddress(url, "drgo_t"), "/", Started)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(StoreUnavailable, match=f"{url} did not answer within 0.1 s"):
+            read_hub(HubAddress(url, "drgo_t"), "/", Started, seconds=0.1)
+    with breaking_off(1) as (asked, url), pytest.raises(StoreUnavailable, match="cannot be asked"):
+        read_hub(HubAddress(url, "drgo_t"), "/{}", Started)
+    assert len(asked) == 1

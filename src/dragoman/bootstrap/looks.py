@@ -47,7 +47,8 @@ def open_look(data: Path, store: str, now: int | None) -> Look:
     if not data.is_dir():
         raise no_directory(data)
     around = look_around(data, store, now)
-    return Look(around.open_store(create=False), around.clock)
+    kept, agents = around.open_store(create=False), frozenset(around.settings.agents)
+    return Look(kept, around.clock, around.running, agents)
 
 
 def no_directory(data: Path) -> StoreUnavailable:

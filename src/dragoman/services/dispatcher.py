@@ -340,9 +340,13 @@ class Dispatcher:
         agent = desk.agent
         try:
             spent = await attempt.live(limit_ms, partial(self._booking.save_before, agent))
-            now = asyncio.get_running_loop().time()
+            loop = asyncio.get_running_loop()
+            now = loop.time()
             desk.note_start(spent.not_started, now, self._outside.tell)
-            self._left_alone.note(spent.task, now, spent.given_back)
+            rest = self._left_alone.note(spent.task, now, spent.given_back)
+            until = desk.rests_until if spent.not_started else rest
+            if until is not None:  # from then till some later look all would seem to be well
+                loop.call_at(until, self._waking.wake)
             # Booked in the same breath: for whoever looks, it must not count as running as well.
             del desk.attempts[attempt.assignment.session]
             if spent.not_started:

@@ -52,13 +52,15 @@ class Rests:
         self._backoff = backoff
         self._rests: dict[str, Rest] = {}
 
-    def note(self, task: str, now: float, given_back: GivenBack | None) -> None:
-        """An attempt on a task has ended, so or otherwise."""
+    def note(self, task: str, now: float, given_back: GivenBack | None) -> float | None:
+        """An attempt on a task has ended, so or otherwise; until when it rests now, if it does."""
         before = self._rests.pop(task, None)
-        if given_back is not None:
-            times = 1 if before is None else before.times + 1
-            until = now + rest_after(times, self._backoff) / 1_000
-            self._rests[task] = Rest(task, given_back, times, until)
+        if given_back is None:
+            return None
+        times = 1 if before is None else before.times + 1
+        until = now + rest_after(times, self._backoff) / 1_000
+        self._rests[task] = Rest(task, given_back, times, until)
+        return until
 
     def end(self, task: str) -> None:
         """Somebody has said a word about it: it begins anew."""
@@ -82,9 +84,9 @@ class LeftAlone:
         self._rests = Rests(backoff)
         self._asked_at = asked_at
 
-    def note(self, task: str, now: float, given_back: GivenBack | None) -> None:
-        """An attempt on a task has ended, so or otherwise."""
-        self._rests.note(task, now, given_back)
+    def note(self, task: str, now: float, given_back: GivenBack | None) -> float | None:
+        """An attempt on a task has ended, so or otherwise; until when it rests now, if it does."""
+        return self._rests.note(task, now, given_back)
 
     async def tasks(self, now: float) -> set[str]:
         """Tasks that are left alone now; a word about one since it was given back ends that."""

@@ -8,8 +8,8 @@ import asyncio
 import http.client
 import time
 from collections.abc import Callable
-from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from typing import Final
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
@@ -23,21 +23,15 @@ from dragoman.engine.plan import Answer
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.system.hub_address import HubAddress
+from dragoman.system.hub_call import call_hub, problem_in, unexpected
 from dragoman.system.ids import new_id
 from dragoman.system.private_file import BadKey
-from dragoman.system.trust import unchecked
 
 _SECONDS: Final = 30.0
-_MOST_BYTES: Final = 64 * 1024 * 1024
 _TRIES: Final = 3
 _LEAVING_SECONDS: Final = 25.0
 """So long a hub whose door is closed may hold its data directory: then something is wrong."""
 _PAUSE_SECONDS: Final = 0.05
-
-
-class _Problem(Struct, frozen=True):
-    code: str = ""
-    detail: str = ""
 
 
 class Reach(Struct, frozen=True):
@@ -145,25 +139,15 @@ class RemoteEngine(Engine):
         raise AssertionError("the last try returns or raises")
 
     def _post(self, hub: HubAddress, path: str, body: bytes, key: str) -> tuple[int, bytes]:
-        connection = _connect(hub.url, self._reach.seconds)
         headers = {
-            "Authorization": f"Bearer {hub.token}",
             "Content-Type": "application/json",
             **({"Idempotency-Key": key} if key else {}),
         }
-        try:
-            connection.request("POST", path, body, headers)
-            response = connection.getresponse()
-            return response.status, response.read(_MOST_BYTES)
-        finally:
-            connection.close()
+        return call_hub(hub, "POST", path, self._reach.seconds, body, headers)
 
 
 def _refusal(url: str, status: int, answer: bytes) -> Refusal:
-    try:
-        problem = msgspec.json.decode(answer, type=_Problem)
-    except msgspec.MsgspecError:
-        problem = _Problem()
+    problem = problem_in(answer)
     if problem.code == "unauthenticated":
         raise BadKey(
             f"The hub that runs at {url} does not know the token of this data directory: its file "
@@ -171,16 +155,4 @@ def _refusal(url: str, status: int, answer: bytes) -> Refusal:
         )
     if problem.code in REFUSALS:
         return Refusal(problem.code, problem.detail)
-    raise StoreUnavailable(
-        f"the hub at {url} answered {status} "
-        f"({problem.code or 'no code'}: {problem.detail or 'no reason'})"
-    )
-
-
-def _connect(url: str, seconds: float) -> Any:
-    parts = urlsplit(url)
-    if parts.scheme == "https":
-        return http.client.HTTPSConnection(
-            parts.hostname or "", parts.port, timeout=seconds, context=unchecked()
-        )
-    return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
+    raise unexpected(url, status, problem)

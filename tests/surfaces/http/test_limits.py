@@ -7,6 +7,7 @@ import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -370,6 +371,28 @@ def test_of_a_batch_whose_caller_has_left_no_more_lines_are_taken(
     assert taken
     assert int(taken[1]) < lines / 2
     assert caplog.text == "", "the hub did not have to break it off when it was stopped"
+
+
+def test_of_a_batch_that_a_stop_comes_upon_the_caller_hears_where_it_ended(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = house.app.office
+    hear = office.door.interpreter.hear_soon
+
+    async def hear_until_the_third(line: bytes, **more: Any) -> Any:
+        if line == b"3":
+            office.feed.close()
+        return await hear(line, **more)
+
+    monkeypatch.setattr(office.door.interpreter, "hear_soon", hear_until_the_third)
+    body = b"1\n2\n3\n4\n5\n"
+    answer = house.ask("POST", "/v1/messages", body, headers={"Content-Type": LINES})
+    told = [json.loads(line) for line in answer.body.splitlines()]
+    assert [(one["line"], one["problem"]["code"]) for one in told] == [
+        *((line, "not_recognized") for line in (1, 2, 3)),
+        (4, "stopping"),
+    ]
+    assert "this line and all after it" in told[-1]["problem"]["detail"]
 
 
 def _figures(house: House) -> str:

@@ -28,6 +28,23 @@ class ShownPause(Struct, frozen=True):
     until: str | None
 
 
+class Started(Struct, frozen=True, rename="camel"):
+    """How an agent stands that this hub starts."""
+
+    running: tuple[str, ...]
+    """The tasks that it works on."""
+    attempts: int
+    """How many it has begun today (UTC)."""
+    minutes: float
+    output: int
+    """How many bytes it has printed today."""
+    cost: float
+    """What it says that its work of today has cost."""
+    idle: str | None
+    """Why it takes no work just now: it is paused, has used up its day, cannot be started, or what
+    it could work on rests after it was given back."""
+
+
 class ShownAgent(Struct, frozen=True, rename="camel"):
     """Everything that is known of an agent or a person, but for digests."""
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dragoman.services.notifier import Standing
     from dragoman.services.projector import FilesDuty
     from dragoman.surfaces.cli.running import RunningHub
+    from dragoman.system.hub_address import HubAddress
     from dragoman.text.redact import Redactor
 
 
@@ -87,6 +88,10 @@ class Look(Struct, frozen=True):
 
     store: "Store"
     clock: "Clock"
+    hub: "HubAddress | None"
+    """The hub that runs there, if one does: some things only it knows."""
+    agents: frozenset[str]
+    """Whom a hub starts there, by the settings."""
 
 
 class Evidence(Struct, frozen=True):

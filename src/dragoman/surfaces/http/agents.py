@@ -14,7 +14,7 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.agent import AgentRecord
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_agent, list_agents
-from dragoman.engine.shown.agents import ShownPause, shown_pause
+from dragoman.engine.shown.agents import ShownPause, Started, shown_pause
 from dragoman.services.desk import AgentState
 from dragoman.surfaces.http.endpoint import Body, Endpoint, Query
 from dragoman.surfaces.http.history import Limit
@@ -33,23 +33,6 @@ class AgentsQuery(Query, frozen=True):
         str, Meta(max_length=300, description="`next` of the page before; else the first.")
     ] = ""
     limit: Limit = 100
-
-
-class Started(Struct, frozen=True, rename="camel"):
-    """How an agent stands that this hub starts."""
-
-    running: tuple[str, ...]
-    """The tasks that it works on."""
-    attempts: int
-    """How many it has begun today (UTC)."""
-    minutes: float
-    output: int
-    """How many bytes it has printed today."""
-    cost: float
-    """What it says that its work of today has cost."""
-    idle: str | None
-    """Why it takes no work just now: it is paused, has used up its day, cannot be started, or what
-    it could work on rests after it was given back."""
 
 
 class ShownAgent(Struct, frozen=True, rename="camel"):

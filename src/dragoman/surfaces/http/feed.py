@@ -157,7 +157,8 @@ class Feed:
         self._bytes = 0
         self._joined: dict[tuple[int, Filter], Newest] = {}
         self._catching_up: asyncio.Semaphore = asyncio.Semaphore(_AT_ONCE)
-        self._is_closed = False
+        self.is_closed = False
+        """Whether everyone was sent away, because the hub is about to stop."""
         self.head = 0
         """The position that was followed to."""
         self.made_ready = 0
@@ -176,7 +177,7 @@ class Feed:
     @asynccontextmanager
     async def seat(self) -> AsyncGenerator[Seat]:
         """A seat; everything from `head` on is told to it."""
-        if self._is_closed:
+        if self.is_closed:
             raise stop("stopping", "the hub is about to stop; try again when it runs")
         seat = Seat(self._waiting)
         self._seats.add(seat)
@@ -204,7 +205,7 @@ class Feed:
 
     def close(self) -> None:
         """Send everyone away, for good; may be called from any thread."""
-        self._is_closed = True
+        self.is_closed = True
         for seat in tuple(self._seats):
             soon(seat.loop, seat.leave)
 

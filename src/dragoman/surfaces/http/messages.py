@@ -52,6 +52,10 @@ WINDOW = 512
 """So many lines of a batch are under way at once."""
 _TURN = 64
 """After so many lines others get their turn."""
+_NOT_TAKEN = (
+    "the hub is about to stop: this line and all after it were not taken; send them again when it "
+    "runs"
+)
 
 _JSON_TYPE = (b"content-type", JSON.encode())
 _LINES_HEADERS = [(b"content-type", LINES[0].encode())]
@@ -171,10 +175,11 @@ class _Batch:
         """Task or thread -> the last line about it, and whether something is looked up for it."""
 
     async def take(self, body: bytes) -> None:
-        """Answer all lines that are not blank, unless the caller leaves.
+        """Answer all lines that are not blank, until the caller leaves or the hub is to stop.
 
         One after the other: a body of short lines would take many times its size as a list.
         """
+        last = b""
         if not self._principal.is_owner:
             self._office.rates.charge(self._principal.actor.label, body.strip().count(b"\n"))
         for number, line in enumerate(BytesIO(body), start=1):
@@ -182,11 +187,14 @@ class _Batch:
                 await asyncio.sleep(0)
             if has_left(self._scope):
                 break
+            if self._office.feed.is_closed:
+                last = encode(NotSent(number, False, problem("stopping", _NOT_TAKEN))) + b"\n"
+                break
             if line.strip():
                 await self._begin(number, line.removesuffix(b"\n"))
         while self._under_way:
             await self._tell()
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        await self._send({"type": "http.response.body", "body": last, "more_body": False})
 
     async def _begin(self, number: int, line: bytes) -> None:
         spoken = await self._interpreter.hear_soon(line, dialect=self._dialect)

@@ -1,4 +1,4 @@
-"""`dragoman agent list` and `show`: who is known, and by what it is recognized."""
+"""`dragoman agent list` and `show`: who is known, by what, and what it does while a hub runs."""
 
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from dragoman.engine.reads.ask import find_agent, list_agents
 from dragoman.engine.reads.intents import find_standing
 from dragoman.engine.shown.agents import ShownAgent, shown_agent
 from dragoman.surfaces.cli.agent.make import NameArgument
+from dragoman.surfaces.cli.agent.started import Fleet, ask_of_one, ask_of_page
 from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.options import LimitOption
 from dragoman.surfaces.cli.screen import Column, Screen
@@ -25,6 +26,7 @@ _AGENTS = (
     Column("TOKENS"),
     Column("PAUSED", "yellow"),
 )
+_NOW = Column("NOW")
 _TOKENS = (Column("TOKEN"), Column("STATE", styles=_STATES), Column("ISSUED"), Column("EXPIRES"))
 
 
@@ -38,8 +40,12 @@ def list_known(
 ) -> Answer:
     """List who is known, by name.
 
+    While a hub runs here, also what each agent that it starts does now, or why it takes no work:
+    with --json as `started`, which is null for all others and when no hub runs or answers.
+
     \b
-    Example:
+    Examples:
+      dragoman agent list
       dragoman agent list --json
     """
     with call.looking() as look:
@@ -47,15 +53,18 @@ def list_known(
         found = list_agents(look.store, after, limit + 1)
     page = [shown_agent(record, now) for record in found[:limit]]
     further = page[-1].name if len(found) > limit else None
-    data = {"agents": [msgspec.to_builtins(agent) for agent in page], "next": further}
+    fleet = ask_of_page(call, look, after, limit)
+    data = {"agents": [_told(agent, fleet) for agent in page], "next": further}
 
     def show_table(screen: Screen) -> None:
         if page:
-            screen.table(_AGENTS, [_row(agent) for agent in page])
+            _print_page(page, fleet, screen)
         else:
             screen.line("nobody is known yet: add an agent with `dragoman agent add NAME`")
         if further is not None:
             screen.line(f"There are more: add --after {further}")
+        if fleet.is_missed(*(agent.name for agent in page)):
+            screen.line(f"no hub runs here that starts agents: `{call.next_command('up')}` does")
 
     return Answer(data, show_table)
 
@@ -63,7 +72,9 @@ def list_known(
 def show(call: Call, name: NameArgument) -> Answer:
     """Show what is known of an agent or a person.
 
-    Of its tokens their ids and times, never the tokens themselves.
+    Of its tokens their ids and times, never the tokens themselves. While a hub runs here that
+    starts the agent, also which tasks it works on, why it takes no work, and what it has used
+    today: with --json as `started`, else null.
 
     \b
     Example:
@@ -75,8 +86,8 @@ def show(call: Call, name: NameArgument) -> Answer:
         standing = find_standing(look.store, name)
     if record is None:
         raise Refused(missing.agent(name))
-    agent = shown_agent(record, now)
-    data: dict[str, object] = msgspec.to_builtins(agent)
+    agent, fleet = shown_agent(record, now), ask_of_one(call, look, name)
+    data = _told(agent, fleet)
     if standing is not None and standing.descriptor is not None:
         data["offer"] = {
             **msgspec.structs.asdict(standing.descriptor),
@@ -87,11 +98,27 @@ def show(call: Call, name: NameArgument) -> Answer:
         }
 
     def print_all(screen: Screen) -> None:
-        _print(agent, screen)
+        _print(agent, fleet, screen)
+        if fleet.is_missed(name):
+            screen.line(f"no hub runs here that starts it: `{call.next_command('up')}` does")
         if standing is not None and standing.descriptor is not None:
             _print_offer(standing, standing.descriptor, screen)
 
     return Answer(data, print_all)
+
+
+def _told(agent: ShownAgent, fleet: Fleet) -> dict[str, object]:
+    """What programs are told of one."""
+    started = msgspec.to_builtins(fleet.started(agent.name))
+    return {**msgspec.to_builtins(agent), "started": started}
+
+
+def _print_page(page: list[ShownAgent], fleet: Fleet, screen: Screen) -> None:
+    rows = [(*_row(agent), fleet.now(agent.name)) for agent in page]
+    if any(now for *_, now in rows):
+        screen.table((*_AGENTS, _NOW), rows)
+    else:
+        screen.table(_AGENTS, [row[:-1] for row in rows])
 
 
 def _print_offer(standing: Standing, descriptor: Descriptor, screen: Screen) -> None:
@@ -114,11 +141,12 @@ def _row(agent: ShownAgent) -> tuple[str, ...]:
     return agent.name, agent.role, ", ".join(agent.speaks), tokens, until
 
 
-def _print(agent: ShownAgent, screen: Screen) -> None:
+def _print(agent: ShownAgent, fleet: Fleet, screen: Screen) -> None:
     screen.line((agent.name, "bold"), f" is {agent.role}, known since {agent.registered_at}")
     if agent.paused is not None:
         until = f" until {agent.paused.until}" if agent.paused.until else ""
         screen.line((f"paused since {agent.paused.since}{until}: ", "yellow"), agent.paused.reason)
+    fleet.print(agent, screen)
     if agent.speaks:
         screen.line(f"speaks {', '.join(agent.speaks)}")
     if agent.saop_role is not None:
