@@ -33,12 +33,10 @@ KEPT_BYTES = 8 * 1024 * 1024
 """And so much of them, in the same way."""
 MOST_BYTES = 128 * 1024
 """What goes out in one write, unless a single frame is longer."""
-_APART_S = 0.007
+_APART_S = 0.006
 """So far apart are two reads of a ledger that grows without end: to tell everyone a little more is
 what costs, not how much it is. What comes after a rest is told at once. Not in proportion to what a
 round costs: what holds up the hub would then hold up the readers for several times as long."""
-_ALONG_S = 0.003
-"""So long what waits by then is kept for the next commit, to be told along with it."""
 _AT_ONCE = 2
 """So many readers that are far behind read the ledger at a time; the others wait for their turn."""
 _SHARED = 64
@@ -286,10 +284,7 @@ class Feed:
                 soonest = loop.time() + _APART_S
                 if await self._read_on() < PAGE:
                     await hint.wait(self._look)
-                    if loop.time() < soonest:
-                        await asyncio.sleep(soonest - loop.time())
-                        hint.forget()
-                        await hint.wait(_ALONG_S)
+                    await asyncio.sleep(soonest - loop.time())
         finally:
             silence()
 
