@@ -70,6 +70,7 @@ def test_a_pipe_in_the_place_of_the_settings_holds_nobody_up(tmp_path: Path) -> 
         ("[leases]\nttl = 1", "did you mean ttl_ms"),
         ("[leases]\ncolour = 1", "leases.colour is not a setting; known: ttl_ms"),
         ("port = 1", "line 1: port is not a setting; did you mean [http] port? known: store"),
+        ("[agents.a]\ngrace_ms = 1", "agents.a.grace_ms is not a setting; did you mean [hub] gra"),
         ("[hub]\nprot = 1", "line 2: hub.prot is not a setting; did you mean [http] port? known"),
         ("[ccos]\ntrust_floor = 1", "did you mean [ccos.policy] trust_floor? known: tries"),
         ("[ccos.policy]\ntries = 1", "did you mean [ccos] tries? known: cost_ceiling"),

@@ -129,7 +129,7 @@ def check_names(settings: Settings) -> None:
             raise SettingsError(f"{key}: {malformed.detail}")
 
 
-def check_tables(given: Mapping[str, Any]) -> None:
+def check_tables(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) -> None:
     for kind, struct in TABLES.items():
         tables = given.get(kind, {})
         if not isinstance(tables, dict) or not all(
@@ -141,7 +141,7 @@ def check_tables(given: Mapping[str, Any]) -> None:
             if malformed is not None:
                 raise SettingsError(f"[{kind}.{name!a}]: {malformed.detail}")
             for key in table:
-                _check_known(f"{kind}.{name}.{key}", key, struct.__struct_fields__)
+                _check_known(f"{kind}.{name}.{key}", key, struct.__struct_fields__, known)
             try:
                 msgspec.convert(table, struct)
             except msgspec.ValidationError as error:
@@ -189,8 +189,9 @@ def _check_known(
 def _not_known(
     name: str, names: Sequence[str], elsewhere: Mapping[str, Iterable[str]] = _NOWHERE
 ) -> str:
-    nearest_one = meant(name, names) or _meant_of(name, elsewhere) or ";"
-    return f" is not a setting{nearest_one} known: {', '.join(names)}"
+    is_of_others = any(name in keys for keys in elsewhere.values())
+    own = "" if is_of_others else meant(name, names)
+    return f" is not a setting{own or _meant_of(name, elsewhere) or ';'} known: {', '.join(names)}"
 
 
 def _meant_of(name: str, sections: Mapping[str, Iterable[str]]) -> str:

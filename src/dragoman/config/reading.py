@@ -80,7 +80,7 @@ def parse(text: str, environ: Mapping[str, str]) -> Settings:
 
 def _overlaid(given: dict[str, Any], environ: Mapping[str, str]) -> Settings:
     check_keys(given, known := keys_of_sections())
-    check_tables(given)
+    check_tables(given, known)
     _convert(given)
     said = set[tuple[str, str]]()
     for section, keys in known.items():
