@@ -68,7 +68,7 @@ class NotifySettings(Struct, frozen=True):
     allow_hosts: tuple[str, ...] = ()
     """Hosts that webhook_url may lead to although their address is a private or local one."""
     statuses: tuple[Status, ...] = ("review", "blocked", "done")
-    """The statuses whose entering is told."""
+    """The statuses of which it is told when a task moves into one; a new task has moved nowhere."""
 
     def tells(self, status: Status) -> bool:
         """Whether anybody is told when a task enters this status."""
