@@ -223,7 +223,8 @@ def test_what_commands_for_developers_name_is_there(name: str) -> None:
     modules = [words[at + 1].replace(".", "/") for at, word in enumerate(words) if word == "-m"]
     assert paths
     assert modules
-    assert [path for path in paths + modules if not (ROOT / path).exists()] == []
+    named = [ROOT / path for path in paths] + [ROOT / f"{module}.py" for module in modules]
+    assert [path for path in named if not (path.exists() or path.with_suffix("").is_dir())] == []
 
 
 @pytest.mark.parametrize("line", ["dragoman init", "dragoman init | cat"])
