@@ -14,14 +14,14 @@ EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
 
 
 def reader(shape: Any) -> Callable[[Any], Any]:
-    """Reads arguments of this shape."""
+    """Return a parser of arguments in this shape."""
     return lambda value: in_shape(value, shape)
 
 
 def letter_in(value: Any, body: tuple[str, ...] = ("body_md",)) -> Any:
-    """The object with a subject and a body, bare or wrapped like any message; None: no such one.
+    """Find the object with a subject and a body, bare or wrapped like any message, or None.
 
-    `body` are the names under which it may be.
+    `body_names` are the keys under which the body may stand.
     """
     for inner in layers(value):
         if isinstance(field_of(inner, "subject"), str) and any(name in inner for name in body):
@@ -38,7 +38,7 @@ def asking(
     is_empty: Callable[[Any], bool] | None = None,
     wakes: str = "",
 ) -> Operation:
-    """An operation that changes nothing, for everyone."""
+    """Build a read-only operation that every role may call."""
     return Operation(
         name=name,
         shape=shape,

@@ -22,37 +22,41 @@ from dragoman.protocols.agentmail.marks import closes, heading_of, opened_fence
 Words = str | tuple[str, ...]
 
 _MARKS: Final = frozenset("#`~ \t")
-"""A line that begins with anything else is neither heading nor fence."""
+"""A line that begins with anything else is neither a heading nor a fence."""
 _LISTS: Final = frozenset({"files", "files_touched"})
 _NO_LABELS: Final[Labels] = {}
 
 
 class Found(Struct, frozen=True, gc=False):
-    """What a body says, field by field, as it was written. The first that is not empty counts."""
+    """Fields of a body as they were written; of repeated fields the first that is not empty."""
 
     words: dict[str, Words]
     lines: dict[str, int]
-    """The line of each field, also of one that has a label and nothing after it."""
+    """Line number of each field, also of a label without a value."""
     headings: dict[str, int]
-    """The line of each section's heading, by its title."""
+    """Line number of each section's heading, by its title."""
     misplaced: dict[str, int]
-    """The line of each field that has a label outside of its section, where it does not count."""
+    """Line number of each field whose label stands outside its section and is therefore ignored."""
 
 
 def read_body(body: str, form: Form) -> Found:
-    """All fields of the form that a body has."""
+    """Collect all fields of the form that a body has, in one pass (S-MAIL-3).
+
+    Nearly every line is written exactly as the form prints it, so each line is first looked up as
+    it is; only a line that is not found that way is analysed.
+    """
     reader = _Reader(split_lines(body), form)
     return reader.read()
 
 
 def text_of(lines: list[str]) -> str:
-    """The text under a heading."""
+    """Text of a section, unescaped."""
     text = "\n".join(lines).strip()
     return unescaped(text) if "\\" in text else text
 
 
 class _Reader:
-    """Where in a body we are, and what it said so far."""
+    """One-pass parser of a body: the current section and fence, and the fields found so far."""
 
     __slots__ = (
         "_fence",
@@ -78,11 +82,11 @@ class _Reader:
         self._form = form
         self._section = form.start
         self._labels = form.start.lookup
-        """Which labels count here; none in a text or in code."""
+        """Labels that count in the current section; none in free text or in code."""
         self._level = 0
         self._start = 0
         self._text_end = 0
-        """Before this line, all is part of a text behind a label."""
+        """All lines before this one continue the text of a label."""
         self._fence = ""
 
     def read(self) -> Found:
@@ -126,9 +130,9 @@ class _Reader:
         return True
 
     def _meet(self, index: int, level: int, section: Section | None) -> None:
-        """A heading: it belongs to a text that it is deeper than, or it opens a section.
+        """Start a section, unless the heading is part of the current one.
 
-        One that we do not know and that is deeper than the section leaves us where we are.
+        A deeper heading belongs to a free text; elsewhere an unknown deeper heading is ignored.
         """
         if level > self._level > 0 and (section is None or self._section.kind == "text"):
             return
@@ -142,7 +146,7 @@ class _Reader:
         self._labels = self._section.lookup
 
     def _leave(self, end: int) -> None:
-        """The section ends: what it holds as a whole is read now."""
+        """Close the section, and collect its content if it is a text or a list."""
         section = self._section
         if section.kind == "labels" or section.field in self._words:
             return
@@ -155,7 +159,7 @@ class _Reader:
     # --- fields
 
     def _look_closely(self, index: int, line: str) -> None:
-        """A line that is written in another way, has a list under it, or fills no field."""
+        """Parse a line in an unusual spelling, with a list below it, or without a field."""
         words, places = self._words, self._places
         field, value = labelled(line, self._form.anywhere)
         if not field or field in words:
@@ -172,7 +176,7 @@ class _Reader:
             places.setdefault(field, index + 1)
 
     def _whole(self, index: int, field: str, value: str) -> Words:
-        """What a labelled line says, with what stands below it where it may go on there."""
+        """Return the value of a labelled line, with the lines below that continue it."""
         if field in _LISTS:
             return value or items_below(self._lines, index + 1, self._labels)
         if field not in self._form.texts:
@@ -182,13 +186,13 @@ class _Reader:
         return "\n".join(filter(None, (value, *more)))
 
     def _read_guidance(self) -> None:
-        """The whole body, without the line that names the bead if it begins with one."""
+        """Take the whole body as guidance, without a first line that names the bead."""
         lines = self._lines
         first = next((index for index, line in enumerate(lines) if line.strip()), 0)
         if labelled(lines[first], self._form.start.lookup)[0]:
             first += 1
         elif self._words.pop("bead_id", ""):
-            del self._places["bead_id"]  # of another bead than its own, in the middle of advice
+            del self._places["bead_id"]  # a label amid the advice names some other bead
         words = "\n".join(lines[first:]).strip()
         if words:
             self._words["guidance"] = words

@@ -11,13 +11,13 @@ from dragoman.protocols.agentmail.words import SPAWNED, MessageType
 from dragoman.text.ascii_case import lower
 
 NO_BEAD_NEEDED: Final = frozenset({MessageType.HELP_RESPONSE, MessageType.UNKNOWN})
-"""An answer is found by its thread; its form names no bead."""
+"""Types whose form need not name a bead; an answer is found by its thread."""
 _NOTHING: Final = ("", None, ())
 _NAMES_BEAD: Final = frozenset({"bead_id", "issue_id"})
 
 
 def missing(type: MessageType, parsed: Parsed, found: Found) -> Iterator[Problem]:
-    """Each field that is not there, at its empty label or at the heading where it should stand."""
+    """Yield a problem for each required field that is absent, at its empty label or its heading."""
     if not parsed.bead_id and type not in NO_BEAD_NEEDED:
         line = found.lines.get("bead_id") or found.lines.get("issue_id", 0)
         yield problem("missing_bead_id", "bead_id", line)
@@ -30,9 +30,10 @@ def missing(type: MessageType, parsed: Parsed, found: Found) -> Iterator[Problem
 
 
 def misplaced(type: MessageType, parsed: Parsed, found: Found) -> Iterator[Problem]:
-    """Each field that is told only where its label does not count (S-MAIL-3).
+    """Yield a problem for each field that stands only where its label does not count (S-MAIL-3).
 
-    Strict mode refuses nothing for it: what it wants is missing then, and the rest is free.
+    Strict parsing refuses nothing for it: a required field is reported as missing, and others are
+    optional.
     """
     for field, line in found.misplaced.items():
         if getattr(parsed, field) in _NOTHING:
@@ -40,7 +41,7 @@ def misplaced(type: MessageType, parsed: Parsed, found: Found) -> Iterator[Probl
 
 
 def _depending(type: MessageType, parsed: Parsed) -> tuple[tuple[str, str], ...]:
-    """What only some letters of a type must say."""
+    """Fields that are required only because of the value of another field."""
     if type is MessageType.SPAWN_REQUEST and parsed.resume:
         return (("partial_commit_sha", ""),)
     if type is MessageType.SPAWN_ACK and lower(parsed.status) == SPAWNED:
@@ -49,7 +50,7 @@ def _depending(type: MessageType, parsed: Parsed) -> tuple[tuple[str, str], ...]
 
 
 def _how(form: Form) -> dict[str, str]:
-    """How each field of a form is written."""
+    """Describe the spelling of each field of a form."""
     how = {label.field: f"a line {label.word}: with its value" for label in form.head}
     for section in form.sections:
         under = f"under a heading ## {section.title}"

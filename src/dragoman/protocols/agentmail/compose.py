@@ -29,29 +29,26 @@ _MOST_PERCENT: Final = 100
 
 
 class Draft(Struct, frozen=True):
-    """A letter that is complete but for whom it is to, and for its thread."""
+    """A complete letter without recipients and thread."""
 
     type: MessageType
     parsed: Parsed
 
     @property
     def ack_required(self) -> bool:
-        """Whether a letter of this type wants an acknowledgement."""
+        """Default of the type for requesting an acknowledgement."""
         return words.ACK_REQUIRED[self.type]
 
 
 class Rendered(Struct, frozen=True):
-    """A letter as it travels."""
+    """Subject and body of a letter, ready to send."""
 
     subject: str
     body_md: str
 
 
-# --- one constructor for each type
-
-
 def bead_accepted(bead: str, *, title: str, started_at: str) -> Draft:
-    """The work was taken on."""
+    """Accept a bead."""
     if not is_moment(started_at):
         raise ValueError(f"started_at is {quoted(started_at)}: use a date with a time")
     return _draft(MessageType.BEAD_ACCEPTED, bead, title=_line(title), started_at=started_at)
@@ -60,7 +57,7 @@ def bead_accepted(bead: str, *, title: str, started_at: str) -> Draft:
 def progress(
     bead: str, *, step: str, status: str, context_usage: int, files_touched: Iterable[str] = ()
 ) -> Draft:
-    """How far the work is."""
+    """Report progress on a bead."""
     return _draft(
         MessageType.PROGRESS,
         bead,
@@ -80,7 +77,7 @@ def help_request(
     question: str,
     files_touched: Iterable[str] = (),
 ) -> Draft:
-    """Stuck, and a question."""
+    """Ask for help with a question."""
     return _draft(
         MessageType.HELP_REQUEST,
         bead,
@@ -93,7 +90,7 @@ def help_request(
 
 
 def help_response(bead: str = "", *, guidance: str) -> Draft:
-    """The answer to a question, for the same thread; without a bead it is found by that alone."""
+    """Answer a question in the same thread; without a bead only the thread links the two."""
     type, text = MessageType.HELP_RESPONSE, _text(guidance)
     first = text.partition("\n")[0]
     if not _word(bead) and labelled(first, FORMS[type].start.lookup)[0]:
@@ -102,7 +99,7 @@ def help_response(bead: str = "", *, guidance: str) -> Draft:
 
 
 class Checks(Struct, frozen=True):
-    """How the worker's own checks ended."""
+    """Results of the worker's own tests, lint and build."""
 
     tests: bool
     lint: bool
@@ -112,12 +109,12 @@ class Checks(Struct, frozen=True):
 def offering_ready(
     bead: str, *, commit: str, files: Iterable[str], checks: Checks, summary: str
 ) -> Draft:
-    """The work is complete and waits for review."""
+    """Report the work as complete and waiting for review."""
     return _completion(MessageType.OFFERING_READY, bead, commit, files, checks, summary)
 
 
 def done(bead: str, *, commit: str, files: Iterable[str], checks: Checks, summary: str) -> Draft:
-    """The work is complete."""
+    """Report the work as complete."""
     return _completion(MessageType.DONE, bead, commit, files, checks, summary)
 
 
@@ -130,7 +127,7 @@ def failed(
     partial: tuple[str, Iterable[str]] = ("", ()),
     recommendation: str = "",
 ) -> Draft:
-    """The work failed; `partial` is the commit and the files of what was reached."""
+    """Report a failure; `partial` is the commit and the files of partial progress."""
     if not 0 <= internal_attempts <= _MOST_ATTEMPTS:
         raise ValueError(f"internal_attempts is {internal_attempts}: use a count from 0 on")
     return _draft(
@@ -149,7 +146,7 @@ def failed(
 def checkpoint(
     bead: str, *, reason: str, commit: str, progress: str, context_usage: int, next_steps: str
 ) -> Draft:
-    """The worker ends before the work does, and tells its successor how to go on."""
+    """Stop before the work is done, with next steps for the successor."""
     return _draft(
         MessageType.CHECKPOINT,
         bead,
@@ -162,7 +159,7 @@ def checkpoint(
 
 
 def spawn_request(issue: str, *, orchestrator: str, resume: bool, checkpoint: str = "") -> Draft:
-    """Somebody is to work on the issue: from the checkpoint's commit on, or from the beginning."""
+    """Request a worker for the issue, resuming from the checkpoint's commit or starting over."""
     commit = _word(checkpoint)
     if resume and not commit:
         raise ValueError("checkpoint is empty: name the commit to resume from")
@@ -177,7 +174,7 @@ def spawn_request(issue: str, *, orchestrator: str, resume: bool, checkpoint: st
 
 
 def spawn_ack(issue: str, *, status: str, session: str = "") -> Draft:
-    """Whether somebody was started, and under which name."""
+    """Report that a worker was spawned, with its session, or that spawning failed."""
     said, name = _one_of(words.SPAWN_STATUSES, status), _word(session)
     if said == words.SPAWNED and not name:
         raise ValueError("session is empty: name the session that was spawned")
@@ -198,9 +195,6 @@ def _completion(
         build_pass=checks.build,
         summary=_text(summary),
     )
-
-
-# --- what every field goes through
 
 
 def _draft(type: MessageType, bead: str, **fields: Any) -> Draft:
@@ -236,18 +230,15 @@ def _percentage(number: int) -> int:
 
 
 def _one_of(allowed: tuple[str, ...], word: str) -> str:
-    """The word as the document spells it, in whichever case it was given: so it is read, too."""
+    """Return the member of the enumeration in its own spelling, matched in any case."""
     for one in allowed:
         if one.lower() == word.lower():
             return one
     raise ValueError(f"{quoted(word)} is none of {', '.join(allowed)}")
 
 
-# --- as it travels
-
-
 def render(draft: Draft) -> Rendered:
-    """The subject and the body of a letter."""
+    """Render the subject and the body of a letter."""
     bead_id = draft.parsed.bead_id
     form = FORMS[draft.type]
     blocks = ["\n".join(_labelled(form.head, draft.parsed, ""))]
@@ -259,7 +250,7 @@ def render(draft: Draft) -> Rendered:
 
 
 def _subject(bead_id: str, type: MessageType) -> str:
-    """The id in brackets, unless it is none that can be read back from there."""
+    """Put the bead in brackets before the type, if it can be parsed back from there."""
     is_plain = len(bead_id.split()) == 1 and "]" not in bead_id
     return f"[{bead_id}] {type}" if is_plain and upper(bead_id) not in words.TYPES else str(type)
 
@@ -302,4 +293,4 @@ _WRITTEN: Final = {
     "build_pass": _verdict,
     "resume": _yes_or_no,
 }
-"""The field -> how its value is written; any other as it is."""
+"""Field -> formatter of its value; others are written as they are."""

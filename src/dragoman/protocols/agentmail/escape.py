@@ -16,17 +16,23 @@ _ACTING: Final = frozenset("#`~")
 
 
 def escaped(text: str) -> str:
-    """The text as it can stand under a heading."""
+    r"""Escape free text so that nothing in it can end its section or open another.
+
+    A line that would act (a heading of a section's level or above, a fence that never closes) gets
+    a backslash before it, as in Markdown: `\## Question` is shown as `## Question`. So does a line
+    that already looks escaped, so that removing one backslash restores every text. Closed fences
+    stay as they are, and nothing within them is touched.
+    """
     return _rewritten(text, _with_backslash)
 
 
 def unescaped(text: str) -> str:
-    """What `escaped` was given."""
+    """Undo `escape_text`."""
     return _rewritten(text, _without_backslash)
 
 
 def _rewritten(text: str, change: Callable[[str], str]) -> str:
-    """The text with every line changed that is not code."""
+    """Rewrite every line of a text that is not code."""
     lines = text.split("\n")
     in_code = _code(lines)
     return "\n".join(
@@ -35,7 +41,7 @@ def _rewritten(text: str, change: Callable[[str], str]) -> str:
 
 
 def _code(lines: Sequence[str]) -> list[bool]:
-    """Of each line, whether it belongs to a fence that closes."""
+    """Mark the lines that belong to a code fence that closes."""
     marked = [False] * len(lines)
     fence, start = "", 0
     for index, line in enumerate(lines):

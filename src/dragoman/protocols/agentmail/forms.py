@@ -13,65 +13,66 @@ from msgspec import Struct
 from dragoman.protocols.agentmail.words import MessageType
 
 Kind = Literal["text", "list", "labels"]
-"""What a section holds."""
+"""Content of a section: free text, a list, or labelled lines."""
 
 
 class Label(Struct, frozen=True):
-    """The word before the colon, and the field that the line fills."""
+    """Word before the colon of a line, and the field that the line fills."""
 
     word: str
     field: str
     goes_on: bool = False
-    """Whether it is a text, which may go on in the lines below."""
+    """The value is a text that may continue on the lines below."""
 
 
 Labels = Mapping[str, str]
-"""What stands before a colon -> the field."""
+"""Spelling of a label -> its field."""
 
 
 class Section(Struct, frozen=True, dict=True):
-    """A heading and what stands under it."""
+    """A heading and the content under it."""
 
     title: str
     kind: Kind
     field: str = ""
-    """What a text or a list fills."""
+    """Field that a text or a list fills."""
     labels: tuple[Label, ...] = ()
     bullet: str = ""
-    """What its labelled lines begin with when we write them."""
+    """Bullet before the labelled lines when the section is rendered."""
 
     @cached_property
     def lookup(self) -> Labels:
-        """Its labels as they may be spelled."""
+        """Accepted spellings of the section's labels."""
         return _spellings(self.labels)
 
     @cached_property
     def fields(self) -> frozenset[str]:
-        """What its labels fill."""
+        """Fields that the section's labels fill."""
         return frozenset(label.field for label in self.labels)
 
 
 class Form(Struct, frozen=True, dict=True):
-    """One type's body."""
+    """Form of one type's body."""
 
     head: tuple[Label, ...]
     sections: tuple[Section, ...] = ()
     optional: frozenset[str] = frozenset()
-    """What strict mode does not ask for; what depends on another field is in `check`."""
+    """Fields that strict parsing does not require; `parse` has those that depend on another one."""
     guidance: bool = False
-    """The body is free text, which a line that names the bead may precede."""
+    """The body is free text, optionally after a line that names the bead."""
 
     @cached_property
     def start(self) -> Section:
-        """The head, and what stands under headings that we do not know.
+        """Labels of the head, which also count under unknown headings.
 
-        Every type names its bead in either of two ways (S-MAIL-2), and may list its files touched.
+        Every type may name its bead in either of two ways (S-MAIL-2), and some list their files
+        touched.
         """
         return Section("", "labels", labels=(*_BEAD, *self.head, *self._files_touched))
 
     @cached_property
     def lookup(self) -> Mapping[str, Section]:
-        """The heading, in lower case -> its section."""
+        """Heading in lower case -> its section."""
         known = {section.title.lower(): section for section in self.sections}
         if self._files_touched:
             known |= {_FILES_TOUCHED.word.lower(): _FILES_TOUCHED_SECTION}
@@ -79,22 +80,22 @@ class Form(Struct, frozen=True, dict=True):
 
     @cached_property
     def texts(self) -> frozenset[str]:
-        """The fields of labelled lines that may go on below."""
+        """Fields of labels whose text may continue below."""
         return frozenset(label.field for label in self._labels if label.goes_on)
 
     @cached_property
     def anywhere(self) -> Labels:
-        """The labels of the head and of all sections: no text of the type goes on beyond one."""
+        """All labels of the type, of the head and of every section: each ends a multi-line text."""
         return _spellings(self._labels)
 
     @cached_property
     def headings(self) -> Mapping[str, Section]:
-        """The headings as nearly everybody writes them -> their sections."""
+        """Heading in its usual spelling -> its section."""
         return {f"## {section.title}": section for section in self.sections}
 
     @cached_property
     def required(self) -> tuple[tuple[str, str], ...]:
-        """The fields that strict mode asks for, each with the title of its section."""
+        """Fields that strict parsing requires, each with the title of its section."""
         fields = [(label.field, "") for label in self.head]
         fields += [("guidance", "")] * self.guidance
         for section in self.sections:
@@ -110,13 +111,13 @@ class Form(Struct, frozen=True, dict=True):
 
     @property
     def _files_touched(self) -> tuple[Label, ...]:
-        """The label may stand for the section and the section for the label."""
+        """Label for files touched; a form with the section accepts the label, and vice versa."""
         has_one = _FILES_TOUCHED in self.head or _FILES_TOUCHED_SECTION in self.sections
         return (_FILES_TOUCHED,) if has_one else ()
 
 
 def _spellings(labels: tuple[Label, ...]) -> Labels:
-    """Each label in lower case for those who look closely, and as nearly everybody writes it."""
+    """Spell each label as usual and in lower case, for the fast and the careful lookup."""
     return {
         before + word: label.field
         for label in labels

@@ -14,22 +14,22 @@ _BOLD: Final = ("**", "__")
 _AROUND_VALUES: Final = ("`", "**")
 _NUMBER: Final = re.compile(r"^[0-9]{1,9}[.)][ \t]+")
 _BOX: Final = re.compile(r"^\[[ xX]\][ \t]+")
-"""Of a list of things to tick off: what counts is what stands behind it, not the tick."""
+"""Box of a checklist item; the text behind it counts, not the tick."""
 _MARK: Final = "\ufeff"
-"""What some editors write before the first line of a file."""
+"""Written by some editors at the beginning of a file."""
 _LONGEST_HEAD: Final = 80
-"""No label is longer, with a bullet, bold signs and generous spaces."""
+"""Limit of a label with a bullet, bold signs and generous spaces."""
 
 
 def split_lines(body: str) -> list[str]:
-    """The lines of a body, whichever of the three line ends it has."""
+    """Split a body into lines at any of the three line ends."""
     if "\r" in body:
         body = body.replace("\r\n", "\n").replace("\r", "\n")
     return body.split("\n")
 
 
 def labelled(line: str, labels: Labels) -> tuple[str, str]:
-    """The field that a line fills, and with what; no field when it begins with no label.
+    """Return the field that a line fills and its value; an empty field without a label.
 
     `- Commit: abc`, `1. Commit: abc`, `- [ ] Commit: abc`, `**Commit:** abc` and `COMMIT: abc` are
     all the same line.
@@ -50,7 +50,7 @@ def labelled(line: str, labels: Labels) -> tuple[str, str]:
 
 
 def _without_bold(value: str, sign: str) -> str:
-    """The value of `**Label:** value` or of `**Label: value**`."""
+    """Return the value of `**Label:** value` or of `**Label: value**`."""
     if value.startswith(sign):
         return value[2:]
     value = value.rstrip()
@@ -58,7 +58,7 @@ def _without_bold(value: str, sign: str) -> str:
 
 
 def unmarked(value: str, signs: Sequence[str] = _AROUND_VALUES) -> str:
-    """A value without the marks of code or bold that stand around all of it."""
+    """Strip code or bold marks that surround the whole value."""
     for sign in signs:
         inner = value[len(sign) : -len(sign)].strip()
         if inner and sign not in inner and value.startswith(sign) and value.endswith(sign):
@@ -67,14 +67,14 @@ def unmarked(value: str, signs: Sequence[str] = _AROUND_VALUES) -> str:
 
 
 def unbulleted(line: str) -> str:
-    """A line, already without space around it, without its bullet."""
+    """Strip the bullet from a line that is already stripped of space."""
     if line in _BARE_BULLETS:
         return ""
     return line[2:].lstrip() if line[:2] in _BULLETS else line
 
 
 def _item_of(line: str) -> str | None:
-    """What stands behind a bullet or a number, and a box, in a line without space around it."""
+    """Return the text behind a bullet or number and a box; None if the line is no list item."""
     item = unbulleted(line)
     if item is line:
         item = _NUMBER.sub("", line, count=1)
@@ -82,12 +82,12 @@ def _item_of(line: str) -> str | None:
 
 
 def bulleted(item: str) -> str:
-    """The line of a list from which this item is read again, even if it begins like a box."""
+    """Format an item as a list line that parses back to it, even if it begins like a box."""
     return f"- [ ] {item}" if _BOX.match(item) else f"- {item}"
 
 
 def items_below(lines: Sequence[str], start: int, labels: Labels) -> tuple[str, ...]:
-    """The list that begins at a line, up to anything else, such as the next label."""
+    """Collect the list that begins at a line, up to anything else, such as the next label."""
     items: list[str] = []
     for index in range(start, len(lines)):
         line = lines[index].strip()
@@ -101,10 +101,11 @@ def items_below(lines: Sequence[str], start: int, labels: Labels) -> tuple[str, 
 
 
 def lines_below(lines: Sequence[str], label: int, anywhere: Labels) -> Iterator[str]:
-    """The lines with which the text of a label goes on: its paragraph, up to what is no text.
+    """Yield the lines that continue the text of a label: the rest of its paragraph.
 
-    That is, no deeper than the label, one that its type has `anywhere`, or a bullet. All else
-    before a colon is part of the text, like the `Error: ` of a program that it quotes.
+    The text ends at a line no deeper than the label that begins with a bullet or with one of
+    `labels`. Other words before a colon are part of the text, such as the `Error: ` of a quoted
+    program.
     """
     margin = _indent(lines[label])
     for index in range(label + 1, len(lines)):
@@ -123,7 +124,7 @@ def _indent(line: str) -> int:
 
 
 def items_of(lines: Sequence[str]) -> tuple[str, ...]:
-    """A list section: a bullet or a number has an item, and so is each part of a plain line."""
+    """Parse a list section: bulleted and numbered items, and plain lines split at commas."""
     items: list[str] = []
     fence = ""
     for raw in lines:
@@ -141,7 +142,7 @@ def items_of(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def parts_of(value: str) -> tuple[str, ...]:
-    r"""The parts of a list with commas. `\,` is a comma of the part; see `joined`."""
+    r"""Split a list at commas; `\,` is a comma within a part. The inverse of `join_list`."""
     if "\\," not in value:
         return tuple([part for raw in value.split(",") if (part := raw.strip())])
     pieces = value.split(",")
@@ -159,10 +160,10 @@ def parts_of(value: str) -> tuple[str, ...]:
 
 
 def joined(parts: Sequence[str]) -> str:
-    r"""The list with commas from which `parts_of` reads these parts again.
+    r"""Join parts with commas so that `split_list` restores them.
 
-    A comma within a part becomes `\,`. Backslashes that stand before a comma are doubled, and
-    all others stay as they are, so that paths of Windows can be read.
+    A comma within a part becomes `\,`. Backslashes before a comma are doubled, and all others stay
+    as they are, so that Windows paths stay readable.
     """
     written = [_escaped(part) for part in parts]
     last = len(parts) - 1

@@ -15,8 +15,8 @@ _lenient, _strict = Parser(), Parser(strict=True)
 
 
 def lint(value: Any, kind: str, strict: bool) -> Linted:
-    """Everything that is to be said about one row; lenient finds fault with none."""
-    if isinstance(value, str):  # it would be read as JSON: a row in quotes is none
+    """Lint one row; only strict linting fails it."""
+    if isinstance(value, str):  # a string would be parsed as JSON; a quoted row is no row
         value = json.dumps(value)
     message = _lenient.parse(value)
     problems = _found(value) if strict else message.problems

@@ -7,14 +7,14 @@ from dragoman.text.ascii_case import lower
 INDENT: Final = " \t"
 _DEEPEST: Final = 6
 _MOST_INDENT: Final = 3
-"""A heading that stands further in is code."""
+"""A heading that is indented further is code."""
 _SHORTEST_FENCE: Final = 3
 _AROUND: Final = " \t*_:"
-"""What may stand around a heading's words: bold, or a colon."""
+"""Decoration around a heading's title: bold signs, or a colon."""
 
 
 def heading_of(line: str) -> tuple[int, str] | None:
-    """The level and the words, in lower case, of a line that is a heading."""
+    """Return level and title, in lower case, of a heading, or None."""
     start = line.lstrip(" ")
     words = start.lstrip("#")
     level = len(start) - len(words)
@@ -26,7 +26,7 @@ def heading_of(line: str) -> tuple[int, str] | None:
 
 
 def opened_fence(line: str) -> str:
-    """The fence that a line opens, so long as it is; empty when it opens none."""
+    """Return the fence that a line opens, with all its signs, or an empty text."""
     start = line.lstrip(INDENT)
     sign = start[:1]
     if sign not in ("`", "~"):
@@ -34,11 +34,11 @@ def opened_fence(line: str) -> str:
     rest = start.lstrip(sign)
     length = len(start) - len(rest)
     if length < _SHORTEST_FENCE or (sign == "`" and sign in rest):
-        return ""  # too short, or code within the line
+        return ""  # too short, or inline code
     return sign * length
 
 
 def closes(line: str, fence: str) -> bool:
-    """Whether a line ends the fence: the same sign, at least as often, and nothing else."""
+    """Tell whether a line closes the fence: the same sign, at least as often, and nothing else."""
     start = line.strip()
     return start.startswith(fence) and not start.strip(fence[0])

@@ -28,14 +28,14 @@ Meaning = Callable[[Message, Actor, Choices], Iterator[AnyCommand]]
 
 
 def _task(message: Message, choices: Choices) -> str:
-    """The name under which it is looked for: adoption has just given it this one."""
+    """Name by which the task is looked up; adoption has just given it this one."""
     return f"{BEAD}:{message.bead_id}" if choices.adopt else message.bead_id
 
 
 def _adopted(
     message: Message, choices: Choices, worker: Actor | None = None
 ) -> Iterator[AdoptTask]:
-    """The task, new here or not; only an agent's word says that the agent works on it."""
+    """Adopt the task, new here or not; only a letter of an agent claims it for its sender."""
     if choices.adopt:
         claim_for = worker.name if worker and worker.role == "agent" else ""
         yield AdoptTask(
@@ -141,13 +141,13 @@ def _checkpoint(message: Message, actor: Actor, choices: Choices) -> Iterator[An
 
 
 def _spawn(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
-    """The task stands ready for whoever starts workers: with the checkpoint, or without one."""
+    """Make the task ready for a spawner, with or without its checkpoint."""
     if why := why_no_worker(actor.label):
         yield RejectMessage("not_authorized", why, message.bead_id, message.type)
         return
     fields, task = message.parsed, _task(message, choices)
     yield from _adopted(message, choices)
-    # First of all: who works on it already is what keeps anybody else from it.
+    # First, because a task that somebody works on must be refused before anything changes.
     yield MoveTask(task, "ready", "worker requested", if_at_rest=True)
     if fields.resume and fields.partial_commit_sha:
         yield CheckpointTask(task, "RESUME", fields.partial_commit_sha)
@@ -156,7 +156,7 @@ def _spawn(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyComm
 
 
 def _details(**fields: object) -> dict[str, object]:
-    """Those that say something."""
+    """Drop fields without a value."""
     return {name: value for name, value in fields.items() if value not in (None, "", ())}
 
 
@@ -170,7 +170,8 @@ MEANING: Final[Mapping[MessageType, Meaning]] = {
     MessageType.CHECKPOINT: _checkpoint,
     MessageType.SPAWN_REQUEST: _spawn,
 }
-"""Type -> what it asks of its task; a type that is not here asks nothing."""
+"""Type -> builder of the commands for its task; a type that is not listed has no effect."""
 
 ACTED_ON_LATER: Final = frozenset({MessageType.SPAWN_REQUEST})
-"""Types whose letter is what counts: somebody acts on it, even if the task stays as it is."""
+"""Types that still want action when the task stays as it is, so that nothing_changed is no failure.
+"""

@@ -47,7 +47,7 @@ _ANSWERED_BY: Final = {
 }
 _WHOLE_ID: Final = 36
 _PLACES: Final = ("path", "data_uri")
-"""Where other servers write the place of an attachment: a file of theirs, or all of it."""
+"""Keys under which other servers give an attachment: the path of a file, or all of its data."""
 
 _FIELDS: Final = {
     **as_called(SendMail),
@@ -56,13 +56,13 @@ _FIELDS: Final = {
     "due_in_ms": "ack_within_ms",
     "sent_at": "timestamp",
 }
-"""What the fields of a letter are to the core, where it refuses one of them."""
+"""Field of a core command -> field of a letter, for refusals that name a field."""
 
 _parser = Parser()
 
 
 def dialect(choices: Choices = DEFAULTS) -> Dialect:
-    """Agent Mail as a door is handed it."""
+    """Build the Agent Mail dialect."""
     operations = (*_writing(choices), *reading.operations(choices), *waves.operations(choices))
     send = operations[0]
     return Dialect(
@@ -79,7 +79,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
 
 
 def _hear(incoming: Incoming, send: Operation) -> Heard | None:
-    """An object with a subject and a body is a letter, bare or wrapped like any message."""
+    """Recognize a letter: an object with a subject and a body, bare or wrapped like any message."""
     row = None if incoming.is_too_large else letter_in(incoming.value)
     if row is None:
         return None
@@ -100,7 +100,10 @@ def _hear(incoming: Incoming, send: Operation) -> Heard | None:
 
 
 def _line_up(letter: Outgoing) -> str:
-    """Its bead or thread, or else whom it goes to; nothing where it depends on other letters."""
+    """Key of letters that keep their order: the bead or thread, or else the recipients.
+
+    Empty where that depends on other letters.
+    """
     row, message = letter.row, letter.message
     about = {name for name in (message.bead_id, row.thread_id) if name}
     if row.reply_to or message.type in ANSWERS or len(about) > 1:
@@ -109,10 +112,10 @@ def _line_up(letter: Outgoing) -> str:
 
 
 def _content(letter: SendMail) -> bytes:
-    """What tells it from other letters, whatever form it comes in (S-IDEM).
+    """Content by which a repeated letter is recognized, in whatever form it comes (S-IDEM).
 
-    One with neither id nor time is a new one each time; one with an id may get another time when
-    it is sent again.
+    A letter with neither id nor timestamp is new each time; one with an id may carry another
+    timestamp when it is sent again.
     """
     if letter.id is None and not letter.timestamp:
         return b""
@@ -133,7 +136,7 @@ def _read_letter(value: Any) -> Outgoing | Fault:
 
 
 def _as_ours(value: Any) -> Any:
-    """A row as other servers write it, in our words: what is null is not there (S-MAIL-11)."""
+    """Convert a row of another server to our field names; null counts as absent (S-MAIL-11)."""
     if not isinstance(value, dict):
         return value
     row = {key: said for key, said in cast(dict[str, Any], value).items() if said is not None}
@@ -150,22 +153,19 @@ def _as_ours(value: Any) -> Any:
 
 
 def _reference(attachment: Any) -> Any:
-    """Where an attachment is that other servers describe; what else they say stays in the words."""
+    """Return the path of another server's attachment; the rest stays in the original text."""
     said = (field_of(attachment, key) for key in _PLACES)
     places = [place for place in said if isinstance(place, str)]
     return next(filter(str.strip, places), places[0] if places else attachment)
 
 
-# Operations that write
-
-
 def _writing(choices: Choices) -> Iterator[Operation]:
     def is_looked_for(asked: OneLetter) -> bool:
-        """Whether which letter is meant, and whether it is there for everybody, has to be seen."""
+        """Tell whether the store must be read, to find the letter or to check its visibility."""
         return bool(choices.teamspaces) or _may_be_short(asked.id)
 
     def marked(command: type[AckMail | ReadMail]) -> Callable[..., Commands | Fault]:
-        """What is done to a letter that is named by its id, or by the beginning of it."""
+        """Build the command for a letter given by its id, or by the beginning of it."""
 
         def gather(asked: OneLetter, actor: Actor, facts: Facts) -> Commands | Fault:
             if not is_looked_for(asked):
@@ -220,8 +220,9 @@ def _writing(choices: Choices) -> Iterator[Operation]:
 
 
 def _may_be_short(id: str) -> bool:
-    """Whether it may be the beginning of an id, or one in capitals: those that the hub gives are
-    this long, and in lower case.
+    """Tell whether this may be the beginning of an id, or an id in capitals.
+
+    Ids that the hub gives have full length and are in lower case.
     """
     return len(id) < _WHOLE_ID or not id.islower()
 
@@ -257,8 +258,9 @@ def _sent(letter: Outgoing, commands: Commands, accepted: Accepted) -> Any:
 
 
 def _odd(sent: Mapping[str, Any]) -> Iterator[str]:
-    """What of a letter is not understood, and what is odd about it; what was refused is told
-    anyway.
+    """Yield warnings about unreadable fields and an effect that did not apply.
+
+    A refused effect is in the reply anyway.
     """
     for problem in sent.get("problems", ()):
         place = f" (line {problem['line']})" if problem["line"] else ""
@@ -269,7 +271,7 @@ def _odd(sent: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unread(message: Message, kind: str) -> Any:
-    """What could not be read of a letter that says of itself what it is."""
+    """Problems to report: those of a letter whose type is known."""
     is_plain = kind == MessageType.UNKNOWN
     return () if is_plain else msgspec.to_builtins(message.problems)
 
@@ -277,7 +279,7 @@ def _unread(message: Message, kind: str) -> Any:
 def _effect(
     letter: Outgoing, commands: Commands, accepted: Accepted, posted: PostMail
 ) -> dict[str, Any]:
-    """Whether the letter also did something, why not if it should have, and what is odd."""
+    """Describe whether the effect was applied, why not if it was refused, and any remark."""
     type, declined = letter.message.type, accepted.declined
     if declined is None:
         applied = len(commands) > 1 or len(accepted.receipts) > len(commands)
@@ -289,12 +291,12 @@ def _effect(
 
 
 def _is_as_good(letter: Outgoing, code: str) -> bool:
-    """Whether the task stands already as somebody will act on it."""
+    """Tell whether a refused effect found the task already as requested."""
     return code == _NO_CHANGE and letter.message.type in ACTED_ON_LATER
 
 
 def _why_none(type: MessageType, kind: str) -> str:
-    """Why a letter did nothing that its subject says it would; empty: it says no such thing."""
+    """Explain why a letter whose subject names a type has no effect, or return an empty text."""
     if type is not MessageType.UNKNOWN and kind == MessageType.UNKNOWN:
         return _ECHO.format(type=type, answer=_ANSWERED_BY.get(type, ""))
     return _UNASKED if type in ANSWERS else ""

@@ -30,17 +30,17 @@ _SPAWNING: Final = frozenset({MessageType.SPAWN_REQUEST, MessageType.SPAWN_ACK})
 
 
 class Parser:
-    """Reads letters, each on its own."""
+    """Parser of letters, each independent of the others."""
 
     def __init__(self, *, strict: bool = False, is_known: IsKnown = knows_none) -> None:
-        """With `is_known`, a plain word before a colon is an id when a task is named so."""
+        """With `is_known`, a plain word before a colon is an id when it names a task."""
         self.strict = strict
         self._is_known = is_known
 
     def parse(self, raw: Raw, kind: MessageType | None = None) -> Message:
-        """The message in a row or in its JSON text; strict raises MailError when one is wrong.
+        """Parse a row or its JSON text; strict parsing raises MailError for any problem.
 
-        With `kind` it is of that type, whatever its subject says.
+        With `kind` the letter is of that type, whatever its subject names.
         """
         problems: Problems = []
         row = strict_row_of(raw, problems) if self.strict else row_of(raw, problems)
@@ -79,7 +79,7 @@ class Parser:
         )
 
     def parse_many(self, raws: bytes | str | Iterable[Raw]) -> list[Message]:
-        """The message of each row; a text holds them as a JSON array, or one on each line."""
+        """Parse many rows; a text holds them as a JSON array or as JSON Lines."""
         if isinstance(raws, bytes | str):
             raws = _rows_of(raws)
         return [self.parse(raw) for raw in raws]
@@ -91,7 +91,7 @@ def _rows_of(text: bytes | str) -> Iterable[Raw]:
         try:
             return _decode_rows(data)
         except (msgspec.DecodeError, ValueError, RecursionError):
-            return (data,)  # to be told what is wrong with it
+            return (data,)  # `parse` reports the JSON error
     return [line for line in data.split(b"\n") if line.strip()]
 
 
@@ -118,7 +118,7 @@ def _right(kind: MessageType, field: str) -> str:
 
 
 def _name_bead(subject: Subject, found: Found, values: dict[str, Any], problems: Problems) -> None:
-    """The body's word counts, then the subject's (S-MAIL-2)."""
+    """Resolve the bead: the body takes precedence over the subject (S-MAIL-2)."""
     is_spawning = subject.type in _SPAWNING
     field = "issue_id" if is_spawning and "issue_id" in values else "bead_id"
     in_body = values.get(field, "")
@@ -144,5 +144,5 @@ def _note(subject: Subject, title: str, timestamp: str, problems: Problems) -> N
 
 
 def wants_ack(said: bool | int | None, kind: MessageType) -> bool:
-    """Whether a letter wants an acknowledgement: as it says, else as its type does (S-MAIL-7)."""
+    """Tell whether a letter wants an acknowledgement: as it states, or by its type (S-MAIL-7)."""
     return ACK_REQUIRED[kind] if said is None else bool(said)

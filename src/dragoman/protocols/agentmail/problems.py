@@ -22,7 +22,7 @@ _SAID: Final[Mapping[str, str]] = {
     "bad_timestamp": "{field} is {shown}: use a date with a time, such as 2026-01-31T10:00:00Z",
 }
 NAMES: Final = frozenset(_SAID)
-"""Stable: programs decide by them."""
+"""Stable names of problems, for programs."""
 
 _SHOWN: Final = 60
 
@@ -30,18 +30,18 @@ _SHOWN: Final = 60
 def problem(
     name: str, field: str = "", line: int = 0, *, shown: str = "", right: str = ""
 ) -> Problem:
-    """A problem in its words. What the letter says is shown short, with nothing in it that acts."""
+    """Build a problem with its sentence; text of the letter is quoted short and harmless."""
     words = _SAID[name].format(field=field, shown=quoted(shown), right=right)
     return Problem(name, field, line, words)
 
 
 def quoted(text: str) -> str:
-    """Untrusted text within a sentence."""
+    """Quote untrusted text within a sentence."""
     return ascii(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
 
 
 class MailError(ValueError):
-    """A letter that strict mode does not take, with everything that is wrong with it."""
+    """A letter refused by strict parsing, with all its problems."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("; ".join(_with_place(one) for one in problems))

@@ -48,22 +48,22 @@ from dragoman.protocols.agentmail.words import ANSWERS, TYPES, MessageType
 from dragoman.text.ascii_case import upper
 
 _SUMMED_UP: Final = 1_000
-"""So many letters go into one summary."""
+"""Limit of letters in one summary."""
 
 _TAKEN_OVER: Final = frozenset(
     (*OTHER_NAMES.values(), *(field.encode_name for field in msgspec.structs.fields(SendMail)))
 )
-"""The fields of a row that a letter has got."""
+"""Fields of a row that are stored as fields of a letter."""
 
 _Ask = Callable[[Any, Actor, Facts, Fits], Any]
-"""What a question comes to, given which letters its asker may look at."""
+"""Query that is also given the filter of letters that the caller may see."""
 
 
 def operations(choices: Choices) -> Iterator[Operation]:
-    """Those that change nothing."""
+    """Build the read-only operations."""
 
     def shown(ask: _Ask) -> Callable[[Any, Actor, Facts], Any]:
-        """A question that is answered with those letters only that its asker may look at."""
+        """Restrict a query to letters that the caller may see."""
 
         def asked(words: Any, actor: Actor, facts: Facts) -> Any:
             return ask(words, actor, facts, is_shown_to(actor, choices.teamspaces, facts.store))
@@ -118,18 +118,18 @@ def _inbox(asked: Inbox, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
 
 
 def _is_called(name: str, facts: Facts) -> Callable[[str], bool]:
-    """Whether this is the name that is asked for, or that of the same task; none: any is."""
+    """Return a predicate that matches any name of the same task; everything for an empty name."""
     names = (name, known_as(name, facts.store))
     return lambda other: not name or other in names
 
 
 def _about(mail: Mail) -> str:
-    """The bead of a letter; an answer need not name it, and is about that of its thread."""
+    """Bead of a letter; an answer without one is about the bead of its thread."""
     return mail.bead or (mail.thread if mail.kind in ANSWERS else "")
 
 
 def _waits(mail: Mail, store: Store) -> bool:
-    """Whether somebody is still unknown who has not read it."""
+    """Tell whether an unregistered recipient has not read the letter."""
     return any(
         name not in mail.read_by and find_agent(store, name) is None for name in mail.unknown
     )
@@ -139,7 +139,7 @@ _SHARED: Final = frozenset({"overdue", "waiting"})
 
 
 def _list_of(asked: Inbox, owner: str) -> str:
-    """The shortest list that holds all that is asked for."""
+    """Name of the shortest stored list that contains the requested letters."""
     if asked.box in _SHARED:
         return asked.box
     if asked.box == "sent":
@@ -165,7 +165,7 @@ _ONLY: Final[Mapping[str, Callable[[Mail], bool]]] = {
     "successes": lambda mail: mail.kind in SUCCESSES,
     "checked": lambda mail: mail.kind in SUCCESSES and passes_checks(as_message(mail)),
 }
-"""Choice -> whether a letter is meant by it."""
+"""Choice of `only` -> predicate on letters."""
 
 
 def _show(asked: OneLetter, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
@@ -179,9 +179,9 @@ def _show(asked: OneLetter, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
 
 
 def _passed_on(posted: Entry) -> dict[str, Any]:
-    """What its sender wrote in the row besides what means something here (S-LIMIT).
+    """Return fields of the original row that the hub does not interpret (S-LIMIT).
 
-    It stands apart, so that none of it passes for the hub's own word.
+    They are kept apart from the letter, so that none of them passes for a statement of the hub.
     """
     said = read_line(posted.line).said
     words = None if said is UNSET else msgspec.json.decode(said)
@@ -238,7 +238,7 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
 
 
 def _refused_at_the_end(store: Store, letters: Sequence[Letter]) -> frozenset[str]:
-    """Those whose effect was refused, behind the last letter that meant what it says."""
+    """Ids of the latest letters whose effect was refused, back to the last one that was applied."""
     typed = (one for one in reversed(letters) if one.mail.kind in TYPES)
     refused = takewhile(lambda letter: refusal_of(store, letter), typed)
     return frozenset(letter.mail.id for letter in refused)

@@ -19,4 +19,4 @@ _TOLD: Final = (
 RENDER: Final[Mapping[type[Any], Callable[[AnyEvent], Any] | None]] = {
     event: msgspec.to_builtins if event in _TOLD else None for event in EVENT_NAMES
 }
-"""Event -> its rendering; None: silent on purpose, because it is no letter's."""
+"""Event -> its renderer; None: deliberately not rendered, because it is about no letter."""

@@ -14,21 +14,20 @@ from dragoman.text.shape_words import kind_of
 from dragoman.text.strict_json import StrictJsonError, field_of, parse_json
 
 Raw = bytes | str | Mapping[str, Any]
-"""A letter as it comes: JSON text, or the object that it says."""
+"""A letter as it is received: JSON text, or the parsed object."""
 Problems = list[Problem]
 
 Text = str | None
 Names = list[str] | str | None
 """A list, or one text with commas between the names."""
 Sign = bool | int | str | float | None
-"""Whether something is so; a time at which it happened says that it did."""
+"""A flag, or the time at which it was set, which counts as true."""
 OTHER_NAMES: Final[Mapping[str, str]] = {
     "body_md": "body",
     "from": "sender_name",
     "timestamp": "created_ts",
 }
-"""Our name of a field that can be sent -> what other servers call it; it counts where ours is
-missing or empty."""
+"""Own field name -> the name that other servers use, which counts if ours is absent or empty."""
 _NO_BLIND_COPIES: Final = (
     "there are no secret copies here: everybody who may read can see whom a letter goes to; "
     "name them in cc, or write them a letter of their own"
@@ -36,7 +35,7 @@ _NO_BLIND_COPIES: Final = (
 
 
 class Row(Struct, frozen=True, kw_only=True, gc=False, rename={"sender": "from"}.get):
-    """All names under which somebody writes what we read; ours come first."""
+    """All accepted field names, our own first."""
 
     id: str | int | None = None
     subject: Text = None
@@ -75,12 +74,12 @@ _UNREADABLE: Final = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 def why_not_taken(value: Any) -> str:
-    """Why no letter is made of a row, however well it can be read: its `bcc`; empty: it is."""
+    """Return the reason for refusing a readable row, its `bcc`, or an empty text."""
     return _NO_BLIND_COPIES if field_of(value, "bcc") else ""
 
 
 def row_of(raw: Raw, problems: Problems) -> Row:
-    """The row that a letter is, without what it says in the wrong form; never an exception."""
+    """Decode a row without its malformed fields; never raises."""
     try:
         return _decode(raw) if isinstance(raw, bytes | str) else msgspec.convert(raw, Row)
     except (*_UNREADABLE, TypeError):
@@ -88,23 +87,23 @@ def row_of(raw: Raw, problems: Problems) -> Row:
 
 
 def strict_row_of(raw: Raw, problems: Problems) -> Row:
-    """The row, if everybody reads its JSON alike."""
+    """Decode a row, if its JSON is unambiguous."""
     if not isinstance(raw, bytes | str):
         return row_of(raw, problems)
     try:
-        # At most four bytes are a character: how much a letter may hold is the hub's business.
+        # A character takes at most four bytes; the limit of a letter's size is checked by the hub.
         value = parse_json(raw, most_bytes=4 * len(raw))
     except StrictJsonError as error:
         problems.append(problem("not_a_row", error.path, right=error.reason))
         return EMPTY
-    if isinstance(value, str):  # it is not read a second time
+    if isinstance(value, str):  # a JSON string is not parsed a second time
         problems.append(problem("not_a_row", right="this is a text"))
         return EMPTY
     return row_of(value, problems)
 
 
 def _salvaged(raw: Any, problems: Problems) -> Row:
-    """Every field of a row that can be read, each on its own."""
+    """Recover every readable field of a row, each on its own."""
     if isinstance(raw, bytes | str):
         try:
             raw = _decode_any(raw)
@@ -131,14 +130,14 @@ def _fitting(row: Mapping[Any, Any], problems: Problems) -> dict[str, Any]:
 
 
 def names_of(names: Names) -> tuple[str, ...]:
-    """The names, however they were listed."""
+    """Return the names from a list or a text with commas."""
     if not names:
         return ()
     return parts_of(names) if isinstance(names, str) else tuple(names)
 
 
 def happened(*signs: Sign) -> bool | None:
-    """Whether the first sign that there is says so; None when there is none."""
+    """Return the first flag that is present, or None."""
     for sign in signs:
         if sign is not None:
             return bool(sign)

@@ -9,42 +9,42 @@ from dragoman.core.deadlines import Backoff
 from dragoman.engine.reads.teamspaces import NO_TEAMS, Team
 
 QUIET_TTL_MS: Final = 20 * 60_000
-"""A lease that is taken by mail lasts this long without a word: mail has no heartbeats (S-RUN)."""
+"""Lease of a task that is claimed by mail; long, because mail has no heartbeats (S-RUN)."""
 
 
 class InWords(Struct, frozen=True):
-    """What a program makes of a thread."""
+    """Summary of a thread by an external program."""
 
     text: str = ""
     trouble: str = ""
-    """Why there is no text."""
+    """Reason for the missing text."""
 
 
 Model = Callable[[bytes], InWords]
-"""Puts a thread, its letters as a JSON array, into words."""
+"""Summarizes a thread, given as a JSON array of its letters."""
 
 
 class Choices(Struct, frozen=True):
-    """The settings that this dialect goes by."""
+    """Settings of the dialect."""
 
     adopt: bool = True
-    """Whether the first word about an unknown bead makes it a task."""
+    """Create a task for the first letter about an unknown bead."""
     review_required: bool = True
     max_attempts: int = 5
     backoff: Backoff = Backoff()
     ttl_ms: int = QUIET_TTL_MS
     helper: str = "chiron"
-    """Who gets requests for help."""
+    """Recipient of requests for help."""
     spawner: str = "spawner"
-    """Who gets requests to start a worker: the hub itself, unless an agent has that name."""
+    """Recipient of requests to spawn a worker: the hub itself, unless an agent has that name."""
     ack_within_ms: int = 30 * 60_000
-    """After how long a missing ack or answer is told as late."""
+    """Time after which a missing ack or answer is escalated as late."""
     groups: Mapping[str, tuple[str, ...]] = {}
-    """Name of a group -> who is in it; addressed as @NAME."""
+    """Group -> its members; addressed as @NAME."""
     teamspaces: Mapping[str, Team] = NO_TEAMS
-    """Those with members: letters about handoffs there are shown to nobody else."""
+    """Teamspaces with members: letters about their handoffs are shown to nobody else."""
     model: Model | None = None
-    """Whoever puts threads into words when asked to; None: nobody."""
+    """Program that summarizes threads on request, or None."""
 
 
 DEFAULTS: Final = Choices()

@@ -6,20 +6,20 @@ from dragoman.protocols.agentmail.words import MessageType
 
 
 class Problem(Struct, frozen=True, gc=False):
-    """One thing that is wrong with a message."""
+    """A problem of a letter."""
 
     name: str
-    """Stable, for programs: one of `problems.NAMES`."""
+    """Stable name, one of `errors.PROBLEM_NAMES`."""
     field: str
-    """The field of the message or of `parsed` that it is about; empty: the message as a whole."""
+    """Field of the message or of `parsed` at fault; empty: the message as a whole."""
     line: int
-    """The line of the body, counted from 1; 0 when it is about no line of the body."""
+    """Line of the body, counted from 1; 0: no line of the body."""
     text: str
-    """For people: what is wrong, and what would be right."""
+    """Sentence for people: the fault, and a correct value."""
 
 
 class Parsed(Struct, frozen=True, kw_only=True, gc=False):
-    """Every field that a body can have. Missing texts are empty, missing values None."""
+    """Every field that a body can have. Absent texts are empty, other absent values None."""
 
     bead_id: str = ""
     title: str = ""
@@ -56,11 +56,11 @@ class Parsed(Struct, frozen=True, kw_only=True, gc=False):
 class Message(
     Struct, frozen=True, kw_only=True, gc=False, rename={"sender": "from", "body": "body_md"}.get
 ):
-    """A letter: what stands on the envelope, what it says, and what could not be read of it."""
+    """A parsed letter: its envelope, its fields, and its problems."""
 
     type: MessageType = MessageType.UNKNOWN
     id: str | int | None = None
-    """As the row has it: a server that numbers its letters wants the number back."""
+    """Id as in the row; a server that numbers its letters wants the number back."""
     thread_id: str = ""
     sender: str = ""
     to: tuple[str, ...] = ()
@@ -71,13 +71,13 @@ class Message(
     importance: str = "normal"
     ack_required: bool = False
     acknowledged: bool | None = None
-    """None: the row does not say."""
+    """None if the row does not state it."""
     read: bool | None = None
-    """None: the row does not say."""
+    """None if the row does not state it."""
     parsed: Parsed = Parsed()
     problems: tuple[Problem, ...] = ()
 
     @property
     def bead_id(self) -> str:
-        """The bead that it is about; empty when it names none."""
+        """Bead that the letter is about; empty if it names none."""
         return self.parsed.bead_id

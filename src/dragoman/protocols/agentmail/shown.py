@@ -16,14 +16,14 @@ from dragoman.protocols.agentmail.wire import Row
 from dragoman.protocols.agentmail.words import TYPES, MessageType
 
 KINDS: Final = (*MessageType, LATE, COMPLETE)
-"""What a letter can be: of a type, of none, or the hub's own."""
+"""Every kind of letter: the types, UNKNOWN, and the hub's own kinds."""
 
 _TYPES: Final = frozenset(MessageType)
 _parser = Parser()
 
 
 def as_row(letter: Letter, reader: str, now: int) -> Row:
-    """The letter for one reader; whether it is read and acked is told as that one stands."""
+    """Format a letter for one reader, with that reader's read and ack state."""
     mail, message = letter.mail, as_message(letter.mail, reader)
     return {
         **msgspec.to_builtins(message),
@@ -44,16 +44,16 @@ def as_row(letter: Letter, reader: str, now: int) -> Row:
 
 
 def _said(parsed: Parsed) -> dict[str, Any]:
-    """Those fields that the letter has."""
+    """Fields of the body that have a value."""
     fields: dict[str, Any] = msgspec.to_builtins(parsed)
     return {name: value for name, value in fields.items() if value not in (None, "", [], ())}
 
 
 def as_message(mail: Mail, reader: str = "") -> Message:
-    """The letter as the parser gives it: what the library's filters and summaries take.
+    """Convert a stored letter to the message that the parser, filters and summaries use.
 
-    It is of the type and about the bead that it was delivered as. Whether it is acknowledged is
-    told as it stands for a reader of whom an ack is wanted, and as a whole to everybody else.
+    It keeps the type and the bead as which it was delivered. `acknowledged` is the reader's own
+    state if the letter wants the reader's ack, and the state of all recipients for everybody else.
     """
     message = _parser.parse(
         {
@@ -73,7 +73,7 @@ def as_message(mail: Mail, reader: str = "") -> Message:
         type_of(mail),
     )
     if not is_typed(mail):
-        # Nobody meant it to be of a type, so that nothing is wrong with its subject.
+        # It was not meant to be of a type, so an untyped subject is no problem.
         message = replace(message, problems=())
     if mail.bead in ("", message.bead_id):
         return message
@@ -81,17 +81,17 @@ def as_message(mail: Mail, reader: str = "") -> Message:
 
 
 def type_of(mail: Mail) -> MessageType:
-    """Its type in this dialect; the hub's own letters may have a kind that is none of these."""
+    """Message type of a letter; UNKNOWN for the hub's own kinds."""
     return TYPES.get(mail.kind, MessageType.UNKNOWN)
 
 
 def is_typed(mail: Mail) -> bool:
-    """Whether it was handed in as a letter of this dialect; the hub's own were not."""
+    """Tell whether a letter was delivered as one of this dialect; the hub's own were not."""
     return mail.kind in _TYPES
 
 
 def _is_acknowledged(mail: Mail, reader: str) -> bool:
-    """Whether nobody waits for the reader's ack, or for anybody's: an answer ends the wait too."""
+    """Tell whether the reader's ack, or everybody's, is settled; an answer settles it too."""
     if reader and not mail.ack_wanted:
         return reader in mail.acked_by
     if reader in mail.to:

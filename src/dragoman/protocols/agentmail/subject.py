@@ -13,36 +13,36 @@ from dragoman.protocols.agentmail.words import TYPES, MessageType
 from dragoman.text.ascii_case import upper
 
 IsKnown = Callable[[str], bool]
-"""Whether a word names a task."""
+"""Tells whether a word names a task."""
 
 _REPLY: Final = re.compile(r"(?:(?:[Rr][Ee]|[Ff][Ww][Dd]?)\s*+:\s*+)++")
 _REPLY_STARTS: Final = frozenset("rRfF")
 _BEHIND_ID: Final = re.compile(r"[:\s]*+")
 _WORD: Final = re.compile(r"\w++(?![-.]\w)")
-"""A whole word: in `DONE-ish` there is none at the beginning."""
+"""A whole word; `DONE-ish` does not begin with the word DONE."""
 _CAPITALS: Final = re.compile(rf"(?<!\w)(?<!\w[-.])(?:{'|'.join(TYPES)})(?!\w|[-.]\w)")
-"""A type as a whole word in capitals."""
+"""A message type as a whole word in capitals."""
 _TELLING: Final = frozenset("0123456789-.")
-"""A word before a colon that has none of these is an id only if a task is named so."""
+"""A word before a colon without any of these is an id only if it names a task."""
 _LONGEST_ID: Final = 128
 
 
 class Subject(Struct, frozen=True, gc=False):
-    """What a subject says."""
+    """Parsed subject."""
 
     type: MessageType
     bead_id: str
     others: tuple[MessageType, ...] = ()
-    """More types that it names; strict mode wants none."""
+    """Further types that the subject names; strict parsing refuses them."""
 
 
 def knows_none(_: str) -> bool:
-    """Where nobody has said which tasks there are."""
+    """Default of `is_known`, where no tasks are known."""
     return False
 
 
 def read_subject(subject: str, is_known: IsKnown = knows_none) -> Subject:
-    """The type in its place, else the first in capitals; and the id before it."""
+    """Parse the type, in its place or else the first in capitals, and the id before it."""
     alone = TYPES.get(subject)
     if alone is not None:
         return Subject(alone, "")
@@ -59,7 +59,7 @@ def read_subject(subject: str, is_known: IsKnown = knows_none) -> Subject:
 
 
 def is_reply(subject: str) -> bool:
-    """Whether a subject is another's with `Re:` or `Fwd:` before it, or after the id."""
+    """Tell whether a subject begins with `Re:` or `Fwd:`, possibly after the id."""
     text = subject.strip()
     if text.startswith("["):
         text = _behind_id(text.partition("]")[2])
@@ -74,12 +74,12 @@ def _without_reply(text: str) -> str:
 
 
 def _behind_id(rest: str) -> str:
-    """What follows a bracket, whatever blanks and colons there are between."""
+    """Strip blanks and colons behind a bracket."""
     return _BEHIND_ID.sub("", rest, count=1)
 
 
 def _id_and_rest(text: str, is_known: IsKnown) -> tuple[str, str]:
-    """`[id] rest` or `id: rest`; what has no id is all rest."""
+    """Split `[id] rest` or `id: rest`; a text without an id is all rest."""
     if text.startswith("["):
         inner, closed, rest = text[1:].partition("]")
         inner = unmarked(inner.strip())
@@ -100,7 +100,7 @@ def _is_id(word: str, is_known: IsKnown) -> bool:
 
 
 def _leading_type(text: str) -> MessageType | None:
-    """The type with which a text begins, in any case."""
+    """Return the type with which a text begins, in any case, or None."""
     found = _WORD.match(text)
     if found is None or not _ends(text, found.end()):
         return None
@@ -108,5 +108,5 @@ def _leading_type(text: str) -> MessageType | None:
 
 
 def _ends(text: str, end: int) -> bool:
-    """Whether a word ends here: an accent that stands by itself belongs to its last letter."""
+    """Tell whether a word ends here; a combining accent belongs to the letter before it."""
     return not unicodedata.category(text[end : end + 1] or " ").startswith("M")

@@ -13,7 +13,7 @@ from dragoman.protocols.agentmail.words import ANSWERS, MessageType
 
 
 class Open(Struct, frozen=True):
-    """A letter that somebody still has to answer."""
+    """A letter that still waits for an answer or an ack."""
 
     id: str | int | None
     type: MessageType
@@ -23,15 +23,15 @@ class Open(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True):
-    """What a thread has come to."""
+    """Summary of a thread."""
 
     messages: int
     counts: dict[str, int]
-    """The type -> how many; the order is that of the types."""
+    """Type -> number of letters, in the order of the types."""
     last_type: str
-    """The type of the last letter that has one, and was not refused what it asks for."""
+    """Type of the last typed letter whose effect was not refused."""
     last_status: str
-    """What that letter says of the state of things; its type when it says nothing."""
+    """Status that this letter states, or else its type."""
     open_questions: tuple[Open, ...]
     open_acks: tuple[Open, ...]
     files: tuple[str, ...]
@@ -39,21 +39,20 @@ class Summary(Struct, frozen=True):
 
 
 class Waiting(Struct, frozen=True):
-    """What is known of a thread besides its letters: the ids of those that wait, or that came to
-    nothing."""
+    """State of a thread that its letters do not tell: ids of letters that wait or were refused."""
 
     for_answers: frozenset[str]
     for_acks: frozenset[str]
     refused: frozenset[str] = frozenset()
-    """Whose effect was refused: what they say of the state of things is not so."""
+    """Letters whose effect was refused, so that the status they state is not true."""
 
 
 def summarize(messages: Iterable[Message], waiting: Waiting | None = None) -> Summary:
-    """A thread's letters, in their order, summed up.
+    """Summarize a thread's letters, given in their order.
 
-    Whoever keeps the letters knows as what each was delivered, and which of them still wait. Else
-    that is told by the letters: a reply that only repeats the last type is a plain letter, and an
-    answer closes every earlier question about its bead.
+    `state` is known to a hub, which has stored each letter's delivered type and whether it still
+    waits. Without it, that is derived from the letters: a reply that repeats the last type is a
+    plain letter, and an answer closes every earlier question about its bead.
     """
     thread = list(messages if waiting else _meant(messages))
     counted = Counter(message.type for message in thread)
@@ -76,7 +75,7 @@ def summarize(messages: Iterable[Message], waiting: Waiting | None = None) -> Su
 
 
 def _meant(messages: Iterable[Message]) -> Iterator[Message]:
-    """The letters; of those that echo the type before them, without it."""
+    """Yield the letters; one that only echoes the type before it becomes UNKNOWN."""
     last = MessageType.UNKNOWN
     for message in messages:
         is_echo = message.type is last and is_reply(message.subject)
@@ -95,7 +94,7 @@ def _told(thread: Sequence[Message]) -> tuple[list[Message], list[Message]]:
 
 
 def _unanswered(thread: Sequence[Message]) -> Iterator[Message]:
-    """All letters but those that a later one answers."""
+    """Return the letters that no later letter answers, in their order."""
     answered: set[tuple[MessageType, str]] = set()
     left: list[Message] = []
     for message in reversed(thread):
@@ -107,7 +106,7 @@ def _unanswered(thread: Sequence[Message]) -> Iterator[Message]:
 
 
 def _is_answered(message: Message, answered: set[tuple[MessageType, str]]) -> bool:
-    """Whether a later letter answers it: about the same bead, or about none in particular."""
+    """Tell whether a later letter answers this one: about the same bead, or about none."""
     if not message.bead_id:
         return any(type is message.type for type, _ in answered)
     return bool(answered & {(message.type, message.bead_id), (message.type, "")})
@@ -132,5 +131,5 @@ def _commits(parsed: Parsed) -> tuple[str, ...]:
 
 
 def _distinct(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    """Each once, where it stood first."""
+    """Keep the first of each item."""
     return tuple(dict.fromkeys(item for group in groups for item in group))

@@ -48,28 +48,26 @@ GROUPS: Final[Mapping[str, Role]] = {
     "@coordinators": "coordinator",
     "@humans": "human",
 }
-"""Address -> everyone who is registered in that role."""
-
-# To whom it goes
+"""Address -> role whose registered agents receive the letter."""
 
 
 class _Posting(Struct, frozen=True):
-    """A letter on its way in."""
+    """A letter about to be posted."""
 
     mail: PostMail
     message: Message
     replied: Sequence[Mail]
-    """The letter that it replies to, or those that it answers without saying so."""
+    """The letter it replies to, or the letters it answers without naming them."""
     is_echo: bool
-    """Whether its type is only that of the letter it replies to: it is a plain letter then."""
+    """The type only repeats that of the letter it replies to, so it is a plain letter."""
     is_repeat: bool
-    """Whether its sender has handed it in before, under its own id."""
+    """The sender has sent it before, under its own id."""
 
 
 def understood(letter: Outgoing, store: Store) -> Message:
-    """What the letter says, about the bead by the name under which the task is known here.
+    """Return the message with the bead under the task's name in this hub.
 
-    A plain word before a colon is a bead where a task is named so.
+    A plain word before a colon is a bead if a task has that name.
     """
     row, message = letter.row, letter.message
     if not message.bead_id and ":" in row.subject:
@@ -82,7 +80,7 @@ def understood(letter: Outgoing, store: Store) -> Message:
 
 
 def is_looked_up(letter: Outgoing) -> bool:
-    """Whether the store has to be asked for it: not for a plain letter to names."""
+    """Tell whether the store must be read; not for a plain letter to plain names."""
     row, message = letter.row, letter.message
     is_plain = message.type is MessageType.UNKNOWN and ":" not in row.subject
     refers = row.id is not None or bool(row.reply_to or row.thread_id or message.bead_id)
@@ -90,7 +88,7 @@ def is_looked_up(letter: Outgoing) -> bool:
 
 
 def post(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> Commands | Fault:
-    """The letter as it is handed in."""
+    """Build the command that posts the letter."""
     posting = _posting(letter, actor, store, choices)
     return posting if isinstance(posting, Fault) else (posting.mail,)
 
@@ -115,7 +113,7 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     to = to or _usual_recipients(message.type, replied, actor, store, choices)
     bead = message.bead_id if is_task_name(message.bead_id) else _answered_bead(message, replied)
     thread = row.thread_id or (replied[-1].thread if replied else "") or bare(bead)
-    # Looked for last: whoever saw that its question is answered sees the letter that did it, too.
+    # Looked up last: a reader who sees the question answered must also see the answering letter.
     before = _sent_before(row, actor, store)
     if before is not None:
         to = before.to if _is_found_out(row.to) else to
@@ -155,13 +153,13 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
 
 
 def _answered_bead(message: Message, replied: Sequence[Mail]) -> str:
-    """The bead of an answer that names none: that of what it answers, if that is one."""
+    """Bead of an answer that names none: the one of what it answers, if that is unambiguous."""
     beads = {mail.bead for mail in replied if message.type in ANSWERS}
     return beads.pop() if len(beads) == 1 else ""
 
 
 def _kind(type: MessageType, before: Mail | None, *, is_echo: bool) -> str:
-    """As what it is delivered; a letter that was sent before stays what it was."""
+    """Kind as which it is delivered; a letter that was sent before keeps its kind."""
     if before is not None:
         return before.kind
     return MessageType.UNKNOWN if is_echo else type
@@ -170,9 +168,10 @@ def _kind(type: MessageType, before: Mail | None, *, is_echo: bool) -> str:
 def _is_heeded(
     type: MessageType, to: tuple[str, ...], actor: Actor, store: Store, choices: Choices
 ) -> bool:
-    """Whether somebody owes it what its type asks for.
+    """Tell whether the recipient owes what the type asks for.
 
-    Of a request for a worker by somebody who may not ask for one nobody does, but the hub says no.
+    A request for a worker by a caller who may not request one obliges nobody but the hub, which
+    refuses.
     """
     if type is not MessageType.SPAWN_REQUEST or not why_no_worker(actor.label):
         return True
@@ -180,7 +179,7 @@ def _is_heeded(
 
 
 def _sent_before(row: SendMail, actor: Actor, store: Store) -> Mail | None:
-    """The letter that its sender has handed in under this id already."""
+    """Find the letter that this sender has already sent under this id."""
     if row.id is None or check_id(str(row.id), "letter id"):
         return None
     found = store.stream(mail_stream(str(row.id)))
@@ -189,20 +188,20 @@ def _sent_before(row: SendMail, actor: Actor, store: Store) -> Mail | None:
 
 
 def _is_found_out(given: tuple[str, ...] | str) -> bool:
-    """Whether it depends on the day who is meant: the sender names nobody, or a group."""
+    """Tell whether recipients may change from day to day: none are named, or a group is."""
     named = names(given)
     return not named or any(name.startswith("@") for name in named)
 
 
 def names(given: tuple[str, ...] | str) -> tuple[str, ...]:
-    """The names in a list, or in a text with commas between them."""
+    """Split a list, or a text with commas, into names."""
     if isinstance(given, str):
         return tuple(name for name in map(str.strip, given.split(",")) if name)
     return given
 
 
 def _moment(text: str) -> int | None:
-    """The time that its sender gave; one that cannot be read is no reason to keep a letter back."""
+    """Parse the sender's timestamp; an unreadable one does not stop the letter."""
     try:
         return parse_rfc3339(text)
     except ValueError:
@@ -212,7 +211,7 @@ def _moment(text: str) -> int | None:
 def _addressed(
     given: tuple[str, ...] | str, field: str, store: Store, choices: Choices
 ) -> tuple[str, ...] | Fault:
-    """Everyone whom these addresses stand for, each once."""
+    """Resolve addresses to recipients, each once."""
     found: list[str] = []
     for name in names(given):
         if not name.startswith("@"):
@@ -234,9 +233,9 @@ def _addressed(
 def _usual_recipients(
     type: MessageType, replied: Sequence[Mail], actor: Actor, store: Store, choices: Choices
 ) -> tuple[str, ...]:
-    """Who gets a letter of this type when its sender names nobody; nobody: that is not known."""
+    """Default recipients for this type; empty if there are none."""
     if replied:
-        # Who goes on with a letter of its own writes to whom that was.
+        # A sender who continues its own letter writes to that letter's recipients.
         meant = (mail.to if mail.sender == actor.name else (mail.sender,) for mail in replied)
         return tuple(dict.fromkeys(chain.from_iterable(meant)))
     if type is MessageType.UNKNOWN or type in ANSWERS:
@@ -248,16 +247,16 @@ def _usual_recipients(
         return orchestrators or ("orchestrator",)
     if actor.name != choices.helper:
         return (choices.helper,)
-    # Nobody answers itself: what the helper cannot do, those who run the show see to.
+    # An agent never answers itself, so the helper's own requests go to the orchestrators.
     return tuple(name for name in orchestrators if name != actor.name) or ("orchestrator",)
 
 
 def _informed(
     type: MessageType, to: tuple[str, ...], store: Store, choices: Choices
 ) -> tuple[str, ...]:
-    """Who gets it besides: the helper, and whoever runs the show, hear of every case.
+    """Recipients that the hub adds: helper and orchestrators get every request for help.
 
-    A request for a worker has its answer from the spawner where it goes to nobody who is known.
+    A request for a worker that goes to no registered agent is answered by the spawner.
     """
     if type is MessageType.SPAWN_REQUEST:
         is_owed = any(find_agent(store, name) is not None for name in to)
@@ -275,10 +274,10 @@ def _replied(
     store: Store,
     is_shown: Fits,
 ) -> Sequence[Mail] | Fault:
-    """The letter that this one replies to; or those that it answers without saying so.
+    """Find the letter that this one replies to, or those that it answers without naming them.
 
-    Those are all that wait for such an answer in its thread, or about its bead; or, if it names
-    neither, in the sender's own box, from one of those to whom it goes.
+    The latter are all that wait for such an answer in its thread or about its bead, or, if it names
+    neither, in the sender's own box from one of its recipients.
     """
     if row.reply_to:
         found = find_letter(store, row.reply_to, is_shown)
@@ -301,7 +300,7 @@ def _replied(
 
 
 def _where_asked(row: SendMail, message: Message) -> Iterator[str]:
-    """The lists of open questions in the thread of an answer, and else of those about its bead."""
+    """Yield the lists of open questions in the answer's thread, then about its bead."""
     thread, bead = row.thread_id or bare(message.bead_id), message.bead_id
     if not check_id(thread, "thread"):
         yield f"open:{thread}"
@@ -310,9 +309,9 @@ def _where_asked(row: SendMail, message: Message) -> Iterator[str]:
 
 
 def _replied_type(replied: Sequence[Mail], thread: str, store: Store) -> str:
-    """The type that a reply may repeat: of the letter that it names, or of its thread's last one.
+    """Type that a reply may repeat: of the letter it names, or of its thread's last letter.
 
-    What the hub itself has written there in between counts for nothing.
+    Letters that the hub wrote in between are skipped.
     """
     if replied or check_id(thread, "thread"):
         return _named_type(replied[-1]) if replied else ""
@@ -322,13 +321,13 @@ def _replied_type(replied: Sequence[Mail], thread: str, store: Store) -> str:
 
 
 def _named_type(mail: Mail) -> str:
-    """The type of a letter; of a plain one that which its subject repeats, if it does."""
+    """Type of a letter; for a plain one, the type that its subject repeats."""
     is_plain = mail.kind == MessageType.UNKNOWN
     return read_subject(mail.subject).type if is_plain else mail.kind
 
 
 def _answers(message: Message, actor: Actor, mail: Mail) -> bool:
-    """Whether a letter is what this one waits for; nobody answers itself."""
+    """Tell whether a message answers this letter; nobody answers itself."""
     return (
         mail.kind == ANSWERS.get(message.type)
         and mail.is_open
@@ -337,11 +336,8 @@ def _answers(message: Message, actor: Actor, mail: Mail) -> bool:
     )
 
 
-# What it asks of its task
-
-
 def effect(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> Commands:
-    """What is to happen to the task or to what it answers; nothing for letters that are read."""
+    """Build the commands for the task and for the letters it answers; none for plain letters."""
     if letter.message.type in ANSWERS or is_reply(letter.row.subject):
         posting = _posting(letter, actor, store, choices)
         if isinstance(posting, Fault) or posting.is_echo:
@@ -359,7 +355,7 @@ def effect(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> Co
 
 
 def _answering(posting: _Posting, actor: Actor) -> Iterator[AnyCommand]:
-    """The questions that it answers: in their thread, and to whoever asked."""
+    """Answer the questions of its thread whose sender it goes to."""
     mail, type = posting.mail, posting.message.type
     if posting.is_repeat and type in ANSWERS:
         detail = f"{type} {mail.id} was sent before, and answered then what it could"

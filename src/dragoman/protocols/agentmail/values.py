@@ -15,25 +15,25 @@ _MOST_PERCENT: Final = 100
 _PERCENT: Final = re.compile(
     r"(?<![\w.,+\N{MINUS SIGN}-])([0-9]{1,9})(?:\.0++)?\s*+(?:%|percent(?!\w))", re.IGNORECASE
 )
-"""A whole number of percent; no end of a fraction, of a negative number, or of what is none."""
+"""A whole percentage, but not the end of a fraction or of a negative number."""
 _PERCENT_SIGN: Final = re.compile(r"\d\s*+(?:%|percent(?!\w))", re.IGNORECASE)
-"""The end of any percentage."""
+"""End of any percentage."""
 _DIGIT: Final = re.compile(r"\d")
 _BEFORE_A_TIME: Final = ("T", "t", " ")
-"""What may stand between a date and its time; Python would take any character."""
+"""Accepted between date and time; Python would accept any character."""
 
 Reading = tuple[Any, str]
-"""The value, and what is wrong with it; empty: nothing."""
+"""Value, and the name of its problem or an empty text."""
 Read = Callable[[Any], Reading]
 
 
 def is_moment(text: str) -> bool:
-    """Whether this is a calendar date with a time as ISO 8601 writes them, whatever its offset."""
+    """Tell whether this is a calendar date with a time in ISO 8601, with or without an offset."""
     try:
         date = datetime.fromisoformat(text).date().isoformat()
     except ValueError:
         return False
-    # No date of a week: few readers know those.
+    # No week dates: few readers know them.
     written = (date, date.replace("-", ""))
     return text.startswith(tuple(form + mark for form in written for mark in _BEFORE_A_TIME))
 
@@ -43,7 +43,7 @@ def _moment(text: str) -> Reading:
 
 
 def _number(text: str) -> int | None:
-    """A whole number in plain digits: Python would also take 4_5 and the digits of any script."""
+    """Parse a whole number in ASCII digits; int() would also take 4_5 and other scripts' digits."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
         return None
@@ -58,7 +58,7 @@ def _percentage(text: str) -> Reading:
 
 
 def _percentage_within(text: str) -> int | None:
-    """The one percentage in other words, such as `about 45% of 200k`; no end of a range."""
+    """Find the only percentage in a longer text such as `about 45% of 200k`; no end of a range."""
     found = _PERCENT.search(text)
     if found is None or _DIGIT.search(text, 0, found.start()):
         return None
@@ -81,7 +81,7 @@ def _files(listed: str | tuple[str, ...]) -> Reading:
 
 
 def file_name(part: str) -> str:
-    """The name of a file, which may stand as code; stars are part of a name."""
+    """Strip code marks from a file name; stars are part of a name."""
     return unmarked(part, ("`",))
 
 
@@ -90,7 +90,7 @@ def _word(text: str) -> Reading:
 
 
 def _one_of(allowed: tuple[str, ...]) -> Read:
-    """A word of an enumeration, in upper case whatever it says."""
+    """Build a parser of an enumeration, which returns any word in upper case."""
 
     def read(text: str) -> Reading:
         word = upper(text)
@@ -100,17 +100,17 @@ def _one_of(allowed: tuple[str, ...]) -> Read:
 
 
 def _spawn_status(text: str) -> Reading:
-    """As it was written: see SPEC.md."""
+    """Keep the spelling (see SPEC.md)."""
     return text, "" if lower(text) in words.SPAWN_STATUSES else "bad_value"
 
 
 def _failed(text: str) -> Reading:
-    """FAILED is failed, whatever its status says."""
+    """Return FAILED, whatever the status says."""
     return "FAILED", "" if upper(text) in words.FAILED else "bad_value"
 
 
 def _unmarked(read: Read) -> Read:
-    """Reads a value that may stand as code or in bold."""
+    """Let a parser accept a value in code or bold marks."""
     return lambda text: read(unmarked(text))
 
 
@@ -138,7 +138,7 @@ _STATUS: Final[Mapping[MessageType, Read]] = {
     MessageType.FAILED: _failed,
     MessageType.SPAWN_ACK: _spawn_status,
 }
-"""What a status is depends on the type; elsewhere it is free text."""
+"""Parsers of `status`, by type; in other types it is free text."""
 
 _LISTS: Final[dict[str, Read]] = {"files_touched": _files, "files": _files}
 
@@ -152,7 +152,7 @@ def _fields(type: MessageType) -> Iterator[tuple[str, Read]]:
 READ: Final[Mapping[MessageType, Mapping[str, Read]]] = {
     type: _LISTS | {field: _unmarked(read) for field, read in _fields(type)} for type in MessageType
 }
-"""The type, the field -> how its words are read; a field that is not here is text."""
+"""Type -> field -> parser of its value; a field that is not listed is text."""
 
 ALLOWED: Final[Mapping[str, str]] = {
     "issue_type": ", ".join(words.ISSUE_TYPES),
@@ -169,4 +169,4 @@ ALLOWED_STATUS: Final[Mapping[MessageType, str]] = {
     MessageType.FAILED: "FAILED",
     MessageType.SPAWN_ACK: ", ".join(words.SPAWN_STATUSES),
 }
-"""The words that a field may hold, for those who wrote another."""
+"""Field -> its allowed words, for messages about a wrong one."""

@@ -38,11 +38,11 @@ from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 from dragoman.protocols.agentmail.words import CHECKPOINT_REASONS, FAILURE_TYPES
 
 _COUNTED: Final = tuple(dict.fromkeys((*FAILURE_TYPES, *CHECKPOINT_REASONS)))
-"""What an attempt may have ended with that is to be tried again."""
+"""Reasons after which an attempt may be retried."""
 
 
 class Bead(Struct, frozen=True, forbid_unknown_fields=True):
-    """A bead, and the files that whoever works on it will write."""
+    """A bead, and the files that its worker will write."""
 
     id: str
     title: str = ""
@@ -54,15 +54,15 @@ class Start(Struct, frozen=True, forbid_unknown_fields=True):
     """A wave to start."""
 
     beads: tuple[str | Bead, ...]
-    """In the order in which they go; those that are unknown become tasks."""
+    """Beads in the order in which they start; unknown ones become tasks."""
     parallel: int
-    """How many may be ready or in progress at a time."""
+    """Limit of beads that are ready or in progress at a time."""
     wave_id: str | None = None
-    """Without one it gets an id."""
+    """Id of the wave; without one the hub gives it an id."""
     retries: dict[str, int] = {}
-    """Type of failure, such as TESTS_FAIL -> how often a bead may be tried again after it."""
+    """Type of failure, such as TESTS_FAIL -> number of retries of a bead after it."""
     orchestrator: str = ""
-    """Who gets the closing report; empty: the caller."""
+    """Recipient of the closing report; empty: the caller."""
 
 
 class OneWave(Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,7 +72,7 @@ class OneWave(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SomeWaves(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many of the newest waves."""
+    """Number of the newest waves to list."""
 
     limit: Annotated[int, Meta(ge=1, le=200)] = 20
 
@@ -81,29 +81,29 @@ class Take(Struct, frozen=True, forbid_unknown_fields=True):
     """Files to reserve."""
 
     patterns: tuple[str, ...]
-    """Paths and globs from the root of the repository; `src/` is all that is in it."""
+    """Paths and globs from the root of the repository; `src/` includes everything in it."""
     ttl_ms: int = RESERVATION_TTL_MS
     exclusive: bool = True
     task: str = ""
-    """The task that they are for; the reservation ends when nobody works on it any more."""
+    """Task that they are for; the reservation ends when nobody works on it any more."""
     reason: str = ""
 
 
 class Renew(Struct, frozen=True, forbid_unknown_fields=True):
-    """Reservations to keep longer, by their ids or patterns; none named: all of the caller's."""
+    """Reservations to extend, by their ids or patterns; none named: all of the caller's."""
 
     names: tuple[str, ...] = ()
     ttl_ms: int = RESERVATION_TTL_MS
 
 
 class Release(Struct, frozen=True, forbid_unknown_fields=True):
-    """Reservations to end, by their ids or patterns; none named: all of the caller's."""
+    """Reservations to release, by their ids or patterns; none named: all of the caller's."""
 
     names: tuple[str, ...] = ()
 
 
 class Reservations(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which reservations: all, or those that collide with these files."""
+    """Reservations to list: all, or those that conflict with these files."""
 
     patterns: tuple[str, ...] = ()
 
@@ -112,7 +112,7 @@ _OF_A_WAVE: Final = {**as_called(Start), "id": "wave_id", "told": "orchestrator"
 
 
 def operations(choices: Choices = DEFAULTS) -> tuple[Operation, ...]:
-    """All of them."""
+    """Build the operations of waves and reservations."""
     return (*_waves(choices), *_reservations())
 
 
@@ -188,7 +188,7 @@ def _start(asked: Start, facts: Facts, choices: Choices) -> Commands | Fault:
         tuple(open_waves(facts.store)),
     )
     if wave.id and not isinstance(find_wave(facts.store, wave.id), Refusal):
-        return (wave,)  # the same one again, or another that is refused: neither changes its beads
+        return (wave,)  # a repeated or refused start changes no beads
     return commands_of_start(
         wave,
         {bead.id: bead.title for bead in beads},

@@ -11,76 +11,76 @@ from dragoman.protocols.agentmail.shapes import Message
 
 Importance = Literal["low", "normal", "high", "urgent"]
 LetterName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{WORD_FORM}$"})]
-"""How the ids of letters and threads are written."""
+"""Id of a letter or a thread."""
 MaybeAgent = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{AGENT_FORM})?$"})]
 PageSize = Annotated[int, Meta(ge=1, le=PAGE)]
 Position = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
 
 class SendMail(Struct, frozen=True, rename={"from_": "from"}.get):
-    """A letter to hand in: the row of a message, as agents of this dialect write it."""
+    """A letter to send: a message row as agents of this dialect write it."""
 
     subject: str
     body_md: str
     to: tuple[str, ...] | str = ()
-    """Names, or @agents, @orchestrators, @humans and the groups of the settings; none: whoever
-    letters of its type go to."""
+    """Names, @agents, @orchestrators, @humans, or a configured group; none: the type's defaults."""
     cc: tuple[str, ...] | str = ()
     from_: str = ""
-    """The sender, who must be the caller."""
+    """Sender, who must be the caller."""
     id: str | int | None = None
-    """Of the sender's own choice; the same letter again under it is the same letter."""
+    """Id chosen by the sender; a letter sent again under it is the same letter."""
     thread_id: str = ""
     reply_to: str = ""
-    """The letter that it replies to, whose thread it goes on with."""
+    """The letter that it replies to, whose thread it continues."""
     importance: Importance = "normal"
     ack_required: bool | None = None
-    """None: as its type has it."""
+    """None: the default of its type."""
     ack_within_ms: int | None = None
-    """After how long a missing ack is told as late, from a second to 30 days; None: as the settings
-    have it."""
+    """Time after which a missing ack counts as late, from a second to 30 days; None: the setting.
+    """
     attachments: tuple[str, ...] = ()
-    """Where they are: paths or addresses."""
+    """Paths or addresses of the attachments."""
     timestamp: str = ""
 
 
 class Outgoing(Struct, frozen=True):
-    """A letter to hand in, and what it says."""
+    """A letter to send, and its parsed message."""
 
     row: SendMail
     message: Message
 
 
 class Inbox(Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "from"}.get):
-    """Which letters of a box."""
+    """Filters of a mailbox."""
 
     agent: MaybeAgent = ""
-    """Whose box; empty: the caller's own. Nobody's letters become read by looking."""
+    """Owner of the box; empty: the caller. Listing marks no letter as read."""
     box: Literal["in", "sent", "overdue", "waiting"] = "in"
-    """Received; sent; all whose ack or answer is late; all that wait for somebody unknown."""
+    """Received; sent; all with a late ack or answer; all that wait for somebody unknown."""
     unread: bool = False
     pending: bool = False
-    """Whether only those that the box's owner has still to ack."""
+    """Only letters that the box's owner has still to ack."""
     type: str = ""
     bead_id: str = ""
     thread_id: str = ""
     from_: str = ""
     only: Literal["all", "completions", "successes", "checked"] = "all"
-    """All; those that end an attempt; those that end it well; of these, all checks passing."""
+    """All; those that end an attempt; those that end it successfully; of these, all checks passing.
+    """
     after: Position = 0
     before: Position | None = None
-    """Newest first, from here on back; 0: from the newest one on."""
+    """Newest first, from this position back; 0: from the newest one."""
     limit: PageSize = 50
 
 
 class OneLetter(Struct, frozen=True, forbid_unknown_fields=True):
-    """A letter, by its id, or by enough of its beginning."""
+    """A letter, by its id or an unambiguous beginning of it."""
 
     id: LetterName
 
 
 class Thread(Struct, frozen=True, forbid_unknown_fields=True):
-    """A thread, by its id: a page of its letters, oldest first."""
+    """A page of a thread, oldest first, by the thread's id."""
 
     thread_id: LetterName
     after: Position = 0
@@ -88,13 +88,13 @@ class Thread(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Summed(Struct, frozen=True, forbid_unknown_fields=True):
-    """A thread to sum up, by its id."""
+    """A thread to summarize, by its id."""
 
     thread_id: LetterName
     before: Position | None = None
-    """Only what stands before this place: `cursor` of a summary that left older letters out."""
+    """Only letters before this position: the `cursor` of a summary that left older letters out."""
     model: bool = False
-    """Whether the program of the settings is asked as well; for orchestrators and people."""
+    """Also ask the configured program for a summary; for orchestrators and people."""
 
 
 class Search(Struct, frozen=True, forbid_unknown_fields=True):
@@ -106,4 +106,4 @@ class Search(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Row = Mapping[str, Any]
-"""A letter as a reader gets it."""
+"""A letter as its reader gets it."""

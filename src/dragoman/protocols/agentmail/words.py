@@ -8,7 +8,7 @@ from dragoman.core.events import Role
 
 
 class MessageType(StrEnum):
-    """What a message is; UNKNOWN when its subject names no type."""
+    """Type of a message; UNKNOWN if its subject names none."""
 
     BEAD_ACCEPTED = "BEAD_ACCEPTED"
     PROGRESS = "PROGRESS"
@@ -26,7 +26,7 @@ class MessageType(StrEnum):
 TYPES: Final[Mapping[str, MessageType]] = {
     type.value: type for type in MessageType if type is not MessageType.UNKNOWN
 }
-"""The word in a subject -> the type."""
+"""Word in a subject -> type."""
 
 ISSUE_TYPES: Final = ("STUCK", "SPEC_UNCLEAR", "BLOCKED", "TECHNICAL")
 FAILURE_TYPES: Final = ("TESTS_FAIL", "BUILD_FAIL", "SPEC_IMPOSSIBLE", "CONTEXT_HIGH", "ERROR")
@@ -47,7 +47,7 @@ VERDICTS: Final[Mapping[str, bool]] = {
     "false": False,
     "no": False,
 }
-"""How a check ended, and whether to resume; any other word says neither."""
+"""Word for the result of a check, or for `resume` -> its value; other words have none."""
 
 ACK_REQUIRED: Final[Mapping[MessageType, bool]] = {
     MessageType.BEAD_ACCEPTED: False,
@@ -62,17 +62,17 @@ ACK_REQUIRED: Final[Mapping[MessageType, bool]] = {
     MessageType.SPAWN_ACK: False,
     MessageType.UNKNOWN: False,
 }
-"""Whether a message wants an acknowledgement when it does not say (S-MAIL-7)."""
+"""Default of a type for requesting an acknowledgement (S-MAIL-7)."""
 
 
 ANSWERS: Final[Mapping[MessageType, MessageType]] = {
     MessageType.HELP_RESPONSE: MessageType.HELP_REQUEST,
     MessageType.SPAWN_ACK: MessageType.SPAWN_REQUEST,
 }
-"""The answer -> what it answers, and thereby acknowledges (S-MAIL-7)."""
+"""Type of an answer -> the type that it answers and thereby acknowledges (S-MAIL-7)."""
 
 MAY_ANSWER: Final[Mapping[MessageType, tuple[Role, ...]]] = {
     MessageType.HELP_RESPONSE: ("human", "orchestrator", "coordinator", "system"),
     MessageType.SPAWN_ACK: ("system",),
 }
-"""The answer -> the roles that may give it to a letter that is not in their boxes."""
+"""Type of an answer -> roles that may answer a letter that is not in their own box."""

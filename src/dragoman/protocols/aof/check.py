@@ -44,7 +44,7 @@ _USUAL_MOMENT: Final = re.compile(
     r"[1-9]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3])(?::[0-5]\d){2}\.\d{3}Z",
     re.ASCII,
 )
-"""What nearly every moment looks like: nothing in it can be wrong."""
+"""Spelling of nearly every timestamp; anything that matches is valid."""
 
 _SHOWN: Final = 40
 _REMEMBERED: Final = 4_096
@@ -55,16 +55,16 @@ _STEP: Final = re.compile(r"[^.\[]+|\[\d+\]")
 S = TypeVar("S")
 T = TypeVar("T", bound=Struct)
 Field = tuple[str, str | UnsetType, Callable[[str], str | None]]
-"""A path, what stands there, and what says why it is wrong."""
+"""Path, value, and the check that returns the reason for a wrong value."""
 
 
 def envelope_fault(reason: str, path: str = "") -> Fault:
-    """Something in the message is not as it must be."""
+    """Build a fault of the envelope."""
     return Fault("invalid_envelope", reason, path)
 
 
 def shaped(value: Any, shape: type[S]) -> S | Fault:
-    """A parsed JSON value in this shape, or the first thing that is wrong with it."""
+    """Convert a parsed JSON value to this shape, or return its first fault."""
     try:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError:
@@ -73,7 +73,7 @@ def shaped(value: Any, shape: type[S]) -> S | Fault:
 
 
 def shape_faults(value: Any, shape: type[Struct], at: str = "") -> Iterator[Fault]:
-    """Everything that keeps a parsed JSON value from having this shape."""
+    """Yield everything that keeps a parsed JSON value from having this shape."""
     if not isinstance(value, dict):
         yield envelope_fault(NO_OBJECT, at)
         return
@@ -94,9 +94,9 @@ def shape_faults(value: Any, shape: type[Struct], at: str = "") -> Iterator[Faul
 
 
 def salvaged(value: Any, shape: type[T]) -> T:
-    """What can be used of a value that may not have the shape; the rest is as if it were unsaid.
+    """Convert what can be used of a value that may not have the shape; the rest counts as absent.
 
-    Only for whoever looks for further faults: what is required may be UNSET in it.
+    Only for finding further faults: required fields may be UNSET in the result.
     """
     given = cast(Mapping[str, Any], value if isinstance(value, dict) else {})
     return shape(
@@ -117,7 +117,7 @@ def _salvaged(value: Any, kind: Any) -> Any:
 
 
 def apart_from(known: Sequence[Fault], found: Iterable[Fault]) -> Iterator[Fault]:
-    """Those faults that may not be due to one that is known: none at its place, above or below."""
+    """Yield faults whose path is not that of a known fault, nor above or below it."""
     places = [_steps(fault.path) for fault in known]
     for fault in found:
         steps = _steps(fault.path)
@@ -134,7 +134,7 @@ def _is_struct(kind: Any) -> TypeGuard[type[Struct]]:
 
 
 def with_whole_numbers(value: Any) -> Any:
-    """The same with 1.0 as 1: JSON has one kind of number, and some writers show it."""
+    """Write 1.0 as 1: JSON has one kind of number, and some writers use fractions."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
@@ -146,18 +146,18 @@ def with_whole_numbers(value: Any) -> Any:
 
 
 def unknown_type(message: UnknownMessage) -> Fault:
-    """The first thing that is wrong with a message whose type AOF/1 does not have."""
+    """Return the first fault of a message of an unknown type."""
     return unknown_faults(message, message.type)[0]
 
 
 def unknown_faults(message: UnknownMessage, kind: str) -> list[Fault]:
-    """Everything that is wrong with a message of a type that AOF/1 does not have."""
+    """List the faults of a message of an unknown type."""
     reason = f"{kind[:_SHOWN]!a} is not a type of AOF/1; known: {', '.join(MESSAGES)}"
     return [*_envelope_faults(message), Fault("unknown_type", reason, "type")]
 
 
 def message_faults(message: Message) -> list[Fault]:
-    """Everything that is wrong with a message that has the shape of its type."""
+    """List the faults of a message that has the shape of its type."""
     faults = _envelope_faults(message)
     faults += _FAULTS[type(message)](message.payload, "payload.")
     repeated = message.payload.task_id
@@ -179,7 +179,7 @@ def _envelope_faults(message: Envelope[Any]) -> list[Fault]:
 
 
 def completion_faults(payload: Completion | CompleteTask, at: str = "") -> list[Fault]:
-    """What is wrong with a report."""
+    """List the faults of a report."""
     faults = _wrong(
         at,
         *_names(payload),
@@ -199,7 +199,7 @@ def completion_faults(payload: Completion | CompleteTask, at: str = "") -> list[
 
 
 def update_faults(payload: StatusUpdate | UpdateTask, at: str = "") -> list[Fault]:
-    """What is wrong with an update."""
+    """List the faults of an update."""
     faults = _wrong(at, *_names(payload))
     said = (payload.status, payload.progress, payload.blockers, payload.notes)
     if all(part is UNSET for part in said):
@@ -209,7 +209,7 @@ def update_faults(payload: StatusUpdate | UpdateTask, at: str = "") -> list[Faul
 
 
 def session_faults(arguments: SessionEnd) -> list[Fault]:
-    """What is wrong with the end of a session."""
+    """List the faults of the end of a session."""
     return _wrong("", ("sessionId", arguments.session_id, _why_no_session))
 
 
@@ -251,7 +251,7 @@ _FAULTS: Final[dict[type[Message], Callable[[Any, str], list[Fault]]]] = {
 
 
 def _names(payload: Payload) -> tuple[Field, ...]:
-    """What every payload may repeat has the form that it has in the envelope."""
+    """Fields that every payload may repeat, in the form that they have in the envelope."""
     return (
         ("taskId", payload.task_id, _why_no_task_id),
         ("agentId", payload.agent_id, _why_no_agent),
@@ -261,12 +261,12 @@ def _names(payload: Payload) -> tuple[Field, ...]:
 
 
 def impostor(message: Message, speaker: str) -> Fault | None:
-    """Whoever a message says it is from must be the one who speaks (S-ROLE)."""
+    """Check that the sender named in a message is the speaker (S-ROLE)."""
     return next(impostors(message, speaker), None)
 
 
 def impostors(message: Message, speaker: str) -> Iterator[Fault]:
-    """Every place where a message is from somebody else or for two."""
+    """Yield a fault for every place that names another sender or a second addressee."""
     payload: Payload = message.payload
     for path, name in (
         ("fromAgent", message.from_agent),
@@ -284,7 +284,7 @@ def impostors(message: Message, speaker: str) -> Iterator[Fault]:
 
 
 def impostor_in_tool(payload: Payload, speaker: str) -> Fault | None:
-    """The same of a tool's arguments, which have no envelope."""
+    """Check the sender named in a tool's arguments, which have no envelope."""
     for path, name in (("agentId", payload.agent_id), ("fromAgent", payload.from_agent)):
         if name not in (speaker, UNSET):
             return _identity_fault(f"{speaker} cannot speak for {name}", path)
@@ -296,7 +296,7 @@ def _identity_fault(reason: str, path: str) -> Fault:
 
 
 def _wrong(at: str, *fields: Field) -> list[Fault]:
-    """The faults of those fields that are there and that have one."""
+    """Collect the faults of the given fields that are present."""
     return [
         envelope_fault(reason, at + path)
         for path, text, why_wrong in fields

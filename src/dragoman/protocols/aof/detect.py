@@ -19,24 +19,24 @@ _CLAIM_IN_BYTES: Final = re.compile(_CLAIM.pattern.encode())
 
 
 class Found(Struct, frozen=True):
-    """A message that claims to be ours, out of whatever it came wrapped in."""
+    """A message that claims to be AOF/1, unwrapped."""
 
     said: Raw
-    """Its own words for the ledger: JSON in any case."""
+    """Original text for the ledger, always JSON."""
     value: Any = None
-    """What came as the envelope."""
+    """The envelope."""
     fault: StrictJsonError | None = None
-    """Why there is no value."""
+    """Reason why there is no value."""
 
 
 def detect(incoming: Incoming) -> Found | None:
-    """The message in what came in; None when it is not for us."""
+    """Detect an AOF/1 message; None: it is not one."""
     value, text = incoming.value, incoming.text
     if not isinstance(value, StrictJsonError):
         return Found(Raw(text), value) if is_ours(value) else unwrapped(value, incoming.most_bytes)
     if text.startswith(_PREFIX):
         return _prefixed(value, incoming)
-    # Broken, and yet it says whose it is: its sender is told so.
+    # Broken, but it claims to be AOF/1, so its sender is told.
     bare = text.removeprefix(BOM_UTF8)
     is_object = bare.lstrip()[:1] == b"{"
     says_so = is_object and _CLAIM_IN_BYTES.search(text, 0, incoming.most_bytes)
@@ -46,7 +46,7 @@ def detect(incoming: Incoming) -> Found | None:
 
 
 def unwrapped(value: Any, most_bytes: int) -> Found | None:
-    """The message in an event, as an object or as text."""
+    """Detect a message within an event, as an object or as text."""
     if not isinstance(value, dict):
         return None
     for inner in layers(value):
@@ -59,12 +59,12 @@ def unwrapped(value: Any, most_bytes: int) -> Found | None:
 
 
 def is_ours(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Whether a JSON value says that it is AOF."""
+    """Tell whether a JSON value names the protocol AOF."""
     return isinstance(value, dict) and cast(Mapping[str, Any], value).get("protocol") == "aof"
 
 
 def is_claimed(text: str) -> bool:
-    """Whether a text says that it is ours, though it may be broken."""
+    """Tell whether a text claims to be AOF/1, though it may be broken."""
     return text.startswith(PREFIX) or (
         text.lstrip().startswith("{") and _CLAIM.search(text) is not None
     )

@@ -26,11 +26,11 @@ _NOT_OURS = check.envelope_fault('this is not AOF/1, whose protocol is "aof"', "
 
 
 def lint(value: Any, kind: str, strict: bool) -> Linted:
-    """Everything that is to be said about one JSON value, bare or wrapped like any message.
+    """Lint one JSON value, bare or wrapped like any message.
 
-    Strict also minds what a hub lets pass: fields that AOF/1 does not know, acceptance criteria
-    that are taken as [], and a cost that counts as nothing. Otherwise these are listed and the
-    message is fine.
+    Strict linting also fails for what a hub accepts: fields that AOF/1 does not know, acceptance
+    criteria that are taken as [], and a cost that counts as nothing. Otherwise these are listed,
+    and the message is ok.
     """
     found = Found(Raw(), value) if is_ours(value) else unwrapped(value, MOST_BYTES)
     if found is None:
@@ -48,7 +48,7 @@ def lint(value: Any, kind: str, strict: bool) -> Linted:
 
 
 def _faults(message: Message | UnknownMessage, envelope: Any) -> Iterator[Fault]:
-    """What is wrong with what could be read, and what a hub would refuse whatever its state."""
+    """Yield faults of the readable content that a hub would refuse whatever its state."""
     if isinstance(message, UnknownMessage):
         yield from check.unknown_faults(message, text_of(envelope, "type"))
         return
@@ -85,7 +85,7 @@ def _strangers(value: Any, read: Struct, at: str) -> Iterator[Fault]:
 
 
 def _stranger(path: str, value: Any, read: Struct) -> Iterator[Fault]:
-    """What is to be said of one more field; the cost of a report is one that budgets go by."""
+    """Describe an unknown field; the cost of a report is known, because budgets use it."""
     if not (isinstance(read, Completion) and path == _COST):
         yield check.envelope_fault("AOF/1 knows no such field", path)
     elif isinstance(value, bool) or not isinstance(value, int | float) or value < 0:

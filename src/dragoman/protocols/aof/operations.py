@@ -33,11 +33,15 @@ NAME: Final = "aof"
 _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     "handoff.request": {"parent": "payload.parentTaskId"}
 }
-"""Type of message -> what its fields are to the core, where it refuses one of them."""
+"""Message type -> field of a core command -> field of the message, for refusals that name a field.
+"""
 
 
 def dialect(*, at_once: bool = False) -> Dialect:
-    """AOF/1 as a door is handed it; `at_once`: a report moves its task before its session ends."""
+    """Build the AOF/1 dialect.
+
+    With `apply_immediately` a report moves its task before its session ends.
+    """
     operations = (*_messages(at_once=at_once), *_tools(at_once=at_once))
     by_name = {operation.name: operation for operation in operations}
     return Dialect(
@@ -172,7 +176,7 @@ def _end_session(arguments: SessionEnd, actor: Actor, facts: Facts) -> Commands 
             f"{actor.label} may end a session by its name only; name one",
             "sessionId",
         )
-    # A result that nobody reported is put aside before the session's results take effect (S-AOF-8).
+    # A result that was never reported is set aside before the session's results apply (S-AOF-8).
     facts.look_at_runs()
     return translate.end_session(arguments, actor, facts)
 
@@ -182,14 +186,14 @@ def _task_of(message: Any) -> str:
 
 
 def _task_reply(message: Any, commands: Commands, accepted: Accepted) -> Any:
-    """Where the task stands now, under the name that the caller used."""
+    """Status of the task, under the name that the caller used."""
     del commands
     reply = {"taskId": message.task_id, "status": accepted.receipts[0].status}
     return _warned(reply, accepted)
 
 
 def _session_reply(arguments: SessionEnd, commands: Commands, accepted: Accepted) -> Any:
-    """Where each task of the session stands now."""
+    """Status of each task of the session."""
     ended = [
         {"taskId": command.about, "status": receipt.status}
         for command, receipt in zip(commands, accepted.receipts, strict=True)

@@ -23,7 +23,7 @@ _sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 class Shaped(Struct, frozen=True):
-    """A message in its shape, and what tells it from every other."""
+    """A message in the shape of its type, and the content by which a repeat is recognized."""
 
     message: Message
     content: bytes
@@ -31,12 +31,12 @@ class Shaped(Struct, frozen=True):
 
 
 def at_a_glance(text: bytes) -> Shaped | None:
-    """The message in a text about which nothing is unusual; None: look at it thoroughly.
+    """Parse a text that needs no closer look; None: parse it thoroughly.
 
-    Nearly every message is bare, without unknown fields and without needless escapes. Written down
-    again it is then just as long as it came, and only then: every needless character, every
-    unknown field and every key that stands twice makes the text longer. So what `strict_json` looks
-    for is not there, and the bounds that it keeps are those of the shape.
+    Nearly every message is bare, without unknown fields and without needless escapes. Encoded again
+    it is then exactly as long as it came, and only then: every needless character, every unknown
+    field and every repeated key makes the original longer. So the faults that `strict_json` looks
+    for are absent, and its bounds are those of the shape.
     """
     try:
         message = _decode(text)
@@ -52,16 +52,16 @@ def at_a_glance(text: bytes) -> Shaped | None:
 
 
 def _is_odd(criteria: Any) -> bool:
-    """Whether a field whose shape is open holds anything but a list of strings, within bounds.
+    """Tell whether a field of open shape holds anything but a list of strings within bounds.
 
-    A number is the one thing that may be written longer than it came.
+    Numbers are excluded because a number can be encoded longer than it came.
     """
     read = strings(criteria)
     return read is None or len(read) > LINKS
 
 
 def shaped(value: Any, said: Raw) -> Shaped | Fault:
-    """A JSON value in the shape that its type asks for, or what is wrong with it."""
+    """Parse a JSON value in the shape of its type, or return its fault."""
     kind = text_of(value, "type")
     if kind not in MESSAGES:
         message = check.shaped(value, UnknownMessage)
@@ -74,12 +74,12 @@ def shaped(value: Any, said: Raw) -> Shaped | Fault:
 
 
 def text_of(value: Any, field: str) -> str:
-    """A field of what may not even be an object; empty unless it is a text."""
+    """Return a field of any value, or an empty text if it is no text."""
     text = cast(Mapping[str, Any], value).get(field) if isinstance(value, dict) else ""
     return text if isinstance(text, str) else ""
 
 
 def flawless(read: Any, faults: Callable[[Any], list[Fault]]) -> Any:
-    """What was read, or the first thing that is wrong with it."""
+    """Return the message, or its first fault."""
     found = faults(read)
     return found[0] if found else read

@@ -23,18 +23,18 @@ from dragoman.protocols.aof.wire import UNREADABLE
 from dragoman.text.safe_text import harmless_line
 
 LINES_PER_ENTRY: Final = 10
-"""An entry's lines are numbered from ten times its position on, so that they rise for ever."""
+"""Lines of an entry are numbered from ten times its position on, so that numbers always rise."""
 
 AofIdOf = Callable[[str], str]
-"""A task's primary id -> its AOF id."""
+"""Primary id of a task -> its AOF id."""
 Told = tuple[str, Mapping[str, Any]]
-"""The type and the payload of one line."""
+"""Type and payload of one line."""
 
 _DELEGATION_ONLY: Final = frozenset({"parent_not_found", "nested_delegation"})
 
 
 def render_lines(entry: Entry, aof_id_of: AofIdOf) -> list[bytes]:
-    """The lines of an entry, without their line feeds."""
+    """Render the lines of an entry, without line feeds."""
     line = read_line(entry.line)
     event = CODEC.decode(line.event, line.v, line.body)
     envelope = _envelope(line.said)
@@ -63,7 +63,7 @@ def render_lines(entry: Entry, aof_id_of: AofIdOf) -> list[bytes]:
 
 
 def _task_of(event: AnyEvent) -> str:
-    """The task that an event names which stands in another stream."""
+    """Task named by an event of another stream."""
     if isinstance(event, events.IntentCreated):
         return event.task
     if isinstance(event, events.IntentEvent):
@@ -83,7 +83,7 @@ _NAME_A_TASK: Final = (
 
 
 def _envelope(said: Raw | UnsetType) -> Mapping[str, Any] | None:
-    """The envelope in an entry's original words; empty when it is ours and cannot be read."""
+    """Decode the envelope in an entry's original text; empty if it is AOF but unreadable."""
     if isinstance(said, UnsetType):
         return None
     value: Any = msgspec.json.decode(said)
@@ -127,11 +127,8 @@ def _told(event: AnyEvent, aof_id_of: AofIdOf) -> Iterator[Told]:
         yield renderer(event, aof_id_of)
 
 
-# One renderer for each event
-
-
 def _under(kind: str) -> Callable[[Any, AofIdOf], Told]:
-    """A line of this type whose payload is the event itself, in AOF's spelling."""
+    """Build a renderer whose payload is the whole event, in AOF's spelling."""
 
     def render(event: AnyEvent, aof_id_of: AofIdOf) -> Told:
         body: dict[str, Any] = msgspec.to_builtins(event)
@@ -155,7 +152,7 @@ _TASKS: Final = {
     "blocker": "blocker",
     "discovered_from": "discoveredFrom",
 }
-"""Fields that name a task by its primary id -> their names here."""
+"""Fields that hold a primary task id -> their AOF names."""
 _LISTS_OF_TASKS: Final = frozenset({"blocked_by", "open_blockers"})
 _MOMENTS: Final = frozenset({"due_by", "sent_at", "not_before", "until", "deadline"})
 
@@ -202,13 +199,13 @@ def _transitioned(from_: str, to: str, reason: str, **more: Any) -> Told:
 
 
 def _completed(event: events.TaskReported, _: AofIdOf) -> Told:
-    if event.by:  # nobody has said that it is complete
+    if event.by:  # its agent has not reported it complete
         return "task.updated", {"notes": event.notes, "attempt": event.attempt}
     said = {"outcome": event.outcome, "attempt": event.attempt}
     return "task.completed", {
         **said,
         **event.details,
-        **said,  # whatever the details call by these names
+        **said,  # the details cannot override these
         "blockers": event.blockers,
         "notes": event.notes,
     }
@@ -219,7 +216,7 @@ def _noted(event: events.TaskNoted, _: AofIdOf) -> Told:
 
 
 def _posted(event: events.MailPosted, _: AofIdOf) -> Told:
-    """Who wrote to whom about what; what the letter says is in its own file."""
+    """Sender, recipients and subject; the text of a letter is in its own file."""
     return "mail.posted", {
         "mail": event.id,
         "mailType": event.kind,
@@ -266,7 +263,7 @@ def _offered(event: events.HandoffProposed, _: AofIdOf) -> Told:
 
 
 def _without(kind: str, *fields: str) -> Callable[[Any, AofIdOf], Told]:
-    """The same without what is too much for a line: it stands in the ledger."""
+    """Build a renderer that omits fields too large for a line; the ledger has them."""
     whole = _under(kind)
 
     def render(event: AnyEvent, aof_id_of: AofIdOf) -> Told:
@@ -280,7 +277,7 @@ RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = 
     events.TaskCreated: _under("task.created"),
     events.TaskAliased: _under("task.aliased"),
     events.TaskLinked: _under("task.linked"),
-    events.TaskBacklinked: None,  # the other end of a link says it
+    events.TaskBacklinked: None,  # covered by the other end of the link
     events.TaskUnblocked: _under("task.unblocked"),
     events.TaskClaimed: _claimed,
     events.TaskTransitioned: _moved,
@@ -294,22 +291,22 @@ RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = 
     events.DelegationAccepted: _under("delegation.accepted"),
     events.DelegationRejected: _under("delegation.rejected"),
     events.DelegationEscalated: _under("delegation.escalated"),
-    events.CommandRefused: None,  # by its message: see _refused
-    events.MessageReceived: None,  # its words say it: see _received
+    events.CommandRefused: None,  # rendered by message: see _refused_lines
+    events.MessageReceived: None,  # rendered from its original text: see _received_lines
     events.AgentRegistered: _under("agent.registered"),
-    events.AgentKeyed: None,  # by what somebody is recognized is the hub's own business
+    events.AgentKeyed: None,  # credentials are internal
     events.TokenIssued: None,
     events.TokenRevoked: None,
     events.AgentPaused: _under("agent.paused"),
     events.AgentResumed: _under("agent.resumed"),
     events.TaskCheckpointed: _under("task.checkpointed"),
     events.MailPosted: _posted,
-    events.MailRead: None,  # who looks into a box is nobody else's business
+    events.MailRead: None,  # reading a mailbox is private
     events.MailAcked: _under("mail.acked"),
     events.MailAnswered: _under("mail.answered"),
     events.MailEscalated: _late,
     events.TaskHandedOver: _under("task.handed_over"),
-    events.HandoffDrafted: None,  # nobody but its sender has seen it
+    events.HandoffDrafted: None,  # only its sender has seen it
     events.HandoffDiscarded: None,
     events.HandoffProposed: _offered,
     events.HandoffMoved: _under("handoff.transitioned"),
@@ -322,13 +319,13 @@ RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = 
     events.WorkItemAdded: _under("workq.added"),
     events.WorkItemPassed: _under("workq.passed"),
     events.WaveStarted: _wave_started,
-    events.WaveBeadReleased: None,  # its task's own line says it
+    events.WaveBeadReleased: None,  # covered by the line of its task
     events.WaveCompleted: _under("wave.completed"),
     events.ReservationTaken: _reserved,
-    events.ReservationRenewed: None,  # that it lasts longer moves nothing
+    events.ReservationRenewed: None,  # it moves nothing
     events.ReservationsEnded: _under("reservation.ended"),
     events.AgentDescribed: _under("agent.described"),
-    events.AgentAssigned: None,  # of these the intent's own lines tell
+    events.AgentAssigned: None,  # covered by lines of the intent
     events.AgentRelieved: None,
     events.AgentRated: None,
     events.IntentCreated: _without("intent.created", "params", "policy", "task"),
@@ -345,10 +342,10 @@ RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = 
     events.IntentFollowed: _under("intent.followed"),
     events.IntentAnomaly: _under("intent.anomaly"),
     events.TaskRewound: _rewound,
-    events.TurnRecorded: None,  # what an agent thinks has doors of its own
+    events.TurnRecorded: None,  # traces have endpoints of their own
     events.TraceRecorded: None,
     events.TraceAnomaly: _under("trace.anomaly"),
     events.EntropyEscalated: _under("entropy.escalated"),
     events.EntropySettled: _under("entropy.settled"),
 }
-"""Event -> its line; None: silent on purpose."""
+"""Event -> its renderer; None: deliberately not rendered."""

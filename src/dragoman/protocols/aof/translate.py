@@ -25,9 +25,9 @@ NOT_STRINGS = "acceptanceCriteria is no list of strings; it was taken as []"
 
 
 def report(task: str, payload: Report, *, at_once: bool) -> Commands:
-    """A completion; its own fields travel as details to run_result.json.
+    """Report an outcome; AOF's own fields become details, for run_result.json.
 
-    It waits for the end of its session, unless that has no name: then nobody else could end it
+    It applies when its session ends, unless the session has no name: then nobody else could end it
     (S-SESSION).
     """
     details: dict[str, object] = {
@@ -50,9 +50,9 @@ def report(task: str, payload: Report, *, at_once: bool) -> Commands:
 
 
 def missing_files(task: str, payload: Report, facts: Facts) -> Commands:
-    """A warning for each file that a report names and its task's folder lacks (S-AOF-10).
+    """Warn about each file that a report names and its task's folder lacks (S-AOF-10).
 
-    The handoff that nobody named is not missed. A repeat after the work was taken warns no more.
+    The default handoff is not checked. A repeat after the report was applied gives no warning.
     """
     named = [("missing_summary", payload.summary_ref)]
     if payload.handoff_ref is not UNSET:
@@ -67,12 +67,12 @@ def missing_files(task: str, payload: Report, facts: Facts) -> Commands:
 
 
 def _shown(ref: str) -> str:
-    """A path in a sentence, which has a bound; the report has the whole of it."""
+    """Shorten a path for a sentence, which has a limit; the report has all of it."""
     return ref if len(ref) <= _MOST_SHOWN else f"{ref[:_MOST_SHOWN]}…"
 
 
 def update(task: str, payload: Update, sent_at: str = "") -> Commands:
-    """A status update; a time that the sender gives is the time of its work log entry (S-AOF-6)."""
+    """Update a task; a timestamp of the sender becomes that of its work log entry (S-AOF-6)."""
     return (
         core.UpdateTask(
             task,
@@ -86,7 +86,7 @@ def update(task: str, payload: Update, sent_at: str = "") -> Commands:
 
 
 def request(message: HandoffRequested) -> Commands:
-    """A delegation, and a warning when its acceptance criteria could not be understood."""
+    """Delegate a child task, with a warning if its acceptance criteria are not strings."""
     payload = message.payload
     criteria = strings(payload.acceptance_criteria)
     asked = core.RequestDelegation(
@@ -106,20 +106,20 @@ def request(message: HandoffRequested) -> Commands:
 
 
 def accept(message: HandoffAccepted) -> Commands:
-    """The child's agent takes it."""
+    """Accept a delegation."""
     return (core.AcceptDelegation(message.task_id),)
 
 
 def reject(message: HandoffRejected) -> Commands:
-    """The child's agent does not take it."""
+    """Reject a delegation."""
     return (core.RejectDelegation(message.task_id, message.payload.reason or ""),)
 
 
 def end_session(payload: SessionEnd, actor: Actor, facts: Facts) -> Commands:
-    """The end of every attempt of the session; without a name, of all that have a report.
+    """End every attempt of the session; without a name, every attempt that has a report.
 
-    Who may not dispatch ends its own stay only, whatever others call theirs; and who speaks for one
-    attempt ends that one.
+    A caller that may not dispatch ends only its own attempts, even if others share the session's
+    name; and one whose credential is bound to an attempt ends only that.
     """
     session = payload.session_id or ""
     holder = "" if actor.role in MAY_DISPATCH else actor.name
@@ -128,7 +128,7 @@ def end_session(payload: SessionEnd, actor: Actor, facts: Facts) -> Commands:
 
 
 def strings(value: Any) -> tuple[str, ...] | None:
-    """A list of strings; None when it is something else. How long it may be, the core says."""
+    """Return a list of strings, or None for anything else. Its limit is checked by the core."""
     if value is UNSET:
         return ()
     if not isinstance(value, list):

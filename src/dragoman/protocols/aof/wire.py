@@ -12,11 +12,11 @@ from dragoman.core.ids import AGENT_FORM, AOF_ID_FORM, SESSION_FORM
 from dragoman.core.limits import LINKS, REASON, TEXT, WHOLE
 
 _MOST = 300
-"""Longer than any id or name that the grammars allow, so that they say what is wrong."""
+"""More than any id or name may have, so that the grammar reports its own fault first."""
 
 
 def _form(pattern: str) -> Meta:
-    """The form of a name, for a JSON Schema only: `check` says what is wrong in words."""
+    """Pattern of a name, for the JSON Schema only: `validation` gives the reason in words."""
     return Meta(max_length=_MOST, extra_json_schema={"pattern": f"^{pattern}$"})
 
 
@@ -34,40 +34,40 @@ DISPATCHER = "dispatcher"
 """The hub itself, as a message's `toAgent`."""
 
 UNREADABLE = "aof"
-"""What a message is called that does not say its type."""
+"""Kind of a message that does not state its type."""
 
 HANDOFF_REF = "outputs/handoff.md"
-"""Where the handoff is unless the report says otherwise (S-AOF-10)."""
+"""Default of a report's handoff (S-AOF-10)."""
 
 
 class Wire(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Fields that we do not know are let through: they stay with the original words.
+    """Base of wire shapes. Unknown fields are accepted and stay in the original text.
 
-    What was not said is UNSET, so that a message written down again says as much as it did.
+    An absent field is UNSET, so that a message encoded again states as much as it did.
     """
 
 
 class Payload(Protocol):
-    """What every payload may repeat of its envelope; it must then say the same."""
+    """Fields of the envelope that every payload may repeat, with the same values."""
 
     @property
     def task_id(self) -> str | UnsetType:
-        """The task that it is about."""
+        """Task that it is about."""
         ...
 
     @property
     def agent_id(self) -> str | UnsetType:
-        """Whoever sends it."""
+        """Sender."""
         ...
 
     @property
     def from_agent(self) -> str | UnsetType:
-        """Whoever sends it."""
+        """Sender."""
         ...
 
     @property
     def to_agent(self) -> str | UnsetType:
-        """Whom it is for."""
+        """Recipient."""
         ...
 
 
@@ -75,7 +75,7 @@ P = TypeVar("P")
 
 
 class Envelope(Wire, Generic[P], frozen=True, kw_only=True):
-    """What every message is wrapped in; its type is the tag of its class."""
+    """Envelope of every message; its type is the tag of its class."""
 
     protocol: Literal["aof"]
     version: Literal[1]
@@ -88,7 +88,7 @@ class Envelope(Wire, Generic[P], frozen=True, kw_only=True):
 
 
 class TestReport(Wire, frozen=True, kw_only=True):
-    """How many tests there were."""
+    """Numbers of tests."""
 
     total: Count
     passed: Count
@@ -96,7 +96,7 @@ class TestReport(Wire, frozen=True, kw_only=True):
 
 
 class Report(Wire, frozen=True, kw_only=True):
-    """How an attempt ended."""
+    """Outcome of an attempt."""
 
     outcome: Literal["done", "blocked", "needs_review", "partial"]
     summary_ref: Line
@@ -119,20 +119,20 @@ class Completion(Report, frozen=True, kw_only=True):
 class CompleteTask(Report, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """aof_task_complete: a report without an envelope.
 
-    What a call asks for is all of it: unlike a message it is not passed on, so that a field that we
-    do not know is one that its caller has mistyped.
+    Unknown fields are refused: arguments of a call are not passed on, so an unknown one is a typing
+    error.
     """
 
     task_id: TaskId
     cost: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
-    """Beyond AOF/1: for the budget, which finds it in the original words."""
+    """Beyond AOF/1: for the budget, which reads it from the original text."""
     agent_id: Agent | UnsetType = UNSET
     from_agent: Agent | UnsetType = UNSET
     to_agent: Agent | UnsetType = UNSET
 
 
 class Update(Wire, frozen=True, kw_only=True):
-    """How it goes."""
+    """Progress of an attempt."""
 
     status: Status | UnsetType = UNSET
     progress: Words | UnsetType = UNSET
@@ -150,7 +150,7 @@ class StatusUpdate(Update, frozen=True, kw_only=True):
 
 
 class UpdateTask(Update, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """aof_task_update: an update without an envelope; whoever calls it is its agent."""
+    """aof_task_update: an update without an envelope; the caller is its agent."""
 
     task_id: TaskId
     agent_id: Agent | UnsetType = UNSET
@@ -167,7 +167,7 @@ class HandoffRequest(Wire, frozen=True, kw_only=True):
     to_agent: Agent
     due_by: Moment
     acceptance_criteria: Any = UNSET
-    """Taken as [] with a warning when it is no list of strings (S-AOF-7)."""
+    """Taken as [] with a warning if it is not a list of strings (S-AOF-7)."""
     expected_outputs: Lines | UnsetType = UNSET
     context_refs: Lines | UnsetType = UNSET
     constraints: Lines | UnsetType = UNSET
@@ -175,7 +175,7 @@ class HandoffRequest(Wire, frozen=True, kw_only=True):
 
 
 class HandoffAnswer(Wire, frozen=True, kw_only=True):
-    """handoff.accepted and handoff.rejected."""
+    """handoff.accepted and handoff.rejected: the answer to a handoff.request."""
 
     task_id: TaskId
     accepted: bool
@@ -186,7 +186,7 @@ class HandoffAnswer(Wire, frozen=True, kw_only=True):
 
 
 class SessionEnd(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """session_end: a stay of an agent is over; without a name, everyone's that has reported."""
+    """session_end: an agent's session is over; without a name, every session with a report."""
 
     session_id: Session | UnsetType = UNSET
 
@@ -194,13 +194,13 @@ class SessionEnd(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class CompletionReport(
     Envelope[Completion], frozen=True, kw_only=True, tag_field="type", tag="completion.report"
 ):
-    """An agent says how its attempt ended."""
+    """An agent reports the outcome of its attempt."""
 
 
 class StatusMessage(
     Envelope[StatusUpdate], frozen=True, kw_only=True, tag_field="type", tag="status.update"
 ):
-    """An agent says how it goes."""
+    """An agent reports its progress."""
 
 
 class HandoffRequested(
@@ -212,13 +212,13 @@ class HandoffRequested(
 class HandoffAccepted(
     Envelope[HandoffAnswer], frozen=True, kw_only=True, tag_field="type", tag="handoff.accepted"
 ):
-    """The child's agent takes it."""
+    """The child's agent accepts it."""
 
 
 class HandoffRejected(
     Envelope[HandoffAnswer], frozen=True, kw_only=True, tag_field="type", tag="handoff.rejected"
 ):
-    """The child's agent does not take it."""
+    """The child's agent rejects it."""
 
 
 class UnknownMessage(Envelope[dict[str, Any]], frozen=True, kw_only=True):
@@ -232,9 +232,9 @@ Message = CompletionReport | StatusMessage | HandoffRequested | HandoffAccepted 
 MESSAGES: dict[str, type[Message]] = {
     str(shape.__struct_config__.tag): shape for shape in get_args(Message)
 }
-"""Type of message -> its shape."""
+"""Message type -> its shape."""
 
 
 def type_of(message: Message) -> str:
-    """The type of a message."""
+    """Return the type of a message."""
     return str(message.__struct_config__.tag)

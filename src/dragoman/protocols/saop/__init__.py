@@ -41,12 +41,12 @@ _SCHEMAS: Final[dict[Kind, Any]] = {
 
 
 def parse(raw: Raw, kind: Kind = "turn") -> Any:
-    """A message in its shape; SaopError with all its issues if it has another."""
+    """Parse a message; raises SaopError with all its issues if it does not fit its schema."""
     return _schema(kind).parse(raw)
 
 
 def safe_parse(raw: Raw, kind: Kind = "turn") -> Parsed[Any]:
-    """The same, without an exception: `ok` and `data`, or `issues`."""
+    """Parse a message without an exception: returns `ok` and `data`, or `issues`."""
     return _schema(kind).safe_parse(raw)
 
 

@@ -19,20 +19,20 @@ _SCHEMAS: Final[dict[str, Schema[Any] | Turns]] = {
 
 
 def lint(value: Any, kind: str, strict: bool) -> Linted:
-    """Everything that is wrong with one JSON value; without a kind, with what it looks like most.
+    """Lint one JSON value; without a kind, as the kind that it resembles most.
 
-    SAOP has no looser reading: strict or not, the shapes are what they are.
+    SAOP has no lenient mode: strict or not, the schemas are the same.
     """
     del strict
     kind = kind or kind_of(value) or "turn"
-    # A text would be read as JSON: a message in quotes is none.
+    # A plain string would be parsed as JSON text; a quoted message is not a message.
     parsed = _SCHEMAS[kind].safe_parse(json.dumps(value) if isinstance(value, str) else value)
     issues = tuple({"path": issue.path, "reason": issue.reason} for issue in parsed.issues)
     return Linted(parsed.ok, _type(value, kind), value, issues, kind)
 
 
 def kind_of(value: Any) -> str:
-    """What a value looks like; empty: like nothing of ours."""
+    """Detect the kind that a value resembles; empty: none of SAOP."""
     if not isinstance(value, dict):
         return ""
     known = cast(dict[str, Any], value)

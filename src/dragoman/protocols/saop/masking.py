@@ -33,14 +33,14 @@ _PLAIN: Final[dict[str, Callable[[Any], object]]] = {
     "from_state": lambda value: value in STATUSES,
     "to_state": lambda value: value in STATUSES,
 }
-"""Field of a payload -> whether it says what it is meant to say; else it is looked through."""
+"""Field of a payload -> test of its value; a value that passes is stored unmasked."""
 _MAY_HOLD: Final = (str, dict, list)
 _THOUGHT: Final = ThoughtStream.__struct_config__.tag
 _PULSE: Final = SandboxPulse.__struct_config__.tag
 
 
 class MaskedEvent(Struct, frozen=True):
-    """An event without secrets, where it had which, and what it holds back."""
+    """A masked event, its findings, and the text that it carries over."""
 
     envelope: dict[str, Any]
     found: Findings
@@ -48,7 +48,7 @@ class MaskedEvent(Struct, frozen=True):
 
 
 def key_of(event: Event, speaker: str) -> str:
-    """What an event is a part of, if that is a text that comes in parts; else nothing."""
+    """Key of the chunked text that an event is part of; empty for any other event."""
     payload = event.payload
     if isinstance(payload, ThoughtStream):
         place = speaker, event.session_id, int(payload.turn_index), payload.agent_id
@@ -57,7 +57,7 @@ def key_of(event: Event, speaker: str) -> str:
 
 
 def place_of(key: str) -> tuple[str, int, str] | None:
-    """The session, turn and part of the thought that is held back under a key; None: of none."""
+    """Parse a key to the session, turn index and role of its thought; None: no thought's key."""
     _, session, *thought = key.split("\n")
     if not thought:
         return None
@@ -66,14 +66,14 @@ def place_of(key: str) -> tuple[str, int, str] | None:
 
 
 def mask_turn(value: dict[str, Any], choices: Choices) -> tuple[dict[str, Any], Findings]:
-    """A turn without secrets, and where it had which."""
+    """Mask the secrets of a turn, and return the findings."""
     turn, found = _masked(value, "", _OF_TURN, choices)
     metadata, more = _masked(value["metadata"], "metadata", _OF_METADATA, choices)
     return {**turn, "metadata": metadata}, (*found, *more)
 
 
 def mask_event(value: dict[str, Any], before: str, choices: Choices) -> MaskedEvent:
-    """An event that goes on with what was held back before it."""
+    """Mask an event that continues the carried-over text."""
     event, found = _masked(value, "", _OF_EVENT, choices)
     payload: dict[str, Any] = value["payload"]
     if payload["type"] == _THOUGHT:
@@ -98,7 +98,7 @@ def mask_event(value: dict[str, Any], before: str, choices: Choices) -> MaskedEv
 def _masked(
     value: dict[str, Any], path: str, kept: frozenset[str], choices: Choices
 ) -> tuple[dict[str, Any], Findings]:
-    """An object without secrets in its fields, other than those that are kept as they are."""
+    """Mask the fields of an object, except those that are left alone."""
     looked_at: dict[str, Any] = {
         name: part
         for name, part in value.items()
@@ -111,8 +111,7 @@ def _masked(
 
 
 def _chunk(payload: dict[str, Any], before: str, choices: Choices) -> tuple[str, list[str], str]:
-    """As much of a thought as can be kept now, the kinds of secrets that were in that, and what is
-    held back."""
+    """Mask a chunk: the text to store now, the kinds of secrets in it, and the new carry-over."""
     stream = choices.redactor.stream(before)
     text = stream.feed(payload["chunk"])
     if payload["is_final"]:

@@ -35,13 +35,13 @@ NAME: Final = "saop"
 _EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
 _SHORT: Final = 4_096
 _SHOWN: Final = 3
-"""So many of the places that are wrong are named in one sentence."""
+"""Limit of issues named in one sentence."""
 
 Page = Annotated[int, Meta(ge=1, le=PAGE)]
 
 
 class AskTurns(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whose turns, and from where on."""
+    """A page of turns of a task."""
 
     task_id: Annotated[str, Meta(extra_json_schema={"pattern": f"^{TASK_NAME_FORM}$"})]
     attempt: Annotated[int, Meta(ge=-(2**53) + 1, le=2**53 - 1)] | None = None
@@ -51,7 +51,7 @@ class AskTurns(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AskEvents(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which events, and from where on."""
+    """A page of events of a task or a session."""
 
     task_id: Annotated[str, Meta(extra_json_schema={"pattern": f"^({TASK_NAME_FORM})?$"})] = ""
     session_id: str = ""
@@ -60,7 +60,7 @@ class AskEvents(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def dialect(choices: Choices | None = None) -> Dialect:
-    """SAOP as a door is handed it."""
+    """Build the SAOP dialect."""
     choices = choices or Choices()
     turn, event, *reading = operations = tuple(_operations(choices))
     del reading
@@ -79,7 +79,7 @@ def dialect(choices: Choices | None = None) -> Dialect:
 
 
 def _hear(incoming: Incoming, turn: Operation, event: Operation) -> Heard | None:
-    """An object that looks like a turn or an event, bare or wrapped like any message."""
+    """Recognize a turn or an event, bare or wrapped like any message."""
     bounds = turn.bounds
     if b'"turn_index"' not in incoming.text and b'"event_id"' not in incoming.text:
         return None
@@ -93,14 +93,14 @@ def _hear(incoming: Incoming, turn: Operation, event: Operation) -> Heard | None
 
 
 def _value(incoming: Incoming, bounds: Bounds) -> Any:
-    """Its JSON value within our bounds, which may be wider than those it came with."""
+    """Decode the JSON value within SAOP's bounds, which may be wider than those of the surface."""
     if incoming.any_whole and not incoming.is_too_large:
         return incoming.value
     return Incoming(incoming.text, bounds.most_bytes, any_whole=bounds.any_whole).value
 
 
 def _too_large(incoming: Incoming, bounds: Bounds) -> Heard | None:
-    """A text that nobody looks into; its beginning says whether it could be a turn."""
+    """Refuse a text that is too large to parse, if its beginning looks like a turn."""
     if b'"turn_index"' not in incoming.text[:1_000]:
         return None
     reason = _too_long("the turn", bounds.most_bytes)
@@ -132,7 +132,7 @@ def _heard(text: bytes, value: Any, operation: Operation) -> Heard:
 
 
 def _line_up(read: SentTurn | SentEvent) -> str:
-    """Turns of a task keep their order, and so do the events of a session."""
+    """Key of messages that keep their order: turns of a task, events of a session."""
     if isinstance(read, SentTurn):
         return f"turns {read.turn.metadata.task_id}"
     return f"session {read.event.session_id}"
@@ -151,7 +151,7 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         shape=TurnEnvelope,
         read=_reader(choices.turns.safe_parse, SentTurn),
         commands=lambda _: (),
-        # It may have megabytes: an event loop must not wait until they are looked through.
+        # A turn may have megabytes: masking it must not block the event loop.
         gather=lambda sent, _actor, _facts: translate.turn_commands(sent, choices),
         is_for_hub=True,
         masked=lambda sent: sent.masked,
@@ -205,7 +205,7 @@ def _reader(
 
 
 def _fault(parsed: Parsed[Any]) -> Fault:
-    """The first place that is wrong, and in its sentence a few more."""
+    """Turn issues into one fault: the first one, with a few more in its sentence."""
     first, *others = parsed.issues
     more = [f"; {issue}" for issue in others[: _SHOWN - 1]]
     left = len(others) - len(more)
@@ -214,7 +214,7 @@ def _fault(parsed: Parsed[Any]) -> Fault:
 
 
 def _two_parts(sent: SentTurn, speaker: str) -> Fault | None:
-    """Who it is and what it plays must agree: both are its registered part (S-ROLE)."""
+    """Check that agent_id and role agree; both are the sender's registered SAOP role (S-ROLE)."""
     turn = sent.turn
     if turn.role == turn.agent_id:
         return None
@@ -226,7 +226,7 @@ def _two_parts(sent: SentTurn, speaker: str) -> Fault | None:
 
 
 def _takes_time(sent: SentEvent) -> bool:
-    """Whether an event loop should not wait until it is looked through."""
+    """Tell whether masking would block the event loop for too long."""
     return len(msgspec.json.encode(sent.event.payload)) > _SHORT
 
 
@@ -243,11 +243,12 @@ def _event_recorded(sent: SentEvent, commands: Commands, accepted: Accepted) -> 
     if translate.tells_move(sent):
         declined = accepted.declined if translate.asks_for_move(sent) else _no_status(sent)
         if declined is not None and declined.code == "nothing_changed":
-            declined = None  # the task is there already
+            declined = None  # the task already has that status
         reply["applied"] = declined is None
         if declined is not None:
             reply["reason"] = {"code": declined.code, "detail": declined.detail}
-    # A task that begins with the move that was asked for is not there yet when that is written down
+    # A task that is created by the requested transition does not exist yet when the event is
+    # recorded.
     if not told.task and not reply.get("applied"):
         reply["task_id"] = None
     return reply
@@ -260,9 +261,6 @@ def _no_status(sent: SentEvent) -> Refusal:
         "invalid_transition",
         f"{state!a} is no status of a task here: it is kept as a trace. Statuses are: {known}",
     )
-
-
-# Operations that only read
 
 
 def _asking(

@@ -19,28 +19,28 @@ _CLIENT: Final = 3
 _ERROR: Final = 2
 _NANO: Final = 1_000_000
 _MOST_LINES: Final = 1_000
-"""So many lines of the terminal go with a trace, the last ones."""
+"""Limit of terminal lines in a trace; the last ones are kept."""
 _ERRORS: Final = {"failure": "tool_error", "timeout": "timeout"}
 
 _PERSON: Final = "user: "
-"""How an observation begins that somebody has said."""
+"""Prefix of an observation that came from a person."""
 _encode = msgspec.json.Encoder().encode
 
 
 class Subject(Struct, frozen=True):
-    """What a trace is about."""
+    """Task that a trace is about, with its ledger."""
 
     ledger: str
     task: str
     title: str
     version: str
-    """Of dragoman."""
+    """Version of dragoman."""
 
 
 def document(
     about: Subject, turns: Iterable[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The trace of a task: its turn envelopes, and its events in their order."""
+    """Build the trace of a task from its turn envelopes and its events, in their order."""
     trace = _digest(16, about.ledger, about.task)
     root = _digest(8, about.ledger, about.task, "root")
     children = [*_answers(about, turns), *_tools(about, events)]
@@ -103,7 +103,7 @@ def _answers(about: Subject, turns: Iterable[Mapping[str, Any]]) -> Iterator[dic
 
 
 def _place(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """By which turns of the same index are told apart: as far as it is known of this one."""
+    """Known attributes that tell apart turns of the same index."""
     facts = {f"dragoman.turn.{name}": turn.get(name) for name in ("attempt", "by", "beside")}
     return {key: value for key, value in facts.items() if value not in (None, "")}
 
@@ -113,7 +113,7 @@ def _index(turn: Mapping[str, Any]) -> int:
 
 
 def _observed(observation: str) -> str:
-    """What was observed, as what a person said or as what tools gave."""
+    """Encode an observation as a message from a person or from tools."""
     said = observation.removeprefix(_PERSON)
     return _messages("tool" if said == observation else "user", [("text", said)])
 
@@ -124,7 +124,7 @@ def _messages(role: str, parts: Sequence[tuple[str, str]], **more: str) -> str:
 
 
 def _tools(about: Subject, events: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """A call and its end as one span; one without the other has no length."""
+    """Pair the start and the end of each tool call; an unpaired one has no duration."""
     began: dict[tuple[str, str], Mapping[str, Any]] = {}
     for event in events:
         payload: Mapping[str, Any] = event["payload"]
@@ -172,7 +172,7 @@ def _tool(
 
 
 def _happened(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Moves of the task, and the last lines of its terminal."""
+    """Task transitions, and the last lines of the terminal."""
     lines = [event["payload"] for event in events if event["payload"]["type"] == "SANDBOX_PULSE"]
     moves = [event["payload"] for event in events if event["payload"]["type"] == "TASK_TRANSITION"]
     told = [
@@ -191,7 +191,7 @@ def _happened(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _moment(dated: Mapping[str, Any]) -> int:
-    """When something was, in milliseconds; OTLP has no time before 1970."""
+    """Parse the timestamp to milliseconds; OTLP has no time before 1970."""
     return max(0, nearest_moment(dated["timestamp"]))
 
 
@@ -213,7 +213,7 @@ def _attributes(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _value(value: Any) -> dict[str, Any]:
-    """A value as OTLP/JSON has it: whole numbers are texts."""
+    """Encode a value in OTLP/JSON, where whole numbers are strings."""
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):

@@ -23,4 +23,4 @@ _TOLD: Final = frozenset(
 RENDER: Final[Mapping[type[Any], Callable[[AnyEvent], Any] | None]] = {
     event: msgspec.to_builtins if event in _TOLD else None for event in EVENT_NAMES
 }
-"""Event -> its rendering; None: silent on purpose."""
+"""Event -> its renderer; None: deliberately not rendered."""

@@ -20,7 +20,7 @@ Raw = bytes | str | Mapping[str, Any]
 
 
 class Issue(Struct, frozen=True):
-    """One thing that is wrong, and where: `metadata.confidence`; empty: the whole."""
+    """A fault and its path, such as `metadata.confidence`; an empty path is the whole message."""
 
     path: str
     reason: str
@@ -30,7 +30,7 @@ class Issue(Struct, frozen=True):
 
 
 class SaopError(ValueError):
-    """A message is not in its shape; `issues` names every place."""
+    """A message does not fit its schema; `issues` names every place."""
 
     def __init__(self, issues: tuple[Issue, ...]) -> None:
         super().__init__("; ".join(map(str, issues)))
@@ -38,7 +38,7 @@ class SaopError(ValueError):
 
 
 class Parsed(Struct, Generic[T], frozen=True):
-    """What `safe_parse` returns: `ok` and the `data`, or the `issues`."""
+    """Result of `safe_parse`: `ok` and the `data`, or the `issues`."""
 
     ok: bool
     data: T | None = None
@@ -49,15 +49,15 @@ class Schema(Generic[T]):
     """A shape that messages are checked against."""
 
     def __init__(self, shape: Any, tagged: Mapping[str, type[Struct]] | None = None) -> None:
-        """`tagged`: the shapes of what names its own type."""
+        """`tagged`: shapes of tagged unions, by the value of `type`."""
         self.shape = shape
         self._tagged = tagged or {}
         self._decode = msgspec.json.Decoder(shape).decode
 
     def parse(self, raw: Raw) -> T:
-        """The message in its shape; SaopError if it has another.
+        """Parse a message; raises SaopError if it does not fit.
 
-        Of two equal keys the last one counts, as in other parsers; the doors of a hub refuse both.
+        Of two equal keys the last one counts, as in other parsers; a hub refuses both.
         """
         try:
             if isinstance(raw, bytes | str):
@@ -67,14 +67,14 @@ class Schema(Generic[T]):
             raise SaopError(self._issues(raw, error)) from None
 
     def safe_parse(self, raw: Raw) -> Parsed[T]:
-        """The same, without an exception."""
+        """Parse a message without an exception."""
         try:
             return Parsed(True, self.parse(raw))
         except SaopError as error:
             return Parsed(False, issues=error.issues)
 
     def issues(self, value: Any) -> tuple[Issue, ...]:
-        """Everything that is wrong with a parsed JSON value."""
+        """List everything that is wrong with a parsed JSON value."""
         return tuple(self._of(value, self.shape, ""))
 
     def _issues(self, raw: Raw, error: Exception) -> tuple[Issue, ...]:
@@ -117,7 +117,7 @@ class Schema(Generic[T]):
         return bool(self._tagged) and any(map(_is_struct, get_args(shape)))
 
     def _by_tag(self, known: dict[str, Any]) -> type[Struct] | str:
-        """The shape of what names its own type, or why there is none."""
+        """Return the shape for the value of `type`, or the reason why there is none."""
         if "type" not in known:
             return MISSING
         name = known["type"]

@@ -11,27 +11,27 @@ from dragoman.protocols.saop.versions import Turns
 from dragoman.text.redact import Redactor
 
 QUIET_TTL_MS: Final = 1_200_000
-"""How long a holder may be silent that shows its turns and sends no heartbeats (S-RUN)."""
+"""Lease of a holder that records turns and sends no heartbeats (S-RUN)."""
 MOST_BYTES: Final = 16 * 1024 * 1024
-"""The longest turn (S-LIMIT)."""
+"""Limit of a turn (S-LIMIT)."""
 
 
 class ShortTails:
-    """Keeps them as long as the process lives, and only so many."""
+    """Carry-over store in memory, limited in size and lost with the process."""
 
     def __init__(self, most: int = 1_024) -> None:
         self._most = most
         self._tails: dict[str, Left] = {}
 
     def get(self, key: str, is_recorded: Recorded) -> str:
-        """What the last chunk that is on record has left."""
+        """Return the carry-over of the last recorded chunk."""
         left = self._tails.get(key)
         if left is None:
             return ""
         return left.after if is_recorded(left.event) else left.before
 
     def put(self, left: Sequence[Left]) -> None:
-        """Keep these for the next chunks; the oldest make room."""
+        """Store carry-over for the next chunks; the oldest entries are dropped."""
         for one in left:
             self._tails.pop(one.key, None)
             self._tails[one.key] = one
@@ -39,36 +39,36 @@ class ShortTails:
             del self._tails[next(iter(self._tails))]
 
     def settle(self, left: Sequence[Left]) -> None:
-        """Where nothing is held back any more, nothing has to be kept."""
+        """Drop entries without carry-over, once their events are recorded."""
         for one in left:
             if not one.after:
                 self._tails.pop(one.key, None)
 
 
 def no_repository() -> str:
-    """What is checked out where there is no repository."""
+    """Return no commit; the default without a repository."""
     return ""
 
 
 def digest_of(_: bytes) -> str:
-    """The digest where there is no key: everything is the same."""
+    """Return an empty digest; the default without a key."""
     return ""
 
 
 class Choices(Struct, frozen=True):
-    """The settings that this dialect goes by."""
+    """Settings of the dialect."""
 
     adopt: bool = True
-    """Whether the first turn about an unknown task makes it one."""
+    """Create a task for the first turn about an unknown one."""
     review_required: bool = True
     max_attempts: int = 5
     ttl_ms: int = QUIET_TTL_MS
     most_bytes: int = MOST_BYTES
     redactor: Redactor = Redactor()
     tails: Keeper = field(default_factory=ShortTails)
-    """What chunks hold back, by sender, session, turn and part: nobody gets that of another."""
+    """Carry-over of chunks, by sender, session, turn and role: no sender gets another's text."""
     digest: Callable[[bytes], str] = digest_of
-    """Of words as they came; keyed, so that it tells nothing of a secret."""
+    """Keyed digest of the original text, so that it reveals nothing of a secret."""
     head: Callable[[], str] = no_repository
     types: Types = TYPES
     turns: Turns = Turns()

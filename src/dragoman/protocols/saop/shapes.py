@@ -16,10 +16,10 @@ _DAY: Final = (
     "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
     "|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
 )
-"""A date that the calendar has; what is seldom comes last."""
+"""A calendar date; the rare cases come last."""
 _TIME: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?Z"
 _MOMENT: Final = f"{_DAY}T{_TIME}"
-"""Patterns are published, so they end with `$`, and not before a line break."""
+"""Published patterns end with `$`, and these do not match before a line break."""
 
 Part = Literal["researcher", "architect", "developer", "reviewer"]
 Timestamp = Annotated[
@@ -39,13 +39,13 @@ EventId = Annotated[
 TaskId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{WORD_FORM}$"})]
 SessionId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{SESSION_FORM}$"})]
 CallId = Annotated[str, Meta(extra_json_schema={"maxLength": MOST_CALL})]
-"""Any text is in shape; what the doors take is published."""
+"""Every text fits the schema; the published limit is the hub's."""
 _WHOLE: Final = {"reason": f"a whole number from 0 to {WHOLE}"}
 TurnIndex = (
     Annotated[int, Meta(ge=0, le=WHOLE, extra=_WHOLE)]
     | Annotated[float, Meta(ge=0, le=WHOLE, multiple_of=1, extra=_WHOLE)]
 )
-"""Whole, though a peer may write it as 1.0."""
+"""A whole number, also written as 1.0."""
 Confidence = Annotated[float, Meta(ge=0, le=1, extra={"reason": "a number from 0 to 1"})]
 Duration = Annotated[float, Meta(ge=0, extra={"reason": "a number of milliseconds, 0 or more"})]
 
@@ -53,7 +53,7 @@ assert Part.__args__ == PARTS, "the parts that can be registered are those that 
 
 
 class Content(Struct, frozen=True, gc=False):
-    """What an agent thought, meant to do, and saw."""
+    """Thought, action and observation of a turn."""
 
     thought: str
     action: str
@@ -61,7 +61,7 @@ class Content(Struct, frozen=True, gc=False):
 
 
 class Metadata(Struct, frozen=True, gc=False):
-    """Which task a turn belongs to, when it was, and how sure the agent is."""
+    """Task, time, confidence and complexity of a turn."""
 
     version: Literal["1.0.0"]
     task_id: TaskId
@@ -81,10 +81,10 @@ class TurnEnvelope(Struct, frozen=True, gc=False):
 
 
 class Footing(Struct, frozen=True, gc=False):
-    """What the hub makes of an event beyond keeping it; nothing, for most types."""
+    """Task, tool call, turn and transition that an event refers to; empty for most types."""
 
     task: str = ""
-    """The task that it names."""
+    """Task that the event names."""
     agent: str = ""
     call: str = ""
     ends_call: bool = False
@@ -95,10 +95,10 @@ class Footing(Struct, frozen=True, gc=False):
 
 
 class Payload(Struct, frozen=True, gc=False, tag_field="type"):
-    """What an event says; its type is its tag."""
+    """Payload of an event; its type is its tag."""
 
     def footing(self) -> Footing:
-        """What the hub makes of it."""
+        """Extract the task, tool call, turn and transition it refers to."""
         return _NOTHING_MORE
 
 
@@ -114,7 +114,6 @@ class ThoughtStream(Payload, frozen=True, gc=False, tag="THOUGHT_STREAM"):
     is_final: bool
 
     def footing(self) -> Footing:
-        """Its turn has one final part."""
         return Footing(agent=self.agent_id, turn=int(self.turn_index), is_final=self.is_final)
 
 
@@ -127,7 +126,6 @@ class ToolInvoked(Payload, frozen=True, gc=False, tag="TOOL_LIFECYCLE_INVOKED"):
     timestamp: Timestamp
 
     def footing(self) -> Footing:
-        """A call begins."""
         return Footing(call=self.call_id)
 
 
@@ -141,7 +139,6 @@ class ToolCompleted(Payload, frozen=True, gc=False, tag="TOOL_LIFECYCLE_COMPLETE
     timestamp: Timestamp
 
     def footing(self) -> Footing:
-        """A call ends."""
         return Footing(call=self.call_id, ends_call=True)
 
 
@@ -155,7 +152,6 @@ class TaskTransition(Payload, frozen=True, gc=False, tag="TASK_TRANSITION"):
     git_hash: str | UnsetType = UNSET
 
     def footing(self) -> Footing:
-        """A task may have to move."""
         commit = "" if isinstance(self.git_hash, UnsetType) else self.git_hash
         return Footing(task=self.task_id, to_state=self.to_state, commit=commit)
 

@@ -32,26 +32,26 @@ from dragoman.text.uuid8 import uuid8
 
 
 class SentTurn(Struct, frozen=True):
-    """A turn in its shape, and as it came, with what the shape does not know."""
+    """A parsed turn, and the original value with fields that the schema does not know."""
 
     turn: TurnEnvelope
     value: dict[str, Any]
     masked: list[str] = field(default_factory=list[str])
-    """What its sender is told about secrets that were taken out of it."""
+    """Notes for the sender about secrets that were masked."""
 
 
 class SentEvent(Struct, frozen=True):
-    """The same of an event."""
+    """A parsed event, and the original value with fields that the schema does not know."""
 
     event: Event
     value: dict[str, Any]
     masked: list[str] = field(default_factory=list[str])
     rests: list[Rest] = field(default_factory=list[Rest])
-    """What it holds back as a part of a text; empty: it is none."""
+    """Carry-over of a chunk, at most one; empty for any other event."""
 
 
 def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
-    """A turn is kept; the first about an unknown task makes it one (S-ADOPT)."""
+    """Build the command that records a turn; the first turn of a task may create it (S-ADOPT)."""
     turn, (envelope, found) = sent.turn, mask_turn(sent.value, choices)
     sent.masked[:] = told_of(found)
     return (
@@ -72,7 +72,7 @@ def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
 
 
 def event_commands(sent: SentEvent, speaker: str, choices: Choices, shelf: Shelf) -> Commands:
-    """An event is kept, whatever it says; a part of a text on what probably was before it."""
+    """Build the command that records an event; a chunk is masked on its expected carry-over."""
     key = key_of(sent.event, speaker)
     if not key:
         return (_event_command(sent, choices)[0],)
@@ -83,7 +83,7 @@ def event_commands(sent: SentEvent, speaker: str, choices: Choices, shelf: Shelf
 
 
 def _rest(sent: SentEvent, key: str, before: str, choices: Choices, shelf: Shelf) -> Rest:
-    """A part of a text that goes on with this."""
+    """Mask a chunk on this carry-over; it can be masked again on another one."""
     command, held = _event_command(sent, choices, before)
 
     def again(instead: str) -> Rest:
@@ -94,7 +94,7 @@ def _rest(sent: SentEvent, key: str, before: str, choices: Choices, shelf: Shelf
 
 
 def _event_command(sent: SentEvent, choices: Choices, before: str = "") -> tuple[RecordTrace, str]:
-    """What an event asks for that goes on with this, and what it holds back."""
+    """Build the command that records an event masked on this carry-over, and the new carry-over."""
     event, footing = sent.event, sent.event.payload.footing()
     masked = mask_event(sent.value, before, choices)
     envelope = masked.envelope
@@ -120,7 +120,7 @@ def _event_command(sent: SentEvent, choices: Choices, before: str = "") -> tuple
 def pulse_command(
     event_id: str, session: str, pulse: SandboxPulse, digest: Callable[[bytes], str]
 ) -> RecordTrace:
-    """A line of a program that the hub has started, in which no secret is left."""
+    """Record a terminal line of a program that the hub started, already masked."""
     event = Event(event_id, session, pulse)
     value = msgspec.to_builtins(event)
     return RecordTrace(
@@ -134,10 +134,10 @@ def pulse_command(
 
 
 def last_chunk(key: str, held: str, choices: Choices) -> RecordTrace | None:
-    """The end of a thought that its sender never ended: what was held back of it.
+    """End a thought that its sender never finished, with the text carried over from its last chunk.
 
-    Said twice it is the same event, so that nothing is lost or doubled by a crash. None: it is of
-    no thought, and there is nothing to tell.
+    The event id is derived from the text, so that repeating it after a crash neither loses nor
+    doubles anything. None: the key is not that of a thought.
     """
     place = place_of(key)
     if place is None:
@@ -161,21 +161,21 @@ def last_chunk(key: str, held: str, choices: Choices) -> RecordTrace | None:
 
 
 def tells_move(sent: SentEvent) -> bool:
-    """Whether it says that a task is somewhere, known here or not."""
+    """Tell whether an event reports a task transition, known here or not."""
     return isinstance(sent.event.payload, TaskTransition)
 
 
 def asks_for_move(sent: SentEvent) -> bool:
-    """Whether it says that a task is where a task can be (S-SAOP-11)."""
+    """Tell whether an event requests a transition to a known status (S-SAOP-11)."""
     return sent.event.payload.footing().to_state in STATUSES
 
 
 def event_effect(sent: SentEvent, choices: Choices) -> Commands:
-    """A task that is said to have moved is moved, if its sender may; else it stays a trace."""
+    """Build the transition that an event requests; if it is refused, the event stays a trace."""
     if not asks_for_move(sent):
         return ()
     event, footing = sent.event, sent.event.payload.footing()
-    # Where the hub sees itself what is checked out, nobody else's word counts for that.
+    # A stated commit counts only where the hub cannot read the checked-out commit itself.
     told = is_commit(footing.commit) and not choices.head()
     return (
         RequestTransition(
@@ -193,5 +193,5 @@ def event_effect(sent: SentEvent, choices: Choices) -> Commands:
 
 
 def _digest(value: dict[str, Any], choices: Choices) -> str:
-    """What tells a repeat from other words under the same id."""
+    """Digest that tells a repeat from another message under the same id."""
     return choices.digest(msgspec.json.encode(value, order="sorted"))

@@ -26,7 +26,7 @@ from dragoman.protocols.saop.shapes import (
 
 
 class Types:
-    """Types of event by their names, and how events of these types are checked."""
+    """Registry of event types by name, with the schemas of their payloads and events."""
 
     def __init__(self, first: type[Payload], *others: type[Payload]) -> None:
         self._shapes = shapes = (first, *others)
@@ -48,7 +48,7 @@ class Types:
         self.event: Schema[Event] = Schema(shape, tagged=self.by_name)
 
     def plus(self, *shapes: type[Payload]) -> "Types":
-        """These types and more."""
+        """Return a registry with further types."""
         return Types(*self._shapes, *shapes)
 
 
@@ -59,4 +59,4 @@ TYPES: Final = Types(
     TaskTransition,
     SandboxPulse,
 )
-"""Every type of event that there is. A new one is a class in `shapes` and a line here."""
+"""Every known event type. To add one, write a class in `wire` and add a line here."""

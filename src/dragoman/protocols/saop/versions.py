@@ -15,25 +15,29 @@ from dragoman.protocols.saop.shapes import TurnEnvelope
 from dragoman.text.strict_json import field_of
 
 Lift = Callable[[dict[str, Any]], dict[str, Any]]
-"""Makes a turn, as JSON has it, one of the next version; its `metadata.version` too."""
+"""Converts a turn, as parsed JSON, to the next version, including its `metadata.version`."""
 
 
 class Version(Struct, frozen=True):
-    """The shape of a turn in one version, and how it becomes one of the next."""
+    """Shape of a turn in one version, and its upgrade to the next."""
 
     shape: type[Struct]
     lift: Lift | None = None
-    """None: it is the newest."""
+    """None: the newest version."""
 
 
 VERSIONS: Final[Mapping[str, Version]] = {
     "1.0.0": Version(TurnEnvelope),
 }
-"""`metadata.version` -> its shape, in their order."""
+"""`metadata.version` -> its shape, oldest first.
+
+A new required field of a turn is a new shape, a new version, and the function that upgrades an
+older turn to it. Senders of older versions stay understood.
+"""
 
 
 class Turns:
-    """Turns of every known version, as those of the newest."""
+    """Schema that accepts turns of every known version and upgrades them to the newest."""
 
     def __init__(self, versions: Mapping[str, Version] = VERSIONS) -> None:
         self._versions = dict(versions)
@@ -45,7 +49,7 @@ class Turns:
         self.shape = self._newest.shape
 
     def parse(self, raw: Raw) -> Any:
-        """The turn; SaopError if it is none."""
+        """Parse a turn; raises SaopError if it fits no version."""
         try:
             return self._newest.parse(raw)
         except SaopError:
@@ -56,14 +60,14 @@ class Turns:
         return self._newest.parse(self.lifted(value))
 
     def safe_parse(self, raw: Raw) -> Parsed[Any]:
-        """The same, without an exception."""
+        """Parse a turn without an exception."""
         try:
             return Parsed(True, self.parse(raw))
         except SaopError as error:
             return Parsed(False, issues=error.issues)
 
     def lifted(self, value: dict[str, Any]) -> dict[str, Any]:
-        """A turn of an older version, as JSON has it, as one of the newest; SaopError."""
+        """Upgrade a turn, as parsed JSON, to the newest version; raises SaopError."""
         for name in self._names[self._names.index(_version_of(value)) :]:
             self._schemas[name].parse(value)
             lift = self._versions[name].lift
@@ -82,6 +86,6 @@ def _as_value(raw: Raw) -> Any:
 
 
 def _version_of(value: Any) -> str:
-    """The version that a value says it has; empty: none that can be one."""
+    """Version that a value states, or an empty text."""
     version = field_of(field_of(value, "metadata"), "version")
     return version if isinstance(version, str) else ""

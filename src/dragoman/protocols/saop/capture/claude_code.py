@@ -35,29 +35,29 @@ from dragoman.protocols.saop.capture.steps import (
 NAME: Final = "claude-code"
 _TIMED_OUT: Final = "timed out after"
 _GOES_ON: Final = ("", "tool_use", "pause_turn")
-"""Reasons to stop behind which more of an answer may come: a tool has a line of its own."""
+"""Stop reasons after which the answer may continue: a tool use has a line of its own."""
 _NOT_RUN: Final = "The user doesn't want to "
-"""How the output begins of a tool that a person has not allowed."""
+"""Prefix of the output of a tool call that a person has denied."""
 _NOBODYS: Final = ("isMeta", "isCompactSummary", "isApiErrorMessage")
-"""Marks of lines that neither the agent nor a person has written."""
+"""Marks of lines written by the program, not by the agent or a person."""
 _ASIDE: Final = "isSidechain"
-"""Mark of what a sub-agent does, or is told."""
+"""Mark of lines of a sub-agent."""
 _OWN_MODEL: Final = "<synthetic>"
-"""The model of an answer that the program gives itself."""
+"""Model name of answers that the program itself makes up."""
 _COMMANDS: Final = (
     *("<command-name>", "<command-message>", "<local-command-", "<task-notification>"),
     "[Request interrupted by user",
 )
-"""How texts begin about the program itself, which nobody has said to the agent."""
+"""Prefixes of texts about the program that nobody wrote to the agent."""
 _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 _PROMPT, _PERSON = "prompt", "human"
-"""The mode of what waited for the agent, and where it came from, if a person has said it."""
+"""Mode and origin of a queued prompt that a person wrote."""
 _OVER: Final = ("system", "turn_duration")
-"""Type and subtype of the line behind the last answer to a person."""
+"""Type and subtype of the line after the last answer to a person."""
 
 
 class ClaudeCode:
-    """Makes steps of lines."""
+    """Reader of Claude Code's session files."""
 
     name = NAME
     is_whole = False
@@ -65,17 +65,17 @@ class ClaudeCode:
     def __init__(self) -> None:
         self.session = ""
         self._agent: str | None = None
-        """The sub-agent whose file it is, empty if it is a session's; nobody can tell at first."""
+        """Sub-agent whose file this is; empty for a session's own file, None while unknown."""
         self._seen: set[str] = set()
-        """The ids of the lines so far: the program writes some of them twice."""
+        """Ids of the lines so far; the program writes some lines twice."""
 
     @staticmethod
     def is_ours(line: Record) -> bool:
-        """Whether a line can only be of such a file."""
+        """Tell whether a line can only be from such a file."""
         return "sessionId" in line and isinstance(line.get("type"), str)
 
     def steps(self, line: Record) -> Iterator[Step]:
-        """The steps of a line."""
+        """Convert a line to steps."""
         if not self._is_of_its_agent(line):
             return
         message = record(line.get("message")) or _queued(record(line.get("attachment")))
@@ -94,9 +94,10 @@ class ClaudeCode:
             yield from _told(message, record(line.get("toolUseResult")), at)
 
     def _is_of_its_agent(self, line: Record) -> bool:
-        """Whether it is of the agent whose file this is, which the first line with the mark tells.
+        """Tell whether a line belongs to this file's agent, known from the first marked line.
 
-        A sub-agent says the session that it works for, and is known by the name of its own file.
+        A sub-agent's line names the session that it works for; its own session name is its file's
+        name.
         """
         whose = (text(line.get("agentId")) or None) if line.get(_ASIDE) is True else ""
         if self._agent is None and _ASIDE in line:
@@ -107,7 +108,7 @@ class ClaudeCode:
 
 
 def _queued(attachment: Record) -> Record:
-    """What a person said while the agent worked; the program hands on other things so as well."""
+    """Extract a prompt that a person queued while the agent worked; skip other attachments."""
     said: Any = attachment.get("prompt")
     origin = record(attachment.get("origin")).get("kind", _PERSON)
     is_said = attachment.get("commandMode", _PROMPT) == _PROMPT and origin == _PERSON
@@ -142,7 +143,7 @@ def _used(block: Record, answer: str, at: int | None) -> Iterator[Step]:
 
 
 def _used_there(block: Record, _: str, at: int | None) -> Iterator[Step]:
-    """A tool of the model's own side has ended: what it found, or why it did not."""
+    """Result of a tool that the provider ran: what it found, or the error."""
     found: Any = block.get("content")
     failed = "error_code" in record(found)
     output = as_text(found) if failed else "\n".join(map(_hit, records(found)))
@@ -161,7 +162,7 @@ _BLOCKS: Final[dict[str, Callable[[Record, str, int | None], Iterator[Step]]]] =
     "server_tool_use": _used,
     "web_search_tool_result": _used_there,
 }
-"""Type of a block in an answer -> its steps."""
+"""Type of a block in an answer -> its reader."""
 
 
 def _told(message: Record, result: Record, at: int | None) -> Iterator[Step]:

@@ -38,30 +38,30 @@ from dragoman.protocols.saop.capture.steps import (
 NAME: Final = "codex"
 _KINDS: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context"})
 _ENDS: Final = frozenset({"token_count", "task_complete", "turn_complete", "turn_aborted"})
-"""Events behind an answer: what it has cost, or that nothing follows it."""
+"""Events after an answer: its token count, or the end of the turn."""
 _HEAD: Final = 400
-"""So far into an output without metadata it is looked for a code and a time."""
+"""Length of the beginning of a plain-text output that may hold an exit code and a time."""
 _CODE: Final = re.compile(r"^(?:Exit code:|Process exited with code) (-?[0-9]{1,6})", re.MULTILINE)
 _TIME: Final = re.compile(r"^Wall time: ([0-9]{1,9}(?:\.[0-9]{1,9})?) seconds", re.MULTILINE)
 _BODY: Final = re.compile(r"^Output:\n", re.MULTILINE)
-"""Behind this, and what is told of the call before it, stands what the tool has printed."""
+"""Separates the header of an output from what the tool has printed."""
 _TIMED_OUT: Final = "timed out after"
 _NOT_RUN: Final = re.compile(
     r"exec command rejected by user|aborted(?: by user after [0-9.]{1,12}s)?\s*\Z"
     r"|failed to parse function arguments"
 )
-"""How an output begins, with no code and no time, of a call that was not carried out."""
+"""Beginning of the output of a call that did not run; it has neither exit code nor time."""
 _SETTING: Final = (
     *("<environment_context>", "<user_instructions>", "<permissions instructions>"),
     *("# AGENTS.md instructions for ", "<additional_context>", "<skill>"),
     *("<turn_aborted>", "<subagent_notification>"),
 )
-"""How parts of messages begin that nobody has written."""
+"""Prefixes of message parts that the program added."""
 _FAILED: Final = ("failed", "incomplete")
 
 
 class Codex:
-    """Makes steps of lines."""
+    """Reader of Codex's session files."""
 
     name = NAME
     is_whole = False
@@ -72,11 +72,11 @@ class Codex:
 
     @staticmethod
     def is_ours(line: Record) -> bool:
-        """Whether a line can only be of such a file."""
+        """Tell whether a line can only be from such a file."""
         return line.get("type") in _KINDS and isinstance(line.get("payload"), dict)
 
     def steps(self, line: Record) -> Iterator[Step]:
-        """The steps of a line."""
+        """Convert a line to steps."""
         payload, at = record(line.get("payload")), moment(line.get("timestamp"))
         if line.get("type") == "session_meta":
             self.session = self.session or text(payload.get("id"))
@@ -92,7 +92,7 @@ class Codex:
 
 
 def _reasoned(item: Record, at: int | None) -> Iterator[Step]:
-    """What can be read of it: the summary, and the whole where it is not encrypted."""
+    """Readable reasoning: the summary, and the content where it is not encrypted."""
     for part in (*records(item.get("summary")), *records(item.get("content"))):
         if thought := text(part.get("text")):
             yield Thought(thought, at=at)
@@ -107,7 +107,7 @@ def _message(item: Record, at: int | None) -> Iterator[Step]:
 
 
 def _of_a_person(content: Any) -> Any:
-    """A message without the parts that the program has put beside what somebody wrote."""
+    """Drop the parts of a message that the program added to a person's text."""
     if isinstance(content, list):
         return [part for part in records(cast(Any, content)) if not _is_setting(part.get("text"))]
     return None if _is_setting(content) else content
@@ -132,7 +132,7 @@ def _began(item: Record, tool: str, given: Any, at: int | None) -> Iterator[Step
 
 
 def _searched(item: Record, number: str, at: int | None) -> Iterator[Step]:
-    """A search that the model's own side has made: it is over, and nobody says what it found."""
+    """A web search that the provider ran; its result is not recorded."""
     call = text(item.get("id")) or number
     yield from _began({"id": call}, "web_search", arguments(item.get("action")), at)
     yield Returned(call, "failure" if item.get("status") in _FAILED else "success", "", at=at)
@@ -159,11 +159,11 @@ _ITEMS: Final[dict[str, Callable[[Record, int | None], Iterator[Step]]]] = {
     "function_call_output": _returned,
     "custom_tool_call_output": _returned,
 }
-"""Type of an item -> its steps."""
+"""Type of an item -> its reader."""
 
 
 class _End(Struct, frozen=True):
-    """How a tool ended."""
+    """Result of a tool call."""
 
     output: str
     status: Status
@@ -172,7 +172,7 @@ class _End(Struct, frozen=True):
 
 
 def _end_of(output: Any) -> _End:
-    """Its output, with a code and a time in an object beside it, or in the words before it."""
+    """Parse an output, with exit code and time in a JSON object or in the text before it."""
     told = record(output)
     if isinstance(output, str) and output.startswith("{"):
         with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):

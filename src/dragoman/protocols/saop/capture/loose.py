@@ -15,37 +15,37 @@ _NOTHING: Record = {}
 
 
 def record(value: Any) -> Record:
-    """An object; an empty one if it is none."""
+    """Return an object, or an empty one for anything else."""
     return cast(Record, value) if isinstance(value, dict) else _NOTHING
 
 
 def records(value: Any) -> Iterator[Record]:
-    """Those items of a list that are objects."""
+    """Yield the items of a list that are objects."""
     if isinstance(value, list):
         yield from (cast(Record, item) for item in cast(list[Any], value) if isinstance(item, dict))
 
 
 def text(value: Any) -> str:
-    """A text; an empty one if it is none."""
+    """Return a text, or an empty one for anything else."""
     return value if isinstance(value, str) else ""
 
 
 def moment(value: Any) -> int | None:
-    """A moment in RFC 3339, as milliseconds."""
+    """Parse an RFC 3339 timestamp to milliseconds, or return None."""
     with suppress(ValueError):
         return parse_rfc3339(text(value))
     return None
 
 
 def milliseconds(value: Any, unit: float = 1) -> int | None:
-    """A length of time that is given in so many milliseconds."""
+    """Convert a duration in units of so many milliseconds, or return None."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e12:
         return round(value * unit)
     return None
 
 
 def as_text(value: Any) -> str:
-    """A value as people read it: a text as it is, the texts of parts in a list, else JSON."""
+    """Make a value readable: a text as it is, the texts of a list's parts, others as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -60,7 +60,7 @@ def _part_as_text(said: Any, part: Record) -> str:
 
 
 def arguments(value: Any) -> dict[str, Any]:
-    """What a tool was given: an object, or one that is written as a text; else under `input`."""
+    """Return a tool call's arguments: an object, also as JSON text; anything else under `input`."""
     if isinstance(value, str):
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             read = msgspec.json.decode(value.encode(errors="replace"))

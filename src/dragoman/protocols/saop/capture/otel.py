@@ -40,7 +40,7 @@ _TIMEOUT: Final = "timeout"
 
 
 class Otel:
-    """Makes steps of documents."""
+    """Reader of OTLP/JSON documents."""
 
     name = NAME
     is_whole = True
@@ -48,15 +48,15 @@ class Otel:
     def __init__(self) -> None:
         self.session = ""
         self._told = set[str]()
-        """Calls whose results stand in their own spans."""
+        """Calls whose results are in their own spans."""
 
     @staticmethod
     def is_ours(line: Record) -> bool:
-        """Whether a line can only be such a document."""
+        """Tell whether a line can only be such a document."""
         return isinstance(line.get("resourceSpans"), list)
 
     def steps(self, line: Record) -> Iterator[Step]:
-        """The steps of a document."""
+        """Convert a document to steps."""
         for span in sorted(_spans(line), key=_began):
             facts = attributes(span.get("attributes"))
             self.session = (
@@ -103,12 +103,12 @@ class Otel:
 
 
 def attributes(listed: Any) -> dict[str, Any]:
-    """The attributes of a span or a resource, as plain values."""
+    """Convert the attributes of a span or a resource to plain values."""
     return {text(one.get("key")): _value(one.get("value")) for one in records(listed)}
 
 
 def _value(value: Any) -> Any:
-    """A value of OTLP/JSON, in which whole numbers are texts and lists are objects."""
+    """Convert a value of OTLP/JSON, where whole numbers are strings and lists are objects."""
     for kind, said in record(value).items():
         if kind == "intValue":
             with suppress(ValueError, TypeError):
@@ -149,14 +149,14 @@ def _status(span: Record, facts: Record) -> Status:
 
 
 def _decoded(value: Any) -> Any:
-    """Messages, which most write as a text, and some as what they are."""
+    """Decode messages, which most exporters write as JSON text and some as objects."""
     with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return msgspec.json.decode(value.encode()) if isinstance(value, str) else value
     return None
 
 
 def _since_last_answer(messages: Any) -> Iterator[tuple[str, Record]]:
-    """The parts of what came after the model's last answer, and whose: the rest is known."""
+    """Yield role and part of the messages after the model's last answer; earlier ones are known."""
     since = list[tuple[str, Record]]()
     for message in records(messages):
         role = text(message.get("role"))
@@ -185,4 +185,4 @@ _PARTS: Final[dict[str, Callable[[Record, str, int], Iterator[Step]]]] = {
     "text": _spoke,
     "tool_call": _planned,
 }
-"""Type of a part of an answer -> its step."""
+"""Type of a part of an answer -> its reader."""

@@ -29,18 +29,18 @@ from dragoman.protocols.saop.capture.steps import (
 from dragoman.text.uuid8 import uuid8
 
 FILLED: Final = {"confidence": 0.5, "estimated_complexity": "medium"}
-"""What a turn must say and no record does -> the value that tells nothing."""
+"""Required fields of a turn that no record states -> their neutral values."""
 
 _VERSION: Final = "1.0.0"
 _CHUNK: Final = 32_768
-"""So many characters of a thought go into one event: no event may be as long as a turn."""
+"""Limit of one thought event: an event must be shorter than a turn."""
 _WORD: Final = 4_096
-"""So long a word is not cut by that: it may be a value that only the hub knows."""
+"""A chunk may end this much earlier so as not to cut a word, which may be a secret of the hub."""
 _BETWEEN: Final = "\n\n"
-"""What stands between two thoughts of one turn, in the turn and in the events alike."""
+"""Separator of two thoughts of one turn, in the turn and in the events alike."""
 _MOST_ARGUMENTS: Final = 131_072
 _MOST_LINES: Final = 200
-"""So many lines of a tool's output become events of their own; the turn has all of them."""
+"""Limit of terminal events for one output; the turn has all lines."""
 _LONGEST_LINE: Final = 16_384
 _CONFIDENCE: Final = re.compile(
     r"^\W{0,4}confidence\W{1,4}(1(?:\.0{1,6})?|0(?:\.[0-9]{1,6})?|[0-9]{1,2}%|100%)\W{0,4}$",
@@ -55,44 +55,44 @@ _encode = msgspec.json.Encoder().encode
 
 
 class About(Struct, frozen=True):
-    """What no record says: for which task it is, and what its agent is called here."""
+    """Task, agent and session that a record is imported for, which it does not state itself."""
 
     task: str
     agent: str = "developer"
-    """Its role in SAOP."""
+    """The agent's SAOP role."""
     session: str = ""
     origin: str = ""
-    """What kind of record it is."""
+    """Format of the record."""
     own: str = ""
-    """What the record itself calls its session: by that it is known again."""
+    """Session name within the record, by which a second import recognizes it."""
 
 
 class Captured(Struct, frozen=True):
-    """A message to be sent."""
+    """A message to send."""
 
     kind: Literal["turn", "event"]
     message: dict[str, Any]
 
 
 class _Turn(Struct):
-    """A turn that is not over."""
+    """The turn being built."""
 
     answer: str
     at: int
     observation: str
     thoughts: list[str] = []
     untold: list[tuple[str, str]] = []
-    """Those of them that are not events yet, and their places."""
+    """Thoughts that are not yet sent as events, each with its position in the record."""
     is_thought_told: bool = False
     actions: list[str] = []
     has_spoken: bool = False
-    """Whether words are the last that came of it."""
+    """The last step was text."""
     has_ended: bool = False
-    """Whether the record says that nothing more comes of it."""
+    """The record states that the answer is complete."""
 
 
 class _Call(Struct, frozen=True):
-    """A call of a tool that has not ended."""
+    """A tool call that has not ended."""
 
     tool: str
     since: int
@@ -100,7 +100,7 @@ class _Call(Struct, frozen=True):
 
 
 class Scribe:
-    """Takes steps in their order; gives what is over."""
+    """Builds turns and events from steps, given in their order."""
 
     def __init__(self, about: About, now: int, first_turn: int) -> None:
         self._about = about
@@ -108,7 +108,7 @@ class Scribe:
         self._index = first_turn
         self._turn: _Turn | None = None
         self._seen: list[str] = []
-        """What was observed since the turn began."""
+        """Observations since the turn began."""
         self._open: dict[str, _Call] = {}
         self._take: dict[type[Step], Callable[[Any, str], Iterator[Captured]]] = {
             Thought: self._thought,
@@ -121,7 +121,7 @@ class Scribe:
         }
 
     def take(self, step: Step, place: str) -> Iterator[Captured]:
-        """What a step at this place of the record comes to."""
+        """Add a step at this position of the record, and yield the messages that are complete."""
         if step.at is not None:
             self._at = step.at
         if isinstance(step, ModelStep):
@@ -130,16 +130,16 @@ class Scribe:
 
     @property
     def is_resting(self) -> bool:
-        """Whether the last turn is over: the model has spoken, the answer ended, no tool runs.
+        """Tell whether the last turn looks finished: it ended with text, and no tool runs.
 
-        A tool of an earlier turn may be silent for ever: its agent was killed.
+        A tool of an earlier turn may never end, because its agent was killed.
         """
         turn = self._turn
         runs = any(call.turn == self._index for call in self._open.values())
         return turn is None or (turn.has_spoken and turn.has_ended and not runs)
 
     def close(self) -> Iterator[Captured]:
-        """The turn that is still open, if there is one."""
+        """Yield the turn that is still open, if any."""
         turn = self._turn
         if turn is None:
             return
@@ -148,7 +148,7 @@ class Scribe:
         index, self._index = self._index, self._index + 1
         yield Captured("turn", self._envelope(turn, index))
 
-    # What the model gives
+    # Steps of the model
 
     def _model(self, step: ModelStep) -> Iterator[Captured]:
         turn = self._turn
@@ -175,9 +175,9 @@ class Scribe:
         yield from ()
 
     def _told_thought(self) -> Iterator[Captured]:
-        """The thought of the turn, if it was not told: before its tools, and with its end.
+        """Yield the thought of the turn as events, before its first tool call or at its end.
 
-        What is thought behind that stands in the turn only, because a thought ends once.
+        Later thoughts are in the turn only, because a thought has one final chunk.
         """
         turn = self._turn
         if turn is None or turn.is_thought_told or not turn.untold:
@@ -209,7 +209,7 @@ class Scribe:
             self._turn.has_ended = True
         yield from ()
 
-    # What tools and people give
+    # Steps of tools and people
 
     def _called(self, step: Called, place: str) -> Iterator[Captured]:
         yield from self._told_thought()
@@ -254,7 +254,7 @@ class Scribe:
             more = f"… {len(lines) - _MOST_LINES} more lines: the next turn has all of them"
             yield self._pulse(more, f"{place}.more")
 
-    # The shapes
+    # Messages
 
     def _pulse(self, line: str, place: str) -> Captured:
         at = to_rfc3339(self._at)
@@ -272,7 +272,7 @@ class Scribe:
 
     def _event(self, place: str, **payload: Any) -> Captured:
         about = self._about
-        # Records of one session here have the same places: each counts under its own name
+        # Records of one session here share positions, so the id includes the record's own session.
         named = "\0".join((about.task, about.session, about.own, place, payload["type"]))
         return Captured(
             "event",
@@ -312,7 +312,7 @@ class Scribe:
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str]]:
-    """A text in parts that end with a word, and where each begins."""
+    """Split a text at word ends, and yield each chunk with its start."""
     start = 0
     while start < len(text):
         end = start + _CHUNK
@@ -324,7 +324,7 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _confidence(said: str) -> float | None:
-    """How sure the agent says that it is: its last word on it."""
+    """Parse the confidence that the agent states; the last statement counts."""
     found = _CONFIDENCE.findall(said)
     if not found:
         return None
@@ -333,7 +333,7 @@ def _confidence(said: str) -> float | None:
 
 
 def _within(arguments: Any) -> Any:
-    """What a tool was given, within what an event may hold; the turn's action has all of it."""
+    """Replace arguments that exceed the size of an event; the turn's action has all of them."""
     size = len(_encode(arguments))
     if size <= _MOST_ARGUMENTS:
         return arguments

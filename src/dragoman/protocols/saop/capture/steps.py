@@ -8,44 +8,44 @@ Status = Literal["success", "failure", "timeout"]
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One thing that happened."""
+    """One step of an agent's work."""
 
     at: int | None = None
-    """When, in milliseconds; None: the record does not say."""
+    """Time in milliseconds; None: the record does not state it."""
 
 
 class ModelStep(Step, frozen=True, kw_only=True):
-    """One thing that the model gave: all of one answer belong to one turn."""
+    """A step of the model's answer; all steps of one answer belong to one turn."""
 
     answer: str = ""
-    """What the record calls the answer; empty: it ends where something is observed."""
+    """Id of the answer; empty: an answer ends where something is observed."""
 
 
 class Thought(ModelStep, frozen=True):
-    """Reasoning."""
+    """Reasoning of the model."""
 
     text: str
 
 
 class Spoke(ModelStep, frozen=True):
-    """Words for whoever listens."""
+    """Text of an answer."""
 
     text: str
 
 
 class Planned(ModelStep, frozen=True):
-    """The wish to use a tool."""
+    """Request of the model to call a tool."""
 
     tool: str
     arguments: Any
 
 
 class Ended(Step, frozen=True):
-    """The record says that the model's answer is over."""
+    """The record states that the model's answer is complete."""
 
 
 class Called(Step, frozen=True):
-    """A tool began."""
+    """Start of a tool call."""
 
     call: str
     tool: str
@@ -53,20 +53,20 @@ class Called(Step, frozen=True):
 
 
 class Returned(Step, frozen=True):
-    """A tool ended."""
+    """End of a tool call."""
 
     call: str
     status: Status
     output: str
     tool: str = ""
-    """Empty: the one of its call."""
+    """Empty: the tool of its call."""
     duration_ms: int | None = None
-    """None: what lies between its call and its end."""
+    """None: the time since the start of its call."""
     has_run: bool = True
-    """Whether the output is the tool's own, and not why it did not run."""
+    """The output is the tool's own, not the reason why it did not run."""
 
 
 class Observed(Step, frozen=True):
-    """Something that the model was told otherwise: what a person asked for, for example."""
+    """Anything else that the model was told, such as a person's request."""
 
     text: str

@@ -16,37 +16,37 @@ from dragoman.protocols.saop.capture.steps import Ended, Step
 
 
 class Reader(Protocol):
-    """Makes steps of the lines of one kind of record."""
+    """Reader of one format of session records."""
 
     name: str
     session: str
-    """What the record calls its session, as far as it has said so."""
+    """Session name within the record, empty until a line states it."""
     is_whole: bool
-    """Whether an answer stands in one piece, and not on several lines."""
+    """An answer is one line, instead of being spread over several."""
 
     @staticmethod
     def is_ours(line: Record) -> bool:
-        """Whether a line can only be of this kind."""
+        """Tell whether a line can only be of this format."""
         ...
 
     def steps(self, line: Record) -> Iterator[Step]:
-        """The steps of a line."""
+        """Convert a line to steps."""
         ...
 
 
 READERS: Final[dict[str, type[Reader]]] = {one.name: one for one in (ClaudeCode, Codex, Otel)}
-"""Kind of record -> what reads it. A new kind is one more line here."""
+"""Format -> its reader. To add a format, add a line here."""
 
 
 _NAMELESS: Final = "transcript"
 
 Begin = Callable[[str, str], tuple[str, int]]
-"""What a record calls its session, and how it would be called here -> how it is called, and the
-number of its first turn: those that it had before, if it was taken over before."""
+"""Called with the record's session name and the proposed one; returns the session name to use and
+the index of its first turn, which counts the turns of an earlier import."""
 
 
 class Transcript:
-    """Takes the lines of a record in their order."""
+    """Parses the lines of a record in their order."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Transcript:
         kind: str = "",
         begin: Begin = lambda _, session: (session, 0),
     ) -> None:
-        """A session without a name is what the record calls it."""
+        """Without a session in `target`, the record's own name is used."""
         self._about = about
         self._now = now
         self._begin = begin
@@ -63,20 +63,20 @@ class Transcript:
         self._scribe: Scribe | None = None
         self.lines = 0
         self.unreadable: list[int] = []
-        """The numbers of lines that are no JSON objects."""
+        """Numbers of lines that are not JSON objects."""
 
     @property
     def kind(self) -> str:
-        """Which kind of record it is; empty while nobody can tell."""
+        """Format of the record; empty until it is detected."""
         return self._reader.name if self._reader is not None else ""
 
     @property
     def session(self) -> str:
-        """Its session: what it is called here, else what it calls it, as far as it has said so."""
+        """Session name to use, else the record's own, as far as it has been stated."""
         return self._about.session or (self._reader.session if self._reader is not None else "")
 
     def feed(self, line: bytes) -> Iterator[Captured]:
-        """What one more line brings to its end."""
+        """Parse one more line, and yield the messages that it completes."""
         self.lines += 1
         if self.lines == 1:
             line = line.removeprefix(BOM_UTF8)
@@ -97,23 +97,23 @@ class Transcript:
             return
         for part, step in enumerate(reader.steps(found)):
             if self._scribe is None and isinstance(step, Ended):
-                continue  # of an answer that is not in this record
+                continue  # it ends an answer that is not in this record
             scribe = self._scribe or self._hired(reader)
             yield from scribe.take(step, f"{self.lines}.{part}")
 
     @property
     def is_begun(self) -> bool:
-        """Whether there was anything in it that somebody did or said."""
+        """Tell whether the record contains any step."""
         return self._scribe is not None
 
     @property
     def is_over(self) -> bool:
-        """Whether its last turn looks as if nothing more came of it."""
+        """Tell whether its last turn looks finished."""
         whole = self._reader is not None and self._reader.is_whole
         return whole or self._scribe is None or self._scribe.is_resting
 
     def close(self) -> Iterator[Captured]:
-        """The last turn, which nothing has followed."""
+        """Yield the last turn, which no other turn has ended."""
         if self._scribe is not None:
             yield from self._scribe.close()
 
