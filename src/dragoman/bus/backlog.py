@@ -12,29 +12,29 @@ import msgspec
 from dragoman.engine.reads.traces import Told
 
 MOST_TEXT: Final = 4_096
-"""So many characters of what was put together are kept; how much is missing is in its mark."""
+"""Characters of a coalesced text that are kept; its mark says how many are missing."""
 
 MOST_BYTES: Final = 16 * 1024 * 1024
-"""So much waits for one listener, about: as JSON."""
+"""Approximate bytes that wait for one subscriber, as JSON."""
 
 _TEXT: Final = {"THOUGHT_STREAM": ("chunk", ""), "SANDBOX_PULSE": ("line", "\n")}
-"""Type of event -> the field whose texts can be put together, and what comes between two."""
+"""Type of event -> the field whose texts can be coalesced, and the separator between two."""
 
 
 class Weighed(NamedTuple):
-    """An event, and how long it is as JSON: found out once for all listeners."""
+    """An event and its size as JSON, measured once for all subscribers."""
 
     told: Told
     size: int
 
 
 def weighed(events: Iterable[Told]) -> list[Weighed]:
-    """Events with their sizes."""
+    """Measure the size of each event."""
     return [Weighed(one, len(msgspec.json.encode(one.event))) for one in events]
 
 
 class Backlog:
-    """Events that wait, at most so many, and so many bytes of them."""
+    """A queue of events, bounded in number and bytes."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -45,12 +45,12 @@ class Backlog:
         return bool(self._events)
 
     def take(self) -> list[Told]:
-        """All of them, once."""
+        """Return all events and empty the queue."""
         taken, self._events, self._bytes = self._events, [], 0
         return taken
 
     def add(self, events: Collection[Weighed]) -> bool:
-        """Have these wait too; False: there is no room, even for less."""
+        """Add events; return False if there is no room, even after coalescing."""
         told, sizes = zip(*events, strict=True) if events else ((), ())
         self._events += told
         self._bytes += sum(sizes)
@@ -61,14 +61,14 @@ class Backlog:
 
 
 def coalesced(events: Iterable[Told]) -> list[Told]:
-    """The same with fewer events: neighbours that are parts of one text become one."""
+    """Coalesce neighbouring events that are parts of one text."""
     found: list[Told] = []
     open_ones: dict[tuple[object, ...], int] = {}
-    """What a text belongs to -> the place of the event that it grows in."""
+    """Key of a text -> the index of the event that it grows in."""
     for event in events:
         key = _belongs(event)
         if key is None:
-            # What comes behind it must not slip before it.
+            # What comes behind this event must not move before it.
             open_ones.clear()
         elif key in open_ones:
             place = open_ones[key]
@@ -77,12 +77,12 @@ def coalesced(events: Iterable[Told]) -> list[Told]:
         else:
             open_ones[key] = len(found)
         found.append(event)
-    # A text has the place of its last part: whoever goes on behind it has missed nothing.
+    # A text has the position of its last part: a reader that resumes behind it has missed nothing.
     return sorted(found, key=lambda event: event.position)
 
 
 def _belongs(told: Told) -> tuple[object, ...] | None:
-    """What an event is a part of; None: it stands for itself."""
+    """Return the key of the text that an event is a part of; None: it stands for itself."""
     if told.type not in _TEXT:
         return None
     payload = told.event["payload"]
@@ -91,7 +91,8 @@ def _belongs(told: Told) -> tuple[object, ...] | None:
 
 
 def _joined(first: Told, second: Told) -> Told:
-    """Two parts as one; it stands where the second one does, so that a cursor behind it is true."""
+    """Merge two parts; the result has the second one's position, so that a cursor behind it is
+    true."""
     field, between = _TEXT[first.type]
     one, other = first.event["payload"], second.event["payload"]
     gap: dict[str, Any] = first.event.get("gap") or {

@@ -18,15 +18,15 @@ from dragoman.ledger.entry import Entry
 
 _PAGE = 500
 QUEUE = 1_024
-"""So many events wait for one listener at most."""
+"""Maximum number of events that wait for one subscriber."""
 LOOK_SECONDS = 0.5
-"""So often the ledger is looked at although there was no hint: another process may have written."""
+"""Interval of reading the ledger without a hint: another process may have written."""
 
 Wanted = Callable[[Told], bool]
 
 
 class Closed(Exception):
-    """The listener was too slow; its cursor is where it goes on: `subscribe(after=cursor)`."""
+    """The subscriber was too slow; it goes on with `subscribe(after=cursor)`."""
 
     def __init__(self, cursor: int) -> None:
         super().__init__(f"too slow: go on after position {cursor}")
@@ -34,7 +34,7 @@ class Closed(Exception):
 
 
 def everything(_: Told) -> bool:
-    """Whoever wants all of it."""
+    """Match every event."""
     return True
 
 
@@ -43,16 +43,16 @@ def _unheard() -> None:
 
 
 class Subscription:
-    """One who listens. Its methods are for its own thread; `offer` is for the bus."""
+    """One subscriber. Its methods are for its own thread; `offer` is for the bus."""
 
     def __init__(
         self, store: Store, after: int, level: int, wanted: Wanted, backlog: Backlog
     ) -> None:
         self.cursor = after
-        """The position up to which everything was taken, or was not wanted."""
+        """The position up to which everything was taken, or did not match."""
         self._store = store
         self._level = level
-        """From here on the bus offers; what is before it is in the ledger."""
+        """The bus offers entries after this position; those before it are read from the ledger."""
         self._wanted = wanted
         self._backlog = backlog
         self._ready = threading.Condition()
@@ -62,17 +62,17 @@ class Subscription:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the next `take` has to read the ledger."""
+        """Return whether the next `take` has to read the ledger."""
         return self.cursor < self._level
 
     def on_wake(self, wake: Callable[[], object]) -> None:
-        """Have this called, in the thread of the bus, when there is something to take."""
+        """Set a callback that runs in the thread of the bus when there is something to take."""
         self._wake = wake
 
     def take(self, timeout: float | None = 0.0) -> list[Told]:
-        """What has come, oldest first; waits up to `timeout` seconds for it (None: for ever).
+        """Return new events, oldest first; wait up to `timeout` seconds for them (None: for ever).
 
-        Closed when it was too slow: what it has not taken is in the ledger.
+        Raises SubscriptionClosed if it was too slow: what it has not taken is in the ledger.
         """
         if self.is_behind:
             return self._replay()
@@ -86,7 +86,8 @@ class Subscription:
         return taken
 
     def offer(self, events: Sequence[Weighed], until: int) -> bool:
-        """Take these in; all up to a position was offered then. False: it is too slow."""
+        """Queue events, after which everything up to `until` was offered; return False if it is too
+        slow."""
         wanted = self._of_these(events)
         with self._ready:
             if not self._is_closed and not self._backlog.add(wanted):
@@ -100,7 +101,8 @@ class Subscription:
         return is_open
 
     def _of_these(self, events: Sequence[Weighed]) -> Sequence[Weighed]:
-        """What is wanted of a page, and was not in the ledger before; mostly all of it."""
+        """Return the matching events of a page that were not in the ledger before; mostly all of
+        it."""
         if events and events[0].told.position <= self._level:
             events = [one for one in events if one.told.position > self._level]
         if self._wanted is everything:
@@ -108,7 +110,7 @@ class Subscription:
         return [one for one in events if self._wanted(one.told)]
 
     def close(self) -> None:
-        """Nothing more is to come."""
+        """End the subscription."""
         with self._ready:
             self._is_closed = True
             self._ready.notify_all()
@@ -122,7 +124,7 @@ class Subscription:
 
 
 class LocalBus:
-    """Tells everyone who has subscribed; any thread may subscribe."""
+    """Distributes events to all subscribers; any thread may subscribe."""
 
     def __init__(self, store: Store, hints: Hints, look: float = LOOK_SECONDS) -> None:
         self._store = store
@@ -143,13 +145,13 @@ class LocalBus:
         size: int = QUEUE,
         wake: Callable[[], object] = _unheard,
     ) -> Subscription:
-        """Listen from a position on; None: from now on. `wake` is called in the bus's thread."""
+        """Subscribe from a position on; None: from now on. `wake` runs in the bus's thread."""
         with self._lock:
             if self._pump is None and not self._is_closed:
                 self._at = self._store.head()
                 self._pump = threading.Thread(target=self._run, name="dragoman-bus", daemon=True)
                 self._pump.start()
-            # A position that the ledger does not have is one of another ledger: from now on.
+            # A position beyond the end is one of another ledger: from now on.
             begin = self._at if after is None else min(after, max(self._at, self._store.head()))
             one = Subscription(self._store, begin, max(self._at, begin), wanted, Backlog(size))
             one.on_wake(wake)
@@ -160,13 +162,13 @@ class LocalBus:
         return one
 
     def leave(self, one: Subscription) -> None:
-        """It listens no longer; the last one takes the thread with it."""
+        """End a subscription; the last one ends the thread."""
         with self._lock:
             self._subscribed.discard(one)
         self._hinted.set()
 
     def close(self) -> None:
-        """Send everyone away, for good."""
+        """Close all subscriptions, for good."""
         with self._lock:
             self._is_closed = True
             pump = self._pump
@@ -186,7 +188,7 @@ class LocalBus:
                         pass
                 self._hinted.wait(self._look)
         except BaseException:
-            # What cannot be read on is told to everyone, by an end, and to the log, by the error.
+            # On an unexpected error all subscriptions end, and the error goes to the log.
             self._send_away()
             raise
         finally:
@@ -207,13 +209,13 @@ class LocalBus:
             return False
 
     def _read_on(self) -> bool:
-        """Pass on a page of the ledger; whether there may be more."""
+        """Offer a page of the ledger; return whether there may be more."""
         entries = self._store.entries(self._at, _PAGE)
         if not entries:
             return False
         events = weighed(_events(self._store, entries))
         with self._lock:
-            # Under the lock, so that whoever subscribes is either offered a page or replays it.
+            # Under the lock, so that a new subscriber is either offered a page or replays it.
             self._at = entries[-1].position
             slow = [one for one in self._subscribed if not one.offer(events, self._at)]
             self._subscribed.difference_update(slow)

@@ -17,22 +17,22 @@ from dragoman.system.trust import only, unchecked
 
 
 class Address(Struct, frozen=True):
-    """A hub that can be called."""
+    """The address of a hub, and the credentials for it."""
 
     url: str
     token: str
     data: Path | None = None
-    """The data directory through whose lock it was found: it is this machine's own."""
+    """The data directory through whose lock it was found: it runs on this machine."""
     certificate: str = ""
     """The file of the certificate that it must show; empty: one that is trusted here."""
     shows_own_token: bool = False
-    """Whether the token is the data directory's."""
+    """True if the token is that of the data directory."""
 
     def __repr__(self) -> str:
         return f"Address({self.url})"  # a token must not reach a log
 
     def tls(self) -> ssl.SSLContext | bool:
-        """How its certificate is checked."""
+        """Return how its certificate is verified."""
         if self.data is not None:
             return unchecked()
         try:
@@ -43,7 +43,7 @@ class Address(Struct, frozen=True):
             ) from None
 
     def again(self) -> "Address":
-        """Where it is now: a hub that has come back may listen elsewhere."""
+        """Find it again: a hub that was restarted may listen elsewhere."""
         running = find_hub(self.data) if self.data is not None else None
         if running is None:
             return self
@@ -54,7 +54,7 @@ class Address(Struct, frozen=True):
 def find_address(
     url: str, token: str, data: Path | str | None, environ: Mapping[str, str]
 ) -> Address:
-    """The hub that is meant. The token of a data directory is shown to its own hub only."""
+    """Find the hub to call. The token of a data directory is shown to its own hub only."""
     url = url or environ.get("DRAGOMAN_URL", "")
     token = token or environ.get("DRAGOMAN_TOKEN", "")
     if not token.isascii() or not token.isprintable():
@@ -106,12 +106,12 @@ def _checked(url: str) -> str:
 def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        httpx2.URL(url)  # who is to call it reads it more strictly
+        httpx2.URL(url)  # the HTTP client parses it more strictly
         return (
             url.isprintable()
             and parts.scheme in ("http", "https")
             and bool(parts.hostname)
             and parts.port != 0
         )
-    except (ValueError, httpx2.InvalidURL):  # an open bracket, a port or a name that is none
+    except (ValueError, httpx2.InvalidURL):  # an open bracket, or an invalid port or name
         return False

@@ -16,16 +16,16 @@ from dragoman.core.errors import Refusal, Refused
 AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed."""
 FOR_GOOD: Final = frozenset({"store_corrupt", "ledger_broken"})
-"""Codes of what no waiting heals."""
+"""Codes of errors that do not pass by waiting."""
 
 _BACKOFF: Final = Backoff(base_ms=100, cap_ms=5_000)
 _SHOWN: Final = 200
 _OWN_FORM: Final = "application/json"
-"""What a problem of the hub's is not told as."""
+"""Media type of a dialect's own refusal; problems of the hub have another."""
 
 
 class Reply(Struct, frozen=True):
-    """An answer as it came."""
+    """A response as it came."""
 
     status: int
     body: bytes
@@ -34,25 +34,25 @@ class Reply(Struct, frozen=True):
 
 
 class _Answered(Struct, frozen=True):
-    """Of an answer in a batch, whether the message was taken."""
+    """The flag of a line in the response to a batch."""
 
     ok: bool
 
 
 class Later(Struct, frozen=True):
-    """It is worth asking again."""
+    """The request may succeed later."""
 
     why: str
     least_seconds: float = 0.0
-    """The hub asks for as much."""
+    """The minimum that the hub asks for."""
 
 
 class Silence(Later, frozen=True):
-    """Nobody has answered, or not to the end: there may be no hub."""
+    """There was no complete response: there may be no hub."""
 
 
 def read_reply(request: Request, reply: Reply) -> Any:
-    """The answer to a request, or `Later`; a refusal is raised."""
+    """Return the value of a response, or `RetryAfter`; a refusal is raised."""
     if reply.status in (200, 201):
         return _decoded(request, reply)
     if reply.status == 204:  # nothing, where that is an answer
@@ -62,7 +62,7 @@ def read_reply(request: Request, reply: Reply) -> Any:
         why = f"{problem.code}: {problem.detail}" if problem else f"HTTP status {reply.status}"
         return Later(why, _seconds(reply.retry_after))
     if problem is None and reply.media == _OWN_FORM and request.answer is Any:
-        # A dialect that tells a no in a form of its own.
+        # A dialect that formats refusals itself.
         return _decoded(request, reply)
     if problem is None:
         raise BadAnswer(
@@ -73,14 +73,14 @@ def read_reply(request: Request, reply: Reply) -> Any:
 
 
 def refused(problem: Problem) -> Refused:
-    """A problem as it is raised."""
+    """Build the exception of a problem."""
     if problem.code == LeaseLost.code:
         return LeaseLost(problem.detail)
     return Refused(Refusal(problem.code, problem.detail))
 
 
 def read_batch(lines: bytes) -> list[Sent | NotSent]:
-    """The answers to a batch, one for each of its lines."""
+    """Parse the response to a batch, one result for each of its lines."""
     try:
         return [_line(line) for line in lines.splitlines()]
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -91,9 +91,10 @@ def read_batch(lines: bytes) -> list[Sent | NotSent]:
 
 
 def pauses(seed: str) -> Iterator[float]:
-    """Seconds to wait after each failure, without end: doubling, bounded, uneven.
+    """Yield the seconds to wait after each failure, without end: doubling, bounded, with jitter.
 
-    Uneven by the request's own name, so that many who lost the same hub do not come back at once.
+    The jitter is derived from the request, so that many who lost the same hub do not come back at
+    once.
     """
     failures = 0
     while True:

@@ -15,7 +15,7 @@ from dragoman.text.nearest import meant
 
 
 class Calling:
-    """A connection together with the token that is shown on it; empty: the connection's own."""
+    """A connection together with a token; empty: the connection's own."""
 
     def __init__(
         self,
@@ -28,22 +28,22 @@ class Calling:
         self.signer = signer
         self._token = token
         self._operations = {} if operations is None else operations
-        """Operation -> its address, as far as it was looked up."""
+        """Operation -> its path, as far as it was looked up."""
 
     def with_token(self, token: str) -> "Calling":
-        """The same connection under another token; one of an attempt proves more than a key."""
+        """Return the same connection with another token; an attempt's proves more than a key."""
         return Calling(self.wire, token, self._operations, None if token else self.signer)
 
     def key(self, given: str) -> str:
-        """The caller's idempotency key, else a new one."""
+        """Return the caller's idempotency key, else a new one."""
         return given or self.wire.new_id()
 
     async def ask(self, request: Request, *, must_be_there: bool = False) -> Any:
-        """The answer to a request."""
+        """Send a request and return its answer."""
         return await self.wire.ask(request, token=self._token, must_be_there=must_be_there)
 
     async def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
-        """Send one message, signed where there is a key to sign it with."""
+        """Send one message, signed if there is a key to sign it with."""
         signer = self.signer
         if signer is None:
             return await self.ask(requests.send(message, dialect, self.key(key)))
@@ -60,9 +60,9 @@ class Calling:
         return await self.wire.ask(asked, token=self._token, afresh=sealed)
 
     async def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:
-        """Carry out an operation by its name."""
+        """Call an operation by its name."""
         if operation not in self._operations:
-            # Looked up when it is asked for: the hub's dialects are its own affair.
+            # Looked up on demand: the dialects depend on the hub.
             described = await self.ask(requests.operations())
             self._operations.update(requests.operation_paths(described))
         path = self._operations.get(operation)

@@ -12,7 +12,8 @@ from dragoman.core.errors import DragomanError, Refusal, Refused
 
 
 class LeaseLost(Refused):
-    """The task is not this agent's any more: stop working on it; nothing it says is heard."""
+    """The task is not this agent's any more: stop working on it; the hub refuses all further
+    writes."""
 
     code = "lease_lost"
 
@@ -27,6 +28,6 @@ class HubUnreachable(DragomanError):
 
 
 class BadAnswer(DragomanError):
-    """What answers is no hub, or one that this client does not understand."""
+    """The server is no hub, or one that this client does not understand."""
 
     code = "bad_answer"

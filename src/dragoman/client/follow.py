@@ -26,11 +26,11 @@ _log = logging.getLogger("dragoman.client")
 
 
 OnGap = Callable[[Gap], None]
-"""Is told that the ledger ends before what was seen of it: what comes is not what followed then."""
+"""Called if the ledger ends before what was seen of it: what follows is not what followed then."""
 
 
 def log_gap(gap: Gap) -> None:
-    """A line of the log, where nobody else wants to be told."""
+    """Log a gap, where no callback is given."""
     _log.warning("the ledger ends at %d, before %d: it goes on from its end", gap.until, gap.after)
 
 
@@ -41,7 +41,7 @@ async def follow(
     on_gap: OnGap = log_gap,
     first_frame_s: float = FIRST_FRAME_S,
 ) -> AsyncGenerator[Event]:
-    """Events after a position (None: from now on), without end."""
+    """Yield events after a position (None: from now on), without end."""
     at = await _end(wire) if after is None else after
     with suppress(NoStream):
         async with aclosing(_streamed(wire, wanted, at, on_gap, first_frame_s)) as streamed:
@@ -69,7 +69,8 @@ async def _streamed(
                 async for frame in frames:
                     trying.went_well()
                     if frame.event == GAP:
-                        # We were too slow: the ledger has what was left out, begin again there.
+                        # We were too slow, and the stream skipped ahead: begin again with what the
+                        # ledger has.
                         at = _within(at, _gap(frame).until, on_gap)
                         break
                     if frame.data:
@@ -90,14 +91,14 @@ async def _paged(wire: Wire, wanted: Wanted, at: int, on_gap: OnGap) -> AsyncGen
 
 
 def _within(at: int, end: int, on_gap: OnGap) -> int:
-    """Where to go on: the ledger may end before what we have seen, as a restored one does."""
+    """Return the position to resume from: a restored ledger may end before what we have seen."""
     if end < at:
         on_gap(Gap(at, end))
     return min(at, end)
 
 
 def _gap(frame: Frame) -> Gap:
-    """What a stream has left out: up to and including a position."""
+    """Parse a gap: what a stream has left out, up to and including a position."""
     try:
         return msgspec.json.decode(frame.data, type=Gap)
     except msgspec.DecodeError as error:

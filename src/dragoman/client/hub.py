@@ -28,7 +28,7 @@ from dragoman.engine.shown.tasks import TaskSummary
 from dragoman.system.ids import new_id
 
 PATIENCE_S: Final = 60.0
-"""For so long a request is sent again when the hub does not answer."""
+"""Seconds for which a request is retried while the hub does not answer."""
 _PAGE: Final = 100
 _WAIT_MS: Final = 20_000
 
@@ -41,17 +41,17 @@ def connect(
     patience: float = PATIENCE_S,
     signer: Signer | None = None,
 ) -> "Hub":
-    """The hub at this url; else of DRAGOMAN_URL; else the one that runs for the data directory.
+    """Connect to the hub at this url; else of DRAGOMAN_URL; else of the data directory.
 
-    `patience`: for so many seconds a hub that is busy or has gone away is waited for. One that is
-    not there from the start is an error at once. `signer`: signs every message that is sent; else
-    the key of DRAGOMAN_KEY does, if there is one.
+    `patience`: seconds for which a hub that is busy or has gone away is waited for. One that is not
+    there from the start is an error at once. `signer`: signs every message that is sent; else the
+    key of DRAGOMAN_KEY does, if there is one.
     """
     return Hub(url, token, data, patience, signer)
 
 
 class Hub:
-    """A connection to a hub; `async with` opens it. Its calls may be made by many tasks at once."""
+    """A connection to a hub; `async with` opens it. Many tasks may use it at once."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Hub:
 
     @property
     def url(self) -> str:
-        """Where it is now."""
+        """The current URL of the hub."""
         return self._wire.address.url
 
     async def __aenter__(self) -> Self:
@@ -101,10 +101,11 @@ class Hub:
         beat_ms: int = DEFAULT_BEAT_MS,
         stop_when_idle: bool = False,
     ) -> "Works":
-        """Tasks for an agent, one after the other, each claimed and kept alive.
+        """Claim tasks for an agent, one after the other, each kept alive by heartbeats.
 
         A task that is not ended when the next one is asked for has failed. `ttl_ms`: after so long
-        without a sign of life, another may take it. `beat_ms`: how soon a lost lease is noticed.
+        without a heartbeat, another agent may claim it. `beat_ms`: how soon a lost lease is
+        noticed.
         """
         how = _Claiming(agent, session, Pace(ttl_ms, beat_ms), 0 if stop_when_idle else _WAIT_MS)
         return Works(self._calling, how, self._open)
@@ -112,7 +113,7 @@ class Hub:
     async def assigned(
         self, *, ttl_ms: int = DEFAULT_TTL_MS, beat_ms: int = DEFAULT_BEAT_MS
     ) -> Work:
-        """The task that a hub has started this program for, by DRAGOMAN_TASK and its token.
+        """Return the task that a hub started this program for, by DRAGOMAN_TASK and its token.
 
         It is claimed already, and alive while the program runs; the heartbeat notices its loss.
         """
@@ -123,7 +124,7 @@ class Hub:
                 "DRAGOMAN_TASK or DRAGOMAN_AGENT is not set: no hub has started this program; "
                 "use hub.work(agent=…)"
             )
-        since = asyncio.get_running_loop().time()  # till then the hub that has started us keeps it
+        since = asyncio.get_running_loop().time()  # until then the hub renews the lease
         task = await self.task(name)
         claim = Claim(agent, task.attempt, task.fence, task)
         held = Held(claim, Pace(ttl_ms, beat_ms), since)
@@ -132,17 +133,17 @@ class Hub:
         return work
 
     async def create(self, title: str, *, key: str = "", **fields: Unpack[TaskFields]) -> Task:
-        """Make a task, ready to be taken; without an id the hub gives it one."""
+        """Create a task, ready to be claimed; without an id the hub assigns one."""
         return await self._calling.ask(requests.create(title, fields, self._calling.key(key)))
 
     async def task(self, name: str) -> Task:
-        """A task by any of its names."""
+        """Return a task by any of its names."""
         return await self._calling.ask(requests.task(name))
 
     async def tasks(
         self, *, status: Status | None = None, assignee: str = "", ready: bool = False
     ) -> AsyncGenerator[TaskSummary]:
-        """All tasks that fit, newest first; `ready`: only what can be claimed now."""
+        """Yield all matching tasks, newest first; `ready`: only those that can be claimed now."""
         cursor: int | None = None
         while True:
             asked = requests.tasks(status, assignee, ready=ready, cursor=cursor, limit=_PAGE)
@@ -154,17 +155,17 @@ class Hub:
                 return
 
     async def move(self, name: str, to: Status, reason: str = "", *, key: str = "") -> Task:
-        """Give a task another status, as one who may decide that: approve, cancel, ready again."""
+        """Move a task to another status, with the right to do so: approve, cancel, ready again."""
         return await self._calling.ask(requests.move(name, to, reason, self._calling.key(key)))
 
     async def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
-        """Send a message of any dialect; without its name the hub finds out which."""
+        """Send a message of any dialect; without its name the hub recognises the dialect."""
         return await self._calling.send(message, dialect=dialect, key=key)
 
     async def send_all(
         self, messages: Iterable[Message], *, dialect: str = "", key: str = ""
     ) -> list[Sent | NotSent]:
-        """Send many messages; what came of each, in order. Signed ones go one by one."""
+        """Send many messages; return the outcome of each, in order. Signed ones go one by one."""
         answers: list[Sent | NotSent] = []
         if self._calling.signer is not None:
             first = self._calling.key(key)
@@ -182,7 +183,7 @@ class Hub:
             return NotSent(Problem(refused.code, refused.detail))
 
     async def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:
-        """Any operation of any dialect, by its name; its reply in the dialect's own form."""
+        """Call any operation of any dialect by its name; the reply is in the dialect's own form."""
         return await self._calling.call(operation, arguments, key=key)
 
     def events(
@@ -195,23 +196,23 @@ class Hub:
         dialect: str = "",
         on_gap: OnGap = log_gap,
     ) -> AsyncGenerator[Event]:
-        """What happens, from a position of the ledger on (0: everything; None: from now on).
+        """Yield events from a position of the ledger on (0: everything; None: from now on).
 
         It goes on for ever and outlives restarts of the hub. `type` is an event's name, or the
-        family before its dot. `on_gap` is told when the ledger ends before what was seen of it, as
-        one that was restored does, and is followed from its end; else the log is.
+        family before its dot. `on_gap` is called if the ledger ends before what was seen of it, as
+        a restored one does; it is followed from its end then. Without `on_gap` that is logged.
         """
         return follow(self._wire, Wanted(task, type, agent, dialect), after, on_gap)
 
 
 class _Claiming(Struct, frozen=True):
-    """How tasks are claimed."""
+    """Options for claiming tasks."""
 
     agent: str
     session: str
     pace: Pace
     wait_ms: int
-    """How long to wait for one; 0: nobody waits, and without one the work is over."""
+    """Time to wait for a task; 0: do not wait, and end without one."""
 
 
 class Works(AsyncIterator[Work]):
@@ -225,7 +226,7 @@ class Works(AsyncIterator[Work]):
         self._is_watched = True
 
     def unwatched(self) -> Self:
-        """The same, for a caller that cannot be cancelled when a lease is lost."""
+        """Do not cancel the caller when a lease is lost, because it cannot be cancelled."""
         self._is_watched = False
         return self
 
@@ -241,7 +242,7 @@ class Works(AsyncIterator[Work]):
 
     async def _claimed(self) -> Held:
         how, loop = self._how, asyncio.get_running_loop()
-        # One key until there is a task: an answer that was lost is given again.
+        # One key until there is a task: a response that was lost is repeated.
         key = self._calling.key("")
         asked = requests.work(how.agent, how.session, how.pace.ttl_ms, how.wait_ms, key)
         while True:

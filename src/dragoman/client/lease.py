@@ -16,16 +16,16 @@ from dragoman.core.errors import DragomanError, Refused
 
 DEFAULT_BEAT_MS: Final = 10_000
 LEAST_BEAT_MS: Final = 100
-"""Below that, heartbeats would be most of what the hub has to do."""
+"""With a shorter interval, heartbeats would be most of what the hub has to do."""
 _log = logging.getLogger("dragoman.client")
 
 
 class Pace(Struct, frozen=True):
-    """How long a lease lasts without a heartbeat, and how often there is one."""
+    """Duration of a lease without a heartbeat, and interval of heartbeats."""
 
     ttl_ms: int
     beat_ms: int
-    """A lease that was taken away, by a person for example, is noticed after so long at most."""
+    """A lost lease, taken away by a person for example, is noticed after so long at most."""
 
     def __post_init__(self) -> None:
         if self.beat_ms < LEAST_BEAT_MS:
@@ -41,12 +41,12 @@ class Pace(Struct, frozen=True):
 
     @property
     def pause(self) -> float:
-        """Between two heartbeats, in seconds: two may be lost."""
+        """Seconds between two heartbeats: two may be lost."""
         return min(self.ttl_ms / 3, self.beat_ms) / 1_000
 
 
 class Held(Struct, frozen=True):
-    """A task in an agent's hands, and how it is kept."""
+    """A claimed task, and the timing of its lease."""
 
     claim: Claim
     pace: Pace
@@ -54,12 +54,12 @@ class Held(Struct, frozen=True):
     """Its lease did not begin before then, by the clock of the event loop."""
 
     def is_due(self, now: float) -> bool:
-        """Whether the lease may be so old already that the first heartbeat must not wait."""
+        """Return whether the lease may be so old already that the first heartbeat must not wait."""
         return now - self.since + 2 * self.pace.pause > self.pace.ttl
 
 
 class Heartbeat:
-    """Renews a lease; `on_lost` is told once why it could not."""
+    """Renews a lease; `on_lost` is called once, with the reason, if it could not."""
 
     def __init__(self, wire: Wire, held: Held, on_lost: Callable[[LeaseLost], None]) -> None:
         self._wire = wire
@@ -70,7 +70,7 @@ class Heartbeat:
         self._task = asyncio.create_task(self._beat())
 
     def stop(self) -> None:
-        """Beat no more."""
+        """Stop sending heartbeats."""
         self._task.cancel()
 
     async def _beat(self) -> None:
@@ -78,8 +78,8 @@ class Heartbeat:
         request = requests.heartbeat(claim.task.id, claim.fence)
         end = loop.time() + self._pace.ttl
         if not self._held.is_due(loop.time()):
-            # A task that is soon done needs none, and one that comes after the last word is
-            # refused, which the ledger keeps.
+            # A short task needs no heartbeat, and one that comes after the report is refused, which
+            # the ledger records.
             end = self._held.since + self._pace.ttl
             await asyncio.sleep(self._pace.pause)
         while True:
@@ -97,7 +97,7 @@ class Heartbeat:
                 self._on_lost(LeaseLost(str(refused)))
                 return
             except DragomanError as error:
-                # Something on the way has answered for the hub: it may be better next time.
+                # Something between us and the hub has answered: it may be better next time.
                 _log.warning("%s: a heartbeat was lost: %s", claim.task.id, error)
                 if loop.time() + self._pace.pause >= end:
                     self._on_lost(self._silent())

@@ -22,10 +22,10 @@ from dragoman.text.strict_json import to_json
 JSON: Final = "application/json"
 LINES: Final = "application/x-ndjson"
 MOST_BYTES: Final = 1024 * 1024
-"""So much of a batch is sent at a time."""
+"""Size of one batch."""
 
 Message = Mapping[str, Any] | str | bytes
-"""A message of any dialect: an object, or text as it travels."""
+"""A message of any dialect: an object, or its text."""
 
 
 class Request(Struct, frozen=True):
@@ -34,22 +34,22 @@ class Request(Struct, frozen=True):
     method: str
     path: str
     answer: Any
-    """The type of the answer; `bytes`: as it comes."""
+    """The type of the response; `bytes`: as it comes."""
     query: Mapping[str, str | int] = {}
     body: bytes = b""
     media: str = JSON
     key: str = ""
     wait_ms: int = 0
-    """How long the hub may let us wait on purpose."""
+    """The time that the hub may wait on purpose before it answers."""
 
 
 class TaskFields(TypedDict, total=False):
-    """What may be said about a new task beside its title; the rest is as the hub has it."""
+    """Optional fields of a new task; for the others the hub has defaults."""
 
     id: str
     body: str
     ready: bool
-    """Whether it may be taken at once; else it waits in the backlog."""
+    """True if it may be claimed at once; else it waits in the backlog."""
     assignee: str
     parent: str
     review_required: bool
@@ -61,7 +61,7 @@ class TaskFields(TypedDict, total=False):
 
 
 class PartFields(TypedDict, total=False):
-    """What may be said about a part of a task that another agent is asked to do."""
+    """Optional fields of a subtask that is handed off to another agent."""
 
     body: str
     priority: Priority
@@ -72,7 +72,7 @@ class PartFields(TypedDict, total=False):
 
 
 class Wanted(Struct, frozen=True):
-    """Which events; what is empty is any."""
+    """A filter for events; an empty field matches any."""
 
     task: str = ""
     type: str = ""
@@ -80,12 +80,12 @@ class Wanted(Struct, frozen=True):
     dialect: str = ""
 
     def query(self) -> dict[str, str | int]:
-        """As it stands behind an address."""
+        """Return it as query parameters."""
         return {name: value for name, value in msgspec.structs.asdict(self).items() if value}
 
 
 class Part(Struct, frozen=True):
-    """A part of a task, and who is asked to do it."""
+    """A part of a task that is handed off to another agent."""
 
     parent: Task
     agent: str
@@ -99,25 +99,25 @@ class Part(Struct, frozen=True):
 
 
 class Described(Struct, frozen=True):
-    """Of the hub's description of itself, what is asked for."""
+    """The part of the hub's OpenAPI document that is needed here."""
 
     paths: dict[str, Any]
 
 
 def create(title: str, fields: TaskFields, key: str) -> Request:
-    """Make a task, ready to be taken unless said otherwise."""
+    """Create a task, ready to be claimed unless said otherwise."""
     return _write("/v1/tasks", Task, {"title": title, "ready": True, **fields}, key)
 
 
 def task(name: str) -> Request:
-    """One task by any of its names."""
+    """Show one task by any of its names."""
     return Request("GET", _task_path(name), Task)
 
 
 def tasks(
     status: Status | None, assignee: str, *, ready: bool, cursor: int | None, limit: int
 ) -> Request:
-    """A page of tasks, newest first."""
+    """List a page of tasks, newest first."""
     query: dict[str, str | int] = {"limit": limit}
     if status is not None:
         query["status"] = status
@@ -131,39 +131,39 @@ def tasks(
 
 
 def move(name: str, to: Status, reason: str, key: str) -> Request:
-    """Another status for a task, by whoever may decide that."""
+    """Move a task to another status."""
     return _write(_task_path(name, "move"), Task, {"to": to, "reason": reason}, key)
 
 
 def work(agent: str, session: str, ttl_ms: int, wait_ms: int, key: str) -> Request:
-    """The next task for an agent; None after waiting in vain."""
+    """Wait for the next task for an agent; None if there was none in time."""
     body = {"agent": agent, "session": session, "ttl_ms": ttl_ms, "wait_ms": wait_ms}
     return _write("/v1/work", Claim | None, body, key, wait_ms)
 
 
 def heartbeat(name: str, fence: int) -> Request:
-    """The holder lives. It has no key: to say so twice does no harm."""
+    """Renew the lease. It has no key: a repeat does no harm."""
     return _write(_task_path(name, "heartbeat"), Any, {"fence": fence}, "")
 
 
 def note(name: str, text: str, fence: int, key: str) -> Request:
-    """A line of the work log."""
+    """Add a line to the work log."""
     return _write(_task_path(name, "note"), Task, {"text": text, "fence": fence}, key)
 
 
 def progress(name: str, text: str, notes: str, fence: int, key: str) -> Request:
-    """How it goes."""
+    """Report progress."""
     body = {"progress": text, "notes": notes, "fence": fence}
     return _write(_task_path(name, "update"), Task, body, key)
 
 
 def release(name: str, reason: str, fence: int, key: str) -> Request:
-    """Give a task back."""
+    """Release a task."""
     return _write(_task_path(name, "release"), Task, {"reason": reason, "fence": fence}, key)
 
 
 class Result(Struct, frozen=True):
-    """How an attempt ended."""
+    """The outcome of an attempt."""
 
     outcome: Outcome
     notes: str = ""
@@ -172,7 +172,7 @@ class Result(Struct, frozen=True):
 
 
 def report(name: str, result: Result, fence: int, key: str) -> Request:
-    """The end of an attempt, which takes effect at once."""
+    """Report the end of an attempt, which takes effect at once."""
     body = {
         "outcome": result.outcome,
         "notes": result.notes,
@@ -184,7 +184,7 @@ def report(name: str, result: Result, fence: int, key: str) -> Request:
 
 
 def create_part(title: str, part: Part, key: str) -> Request:
-    """Make the task that is the part, for nobody else than who is asked."""
+    """Create the task of the subtask, for that agent only."""
     said = part.fields
     return create(
         title,
@@ -199,9 +199,9 @@ def create_part(title: str, part: Part, key: str) -> Request:
 
 
 def hand_off(child: Task, part: Part, key: str) -> Request:
-    """Ask another agent to do a part of a task, in the one dialect that has words for it.
+    """Ask another agent to do the subtask, in AOF/1, the one dialect that can express it.
 
-    The same again is the same message: its time is that of the part, not of its sending.
+    A repeat is the same message: its time is that of the subtask, not of its sending.
     """
     said = part.fields
     message = {
@@ -228,18 +228,18 @@ def hand_off(child: Task, part: Part, key: str) -> Request:
 
 
 def send(message: Message, dialect: str, key: str) -> Request:
-    """One message of any dialect."""
+    """Send one message of any dialect."""
     query: dict[str, str | int] = {"dialect": dialect} if dialect else {}
     return Request("POST", "/v1/messages", Sent, query, _bytes(message), JSON, key)
 
 
 def signed(key: str) -> Request:
-    """A message that was signed; it is put in when it is sent, as a signature holds once."""
+    """Send a signed message; it is added when it is sent, as a signature is valid once."""
     return Request("POST", "/v1/signed", Sent, key=key)
 
 
 def send_all(messages: Iterable[Message], dialect: str, key: str) -> Iterable[Request]:
-    """Many messages, a batch of lines at a time; each has a key of its own behind the first."""
+    """Send many messages, a batch of lines at a time; each has a key derived from the first."""
     query: dict[str, str | int] = {"dialect": dialect} if dialect else {}
     lines: list[bytes] = []
     size = number = 0
@@ -255,40 +255,40 @@ def send_all(messages: Iterable[Message], dialect: str, key: str) -> Iterable[Re
 
 
 def operations() -> Request:
-    """The description of the hub, which names its operations."""
+    """Fetch the hub's OpenAPI document, which names its operations."""
     return Request("GET", "/openapi.json", Described)
 
 
 def call(path: str, arguments: Mapping[str, Any], key: str) -> Request:
-    """An operation at its address; the reply in its dialect's own form."""
+    """Call an operation at its path; the reply is in its dialect's own form."""
     return _write(path, Any, dict(arguments), key)
 
 
 def operation_paths(described: Described) -> dict[str, str]:
-    """Operation -> its address, from the description of the hub."""
+    """Return operation -> its path, from the hub's OpenAPI document."""
     found = (re.fullmatch(r"/v1/[a-z0-9]+/([^{}/]+)", path) for path in described.paths)
     return {one[1]: one[0] for one in found if one is not None}
 
 
 def events(wanted: Wanted, after: int, limit: int, wait_ms: int) -> Request:
-    """Events after a position, or those that come in this time."""
+    """List events after a position, or those that come within the wait."""
     query = wanted.query() | {"after": after, "limit": limit, "wait": wait_ms}
     return Request("GET", "/v1/events", EventPage, query, wait_ms=wait_ms)
 
 
 def end_of_ledger() -> Request:
-    """A page without events, of which `next` is the last position that there is."""
+    """Fetch a page without events, of which `next` is the last position of the ledger."""
     return events(Wanted(), WHOLE, 1, 0)
 
 
 def stream(wanted: Wanted) -> Request:
-    """Events as they happen; from where on, says the header `Last-Event-ID`."""
+    """Open a stream of events; the header `Last-Event-ID` says from which position on."""
     return Request("GET", "/v1/stream", bytes, wanted.query())
 
 
 def _task_path(name: str, action: str = "") -> str:
     if not is_task_name(name):
-        # Not sent: as a part of an address it could mean something else.
+        # Not sent: as a part of a path it could mean something else.
         raise Refused(missing.task(name))
     return f"/v1/tasks/{name}/{action}" if action else f"/v1/tasks/{name}"
 
@@ -308,5 +308,5 @@ def _bytes(message: Message) -> bytes:
 
 
 def _line(message: bytes) -> bytes:
-    """A message on one line: between the parts of JSON a line break is a space."""
+    """Put a message on one line: between the parts of JSON a line break is a space."""
     return b" ".join(message.splitlines())

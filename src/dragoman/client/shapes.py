@@ -25,7 +25,7 @@ class Event(Struct, frozen=True, rename="camel"):
     hash: str
     via: str | None = None
     said: Any = None
-    """The message that caused it, in its sender's own words."""
+    """The original text of the message that caused it."""
 
     @property
     def task(self) -> str:
@@ -35,14 +35,15 @@ class Event(Struct, frozen=True, rename="camel"):
 
 
 class TaskNow(Struct, frozen=True):
-    """A task that a message was about, and where it stood after it; of a repeat, the first time."""
+    """A task that a message was about, and its status after the message; of a repeat, after the
+    first one."""
 
     id: str
     status: Status | None
 
 
 class Sent(Struct, frozen=True):
-    """What came of a message that the hub took."""
+    """The outcome of a message that the hub accepted."""
 
     dialect: str
     type: str
@@ -52,45 +53,45 @@ class Sent(Struct, frozen=True):
     tasks: tuple[TaskNow, ...]
     warnings: tuple[str, ...]
     repeated: bool
-    """Said before: nothing was added."""
+    """Sent before: nothing was added."""
 
 
 class Problem(Struct, frozen=True):
-    """Why the hub said no (RFC 9457): `code` is for programs, `detail` for people."""
+    """A refusal of the hub (RFC 9457): `code` is for programs, `detail` for people."""
 
     code: str
     detail: str
     status: int = 0
     path: str = ""
-    """Where in the message, when it is about one field."""
+    """Path in the message, if it is about one field."""
 
 
 class NotSent(Struct, frozen=True):
-    """What came of a message of a batch that was refused."""
+    """The outcome of a message of a batch that was refused."""
 
     problem: Problem
 
 
 class Claim(Struct, frozen=True, rename="camel"):
-    """A task that has come into an agent's hands."""
+    """A task that an agent has claimed."""
 
     agent: str
     attempt: int
     fence: int
     task: Task
     token: str | None = None
-    """What its writes are signed with, where another than the agent has claimed it."""
+    """The token of its writes, if another than the agent has claimed it."""
 
 
 class TaskPage(Struct, frozen=True):
-    """Some tasks, and where the next ones begin."""
+    """A page of tasks, and the cursor of the next one."""
 
     tasks: tuple[TaskSummary, ...]
     next: int | None
 
 
 class EventPage(Struct, frozen=True):
-    """Some events, and where the next ones begin."""
+    """A page of events, and the position after which the next one begins."""
 
     events: tuple[Event, ...]
     next: int

@@ -23,12 +23,13 @@ from dragoman.text.fault_words import in_words
 from dragoman.text.strict_json import StrictJsonError, parse_json, to_json
 
 LASTS_MS: Final = 60_000
-"""A message is on its way for less than that; its hub would take five minutes."""
+"""Validity of a signed message: it is under way for less than that; its hub would accept five
+minutes."""
 _OPENSSH: Final = b"-----BEGIN OPENSSH PRIVATE KEY-----"
 
 
 class Signer:
-    """Signs what an agent says to one hub."""
+    """Signs the messages of an agent to one hub."""
 
     def __init__(
         self,
@@ -48,9 +49,10 @@ class Signer:
         return f"Signer({self.agent})"  # a key must not reach a log
 
     def sign(self, message: Message, key: str = "") -> bytes:
-        """The message as `POST /v1/signed` takes it: good for a minute, and once.
+        """Sign a message as `POST /v1/signed` expects it: valid for a minute, and once.
 
-        `key`: an idempotency key. Whoever gets no answer signs the same under the same key again.
+        `key`: an idempotency key. If no answer comes, sign the same message under the same key
+        again.
         """
         said = {
             "agent": self.agent,
@@ -64,7 +66,7 @@ class Signer:
 
 
 def find_signer(environ: Mapping[str, str]) -> Signer | None:
-    """The one that the environment names; None: nothing is signed."""
+    """Return the signer that the environment names; None: nothing is signed."""
     file = environ.get("DRAGOMAN_KEY", "")
     if not file:
         return None
@@ -79,7 +81,7 @@ def find_signer(environ: Mapping[str, str]) -> Signer | None:
 
 
 def _object(message: Message) -> Any:
-    """The message as it is signed; it must be one that everybody reads alike."""
+    """Parse a message that is to be signed; it must be one that everybody parses alike."""
     if isinstance(message, str | bytes):
         try:
             message = parse_json(message)

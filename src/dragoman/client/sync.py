@@ -38,7 +38,7 @@ def connect_sync(
     patience: float = PATIENCE_S,
     signer: Signer | None = None,
 ) -> "SyncHub":
-    """As `connect`, for `with`."""
+    """Connect as `connect` does, for `with`."""
     return SyncHub(Hub(url, token, data, patience, signer))
 
 
@@ -51,7 +51,7 @@ class _Loop:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Have it run there, and wait for what comes of it."""
+        """Run a coroutine in the loop, and return its result."""
         if self._loop.is_closed():
             coroutine.close()
             raise RuntimeError(_NOT_OPEN)
@@ -61,17 +61,17 @@ class _Loop:
             return under_way.result()
         except BaseException:
             under_way.cancel()
-            # Whatever it used can be closed only when it has let go of it.
+            # Its resources can be closed only when it has let go of them.
             ended.wait(_LET_GO_S)
             raise
 
     def each(self, items: AsyncIterator[T]) -> Generator[T]:
-        """What an iterator of the loop gives, one after the other."""
+        """Yield the items of an asynchronous iterator."""
         try:
             while (found := self.run(_next(items))) is not None:
                 yield found[0]
         finally:
-            # Whoever kept the iterator for longer than the connection has nothing to end.
+            # An iterator that outlives the connection has nothing to end.
             if not self._loop.is_closed():
                 self.run(_close(items))
 
@@ -104,7 +104,7 @@ async def _close(items: AsyncIterator[Any]) -> None:
 
 
 async def _end_all() -> None:
-    """End everything else that runs in this loop."""
+    """Cancel all other tasks of this loop."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
@@ -113,7 +113,7 @@ async def _end_all() -> None:
 
 
 class SyncWork:
-    """A task in an agent's hands; see `Work`."""
+    """One attempt on a task; see `Work`."""
 
     def __init__(self, loop: _Loop, work: Work) -> None:
         self._loop = loop
@@ -125,7 +125,7 @@ class SyncWork:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was neither ended nor lost."""
+        """True while it is neither ended nor lost."""
         return self._work.is_open
 
     def check(self) -> None:
@@ -133,7 +133,7 @@ class SyncWork:
         self._work.check()
 
     def progress(self, text: str, notes: str = "", *, key: str = "") -> Task:
-        """Say how it goes."""
+        """Report progress."""
         return self._loop.run(self._work.progress(text, notes, key=key))
 
     def note(self, text: str, *, key: str = "") -> Task:
@@ -148,7 +148,7 @@ class SyncWork:
         details: Mapping[str, Any] | None = None,
         key: str = "",
     ) -> Task:
-        """The work is done; or what else came of it. The attempt ends.
+        """End the attempt: the work is done, or has another outcome.
 
         `details` are for programs; a number `cost` in them counts for the agent's budget.
         """
@@ -162,15 +162,15 @@ class SyncWork:
         details: Mapping[str, Any] | None = None,
         key: str = "",
     ) -> Task:
-        """The work cannot go on until these are out of the way. The attempt ends."""
+        """End the attempt: the work cannot go on until these are out of the way."""
         return self._loop.run(self._work.block(*blockers, notes=notes, details=details, key=key))
 
     def fail(self, notes: str, *, details: Mapping[str, Any] | None = None, key: str = "") -> Task:
-        """The attempt failed: another one follows after a rest, up to the task's limit."""
+        """End the attempt as failed: another one follows after a pause, up to the task's limit."""
         return self._loop.run(self._work.fail(notes, details=details, key=key))
 
     def release(self, reason: str = "released", *, key: str = "") -> Task:
-        """Give the task back as it is, for anyone to take. The attempt ends."""
+        """Give the task back as it is, for anyone to claim. The attempt ends."""
         return self._loop.run(self._work.release(reason, key=key))
 
     def hand_off(
@@ -182,7 +182,7 @@ class SyncWork:
         key: str = "",
         **fields: Unpack[PartFields],
     ) -> Task:
-        """Ask another agent to do a part of this task: a new task, which is its own to take."""
+        """Ask another agent to do a part of this task: a new task that only it can claim."""
         return self._loop.run(self._work.hand_off(to, title, due_by=due_by, key=key, **fields))
 
     def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
@@ -190,7 +190,7 @@ class SyncWork:
         return self._loop.run(self._work.send(message, dialect=dialect, key=key))
 
     def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:
-        """Any operation of any dialect, as the agent that has this task."""
+        """Call any operation of any dialect, as the agent that has this task."""
         return self._loop.run(self._work.call(operation, arguments, key=key))
 
     def __enter__(self) -> Self:
@@ -222,7 +222,7 @@ class SyncHub:
 
     @property
     def url(self) -> str:
-        """Where it is now."""
+        """The current URL of the hub."""
         return self._hub.url
 
     def __enter__(self) -> Self:
@@ -254,7 +254,7 @@ class SyncHub:
         beat_ms: int = DEFAULT_BEAT_MS,
         stop_when_idle: bool = False,
     ) -> Generator[SyncWork]:
-        """Tasks for an agent, one after the other, each claimed and kept alive."""
+        """Claim tasks for an agent, one after the other, each kept alive by heartbeats."""
         works = self._hub.work(
             agent, session=session, ttl_ms=ttl_ms, beat_ms=beat_ms, stop_when_idle=stop_when_idle
         )
@@ -262,40 +262,40 @@ class SyncHub:
             yield SyncWork(self._loop, work)
 
     def assigned(self, *, ttl_ms: int = DEFAULT_TTL_MS, beat_ms: int = DEFAULT_BEAT_MS) -> SyncWork:
-        """The task that a hub has started this program for, by DRAGOMAN_TASK and its token."""
+        """Return the task that a hub started this program for, by DRAGOMAN_TASK and its token."""
         found = self._loop.run(self._hub.assigned(ttl_ms=ttl_ms, beat_ms=beat_ms))
         return SyncWork(self._loop, found)
 
     def create(self, title: str, *, key: str = "", **fields: Unpack[TaskFields]) -> Task:
-        """Make a task, ready to be taken; without an id the hub gives it one."""
+        """Create a task, ready to be claimed; without an id the hub assigns one."""
         return self._loop.run(self._hub.create(title, key=key, **fields))
 
     def task(self, name: str) -> Task:
-        """A task by any of its names."""
+        """Return a task by any of its names."""
         return self._loop.run(self._hub.task(name))
 
     def tasks(
         self, *, status: Status | None = None, assignee: str = "", ready: bool = False
     ) -> Generator[TaskSummary]:
-        """All tasks that fit, newest first; `ready`: only what can be claimed now."""
+        """Yield all matching tasks, newest first; `ready`: only those that can be claimed now."""
         return self._loop.each(self._hub.tasks(status=status, assignee=assignee, ready=ready))
 
     def move(self, name: str, to: Status, reason: str = "", *, key: str = "") -> Task:
-        """Give a task another status, as one who may decide that."""
+        """Move a task to another status, with the right to do so."""
         return self._loop.run(self._hub.move(name, to, reason, key=key))
 
     def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
-        """Send a message of any dialect; without its name the hub finds out which."""
+        """Send a message of any dialect; without its name the hub recognises the dialect."""
         return self._loop.run(self._hub.send(message, dialect=dialect, key=key))
 
     def send_all(
         self, messages: Iterable[Message], *, dialect: str = "", key: str = ""
     ) -> list[Sent | NotSent]:
-        """Send many messages; what came of each, in order."""
+        """Send many messages; return the outcome of each, in order."""
         return self._loop.run(self._hub.send_all(messages, dialect=dialect, key=key))
 
     def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:
-        """Any operation of any dialect, by its name; its reply in the dialect's own form."""
+        """Call any operation of any dialect by its name; the reply is in the dialect's own form."""
         return self._loop.run(self._hub.call(operation, arguments, key=key))
 
     def events(
@@ -308,7 +308,7 @@ class SyncHub:
         dialect: str = "",
         on_gap: OnGap = log_gap,
     ) -> Generator[Event]:
-        """What happens, from a position of the ledger on (0: everything; None: from now on)."""
+        """Yield events from a position of the ledger on (0: everything; None: from now on)."""
         return self._loop.each(
             self._hub.events(
                 after, task=task, type=type, agent=agent, dialect=dialect, on_gap=on_gap

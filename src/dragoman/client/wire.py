@@ -20,10 +20,10 @@ from dragoman.client.requests import Request
 
 CONNECT_S: Final = 5.0
 ANSWER_S: Final = 30.0
-"""For the next bytes of an answer; a stream has a sign of life every 15 seconds."""
+"""For the next bytes of a response; a stream has a keep-alive every 15 seconds."""
 _MOST_EVENT: Final = 64 * 1024 * 1024
 _WARNING: Final = "dragoman-warning"
-"""The header in which the hub remarks something beside its answer."""
+"""The header for warnings beside a response."""
 _UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
 _NO_HUB: Final = "Is it running? `dragoman up` starts one"
 _log = logging.getLogger("dragoman.client")
@@ -32,11 +32,11 @@ Frame = httpx2.ServerSentEvent
 
 
 class NoStream(Exception):
-    """Something on the way does not let a stream through."""
+    """Something between us and the hub does not let a stream through."""
 
 
 class StreamLost(Exception):
-    """A stream ended, or did not begin; another may be had later."""
+    """A stream ended, or did not begin; another may be opened later."""
 
     def __init__(self, later: Later) -> None:
         super().__init__(later.why)
@@ -44,7 +44,7 @@ class StreamLost(Exception):
 
 
 class Wire:
-    """A connection that heals itself. Many tasks of one event loop may use it at once."""
+    """A connection with retries. Many tasks of one event loop may use it at once."""
 
     def __init__(self, address: Address, patience: float, new_id: Callable[[], str]) -> None:
         self.address: Address = address
@@ -78,10 +78,11 @@ class Wire:
         afresh: Callable[[Request], Request] | None = None,
         must_be_there: bool = False,
     ) -> Any:
-        """The answer to a request; a refusal is raised, and HubUnreachable when there is none.
+        """Send a request and return its answer; a refusal is raised, and HubUnreachable if there is
+        none.
 
-        `afresh`: what a request becomes each time that it is sent, if that must not be the same.
-        `must_be_there`: a hub that is busy is waited for, but not one that does not answer.
+        `rebuild`: makes the request anew each time it is sent, if it must not be the same.
+        `fail_fast`: a hub that is busy is waited for, but not one that does not answer.
         """
         trying = self.trying(request.path, request.wait_ms / 1_000, patience)
         while True:
@@ -95,7 +96,7 @@ class Wire:
             await trying.pause(later)
 
     def trying(self, what: str, wait: float, patience: float | None = None) -> "Trying":
-        """A row of tries of what may take so many seconds, with as much patience as there is."""
+        """Start the retries of a request that may take so many seconds on purpose."""
         bound = self._patience if patience is None else patience
         return Trying(self.address.url, what, wait, bound, self.new_id())
 
@@ -103,7 +104,8 @@ class Wire:
     async def frames(
         self, request: Request, after: int, patience: float
     ) -> AsyncGenerator[AsyncIterator[Frame]]:
-        """The frames of a stream; StreamLost when it ends, NoStream if none can be had.
+        """Open a stream and yield its frames; StreamLost if it ends, StreamUnavailable if none is
+        possible.
 
         A stream that has not begun in so many seconds is held back by something on the way.
         """
@@ -131,7 +133,7 @@ class Wire:
                 raise StreamLost(Silence(_told(error))) from error
 
     async def _try(self, request: Request, token: str) -> Any:
-        """The answer, or `Later`."""
+        """Send a request once; return its answer, or `RetryAfter`."""
         timeout = httpx2.Timeout(ANSWER_S + request.wait_ms / 1_000, connect=CONNECT_S)
         try:
             response = await self._client.request(
@@ -152,10 +154,10 @@ class Wire:
         return read_reply(request, _reply(response, response.content))
 
     async def _look_again(self, error: httpx2.TransportError) -> None:
-        """A hub that was found by its data directory may have come back at another port."""
+        """Find the address again: a hub of a data directory may have come back at another port."""
         if self.address.data is not None and not isinstance(error, httpx2.ReadTimeout):
             self.address = await asyncio.to_thread(self.address.again)
-        elif _UNTRUSTED in str(error):  # nor will it be after a pause
+        elif _UNTRUSTED in str(error):  # retrying would not help
             raise HubUnreachable(
                 f"the certificate of the hub at {self.address.url} is not trusted here ({error}): "
                 "name its file in DRAGOMAN_CERT"
@@ -171,10 +173,10 @@ class Wire:
 
 
 class Trying:
-    """A row of failures; it ends when one more pause would take longer than there is patience.
+    """A series of failures; it ends if one more pause would exceed the patience.
 
-    Patience begins with the first failure: what the hub waits for on purpose uses none of it. Of
-    one that hangs, it begins when the answer was due.
+    Patience begins with the first failure: time that the hub waits on purpose uses none of it. For
+    a request that hangs, it begins when the answer was due.
     """
 
     def __init__(self, url: str, what: str, wait: float, patience: float, seed: str) -> None:
@@ -186,13 +188,13 @@ class Trying:
         self.went_well()
 
     def went_well(self) -> None:
-        """The next failure is the first one again."""
+        """Begin anew: the next failure is the first one again."""
         self._pauses = pauses(self._seed)
         self._due = asyncio.get_running_loop().time() + self._wait
         self._until: float | None = None
 
     async def pause(self, later: Later) -> None:
-        """Wait before the next try, or raise HubUnreachable."""
+        """Wait before the next attempt, or raise HubUnreachable."""
         now = asyncio.get_running_loop().time()
         if self._until is None:
             self._until = min(now, self._due) + self._patience
@@ -221,7 +223,7 @@ def _garbled(request: Request, error: httpx2.DecodingError) -> BadAnswer:
 
 
 def _told(error: httpx2.TransportError) -> str:
-    """What went wrong on the way; some errors have nothing to say but their name."""
+    """Describe an error of the transport; some have nothing but their name."""
     return str(error) or type(error).__name__
 
 

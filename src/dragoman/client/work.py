@@ -19,17 +19,17 @@ from dragoman.core.limits import REASON
 from dragoman.text.safe_text import safe_text
 
 GOODBYE_S: Final = 5.0
-"""How long a worker that ends tries to say what becomes of its task."""
+"""Time limit for reporting the end of a task when its worker leaves."""
 
 _SILENT_END: Final = Result("failed", "the worker went on without saying how its work ended")
 _log = logging.getLogger("dragoman.client")
 
 
 class Work:
-    """One attempt on one task; its heartbeat runs until it has ended, one way or another.
+    """One attempt on one task; its heartbeat runs until the attempt has ended.
 
-    If the lease is lost, whoever works on it is cancelled: `async with work`, or else the block of
-    `connect`, then raises LeaseLost.
+    If the lease is lost, the task that works on it is cancelled: `async with work`, or else the
+    block of `connect`, then raises LeaseLost.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Work:
         self.attempt: Final = claim.attempt
         self.fence: Final = claim.fence
         self.lost: LeaseLost | None = None
-        """Why the task is not ours any more."""
+        """The reason why the task is not ours any more."""
         self._calling = calling.with_token(claim.token or "")
         self._forget = forget
         self._lost_meanwhile: LeaseLost | None = None
@@ -58,11 +58,11 @@ class Work:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was neither ended nor lost."""
+        """True while it is neither ended nor lost."""
         return self.lost is None and not self._is_closed
 
     async def progress(self, text: str, notes: str = "", *, key: str = "") -> Task:
-        """Say how it goes."""
+        """Report progress."""
         key = self._calling.key(key)
         return await self._say(requests.progress(self.task.id, text, notes, self.fence, key))
 
@@ -79,7 +79,7 @@ class Work:
         details: Mapping[str, Any] | None = None,
         key: str = "",
     ) -> Task:
-        """The work is done; or what else came of it. The attempt ends.
+        """End the attempt: the work is done, or has another outcome.
 
         `details` are for programs; a number `cost` in them counts for the agent's budget.
         """
@@ -92,17 +92,17 @@ class Work:
         details: Mapping[str, Any] | None = None,
         key: str = "",
     ) -> Task:
-        """The work cannot go on until these are out of the way. The attempt ends."""
+        """End the attempt: the work cannot go on until these are out of the way."""
         return await self._report(Result("blocked", notes, blockers, details or {}), key)
 
     async def fail(
         self, notes: str, *, details: Mapping[str, Any] | None = None, key: str = ""
     ) -> Task:
-        """The attempt failed: another one follows after a rest, up to the task's limit."""
+        """End the attempt as failed: another one follows after a pause, up to the task's limit."""
         return await self._report(Result("failed", notes, details=details or {}), key)
 
     async def release(self, reason: str = "released", *, key: str = "") -> Task:
-        """Give the task back as it is, for anyone to take. The attempt ends."""
+        """Give the task back as it is, for anyone to claim. The attempt ends."""
         key = self._calling.key(key)
         return await self._end(requests.release(self.task.id, reason, self.fence, key))
 
@@ -115,7 +115,7 @@ class Work:
         key: str = "",
         **fields: Unpack[PartFields],
     ) -> Task:
-        """Ask another agent to do a part of this task: a new task, which is its own to take.
+        """Ask another agent to do a part of this task: a new task that only it can claim.
 
         This work goes on; what was handed off cannot be handed off again.
         """
@@ -131,7 +131,7 @@ class Work:
         return await self._calling.send(message, dialect=dialect, key=key)
 
     async def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:
-        """Any operation of any dialect, as the agent that has this task."""
+        """Call any operation of any dialect, as the agent that has this task."""
         self.check()
         return await self._calling.call(operation, arguments, key=key)
 
@@ -154,7 +154,8 @@ class Work:
         await self.leave(error)
 
     async def leave(self, error: BaseException | None) -> None:
-        """The worker leaves its task, with this error or none: nobody is left waiting for it."""
+        """End the attempt when its worker leaves, with this error or none: nobody is left waiting
+        for it."""
         if self._is_closed:
             return
         try:
@@ -166,7 +167,7 @@ class Work:
             self._close()
 
     def _bind(self, handler: asyncio.Task[Any] | None) -> None:
-        """From now on it is this task that is cancelled when the lease is lost."""
+        """Set the asyncio task that is cancelled when the lease is lost."""
         self._handler = handler
         self._cancelled_before = 0 if handler is None else handler.cancelling()
 
@@ -179,7 +180,7 @@ class Work:
         return await self._end(requests.report(self.task.id, result, self.fence, key))
 
     async def _end(self, request: Request) -> Task:
-        """Say the last word; a heartbeat that comes after it must not look like a loss."""
+        """End the attempt; a heartbeat that comes after it must not look like a lost lease."""
         self.check()
         self._is_ending = True
         try:
@@ -192,7 +193,7 @@ class Work:
         return ended
 
     async def _say_goodbye(self, error: BaseException | None) -> None:
-        """Tell the hub what becomes of a task that was left without a word."""
+        """Report the end of a task whose worker left without a report."""
         if error is None:
             _log.warning("%s: %s", self.task.id, _SILENT_END.notes)
             result = _SILENT_END
@@ -205,15 +206,15 @@ class Work:
                 else:
                     await self.release("the worker was stopped")
         except LeaseLost:
-            # Nobody waits for it: a last word that was cut off was heard, or another has the task.
+            # A report whose answer was cut off was accepted, or another agent has the task.
             return
         except (DragomanError, TimeoutError) as unheard:
-            # Its lease ends by itself; what went wrong first is what the caller must see.
+            # Its lease expires by itself; what went wrong first is what the caller must see.
             _log.warning("%s was left without a word to the hub: %s", self.task.id, unheard)
 
     def _lose(self, why: LeaseLost) -> None:
         if self._is_ending:
-            # Told by the answer to the last word, if it is one.
+            # The answer to the report tells the caller, if the lease is lost.
             self._lost_meanwhile = why
             return
         self.lost = why
@@ -221,7 +222,7 @@ class Work:
             self._has_cancelled = self._handler.cancel()
 
     def _surface(self, error: BaseException | None) -> None:
-        """Turn the cancellation that a lost lease has caused into what it means."""
+        """Raise LeaseLost instead of the cancellation that a lost lease has caused."""
         handler, lost = self._handler, self.lost
         if lost is None or handler is None or handler is not asyncio.current_task():
             return

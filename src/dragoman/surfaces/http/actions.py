@@ -48,7 +48,7 @@ Aliases = Annotated[tuple[Alias, ...], Meta(max_length=LINKS)]
 
 
 class NewTask(Body, frozen=True):
-    """A task to be made; without an id the hub gives it one."""
+    """A task to create; without an id the hub assigns one."""
 
     title: Annotated[str, Meta(min_length=1, max_length=TITLE)]
     id: NewId | None = None
@@ -65,7 +65,6 @@ class NewTask(Body, frozen=True):
 
 
 async def create(call: Call) -> Any:
-    """Make a task."""
     new: NewTask = call.body
     if new.id == "" and (misnamed := check_task_id(new.id, "id")) is not None:
         raise Refused(misnamed)
@@ -93,7 +92,7 @@ async def create(call: Call) -> Any:
 
 
 class Claim(Body, frozen=True):
-    """Whoever takes a task; without a name the caller itself."""
+    """A claim of a task; without a name, by the caller itself."""
 
     agent: AgentName = ""
     session: Session = ""
@@ -101,35 +100,35 @@ class Claim(Body, frozen=True):
 
 
 class Claimed(Struct, frozen=True, rename="camel"):
-    """A task in an agent's hands: send a heartbeat before the lease ends, and name the fence."""
+    """A claimed task: send a heartbeat before the lease ends, and name the fence."""
 
     agent: str
     session: str | None
     attempt: int
     fence: int
     expires_at: str | None
-    """None: the claim is repeated, and its attempt is over."""
+    """None if the claim was repeated and its attempt is over."""
     task: WholeTask
     token: str | None = None
-    """Speaks for this attempt while it lasts; for whoever claims in another's name, who could not
-    go on else, and may give that one credentials."""
+    """Token of this attempt while it lasts, for callers that claim in another's name. Such a caller
+    could not go on without it, and may pass it to the agent as its credentials."""
 
 
 async def claim(call: Call) -> Claimed:
-    """Take a task."""
+    """Claim a task."""
     command = claim_command(call, call.path["name"], call.body)
     accepted = await call.do(command)
     return await claimed(call, command, accepted.receipts[0])
 
 
 def claim_command(call: Call, task: str, asked: Claim) -> ClaimTask:
-    """The command that takes a task, or the next one, for whom the caller says."""
+    """Build the command that claims a task, or the next ready one, for the requested agent."""
     ttl_ms = call.office.door.settings.leases.ttl_ms if asked.ttl_ms is None else asked.ttl_ms
     return ClaimTask(task, asked.agent or call.principal.actor.name, asked.session, ttl_ms)
 
 
 async def claimed(call: Call, command: ClaimTask, receipt: Receipt) -> Claimed:
-    """What an agent is told that has got a task; its lease as it is now (S-IDEM)."""
+    """Build the response to a claim; with the lease as it is now (S-IDEM)."""
     task = await show_left(call, receipt)
     lease = task.lease if task.lease and task.lease.fence == receipt.fence else None
     return Claimed(
@@ -149,18 +148,18 @@ async def _token(call: Call, agent: str, receipt: Receipt) -> str | None:
         return None
     if not vouches_for(actor, await call.office.read(find_agent, agent)):
         return None
-    # It is dead with its attempt, however long that takes.
+    # The token dies with its attempt, however long that takes.
     return call.office.door.identity.attempt_token(agent, receipt.task, receipt.fence, TTL_MS[1])
 
 
 class Heartbeat(Body, frozen=True):
-    """The holder is alive."""
+    """A heartbeat of the holder."""
 
     fence: Fence | None = None
 
 
 class Held(Struct, frozen=True, rename="camel"):
-    """Until when the lease lives now."""
+    """The lease after a heartbeat."""
 
     task: str
     status: Status | None
@@ -170,7 +169,7 @@ class Held(Struct, frozen=True, rename="camel"):
 
 
 async def heartbeat(call: Call) -> Held:
-    """Make the lease begin anew."""
+    """Renew the lease of the holder."""
     beat: Heartbeat = call.body
     command = RenewLease(call.path["name"], beat.fence)
     accepted = await call.do(command)
@@ -179,14 +178,14 @@ async def heartbeat(call: Call) -> Held:
 
 
 class Release(Body, frozen=True):
-    """Give a task back, without a failure."""
+    """Release a task without counting a failure."""
 
     reason: Line = "released"
     fence: Fence | None = None
 
 
 class Move(Body, frozen=True):
-    """Another status; into in-progress there is only the claim."""
+    """A transition to another status; only a claim leads to in-progress."""
 
     to: Status
     reason: Line = ""
@@ -194,14 +193,14 @@ class Move(Body, frozen=True):
 
 
 class Note(Body, frozen=True):
-    """A line of the work log."""
+    """A line for the work log."""
 
     text: Annotated[str, Meta(min_length=1, max_length=TEXT)]
     fence: Fence | None = None
 
 
 class Link(Body, frozen=True):
-    """Other tasks, or more names of this one; all or none."""
+    """Links to other tasks, or more names of this one; all or none."""
 
     blocked_by: Names = ()
     parent: NoTaskName = ""
@@ -211,7 +210,7 @@ class Link(Body, frozen=True):
 
 
 class Update(Body, frozen=True):
-    """How it goes: another status where the table has the way, else a line of the work log."""
+    """Progress: another status where the transition table allows it, else a line in the log."""
 
     to: Status | None = None
     progress: Words = ""
@@ -221,7 +220,7 @@ class Update(Body, frozen=True):
 
 
 class Report(Body, frozen=True):
-    """How the attempt ended; applied at once, or when its session or its lease ends."""
+    """The outcome of an attempt; applied at once, or when its session or its lease ends."""
 
     outcome: Outcome
     notes: Words = ""
@@ -309,7 +308,7 @@ _ACTIONS: dict[str, tuple[str, type[Body], Commands]] = {
         ],
     ),
 }
-"""What can be done with a task -> its summary, its shape, and its commands."""
+"""Action on a task -> its summary, the shape of its body, and its commands."""
 
 
 def _action(name: str, summary: str, shape: type[Body], commands: Commands) -> Endpoint:

@@ -22,7 +22,7 @@ from dragoman.surfaces.http.office import Call
 
 
 class AgentsQuery(Query, frozen=True):
-    """Which of them."""
+    """Filters for a list of agents."""
 
     role: Annotated[Role, Meta(description="Only in this role.")] | UnsetType = UNSET
     speaks: Annotated[str, Meta(max_length=100, description="Only who speaks this dialect.")] = ""
@@ -36,7 +36,7 @@ class AgentsQuery(Query, frozen=True):
 
 
 class ShownAgent(Struct, frozen=True, rename="camel"):
-    """A name that the hub knows; nothing is shown of its tokens but how many are good."""
+    """An agent that the hub knows; of its tokens only the number of valid ones is shown."""
 
     name: str
     role: Role
@@ -46,7 +46,7 @@ class ShownAgent(Struct, frozen=True, rename="camel"):
     has_key: bool
     paused: ShownPause | None
     started: Started | None
-    """Null for one that this hub does not start."""
+    """Null for an agent that this hub does not start."""
 
 
 class AgentPage(Struct, frozen=True):
@@ -57,7 +57,7 @@ class AgentPage(Struct, frozen=True):
 
 
 async def list_known(call: Call) -> AgentPage:
-    """A page of agents."""
+    """List a page of agents."""
     query: AgentsQuery = call.query
     if query.speaks:
         call.office.dialect(query.speaks, "speaks")
@@ -69,7 +69,7 @@ async def list_known(call: Call) -> AgentPage:
 
 
 def _wanted(store: Store, query: AgentsQuery, now: int) -> list[AgentRecord]:
-    """At least one more than the page has room for, if there is one."""
+    """Read the matching agents: at least one more than fits on the page, if there is one."""
     found, after = list[AgentRecord](), query.after
     while len(found) <= query.limit and (some := list_agents(store, after)):
         found += (record for record in some if _is_wanted(record, query, now))
@@ -86,7 +86,7 @@ def _is_wanted(record: AgentRecord, query: AgentsQuery, now: int) -> bool:
 
 
 async def show_agent(call: Call) -> ShownAgent:
-    """One agent by its name."""
+    """Show one agent by its name."""
     return await _show(call, call.path["name"])
 
 
@@ -129,13 +129,13 @@ def _started(state: AgentState) -> Started:
 
 
 class Pausing(Body, frozen=True):
-    """Why nothing more is to be started for it."""
+    """The reason for pausing an agent: nothing more is started for it."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=REASON)] = PAUSED_BY_HAND
 
 
 class Resuming(Body, frozen=True):
-    """Nothing has to be said."""
+    """An empty body."""
 
 
 Command = Callable[[str, Any], AnyCommand]
@@ -153,7 +153,7 @@ _ACTIONS: dict[str, tuple[str, type[Body], Command]] = {
         lambda name, _: ResumeAgent(name),
     ),
 }
-"""What can be done with an agent -> its summary, its shape, and its command."""
+"""Action on an agent -> its summary, the shape of its body, and its command."""
 
 
 def _action(name: str, summary: str, shape: type[Body], command: Command) -> Endpoint:

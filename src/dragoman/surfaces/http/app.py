@@ -37,7 +37,7 @@ _ROOMS = (tasks, traces, actions, handoffs, agents, events, stream, work, signed
 
 
 class Mounted(Protocol):
-    """Another application behind the same guard."""
+    """Another application behind the same middleware."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -68,7 +68,7 @@ class HttpApp:
         await self._guard(scope, until_it_ends(scope, receive), for_its_http(scope, send))
 
     def close(self) -> None:
-        """Send everyone away who waits; what was asked for is still answered."""
+        """Close all streams and long polls; requests that are being handled are still answered."""
         self.office.feed.close()
         self.office.bus.close()
         for app in self._mounted:
@@ -76,9 +76,9 @@ class HttpApp:
 
 
 def build_app(door: Door, mounts: Mapping[str, Mounted] | None = None) -> HttpApp:
-    """The application of a door; `mounts` are more applications by the path that they begin at.
+    """Build the application; `mounts` are more applications, by the beginning of their path.
 
-    They are behind the same guard, and find who calls as `scope["principal"]`.
+    They are behind the same middleware, and find the caller as `scope["principal"]`.
     """
     office = Office(door)
     described = [messages.ENDPOINT]
@@ -95,7 +95,7 @@ def build_app(door: Door, mounts: Mapping[str, Mounted] | None = None) -> HttpAp
 
 
 class _Addresses:
-    """Brings a request to what is at its address; an address without a parameter is one look."""
+    """Routes a request by its path; a path without a parameter is one lookup."""
 
     def __init__(
         self, office: Office, endpoints: Sequence[Endpoint], mounts: Mapping[str, ASGIApp]
@@ -129,7 +129,7 @@ class _Addresses:
 
 
 class _Methods:
-    """What is at one address, by method."""
+    """Routes a request for one path by its method."""
 
     def __init__(self, by_method: Mapping[str, ASGIApp]) -> None:
         self._by_method = dict(by_method)

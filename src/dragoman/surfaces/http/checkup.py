@@ -18,38 +18,38 @@ OK = "ok"
 _ANSWER_S = 2.0
 """A store that does not answer within so many seconds is not ready."""
 _LOOK_S = 0.25
-"""So long the database may look for damage in itself."""
+"""Time limit for the database to inspect itself for damage."""
 
 
 class Found(Struct, frozen=True):
-    """Of each: "ok", or in short what is wrong."""
+    """The state of each: "ok", or in short what is wrong."""
 
     store: str
     ledger: str
 
 
 class Checkup:
-    """Looks, and remembers for a moment what it saw."""
+    """Checks the store on demand, and caches the result for a moment."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
         self._has_failed = False
-        """Whether a write failed, and none was taken since."""
+        """True if a write failed and none succeeded since."""
         self._written_at = float("-inf")
         self._inspected_at = float("-inf")
         self._is_damaged = False
-        """Whether the database has ever found that it is: that does not mend itself."""
+        """True if the database ever found damage in itself; that does not heal by itself."""
         self._looking: asyncio.Task[Found] | None = None
         self._looked_at = float("-inf")
         door.hints.listen(self._written)
 
     def failed(self) -> None:
-        """A write was not taken."""
+        """Record that a write failed."""
         self._has_failed = True
         self._looked_at = float("-inf")
 
     async def result(self) -> Found:
-        """What is true now, or was a moment ago."""
+        """Return the current state, or the cached one of a moment ago."""
         now = self._door.monotonic()
         looking = self._looking
         if looking is None or (
@@ -61,7 +61,7 @@ class Checkup:
         return looking.result() if looking.done() else Found("no answer", "unknown")
 
     def _written(self, _: Collection[str]) -> None:
-        """Something was committed. (An `OnCommit`.)"""
+        """Note that something was committed. (An `OnCommit`.)"""
         self._has_failed = False
         self._written_at = self._door.monotonic()
 
@@ -81,7 +81,7 @@ class Checkup:
         )
 
     def _inspect(self) -> None:
-        """Let the database look at itself, at the first look and now and then."""
+        """Let the database inspect itself, at the first check and every now and then."""
         now = self._door.monotonic()
         if not self._is_damaged and now - self._inspected_at >= self._door.patience.inspection:
             self._inspected_at = now
@@ -89,7 +89,7 @@ class Checkup:
 
 
 def _end_holds(store: Store) -> bool:
-    """Whether the last entry is there and is what was written."""
+    """Return whether the last entry exists and its hash is correct."""
     head = store.head()
     last = store.entries(head - 1, 1) if head else []
     return not head or any(link_hash(one.previous, one.line) == one.hash for one in last)

@@ -6,7 +6,7 @@ Headers = list[tuple[bytes, bytes]]
 
 _ASKED = b"access-control-request-method"
 _METHODS = b"GET, HEAD, POST, DELETE"
-"""All that any address takes, MCP included."""
+"""All methods that any path accepts, MCP included."""
 _SENT = (
     b"authorization, content-type, idempotency-key, if-none-match, last-event-id, mcp-method, "
     b"mcp-name, mcp-protocol-version, mcp-session-id"
@@ -16,12 +16,12 @@ _KEPT_S = b"600"
 
 
 def is_preflight(method: str, headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a browser asks what a page may send, before it sends anything."""
+    """Return whether a browser asks what a page may send, before it sends anything."""
     return method == "OPTIONS" and b"origin" in headers and _ASKED in headers
 
 
 def answer_headers(origin: bytes) -> Headers:
-    """What every answer to a page of this origin has; it may call the hub, as was checked."""
+    """Build the CORS headers of a response to a page of this origin, which was checked before."""
     return [
         (b"access-control-allow-origin", origin),
         (b"access-control-expose-headers", _SHOWN),
@@ -34,4 +34,4 @@ PREFLIGHT: Headers = [
     (b"access-control-allow-headers", _SENT),
     (b"access-control-max-age", _KEPT_S),
 ]
-"""What the answer to a preflight says besides."""
+"""Further headers of the response to a preflight."""

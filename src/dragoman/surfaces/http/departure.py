@@ -11,7 +11,7 @@ from dragoman.surfaces.http.seat import Seat
 
 @asynccontextmanager
 async def until_gone(receive: Receive, seat: Seat) -> AsyncGenerator[None]:
-    """Meanwhile, if the connection ends, the seat is left."""
+    """Disconnect the waiter if the connection ends meanwhile."""
     watch = asyncio.create_task(_watch(receive, seat))
     try:
         yield

@@ -13,7 +13,7 @@ from dragoman.surfaces.http.office import Call
 
 
 class _Said(Struct, frozen=True):
-    """The original words of a request, byte by byte."""
+    """The original text of a request, byte by byte."""
 
     said: Raw | UnsetType = msgspec.UNSET
 

@@ -15,7 +15,7 @@ from dragoman.services.desk import AgentState
 
 
 class Patience(Struct, frozen=True):
-    """How long the door waits for whom; in seconds, where nothing else is said."""
+    """Timeouts and intervals of the HTTP surface; in seconds, where nothing else is said."""
 
     head: float = 10.0
     """For the head of a request, from its first byte (or from the start of the connection) on."""
@@ -24,24 +24,24 @@ class Patience(Struct, frozen=True):
     body: float = 120.0
     """For a whole body."""
     taking: float = 60.0
-    """Until a caller takes some more of its answer; the reader of a stream may take its time."""
+    """Until a client reads some more of its response; the reader of a stream may take its time."""
     beat: float = 15.0
-    """Between two signs of life to the reader of a stream."""
+    """Between two keep-alive comments to the reader of a stream."""
     look: float = 1.0
-    """Between two looks at the ledger when there was no hint: another process may have written."""
+    """Between two reads of the ledger without a commit hint: another process may have written."""
     retry: float = 2.0
-    """Between two tries of somebody who waits for work: a task's rest may be over."""
+    """Between two attempts of a long poll to claim a task: a cooldown may be over."""
     token: float = 15.0
-    """Between two looks at the tokens of those who wait, when nothing was heard of their agents."""
+    """Between two checks of the tokens of open streams, when nothing happened to their agents."""
     checkup: float = 1.0
-    """For which an answer of /readyz is good."""
+    """Time for which a result of /readyz is cached."""
     write: float = 5.0
     """After the last write, until /readyz tries one."""
     inspection: float = 600.0
-    """Between two times that the database looks for damage in itself, when /readyz is asked."""
+    """Between two inspections of the database for damage, when /readyz is called."""
     behind: int = 20_000
-    """In entries: the reader of a stream that was level once and is further behind than this skips
-    ahead, and is told so."""
+    """In entries: the reader of a stream that had caught up and is now further behind than this
+    skips ahead, with a gap event."""
 
 
 def _all_well() -> Mapping[str, Trouble]:
@@ -57,20 +57,20 @@ def _is_not_stopping() -> bool:
 
 
 class Door(Struct, frozen=True):
-    """Everything that the door needs; put together by `bootstrap`."""
+    """Dependencies of the HTTP surface, put together by `bootstrap`."""
 
     hub: Hub
     interpreter: Interpreter
     identity: Identity
     settings: Settings
     hints: Hints
-    """Told by the engine after every commit."""
+    """Notified by the engine after every commit."""
     duties: Callable[[], Mapping[str, Trouble]] = _all_well
-    """Each duty of the hub by name, and what is wrong with it."""
+    """Returns each background service by name, and its trouble."""
     fleet: Callable[[], Sequence[AgentState]] = _nobody
-    """How each agent stands that the hub starts."""
+    """Returns the state of each agent that the hub starts."""
     is_stopping: Callable[[], bool] = _is_not_stopping
-    """Whether the hub gives out no more work."""
+    """Returns whether the hub gives out no more work."""
     patience: Patience = Patience()
     monotonic: Callable[[], float] = monotonic
-    """Seconds that only ever grow, for rates and waits."""
+    """Monotonic seconds, for rates and waits."""

@@ -31,68 +31,69 @@ from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json
 
 JSON = "application/json"
 CBOR = "application/cbor"
-"""What a message may be written in instead; an operation answers in it too, if it is asked to."""
+"""Alternative encoding of messages; an operation also answers in it, if it is asked to."""
 WARNING = "dragoman-warning"
-"""The header with what a caller is told beside the answer: what was masked, what was missing."""
+"""The header for warnings beside the response: masked secrets, missing fields."""
 
 _SHOWN = 40
 _NOBODY = Principal(Actor("observer", "anyone"))
 
 
 class Query(Struct, frozen=True, forbid_unknown_fields=True):
-    """What may stand behind the question mark of an address; here: nothing."""
+    """Query parameters of a path; here: none."""
 
 
 class Body(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a request carries; a name that is not known is a mistake and is told."""
+    """The body of a request; an unknown field is an error."""
 
 
 class Endpoint(Struct, frozen=True):
-    """One row of the table of routes."""
+    """One HTTP operation: a row of the routing table."""
 
     method: str
     path: str
     summary: str
     handle: Callable[[Call], Awaitable[Any]] | None
-    """Answers with a value of the shape `answer`, or with a whole response; None: see `serve`."""
+    """Returns a value of the shape `response`, or a whole `Response`; None: see `app_factory`."""
     answer: Any = None
-    """The shape of the answer; None: it has no body, or one that is no JSON."""
+    """The shape of the response; None: it has no body, or one that is not JSON."""
     query: type[Query] = Query
     body: Any = None
-    """The shape of the body; None: none is taken."""
+    """The shape of the body; None: no body is accepted."""
     status: int = 200
     others: Mapping[int, str] = {}
-    """More statuses that are no problems, and their meaning."""
+    """Further statuses that are not problems, and their meaning."""
     media: str = JSON
     also: Mapping[str, tuple[Any, ...]] = {}
-    """More types of answer, and the shapes that each of its lines may have."""
+    """Further media types of the response, and the shapes of their lines."""
     in_cbor: bool = False
-    """Whether it answers in CBOR too, if it is asked to."""
+    """True if it also answers in CBOR, when asked to."""
     takes: tuple[str, ...] = (JSON,)
-    """The types of body that are taken."""
+    """The accepted media types of the body."""
     owner_only: bool = False
-    """Whether it takes the token of the data directory; nobody else's body is even read."""
+    """True if it needs the token of the data directory; nobody else's body is even read."""
     is_open: bool = False
-    """Whether it answers anyone, without a token."""
+    """True if it answers without a token."""
     is_free: bool = False
-    """Whether it may be asked for any number of times: the answer costs no more than a refusal."""
+    """True if it is exempt from the rate limit: the response costs no more than a refusal."""
     reads: bool = True
-    """Whether the body is brought into its shape here; else the handler is given bytes."""
+    """True if the body is parsed into its shape here; else the handler gets bytes."""
     own_no: bool = False
-    """Whether a no is told in the form of a dialect, and not as a problem."""
+    """True if a refusal is formatted by its dialect instead of as a problem."""
     serve: "Callable[[Office, Endpoint], ASGIApp] | None" = None
-    """What serves it instead of `Served`, where every microsecond counts."""
+    """Builds the application that serves it instead of `EndpointApp`, where every microsecond
+    counts."""
 
 
 class Served:
-    """An endpoint as Starlette calls it."""
+    """The ASGI application of one endpoint."""
 
     def __init__(self, office: Office, endpoint: Endpoint) -> None:
         self._office = office
         self._endpoint = endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request, have it handled, and answer."""
+        """Check a request, call its handler, and send the response."""
         endpoint = self._endpoint
         assert endpoint.handle is not None, "what has no handler serves itself"
         scope["progress"].route = endpoint.path
@@ -134,19 +135,19 @@ class Served:
         if CBOR in endpoint.takes and type_of(headers) == CBOR:
             check_cbor(raw)
         elif not raw:
-            # Whoever has nothing to say need not say so.
+            # An empty body counts as an empty object.
             raw = b"{}"
         if not endpoint.reads:
             return raw, None
         most = door.settings.http.max_body
         if len(raw) > MOST_BYTES:
-            # Others are not kept waiting while a long one is read.
+            # Parsing a long body in a thread does not block other requests.
             return raw, await asyncio.to_thread(shaped, raw, endpoint.body, most)
         return raw, shaped(raw, endpoint.body, most)
 
 
 def read_query(text: bytes, shape: type[Query]) -> Any:
-    """What stands behind the question mark, in its shape."""
+    """Parse the query string into its shape."""
     given, known = dict[str, str](), [field.encode_name for field in fields(shape)]
     for name, value in QueryParams(text).multi_items():
         if name not in known:
@@ -166,7 +167,7 @@ def read_query(text: bytes, shape: type[Query]) -> Any:
 
 
 def read_key(headers: Mapping[bytes, bytes]) -> str:
-    """The caller's idempotency key; empty: it gave none."""
+    """Return the caller's idempotency key; empty if there is none."""
     given = headers.get(b"idempotency-key")
     if given is None:
         return ""
@@ -178,7 +179,7 @@ def read_key(headers: Mapping[bytes, bytes]) -> str:
 
 
 def check_type(headers: Mapping[bytes, bytes], takes: tuple[str, ...]) -> str:
-    """The type of a body; HttpProblem when it is not one of those that are taken."""
+    """Return the media type of a body; HttpProblem if it is not accepted."""
     given, encoding = type_of(headers), headers.get(b"content-encoding", b"identity")
     if encoding.strip().lower() != b"identity":
         shown = encoding[:60].decode("latin-1")
@@ -191,14 +192,14 @@ def check_type(headers: Mapping[bytes, bytes], takes: tuple[str, ...]) -> str:
 
 
 def type_of(headers: Mapping[bytes, bytes]) -> str:
-    """The type that a body is said to have; empty: none."""
+    """Return the declared media type of a body; empty if there is none."""
     return headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
 
 
 def check_cbor(raw: bytes) -> None:
-    """HttpProblem unless what is said to be CBOR begins as a map; whoever reads it sees the rest.
+    """Raise HttpProblem unless a CBOR body begins as a map; its parser checks the rest.
 
-    Nobody would look at anything else as CBOR, and tell what is wrong with it.
+    Anything else would not be recognised as CBOR later, so its error could not be explained.
     """
     if is_cbor_map(raw):
         return
@@ -210,7 +211,7 @@ def check_cbor(raw: bytes) -> None:
 
 
 def shaped(raw: bytes, shape: Any, most: int) -> Any:
-    """A JSON body in its shape; HttpProblem when it is none that can be trusted."""
+    """Parse a JSON body into its shape; HttpProblem if it is malformed."""
     try:
         return msgspec.convert(parse_json(raw, most), shape)
     except StrictJsonError as error:
@@ -229,20 +230,20 @@ def _not_the_owner(principal: Principal) -> Refusal:
 
 
 def _wants_cbor(headers: Mapping[bytes, bytes]) -> bool:
-    """Whether the caller names CBOR among what it takes, and JSON not before it."""
+    """Return whether the caller accepts CBOR, and JSON not before it."""
     ranges = headers.get(b"accept", b"").decode("latin-1").lower().split(",")
     named = [one.partition(";")[0].strip() for one in ranges]
     return next((one for one in named if one in (CBOR, JSON)), JSON) == CBOR
 
 
 def _in_cbor(scope: Scope, answer: Any, status: int) -> Response:
-    """The same answer as JSON would have, as CBOR."""
+    """Build the same response as JSON would have, as CBOR."""
     del scope
     return Response(to_cbor(msgspec.json.decode(encode(answer))), status, media_type=CBOR)
 
 
 def respond(scope: Scope, answer: Any, status: int) -> Response:
-    """An answer as JSON; one to GET has an ETag, and is left out when the caller knows it."""
+    """Build a JSON response; to GET with an ETag, or 304 if the caller has it already."""
     body = b"" if answer is None else encode(answer)
     if scope["method"] not in ("GET", "HEAD") or status != 200:
         return Response(body, status, media_type=JSON if body else None)
@@ -252,11 +253,11 @@ def respond(scope: Scope, answer: Any, status: int) -> Response:
 def tagged(
     scope: Scope, body: bytes, media: str = JSON, more: Mapping[str, str] | None = None
 ) -> Response:
-    """What GET answers; it is left out when the caller has it already, by its ETag."""
+    """Build the response to GET; 304 if the caller has it already, by its ETag."""
     tag = f'"{sha256(body).hexdigest()[:32]}"'
     headers = {**(more or {}), "etag": tag, "cache-control": "no-cache"}
     known = scope["by_name"].get(b"if-none-match", b"").decode("latin-1")
-    # `*` is whatever there is.
+    # `*` matches whatever there is.
     if {tag, "*"}.intersection(one.strip().removeprefix("W/") for one in known.split(",")):
         return Response(status_code=304, headers=headers)
     return Response(body, 200, headers, media_type=media)

@@ -21,13 +21,13 @@ from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
 NAMES = tuple(EVENT_NAMES.values())
 FAMILIES = tuple(dict.fromkeys(name.partition(".")[0] for name in NAMES))
 _LOOKS = 200
-"""So many pages of the ledger are looked through for one answer."""
+"""Pages of the ledger that are searched for one response."""
 _PAGE = 50
-"""Few at a time: each of them may have sixteen megabytes."""
+"""Few at a time: each entry may have sixteen megabytes."""
 
 
 class WantedQuery(Query, frozen=True):
-    """Which entries."""
+    """Filters for entries of the ledger."""
 
     task: HistoryOf = ""
     type: Annotated[
@@ -47,7 +47,7 @@ class WantedQuery(Query, frozen=True):
 
 
 class EventsQuery(WantedQuery, frozen=True):
-    """Which entries, from where on, and whether to wait."""
+    """Filters for entries, the position to begin after, and how long to wait."""
 
     after: After = 0
     limit: Limit = 100
@@ -69,7 +69,7 @@ class EventPage(Struct, frozen=True):
 
 
 class _WrittenPage(Struct, frozen=True):
-    """The same, of entries that are JSON already."""
+    """A page of entries that are encoded already."""
 
     events: list[Raw]
     next: int
@@ -77,7 +77,7 @@ class _WrittenPage(Struct, frozen=True):
 
 
 async def wanted(call: Call, query: WantedQuery) -> Filter:
-    """The filter of a query."""
+    """Parse the filters of a query."""
     if query.type and query.type not in NAMES and query.type not in FAMILIES:
         known = ", ".join((*FAMILIES, *NAMES))
         raise stop("invalid_request", f"{query.type!a} is not an event; known: {known}", "type")
@@ -94,7 +94,7 @@ def _spoken(call: Call, name: str) -> frozenset[str] | None:
 
 
 async def list_events(call: Call) -> "EventPage | _WrittenPage":
-    """Entries after a position; if there is none yet, those that come within the wait."""
+    """List entries after a position; if there is none yet, those that come within the wait."""
     query: EventsQuery = call.query
     chosen = await wanted(call, query)
     office, monotonic = call.office, call.office.door.monotonic
@@ -103,7 +103,7 @@ async def list_events(call: Call) -> "EventPage | _WrittenPage":
     after, end = query.after, monotonic() + query.wait / 1_000
     async with waiting(office, call.request) as seat:
         while True:
-            # With a seat: what comes from here on is read and written out for all.
+            # With an open waiter, new entries are read and encoded by the feed, once for all.
             seen = office.feed.head
             page = _kept(office.feed, after, query.limit, chosen) or await office.read(
                 _look, after, query.limit, chosen

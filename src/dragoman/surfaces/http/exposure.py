@@ -17,7 +17,7 @@ _STANDARD_PORTS = {"http": 80, "https": 443}
 
 
 def check_exposure(settings: HttpSettings) -> None:
-    """Raise SettingsError when others could listen in, or call the hub under any name."""
+    """Raise SettingsError if others could eavesdrop, or call the hub under any name."""
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise SettingsError("http.tls_cert and http.tls_key belong together: give both or neither")
     for proxy in settings.proxy:
@@ -40,11 +40,11 @@ def check_exposure(settings: HttpSettings) -> None:
 
 
 def check_certificate(settings: HttpSettings) -> None:
-    """Raise SettingsError when the certificate and its key cannot be used."""
+    """Raise SettingsError if the certificate and its key cannot be used."""
     if not settings.tls_cert:
         return
     try:
-        # Without a password OpenSSL would ask for one, at a terminal that nobody may sit at.
+        # Without a password OpenSSL would ask for one, at a terminal that may not exist.
         SSLContext(PROTOCOL_TLS_SERVER).load_cert_chain(
             settings.tls_cert, settings.tls_key, password=""
         )
@@ -72,7 +72,7 @@ def _check_proxy(proxy: str) -> None:
 
 
 def _check_names(settings: HttpSettings) -> None:
-    """What no header can say would be looked for in vain."""
+    """Check the allowed hosts and origins: one that no header can contain would never match."""
     for host in settings.allowed_hosts:
         if not _HOST.fullmatch(host):
             raise SettingsError(
@@ -88,7 +88,7 @@ def _check_names(settings: HttpSettings) -> None:
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine can reach that address."""
+    """Return whether only this machine can reach that address."""
     if host == "localhost":
         return True
     try:
@@ -98,18 +98,18 @@ def is_local(host: str) -> bool:
 
 
 def scheme(settings: HttpSettings) -> str:
-    """What a URL of the hub begins with."""
+    """Return the scheme of the hub's URL."""
     return "https" if settings.tls_cert else "http"
 
 
 def url(settings: HttpSettings, port: int) -> str:
-    """Where the hub can be called from this machine."""
+    """Return the URL by which the hub can be called from this machine."""
     host = "127.0.0.1" if settings.host in _ANYWHERE else settings.host
     return f"{scheme(settings)}://{_written(host)}:{port}"
 
 
 class Names:
-    """Under which Host and from which Origin a request may come."""
+    """Host and Origin headers that are allowed."""
 
     def __init__(self, settings: HttpSettings) -> None:
         self._settings = settings
@@ -117,10 +117,10 @@ class Names:
         self.origins = lru_cache(maxsize=16)(self._origins)
 
     def _hosts(self, port: int) -> frozenset[bytes]:
-        """Every Host header that means this hub at this port."""
+        """Return every Host header that means this hub at this port."""
         names = [_written(self._settings.host), *map(str.lower, self._settings.allowed_hosts)]
         if is_local(self._settings.host) or self._settings.host in _ANYWHERE:
-            # The hub's own command line and agents call it so (`url`).
+            # The hub's own command line and agents use these (`hub_url`).
             names += _LOCAL_NAMES
         known = set[str]()
         for name in names:
@@ -133,8 +133,8 @@ class Names:
         return frozenset(host.encode("latin-1", "replace") for host in known if host)
 
     def _origins(self, port: int) -> frozenset[bytes]:
-        """Every Origin whose pages may call the hub: its own, and those that the settings name."""
-        # Before a proxy the hub is called by HTTPS, and behind it by HTTP.
+        """Return every Origin whose pages may call the hub: its own, and those of the settings."""
+        # A proxy is called by HTTPS, and calls the hub by HTTP.
         schemes = {scheme(self._settings), *(("https",) if self._settings.proxy else ())}
         own = {b"%s://%s" % (one.encode(), host) for one in schemes for host in self.hosts(port)}
         named = (origin.lower().rstrip("/") for origin in self._settings.allowed_origins)
@@ -142,14 +142,14 @@ class Names:
 
 
 class Peers:
-    """From where a connection may come: from anywhere, or (behind a proxy) only from there."""
+    """Peer addresses that may connect: any, or (behind a proxy) only the proxy."""
 
     def __init__(self, settings: HttpSettings) -> None:
         self._is_open = not settings.proxy or bool(settings.tls_cert) or "*" in settings.proxy
         self._proxies = [ip_network(one, strict=False) for one in settings.proxy if one != "*"]
 
     def welcome(self, peer: str, own: str) -> bool:
-        """Whether it may come from this address to that one of our own."""
+        """Return whether a peer may connect to that address of this machine."""
         if self._is_open or peer == own:
             return True
         try:

@@ -25,62 +25,63 @@ from dragoman.surfaces.http.turns import Turns
 
 PAGE = 500
 _FEW = 50
-"""So many of a page are read at a time where they are old: each of them may have sixteen megabytes,
+"""Entries of a page that are read at a time where they are old: each may have sixteen megabytes,
 and no more than one such goes out in one write."""
 KEPT = 8_192
-"""So many of the newest frames are kept, at most twice as many until the oldest are dropped."""
+"""Newest frames that are kept; up to twice as many until the oldest are dropped."""
 KEPT_BYTES = 8 * 1024 * 1024
-"""And so much of them, in the same way."""
+"""Bytes of the newest frames that are kept, in the same way."""
 MOST_BYTES = 128 * 1024
-"""What goes out in one write, unless a single frame is longer."""
+"""Size of one write, unless a single frame is larger."""
 _APART_S = 0.006
-"""So far apart are two reads of a ledger that grows without end: to tell everyone a little more is
-what costs, not how much it is. What comes after a rest is told at once. Not in proportion to what a
-round costs: what holds up the hub would then hold up the readers for several times as long."""
+"""Minimum interval between two reads of a growing ledger: waking all readers is what costs, not how
+much they are sent. An entry that comes after a pause is sent at once. The interval is fixed and not
+proportional to the cost of a round: what holds up the hub would then hold up the readers for
+several times as long."""
 _AT_ONCE = 2
-"""So many readers that are far behind read the ledger at a time; the others wait for their turn."""
+"""Readers far behind that read the ledger at the same time; the others wait for a slot."""
 _SHARED = 64
-"""So many joined writes are kept for others at the same position, until the ledger grows."""
+"""Joined chunks that are kept for other readers at the same position, until the ledger grows."""
 
 MAKES_READY = frozenset(
     {"task.created", "task.transitioned", "task.requeued", "task.unblocked", "task.edited"}
 )
-"""After an event of these names there may be work for somebody who found none before."""
+"""Events after which there may be work for a long poll that found none before."""
 
 _DATA = b"\ndata: "
 _log = logging.getLogger("dragoman.http")
 
 
 class Frame(Struct, frozen=True, gc=False):
-    """An entry as a server-sent event, and what filters look at."""
+    """An entry as a server-sent event, and the fields that filters match."""
 
     position: int
     stream: str
     event: str
     actor: str
     told: tuple[str, ...]
-    """To whom it is addressed, if to anybody."""
+    """The agents that it is addressed to, if any."""
     data: bytes
 
     @property
     def entry(self) -> Raw:
-        """The entry as JSON, without what makes it an event of a stream."""
+        """The entry as JSON, without the lines of a server-sent event around it."""
         return Raw(self.data[self.data.index(_DATA) + len(_DATA) : -2])
 
 
 class Filter(Struct, frozen=True):
-    """Which entries a reader wants; what is empty is any."""
+    """Entries that a reader wants; an empty field matches any."""
 
     stream: str = ""
     type: str = ""
     """The name of an event, or the family before its dot."""
     agent: str = ""
-    """Who did it, or to whom it is addressed."""
+    """Its actor, or an agent that it is addressed to."""
     names: frozenset[str] | None = None
-    """The events of which a dialect has something to say."""
+    """The events that a dialect can render."""
 
     def passes(self, stream: str, event: str, actor: str, told: tuple[str, ...]) -> bool:
-        """Whether the reader wants such an entry; `actor` is ROLE:NAME."""
+        """Return whether the reader wants such an entry; `actor` is ROLE:NAME."""
         return (
             self.stream in ("", stream)
             and self.type in ("", event, event.partition(".")[0])
@@ -93,7 +94,7 @@ EVERYTHING = Filter()
 
 
 def frame(entry: Entry) -> Frame:
-    """The frame of an entry."""
+    """Encode an entry as a frame."""
     shown = shown_entry(entry)
     return Frame(
         entry.position,
@@ -106,7 +107,7 @@ def frame(entry: Entry) -> Frame:
 
 
 def join(frames: Iterable[Frame], wanted: Filter, after: int) -> tuple[bytes, int]:
-    """As much of the frames as goes out in one write, and the position that is reached with it."""
+    """Join matching frames up to the size of one write; return them and the position reached."""
     parts: list[bytes] = []
     size = 0
     for one in frames:
@@ -120,7 +121,7 @@ def join(frames: Iterable[Frame], wanted: Filter, after: int) -> tuple[bytes, in
 
 
 class Newest(Struct, frozen=True, gc=False):
-    """What follows a position, for one write to each of those who are there."""
+    """The next chunk after a position, shared by all readers at that position."""
 
     piece: Piece
     reached: int
@@ -128,7 +129,7 @@ class Newest(Struct, frozen=True, gc=False):
 
 
 class Feed:
-    """Follows the ledger for everyone who has a seat."""
+    """Follows the ledger for all waiters."""
 
     def __init__(
         self,
@@ -139,7 +140,7 @@ class Feed:
         kept: int = KEPT,
         of_agents: OnCommit | None = None,
     ) -> None:
-        """`of_agents` is told of agents to whom something has happened, in whichever process."""
+        """`on_agent_entries` is notified of agents with new entries, from whichever process."""
         self._of_agents = of_agents
         self._store = store
         self._hints = hints
@@ -156,25 +157,25 @@ class Feed:
         self._joined: dict[tuple[int, Filter], Newest] = {}
         self._catching_up: asyncio.Semaphore = asyncio.Semaphore(_AT_ONCE)
         self.is_closed = False
-        """Whether everyone was sent away, because the hub is about to stop."""
+        """True if all waiters were closed, because the hub is about to stop."""
         self.head = 0
-        """The position that was followed to."""
+        """The position that the follower has reached."""
         self.made_ready = 0
         """The last position of an event after which there may be work."""
         self._last: dict[str, int] = {}
 
     @property
     def seats(self) -> int:
-        """How many wait."""
+        """The number of waiters."""
         return len(self._seats)
 
     def last(self, family: str) -> int:
-        """The last position of an event of this family; of any, when it is empty."""
+        """Return the last position of an event of this family; of any event if it is empty."""
         return self._last.get(family, 0) if family else self.head
 
     @asynccontextmanager
     async def seat(self) -> AsyncGenerator[Seat]:
-        """A seat; everything from `head` on is told to it."""
+        """Open a waiter; it is notified of everything after `head`."""
         if self.is_closed:
             raise stop("stopping", "the hub is about to stop; try again when it runs")
         seat = Seat(self._waiting)
@@ -187,28 +188,28 @@ class Feed:
             if not self._seats and self._follower is not None:
                 self._follower.cancel()
                 self._follower = None
-                # Whoever comes next begins anew; until then nobody wants them.
+                # The next waiter starts a new follower; until then nobody needs the frames.
                 self._forget()
 
     async def _begun(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Until the ledger is followed; the fault of the store, if it cannot be.
+        """Wait until the ledger is followed; raise the error of the store if it cannot be.
 
-        Whoever comes after a fault tries again.
+        A waiter that is opened after an error tries again.
         """
         if self._started is None or self._follower is None or self._follower.done():
             self._started = loop.create_future()
             self._follower = asyncio.create_task(self._follow(self._started))
-        # Of several who wait for the same start one may leave.
+        # One of several that wait for the same start may leave.
         await asyncio.shield(self._started)
 
     def close(self) -> None:
-        """Send everyone away, for good; may be called from any thread."""
+        """Close all waiters, for good; may be called from any thread."""
         self.is_closed = True
         for seat in tuple(self._seats):
             soon(seat.loop, seat.leave)
 
     async def turn(self, seat: Seat, seconds: float) -> None:
-        """Before somebody goes on who has more to do: others come first."""
+        """Let other waiters run before one that has more to send goes on."""
         if not self._turns.are_scarce:
             await asyncio.sleep(0)
             return
@@ -217,7 +218,7 @@ class Feed:
         await seat.wait(seconds)
 
     def newest(self, after: int, wanted: Filter) -> Newest | None:
-        """What follows a position, for one write; None when so old a position is not kept."""
+        """Return the next chunk after a position; None if so old a position is not kept."""
         key = (after, wanted)
         known = self._joined.get(key)
         if known is None:
@@ -231,9 +232,9 @@ class Feed:
         return known
 
     def since(self, after: int, wanted: Filter, limit: int) -> tuple[list[Frame], int] | None:
-        """At most so many frames after a position, and the position that is reached with them.
+        """Return at most so many frames after a position, and the position reached with them.
 
-        None when the ledger has to be asked: so old a position is not kept, or it is none yet.
+        None if the ledger has to be read: the position is too old, or beyond the end.
         """
         start = self._place(after)
         if start < 0 or after > self.head:
@@ -248,11 +249,11 @@ class Feed:
         return found, after
 
     def _place(self, after: int) -> int:
-        """Where in the kept frames the one after a position is; below 0: it is no longer there."""
+        """Return the index of the first kept frame after a position; below 0 if it was dropped."""
         return after - (self.head - len(self._frames))
 
     async def older(self, after: int, wanted: Filter) -> tuple[bytes, int]:
-        """The same from the ledger, however old the position is."""
+        """Read the next chunk from the ledger, however old the position is."""
         async with self._catching_up:
             return await asyncio.to_thread(self._read_older, after, wanted)
 
@@ -275,7 +276,7 @@ class Feed:
         try:
             try:
                 self.head = await asyncio.to_thread(self._store.head)
-            except Exception as error:  # noqa: BLE001  told to those who wait for the start
+            except Exception as error:  # noqa: BLE001  raised in those who wait for the start
                 _refuse(started, error)
                 return
             started.set_result(None)
@@ -289,12 +290,12 @@ class Feed:
             silence()
 
     async def _read_on(self) -> int:
-        """Go on from where the ledger was followed to: with what was written here, or else with
-        what the store has, where another process may have written."""
+        """Read the entries after `head`: those that were written by this process, or else those of
+        the store, which another process may have written."""
         try:
             frames = list(map(frame, self._tail.after(self.head, PAGE)))
             frames = frames or await asyncio.to_thread(self._read_new, self.head)
-        except Exception:  # noqa: BLE001  those who wait must not wait for ever
+        except Exception:  # noqa: BLE001  waiters must not wait for ever
             _log.exception("the ledger cannot be followed; trying again")
             return 0
         if frames:
@@ -335,12 +336,12 @@ class Feed:
 
 def _refuse(started: asyncio.Future[None], error: Exception) -> None:
     started.set_exception(error)
-    # Whoever waited for it may have gone.
+    # Those who waited for it may be gone; retrieving the error avoids a warning.
     started.exception()
 
 
 class _Hint:
-    """A hint of the writer, heard in the loop of those who wait for it."""
+    """A commit hint of the writer, delivered to the event loop of the follower."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -348,18 +349,18 @@ class _Hint:
         self._heard = asyncio.Event()
 
     def give(self, _: Collection[str]) -> None:
-        """Called by the writer: once until it is forgotten, and never an obstacle to it."""
+        """Called by the writer; does something only once until it is cleared, and never blocks."""
         if not self._is_given:
             self._is_given = True
             soon(self._loop, self._heard.set)
 
     def forget(self) -> None:
-        """Wait for the next one."""
+        """Clear it, to wait for the next one."""
         self._is_given = False
         self._heard.clear()
 
     async def wait(self, seconds: float) -> None:
-        """Until it is heard, or for so long."""
+        """Wait until it is set, or for so long."""
         try:
             async with asyncio.timeout(seconds):
                 await self._heard.wait()

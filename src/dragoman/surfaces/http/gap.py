@@ -6,6 +6,6 @@ from dragoman.surfaces.http.problems import encode
 
 
 def gap_frame(office: Office, gap: Gap) -> bytes:
-    """The gap as a server-sent event; back, from a position that there is not (yet)."""
+    """Encode a gap as a server-sent event; it may lead back, from a position beyond the end."""
     office.metrics.gaps += 1
     return b"id: %d\nevent: gap\ndata: %s\n\n" % (gap.until, encode(gap))

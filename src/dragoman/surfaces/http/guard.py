@@ -15,7 +15,7 @@ from dragoman.surfaces.http.problems import Form, HttpProblem, of_error, of_refu
 from dragoman.surfaces.http.stays import VIA
 
 UNMATCHED = "(none)"
-"""The route of a request that was not brought to one, in figures."""
+"""The route of a request that matched none, in metrics."""
 
 _log = logging.getLogger("dragoman.http")
 _SHOWN = 100
@@ -30,23 +30,23 @@ _ONCE = frozenset(
         b"origin",
     }
 )
-"""Headers of which a request has one: of two, a proxy might have looked at the other."""
+"""Headers that may occur only once: of two, a proxy might have read the other one."""
 
 
 class Progress(Struct):
-    """How far an answer has come."""
+    """The state of a response."""
 
     status: int = 0
     is_stream: bool = False
     is_read: bool = False
-    """Whether the whole request was taken in."""
+    """True if the whole request was received."""
     may_be_read: bool = False
-    """Whether the answer may be read by the web page that asked, if one did."""
+    """True if the web page that sent the request may read the response."""
     route: str = UNMATCHED
 
 
 class Guard:
-    """Lets a request through to the application, or answers it with a problem."""
+    """Passes a request on to the application, or answers it with a problem."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Guard:
         open_paths: Mapping[str, bool],
         forms: Mapping[str, Form],
     ) -> None:
-        """`forms`: how a no is told at all addresses that begin so."""
+        """`error_formats`: formats of a refusal, by the beginning of the path."""
         self._office = office
         self._forms = forms
         self._inner = inner
@@ -72,7 +72,7 @@ class Guard:
         scope["progress"] = progress
         begun = monotonic()
 
-        # White space around a value is none of it (RFC 9110, 5.5).
+        # White space around a value is not part of it (RFC 9110, 5.5).
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         headers = dict(scope["headers"])
         scope["by_name"] = headers
@@ -102,7 +102,7 @@ class Guard:
         except DragomanError as error:
             _log.error("%s: %s", _named(scope), error)
             await self._tell(HttpProblem(of_error(error)), progress, scope, taken, watched)
-        except Exception:  # noqa: BLE001  one request must not take others along
+        except Exception:  # noqa: BLE001  one request must not take down others
             _log.exception("%s failed", _named(scope))
             failed = stop("internal_error", "the hub has failed at this request; its log says how")
             await self._tell(failed, progress, scope, taken, watched)
@@ -166,13 +166,13 @@ class Guard:
         await stopped.response(form)(scope, receive, send)
 
     def _strange(self, scope: Scope, refusal: Refusal) -> HttpProblem:
-        """Nobody that is known; whoever guesses tokens is slowed down like every caller."""
+        """Reject an unknown caller; guessing tokens is rate-limited like every other call."""
         self._office.check_rate(_address(scope))
         return HttpProblem(of_refusal(refusal))
 
 
 def shown_token(headers: Mapping[bytes, bytes]) -> str:
-    """The token that a request shows; empty: none."""
+    """Return the bearer token of a request; empty if there is none."""
     scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
     return token.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
 
@@ -183,12 +183,12 @@ async def _answer_preflight(send: Send) -> None:
 
 
 def _more_headers(progress: Progress, headers: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-    """What an answer has besides its own."""
+    """Build the headers that the middleware adds to a response."""
     more: list[tuple[bytes, bytes]] = []
     if not progress.is_read and (
         b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
     ):
-        # The rest of the request is not wanted any more.
+        # The rest of the request is not read any more.
         more.append((b"connection", b"close"))
     if b"origin" in headers and progress.may_be_read:
         more += answer_headers(headers[b"origin"])
@@ -203,10 +203,10 @@ def _check_once(headers: Sequence[tuple[bytes, bytes]]) -> None:
 
 
 def _address(scope: Scope) -> str:
-    """Who calls, as far as a stranger is known."""
+    """Identify a caller without a token by its address."""
     return f"address {(scope.get('client') or ('',))[0]}"
 
 
 def _named(scope: Scope) -> str:
-    """A request in a log, as it was sent: what is decoded may hold anything."""
+    """Describe a request in a log, as it was sent: its decoded path may hold anything."""
     return f"{scope['method']} {scope['raw_path'][:_SHOWN].decode('ascii', 'backslashreplace')}"

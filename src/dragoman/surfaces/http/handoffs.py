@@ -33,7 +33,7 @@ from dragoman.surfaces.http.office import Call
 
 
 class HandoffsQuery(Query, frozen=True):
-    """Which handoffs."""
+    """Filters for a list of handoffs."""
 
     status: Annotated[HandoffStatus, Meta(description="Only in this state.")] | UnsetType = UNSET
     task: WantedTask = ""
@@ -52,7 +52,7 @@ class HandoffPage(Struct, frozen=True):
 
 
 async def list_handoffs(call: Call) -> HandoffPage:
-    """A page of handoffs; drafts only of the caller, and only where they are asked for."""
+    """List a page of handoffs; drafts only of the caller, and only if they are asked for."""
     query: HandoffsQuery = call.query
     wanted = Wanted(
         status=query.status or None,
@@ -70,17 +70,17 @@ async def list_handoffs(call: Call) -> HandoffPage:
 
 
 async def show(call: Call) -> WholeHandoff:
-    """One handoff."""
+    """Show one handoff."""
     return whole_handoff(await _found(call))
 
 
 async def events_of(call: Call) -> HistoryPage:
-    """The entries of a handoff; counted by their number in its own history."""
+    """List the entries of a handoff; counted by their version in its own stream."""
     return await history_page(call, handoff_stream((await _found(call)).id))
 
 
 async def diagnosis(call: Call) -> Diagnosis:
-    """What a handoff waits for, who has to act, and by when."""
+    """Explain what a handoff waits for, who has to act, and by when."""
     handoff, door = await _found(call), call.office.door
 
     def look(store: Store) -> Diagnosis:
@@ -100,7 +100,7 @@ def _closed(call: Call) -> frozenset[str]:
 
 
 def _reader(call: Call) -> str:
-    """Who looks; the owner of the hub sees everything."""
+    """Return the name of the caller; empty for the owner of the hub, who sees everything."""
     return "" if call.principal.is_owner else call.principal.actor.name
 
 

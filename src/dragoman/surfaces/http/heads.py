@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 Headers = Iterable[tuple[bytes, bytes]]
 
 _OFFERS = (b"upgrade", b"http2-settings")
-"""Headers by which a caller offers to speak another protocol from now on, as some do every time."""
+"""Headers by which a client offers to upgrade to another protocol, as some always do."""
 
 
 def without_offer(headers: Headers) -> Iterator[tuple[bytes, bytes]]:
-    """The headers of a request as they would be without an offer of another protocol."""
+    """Yield the headers of a request without an offer to upgrade the protocol."""
     for name, value in headers:
         if name == b"connection":
             words = [word.strip() for word in value.split(b",")]
@@ -19,6 +19,6 @@ def without_offer(headers: Headers) -> Iterator[tuple[bytes, bytes]]:
 
 
 def head(first: bytes, headers: Headers) -> bytes:
-    """A head of HTTP as it is written."""
+    """Format the head of an HTTP message."""
     lines = b"".join(b"%b: %b\r\n" % header for header in headers)
     return b"%b\r\n%b\r\n" % (first, lines)

@@ -22,10 +22,10 @@ class Alive(Struct, frozen=True):
 
 
 class Readiness(Struct, frozen=True):
-    """Whether the hub can do its work, and each part of it: "ok", or in short what is wrong.
+    """Readiness of the hub and of each of its parts: "ok", or in short what is wrong.
 
-    What keeps a duty from its work is told to whoever shows a token; to others, that it is
-    "in trouble".
+    The trouble of a duty is shown to callers with a valid token; to others, that it is "in
+    trouble".
     """
 
     ready: bool
@@ -35,22 +35,22 @@ class Readiness(Struct, frozen=True):
 
 
 async def healthz(_: Call) -> Alive:
-    """The process lives."""
+    """Report that the process is alive."""
     return Alive()
 
 
 async def readyz(call: Call) -> Response:
-    """The hub can read and write, its ledger holds, its duties are done."""
+    """Report whether the hub can read and write, its ledger is intact and its services work."""
     office = call.office
     found = await office.checkup.result()
     troubles = office.door.duties()
-    # It may name files, servers and tasks, which are nobody's business who is not let in.
+    # It may name files, servers and tasks, which callers without a token must not learn.
     knows = any(wrong.words for wrong in troubles.values()) and await _is_let_in(call)
     duties = {
         name: OK if not wrong.words else wrong.words if knows else _IN_TROUBLE
         for name, wrong in troubles.items()
     }
-    # What holds up one task or message is told, but must not take a hub out of everybody's service.
+    # Trouble with one task or message is shown, but must not take a hub out of service.
     is_stopped = any(wrong.words and not wrong.is_partial for wrong in troubles.values())
     ready = found.store == found.ledger == OK and not is_stopped
     answer = Readiness(ready, found.store, found.ledger, duties)
@@ -58,7 +58,7 @@ async def readyz(call: Call) -> Response:
 
 
 async def _is_let_in(call: Call) -> bool:
-    """Whether the caller shows a token that counts; it needs none to be answered."""
+    """Return whether the caller shows a valid token; the route answers without one, too."""
     token = shown_token(call.request.scope["by_name"])
     try:
         return bool(token) and isinstance(
@@ -69,7 +69,7 @@ async def _is_let_in(call: Call) -> bool:
 
 
 async def metrics(call: Call) -> Response:
-    """Figures for Prometheus."""
+    """Report metrics for Prometheus."""
     office = call.office
     head, tasks = await office.read(lambda store: (store.head(), store.counts()))
     text = office.metrics.text(

@@ -11,34 +11,34 @@ _NAME = "dragoman.hearing"
 
 
 class Hearing:
-    """What is known of the caller of one request."""
+    """The state of the client of one request."""
 
     is_watched = False
-    """Whether somebody asks for more than the request right now, to learn of its departure."""
+    """True while a task receives beyond the end of the request, to notice a disconnect."""
     has_ended = False
-    """Whether it says no more."""
+    """True if the client has shut down its sending side."""
     has_left = False
-    """Whether its connection has ended: it hears no more, either."""
+    """True if its connection has ended, so that it receives nothing any more, either."""
 
 
 def lay_hearing(scope: Scope) -> None:
-    """Into the scope of a request."""
+    """Attach the connection state to the scope of a request."""
     scope[_NAME] = Hearing()
 
 
 def hearing_of(scope: Scope) -> Hearing:
-    """What is known of the caller of a request, on a connection of our own server."""
+    """Return the connection state of a request on a connection of our own server."""
     return scope[_NAME]
 
 
 def has_left(scope: Scope) -> bool:
-    """Whether the caller of a request hears nothing any more, where its server knows."""
+    """Return whether the client of a request is disconnected, as far as its server knows."""
     hearing: Hearing | None = scope.get(_NAME)
     return hearing is not None and hearing.has_left
 
 
 def until_it_ends(scope: Scope, receive: Receive) -> Receive:
-    """How a request is received, with the end of its caller's words behind it."""
+    """Wrap `receive`: behind a complete request, a half-closed connection is a disconnect."""
     hearing: Hearing | None = scope.get(_NAME)
     if hearing is None:
         return receive
@@ -53,7 +53,8 @@ def until_it_ends(scope: Scope, receive: Receive) -> Receive:
         try:
             message = await receive()
         finally:
-            # Whoever has waited has its answer now, and is told it: it may say no more then.
+            # A long poll that has waited has its response now: its client may half-close while it
+            # is sent.
             hearing.is_watched = False
         is_whole = not message.get("more_body", False)
         return message

@@ -21,7 +21,7 @@ Version = Annotated[
 
 
 class HistoryQuery(Query, frozen=True):
-    """Which part of a history."""
+    """Paging of a history."""
 
     after: Version = 0
     limit: Limit = 100
@@ -35,7 +35,7 @@ class HistoryPage(Struct, frozen=True):
 
 
 async def history_page(call: Call, stream: str) -> HistoryPage:
-    """The part of a stream that the call asks for; counted by the numbers of its own entries."""
+    """Read the requested page of a stream, counted by the versions of its own entries."""
     query: HistoryQuery = call.query
     found = await call.office.read(
         lambda store: store.history(stream, query.after, query.limit + 1)

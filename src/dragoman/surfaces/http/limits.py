@@ -13,10 +13,11 @@ MOST_BUCKETS = 10_000
 
 
 class Rates:
-    """A bucket for each caller: it fills with time, and every request takes something out.
+    """Token buckets, one for each caller: they fill with time, and every request takes something
+    out.
 
-    What takes out more than there is leaves a debt, so that a large batch is never impossible; the
-    next request waits until the debt is paid.
+    Taking out more than there is leaves a debt, so that a large batch is never impossible; the next
+    request waits until the debt is paid.
     """
 
     def __init__(self, per_second: float, burst: int, monotonic: Callable[[], float]) -> None:
@@ -24,14 +25,15 @@ class Rates:
         self._burst = float(burst)
         self._monotonic = monotonic
         self._buckets: dict[str, tuple[float, float]] = {}
-        """Caller -> what was in its bucket, and when."""
+        """Caller -> the level of its bucket, and when that was."""
 
     def __len__(self) -> int:
-        """How many callers are remembered."""
+        """Return how many callers are remembered."""
         return len(self._buckets)
 
     def take(self, caller: str, amount: int = 1) -> int:
-        """Take out so much; 0 when the caller may go on, else the seconds that it has to wait."""
+        """Take out an amount; return 0 if the caller may go on, else the seconds that it has to
+        wait."""
         if not self._per_second:
             return 0
         left, now = self._left(caller)
@@ -43,13 +45,13 @@ class Rates:
         return 0
 
     def charge(self, caller: str, amount: int) -> None:
-        """Take out so much in any case, for what turned out to be more than one."""
+        """Take out an amount in any case, for a request that turned out to count as several."""
         if self._per_second and amount > 0:
             left, now = self._left(caller)
             self._buckets[caller] = (left - amount, now)
 
     def _left(self, caller: str) -> tuple[float, float]:
-        """What is in a caller's bucket, and the time."""
+        """Return the level of a caller's bucket, and the time."""
         now = self._monotonic()
         left, at = self._buckets.get(caller, (self._burst, now))
         return min(self._burst, left + (now - at) * self._per_second), now
@@ -67,7 +69,7 @@ class Rates:
 async def read_body(
     receive: Receive, headers: Mapping[bytes, bytes], most: int, patience: Patience
 ) -> bytes:
-    """The whole body of a request; HttpProblem when it is too long or comes too slowly."""
+    """Read the whole body of a request; HttpProblem if it is too long or comes too slowly."""
     declared = headers.get(b"content-length", b"")
     if declared.isdigit() and int(declared) > most:
         raise _too_large(int(declared), most)

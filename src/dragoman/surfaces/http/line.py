@@ -18,29 +18,32 @@ _WITHOUT_CHUNKS = ("0.9", "1.0")
 
 
 class Piece(Struct, frozen=True, gc=False):
-    """Bytes of an answer, and the same as a chunk; nothing has no chunk, which would be the end."""
+    """Bytes of a response, and the same as an HTTP chunk; an empty chunk would be the end, so there
+    is none."""
 
     data: bytes
     chunk: bytes
 
 
 def piece(data: bytes) -> Piece:
-    """Bytes in both forms in which they may go straight to a line."""
+    """Encode bytes in both forms in which they may be written to a connection."""
     return Piece(data, b"%x\r\n%b\r\n" % (len(data), data) if data else b"")
 
 
 class Line:
-    """The connection of one request, for as long as that is answered without a known length."""
+    """The connection of one request, for as long as a response without a known length is sent."""
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
-        # It lies in the scope that the cycle has: a ring of the two would outlive every request.
+        # The writer is in the scope, which the cycle holds: a reference cycle would outlive every
+        # request.
         self._cycle = weakref.ref(cycle)
         self._ends_by_closing = False
 
     def write(self, piece: Piece) -> bool:
-        """Write some more; False when the line is not free, and nothing is written.
+        """Write some more; return False, with nothing written, if the connection is not free.
 
-        It is between the head and the end of such an answer, while what was written is taken.
+        It is free between the head and the end of such a response, while the client reads what was
+        written.
         """
         cycle = self._cycle()
         if (
@@ -57,7 +60,7 @@ class Line:
         return True
 
     def without_chunks(self, message: Message) -> None:
-        """Before a message is sent: an answer whose head has no length ends with the connection."""
+        """Adapt a message to be sent: a response without a length ends with the connection."""
         cycle = self._cycle()
         if cycle is None:
             return
@@ -68,12 +71,13 @@ class Line:
             if self._ends_by_closing:
                 cycle.chunked_encoding = cycle.keep_alive = False
         elif self._ends_by_closing:
-            # The server counts down to the end of an answer in one length: each part is the last.
+            # The server counts down to the end of a response with one length: each part counts as
+            # the last.
             cycle.expected_content_length = len(message.get("body", b""))
 
 
 def for_its_http(scope: Scope, send: Send) -> Send:
-    """How an answer is sent in a form that the HTTP of its request has."""
+    """Wrap `send` for clients whose version of HTTP knows no chunks."""
     line = line_of(scope)
     if line is None or scope["http_version"] not in _WITHOUT_CHUNKS:
         return send
@@ -86,10 +90,10 @@ def for_its_http(scope: Scope, send: Send) -> Send:
 
 
 def lay(scope: Scope, line: Line) -> None:
-    """Let whoever answers a request find its line."""
+    """Attach the writer to the scope of its request."""
     scope.setdefault("extensions", {})[_NAME] = line
 
 
 def line_of(scope: Scope) -> Line | None:
-    """The line of a request, if its server has laid one."""
+    """Return the writer of a request, if its server has attached one."""
     return scope.get("extensions", {}).get(_NAME)

@@ -49,9 +49,9 @@ from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
 
 LINES = ("application/x-ndjson", "application/jsonl")
 WINDOW = 512
-"""So many lines of a batch are under way at once."""
+"""Lines of a batch that are in flight at once."""
 _TURN = 64
-"""After so many lines others get their turn."""
+"""Lines after which other requests get a turn."""
 _NOT_TAKEN = (
     "the hub is about to stop: this line and all after it were not taken; send them again when it "
     "runs"
@@ -63,7 +63,7 @@ _log = logging.getLogger("dragoman.http")
 
 
 class MessagesQuery(Query, frozen=True):
-    """Which dialect it is, if the caller knows."""
+    """The dialect, if the caller names it."""
 
     dialect: Annotated[
         str, Meta(max_length=100, description="The dialect; else the hub finds out.")
@@ -71,7 +71,7 @@ class MessagesQuery(Query, frozen=True):
 
 
 class WaitQuery(Query, frozen=True):
-    """How long to wait for something to be there."""
+    """Time to wait while there is nothing."""
 
     wait: Annotated[
         int,
@@ -80,14 +80,15 @@ class WaitQuery(Query, frozen=True):
 
 
 class TaskNow(Struct, frozen=True):
-    """A task that a message was about, and where it stood after it; of a repeat, the first time."""
+    """A task that a message was about, and its status after the message; of a repeat, after the
+    first one."""
 
     id: str
     status: Status | None
 
 
 class Sent(Struct, frozen=True, kw_only=True):
-    """What came of a message."""
+    """The outcome of an accepted message."""
 
     line: int | UnsetType = UNSET
     """The number of its line in a batch, from 1."""
@@ -100,7 +101,7 @@ class Sent(Struct, frozen=True, kw_only=True):
     tasks: list[TaskNow]
     warnings: tuple[str, ...]
     repeated: bool
-    """Said before: nothing was added."""
+    """Sent before: nothing was added."""
 
 
 class NotSent(Struct, frozen=True):
@@ -112,7 +113,7 @@ class NotSent(Struct, frozen=True):
 
 
 class Messages:
-    """Serves the address for messages."""
+    """The ASGI application of the path for messages."""
 
     def __init__(self, office: Office, endpoint: Endpoint) -> None:
         self._office = office
@@ -120,7 +121,7 @@ class Messages:
         self._interpreter = office.door.interpreter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Take one message, or many, and answer."""
+        """Accept one message, or many, and answer."""
         scope["progress"].route = self._endpoint.path
         headers, door = scope["by_name"], self._office.door
         dialect = self._dialect(scope["query_string"])
@@ -155,11 +156,11 @@ class Messages:
 
 
 class _Batch:
-    """Many messages of one caller: taken in order, answered in order, committed together.
+    """Many messages of one caller: submitted in order, answered in order, committed together.
 
-    A line does not wait for those before it unless it is about the same task or thread (or names
-    none), so that what is looked up for it is what they have left behind; nor for those, where
-    nothing is looked up for it, nor was for them: then they are decided in the order they came in.
+    A line waits for those before it only if it is about the same task or thread (or names none), so
+    that a lookup for it sees what they have written. Where neither it nor they need a lookup, it
+    does not wait for those, either: the engine decides them in the order of their submission.
     """
 
     def __init__(self, office: Office, dialect: str, key: str, scope: Scope, send: Send) -> None:
@@ -172,12 +173,12 @@ class _Batch:
         self._send = send
         self._under_way: deque[tuple[str, asyncio.Task[bytes]]] = deque()
         self._about: dict[str, tuple[asyncio.Task[bytes], bool]] = {}
-        """Task or thread -> the last line about it, and whether something is looked up for it."""
+        """Task or thread -> the last line about it, and whether that needs a lookup."""
 
     async def take(self, body: bytes) -> None:
-        """Answer all lines that are not blank, until the caller leaves or the hub is to stop.
+        """Answer all lines that are not blank, until the client disconnects or the hub is to stop.
 
-        One after the other: a body of short lines would take many times its size as a list.
+        Lines are read one by one: as a list, a body of short lines would take many times its size.
         """
         last = b""
         if not self._principal.is_owner:
@@ -217,7 +218,7 @@ class _Batch:
                 await asyncio.wait([last])
 
     async def _tell(self) -> None:
-        """The oldest answer, and all that are there by then."""
+        """Send the oldest answer, and all others that are ready by then."""
         told: list[bytes] = []
         while self._under_way and (not told or self._under_way[0][1].done()):
             target, task = self._under_way.popleft()
@@ -242,7 +243,7 @@ class _Batch:
         except DragomanError as error:
             _log.error("line %d of a batch: %s", number, error)
             return of_error(error)
-        except Exception:  # noqa: BLE001  one line must not take others along
+        except Exception:  # noqa: BLE001  one line must not take down others
             _log.exception("line %d of a batch failed", number)
             return problem("internal_error", "the hub has failed at this line; its log says how")
         count(self._office, answer)
@@ -250,15 +251,16 @@ class _Batch:
 
 
 def _key_of(line: bytes, key: str) -> str:
-    """The key of a line in a batch that has one: equal lines share it, so that each is done once.
+    """Derive the key of a line in a batch with a key: equal lines share it, so each is done once.
 
-    A digest: a key of any length has room for it, and none is another's.
+    It is a digest, because the key of the batch may have any length, and so that it cannot equal
+    another's.
     """
     return sha256(key.encode() + b":" + sha256(line.strip()).digest()).hexdigest()
 
 
 def sent(answer: Taken, line: int | UnsetType = UNSET) -> Sent:
-    """What the caller is told of a message that was taken."""
+    """Build the response to an accepted message."""
     tasks: dict[str, Status | None] = {one.task: one.status for one in answer.receipts if one.task}
     return Sent(
         line=line,
@@ -273,7 +275,7 @@ def sent(answer: Taken, line: int | UnsetType = UNSET) -> Sent:
 
 
 def nobodys(office: Office, dialect: str, text: bytes = b"") -> Problem:
-    """The problem of a message that no dialect takes for its own; `text`: if it may be no JSON."""
+    """Build the problem of a message that no dialect recognises; `message` may be malformed."""
     meant = [one for one in office.door.interpreter.dialects if dialect in ("", one.name)]
     fault = why_nobodys(text, meant)
     office.metrics.message(dialect, fault.code)
@@ -281,7 +283,7 @@ def nobodys(office: Office, dialect: str, text: bytes = b"") -> Problem:
 
 
 def count(office: Office, answer: Answer) -> None:
-    """One more message in the figures."""
+    """Count a message in the metrics."""
     if isinstance(answer, Turned):
         office.metrics.message(answer.dialect, answer.code)
     else:
@@ -289,7 +291,7 @@ def count(office: Office, answer: Answer) -> None:
 
 
 async def _call(operation: Operation, call: Call) -> Any:
-    """An operation by its name; the reply in its dialect's own form."""
+    """Call an operation by its name; the reply is in its dialect's own form."""
     answer = await _answer(operation, call)
     count(call.office, answer)
     if isinstance(answer, Taken):
@@ -311,7 +313,7 @@ def _reply(answer: Answer) -> Any:
 
 
 async def _call_and_wait(operation: Operation, call: Call) -> Any:
-    """The same; while there is nothing in the answer, it is waited for."""
+    """Call an operation, and wait while its reply is empty."""
     assert operation.is_empty is not None, "others have nothing to wait for"
     query: WaitQuery = call.query
     reply = await _call(operation, call)
@@ -321,7 +323,7 @@ async def _call_and_wait(operation: Operation, call: Call) -> Any:
     end = monotonic() + query.wait / 1_000
     async with waiting(call.office, call.request) as seat:
         while True:
-            # With a seat: what comes from here on rings.
+            # With an open waiter, every entry from here on notifies.
             seen = feed.last(operation.wakes)
             reply = _reply(await _answer(operation, call))
             if not operation.is_empty(reply):
@@ -348,14 +350,14 @@ ENDPOINT = Endpoint(
 
 
 def operations(dialects: tuple[Dialect, ...]) -> Iterator[Endpoint]:
-    """An endpoint for each operation of each dialect."""
+    """Yield an endpoint for each operation of each dialect."""
     for dialect in dialects:
         for operation in dialect.operations:
             yield _endpoint(dialect, operation)
 
 
 def forms(interpreter: Interpreter) -> dict[str, Form]:
-    """Where addresses of a dialect begin that has a form of its own for a no -> that form."""
+    """Return the error formats of dialects that have one, by the beginning of their paths."""
     return {
         _address(dialect): partial(interpreter.no_of, dialect)
         for dialect in interpreter.dialects
@@ -385,6 +387,6 @@ def _endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
 
 
 def _summary(dialect: Dialect, operation: Operation) -> str:
-    """What it is for: as agents are told, or else as its shape says."""
+    """Return the summary of an operation: its own, or else the first line of its shape."""
     shape = operation.shape.__doc__.partition("\n")[0]
     return operation.summary or f"{dialect.name}: {shape}"

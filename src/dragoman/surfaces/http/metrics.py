@@ -10,7 +10,7 @@ from dragoman.engine.trouble import Trouble
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 
 BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
-"""Upper bounds of the times of requests, in seconds."""
+"""Upper bounds of the durations of requests, in seconds."""
 
 _HELP: dict[str, tuple[str, str]] = {
     "dragoman_http_requests_total": ("counter", "Requests, by route, method and status."),
@@ -30,7 +30,7 @@ Sample = tuple[str, Labels, float]
 
 
 class Metrics:
-    """What is counted while the hub runs."""
+    """Counters of the running hub."""
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, str, int]] = Counter()
@@ -41,7 +41,7 @@ class Metrics:
         self.gaps = 0
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """One more request."""
+        """Count a request."""
         self._requests[route, method, status] += 1
         self._seconds += seconds
         for index, bound in enumerate(BUCKETS):
@@ -51,13 +51,13 @@ class Metrics:
         self._times[-1] += 1
 
     def message(self, dialect: str, outcome: str) -> None:
-        """One more message: "taken", "repeated", or the code of its refusal."""
+        """Count a message: "taken", "repeated", or the code of its refusal."""
         self._messages[dialect, outcome] += 1
 
     def text(
         self, *, waiting: int, head: int, tasks: Mapping[str, int], duties: Mapping[str, Trouble]
     ) -> str:
-        """Everything, together with what is true right now."""
+        """Render all metrics, counters and current values."""
         samples = [
             *self._counted(),
             ("dragoman_stream_readers", (), self.readers),
@@ -65,7 +65,7 @@ class Metrics:
             ("dragoman_waiting", (), waiting),
             ("dragoman_ledger_position", (), head),
             *(
-                # A status that no task has any more is told too: it would seem to be unknown.
+                # A status without any tasks is included: it would seem to be unknown.
                 ("dragoman_tasks", (("status", name),), tasks.get(name, 0))
                 for name in get_args(Status)
             ),
@@ -101,7 +101,7 @@ def _lines(samples: Iterable[Sample]) -> Iterator[str]:
             yield f"# TYPE {family} {kind}"
             told = family
         written = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
-        # As many digits as it has: rounded ones make a counter stand still, and then jump.
+        # All digits: a rounded counter would stand still, and then jump.
         yield f"{name}{{{written}}} {value!r}" if written else f"{name} {value!r}"
 
 

@@ -36,7 +36,7 @@ Session = Annotated[str, _form(f"(?:{SESSION_FORM})?", 256, "The agent's stay, b
 WantedTask = Annotated[str, _form(TASK_NAME_FORM, 300, "Only of this task, by any of its names.")]
 WantedAgent = Annotated[str, _form(AGENT_FORM, 257)]
 WantedWord = Annotated[str, _form(WORD_FORM, 128)]
-"""What a query asks for is named, or left out."""
+"""A filter is a name, or is left out."""
 HistoryOf = Annotated[
     str,
     _form(

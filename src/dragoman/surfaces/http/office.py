@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Office:
-    """One for each application."""
+    """Context of one application."""
 
     def __init__(self, door: Door) -> None:
         http = door.settings.http
@@ -56,7 +56,7 @@ class Office:
         self.envelopes = Envelopes(self.store, door.hub.clock, door.hub.redaction.refusal)
 
     def _hear_of_agents(self, streams: Collection[str]) -> None:
-        """Another process may have taken a token back: nobody is told more under it."""
+        """Check tokens again: another process may have revoked one, and its streams must end."""
         self.door.identity.forget(streams)
         self.stays.hear(streams)
 
@@ -66,7 +66,7 @@ class Office:
         *arguments: P.args,
         **named: P.kwargs,
     ) -> T:
-        """What a reader of the store finds."""
+        """Run a query on the store."""
         return await asyncio.to_thread(reading, self.store, *arguments, **named)
 
     async def found(
@@ -75,7 +75,7 @@ class Office:
         *arguments: P.args,
         **named: P.kwargs,
     ) -> T:
-        """The same; a refusal is raised."""
+        """Run a query on the store; a refusal is raised."""
         answer = await self.read(reading, *arguments, **named)
         if isinstance(answer, Refusal):
             raise Refused(answer)
@@ -93,7 +93,7 @@ class Office:
             return await self.hub.do_soon(actor, *commands, key=key, said=said)
 
     def dialect(self, name: str, field: str) -> Dialect:
-        """The dialect of this name, which stands in that field; HttpProblem when there is none."""
+        """Return the dialect of this name, given in that field; HttpProblem if there is none."""
         known = {one.name: one for one in self.door.interpreter.dialects}
         if name not in known:
             hint = nearest_or_all(name, known)
@@ -101,7 +101,7 @@ class Office:
         return known[name]
 
     def check_rate(self, caller: str) -> None:
-        """HttpProblem when this caller has asked too often."""
+        """Raise HttpProblem if this caller has sent too many requests."""
         seconds = self.rates.take(caller)
         if seconds:
             http = self.door.settings.http
@@ -114,7 +114,7 @@ class Office:
 
     @contextmanager
     def writing(self) -> Generator[None]:
-        """While something is written: that the store did not take it is remembered."""
+        """Remember, for the readiness check, that a write inside the block failed."""
         try:
             yield
         except StoreError:
@@ -123,21 +123,21 @@ class Office:
 
 
 class Call(Struct, frozen=True):
-    """One request, checked: who asks, with what."""
+    """One checked request: its caller and its values."""
 
     office: Office
     principal: Principal
     request: Request
     path: Mapping[str, str]
     query: Any
-    """In the shape that the route has for its query."""
+    """In the endpoint's shape of the query."""
     body: Any
-    """In the shape that the route has for its body."""
+    """In the endpoint's shape of the body."""
     raw: bytes
     key: str
     """The idempotency key, if the caller gave one."""
     remarks: list[str] = []
-    """What the caller is told beside the answer."""
+    """Warnings that are sent beside the response."""
 
     async def do(self, *commands: AnyCommand) -> Accepted:
         """Run commands for the caller under its key; a refusal is raised."""

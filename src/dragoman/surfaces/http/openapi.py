@@ -43,7 +43,7 @@ Schema = dict[str, Any]
 
 
 def describe(endpoints: Sequence[Endpoint], dialects: Sequence[str], version: str) -> Schema:
-    """The whole document."""
+    """Build the whole document."""
     schemas = _Schemas(endpoints, dialects)
     paths: dict[str, Schema] = {}
     for endpoint in endpoints:
@@ -69,7 +69,7 @@ def describe(endpoints: Sequence[Endpoint], dialects: Sequence[str], version: st
 
 
 class _Schemas:
-    """The shapes of all endpoints, each described once."""
+    """The schemas of all endpoints, each described once."""
 
     def __init__(self, endpoints: Sequence[Endpoint], dialects: Sequence[str]) -> None:
         self._dialects = [*dialects]
@@ -88,7 +88,7 @@ class _Schemas:
         self.components = {name: s for name, s in self._all.items() if name not in queries}
 
     def of(self, shape: Any) -> Schema:
-        """A shape where it is used."""
+        """Return the schema of a shape where it is used."""
         return next(
             found
             for known, found in zip(self._shapes, self._described, strict=True)
@@ -96,31 +96,31 @@ class _Schemas:
         )
 
     def can_be_empty(self, shape: Any) -> bool:
-        """Whether nothing need be said in this shape."""
+        """Return whether a body of this shape may be left out."""
         schema = self.of(shape)
         name = schema.get("$ref", "").rpartition("/")[2]
         return name in self._all and not self._all[name].get("required")
 
     def parameters(self, endpoint: Endpoint) -> Iterator[Schema]:
-        """What may stand behind the question mark."""
+        """Yield the query parameters of an endpoint."""
         shape = self._all[endpoint.query.__name__]
         required = frozenset(shape.get("required", ()))
         for name, schema in shape.get("properties", {}).items():
             plain = {**schema}
             words = plain.pop("description", "")
             if plain.get("type") == "string":
-                # What is left out is not said to be empty; a pattern says itself how short it is.
+                # An omitted value is not an empty one; a pattern says itself how short it may be.
                 plain.pop("default", None)
                 plain |= {} if "pattern" in plain else {"minLength": 1}
             if name in ("dialect", "speaks"):
-                # Which ones there are is known when the door is opened.
+                # The dialects are known when the application is built.
                 plain["enum"] = self._dialects
             told = {"name": name, "in": "query", "description": words, "schema": plain}
             yield {**told, "required": True} if name in required else told
 
 
 def _anything(_: type) -> Schema:
-    """A value that is passed on as it is."""
+    """Describe a value that is passed on as it is."""
     return {"description": "any JSON"}
 
 
@@ -144,7 +144,7 @@ def _operation(endpoint: Endpoint, schemas: _Schemas) -> Schema:
 
 
 _NAMES = {"/v1/agents": AGENT, "/v1/handoffs": HANDOFF}
-"""Beginning of an address -> the form of the names in it; else they are those of tasks."""
+"""Beginning of a path -> pattern of the names in it; all others name tasks."""
 
 
 def _names_at(path: str) -> str:

@@ -14,7 +14,7 @@ _PAGE = (Path(__file__).parent / "page.html").read_bytes()
 
 
 def _source(tag: str) -> str:
-    """What the page holds between these tags, as a content policy names it."""
+    """Return the hash of the page's text between these tags, for its content security policy."""
     (inside,) = findall(rb"<%b>(.*?)</%b>" % (tag.encode(), tag.encode()), _PAGE, DOTALL)
     return f"'sha256-{b64encode(sha256(inside).digest()).decode()}'"
 
@@ -34,17 +34,17 @@ _HEADERS = {"content-security-policy": _POLICY}
 
 
 async def page(call: Call) -> Response:
-    """The page; it asks for /openapi.json itself."""
+    """Show the page; it fetches /openapi.json itself."""
     return tagged(call.request.scope, _PAGE, "text/html", _HEADERS)
 
 
 async def home(_: Call) -> Response:
-    """Whoever comes with a browser is led to the page."""
+    """Redirect a browser to the page."""
     return Response(status_code=307, headers={"location": "/docs"})
 
 
 def documents(described: bytes) -> tuple[Endpoint, ...]:
-    """The endpoints that publish a description; they are not part of it."""
+    """Build the endpoints that publish the document; they are not part of it."""
 
     async def openapi(call: Call) -> Response:
         return tagged(call.request.scope, described)

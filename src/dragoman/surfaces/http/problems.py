@@ -29,7 +29,7 @@ OF_HTTP: dict[str, str] = {
     "stopping": "the hub is about to stop",
     "internal_error": "the hub has failed; its log says how",
 }
-"""Code -> meaning, of what only this door can find wrong."""
+"""Code -> meaning, for errors that only the HTTP surface detects."""
 
 STATUS: dict[str, int] = {
     "invalid_json": 400,
@@ -108,16 +108,16 @@ _HEADERS: dict[int, dict[str, str]] = {
     401: {"www-authenticate": "Bearer"},
     503: {"retry-after": "1"},
 }
-"""Status -> what goes with it."""
+"""Status -> headers that go with it."""
 
 encode = msgspec.json.Encoder().encode
 
 Form = Callable[[Refusal], Mapping[str, Any]]
-"""How a dialect tells a no."""
+"""Formats a refusal in the form of a dialect."""
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):
-    """What went wrong: `code` is for programs, `detail` for people."""
+    """An error: `code` is for programs, `detail` for people."""
 
     type: str
     title: str
@@ -125,7 +125,7 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     detail: str
     code: str
     path: str = ""
-    """Where in the message, when it is about one field."""
+    """Path in the message, if it is about one field."""
     reply: Any = None
     """The same in the form of the message's dialect, if that has one for it."""
 
@@ -136,16 +136,15 @@ class HttpProblem(Exception):
     def __init__(
         self, problem: Problem, headers: Mapping[str, str] | None = None, *, own: Any = None
     ) -> None:
-        """`own`: what is told instead of the problem, in the form of a dialect."""
+        """`dialect_reply`: sent instead of the problem, in the form of a dialect."""
         super().__init__(problem.detail)
         self.problem = problem
         self.headers = {**_HEADERS.get(problem.status, {}), **(headers or {})}
         self._own = own
 
     def response(self, form: Form | None = None) -> Response:
-        """How it is told; `form`: that of the dialect at whose address it was found, which goes
-        along with what every problem says.
-        """
+        """Build the response; `error_format`: of the dialect at whose path it happened, whose
+        fields are added to those of every problem."""
         if self._own is not None:
             body, media = encode(self._own), "application/json"
         elif form is not None:
@@ -157,34 +156,34 @@ class HttpProblem(Exception):
 
 
 def problem(code: str, detail: str, path: str = "") -> Problem:
-    """The problem of a code; one that only a dialect knows is a fault in what was said."""
+    """Build the problem of a code; a code that only a dialect knows is an error in the message."""
     status = STATUS.get(code, _A_DIALECT_S_OWN)
     title = _MEANINGS.get(code, "the message was refused")
     return Problem(f"urn:dragoman:problem:{code}", title, status, detail, code, path)
 
 
 def stop(code: str, detail: str, path: str = "", **headers: str) -> HttpProblem:
-    """The same, to be raised; names of headers are written with underscores."""
+    """Build the problem as an exception; names of headers are written with underscores."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return HttpProblem(problem(code, detail, path), named)
 
 
 def of_refusal(refusal: Refusal | Turned) -> Problem:
-    """The problem of a refusal, of the hub or in a dialect's words."""
+    """Build the problem of a refusal, of the hub or of a dialect."""
     found = problem(refusal.code, refusal.detail, getattr(refusal, "path", ""))
     own = getattr(refusal, "reply", None)
     return found if own is None else replace(found, reply=own)
 
 
 def of_error(error: DragomanError) -> Problem:
-    """The problem of a fault of the hub; what belongs into its log only is not told."""
+    """Build the problem of an error of the hub, without details that belong only in its log."""
     if STATUS.get(error.code) is None:
         return problem("internal_error", OF_HTTP["internal_error"])
     return problem(error.code, error.detail)
 
 
 def json_problem(error: StrictJsonError) -> Problem:
-    """The problem of what is no JSON that can be trusted."""
+    """Build the problem of malformed JSON."""
     return problem(
         "message_too_large" if error.too_large else "invalid_json", str(error), error.path
     )

@@ -22,7 +22,7 @@ from dragoman.surfaces.http.office import Call
 
 
 class SayQuery(Query, frozen=True):
-    """Which operation, and who asks for it."""
+    """The operation, and the actor in whose name it is called."""
 
     operation: Annotated[str, Meta(max_length=100, description="Its name.")]
     role: Role
@@ -35,7 +35,7 @@ class SayQuery(Query, frozen=True):
 
 
 async def say(call: Call) -> Told:
-    """Carry an operation out; a no of its dialect is an answer, too."""
+    """Call an operation; a refusal of its dialect is an answer, too."""
     asked: SayQuery = call.query
     malformed = check_agent(asked.name, "name")
     if malformed is not None:

@@ -12,22 +12,24 @@ _log = logging.getLogger("dragoman.http")
 
 
 class Seat:
-    """The place of somebody who waits for the ledger to grow."""
+    """A stream or long poll that waits for the ledger to grow."""
 
     def __init__(self, waiting: "set[Seat]") -> None:
         self._waiting = waiting
-        """Those who wait right now; whoever is busy, or cannot be told more, is not among them."""
+        """The waiters that are blocked right now; a busy one is not among them, nor one whose
+        connection is full."""
         self.loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
         self._serve: Callable[[], bool] | None = None
         self._rang = False
         self.gone = False
-        """Whether there is nobody left to tell, or nobody who may be told, or the hub stops."""
+        """True if its client is disconnected, its token has ended, or the hub stops."""
         self.hung_up = False
-        """Whether it is gone because its connection has ended."""
+        """True if it is closed because its connection has ended."""
 
     def ring(self) -> None:
-        """Serve whoever waits to be served; else end the wait, this one or the next."""
+        """Run the inline handler if it is blocked with one; else end the wait, this one or the
+        next."""
         if not self._is_served():
             self._wake()
 
@@ -37,7 +39,7 @@ class Seat:
             return False
         try:
             return self._serve()
-        except Exception:  # noqa: BLE001  whoever rings goes on to the next seat all the same
+        except Exception:  # noqa: BLE001  the other waiters must be notified all the same
             _log.exception("a reader could not be told where it sits; it is woken")
             return False
 
@@ -47,7 +49,7 @@ class Seat:
             self._waiter.set_result(None)
 
     def forget(self) -> None:
-        """A ring that was not waited for does not count."""
+        """Ignore a notification that came while it was not waiting."""
         self._rang = False
 
     def leave(self) -> None:
@@ -56,14 +58,15 @@ class Seat:
         self._wake()
 
     def hang_up(self) -> None:
-        """The same, because there is nobody at the other end."""
+        """End the wait for good, because the connection has ended."""
         self.hung_up = True
         self.leave()
 
     async def wait(self, seconds: float, serve: Callable[[], bool] | None = None) -> bool:
-        """Wait for a ring; False when there was none in that time.
+        """Wait for a notification; return False if there was none in that time.
 
-        A ring after which `serve` says that all is done is none: it is called in the loop.
+        `inline_handler` is called in the loop; a notification after which it returns True does not
+        end the wait.
         """
         if not self._rang:
             self._serve = serve
@@ -86,9 +89,9 @@ def _give_up(waiter: asyncio.Future[None]) -> None:
 
 
 def soon(loop: asyncio.AbstractEventLoop, deed: Callable[[], None]) -> None:
-    """Have something done in a loop, from any thread; never an obstacle to who asks for it."""
+    """Run a callback in a loop, from any thread, without blocking the caller."""
     try:
         loop.call_soon_threadsafe(deed)
     except RuntimeError:
-        # The loop was closed: there is nobody left who waits.
+        # The loop is closed: there are no waiters any more.
         return

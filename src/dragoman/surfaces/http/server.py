@@ -31,56 +31,56 @@ from dragoman.surfaces.http.turned_away import (
 from dragoman.system.open_files import raise_limit
 
 _HIGH_WATER = 16 * 1024
-"""Above so many bytes that a reader has not taken yet, it is not sent more."""
+"""With more bytes than this that a client has not read yet, writing to it pauses."""
 _SEND_BUFFER = 128 * 1024
-"""And so many the system takes for it, which else would be megabytes for each reader."""
+"""Send buffer of the system; by default it would be megabytes for each reader."""
 _AROUND = 4
-"""A header has so many beside its name and its value: a colon, a blank, the end of the line."""
+"""Bytes of a header beside its name and value: a colon, a blank, the end of the line."""
 _KEEP_ALIVE_S = 30
 _KEPT_FREE = 256
-"""So many open files are left to the store, to the programs of agents and to everything else."""
+"""Open files that are reserved for the store, the programs of agents and everything else."""
 _TO_SAY_NO = 64
-"""So many connections above the most are still told that they are too many."""
+"""Connections above the maximum that still get a response which says so."""
 _ROOMY = 0.75
-"""While more of the connections than this part are taken, none is kept for a next request."""
+"""While more than this share of the connections is in use, none is kept alive."""
 _BACKLOG = 2_048
 _AT_ONCE = struct.pack("ii", 1, 0)
-"""SO_LINGER: a connection that is closed is reset."""
+"""SO_LINGER: a closed connection is reset."""
 _REMEDIES = {
     errno.EADDRINUSE: "is another one running? http.port (or --port) chooses another",
     errno.EACCES: "http.port (or --port) chooses another: those below 1024 are not for everyone",
 }
 _NOT_OURS = "http.host (or --host) has to be an address of this machine"
 _TO_TAKE_THE_END_S = 1.0
-"""So long after a stop a reader may take what its stream has still for it; it can come again."""
+"""Time after a stop for readers to take the rest of their streams; they can reconnect."""
 
 
 class PatientHttp(HttpToolsProtocol):
-    """HTTP that does not wait for ever for the head of a request, nor reads an endless one."""
+    """HTTP protocol with a time limit and a size limit for the head of a request."""
 
     head_s = 10.0
     """From the first byte of a request (or from the start of a connection) on."""
     taking_s = 60.0
-    """Until some more of an answer is taken."""
+    """Until some more of a response is read by the client."""
     most = 1_000
-    """So many connections are taken at a time."""
+    """Connections that are accepted at a time."""
     peers: Peers
     _deadline: asyncio.TimerHandle | None = None
     _taking: asyncio.TimerHandle | None = None
     _head = 0
-    """So much has come of a head that has not ended."""
+    """Bytes received of an incomplete head."""
     _headers = 0
-    """So many bytes the headers have, or what comes after the body."""
+    """Bytes of the headers, or of the trailers after the body."""
     _is_after_head = False
     _answering: RequestResponseCycle | None = None
-    """The request that is being answered; the newest one may wait behind it."""
+    """The request that is being answered; the newest one may be queued behind it."""
     _anew = b""
-    """A head that is to be read again."""
+    """A head that is to be parsed again."""
     _is_over = False
-    """Whether nothing more is heard, because something could not be understood."""
+    """True if all further input is ignored, because something was malformed."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Somebody is there: the clock of its first request begins."""
+        """Start the timer of the first request of a new connection."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=_HIGH_WATER)
         self._deadline = self.loop.call_later(self.head_s, self._give_up)
@@ -88,7 +88,7 @@ class PatientHttp(HttpToolsProtocol):
             self._give_up()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has gone; whoever answers it is told, also when another request has come since."""
+        """Tell the request that is being answered, even if another one has come since."""
         self._head_is_there()
         self._is_taken()
         super().connection_lost(exc)
@@ -99,9 +99,10 @@ class PatientHttp(HttpToolsProtocol):
             left.message_event.set()
 
     def eof_received(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """It says no more: what is asked for is answered, unless that is watched for by somebody.
+        """Handle a half-closed connection: complete requests are answered, unless a disconnect is
+        watched.
 
-        False ends the connection. TLS cannot be closed by half.
+        False ends the connection. TLS cannot be half-closed.
         """
         last, answering = self.cycle, self._answering
         if answering is None or last.response_complete or last.more_body:
@@ -114,7 +115,7 @@ class PatientHttp(HttpToolsProtocol):
         return True
 
     def data_received(self, data: bytes) -> None:
-        """More of a request, or the first of the next one."""
+        """Parse more bytes of this request, or the first of the next one."""
         if self._is_over:
             return
         if self._deadline is not None:
@@ -128,23 +129,23 @@ class PatientHttp(HttpToolsProtocol):
             self._give_up()
 
     def _feed(self, data: bytes) -> None:
-        """Read what has come; one that offers another protocol is read anew without its offer.
+        """Parse the bytes; a request that offers an upgrade is parsed again without the offer.
 
-        The parser takes its body for words of that protocol, which nobody speaks here.
+        The parser would take its body for data of that protocol, which is not supported here.
         """
         while data:
             try:
                 self.parser.feed_data(data)
             except HttpParserUpgrade as offer:
                 data, self._anew = self._anew + data[offer.args[0] :], b""
-                # The one before is done, if the request wants to be the last.
+                # A request may ask to be the last one; what comes behind it is parsed all the same.
                 self.parser = HttpRequestParser(self)
                 self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
             else:
                 return
 
     def _end_here(self) -> None:
-        """What has come is no HTTP: all that was asked for before is answered, and nothing else."""
+        """Stop at malformed input: the requests before it are answered, and nothing else."""
         if self.pipeline and self.pipeline[0][0].more_body:
             self.pipeline.popleft()
         last = self.pipeline[0][0] if self.pipeline else self._answering
@@ -157,7 +158,7 @@ class PatientHttp(HttpToolsProtocol):
         last.keep_alive = False
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Start the timer of a request."""
         super().on_message_begin()
         self._headers = 0
         self._is_after_head = False
@@ -165,7 +166,7 @@ class PatientHttp(HttpToolsProtocol):
             self._deadline = self.loop.call_later(self.head_s, self._give_up)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One more header; what comes after the body is for nobody, and is not kept."""
+        """Count a header; trailers after the body are not used, and not kept."""
         self._headers += len(name) + len(value) + _AROUND
         if not self._is_after_head:
             super().on_header(name, value)
@@ -173,7 +174,7 @@ class PatientHttp(HttpToolsProtocol):
             self._give_up()
 
     def on_headers_complete(self) -> None:
-        """Its head is there; the body has a clock of its own."""
+        """Check the head and start the request; its body has timeouts of its own."""
         if self._offers_another_protocol():
             method, version = self.parser.get_method(), self.parser.get_http_version().encode()
             request = b"%b %b HTTP/%b" % (method, self.url, version)
@@ -185,30 +186,30 @@ class PatientHttp(HttpToolsProtocol):
         if len(self.connections) > self.most:
             self.app = cast(Any, too_many)
         elif size > MOST_HEAD:
-            # An address may be longer than the server can take apart, and is for nobody.
+            # A path may be longer than the server can parse; it matches no route.
             self.app, self.url = cast(Any, too_long), b"/"
         elif not _is_for_one_host(self.url, self.headers):
             self.app = cast(Any, for_two_hosts)
         elif not self.peers.welcome(_host(self.client), _host(self.server)):
             self.app = cast(Any, past_the_proxy)
         super().on_headers_complete()
-        # Who answers begins in a later pass of the loop.
+        # The application starts in a later pass of the loop.
         lay(cast(Scope, self.scope), Line(self.cycle))
         lay_hearing(cast(Scope, self.scope))
         if not self.pipeline:
             self._answering = self.cycle
 
     def on_message_complete(self) -> None:
-        """It is whole."""
+        """Note that a request is complete."""
         if not self._offers_another_protocol():
             super().on_message_complete()
 
     def _offers_another_protocol(self) -> bool:
-        # CONNECT is no offer, and no method of any address.
+        # CONNECT is not an upgrade, and no path accepts it.
         return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
 
     def on_response_complete(self) -> None:
-        """It was answered; whether the connection is kept depends on how many want one."""
+        """Note that a response is complete; a crowded server does not keep the connection alive."""
         is_crowded = len(self.connections) > _ROOMY * self.most
         self.timeout_keep_alive = 0 if is_crowded else _KEEP_ALIVE_S
         if self.pipeline:
@@ -223,12 +224,12 @@ class PatientHttp(HttpToolsProtocol):
         self.transport.close()
 
     def pause_writing(self) -> None:
-        """There is more of an answer than its caller takes at once."""
+        """Start the timer when the client reads slower than we write."""
         super().pause_writing()
         self._await_taking()
 
     def resume_writing(self) -> None:
-        """It has taken most of it."""
+        """Stop the timer when it has read most of it."""
         self._is_taken()
         super().resume_writing()
 
@@ -237,14 +238,15 @@ class PatientHttp(HttpToolsProtocol):
         self._taking = self.loop.call_later(self.taking_s, self._look_at_taking, left)
 
     def _look_at_taking(self, before: int) -> None:
-        """Cut off who has taken nothing since: what it asked for would be kept for it for ever.
+        """Abort a connection whose client has read nothing since: its response would be kept for
+        ever.
 
-        Not the reader of a stream, for whom little is kept.
+        The reader of a stream is exempt, because little is kept for it.
         """
         if self._is_stream() or self.transport.get_write_buffer_size() < before:
             self._await_taking()
         else:
-            # Nor is what the system has taken for it to be kept.
+            # What the system has buffered for it is dropped, too.
             line = cast(socket.socket, self.transport.get_extra_info("socket"))
             line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
             self.transport.abort()
@@ -255,7 +257,7 @@ class PatientHttp(HttpToolsProtocol):
             self._taking = None
 
     def cut_stream(self) -> None:
-        """End a stream whose reader was sent away, and does not take even that."""
+        """Abort a stream that was closed, but whose reader does not read even the end."""
         if self._is_stream():
             self.transport.abort()
 
@@ -273,7 +275,7 @@ class PatientHttp(HttpToolsProtocol):
     def _give_up(self) -> None:
         self._deadline = None
         if not self.transport.is_closing():
-            # A head that never ended has no request that could be answered.
+            # A head that never ended is no request that could be answered.
             self.transport.abort()
 
 
@@ -282,7 +284,7 @@ def _host(address: tuple[str, int | None] | None) -> str:
 
 
 def _is_for_one_host(target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
-    """Whether a target that names a host itself, as for a proxy, means the one in the header."""
+    """Return whether an absolute target, as for a proxy, names the same host as the header."""
     if target[:1] in (b"/", b"*"):
         return True
     host = target.partition(b"://")[2].partition(b"/")[0]
@@ -290,7 +292,7 @@ def _is_for_one_host(target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
 
 
 class HttpServer(uvicorn.Server):
-    """Serves an application until it is told to stop; then whoever waits is sent away first."""
+    """Serves an application until it is told to stop; streams and long polls are closed first."""
 
     def __init__(
         self,
@@ -303,12 +305,12 @@ class HttpServer(uvicorn.Server):
     ) -> None:
         check_exposure(settings)
         self._connections = connections
-        """So many are taken at a time; 0: as many as there may be open files."""
+        """Connections at a time; 0: as many as there may be open files."""
         self._app = app
         self._settings = settings
         self.port = settings.port
         self.is_up = threading.Event()
-        """Set when it takes requests."""
+        """Set when it accepts requests."""
         patience = app.office.door.patience
         self._protocol = type(
             "Http",
@@ -329,7 +331,7 @@ class HttpServer(uvicorn.Server):
                 ws="none",
                 lifespan="off",
                 log_config=None,
-                # Whoever sends what is no HTTP is answered, and must not fill a log.
+                # Malformed requests are answered, and must not fill a log.
                 log_level="error",
                 access_log=False,
                 server_header=False,
@@ -345,20 +347,20 @@ class HttpServer(uvicorn.Server):
 
     @property
     def url(self) -> str:
-        """Where it can be called."""
+        """The URL by which it can be called."""
         return url(self._settings, self.port)
 
     def bind(self) -> socket.socket:
-        """Take the address, before anything is said about it; SettingsError if it is taken."""
+        """Bind the address, before the hub announces it; SettingsError if it cannot."""
         settings = self._settings
-        host = settings.host.strip("[]")  # as a URL has it
+        host = settings.host.strip("[]")  # brackets, as in a URL
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         bound = socket.socket(family)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
             bound.bind((host, settings.port))
-            # Whoever calls before the server runs waits for it, and is not turned away.
+            # Clients that connect before the server runs wait for it, and are not refused.
             bound.listen(_BACKLOG)
         except OSError as error:
             bound.close()
@@ -376,7 +378,7 @@ class HttpServer(uvicorn.Server):
         self.is_up.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Send away whoever waits, then let what is under way come to its end."""
+        """Close streams and long polls, then let running requests end."""
         self._app.close()
         asyncio.get_running_loop().call_later(_TO_TAKE_THE_END_S, self._cut_streams)
         await super().shutdown(sockets)
@@ -386,7 +388,7 @@ class HttpServer(uvicorn.Server):
             cast(PatientHttp, connection).cut_stream()
 
     def capture_signals(self) -> AbstractContextManager[None]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """None: signals are the hub's, which lets agents finish before the door is closed."""
+        """Leave signals to the hub, which lets agents finish before the server is closed."""
         return nullcontext()
 
     def stop(self) -> None:

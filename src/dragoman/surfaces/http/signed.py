@@ -25,7 +25,7 @@ class Signed(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def send(call: Call) -> Sent:
-    """Have a signed message carried out, as the agent whose registered key has signed it."""
+    """Send a signed message as the agent whose registered key has signed it."""
     office = call.office
     opened = await office.envelopes.open_soon(call.raw, VIA)
     assert opened is not None, "its shape was looked at"
@@ -33,7 +33,8 @@ async def send(call: Call) -> Sent:
         raise Refused(opened)
     actor = opened.principal.actor
     office.check_rate(actor.label)
-    # In one order, as it was signed: members in another one are not another message.
+    # A fixed order of keys, as it was signed: the same members in another order are the same
+    # message.
     said = msgspec.json.encode(opened.envelope, order="deterministic")
     spoken = office.door.interpreter.hear(said)
     if spoken is None:

@@ -14,7 +14,7 @@ from dragoman.surfaces.http.problems import stop
 from dragoman.surfaces.http.seat import soon
 
 MOST_STAYS = 256
-"""So many streams and waits of one caller are open at a time; the owner is not limited."""
+"""Streams and long polls of one caller that may be open at a time; the owner is not limited."""
 VIA = "http"
 
 _log = logging.getLogger("dragoman.http")
@@ -22,14 +22,14 @@ Leave = Callable[[], None]
 
 
 def _look_at_nobody() -> None:
-    """While nobody stays."""
+    """Check nothing, while no stream is open."""
 
 
 class Stays:
-    """Counts those who stay, and looks again at their tokens.
+    """Counts open streams per caller, and closes them when their token ends.
 
-    When something happened to an agent (`hear`), and every so many seconds: a token may come to its
-    end.
+    Tokens are checked when something happened to an agent (`on_commit`), and at an interval,
+    because a token may expire.
     """
 
     def __init__(self, identity: Identity, hints: Hints, look: float) -> None:
@@ -38,20 +38,20 @@ class Stays:
         self._look = look
         self._counted: Counter[str] = Counter()
         self._leaving: dict[object, tuple[str, Leave]] = {}
-        """Each stay -> its token, and how it ends."""
+        """Open stream -> its token, and how to close it."""
         self._watch: asyncio.Task[None] | None = None
         self._look_soon: Callable[[], None] = _look_at_nobody
 
     def hear(self, streams: Collection[str]) -> None:
-        """Something has happened to these streams. (An `OnCommit`.)"""
+        """Check tokens soon, if an agent is among these streams of the ledger. (An `OnCommit`.)"""
         if any(stream.startswith("agent:") for stream in streams):
             self._look_soon()
 
     @contextmanager
     def stay(self, principal: Principal, token: str, leave: Leave) -> Generator[None]:
-        """Meanwhile it counts, and `leave` is called in the loop when the token is good no more.
+        """Count a stream inside the block; `close` is called in the loop when its token ends.
 
-        HttpProblem when the caller has too many already.
+        HttpProblem if the caller has too many already.
         """
         if principal.is_owner:
             yield
@@ -98,7 +98,7 @@ class Stays:
         tokens = {token for token, _ in self._leaving.values()}
         try:
             ended = await asyncio.to_thread(self._ended, tokens)
-        except Exception:  # noqa: BLE001  a store that does not answer sends nobody away
+        except Exception:  # noqa: BLE001  a store that does not answer closes no streams
             _log.exception("the tokens of those who wait cannot be looked at; trying again")
             return
         for token, leave in tuple(self._leaving.values()):

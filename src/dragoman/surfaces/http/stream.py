@@ -25,15 +25,15 @@ from dragoman.surfaces.http.waiting import waiting
 
 MEDIA = "text/event-stream"
 _WRITES = 2
-"""So many in a row a reader that was level is told at once; with more to come others are first."""
+"""Writes in a row to a reader that had caught up; with more to come, others go first."""
 
 
 _FILTERS = {"ledger": ("task", "type", "agent", "dialect"), "trace": ("task", "type", "session")}
-"""Which filters each form has."""
+"""The filters of each form."""
 
 
 class StreamQuery(WantedQuery, frozen=True):
-    """Which entries, and from where on unless the header `Last-Event-ID` says so."""
+    """Filters for the stream; `Last-Event-ID` overrides the position to begin after."""
 
     after: After | UnsetType = UNSET
     type: Annotated[
@@ -53,7 +53,7 @@ class StreamQuery(WantedQuery, frozen=True):
 
 
 async def stream(call: Call) -> Any:
-    """Everything that is wanted, and goes on until the reader leaves."""
+    """Stream everything that matches, until the reader disconnects."""
     query: StreamQuery = call.query
     said = call.request.headers.get("last-event-id", "")
     if said and not (said.isascii() and said.isdigit() and len(said) <= 16):
@@ -68,7 +68,7 @@ async def stream(call: Call) -> Any:
 
 
 def _check_filters(query: StreamQuery) -> None:
-    """Refuse a filter of the other form: whoever gives one expects that it changes something."""
+    """Refuse a filter of the other form, which would have no effect."""
     known = _FILTERS[query.form]
     for name in {name for names in _FILTERS.values() for name in names if name not in known}:
         if getattr(query, name):
@@ -77,13 +77,13 @@ def _check_filters(query: StreamQuery) -> None:
 
 
 async def _traces(call: Call, query: StreamQuery) -> Callable[[Told], bool]:
-    """The filter of a query for events of traces; `type` is one of theirs then."""
+    """Parse the filters for trace events; `type` is one of theirs then."""
     stream = await call.office.found(find_stream, query.task) if query.task else ""
     return choose(stream.partition(":")[2], query.type, query.session)
 
 
 class _Stream(Response):
-    """The answer: a head, then frames for as long as somebody reads them."""
+    """The response: a head, then frames until the reader disconnects."""
 
     def __init__(self, office: Office, chosen: Filter, after: int | None) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class _Stream(Response):
         at = feed.head if self._after is None else self._after
         was_level = self._after is None
         yield b"retry: 1000\n\n"
-        # Another process may be ahead of what was followed here.
+        # Another process may have written entries that the feed has not read yet.
         lost = None if at <= feed.head else await self._office.read(gap_at, at)
         if lost is not None:
             yield gap_frame(self._office, lost)
@@ -125,7 +125,7 @@ class _Stream(Response):
                 await seat.wait(due, reader.tell)
                 continue
             if due <= 0:
-                # Also while it looks through what is not wanted, which may take long.
+                # Also while it skips entries that do not match, which may take long.
                 yield _beat(reader.at)
                 reader.told_at = monotonic()
             if is_level:
@@ -144,7 +144,7 @@ class _Stream(Response):
 
 
 class _Reader:
-    """Where a reader is, by whichever way it was told."""
+    """The position of a reader, whether it is written to inline or by its coroutine."""
 
     def __init__(self, office: Office, chosen: Filter, line: Line | None, at: int) -> None:
         self._feed = office.feed
@@ -156,7 +156,8 @@ class _Reader:
         self.told_at = self._monotonic()
 
     def tell(self) -> bool:
-        """Tell one that was level what is new, straight to its line; False when it is not again."""
+        """Write new entries to a reader that had caught up; return False if it has not caught up
+        again."""
         feed, line = self._feed, self._line
         if line is None or feed.head - self.at > self._behind:
             return False
@@ -173,7 +174,7 @@ class _Reader:
 
 
 def _beat(at: int) -> bytes:
-    """A sign of life, and the position from which a reader that comes again goes on."""
+    """A keep-alive comment, and the position from which a reconnecting reader goes on."""
     return b": still here\n\nid: %d\n\n" % at
 
 

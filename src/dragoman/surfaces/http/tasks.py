@@ -35,7 +35,7 @@ from dragoman.surfaces.http.problems import stop
 
 
 class TasksQuery(Query, frozen=True):
-    """Which tasks."""
+    """Filters for a list of tasks."""
 
     status: Annotated[Status, Meta(description="Only in this status.")] | UnsetType = UNSET
     assignee: Annotated[str, Meta(description="Only this agent's.", max_length=300)] = ""
@@ -52,7 +52,7 @@ class TaskPage(Struct, frozen=True):
 
 
 async def list_tasks(call: Call) -> TaskPage:
-    """A page of tasks."""
+    """List a page of tasks."""
     query: TasksQuery = call.query
     if query.ready and query.status not in (UNSET, "ready"):
         raise stop("invalid_request", f"ready and status={query.status} exclude each other")
@@ -69,24 +69,24 @@ async def list_tasks(call: Call) -> TaskPage:
 
 
 async def show(call: Call) -> WholeTask:
-    """One task by any of its names."""
+    """Show one task by any of its names."""
     view = await call.office.found(find_task, call.path["name"])
     return whole_task(view.task, view.lease, call.now)
 
 
 async def show_left(call: Call, receipt: Receipt) -> WholeTask:
-    """A task as a request under a key has left it: its repeat is answered as it was (S-IDEM)."""
+    """Show a task as it was after a request; a repeat is answered as the first time (S-IDEM)."""
     view = await call.office.found(find_task, receipt.task, receipt.version)
     return whole_task(view.task, view.lease, call.now)
 
 
 async def events_of(call: Call) -> HistoryPage:
-    """The entries of a task; counted by their number in its own history."""
+    """List the entries of a task; counted by their version in its own stream."""
     return await history_page(call, await call.office.found(find_stream, call.path["name"]))
 
 
 class Run(Struct, frozen=True, rename="camel"):
-    """One attempt: a claim and what became of it."""
+    """One attempt: a claim and its outcome."""
 
     attempt: int
     agent: str
@@ -100,7 +100,7 @@ class Run(Struct, frozen=True, rename="camel"):
 
 
 class RunsQuery(Query, frozen=True):
-    """Which attempts."""
+    """Filters for attempts."""
 
     agent: Annotated[WantedAgent, Meta(description="Only this agent's.")] = ""
     status: Annotated[RunStatus, Meta(description="Only in this state.")] | UnsetType = UNSET
@@ -111,7 +111,7 @@ class RunsQuery(Query, frozen=True):
 
 
 class Runs(Struct, frozen=True):
-    """Attempts on a task, the first one first; `next` is the `after` of the next page, or null."""
+    """Attempts on a task, oldest first; `next` is the `after` of the next page, or null."""
 
     task: str
     runs: list[Run]
@@ -119,7 +119,7 @@ class Runs(Struct, frozen=True):
 
 
 async def runs(call: Call) -> Runs:
-    """A page of the attempts on a task."""
+    """List a page of the attempts on a task."""
     query: RunsQuery = call.query
     stream = await call.office.found(find_stream, call.path["name"])
     found = await call.office.read(_attempts, stream, query)
@@ -129,7 +129,7 @@ async def runs(call: Call) -> Runs:
 
 
 def _attempts(store: Store, stream: str, query: RunsQuery) -> list[Attempt]:
-    """All that are wanted, of which a page has the first."""
+    """Read all matching attempts; a page shows the first of them."""
     entries = history(store, stream)
     story = tell((read_line(entry.line).at, decode(entry)) for entry in entries)
     return [

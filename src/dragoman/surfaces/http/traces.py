@@ -38,7 +38,7 @@ STREAM_HEADERS = [
 
 
 class TurnsQuery(Query, frozen=True):
-    """Which turns."""
+    """Filters for turns."""
 
     attempt: (
         Annotated[
@@ -66,7 +66,7 @@ class TurnsQuery(Query, frozen=True):
 
 
 class TurnRow(Struct, frozen=True):
-    """A turn as it was kept, and where it stands in the ledger."""
+    """A recorded turn, and its position in the ledger."""
 
     position: int
     attempt: int
@@ -74,26 +74,26 @@ class TurnRow(Struct, frozen=True):
     recorded_at: str
     envelope: dict[str, Any]
     by: str = ""
-    """Who has shown it, of a turn that stands beside the attempts."""
+    """The agent that recorded it, for a turn that stands beside the attempts."""
     beside: int | None = None
-    """Beside which attempt it stands; null: it is of one."""
+    """The attempt beside which it stands; null if it belongs to an attempt."""
 
 
 class TurnPage(Struct, frozen=True):
-    """Turns in their order; `missing` are those that have not come, by their attempt."""
+    """Turns in their order; `missing` are those that have not come, by attempt."""
 
     task: str
     turns: list[TurnRow]
     gaps: tuple[int, ...]
-    """Indexes of turns that have not come, in whatever attempt; the first 1,000."""
+    """Indexes of turns that have not come, in any attempt; the first 1,000."""
     missing: tuple[Missing, ...]
     more: bool
     cursor: str
-    """What the next page is asked for with."""
+    """The `cursor` of the next page."""
 
 
 async def turns(call: Call) -> TurnPage:
-    """The turns of a task, whatever the order in which they came."""
+    """List the turns of a task, whatever the order in which they came."""
     query: TurnsQuery = call.query
     task = await _task(call)
     attempt = None if query.attempt is UNSET else query.attempt
@@ -113,7 +113,7 @@ def _row(turn: ShownTurn) -> TurnRow:
 
 
 class TraceQuery(Query, frozen=True):
-    """Which part of a trace."""
+    """Filters for trace events."""
 
     session: Annotated[str, Meta(max_length=256, description="Only of this session.")] = ""
     after: After = 0
@@ -121,7 +121,7 @@ class TraceQuery(Query, frozen=True):
 
 
 class TraceRow(Struct, frozen=True):
-    """An event as SAOP has it, and where it stands in the ledger."""
+    """An event in the form of SAOP, and its position in the ledger."""
 
     position: int
     masked: bool
@@ -141,7 +141,7 @@ class TracePage(Struct, frozen=True):
 
 
 async def trace(call: Call) -> TracePage:
-    """What happened while a task was worked on, its own moves among it."""
+    """Show what happened while a task was worked on, its own transitions included."""
     query: TraceQuery = call.query
     task = await _task(call)
     page = await call.office.read(
@@ -157,10 +157,10 @@ async def _task(call: Call) -> str:
 
 
 class TraceStream(Response):
-    """Events of traces as they happen, in the words of SAOP, for as long as somebody reads them.
+    """Trace events as they happen, in the form of SAOP, until the reader disconnects.
 
-    A reader that is too slow for them gets thoughts and terminal lines put together, with a mark;
-    if that is not enough its stream ends, and it comes again from where it was.
+    For a slow reader, thoughts and terminal lines are coalesced, with a mark; if that is not
+    enough, its stream ends, and it reconnects from its position.
     """
 
     def __init__(self, office: Office, wanted: Callable[[Told], bool], after: int | None) -> None:
@@ -201,7 +201,7 @@ class TraceStream(Response):
             try:
                 taken = await asyncio.to_thread(one.take) if one.is_behind else one.take()
             except Closed as closed:
-                # Its reader comes again by itself, with this position.
+                # Its reader reconnects by itself, with this position.
                 yield b"id: %d\nevent: closed\ndata: {}\n\n" % closed.cursor
                 return
             if taken:
@@ -211,13 +211,13 @@ class TraceStream(Response):
 
 
 def frame(told: Told) -> bytes:
-    """An event of a trace as a server-sent event."""
+    """Encode a trace event as a server-sent event."""
     name = told.type.encode()
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (told.position, name, encode(told.event))
 
 
 def choose(task: str, type: str, session: str = "") -> Callable[[Told], bool]:
-    """Which events a reader wants; what is empty is any."""
+    """Return a predicate for the trace events that a reader wants; an empty value matches any."""
 
     def wanted(told: Told) -> bool:
         return task in ("", told.task) and type in ("", told.type) and told.is_of(session)

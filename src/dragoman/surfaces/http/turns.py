@@ -12,21 +12,28 @@ from collections.abc import Collection
 from dragoman.surfaces.http.seat import Seat
 
 FEW = 128
-"""Up to so many are told at once: they are no crowd."""
+"""Up to so many waiters are woken at once, without batches."""
 TOGETHER = 32
-"""So many of a crowd have their turn at the same time."""
+"""Waiters of a batch."""
 _REST = 4
-"""How often the cost of a turn goes into the rest after it: a fifth of the loop is for turns."""
+"""Pause after a batch, as a multiple of its cost: a fifth of the loop is for waking."""
 _LONGEST_REST_S = 0.1
 
 
 class Turns:
-    """Gives turns to those who are there, in the loop that all of them are in."""
+    """Wakes waiters in batches, so that a crowd never takes the whole event loop.
+
+    However often the ledger grows, every blocked waiter is woken once in a round, and a round
+    begins when the one before is over. The cost of a batch is measured, and then the loop is left
+    to others for several times as long. A busy waiter is not woken and costs nothing: it compares
+    its position with the head of the feed before it blocks again.
+    """
 
     def __init__(self, everyone: Collection[Seat], waiting: Collection[Seat]) -> None:
         self._everyone = everyone
         self._waiting = waiting
-        """Looked at when a round begins: who comes or goes meanwhile is in the next one, or not."""
+        """Read when a round begins; a waiter that comes or goes meanwhile is in the next one, or
+        not."""
         self._is_for_all = False
         self._asked: dict[Seat, None] = {}
         self._round: list[Seat] = []
@@ -34,11 +41,11 @@ class Turns:
 
     @property
     def are_scarce(self) -> bool:
-        """Whether there are so many that each has to wait for its turn."""
+        """Return whether there are so many waiters that they are woken in batches."""
         return len(self._everyone) > FEW
 
     def for_all(self) -> None:
-        """Everyone who waits shall have a turn; a few have it now."""
+        """Wake all blocked waiters; a few at once, a crowd in batches."""
         if self.are_scarce:
             self._is_for_all = True
             self._begin()
@@ -47,7 +54,7 @@ class Turns:
             seat.ring()
 
     def for_one(self, seat: Seat) -> None:
-        """One has more to do, and shall have another turn."""
+        """Wake a waiter that has more to do."""
         self._asked[seat] = None
         self._begin()
 
@@ -68,7 +75,7 @@ class Turns:
         for seat in self._round[-TOGETHER:]:
             seat.ring()
         del self._round[-TOGETHER:]
-        # In the next pass of the loop they run and write; in the one after that they have.
+        # In the next pass of the loop they run and write; in the one after that they are done.
         loop.call_soon(loop.call_soon, self._rest, loop, begun)
 
     def _rest(self, loop: asyncio.AbstractEventLoop, begun: float) -> None:

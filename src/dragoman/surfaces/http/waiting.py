@@ -10,12 +10,12 @@ from dragoman.surfaces.http.office import Office
 from dragoman.surfaces.http.seat import Seat
 
 MOST_WAIT_MS = 60_000
-"""So long anybody may wait for something to happen."""
+"""Maximum time of a long poll."""
 
 
 @asynccontextmanager
 async def waiting(office: Office, request: Request) -> AsyncGenerator[Seat]:
-    """A seat for the caller of a request whose body has been read."""
+    """Open a waiter for the caller of a request whose body has been read."""
     scope = request.scope
     async with office.feed.seat() as seat, until_gone(request.receive, seat):
         with office.stays.stay(scope["principal"], scope["token"], seat.leave):

@@ -19,13 +19,13 @@ _GONE = "the agent had gone before it could be told"
 
 
 class Work(Claim, frozen=True, kw_only=True):
-    """Who wants a task, and how long it waits for one."""
+    """The agent that wants a task, and how long it waits for one."""
 
     wait_ms: Annotated[int, Meta(ge=0, le=MOST_WAIT_MS, description="How long to wait, in ms.")] = 0
 
 
 async def work(call: Call) -> Any:
-    """The next task that is ready for an agent, in its hands; 204 when there was none in time."""
+    """Claim the next ready task for an agent; 204 if there was none in time."""
     asked: Work = call.body
     office, patience = call.office, call.office.door.patience
     command = claim_command(call, "", asked)
@@ -33,12 +33,12 @@ async def work(call: Call) -> Any:
     async with waiting(office, call.request) as seat:
         while not seat.gone:
             seen = office.feed.made_ready
-            # A hub that stops gives out no more; those who ask wait, and ask the next one.
+            # A hub that stops gives out no more work; the caller waits, and asks the next one.
             receipt = None if office.door.is_stopping() else await _taken(call, command)
             if receipt is not None:
                 answer = await claimed(call, command, receipt)
                 if not seat.hung_up or call.key:
-                    # Under a key it asks again, and is told.
+                    # Under a key it repeats its request, and gets the same answer.
                     return answer
                 back = ReleaseTask(receipt.task, _GONE, receipt.fence)
                 await office.do(SYSTEM, back)
@@ -61,7 +61,7 @@ async def _taken(call: Call, command: ClaimTask) -> Receipt | None:
 
 
 async def _wait(office: Office, seat: Seat, seen: int, until: float) -> None:
-    """Until something happened after which there may be work, or it is that late."""
+    """Wait until there may be work, or until that time."""
     feed, monotonic = office.feed, office.door.monotonic
     while feed.made_ready == seen and not seat.gone and (left := until - monotonic()) > 0:
         await seat.wait(left)

@@ -18,7 +18,7 @@ _CANCELLED = "notifications/cancelled"
 
 
 class Unanswered:
-    """The requests that wait for their answers; two may bear the same id."""
+    """Requests that are not answered yet; two may have the same id."""
 
     def __init__(self) -> None:
         self._ids: list[str] = []
@@ -26,7 +26,7 @@ class Unanswered:
         self._none.set()
 
     def hear(self, message: types.JSONRPCMessage) -> None:
-        """A message was read: a request, or one that wants no answer to a request any more."""
+        """Note a received message: a request, or the cancellation of one."""
         if isinstance(message, types.JSONRPCRequest):
             self._ids.append(str(message.id))
             self._none.clear()
@@ -34,12 +34,12 @@ class Unanswered:
             self._settle((message.params or {}).get("requestId"))
 
     def say(self, message: types.JSONRPCMessage) -> None:
-        """A message was written: an answer, or something else."""
+        """Note a sent message: a response, or something else."""
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
             self._settle(message.id)
 
     async def wait(self) -> None:
-        """Until there are none."""
+        """Wait until there are none."""
         await self._none.wait()
 
     def _settle(self, request: object) -> None:
@@ -56,7 +56,7 @@ class _Closing:
         self._file = file
 
     async def aclose(self) -> None:
-        """Close it, whether or not somebody is at its other end."""
+        """Close it, whether or not its other end is open."""
         with suppress(BrokenPipeError):
             self._file.close()
 
@@ -69,12 +69,12 @@ class _Closing:
         exc_val: BaseException | None,
         exc_tb: TracebackType | None,
     ) -> None:
-        del exc_type, exc_val, exc_tb  # it is closed whatever has happened
+        del exc_type, exc_val, exc_tb  # it is closed in any case
         await self.aclose()
 
 
 class Mouth(_Closing):
-    """What the server says: a message is a line."""
+    """Messages of the server; each is one line."""
 
     def __init__(self, file: BinaryIO, unanswered: Unanswered) -> None:
         super().__init__(file)
@@ -82,21 +82,21 @@ class Mouth(_Closing):
         self._turn = asyncio.Lock()
 
     async def send(self, item: SessionMessage, /) -> None:
-        """Say it, in a thread: whoever listens may be slow."""
+        """Write a message, in a thread: the client may read slowly."""
         line = item.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
         async with self._turn:
             await asyncio.to_thread(self._write, line.encode())
         self._unanswered.say(item.message)
 
     def _write(self, line: bytes) -> None:
-        # Whoever listens no more has no more to say either: the input ends, and then we do.
+        # A client that reads no more sends no more either: its input ends, and then we do.
         with suppress(BrokenPipeError):
             self._file.write(line)
             self._file.flush()
 
 
 class Ears(_Closing):
-    """What the server hears: messages, and the end once all of them are answered."""
+    """Messages of the client, and the end of its input once all of them are answered."""
 
     def __init__(self, file: BinaryIO, mouth: Mouth, unanswered: Unanswered) -> None:
         super().__init__(file)
@@ -108,7 +108,7 @@ class Ears(_Closing):
 
     async def __anext__(self) -> SessionMessage:
         while line := await asyncio.to_thread(self._file.readline):
-            # Nothing was said by an empty line, as some clients write between their messages.
+            # Some clients write empty lines between their messages.
             if line.isspace():
                 continue
             try:
@@ -122,5 +122,5 @@ class Ears(_Closing):
         raise StopAsyncIteration
 
     async def receive(self) -> SessionMessage:
-        """The next message."""
+        """Return the next message."""
         return await anext(self)

@@ -25,14 +25,14 @@ T = TypeVar("T")
 
 
 class Desk(Struct, frozen=True):
-    """The hub with a caller before it, while one request is answered."""
+    """The hub, the router and the caller of one request."""
 
     hub: Hub
     interpreter: Interpreter
     settings: Settings
     actor: Actor
     remarks: list[str] = []
-    """What the caller is told beside the answer."""
+    """Warnings that are sent beside the result."""
 
     @property
     def now(self) -> int:
@@ -40,13 +40,13 @@ class Desk(Struct, frozen=True):
         return self.hub.clock.now()
 
     def do(self, *commands: AnyCommand) -> Receipt:
-        """Run commands, all or none; what the last one came to. A refusal is raised."""
+        """Run commands, all or none; return the receipt of the last one. A refusal is raised."""
         accepted = self.hub.do(self.actor, *commands)
         self.remarks.extend((*accepted.warnings, *accepted.masked))
         return accepted.receipts[-1]
 
     def task(self, name: str) -> TaskView:
-        """The task of this name; a refusal is raised."""
+        """Find a task by any of its names; a refusal is raised."""
         found = find_task(self.hub.store, name)
         if isinstance(found, Refusal):
             raise Refused(found)
@@ -54,21 +54,21 @@ class Desk(Struct, frozen=True):
 
 
 class Room(Protocol):
-    """How a server comes to a desk."""
+    """Provides the context of a request to a function."""
 
     async def at_desk(
         self, principal: Principal | None, work: Callable[[Desk], T], *, reads: bool
     ) -> T:
-        """Do the work for whoever this is, by the request or (None) by the room itself."""
+        """Run `work` for this caller; None: the process itself is the caller."""
         ...
 
 
 class HubRoom:
-    """The room of a hub that runs in this process."""
+    """Provides contexts of a hub that runs in this process."""
 
     def __init__(self, hub: Hub, interpreter: Interpreter, settings: Settings) -> None:
         self._reading = ThreadPoolExecutor(_THREADS, thread_name_prefix="mcp-reads")
-        # Whoever writes waits for the writer, and meanwhile must not keep others from reading.
+        # Writes have threads of their own: they wait for the writer, and must not block reads.
         self._writing = ThreadPoolExecutor(_THREADS, thread_name_prefix="mcp-writes")
         self._hub = hub
         self._interpreter = interpreter
@@ -77,7 +77,7 @@ class HubRoom:
     async def at_desk(
         self, principal: Principal | None, work: Callable[[Desk], T], *, reads: bool
     ) -> T:
-        """Work in a thread, because the store may wait for a disk or a network."""
+        """Run `work` in a thread, because the store may wait for a disk or a network."""
         assert principal is not None, "the guard lets nobody through that it does not know"
         actor = replace(principal.actor, via=VIA)
         desk = Desk(self._hub, self._interpreter, self._settings, actor)

@@ -15,21 +15,21 @@ from dragoman.surfaces.mcp.mount import PATH
 _TIMEOUT = httpx2.Timeout(30.0, read=300.0)
 
 Trust = ssl.SSLContext | bool
-"""How the certificate of the hub is checked."""
+"""Verification of the hub's certificate."""
 
 
 @asynccontextmanager
 async def reached(
     url: str, token: str, profile: str, trust: Trust = True
 ) -> AsyncGenerator[tuple[httpx2.AsyncClient, str]]:
-    """A client for the bearer of this token, and the address of the hub's MCP; it lets us in."""
+    """Connect to the hub's MCP with this token; yield the client and the address, after a check."""
     address = url.rstrip("/") + PATH + (f"/{profile}" if profile else "")
     headers = {"Authorization": f"Bearer {token}"}
     # The environment of a process may name a proxy, which must not see the token.
     async with httpx2.AsyncClient(
         headers=headers, timeout=_TIMEOUT, verify=trust, trust_env=False
     ) as http:
-        # What would be wrong with every request is told at the start.
+        # An error that every request would meet is reported at the start.
         await check(http, address)
         yield http, address
 
@@ -40,7 +40,7 @@ class _Problem(Struct, frozen=True):
 
 
 async def check(http: httpx2.AsyncClient, address: str) -> None:
-    """Nothing, if the hub is there and lets us in; else why not, in its own words."""
+    """Check that the hub answers and accepts the token; else raise, with the hub's own words."""
     try:
         answer = await http.post(address, json={})
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -51,7 +51,7 @@ async def check(http: httpx2.AsyncClient, address: str) -> None:
     if answer.headers.get("content-type") == "application/problem+json":
         problem = msgspec.json.decode(answer.content, type=_Problem)
         raise Refused(Refusal(problem.code, problem.detail))
-    # An empty message is none, which is what a hub finds wrong with it.
+    # A hub refuses an empty message as a bad request.
     if answer.status_code != HTTPStatus.BAD_REQUEST:
         raise StoreUnavailable(
             f"{address} answers with {answer.status_code}, which no hub does: is "

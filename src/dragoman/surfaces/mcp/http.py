@@ -25,14 +25,14 @@ from dragoman.surfaces.mcp.server import Caller, Context
 
 _SESSIONS = 10_000
 SESSIONS_OF_ONE = 256
-"""So many sessions of one caller are open at a time; the owner is not limited."""
+"""Sessions of one caller that may be open at a time; the owner is not limited."""
 _IDLE_SECONDS = 1_800.0
 _OWNER = "owner"
 _PRINCIPAL, _PROFILE = "principal", "mcp.profile"
 
 
 def caller(context: Context) -> Caller:
-    """Whom the guard has let through."""
+    """Return the caller that the middleware has authenticated."""
     assert context.request is not None, "every message comes with its request"
     scope = context.request.scope
     return Caller(scope[_PRINCIPAL], scope[_PROFILE])
@@ -44,7 +44,7 @@ class McpApp:
     def __init__(
         self, server: Server, profiles: Collection[str], most_body: int, patience: Patience
     ) -> None:
-        # Host and Origin were looked at by the guard.
+        # Host and Origin were checked by the middleware.
         self._manager = _Sessions(
             server,
             session_idle_timeout=_IDLE_SECONDS,
@@ -61,10 +61,10 @@ class McpApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         scope["progress"].route = PATH
-        # Blanks around a value are no part of it (RFC 9110, 5.5); the parser leaves them there.
+        # White space around a value is not part of it (RFC 9110, 5.5); the parser leaves it there.
         scope["headers"] = [(name, value.strip()) for name, value in scope["headers"]]
         scope[_PROFILE] = self._profile(scope["path"])
-        # A session belongs to whoever has begun it.
+        # A session belongs to the caller that has opened it.
         scope["user"] = _user(scope[_PRINCIPAL])
         if scope["method"] == "POST":
             check_type(scope["by_name"], (JSON,))
@@ -87,7 +87,7 @@ class McpApp:
             await self._serve_stream(scope, receive, send)
 
     async def _serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As long as the caller may listen."""
+        """Serve a stream until the token of the caller ends."""
         try:
             async with asyncio.timeout(None) as limit:
                 with scope["stays"].stay(
@@ -122,7 +122,7 @@ class McpApp:
 
 
 class _Sessions(StreamableHTTPSessionManager):
-    """Sessions, of which one caller cannot take all."""
+    """Sessions with a limit for each caller."""
 
     def _admit_session(
         self, requestor: AuthorizationContext | None
@@ -144,7 +144,7 @@ def _user(principal: Principal) -> AuthenticatedUser:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """The same body once more; then whatever comes."""
+    """Wrap `receive`: the body once more, then whatever comes."""
     waiting = [body]
 
     async def read() -> Message:

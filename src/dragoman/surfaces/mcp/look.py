@@ -23,9 +23,9 @@ from dragoman.surfaces.mcp.tool import Arguments, tool
 _MOST_ENTRIES = 200
 _IN_A_LIST = 20
 _OF_A_LETTER = 1_000
-"""So many characters of a letter are shown among others."""
+"""Characters of a letter that are shown in a list."""
 _OF_A_HANDOFF = ("handoff_id", "status", "task_id", "from_agent", "title", "due_by", "escalated")
-"""What is shown of a handoff among others."""
+"""Fields of a handoff that are shown in a list."""
 _UNDER_WAY: tuple[HandoffStatus, ...] = ("proposed", "validating", "accepted", "activated")
 
 _EMPTY: tuple[Any, ...] = (None, "", (), [], {})
@@ -34,7 +34,7 @@ _OF_NO_USE = frozenset({"attempt", "fence", "notes", "failures", "warnings", "de
 
 
 class Read(Arguments, frozen=True):
-    """One task, or which ones."""
+    """One task, or the filters of a list."""
 
     task: Annotated[str, Meta(description="Any name of one task; else a list")] = ""
     history: Annotated[
@@ -48,7 +48,7 @@ class Read(Arguments, frozen=True):
 
 
 def read(desk: Desk, asked: Read) -> dict[str, Any]:
-    """A task, or a page of tasks."""
+    """Read one task, or a page of tasks."""
     if not asked.task:
         return _page(desk, asked)
     shown = brief(desk.task(asked.task), desk.now, body=True)
@@ -70,11 +70,12 @@ def _page(desk: Desk, asked: Read) -> dict[str, Any]:
 
 
 class Inbox(Arguments, frozen=True):
-    """Nothing is asked: it is the caller's."""
+    """No arguments: the inbox is the caller's."""
 
 
 def inbox(desk: Desk, _: Inbox) -> dict[str, Any]:
-    """What the caller holds, may take, is offered or handed and waits for, and its letters."""
+    """Show the tasks of the caller (held, ready, free, offered, blocked, in review), its handoffs
+    and letters."""
     name, store = desk.actor.name, desk.hub.store
 
     def page(wanted: Wanted) -> list[dict[str, Any]]:
@@ -97,9 +98,8 @@ def inbox(desk: Desk, _: Inbox) -> dict[str, Any]:
 
 
 def handoffs_to(store: Store, name: str) -> list[dict[str, Any]]:
-    """The handoffs that wait for this recipient, or that it has in hand; the newest of a state
-    first, what is to be answered before what is under way.
-    """
+    """List open handoffs to this recipient: what is to be answered before what is under way, the
+    newest of a status first."""
     found = list[dict[str, Any]]()
     for status in _UNDER_WAY:
         page = handoffs.page_of(store, handoffs.Wanted(status, recipient=name, limit=_IN_A_LIST))
@@ -110,7 +110,7 @@ def handoffs_to(store: Store, name: str) -> list[dict[str, Any]]:
 
 
 def unread_letters(store: Store, name: str) -> list[dict[str, Any]]:
-    """The oldest unread letters in a box; of a long one the beginning."""
+    """List the oldest unread letters of an agent; long ones are cut."""
     page = page_of(store, ListQuery(f"unread:{name}", limit=_IN_A_LIST))
     return [_filled(_letter(letter.mail, name)) for letter in page.letters]
 
@@ -130,7 +130,7 @@ def _letter(mail: Mail, reader: str) -> dict[str, Any]:
 
 
 def whole_letter(letter: Letter) -> dict[str, Any]:
-    """Everything about a letter."""
+    """Show everything about a letter."""
     mail = letter.mail
     shown = _letter(mail, "") | {
         "text": mail.body,
@@ -149,13 +149,13 @@ def whole_letter(letter: Letter) -> dict[str, Any]:
 
 
 def brief(view: TaskView, now: int, *, body: bool = False) -> dict[str, Any]:
-    """A task without what there is none of, because a model pays for every word."""
+    """Show a task without empty fields, because a model pays for every word."""
     shown = (whole_task if body else task_summary)(view.task, view.lease, now)
     return _filled(msgspec.to_builtins(shown))
 
 
 def last_entries(desk: Desk, name: str, most: int) -> list[dict[str, Any]]:
-    """The last entries of a task's history, the oldest first."""
+    """Read the last entries of a task's history, oldest first."""
     store = desk.hub.store
     stream = find_stream(store, name)
     if isinstance(stream, Refusal):

@@ -23,7 +23,7 @@ _NO_ID: Final = (
 
 
 class NoMessage(Exception):
-    """What was read is no message; nobody knows the id of such a request."""
+    """The input is not a JSON-RPC message; the id of such a request is unknown."""
 
     def __init__(self, code: int, why: str) -> None:
         super().__init__(why)
@@ -32,15 +32,15 @@ class NoMessage(Exception):
 
 
 class _Unreadable(Protocol):
-    """The error with which the SDK does not read a message."""
+    """The validation error of the SDK."""
 
     def errors(self) -> Sequence[Mapping[str, Any]]:
-        """What is wrong; of what is no JSON, the one thing."""
+        """Return the errors; for malformed JSON there is one."""
         ...
 
 
 def read_message(text: bytes) -> types.JSONRPCMessage:
-    """The message of a text; else NoMessage."""
+    """Parse a message; raises InvalidMessage."""
     try:
         value: Any = msgspec.json.decode(text)
     except (ValueError, RecursionError):
@@ -48,7 +48,7 @@ def read_message(text: bytes) -> types.JSONRPCMessage:
     try:
         message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError as error:
-        # The SDK takes less that is nested than the first reader does.
+        # The SDK accepts less nesting than msgspec does.
         is_json = cast(_Unreadable, error).errors()[0]["type"] != "json_invalid"
         raise NoMessage(types.INVALID_REQUEST, _NO_MESSAGE) if is_json else _no_json(text) from None
     if isinstance(message, types.JSONRPCNotification) and "id" in value:

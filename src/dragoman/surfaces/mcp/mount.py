@@ -13,7 +13,7 @@ PATH = "/mcp"
 
 
 class App(Protocol):
-    """What is loaded."""
+    """The loaded application."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -25,7 +25,7 @@ class App(Protocol):
 
 
 class LateApp:
-    """An application that is made when it is first asked for something."""
+    """An application that is loaded with its first request."""
 
     def __init__(self, load: Callable[[], App]) -> None:
         self._load = load

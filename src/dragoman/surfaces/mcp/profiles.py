@@ -30,11 +30,12 @@ class Profiles:
 
     @property
     def names(self) -> Collection[str]:
-        """Those that can be asked for."""
+        """The names of the profiles."""
         return self._chosen.keys()
 
     def seen_by(self, name: str, role: Role, known: AgentRecord | None, profile: str) -> Tools:
-        """The tools of the profile that was asked for, or that has the caller's name, or else."""
+        """Return the tools of the requested profile or of that with the caller's name; else by its
+        role and dialects."""
         chosen = self._chosen.get(profile or name)
         if chosen is not None:
             return chosen

@@ -16,7 +16,8 @@ from dragoman.surfaces.mcp.server import INSTRUCTIONS, NAME, Context
 from dragoman.surfaces.mcp.stdio import serve
 
 _STATELESS = "2026-07-28"
-"""The version spoken with the hub: no session that could end, whatever the client here speaks."""
+"""The protocol version spoken with the hub: without sessions that could end, whatever the client
+speaks."""
 
 T = TypeVar("T")
 Pages = types.PaginatedRequestParams | None
@@ -28,14 +29,14 @@ async def relay(http: httpx2.AsyncClient, address: str, version: str) -> None:
 
 
 class _Hub:
-    """The hub, spoken to anew for each request: it may have been restarted in between."""
+    """The remote hub, connected anew for each request: it may have been restarted in between."""
 
     def __init__(self, http: httpx2.AsyncClient, address: str) -> None:
         self._http = http
         self._address = address
 
     async def ask(self, request: Callable[[Client], Awaitable[T]]) -> T:
-        """What the hub answers; its errors are passed on."""
+        """Send a request to the hub; its errors are passed on."""
         fault: MCPError | None = None
         try:
             async with Client(

@@ -39,7 +39,7 @@ Listed = tuple[list[types.Resource], int | None]
 
 
 class Shelf(Struct, frozen=True):
-    """One row of the table: resources whose addresses follow one template."""
+    """A kind of resource: resources whose URIs follow one template."""
 
     template: str
     name: str
@@ -47,21 +47,21 @@ class Shelf(Struct, frozen=True):
     read: Callable[[Desk, Parameters], str | bytes]
     mime: str = JSON
     listed: Callable[[Desk, int | None], Listed] | None = None
-    """A page of those that there are; None: they are found by the template only."""
+    """Lists a page of the existing ones; None: they are found by the template only."""
 
     @property
     def is_template(self) -> bool:
-        """Whether there is more than one of them."""
+        """True if there is more than one of them."""
         return "{" in self.template
 
     def match(self, uri: str) -> Parameters | None:
-        """The parameters in an address; None: it is not on this shelf."""
+        """Return the parameters in a URI; None if it is of another kind."""
         pattern = _PARAMETER.sub(r"(?P<\1>[^/?#]+)", re.escape(self.template))
         found = re.fullmatch(pattern, uri)
         return found and {key: unquote(part) for key, part in found.groupdict().items()}
 
     def one(self) -> types.Resource:
-        """The only resource of a shelf that is no template."""
+        """Describe the only resource of a kind that is no template."""
         return types.Resource(
             uri=self.template, name=self.name, description=self.about, mime_type=self.mime
         )
@@ -70,7 +70,7 @@ class Shelf(Struct, frozen=True):
 def list_page(
     shelves: Sequence[Shelf], desk: Desk, cursor: str | None
 ) -> types.ListResourcesResult:
-    """The next page; the cursor says on which shelf it begins, and where there."""
+    """List the next page; the cursor names the kind with which it begins, and the row."""
     at, place = _read_cursor(shelves, cursor)
     rows: list[types.Resource] = []
     for index, shelf in enumerate(shelves[at:], at):
@@ -87,7 +87,7 @@ def list_page(
 
 
 def templates(shelves: Sequence[Shelf]) -> types.ListResourceTemplatesResult:
-    """Every template."""
+    """List every template."""
     found = [
         types.ResourceTemplate(
             uri_template=shelf.template,
@@ -102,7 +102,7 @@ def templates(shelves: Sequence[Shelf]) -> types.ListResourceTemplatesResult:
 
 
 def read(shelves: Sequence[Shelf], desk: Desk, uri: str) -> types.ReadResourceResult:
-    """What is at an address; MCPError: nothing."""
+    """Read the resource at a URI; MCPError if there is none."""
     for shelf in shelves:
         parameters = shelf.match(uri)
         if parameters is None:

@@ -32,16 +32,16 @@ T = TypeVar("T")
 
 
 class Caller(Struct, frozen=True):
-    """Whose request it is."""
+    """The caller of a request."""
 
     principal: Principal | None = None
-    """None: the room knows."""
+    """None: the provider knows."""
     profile: str = ""
     """The profile that was asked for."""
 
 
 class Tables(Struct, frozen=True):
-    """What a server offers."""
+    """The tools, resources and profiles that a server offers."""
 
     tools: Tools
     shelves: Sequence[Shelf]
@@ -51,7 +51,7 @@ class Tables(Struct, frozen=True):
 def build_server(
     room: Room, tables: Tables, caller: Callable[[Context], Caller], version: str
 ) -> Server[Any]:
-    """A server over a room; `caller` says who a request is from."""
+    """Build a server; `find_caller` returns the caller of a request."""
     desks = _Desks(room, tables, caller)
     return Server(
         NAME,
@@ -67,7 +67,7 @@ def build_server(
 
 
 class _Desks:
-    """Answers the requests of a server."""
+    """Handlers of the requests to a server."""
 
     def __init__(self, room: Room, tables: Tables, caller: Callable[[Context], Caller]) -> None:
         self._room = room
@@ -77,14 +77,14 @@ class _Desks:
         self._caller = caller
 
     def schema(self, name: str) -> Mapping[str, Any] | None:
-        """The schema of a tool's arguments."""
+        """Return the schema of a tool's arguments."""
         tool = self._tools.get(name)
         return tool and tool.schema
 
     async def list_tools(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        """The tools that the caller sees."""
+        """List the tools that the caller sees."""
         del params
         seen = await self._seen(context)
         return types.ListToolsResult(tools=[_listed(tool) for tool in seen.values()])
@@ -105,7 +105,7 @@ class _Desks:
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """A page of what can be read."""
+        """List a page of resources."""
         cursor = params.cursor if params else None
         return await self._look(
             context, lambda desk: resources.list_page(self._shelves, desk, cursor)
@@ -114,14 +114,14 @@ class _Desks:
     async def list_templates(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """What can be read by a name."""
+        """List the templates of resources."""
         del context, params
         return resources.templates(self._shelves)
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """What is at an address."""
+        """Read the resource at a URI."""
         uri = str(params.uri)
         return await self._look(context, lambda desk: resources.read(self._shelves, desk, uri))
 
@@ -136,7 +136,7 @@ class _Desks:
         return await self._look(context, seen)
 
     async def _look(self, context: Context, work: Callable[[Desk], T]) -> T:
-        """Something that is no tool: what goes wrong is an error of the protocol."""
+        """Run a function that is not a tool: its errors are errors of the protocol."""
         try:
             return await self._room.at_desk(self._caller(context).principal, work, reads=True)
         except DragomanError as error:
@@ -153,7 +153,7 @@ def _listed(tool: Tool) -> types.Tool:
 
 
 def _result(reply: Told | Denied | Reply) -> Reply:
-    """An answer: structured, and the same as text for clients that know no structure."""
+    """Build the result of a tool: structured, and the same as text for clients that need that."""
     if isinstance(reply, Told):
         text = msgspec.json.encode(reply.data).decode()
         return _content(text, dict(reply.data), is_error=False)

@@ -17,17 +17,17 @@ T = TypeVar("T")
 
 
 class OpenDesk(Protocol):
-    """How a data directory is opened for whoever the process speaks for."""
+    """Opens a data directory for the caller that the process speaks for."""
 
     def __call__(self, *, reads: bool) -> AbstractContextManager[Desk]:
-        """The desk; at the end what lies beside the ledger is level with it."""
+        """Return the context; when it is closed, the files beside the ledger are caught up."""
         ...
 
 
 class OwnRoom:
-    """A room that is opened and closed for each request.
+    """Opens and closes the context for each request.
 
-    Between two of them a hub may start or stop beside us: whoever is there then is spoken to.
+    Between two of them a hub may start or stop beside us: each request goes to whichever is there.
     """
 
     def __init__(self, open_desk: OpenDesk) -> None:
@@ -37,7 +37,7 @@ class OwnRoom:
     async def at_desk(
         self, principal: Principal | None, work: Callable[[Desk], T], *, reads: bool
     ) -> T:
-        """Work in a thread, one request after the other."""
+        """Run `work` in a thread, one request after the other."""
         assert principal is None, "nobody else speaks through this process"
         async with self._turn:
             return await asyncio.to_thread(self._work, work, reads=reads)
@@ -49,8 +49,8 @@ class OwnRoom:
 
 async def serve(server: Server) -> None:
     """Serve until standard input ends and all is answered, or a signal comes."""
-    # Nothing wakes whoever reads standard input, so Ctrl-C ends the process as SIGTERM does; what
-    # was answered is committed.
+    # A thread that reads standard input cannot be woken, so Ctrl-C ends the process as SIGTERM
+    # does; what was answered is committed.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     unanswered = Unanswered()
     listening, speaking = _taken("rb", 0), _taken("wb", 1)
@@ -60,7 +60,7 @@ async def serve(server: Server) -> None:
 
 
 def _taken(mode: str, number: int) -> BinaryIO:
-    """Standard input or output for the conversation alone: whoever else uses it meets nothing."""
+    """Take over standard input or output for the protocol; everything else gets the null device."""
     taken = os.fdopen(os.dup(number), mode)
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, number)

@@ -22,7 +22,7 @@ class Send(Arguments, frozen=True):
 
 
 def send(desk: Desk, asked: Send) -> dict[str, Any]:
-    """Have a message carried out, in whatever dialect it is."""
+    """Send a message, in whatever dialect it is."""
     said = desk.interpreter.send(asked.message, speaker=desk.actor)
     if said is None:
         fault = why_nobodys(asked.message, desk.interpreter.dialects)
@@ -33,7 +33,7 @@ def send(desk: Desk, asked: Send) -> dict[str, Any]:
 
 
 def tools(dialects: Sequence[Dialect]) -> Iterator[Tool]:
-    """The tool for messages, and one for every operation that says what it is for."""
+    """Yield the tool for messages, and one for every operation with a summary."""
     spoken = ", ".join(dialect.name for dialect in dialects)
     yield tool(
         "send",
@@ -55,7 +55,7 @@ def _operation_tool(dialect: Dialect, operation: Operation) -> Tool:
         return await answered(visit, lambda desk: _called(desk, operation.name, visit), reads=reads)
 
     schema = schema_of(operation.shape)
-    # Some clients take letters, digits, _ and - in the name of a tool, and nothing else.
+    # Some clients accept only letters, digits, _ and - in the name of a tool.
     name = operation.name.replace(".", "_")
     return Tool(name, operation.summary, schema, run, dialect.name, reads)
 
@@ -68,7 +68,7 @@ def _called(desk: Desk, name: str, visit: Visit) -> dict[str, Any]:
 
 
 def _taken(answer: Answer, desk: Desk) -> Taken:
-    """A dialect's yes; its no is raised."""
+    """Return an accepted outcome; raise a rejected one."""
     if isinstance(answer, Turned):
         raise TurnedDown(Refusal(answer.code, answer.detail, path=answer.path), answer.reply)
     desk.remarks.extend(answer.warnings)

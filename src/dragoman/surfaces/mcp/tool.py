@@ -20,31 +20,31 @@ Schema = dict[str, Any]
 
 
 class Told(Struct, frozen=True):
-    """A yes, with what there is to say."""
+    """The result of a tool."""
 
     data: Mapping[str, Any]
 
 
 class Denied(Struct, frozen=True):
-    """A no, which a model can read and act upon."""
+    """An error of a tool, which a model can read and act upon."""
 
     code: str
     detail: str
     reply: Mapping[str, Any] | None = None
     """The same in the form of the tool's dialect, if that has one for it."""
     path: str = ""
-    """Which argument it is about, where it is about one."""
+    """The argument that it is about, if it is about one."""
 
 
 class Arguments(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a tool is given; a name that is not known is a mistake and is told."""
+    """Arguments of a tool; an unknown field is an error."""
 
 
 class AtDesk(Protocol):
-    """How the tool of one request comes to the desk."""
+    """Runs a function with the context of one request."""
 
     async def __call__(self, work: Callable[[Desk], Any], *, reads: bool) -> Any:
-        """What the work comes to."""
+        """Return the result of the function."""
         ...
 
 
@@ -58,18 +58,18 @@ class Visit(Struct, frozen=True):
 
 
 class Tool(Struct, frozen=True):
-    """One row of the table of tools."""
+    """One tool."""
 
     name: str
     about: str
-    """What an agent reads to know when to use it."""
+    """Tells an agent when to use it."""
     schema: Schema
     run: Callable[[Visit], Awaitable[Any]]
-    """Answers with Told or Denied, or with a result of the SDK's own."""
+    """Returns a ToolResult or ToolError, or a result of the SDK's own."""
     group: str
-    """Whose tool it is: `core`, or a dialect's name. Profiles choose by it."""
+    """The group of the tool: `core`, or a dialect's name. Profiles choose by it."""
     reads: bool = False
-    """Whether it changes nothing."""
+    """True if it changes nothing."""
 
 
 def tool(
@@ -80,7 +80,7 @@ def tool(
     *,
     reads: bool = False,
 ) -> Tool:
-    """A tool of our own: `work` is done at the desk, with arguments of that shape."""
+    """Make a tool of the hub: `work` runs with the context and arguments of that shape."""
 
     async def run(visit: Visit) -> Told | Denied:
         try:
@@ -96,7 +96,7 @@ def tool(
 
 
 def _placed(answer: Told | Denied, shape: type[Arguments]) -> Told | Denied:
-    """A no that is about the name of a task is about the argument that is one."""
+    """Point an error about the name of a task to the argument `task`."""
     is_denied = isinstance(answer, Denied) and not answer.path and answer.code in _ABOUT_ITS_NAME
     is_named = is_denied and _TASK in shape.__struct_fields__
     return replace(answer, path=_TASK) if is_named else answer
@@ -105,7 +105,7 @@ def _placed(answer: Told | Denied, shape: type[Arguments]) -> Told | Denied:
 async def answered(
     visit: Visit, work: Callable[[Desk], Mapping[str, Any]], *, reads: bool = False
 ) -> Told | Denied:
-    """What the work comes to, with what was remarked; whatever stops it is the tool's error."""
+    """Run the handler of a tool and add warnings; whatever stops it becomes the tool's error."""
 
     def remarked(desk: Desk) -> Mapping[str, Any]:
         data = work(desk)
@@ -122,7 +122,7 @@ async def answered(
 
 
 class TurnedDown(Refused):
-    """A dialect's no, raised, with its own form of it."""
+    """A refusal of a dialect, raised, with its own form of it."""
 
     def __init__(self, refusal: Refusal, reply: Mapping[str, Any] | None) -> None:
         super().__init__(refusal)
@@ -130,17 +130,17 @@ class TurnedDown(Refused):
 
 
 def schema_of(shape: Any) -> Schema:
-    """The JSON Schema of a shape: an object, with what it is made of beside it."""
+    """Build the JSON Schema of arguments: an object, with its definitions beside it."""
     (root,), parts = msgspec.json.schema_components([shape])
     defined = cast(dict[str, Schema], _for_a_model(parts))
     schema = defined.pop(str(root["$ref"]).rpartition("/")[2])
-    # What it is for is said by the tool.
+    # The tool has a description of its own.
     schema.pop("description", None)
     return schema | {"$defs": defined} if defined else schema
 
 
 def _for_a_model(value: Any) -> Any:
-    """The schema without what says nothing to a model: every byte is read at each start."""
+    """Drop keywords that are useless to a model: every byte is read at each start."""
     if isinstance(value, dict):
         parts = cast(dict[str, Any], value)
         return {key: _for_a_model(part) for key, part in parts.items() if not _is_noise(key, part)}
@@ -150,10 +150,10 @@ def _for_a_model(value: Any) -> Any:
 
 
 def _is_noise(key: str, part: Any) -> bool:
-    """Whether it tells a model nothing.
+    """Return whether a keyword tells a model nothing.
 
-    Names of classes, a table of what `anyOf` says already, patterns that no model can follow, that
-    what may be left out is empty then, that nothing is required, how large a number can be at all.
+    Such are names of classes, mappings that repeat `anyOf`, patterns that no model can follow,
+    empty defaults, empty lists of required fields, and the largest number of all.
     """
     if key == "discriminator":
         return isinstance(part, dict) and "mapping" in part

@@ -8,7 +8,7 @@ from dragoman.surfaces.mcp.tool import Tool
 
 
 def table(dialects: Sequence[Dialect], more: Sequence[Tool] = ()) -> dict[str, Tool]:
-    """Every tool by its name, in the order in which they are listed; no two share a name."""
+    """Return every tool by its name, in the order in which they are listed; names are unique."""
     tools = (*work.TOOLS, *look.TOOLS, *talk.tools(dialects), *more)
     named = {tool.name: tool for tool in tools}
     if len(named) != len(tools):

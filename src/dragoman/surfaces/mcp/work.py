@@ -24,7 +24,7 @@ Words = tuple[str, ...]
 
 
 class Claim(Arguments, frozen=True):
-    """Which task, and for how long."""
+    """The task to claim, and for how long."""
 
     task: Annotated[str, Meta(description="Its name; else the next that is ready for you")] = ""
     minutes: Annotated[
@@ -34,7 +34,7 @@ class Claim(Arguments, frozen=True):
 
 
 def claim(desk: Desk, asked: Claim) -> dict[str, Any]:
-    """Take a task."""
+    """Claim a task."""
     ttl_ms = asked.minutes * _MINUTE_MS or desk.settings.leases.ttl_ms
     got = desk.do(ClaimTask(asked.task, desk.actor.name, asked.session, ttl_ms))
     view = desk.task(got.task)
@@ -42,7 +42,7 @@ def claim(desk: Desk, asked: Claim) -> dict[str, Any]:
 
 
 class Update(Arguments, frozen=True):
-    """How it goes."""
+    """Progress of a task, or another status."""
 
     task: TaskName
     status: Annotated[
@@ -55,7 +55,7 @@ class Update(Arguments, frozen=True):
 
 
 def update(desk: Desk, asked: Update) -> dict[str, Any]:
-    """Say how it goes; who holds the task is alive by that."""
+    """Report progress, which renews the lease, or change the status."""
     said = desk.do(
         UpdateTask(
             asked.task,
@@ -71,7 +71,7 @@ def update(desk: Desk, asked: Update) -> dict[str, Any]:
 
 
 class Complete(Arguments, frozen=True):
-    """How the attempt ended."""
+    """The outcome of an attempt."""
 
     task: TaskName
     outcome: Outcome = "done"
@@ -101,14 +101,14 @@ def complete(desk: Desk, asked: Complete) -> dict[str, Any]:
 
 
 class Heartbeat(Arguments, frozen=True):
-    """The holder is alive."""
+    """A heartbeat of the holder."""
 
     task: TaskName
     fence: Fence = None
 
 
 def heartbeat(desk: Desk, asked: Heartbeat) -> dict[str, Any]:
-    """Let the lease begin anew."""
+    """Renew the lease."""
     return _held(desk.do(RenewLease(asked.task, asked.fence)))
 
 
@@ -123,7 +123,7 @@ class Ask(Arguments, frozen=True):
 
 
 def ask(desk: Desk, asked: Ask) -> dict[str, Any]:
-    """Stop the task until somebody has answered."""
+    """Block the task until somebody has answered."""
     question = UpdateTask(asked.task, "blocked", blockers=(asked.question,), fence=asked.fence)
     told = _held(desk.do(question))
     if not desk.settings.notify.tells("blocked"):
@@ -132,7 +132,7 @@ def ask(desk: Desk, asked: Ask) -> dict[str, Any]:
 
 
 def _held(receipt: Receipt) -> dict[str, Any]:
-    """Where the task stands now, and until when it is held."""
+    """Show the status of the task, and its lease."""
     shown: dict[str, Any] = {"task": receipt.task, "status": receipt.status}
     if receipt.expires_at:
         shown |= {
