@@ -20,7 +20,7 @@ The map, from the doors down; each room may import only what stands below it:
 
 
 def __getattr__(name: str) -> str:
-    # Looked up when it is asked for: reading it takes longer than starting most commands.
+    # Looked up on demand: importlib.metadata takes longer than starting most commands.
     if name != "__version__":
         raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
     from importlib.metadata import version

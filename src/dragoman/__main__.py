@@ -7,7 +7,7 @@ def main() -> None:
     """Run the command line."""
     hears = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if hears:
-        # Ctrl-C while modules are loaded ends the process, and nobody has to read in which.
+        # Ctrl-C while modules load ends the process at once, without a traceback.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from dragoman.system.garbage import look_seldom
 

@@ -29,7 +29,7 @@ _NAME = "dragoman"
 
 
 def run(house: House) -> None:
-    """Run the command line of this process, and end the process."""
+    """Run the command line of this process, and exit."""
     sys.stdout, sys.stderr = map(_made_usable, (sys.stdout, sys.stderr))
     try:
         code = main(house, sys.argv[1:], sys.stdout, sys.stderr, poll_while_read(sys.stdout))
@@ -45,7 +45,7 @@ def run(house: House) -> None:
 
 
 def main(house: House, args: Sequence[str], out: TextIO, err: TextIO, wait: Wait) -> int:
-    """Run one command; its exit code."""
+    """Run one command; returns its exit code."""
     call = Call(house, wait, Screen(out), Screen(err))
     command = build()
     try:
@@ -62,7 +62,7 @@ _TAKE_TEXT = frozenset({"create", "log"})
 
 
 def _refuse_empty_names(args: Sequence[str]) -> None:
-    """An empty name is a variable that was not set, and must not mean everything or everyone."""
+    """Refuse empty names, which come from unset variables and must not mean everyone."""
     words = list(_apart(args))
     for before, word in zip(("", *words), words, strict=False):
         is_text = before in _MAY_BE_EMPTY or (
@@ -73,7 +73,7 @@ def _refuse_empty_names(args: Sequence[str]) -> None:
 
 
 def _apart(args: Sequence[str]) -> Iterator[str]:
-    """The words, `--option=` as the two that it means; what is behind `--` are no options."""
+    """Split `--option=` into option and empty value; arguments behind `--` are no options."""
     options = args[: args.index("--")] if "--" in args else args
     for word in options:
         yield from (word[:-1], "") if word.startswith("--") and word.endswith("=") else (word,)
@@ -82,7 +82,7 @@ def _apart(args: Sequence[str]) -> Iterator[str]:
 
 @cache
 def build() -> TyperGroup:
-    """The command with everything below it."""
+    """Build the root command with everything below it."""
     # Plain help, because drawing boxes would take longer than printing it.
     app = typer.Typer(
         name=_NAME, cls=QuickGroup, rich_markup_mode=None, pretty_exceptions_enable=False
@@ -142,30 +142,30 @@ def _root(
 
 
 def _made_usable(stream: TextIO | None) -> TextIO:
-    """A stream that takes any character; nowhere, where the caller has closed it."""
+    """Make a stream accept any character; /dev/null where the caller has closed it."""
     if stream is None:
         return Path(os.devnull).open("w", encoding="utf-8")
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
-        # A terminal that cannot show a character shows its number, rather than nothing.
+        # A terminal that cannot show a character shows its code point, rather than nothing.
         reconfigure(errors="backslashreplace")
     return stream
 
 
 def _silence(stream: TextIO) -> None:
-    """What is still to be flushed goes nowhere, without a complaint at the end of the process."""
+    """Send what is still to be flushed to /dev/null, so that the exit prints no complaint."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
 def _explain(error: typer.TyperException, err: Screen) -> None:
-    """What was not understood, and where to read more."""
+    """Print what was wrong with the arguments, and where to read more."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else _NAME
     message = error.format_message()
     if not isinstance(error, WrongUsage):
-        # Typer lists choices on lines of their own, which are none of a sentence.
+        # Typer lists choices on lines of their own; the sentence is to be one line.
         message = " ".join(message.split())
     err.line((f"{path}: ", "bold red"), message)
     err.line(f"Try `{path} --help`.")

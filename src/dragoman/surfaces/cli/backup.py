@@ -47,7 +47,7 @@ def backup(
             f"{target} is in the data directory that it is a backup of, and would be lost with it: "
             "name a place outside, best on another disk"
         )
-    # Without the keys that its store knows a restored hub could not go on.
+    # A restored hub could not go on without the keys that its store knows.
     with call.reading(keyed=True) as place:
         manifest = place.backup(target, call.err.progress)
         is_signed = not manifest.head or place.checkpoints.last() is not None

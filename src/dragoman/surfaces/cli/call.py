@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _UNDONE = {"checkpoint": "not signed", "notify": "nobody was told"}
-"""Follower -> what is not yet so when it could not do its part."""
+"""Service -> the consequence when it could not run after a write."""
 
 
 _PROOF: Final = "`dragoman verify`"
 
 
 class Shared(Struct, frozen=True):
-    """What may be said to every command, before or after its own arguments."""
+    """Options of every command, given before or after its own arguments."""
 
     data: Path | None = None
     store: str = ""
@@ -41,7 +41,7 @@ class Shared(Struct, frozen=True):
     speaker: str = ""
 
     def then(self, later: "Shared") -> "Shared":
-        """Both; what was said later counts."""
+        """Merge two sets of options; the later one wins."""
         return Shared(
             data=self.data if later.data is None else later.data,
             store=later.store or self.store,
@@ -52,7 +52,7 @@ class Shared(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """What a command has to say: to programs, and to people."""
+    """Result of a command: data for programs, and a function that prints it for people."""
 
     data: Mapping[str, object]
     show: Callable[[Screen], None]
@@ -60,49 +60,50 @@ class Answer(Struct, frozen=True):
 
 
 class Call(Struct, frozen=True):
-    """A command's surroundings."""
+    """Context of one command: options, output, and access to the data directory."""
 
     house: House
     wait: Callable[[], bool]
-    """Pauses between two looks at the ledger; False: nobody listens any more."""
+    """Pauses between two polls of the ledger; False: nobody reads the output any more."""
     out: Screen
     err: Screen
     shared: Shared = Shared()
 
     def saying(self, later: Shared) -> "Call":
-        """The call, with more said to it."""
+        """Copy of this context with more options."""
         return replace(self, shared=self.shared.then(later))
 
     @property
     def data(self) -> Path:
-        """The data directory."""
+        """Path of the data directory."""
         data = self.shared.data or DEFAULT_DATA
         _check_name(data)
         return data
 
     def next_command(self, words: str) -> str:
-        """A command for people to type next: with the data directory, where it would be missed."""
+        """Format a command for people to type next, with --data where it is needed."""
         named = "" if self.data == DEFAULT_DATA else f" --data {quote(str(self.data.absolute()))}"
         return f"dragoman {words}{named}"
 
     def speaker(self, agent: str = "") -> str:
-        """Whom the command speaks for; empty: the person. `agent` is its own --agent."""
+        """Name of the agent that the command acts for; empty: the person. `agent` is its own
+        --agent."""
         speaker = self.shared.speaker
         if agent and speaker and agent != speaker:
             wrong_usage(f"--agent {agent} and --as {speaker} name two agents: give one of them")
         return agent or speaker
 
     def worker(self, agent: str) -> str:
-        """The same, for a command that only an agent can give."""
+        """Name of the agent for a command that only an agent can give; ends the call if missing."""
         return self.speaker(agent) or wrong_usage("say which agent this is, with --agent NAME")
 
     @property
     def door(self) -> str:
-        """The door of a message that says itself whose it is."""
+        """`via` label of a message that names its sender itself."""
         return door(speaks_for_another=True, clock_was_set=self.shared.now is not None)
 
     def actor(self, place: Place, speaker: str) -> Actor:
-        """Whoever speaks, in the role that the name was given if it was given one."""
+        """Actor of the command: the agent in its registered role, or the person."""
         from dragoman.engine.reads.ask import find_agent
 
         actor = actor_for(speaker, clock_was_set=self.shared.now is not None)
@@ -111,30 +112,30 @@ class Call(Struct, frozen=True):
 
     @contextmanager
     def looking(self) -> Generator[Look]:
-        """The store, for a command that needs nothing else; it must exist, and is quickly open."""
+        """Open the store alone, which is quick; the directory must exist."""
         look = self._opened(self.house.open_look)
         with closing(look.store):
             yield look
 
     @contextmanager
     def proving(self) -> Generator[Evidence]:
-        """The ledger and what proves it, for a command that needs nothing else; it must exist."""
+        """Open the ledger and what proves it, without a hub; the directory must exist."""
         evidence = self._opened(self.house.open_evidence)
         with closing(evidence.store):
             yield evidence
 
     def _opened(self, open_it: Callable[[Path, str, int | None], T]) -> T:
-        """What is opened by itself, without a hub around it."""
+        """Open something without a hub around it."""
         self._check_is_here()
         return open_it(self.data, self.shared.store, self.shared.now)
 
     @contextmanager
     def reading(self, *, keyed: bool = False) -> Generator[Place]:
-        """The place, for a command that changes nothing; it must exist.
+        """Open the data directory for a command that changes nothing; it must exist.
 
-        Whoever only reads needs no keys: they may be lost, or kept away from who reads. What can
-        be checked or known by them alone is refused when it comes to that. A command that needs
-        them from the beginning says that it must be `keyed`.
+        Reading needs no keys: they may be lost, or kept away from the reader. What can be checked
+        or known by them alone is refused when it is needed. A command that needs them from the
+        beginning asks for `keyed`.
         """
         place = self._open(create=False, keyed=keyed)
         try:
@@ -144,9 +145,9 @@ class Call(Struct, frozen=True):
 
     @contextmanager
     def writing(self, *, makes: bool = True, new_keys: bool = False) -> Generator[Place]:
-        """The place, made on first use; what lies beside the ledger is level with it at the end.
+        """Open the data directory for writing, made on first use; files are up to date at the end.
 
-        A command that has no use for an empty place makes none.
+        A command that is of no use in an empty directory does not make one.
         """
         is_new = not self.data.exists()
         place = self._open(create=makes or not is_new, new_keys=new_keys)
@@ -156,14 +157,15 @@ class Call(Struct, frozen=True):
             yield place
             self._settle(place)
         except Refused:
-            # A refusal is an entry too.
+            # A refusal is an entry too, so files have to follow it.
             self._settle(place)
             raise
         finally:
             place.hub.close()
 
     def _settle(self, place: Place) -> None:
-        """Bring what lies beside the ledger level; what was committed is done all the same."""
+        """Bring files, checkpoint and notices up to date; a failure does not undo what was
+        committed."""
         for name, error in place.settle():
             undone = _UNDONE.get(name, f"{name} lags behind")
             why = in_words(error)
@@ -171,8 +173,7 @@ class Call(Struct, frozen=True):
         self.warn(place)
 
     def warn(self, place: Place, known: frozenset[str] = frozenset()) -> frozenset[str]:
-        """Tell what the person should know, though it stopped nothing, unless it is known; what is
-        known from now on."""
+        """Print warnings that were not printed already; returns all warnings that hold now."""
         found = frozenset((*place.warnings, *(duty.undone.words for duty in place.file_duties)))
         for warning in place.warnings:
             if warning not in known:
@@ -188,7 +189,8 @@ class Call(Struct, frozen=True):
         )
 
     def _check_is_here(self) -> None:
-        """An agent that a hub has started must not make a second hub by mistake."""
+        """Refuse to make a data directory where DRAGOMAN_URL names a hub: an agent that a hub has
+        started must not make a second hub by mistake."""
         said = self.shared
         if said.data is None and environment().get("DRAGOMAN_URL") and not self.data.is_dir():
             raise SettingsError(
@@ -198,7 +200,7 @@ class Call(Struct, frozen=True):
             )
 
     def finish(self, work: Callable[[], Answer | None]) -> int:
-        """Do the work and print its answer; the exit code."""
+        """Do the work and print its result; returns the exit code."""
         try:
             answer = work()
             if answer is None:
@@ -209,17 +211,17 @@ class Call(Struct, frozen=True):
         return 0 if answer.is_ok else 1
 
     def tell(self, answer: Answer) -> None:
-        """Print an answer, for a program or for a person."""
+        """Print a result, as JSON or for a person."""
         if self.shared.json:
             self.out.json({"ok": answer.is_ok, **answer.data})
         else:
             answer.show(self.out)
 
     def turned(self, answer: "Turned", *, in_dialect: bool = False) -> Answer:
-        """A no with its place in what was said, if it has one.
+        """Result of a rejected message or operation, with the path of the field that is wrong.
 
-        A command has the hub's code for it, as others that look for the same thing; only what
-        somebody says in a dialect is answered by the code of that.
+        A command reports the hub's own refusal code, as all commands do; only a message in a
+        dialect is answered by that dialect's code.
         """
         code = answer.code if in_dialect else answer.refusal.code
         data = {"code": code, "detail": answer.detail, "path": answer.path}
@@ -241,7 +243,7 @@ class Call(Struct, frozen=True):
 
 
 def _check_name(data: Path) -> None:
-    """Neither SQLite nor settings nor entries can name a file that is not UTF-8."""
+    """Refuse a data directory that is not UTF-8: SQLite, settings and entries cannot name it."""
     try:
         f"{data.absolute()}".encode()
     except UnicodeEncodeError:
@@ -250,26 +252,26 @@ def _check_name(data: Path) -> None:
             "one with --data or DRAGOMAN_DATA; nothing was made"
         )
     except FileNotFoundError:
-        return  # where we stand is gone; whoever needs it says so
+        return  # the working directory is gone; what needs it reports that
 
 
 class WrongUsage(typer.TyperException):
-    """The call was not understood."""
+    """Invalid arguments: exit code 2."""
 
     exit_code = 2
     ctx: typer.Context | None = None
-    """Which command it was."""
+    """Context of the command, for its name in the message."""
 
 
 def wrong_usage(sentence: str) -> NoReturn:
-    """End the call: it was not understood."""
+    """Raise UsageError with this sentence."""
     raise WrongUsage(sentence)
 
 
 def told(error: DragomanError | OSError) -> tuple[str, str]:
-    """The code of what went wrong, and the sentence about it."""
+    """Code and sentence of an error."""
     if isinstance(error, LedgerError) and _PROOF not in error.detail:
-        # Whoever reads a line does not know where it stands.
+        # The error names no position; `verify` finds it.
         return error.code, f"{error.detail}; run {_PROOF}, which says where"
     if isinstance(error, DragomanError):
         return error.code, error.detail

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def write_chain_file(place: Place, stream: str, target: Path) -> int:
-    """Write the entries of a stream with what proves them; how many lines the file has."""
+    """Write the entries of a stream with their proof to a file; returns its number of lines."""
     from dragoman.engine.verifying.chain_file import write_chain
     from dragoman.system.files import write_atomically
 
@@ -33,7 +33,7 @@ def write_chain_file(place: Place, stream: str, target: Path) -> int:
 
 
 def check_file(path: Path, key: Path | None, *, allow_tail: bool = False) -> Answer:
-    """Whether the file of a chain proves itself; nothing else is looked at."""
+    """Check the chain file of a stream by itself, without a hub."""
     from dragoman.engine.verifying.chain_file import check_chain_file
 
     with open_file(path) as file:

@@ -18,7 +18,7 @@ from dragoman.surfaces.cli.values import QuickGroup
 from dragoman.surfaces.cli.verb import Verb, add_verb, help_when_alone
 
 Files = Mapping[str, tuple[str, ...]]
-"""Module of this folder -> the commands that stand in it, in the order in which help lists them."""
+"""Module of this package -> its commands, in the order in which help lists them."""
 
 FILES: Files = {
     "init": ("init",),
@@ -42,11 +42,11 @@ FILES: Files = {
     "backup": ("backup", "restore"),
     "doctor.examine": ("doctor",),
 }
-"""Those that stand alone; the groups follow."""
+"""Top-level commands; the groups follow."""
 
 
 class Group(Struct, frozen=True):
-    """Commands that are given behind a common word."""
+    """A group of commands behind a common word."""
 
     help: str
     files: Files
@@ -114,19 +114,19 @@ Make = Callable[[], Any]
 
 
 def root_of(app: typer.Typer) -> TyperGroup:
-    """The root with all commands below it."""
+    """Build the root with all commands below it."""
     groups = {name: cache(partial(_group, group)) for name, group in GROUPS.items()}
     return _with_commands(app, {**_makes(FILES), **groups})
 
 
 def verbs_of(file: str) -> Mapping[str, Verb]:
-    """Name -> verb, of a file."""
+    """Import a module of this package; its commands by name."""
     verbs: tuple[Verb, ...] = import_module(f"{__package__}.{file}").VERBS
     return {verb.name: verb for verb in verbs}
 
 
 class _OnDemand(UserDict[str, Any]):
-    """Commands by name, each made when it is asked for."""
+    """Commands by name, each built when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
         return self.data[name]()

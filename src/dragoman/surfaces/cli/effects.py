@@ -30,7 +30,7 @@ _HANDOFF = handoff_stream("")
 
 
 def effects(store: "Store", answer: "Taken") -> Iterator[str]:
-    """What each command of a message did or will do; of a repeat, nothing."""
+    """Sentences on what each command of a message did or will do; none for a repeat."""
     from dragoman.engine.reads.ask import find_task
 
     if answer.repeated:
@@ -50,7 +50,7 @@ def effects(store: "Store", answer: "Taken") -> Iterator[str]:
 
 
 def statuses_now(store: "Store", answer: "Taken") -> dict[str, str]:
-    """Task -> where it stands now, which for a repeat is not where it stood then."""
+    """Task -> its current status, which for a repeat may differ from the status of then."""
     from dragoman.engine.reads.ask import find_task
 
     views = [find_task(store, receipt.task) for receipt in answer.receipts if receipt.task]
@@ -71,7 +71,7 @@ def _reported(command: ReportOutcome, receipt: "Receipt", view: "TaskView") -> s
 
 def _updated(command: UpdateTask, _: "Receipt", __: "TaskView") -> str:
     if command.to is not None:
-        return ""  # where it stands is told anyway, and where it cannot go is a warning
+        return ""  # the status is printed anyway, and an illegal transition is a warning
     has_text = bool(command.progress or command.notes or command.blockers)
     return "written into the work log" if has_text else "nothing was changed"
 
@@ -90,7 +90,7 @@ def _accepted(_: AcceptDelegation, receipt: "Receipt", view: "TaskView") -> str:
 
 
 def _next_step(task: "Task") -> str:
-    """What begins the work on a part, or what it waits for."""
+    """The step that starts the work on a part, or what it waits for."""
     if task.open_blockers:
         return f"it waits for {', '.join(task.open_blockers)}"
     return "a claim begins the work" if task.status in CLAIMABLE else f"it is {task.status}"
@@ -102,7 +102,7 @@ def _rejected(command: RejectDelegation, receipt: "Receipt", _: "TaskView") -> s
 
 
 def _ended(_: EndAttempt, receipt: "Receipt", view: "TaskView") -> str:
-    if receipt.remark:  # the session has lost it before
+    if receipt.remark:  # the session had lost the lease before
         by_report = "`dragoman tick` decides by what was reported until then"
         return f"{receipt.task} is {receipt.status}: {receipt.remark}; {by_report}"
     if receipt.status == "in-progress" and view.lease is not None:
@@ -112,9 +112,9 @@ def _ended(_: EndAttempt, receipt: "Receipt", view: "TaskView") -> str:
 
 
 def _end(view: "TaskView") -> str:
-    """What lets a report take effect."""
+    """The event that lets a report take effect."""
     lease = view.lease
-    if lease is None:  # another command was quicker, and has ended it meanwhile
+    if lease is None:  # another command has ended the attempt meanwhile
         return "its attempt is over"
     return f"session {lease.session} is ended, or its lease ends ({to_rfc3339(lease.expires_at)})"
 
@@ -127,4 +127,4 @@ EFFECTS: dict[type[AnyCommand], Callable[[Any, Any, Any], str]] = {
     RejectDelegation: _rejected,
     EndAttempt: _ended,
 }
-"""Command -> its sentence, empty if there is none to say; a warning is told apart, as one."""
+"""Command -> its sentence, or empty; warnings are printed separately."""

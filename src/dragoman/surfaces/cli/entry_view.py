@@ -8,18 +8,18 @@ from dragoman.surfaces.cli.screen import Part, Screen
 from dragoman.surfaces.cli.words.table import tell
 
 _PLACES = 6
-"""Positions are set to this width, so that lines stand under each other."""
+"""Width of positions, so that lines are aligned."""
 
 
 def as_object(entry: Entry) -> dict[str, object]:
-    """Everything that the entry says."""
+    """JSON object of an entry, with all its fields."""
     return json.loads(encode(shown_entry(entry)))
 
 
 def print_entry(entry: Entry, screen: Screen, *, names_task: bool = True) -> None:
-    """Position, time, actor, task, and what happened in words."""
+    """Print position, time, actor, task and description of an entry on one line."""
     told = tell(entry)
-    # The door is told when it says more than that somebody typed.
+    # `via` is printed only when it says more than that somebody typed a command.
     via = f" (via {told.via})" if told.via not in ("", "cli") else ""
     parts: list[Part] = [
         (f"{entry.position:>{_PLACES}}", "dim"),

@@ -21,7 +21,7 @@ _FAMILIES = tuple(dict.fromkeys(name.partition(".")[0] for name in _NAMES))
 
 
 def read_type(given: str) -> str:
-    """The name of an event, or the family before its dot."""
+    """Parse the name of an event, or the family before its dot."""
     if given in _NAMES or given in _FAMILIES:
         return given
     raise ValueError(f"{given!a} is not an event; known: {', '.join((*_FAMILIES, *_NAMES))}")
@@ -94,9 +94,9 @@ def _stream_of(store: Store, task: str) -> str:
 
 
 def _kept(store: Store, stream: str, after: int) -> Iterator[Entry]:
-    """The entries that there are: all, or those of one stream."""
+    """Stored entries after a position: all, or those of one stream."""
     if stream:
-        # By its own index, however long the ledger is.
+        # By the stream's own index, however long the ledger is.
         return (entry for entry in history(store, stream) if entry.position > after)
     return entries(store, after)
 
@@ -109,7 +109,7 @@ def _wanted(stream: str, type_: str) -> Callable[[Entry], bool]:
 
 def _print(entry: Entry, call: Call) -> None:
     call.tell(Answer(as_object(entry), lambda screen: print_entry(entry, screen)))
-    # Whoever follows wants each line when it happens, not when a buffer is full.
+    # A follower needs each line when it happens, not when a buffer is full.
     call.out.flush()
 
 

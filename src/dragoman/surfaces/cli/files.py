@@ -88,7 +88,7 @@ def export(
         call.err.progress("entries", place.hub.store.head()) as progress,
     ):
         if place.checkpoints.lines():
-            # Who imports it checks them by the key that goes with them.
+            # Importers check the checkpoints by the public key, so the archive needs it.
             _ = place.checkpoints.public
         manifest = place.export(target, progress)
     data = {
@@ -129,7 +129,7 @@ def import_(
     with call.err.progress("entries", 0) as progress:
         manifest = call.house.import_archive(archive, call.data, call.shared.store, progress)
     with call.writing():
-        pass  # opening it makes its keys, signs the ledger and writes the files
+        pass  # opening the directory makes its keys, signs the ledger and writes the files
     settings = _kept_settings(call.data)
     data = {
         "data": str(call.data),
@@ -148,7 +148,7 @@ def import_(
 
 
 def _kept_settings(data: Path) -> Path | None:
-    """Where the settings of the place that an archive came from are, if it had any."""
+    """Path of the settings that came with an imported archive, if it had any."""
     path = data / "imported" / "dragoman.toml"
     return path if path.exists() else None
 

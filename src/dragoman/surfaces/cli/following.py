@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def lost(gap: Gap) -> str:
-    """What whoever was beyond the ledger's end is told."""
+    """Warning for a reader whose position is beyond the end of the ledger."""
     return (
         f"the ledger ends at {gap.until}, before {gap.after}: it may have been restored from a "
         "backup. What comes from now on is shown; look through the rest once without --after"
@@ -22,7 +22,7 @@ def lost(gap: Gap) -> str:
 
 
 def begin_after(call: Call, store: Store, after: int) -> int:
-    """The position to begin after; one that the ledger has not is told, and is its end then."""
+    """Start position of a reader; one beyond the ledger's end is reported and becomes its end."""
     gap = gap_at(store, after)
     if gap is None:
         return after
@@ -31,12 +31,12 @@ def begin_after(call: Call, store: Store, after: int) -> int:
 
 
 def tell_gap(call: Call, gap: Gap) -> None:
-    """Tell whoever reads that it was beyond the ledger's end."""
+    """Print the warning that the reader was beyond the ledger's end."""
     call.err.line(("warning: ", "yellow"), lost(gap))
 
 
 def following(call: Call, store: Store, after: int) -> Iterator[Entry]:
-    """All entries after a position, as they come, for as long as somebody reads."""
+    """Entries after a position as they are committed, until nobody reads the output."""
 
     def read(after: int, limit: int) -> list[Entry]:
         return enduring(call, store, lambda: store.entries(after, limit))
@@ -45,7 +45,7 @@ def following(call: Call, store: Store, after: int) -> Iterator[Entry]:
 
 
 def enduring(call: Call, store: Store, look: Callable[[], T]) -> T:
-    """What a look finds. A store that is away, as while its server starts anew, is waited for."""
+    """Retry a read until the store is available again, as while its server restarts."""
     while True:
         try:
             return look()

@@ -13,11 +13,11 @@ _MOST_DOCUMENT = 256 << 20
 def read_lines(
     file: BinaryIO, path: Path, wait: Callable[[], bool] | None
 ) -> Iterator[bytes | None]:
-    """Every line of an open file, and, with `wait`, those that are added until it returns False.
+    """Lines of an open file and, with `wait`, those that are appended until it returns False.
 
-    A line counts when it has ended, so that one that is being written is not taken for a whole.
-    Without `wait` the rest behind the last line's end is a line too; with it, None says that all
-    lines that are there were read.
+    A line counts when it has ended, so that a line being written is not taken for a whole one.
+    Without `wait` unterminated text at the end is a line too; with it, None means that all present
+    lines were read.
     """
     rest = b""
     while True:
@@ -38,6 +38,6 @@ def read_lines(
 
 
 def read_document(path: Path) -> bytes:
-    """All of a file that is one document over many lines; of a longer one the beginning."""
+    """Read a file that is one document over many lines; of a very long one the beginning."""
     with path.open("rb") as file:
         return file.read(_MOST_DOCUMENT)

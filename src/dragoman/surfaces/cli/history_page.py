@@ -9,7 +9,7 @@ from dragoman.surfaces.cli.screen import Screen
 
 
 def history_page(name: Mapping[str, str], entries: Sequence[Entry], limit: int) -> Answer:
-    """At most so many of these entries; `name`: whose they are, as programs are told."""
+    """Result with at most `limit` entries of one thing; `owner` names it in the JSON object."""
     page = entries[:limit]
     further = page[-1].version if len(entries) > limit else None
     data = {**name, "entries": [as_object(entry) for entry in page], "next": further}

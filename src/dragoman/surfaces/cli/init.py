@@ -53,7 +53,7 @@ def init(
         _check_no_hub(call.data)
     are_replaced = new_keys and not _fit(call)
     with call.writing(new_keys=are_replaced) as place:
-        # Only a store that could be opened is worth remembering.
+        # Saved only after the store could be opened.
         if is_remembered:
             remember(place.data, asked)
         url = asked or place.settings.store.url or default_url(place.data)
@@ -80,7 +80,7 @@ def init(
 
 
 def _check_no_hub(data: Path) -> None:
-    """A hub would sign with the keys that it began with, and write its checkpoints anew."""
+    """Refuse while a hub runs: it would sign with its old keys and rewrite its checkpoints."""
     from dragoman.system.hub_lock import HubRunning, holder
 
     by = holder(data)
@@ -92,7 +92,7 @@ def _check_no_hub(data: Path) -> None:
 
 
 def _fit(call: Call) -> bool:
-    """Whether the store has the keys that are here, or takes them as its first."""
+    """Tell whether the store has the keys of this directory, or takes them as its first."""
     from dragoman.system.private_file import BadKey
 
     try:
@@ -103,7 +103,7 @@ def _fit(call: Call) -> bool:
 
 
 def _taken(place: Place) -> Mapping[str, object]:
-    """Which keys the store goes on with."""
+    """JSON fields of the keys that the store now uses."""
     from dragoman.ledger.checkpoint import key_id
 
     return {"keys": str(place.data.absolute() / "keys"), "key": key_id(place.checkpoints.public)}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dragoman.engine.operation import Dialect, Linted
 
 _MOST_BYTES = 16 * 1024 * 1024
-"""So much is read where a message is read that is too long."""
+"""Size limit for lenient dialects, which accept messages that are too long."""
 
 
 def lint(
@@ -108,7 +108,7 @@ def _texts(source: str, most_bytes: int, *, jsonl: bool) -> Iterator[bytes]:
         yield read_source(source, most_bytes)
         return
     with open_source(source) as lines:
-        # A blank line is answered too: whoever counts lines finds each answer in its place.
+        # A blank line is answered too, so that answers and lines have the same numbers.
         yield from (line.removesuffix(b"\n") for line in lines)
 
 

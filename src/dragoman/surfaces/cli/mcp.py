@@ -53,7 +53,7 @@ def mcp(
         asyncio.run(_pass_on(url, token, profile))
         return
     if url and not call.speaker() and call.shared.data is None:
-        # To work on whatever lies here, as its owner, is not what was asked for.
+        # The data directory here is not what was meant, so it is not used as its owner.
         raise SettingsError(
             f"{_URL} names a hub, and {_TOKEN}, which says who speaks there, is not set: set both "
             "(`dragoman agent add NAME` prints a token), or name a data directory with --data"
@@ -61,7 +61,7 @@ def mcp(
     from dragoman.surfaces.mcp.profiles import Profiles
     from dragoman.surfaces.mcp.tools import table
 
-    # What would be wrong with every request is told at the start, before the SDK is loaded.
+    # Faults that every request would meet are reported at the start, before the SDK is loaded.
     with _open_desk(call, token, reads=False) as desk:
         tools = table(desk.interpreter.dialects)
         profiles = Profiles(tools, desk.settings.profiles)
@@ -107,7 +107,7 @@ def _open_desk(call: Call, token: str, *, reads: bool) -> Generator["Desk"]:
 
 
 def _actor(call: Call, place: Place, token: str) -> Actor:
-    """Whom the process speaks for; a token is looked at each time, because it may be revoked."""
+    """Actor of the process; a token is checked each time, because it may be revoked."""
     from msgspec.structs import replace
 
     from dragoman.surfaces.mcp.desk import VIA

@@ -48,7 +48,7 @@ def operate(
         own: dict[str, object] = answer.reply or {}
         call.out.json({**own, "ok": False, **call.turned(answer, in_dialect=True).data})
         raise typer.Exit(1)
-    # The reply is the dialect's own, and has no place for what is told beside it.
+    # The reply has the dialect's own form, so warnings go to standard error.
     for warning in answer.warnings:
         call.err.line(("warning: ", "yellow"), warning)
     call.out.json(answer.reply)

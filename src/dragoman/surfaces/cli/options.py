@@ -9,7 +9,7 @@ from dragoman.surfaces.cli.values import read_duration
 
 
 def text_option(name: str, metavar: str, about: str) -> Any:
-    """An option that takes a text, or several."""
+    """Option that takes a text, or several."""
     return typer.Option(f"--{name}", metavar=metavar, show_default=False, help=about)
 
 

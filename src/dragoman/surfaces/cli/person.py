@@ -11,11 +11,11 @@ from dragoman.core.ids import check_agent
 _FOREIGN = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
 _LONGEST = 128
 CLOCK_WAS_SET = "--now"
-"""How entries say that somebody has set the clock by which they happened."""
+"""Mark in the `via` label of entries that were made under a clock set by --now."""
 
 
 def login_name() -> str:
-    """The name of this process's user; the number where the machine has no name for it."""
+    """Name of this process's user; its number where the machine has no name for it."""
     user = os.getuid()
     try:
         name = pwd.getpwuid(user).pw_name
@@ -25,18 +25,18 @@ def login_name() -> str:
 
 
 def fit(name: str) -> str:
-    """A login name in the grammar of ids; empty when nothing of it is left."""
+    """Reduce a login name to the grammar of ids; may be empty."""
     return _FOREIGN.sub("-", name).lstrip("._-")[:_LONGEST]
 
 
 def door(*, speaks_for_another: bool, clock_was_set: bool) -> str:
-    """The door as entries name it: who typed, where another is named, and if time was set."""
+    """`via` label of entries: the person where an agent is named, and whether --now was given."""
     person = f"human:{login_name()}" if speaks_for_another else ""
     return " ".join(filter(None, ("cli", person, CLOCK_WAS_SET if clock_was_set else "")))
 
 
 def actor_for(agent: str, *, clock_was_set: bool) -> Actor:
-    """The agent that was named, or the person."""
+    """Make the actor: the named agent, or the person."""
     via = door(speaks_for_another=bool(agent), clock_was_set=clock_was_set)
     if not agent:
         return Actor("human", login_name(), via)

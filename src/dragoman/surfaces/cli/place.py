@@ -11,7 +11,7 @@ from dragoman.core.errors import DragomanError
 from dragoman.surfaces.cli.screen import Bars, Progress
 
 if TYPE_CHECKING:
-    # The engine and the signatures are loaded by whoever opens a place: help needs neither.
+    # Engine and cryptography are loaded when a directory is opened: help needs neither.
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     from dragoman.config import Settings
@@ -40,127 +40,123 @@ if TYPE_CHECKING:
 
 Failure = OSError | DragomanError
 Ran = int | Failure
-"""How much a duty had to do, or why it could not."""
+"""Number of things that a service did, or its failure."""
 
 
 class Checkpoints(Protocol):
     """Signed checkpoints, to be compared with the ledger."""
 
     def last(self) -> "Checkpoint | None":
-        """The newest one that holds."""
+        """Newest valid checkpoint."""
         ...
 
     def spoiled_at_the_end(self) -> int:
-        """How many lines behind that one do not hold."""
+        """Number of invalid lines after the newest valid one."""
         ...
 
     def lines(self) -> list[bytes]:
-        """Every checkpoint as it was signed, unchecked."""
+        """All checkpoint lines as they were signed, unchecked."""
         ...
 
     @property
     def public(self) -> "Ed25519PublicKey":
-        """The half of the key with which anyone can check them."""
+        """Public key that checks them."""
         ...
 
     @property
     def doubt(self) -> str:
-        """Why the private half does not show that the public one is ours; empty: it does."""
+        """Reason why the private key does not confirm the public one; empty: it does."""
         ...
 
 
 class Source(Protocol):
-    """What can be looked at: a hub, or a store that is only read."""
+    """Anything with a store and a clock: a hub, or a directory opened read-only."""
 
     @property
-    def store(self) -> "Store":
-        """Where everything is kept."""
-        ...
+    def store(self) -> "Store": ...
 
     @property
-    def clock(self) -> "Clock":
-        """What time it is there."""
-        ...
+    def clock(self) -> "Clock": ...
 
 
 class Look(Struct, frozen=True):
-    """A data directory that is only read: no keys, no dialects, no duties."""
+    """A data directory opened read-only: no keys, dialects or services."""
 
     store: "Store"
     clock: "Clock"
     hub: "HubAddress | None"
-    """The hub that runs there, if one does: some things only it knows."""
+    """Address of the hub that runs there, if one does; some facts only it knows."""
     agents: frozenset[str]
-    """Whom a hub starts there, by the settings."""
+    """Agents that a hub starts there, by its settings."""
 
 
 class Evidence(Struct, frozen=True):
-    """What a ledger is proven by."""
+    """A ledger and what proves it."""
 
     store: "Store"
     checkpoints: Checkpoints
     slices: "Slices"
-    """Checks the ledger slice by slice."""
+    """Verifies the ledger in slices."""
 
 
 class Place(Struct, frozen=True):
-    """A hub and what surrounds it."""
+    """An open data directory: a hub, its settings, and the services around it."""
 
     data: Path
     settings: "Settings"
     hub: "Hub"
     hints: "Hints"
-    """Told after every commit; whoever waits for one listens."""
+    """Notified after every commit; waiters listen to it."""
     interpreter: "Interpreter"
-    """What agents say in their dialects goes through this."""
+    """Routes messages and operations of all dialects."""
     checkpoints: Checkpoints
     projector: "Projector"
     export: "Callable[[Path, Progress], Manifest]"
-    """Writes the whole data directory into one file."""
+    """Writes the data directory into an archive."""
     backup: "Callable[[Path, Bars], Manifest]"
-    """Writes all that a hub needs to go on elsewhere into one file."""
+    """Writes everything that a hub needs to continue elsewhere into one file."""
     slices: "Slices"
-    """Checks the ledger slice by slice."""
+    """Verifies the ledger in slices."""
     audit: "Callable[[Handoff], Iterator[Checked]]"
-    """Looks at one handoff from all sides."""
+    """Checks one handoff against its entries, artifacts and audit lines."""
     groups: "tuple[Group, ...]"
-    """All duties, in the order in which `tick` runs them; a group shares a thread of `up`."""
+    """All services, in the order in which `tick` runs them; a group shares a thread of `up`."""
     file_duties: "tuple[FilesDuty, ...]"
-    """Those that have to do with plain files only, and are done while somebody watches these."""
+    """Services that handle plain files only; `watch-files` runs them."""
     standings: "Callable[[], Sequence[Standing]]"
-    """How it stands with everyone who is to be told."""
+    """Delivery state of every notification target."""
     remarks: Callable[[], Mapping[str, str]]
-    """Duty -> what is to be said about its last run beside its number, if anything."""
+    """Service -> remark on its last run, beside its count."""
     before_writing: tuple[Callable[[], object], ...]
-    """What is looked at before a command writes."""
+    """Checks that run before a command writes."""
     identify: "Callable[[str, str], Principal | Refusal]"
-    """Whose token this is, shown at which door."""
+    """Authenticates a token, for a `via` label."""
     warnings: list[str]
-    """What the person should know, though it stopped nothing."""
+    """Warnings to print, which stopped nothing."""
 
     @property
     def duties(self) -> "tuple[Duty, ...]":
-        """All of them."""
+        """Services of all groups."""
         return tuple(duty for group in self.groups for duty in group.all)
 
     @property
     def followers(self) -> "tuple[Duty, ...]":
-        """Those that bring what lies outside of the store level with the ledger after a write."""
+        """Services that bring files, checkpoint and notices up to date after a write."""
         return tuple(duty for group in self.groups for duty in group.followers)
 
     def begin(self) -> None:
-        """Ready to be written to."""
+        """Run the checks that precede writing."""
         for look in self.before_writing:
             look()
 
     def settle(self) -> Iterator[tuple[str, Failure]]:
-        """Bring what a command leaves behind level with the ledger; who could not do its part."""
+        """Bring files, checkpoint and notices up to date; yields the services that failed."""
         for name, done in self.run(self.followers):
             if not isinstance(done, int):
                 yield name, done
 
     def run(self, duties: "Sequence[Duty]") -> Iterator[tuple[str, Ran]]:
-        """Each duty once; one that fails stops none of the others."""
+        """Run each service once; a failure does not stop the others."""
         now = self.hub.clock.now()
         for duty in duties:
             try:
@@ -170,20 +166,20 @@ class Place(Struct, frozen=True):
 
 
 class WatchHub(Protocol):
-    """How a hub elsewhere is watched, handed in by `bootstrap`."""
+    """Watches a task on a remote hub; provided by `bootstrap`."""
 
     def __call__(
         self, task: str, after: int | None, on_gap: "Callable[[Gap], None]"
     ) -> "AbstractContextManager[tuple[WholeTask, Iterator[Mapping[str, Any]]]]":
-        """A task, and all entries of the ledger from a position on; None: from its beginning.
+        """A task, and all entries of the ledger after a position; None: from the first.
 
-        `on_gap` is told that the ledger ends before what was seen of it.
+        `on_gap` is called when the ledger ends before that position.
         """
         ...
 
 
 class OpenPlace(Protocol):
-    """How the command line opens a data directory, handed in by `bootstrap`."""
+    """Opens a data directory; provided by `bootstrap`."""
 
     def __call__(
         self,
@@ -196,32 +192,32 @@ class OpenPlace(Protocol):
         keyed: bool = True,
     ) -> Place:
         """Open it; `create` makes it when it is missing. `now` fixes the hub's clock. With
-        `new_keys` the store takes the keys that are here in the place of those it had. A place
-        that is not `keyed` opens without them too, and then takes no request."""
+        `new_keys` the store replaces its keys by those of this directory. A directory that is not
+        `keyed` opens without keys too, and then takes no request."""
         ...
 
 
 class House(Struct, frozen=True):
-    """What the command line is handed: how to open a place, and what is spoken in all of them."""
+    """Functions that `bootstrap` provides to the command line; each loads its parts when called."""
 
     open_place: OpenPlace
     open_look: "Callable[[Path, str, int | None], Look]"
-    """Opens a data directory that is only read, by its store; the number fixes the clock."""
+    """Opens a data directory read-only: path, store URL, and a time that fixes the clock."""
     open_evidence: "Callable[[Path, str, int | None], Evidence]"
-    """The same with its checkpoints, to prove the ledger."""
+    """The same with its checkpoints, to verify the ledger."""
     dialects: "Callable[[], Sequence[Dialect]]"
     import_archive: "Callable[[Path, Path, str, Progress], Manifest]"
-    """Makes a data directory, with the store of a URL, out of an exported one."""
+    """Makes a data directory, with the store of a URL, out of an exported archive."""
     open_stage: "Callable[[Path, Clock], Place]"
-    """Makes a data directory for the demo, where only the given clock tells the time."""
+    """Makes a data directory for the demo, under the given clock."""
     open_hub: "Callable[[Path, str, str, int | None, Path | None], tuple[Place, RunningHub]]"
-    """Makes a hub that can run: data directory, store, host, port, settings file."""
+    """Builds a hub that can run: data directory, store, host, port, settings file."""
     watch_hub: WatchHub
     ask_hub: "Callable[[str, Mapping[str, Any]], Any]"
-    """Asks the hub that the environment names for an operation."""
+    """Calls an operation on the hub that the environment names."""
     redactor: "Callable[[Path], Redactor]"
-    """Takes secrets out of text, and knows those of a data directory, if there is one."""
+    """Masks secrets in text; knows those of a data directory, if there is one."""
     check_settings: "Callable[[Settings, Path], None]"
-    """Raises SettingsError for what no hub of a data directory would run with."""
+    """Raises SettingsError for settings that no hub would run with."""
     restore: "Callable[[Path, Path, str, Bars], Manifest]"
     """Makes a data directory, with the store of a URL, out of a backup."""

@@ -25,12 +25,12 @@ SourceArgument = Annotated[
 
 
 def open_source(source: str) -> AbstractContextManager[BinaryIO]:
-    """The file or standard input, to be read from."""
+    """Open a file or standard input for reading."""
     return nullcontext(sys.stdin.buffer) if source == STANDARD_INPUT else open_file(Path(source))
 
 
 def open_file(path: Path) -> BinaryIO:
-    """The file, to be read from."""
+    """Open a file for reading; ends the call if it cannot be read."""
     try:
         return path.open("rb")
     except (OSError, ValueError) as error:
@@ -46,7 +46,7 @@ def check_readable(path: Path) -> None:
 
 
 def read_source(source: str, most: int) -> bytes:
-    """All of it; one byte more than `most` at the most, for whoever refuses what is too long."""
+    """Read up to `max_bytes` + 1 bytes, so that the caller can refuse input that is too long."""
     with open_source(source) as file:
         return file.read(most + 1)
 
@@ -54,7 +54,7 @@ def read_source(source: str, most: int) -> bytes:
 def endpoint_at(
     url: str, called: str, allowed: Collection[str], seconds: float = 5.0
 ) -> "Endpoint":
-    """What is at an address that was typed; `called`: what a person calls it."""
+    """Make an HTTP endpoint for a typed URL; `label` is what a person calls it."""
     from dragoman.system.fetch import Endpoint
 
     try:

@@ -37,11 +37,11 @@ def redact(call: Call, source: SourceArgument = STANDARD_INPUT) -> None:
             call.out.json(_report("".join(pieces), stream))
             return
         for piece in pieces:
-            call.out.text(piece)  # whoever watches sees each line when it comes
+            call.out.text(piece)  # each line is printed when it comes, for a person who watches
 
 
 def _redacted(file: BinaryIO, stream: "Stream") -> Iterator[str]:
-    # What is no UTF-8 goes through as it is.
+    # Bytes that are not UTF-8 pass unchanged.
     decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
     reader = cast("BufferedReader", file)
     while block := reader.read1(_BLOCK):

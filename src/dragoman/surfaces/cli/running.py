@@ -21,15 +21,15 @@ from dragoman.system.garbage import leave_what_is_there
 from dragoman.system.hub_lock import HubLock
 
 _LEVEL_SECONDS = 20
-"""How long duties may take to come to their end."""
+"""Time limit for services to finish at a stop."""
 _SILENT_SECONDS = 1
-"""And how long before the person is told that they do."""
+"""Services that take longer than this are reported."""
 _LOOK_SECONDS = 1.0
-"""Between two looks at whether all parts are well."""
+"""Interval between two health checks."""
 
 
 class RunningHub:
-    """Everything that runs while the hub does."""
+    """A hub process: HTTP server, dispatcher and background services."""
 
     def __init__(
         self,
@@ -54,10 +54,11 @@ class RunningHub:
         waiting: Callable[[int], None],
         troubled: Callable[[str, str], None],
     ) -> None:
-        """Serve until a signal comes; `ready` is told the address.
+        """Serve until a signal comes; `on_ready` is called with the URL.
 
-        `waiting` is told how many agents a stop has to wait for, if any; `troubled`, which part
-        has begun to fail and why, and when it is well again (no words).
+        `on_waiting_for_agents` is called with the number of agents that a stop waits for, if any;
+        `on_trouble` with a part that begins to fail and its error, and with an empty error when it
+        has recovered.
         """
         leave_what_is_there()
         self._clockwork.start()
@@ -73,7 +74,7 @@ class RunningHub:
         ready(self._server.url)
         watching = asyncio.create_task(self._watch(troubled))
         signalled = asyncio.create_task(stopping.wait())
-        # A part that ends by itself has failed: the others are stopped, and its fault is told.
+        # A part that ends by itself has failed: the others are stopped, and its error is raised.
         await asyncio.wait({signalled, serving, dispatching}, return_when=asyncio.FIRST_COMPLETED)
         signalled.cancel()
         watching.cancel()
@@ -87,12 +88,12 @@ class RunningHub:
             dispatching.result()
 
     async def _watch(self, troubled: Callable[[str, str], None]) -> None:
-        """Tell once what begins to be wrong, and once that it is not any more."""
+        """Report each part once when it begins to fail and once when it has recovered."""
         known: Mapping[str, Trouble] = {}
         while True:
             health = {**self._clockwork.health(), "dispatch": self._dispatcher.trouble}
             wrongs = ((name, wrong) for name, wrong in health.items() if wrong.words)
-            # One store that is gone stops every duty: that is one thing to tell.
+            # A store that is unavailable stops every service: it is reported once.
             found = {"store" if wrong.is_of_store else name: wrong for name, wrong in wrongs}
             for name in sorted(known.keys() ^ found.keys()):
                 troubled(name, found.get(name, NONE).words)
@@ -100,12 +101,13 @@ class RunningHub:
             await asyncio.sleep(_LOOK_SECONDS)
 
     def close(self, levelling: Callable[[Sequence[str], int], None]) -> None:
-        """Bring everything level and let go of the data directory.
+        """Bring everything up to date and release the data directory.
 
-        `levelling` is told which duties that takes long with, and for how many seconds at most.
+        `on_slow_services` is called with the services that take long, and the time limit in
+        seconds.
         """
         for number in _stops():
-            # A loop that is closed leaves handlers behind that do nothing.
+            # A closed event loop leaves signal handlers behind that do nothing.
             signal.signal(number, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
             late = self._clockwork.stop(_SILENT_SECONDS)
@@ -117,7 +119,7 @@ class RunningHub:
 
 
 def _on_signals(hurry: Callable[[], object]) -> asyncio.Event:
-    """Set by the first signal to stop; from the second on, `hurry` is called."""
+    """Event that the first stop signal sets; later signals call `on_second_signal`."""
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
 
     def signalled() -> None:
@@ -131,8 +133,8 @@ def _on_signals(hurry: Callable[[], object]) -> asyncio.Event:
 
 
 def _stops() -> Iterator[signal.Signals]:
-    """The signals that mean to stop."""
+    """Signals that stop the hub."""
     yield from (signal.SIGINT, signal.SIGTERM)
-    # Whoever starts it so that the end of a terminal is ignored means just that.
+    # With SIGHUP ignored (nohup) the hub is to outlive its terminal.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         yield signal.SIGHUP

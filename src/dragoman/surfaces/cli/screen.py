@@ -21,35 +21,35 @@ Part = str | tuple[str, str]
 """A text, or a text with its style."""
 
 Progress = Callable[[int], None]
-"""Told how much more was done."""
+"""Called with the number of further steps done."""
 
 Bars = Callable[[str, int], AbstractContextManager[Progress]]
-"""Makes a bar for so many things of a kind."""
+"""Makes a progress bar: label and total."""
 
 _GAP = "  "
 _FRAMES = 8
-"""So often a second a picture is drawn."""
+"""Redraws of a live picture per second."""
 
 
 class Column(Struct, frozen=True):
-    """A column of a table: its heading, and how it is drawn on a terminal."""
+    """Column of a table: its heading, and its style on a terminal."""
 
     heading: str
     style: str = ""
     styles: Mapping[str, str] = {}
-    """Cell -> its style, where the style depends on what the cell says."""
+    """Cell -> its style, where the style depends on the content."""
 
 
 class CannotPrint(Exception):
-    """The stream does not take what is printed: a full disk behind it, for example."""
+    """The output cannot be written, for example because a disk is full."""
 
 
 class ReaderGone(Exception):
-    """Whoever read the stream has seen enough."""
+    """The reader has closed the output."""
 
 
 def as_json(value: Mapping[str, object]) -> str:
-    """One line of ASCII: whatever a terminal might obey is escaped."""
+    """Format one line of ASCII JSON: control characters for terminals are escaped."""
     return json.dumps(value, ensure_ascii=True)
 
 
@@ -62,7 +62,7 @@ class Screen:
         self._rich: Console | None = None
 
     def line(self, *parts: Part) -> None:
-        """One line; a line feed in its text does not end it."""
+        """Print one line; line feeds in its text are replaced."""
         if self.is_terminal and any(isinstance(part, tuple) for part in parts):
             self._console().print(_assembled(parts), soft_wrap=True)
         else:
@@ -70,16 +70,16 @@ class Screen:
             self._write(safe_text("".join(texts), one_line=True))
 
     def block(self, text: str, margin: str) -> None:
-        """Several lines, each behind a margin, so that none of them can pass for one of ours."""
+        """Print several lines behind a margin, so that none of them passes for one of ours."""
         for line in safe_text(text).split("\n"):
             self._write(margin + line)
 
     def json(self, value: Mapping[str, object]) -> None:
-        """One JSON object on one line."""
+        """Print one JSON object on one line."""
         self._write(as_json(value))
 
     def text(self, text: str) -> None:
-        """A text as it is, at once: what somebody else has written is passed on, byte by byte."""
+        """Write a text unchanged and at once, byte by byte."""
         with _output():
             below = getattr(self._stream, "buffer", None)
             if below is None:
@@ -90,12 +90,11 @@ class Screen:
                 below.flush()
 
     def flush(self) -> None:
-        """Send what was printed, now."""
         with _output():
             self._stream.flush()
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-        """Rows under their headings, aligned by spaces; cut at the edge of a terminal."""
+        """Print rows under headings, aligned by spaces; cut at the edge of a terminal."""
         heads = [column.heading for column in columns]
         safe = [[safe_text(cell, one_line=True) for cell in row] for row in rows]
         widths = [max(map(len, cells)) for cells in zip(heads, *safe, strict=True)]
@@ -106,7 +105,7 @@ class Screen:
 
     @contextmanager
     def progress(self, what: str, total: int) -> Generator[Progress]:
-        """A bar that grows with each call; none where nobody looks."""
+        """Show a progress bar on a terminal; elsewhere nothing."""
         if not self.is_terminal:
             yield lambda _: None
             return
@@ -118,10 +117,10 @@ class Screen:
 
     @contextmanager
     def live(self, draw: Callable[[int, int], Any]) -> Generator[None]:
-        """A picture that is drawn anew a few times a second, whatever happens meanwhile.
+        """Redraw a picture a few times a second while the body runs.
 
-        `draw` is told the size of the terminal, and is called in a thread of its own; what it gives
-        is something that `rich` can draw.
+        `draw` is called with the size of the terminal, in a thread of its own, and returns
+        something that `rich` can draw.
         """
         from rich.live import Live
 
@@ -159,7 +158,7 @@ class Screen:
 
 @contextmanager
 def _output() -> Generator[None]:
-    """Tell a fault of the output from a fault of the store; a reader that left is neither."""
+    """Translate errors of the output, so that they are not taken for errors of the store."""
     try:
         yield
     except BrokenPipeError as error:

@@ -62,7 +62,7 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
             then = f" (it was {status} then)" if current != status else ""
             screen.line(f"  {task} is {current}{then}")
         if not answer.receipts:
-            screen.json(answer.reply)  # it was a question
+            screen.json(answer.reply)  # it was a query
         for warning in answer.warnings:
             screen.line("  ", ("warning: ", "yellow"), warning)
 

@@ -19,29 +19,29 @@ _OURS_ALONE = 0o600
 
 
 def masked(url: str) -> str:
-    """The URL as it may be shown."""
+    """The URL with its password masked."""
     return _PASSWORD.sub(lambda found: f"{found[1] or found[2]}***", url)
 
 
 def default_url(data: Path) -> str:
-    """The store of a directory for which none was named."""
+    """Store URL of a directory for which none was named."""
     return made_absolute(f"{SQLITE}{data / _DATABASE}")
 
 
 def made_absolute(url: str) -> str:
-    """The same store, whatever directory a later command is called in."""
+    """Make the URL independent of the working directory."""
     return beginning_at(Path(), url)
 
 
 def sqlite_file(url: str, data: Path) -> Path | None:
-    """The file of a SQLite store; None for any other kind of store."""
+    """Database file of a SQLite URL; None for any other store."""
     if not url:
         return data / _DATABASE
     return Path(url.removeprefix(SQLITE)) if url.startswith(SQLITE) else None
 
 
 def check_other(data: Path, url: str) -> None:
-    """Refuse to turn a directory to another store than the one that it has."""
+    """Refuse another store than the one that a directory has."""
     known = _known(data)
     if known not in ("", url):
         raise SettingsError(
@@ -51,18 +51,18 @@ def check_other(data: Path, url: str) -> None:
 
 
 def remember_first(data: Path, url: str) -> None:
-    """Remember the store that a directory was made with, if one was named, whoever has made it."""
+    """Save the store URL of a new directory, if one was named and none is saved."""
     if url and not _known(data):
         remember(data, made_absolute(url))
 
 
 def is_known(data: Path, url: str) -> bool:
-    """Whether a directory has just this store."""
+    """Tell whether a directory has just this store."""
     return _known(data) == url
 
 
 def remember(data: Path, url: str) -> None:
-    """Write the URL into dragoman.toml, readable by its owner alone, unless it is known."""
+    """Save the URL in dragoman.toml, readable by its owner alone, unless it is saved."""
     if is_known(data, url):
         return
     path = data / _FILE
@@ -71,13 +71,13 @@ def remember(data: Path, url: str) -> None:
 
 
 def _known(data: Path) -> str:
-    """The store that a directory has: by its settings, or by a database file of its own."""
+    """Store of a directory: by its settings, or by a database file of its own."""
     named = load_settings(data, {}).store.url
     return named or (default_url(data) if (data / _DATABASE).exists() else "")
 
 
 def with_url(text: str, url: str, path: Path) -> str:
-    """Settings that name this store, in place of the one that they named."""
+    """Settings text with this store URL in place of any other."""
     line = f"url = {json.dumps(url, ensure_ascii=False)}"
     changed = _replaced(text, line) or _extended(text, line)
     if not _says(changed, url):
@@ -86,7 +86,7 @@ def with_url(text: str, url: str, path: Path) -> str:
 
 
 def _replaced(text: str, line: str) -> str:
-    """The settings with another URL; empty when they have none."""
+    """Replace the URL in the settings; empty when they have none."""
     header = _HEADER.search(text)
     if header is None:
         return ""

@@ -31,7 +31,7 @@ _WORDS = {
     "notify": ("notice delivered", "notices delivered"),
     "search": ("letter can be searched for", "letters can be searched for"),
 }
-"""Duty -> what its number counts, when it is one and when it is another."""
+"""Service -> what its count means, in the singular and the plural."""
 
 WatchOption = Annotated[
     bool,
@@ -60,8 +60,8 @@ def tick(call: Call, *, watch: WatchOption = False) -> Answer | None:
 
 
 def _watch(call: Call, place: Place) -> Answer | None:
-    """Tick until nobody listens any more or a duty fails; only what is new is told."""
-    # Loaded here, because only this command wants to be a hub.
+    """Run all services until nobody reads the output or one fails; only news is printed."""
+    # Only `--watch` takes the lock of a hub.
     from dragoman.system.hub_lock import HubLock
 
     known: Mapping[str, str] = {}
@@ -82,7 +82,7 @@ def _watch(call: Call, place: Place) -> Answer | None:
 
 
 def _answer(call: Call, ran: Mapping[str, Ran], remarks: Mapping[str, str]) -> Answer:
-    """What the duties did; those that could not do their part are told apart."""
+    """Result of the services; failures are listed separately."""
     done = {name: count for name, count in ran.items() if isinstance(count, int)}
     failed = {name: told(error) for name, error in ran.items() if not isinstance(error, int)}
 

@@ -81,9 +81,9 @@ def up(
 
 
 class _Said:
-    """What a hub says while it runs.
+    """Prints what happens to a running hub.
 
-    It goes on, and comes to its end, whoever looks: a terminal may be closed, and the program
+    The hub runs and stops even if nobody reads this: a terminal may be closed, and the program
     behind a pipe ends by the same Ctrl-C.
     """
 
@@ -93,12 +93,12 @@ class _Said:
         self._told = set[str]()
 
     def aside(self, *parts: Part) -> None:
-        """A line beside the answer."""
+        """Print a line on standard error."""
         with suppress(CannotPrint, ReaderGone):
             self._call.err.line(*parts)
 
     def ready(self, url: str) -> None:
-        """The answer: it runs."""
+        """Print the addresses: the hub runs."""
         call, settings = self._call, self._place.settings
         data = call.data.absolute()
         named = settings.store.url
@@ -122,19 +122,19 @@ class _Said:
             call.out.flush()
 
     def waiting(self, agents: int) -> None:
-        """So many agents are at work when it is told to stop."""
+        """Tell how many agents a stop waits for."""
         grace = duration(self._place.settings.hub.grace_ms)
         them = "1 agent works" if agents == 1 else f"{agents} agents work"
         self.aside(f"stopping: {them}, and may go on for {grace}; {_AGAIN}")
 
     def levelling(self, duties: Sequence[str], seconds: int) -> None:
-        """These have still something to do at the end."""
+        """Tell which services still have to finish."""
         self.aside(
             f"stopping: {', '.join(duties)} may take {seconds}s to come to the end; {_AGAIN}"
         )
 
     def troubled(self, name: str, wrong: str) -> None:
-        """A part has begun to fail, or is well again (no words)."""
+        """Tell that a part has begun to fail, or has recovered (empty error)."""
         self._told.add(wrong)
         if wrong:
             self.aside(("trouble: ", "yellow"), f"{name}: {wrong}")
@@ -142,7 +142,7 @@ class _Said:
             self.aside(f"{name} is well again")
 
     def left(self) -> None:
-        """What is still to be known when it has stopped."""
+        """Print warnings that are still unprinted after the stop."""
         warnings = self._place.warnings
         warnings[:] = [words for words in warnings if words not in self._told]
         with suppress(CannotPrint, ReaderGone):
@@ -150,7 +150,7 @@ class _Said:
 
 
 def listens(url: str, host: str) -> str:
-    """Where a hub listens: `url` is for this machine, also where `host` stands for any address."""
+    """Address of a hub: `url` is for this machine, also where `host` stands for any address."""
     anywhere = "" if host and host in url else ", and at every address of this machine"
     return f"{url}{anywhere} (a page about the API: {url}/docs)"
 

@@ -26,7 +26,7 @@ Read = Callable[[Any], Any]
 
 
 def read_text(given: str) -> str:
-    """A text that can be stored: words in another encoding than UTF-8 come as half characters."""
+    """Parse a text that can be stored; arguments that are not UTF-8 arrive with surrogates."""
     try:
         given.encode()
     except UnicodeEncodeError:
@@ -35,12 +35,12 @@ def read_text(given: str) -> str:
 
 
 def read_moment(given: str) -> int:
-    """A moment in RFC 3339, as milliseconds."""
+    """Parse an RFC 3339 timestamp; in milliseconds."""
     return parse_rfc3339(given)
 
 
 def read_clock(given: str) -> int:
-    """A moment that the hub's clock may show, as milliseconds."""
+    """Parse a timestamp that the hub's clock may show; in milliseconds."""
     moment = parse_rfc3339(given)
     if moment < 0:
         raise ValueError(f"{given!a} is before 1970, where the hub's clock begins")
@@ -48,12 +48,12 @@ def read_clock(given: str) -> int:
 
 
 def read_duration(given: str) -> int:
-    """A length of time, as milliseconds: seconds, or a number with its unit."""
+    """Parse a duration, in seconds or with a unit; in milliseconds."""
     return parse_duration(given)
 
 
 def read_store(given: str) -> str:
-    """The URL of a store, of a kind that there is."""
+    """Parse the URL of a supported store."""
     try:
         check_url(given)
     except SettingsError as error:
@@ -62,31 +62,31 @@ def read_store(given: str) -> str:
 
 
 class QuickCommand(TyperCommand):
-    """A command whose values are read here."""
+    """A typer command whose values are parsed here."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Its parameters, each with our reader."""
+        """Parameters, each with our parser."""
         return [_quickened(parameter) for parameter in super().get_params(ctx)]
 
 
 class QuickGroup(TyperGroup):
-    """A group whose values are read here."""
+    """A typer group whose values are parsed here."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Its parameters, each with our reader."""
+        """Parameters, each with our parser."""
         return [_quickened(parameter) for parameter in super().get_params(ctx)]
 
 
 def _quickened(parameter: Any) -> Any:
     if isinstance(parameter, TyperOption | TyperArgument):
         coerce = partial(_value_of, _reader(parameter))
-        # Typer's own hook, which would build the slow reader on its first call.
+        # Typer's own hook, which would build the slow parser on its first call.
         vars(parameter)["get_runtime_param"] = partial(SimpleNamespace, coerce=coerce)
     return parameter
 
 
 def _value_of(read: Read, value: Any, param: Any, ctx: Any) -> Any:
-    """The value of a word, or of a list of words; an absent one stays absent."""
+    """Parse a value or a list of values; an absent one stays absent."""
     many = param.multiple or param.nargs == -1
     if value is None:
         return () if many else None
@@ -108,7 +108,7 @@ def _reader(parameter: TyperOption | TyperArgument) -> Read:
 
 
 def _given(read: Callable[[str], Any]) -> Read:
-    """Reads words; a default is a value already."""
+    """Parse strings; a default is a value already."""
     return lambda word: read(word) if isinstance(word, str) else word
 
 

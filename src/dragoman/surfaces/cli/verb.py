@@ -63,21 +63,21 @@ _SHARED: dict[str, tuple[object, object]] = {
 
 
 class Verb(Struct, frozen=True):
-    """A command: its name and what it does."""
+    """A command: its name, its function, and which shared options it offers."""
 
     name: str
     work: Callable[..., Answer | None]
-    """Takes the call and its own arguments; its docstring is the help."""
+    """Called with the context and the command's own arguments; its docstring is the help."""
     speaks: bool = True
-    """Whether it matters on whose behalf it is given; else --as is taken, but not offered."""
+    """Offers --as; else --as is accepted, but hidden, as it makes no difference."""
     sets_clock: bool = True
-    """Whether it can be told another time; else --now is taken, refused, and not offered."""
+    """Offers --now; else --now is hidden and refused."""
     hidden: bool = False
-    """Whether it is a former name of another, which works and is not shown."""
+    """A former name of a command, which works but is not listed."""
 
 
 def add_verb(group: typer.Typer, verb: Verb) -> None:
-    """Make a verb a command of a group."""
+    """Register a command with a group."""
 
     def entry(ctx: typer.Context, **given: Any) -> None:
         later = Shared(**{name: given.pop(name) for name in _SHARED})
@@ -95,14 +95,14 @@ def add_verb(group: typer.Typer, verb: Verb) -> None:
 
 
 def help_when_alone(ctx: typer.Context) -> None:
-    """A group without a command explains itself, and was not understood."""
+    """Print the help of a group that was called without a command; exit code 2."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help(), err=True)
         raise typer.Exit(2)
 
 
 def _signature(verb: Verb, entry: Callable[..., object]) -> inspect.Signature:
-    """The context, the function's own parameters but for the call, and the shared options."""
+    """Signature for typer: the context, the function's own parameters, and the shared options."""
     _, *own = inspect.signature(verb.work, eval_str=True).parameters.values()
     context, _ = inspect.signature(entry).parameters.values()
     shared = {

@@ -44,7 +44,7 @@ _SURPLUS = "; what is surplus is nobody's here and is left alone: move it away"
 
 
 class Verdict(Struct):
-    """What verify saw; the first findings, and how many there were."""
+    """Findings of a verification: the first ones, and how many there were."""
 
     entries: int = 0
     streams: int = 0
@@ -53,32 +53,32 @@ class Verdict(Struct):
     findings: "list[Finding]" = []
     first_bad: int | None = None
     signed: int = 0
-    """The position up to which a good signature covers the entries."""
+    """Position up to which a valid signature covers the entries."""
     spoiled: int = 0
-    """How many of the findings are lines of checkpoints.jsonl that do not hold."""
+    """Number of findings that are invalid lines of checkpoints.jsonl."""
     damage: int = 0
-    """How many of the findings are the database's own, about what lies below its rows."""
+    """Number of findings that the database itself reports, below its rows."""
     files: int = 0
-    """How many of the findings are about files, which can be written anew."""
+    """Number of findings about files, which can be rebuilt."""
     doubt: str = ""
-    """Why the key that checked them is not known to be the hub's; empty: it is."""
+    """Reason why the key that checked them is not known to be the hub's; empty: it is."""
     has_files: bool = True
-    """Whether the files were ever written to their end."""
+    """False: the files were never written completely."""
     unseen: str = ""
-    """What stands in the way of looking at the files."""
+    """Error that prevented the comparison of the files."""
     behind: "Behind | None" = None
-    """How far the files are, if what is newer cannot be written."""
+    """Position of the files, if newer entries cannot be written to them."""
 
     @property
     def warnings(self) -> list[str]:
-        """What is not wrong, and yet should be known."""
+        """Warnings: nothing is wrong, but a person should know."""
         unsigned = [UNSIGNED] if self.entries and not self.checkpoints else []
         foreign = [_FOREIGN.format(doubt=self.doubt)] if self.checkpoints and self.doubt else []
         unseen = [_UNSEEN.format(why=self.unseen)] if self.unseen else []
         return unsigned + foreign + unseen + ([_behind(self.behind)] if self.behind else [])
 
     def note(self, findings: "Iterable[Finding]") -> None:
-        """Take findings down, the first ones whole."""
+        """Add findings; only the first ones are kept."""
         for finding in findings:
             self.found += 1
             if finding.position and finding.position < (self.first_bad or finding.position + 1):
@@ -88,7 +88,7 @@ class Verdict(Struct):
 
 
 class _Where(Struct, frozen=True):
-    """What was verified."""
+    """The data directory and ledger that were verified."""
 
     data: str
     ledger: str
@@ -156,13 +156,13 @@ def _where(call: Call, store: "Store") -> _Where:
 
 
 def no_bars(what: str, total: int) -> AbstractContextManager[Progress]:
-    """Progress that nobody looks at."""
+    """Progress bars that show nothing."""
     del what, total
     return nullcontext(lambda _: None)
 
 
 def prove(evidence: Evidence, bars: Bars) -> Verdict:
-    """Look at the ledger alone, and show on a bar how far it has come."""
+    """Verify the ledger alone, with a progress bar."""
     verdict = Verdict()
     signed = _signed(evidence, verdict)
     verdict.entries = evidence.store.head()
@@ -180,7 +180,7 @@ def _check_ledger(
 
 
 def examine(place: Place, bars: Bars) -> Verdict:
-    """Look at everything."""
+    """Verify ledger, database, views and files."""
     from dragoman.engine.verifying.verify import check_views
 
     store = place.hub.store
@@ -191,12 +191,12 @@ def examine(place: Place, bars: Bars) -> Verdict:
         verdict.damage = verdict.found - sound
         progress(1)
     if verdict.damage:
-        # What is read of it, by whichever index, may be less than is there: it proves nothing.
+        # A damaged database may return less than it holds, by whichever index: it proves nothing.
         return verdict
     with bars("views", verdict.streams) as progress:
         verdict.note(check_views(store, progress))
     if not verdict.found:
-        # Files are a picture of the ledger: there is nothing to compare them with if it is broken.
+        # Files are projected from the ledger: with a broken one they cannot be compared.
         with bars("files", verdict.streams) as progress:
             sound = verdict.found
             try:
@@ -234,7 +234,7 @@ def _check_files(place: Place, progress: Progress) -> "Iterator[Finding]":
 
 
 def _signed(evidence: Evidence, verdict: Verdict) -> "list[Checkpoint]":
-    """The checkpoints that hold."""
+    """Checkpoints that are valid."""
     from dragoman.engine.verifying.verify import Finding
     from dragoman.ledger.checkpoint import read_lines
 
@@ -268,14 +268,14 @@ def _answer(verdict: Verdict, where: _Where) -> Answer:
 
 
 def _code(verdict: Verdict) -> str:
-    """What all that was found has in common."""
+    """Refusal code for the kind of all findings."""
     if verdict.found == verdict.files:
         return "files_differ"
     return "store_corrupt" if verdict.found == verdict.damage else "ledger_broken"
 
 
 def counts(verdict: Verdict) -> str:
-    """How much was looked at."""
+    """Number of entries, streams and checkpoints that were verified."""
     return ", ".join(
         (
             counted(verdict.entries, "entry", "entries"),
@@ -326,7 +326,7 @@ def _first_bad(verdict: Verdict) -> str:
 
 
 def _extent(verdict: Verdict) -> str:
-    """How far the ledger is proven, where no position is bad."""
+    """Extent of the ledger that is proven, where no position is bad."""
     if verdict.signed >= verdict.entries:
         return "the ledger is whole"
     if verdict.signed:
@@ -338,7 +338,7 @@ def _extent(verdict: Verdict) -> str:
 
 
 def _what_is_left(verdict: Verdict) -> str:
-    """Of a database that is damaged, and how a sound one is made of that."""
+    """Advice for a damaged database: how to make a sound directory of it."""
     if verdict.found == verdict.damage:
         return (
             f"and {_extent(verdict)}: keep all files as they are, and let nobody work on them. "

@@ -7,12 +7,12 @@ from typing import TextIO
 _PAUSE_MS = 200
 
 Wait = Callable[[], bool]
-"""Pauses; False when there is no reason to look again."""
+"""Pauses; False when polling should stop."""
 
 
 def poll_while_read(stream: TextIO) -> Wait:
-    """Pause for a moment at a time, until the reader of this stream has gone."""
+    """Make a pause of 200 ms that ends polling when the reader closes the stream."""
     poll = select.poll()
-    # No event is asked for: that the other end was closed is told all the same.
+    # No event is registered: poll reports a closed peer all the same.
     poll.register(stream.fileno(), 0)
     return lambda: not poll.poll(_PAUSE_MS)

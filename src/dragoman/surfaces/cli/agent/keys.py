@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 def fates_of_keys(
     before: "AgentRecord | None", after: "AgentRecord", now: int, overlap: int
 ) -> tuple[str, ...]:
-    """A sentence for each key that was good before, or for the first one that is."""
+    """Describe the effect of a key change: one sentence per formerly good key, or for the first
+    key."""
     if before is None or not before.key:
         return ("it has a key: what that one signs is taken from now on",)
     when = f"in {duration(overlap)}" if overlap else "from now on"
@@ -26,7 +27,7 @@ def fates_of_keys(
 
 
 def ended_keys(name: str, count: int) -> str:
-    """That nothing which the agent signs counts any more, and how it can sign again."""
+    """Tell that the agent's signing keys have ended, and how it can sign again."""
     keys = "its signing key has" if count == 1 else f"its {count} signing keys have"
     return (
         f"{keys} ended too: what it signs is refused from now on; "

@@ -44,7 +44,7 @@ NameArgument = Annotated[
 
 
 def read_life(given: str) -> int:
-    """How long a token is good, as milliseconds."""
+    """Parse a token lifetime; in milliseconds."""
     life = read_duration(given)
     if TOKEN_MS[0] <= life <= TOKEN_MS[1]:
         return life
@@ -64,7 +64,7 @@ ExpiresOption = Annotated[
 
 
 def read_dialect(given: str) -> str:
-    """The name of a dialect."""
+    """Parse the name of a dialect."""
     if given in DIALECTS:
         return given
     raise ValueError(f"{given!a} is not a dialect; known: {', '.join(DIALECTS)}")
@@ -149,7 +149,7 @@ def add(
     with call.writing() as place:
         known = _known(place, name)
         is_armed = known is not None and bool(known.live_tokens(place.hub.clock.now()))
-        # What is not said anew stays as it is.
+        # Options that are left out keep what is registered.
         said: Role = role or (known.role if known is not None else "agent")
         dialects = tuple(speaks or (known.speaks if known is not None else ()))
         commands: list[AnyCommand] = [RegisterAgent(name, said, dialects, saop_role)]
@@ -184,7 +184,7 @@ def add(
 
 
 def _check_words(expires: int | None, key: Path | None, overlap: int, *, no_token: bool) -> None:
-    """What cannot be said together, or not alone."""
+    """Check that no options exclude each other or lack the one that they belong to."""
     if expires is not None and no_token:
         wrong_usage("--expires and --no-token exclude each other: give one of them")
     if overlap and key is None:
@@ -234,7 +234,7 @@ def revoke(
         commands: list[AnyCommand] = [RevokeToken(name, token_id)]
         known, keys = _known(place, name), ()
         if not token_id:
-            # Whoever takes all tokens back wants nothing to speak for the agent any more.
+            # Revoking all tokens means that nothing may speak for the agent, so its keys end too.
             commands.append(KeyAgent(name, ""))
             keys = () if known is None else known.good_keys(place.hub.clock.now())
         place.hub.do(call.actor(place, call.speaker()), *commands)
@@ -249,14 +249,13 @@ def revoke(
 
 
 class _Given(Struct, frozen=True):
-    """A token on its way to its agent."""
+    """A newly issued token, shown once."""
 
     command: IssueToken
     data: dict[str, str]
-    """What programs are told."""
+    """JSON fields of the result."""
 
     def show(self, screen: Screen) -> None:
-        """Tell a person."""
         screen.line(f"its token, good until {self.data['expiresAt']}, is shown only this once:")
         screen.line(self.data["token"])
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def read_price(given: str) -> float:
-    """A number that is not negative."""
+    """Parse a number that is not negative."""
     try:
         price = float(given)
     except ValueError:
@@ -80,7 +80,7 @@ ReachOption = Annotated[
 
 
 class Offer(Struct, frozen=True):
-    """What was said about it; None: nothing."""
+    """Capabilities from the options of a command; None where an option was left out."""
 
     skills: list[str] | None = None
     constraints: list[str] | None = None
@@ -92,8 +92,9 @@ class Offer(Struct, frozen=True):
     reach: str | None = None
 
     def command(self, name: str, standing: "Standing | None") -> DescribeAgent | None:
-        """What the hub is told; what is not said anew stays as it is. None: nothing is said."""
-        # An option that may stand several times is an empty list where it does not stand.
+        """Build the command that describes the agent; options left out keep their values. None: no
+        option."""
+        # An option that may be repeated is an empty list where it is left out.
         said = {key: value for key, value in _fields(self) if value not in (None, [], ())}
         if not said:
             return None

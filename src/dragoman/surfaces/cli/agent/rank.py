@@ -171,7 +171,7 @@ def _fetched(url: str, allowed: list[str] | tuple[()]) -> bytes:
 
 
 def _card_of(url: str) -> str:
-    """Where the card of a host is: at the well-known place, unless the address says more."""
+    """URL of a host's agent card: the well-known path, unless the URL has a path of its own."""
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
     return url if path else f"{scheme}://{host}{_WELL_KNOWN}"

@@ -108,7 +108,7 @@ def show(call: Call, name: NameArgument) -> Answer:
 
 
 def _told(agent: ShownAgent, fleet: Fleet) -> dict[str, object]:
-    """What programs are told of one."""
+    """JSON object of one agent."""
     started = msgspec.to_builtins(fleet.started(agent.name))
     return {**msgspec.to_builtins(agent), "started": started}
 

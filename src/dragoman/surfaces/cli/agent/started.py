@@ -28,26 +28,26 @@ class _Page(Struct, frozen=True):
 
 
 class Fleet(Struct, frozen=True):
-    """How agents stand whom a hub starts."""
+    """Agents that a hub starts, as the running hub describes them."""
 
     look: Look
     known: Mapping[str, Started | None] | None
-    """By name; None: no hub runs here, or it does not answer."""
+    """Status by agent name; None: no hub runs here, or it does not answer."""
 
     def started(self, name: str) -> Started | None:
-        """How one stands, if this hub starts it."""
+        """Status of one agent, if this hub starts it."""
         return (self.known or {}).get(name)
 
     def is_missed(self, *names: str) -> bool:
-        """Whether one of them would be started by a hub, and none runs."""
+        """Tell whether a hub would start one of these agents and none runs."""
         return self.look.hub is None and not self.look.agents.isdisjoint(names)
 
     def now(self, name: str) -> str:
-        """What one does just now, or why it does nothing; empty: this hub does not start it."""
+        """Current work of an agent, or why it takes none; empty: this hub does not start it."""
         return "; ".join(self._lines(name))
 
     def print(self, agent: ShownAgent, screen: Screen) -> None:
-        """The same, and what it has used today."""
+        """Print the current work of an agent and its usage of today."""
         reason = None if agent.paused is None else agent.paused.reason
         for line in self._lines(agent.name, said=reason):
             screen.line(line)
@@ -56,7 +56,8 @@ class Fleet(Struct, frozen=True):
             screen.line(_used(started))
 
     def _lines(self, name: str, said: str | None = None) -> list[str]:
-        """`said` is a reason that was told before."""
+        """Describe the work of an agent; leaves out a reason for its idleness that is
+        `known_reason`."""
         started = self.started(name)
         if started is None:
             is_late = self.known is not None and name in self.look.agents
@@ -69,14 +70,14 @@ class Fleet(Struct, frozen=True):
 
 
 def ask_of_page(call: Call, look: Look, after: str, limit: int) -> Fleet:
-    """How those of a page stand."""
+    """Ask the running hub for the agents of a page."""
     query = urlencode({"limit": limit} | ({"after": after} if after else {}))
     page = _asked(call, look, f"/v1/agents?{query}", _Page)
     return Fleet(look, None if page is None else {one.name: one.started for one in page.agents})
 
 
 def ask_of_one(call: Call, look: Look, name: str) -> Fleet:
-    """How one stands."""
+    """Ask the running hub for one agent."""
     agent = _asked(call, look, f"/v1/agents/{quote(name, safe='')}", _Agent)
     return Fleet(look, None if agent is None else {name: agent.started})
 
@@ -84,7 +85,7 @@ def ask_of_one(call: Call, look: Look, name: str) -> Fleet:
 def _asked(call: Call, look: Look, path: str, shape: type[T]) -> T | None:
     if look.hub is None:
         return None
-    # Loaded beside a hub only.
+    # Needed only while a hub runs.
     from dragoman.system.hub_call import read_hub
 
     try:

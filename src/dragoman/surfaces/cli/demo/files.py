@@ -16,11 +16,11 @@ _MEANINGS = (
     ("tasks/*/*/inputs/handoff.md", "the same, to read"),
     ("tasks/*/*/outputs/*", "an agent's own file"),
 )
-"""Where a file lies -> what it is for; the other files are bookkeeping."""
+"""Glob pattern -> what the file is for; other files are bookkeeping."""
 
 
 def files_made(data: Path) -> Iterator[tuple[str, str]]:
-    """Every file that somebody might want to read, and its meaning."""
+    """List every file that is worth reading, and its purpose."""
     for pattern, meaning in _MEANINGS:
         for path in sorted(data.glob(pattern)):
             yield path.relative_to(data).as_posix(), meaning

@@ -31,7 +31,7 @@ _STYLES = {"mia": "bold magenta", "ada": "bold yellow", "ben": "bold cyan", "hub
 
 
 class _Played(Struct, frozen=True):
-    """What is left when the play is over."""
+    """Result of the demo, to be printed."""
 
     steps: "Sequence[Step]"
     files: Sequence[tuple[str, str]]

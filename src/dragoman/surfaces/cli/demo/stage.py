@@ -19,17 +19,17 @@ from dragoman.system.clock import HandClock
 
 
 class Stage(Struct, frozen=True):
-    """A place, and the clock that its hub looks at. Files are level after whatever is done."""
+    """A hub with a manual clock. Files are up to date after each call."""
 
     place: Place
     clock: HandClock
 
     def wait(self, seconds: int) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.clock.advance(seconds * 1_000)
 
     def do(self, actor: Actor, command: AnyCommand) -> Receipt:
-        """Give a command."""
+        """Submit a command."""
         receipt = self.place.hub.do(actor, command).receipts[0]
         self._settle()
         return receipt
@@ -37,7 +37,7 @@ class Stage(Struct, frozen=True):
     def send(
         self, sender: Actor, kind: str, task: str, payload: dict[str, Any], to: str = "dispatcher"
     ) -> Answer:
-        """Send an AOF message, as its sender's words."""
+        """Send an AOF message as its sender."""
         envelope = {
             "protocol": "aof",
             "version": 1,
@@ -54,24 +54,24 @@ class Stage(Struct, frozen=True):
         return answer
 
     def call(self, caller: Actor, operation: str, arguments: dict[str, Any]) -> Answer:
-        """Call a tool."""
+        """Call an operation."""
         answer = self.place.interpreter.call(operation, arguments, caller)
         self._settle()
         return answer
 
     def tick(self) -> None:
-        """Every duty once."""
+        """Run every service once."""
         now = self.clock.now()
         for duty in self.place.duties:
             duty.run_once(now)
         self._settle()
 
     def write(self, path: str, text: str) -> None:
-        """Put a file below the data directory, as an agent does."""
+        """Write a file below the data directory, as an agent does."""
         (self.place.data / path).write_text(text, encoding="utf-8")
 
     def last_move(self, task: str) -> str:
-        """The last transition that the event lines tell of a task, and its reason."""
+        """Last transition of a task in the event files, with its reason."""
         lines = (
             msgspec.json.decode(line)
             for log in sorted((self.place.data / "events").iterdir())
@@ -90,7 +90,7 @@ class Stage(Struct, frozen=True):
 
 
 def outcome(answer: Answer) -> str:
-    """Where the task stands after a message, or why the message was refused."""
+    """Status of the task after a message, or the refusal code."""
     if isinstance(answer, Turned):
         return f"refused, {answer.code}"
     return f"{answer.receipts[0].status}"
@@ -98,7 +98,7 @@ def outcome(answer: Answer) -> str:
 
 @contextmanager
 def stage(house: House, start: int, keep: Path | None) -> Generator[Stage]:
-    """A stage whose clock begins at `start`; without a folder to keep, nothing is left behind."""
+    """Open a hub whose clock begins at `start`, in a temporary folder unless one is named."""
     with TemporaryDirectory(prefix="dragoman-demo-") as folder:
         clock = HandClock(start)
         place = house.open_stage(keep or Path(folder), clock)

@@ -21,7 +21,7 @@ _HOUR_MS = 3_600_000
 
 
 class Step(Struct, frozen=True):
-    """A moment of the story: who did what, and why it matters."""
+    """One line of the scenario: who did what, and why it matters."""
 
     at: int
     who: str
@@ -30,7 +30,7 @@ class Step(Struct, frozen=True):
 
 
 class Cast(Struct):
-    """The two tasks of the story; the hub names them."""
+    """Ids of the two tasks of the scenario; the hub assigns them."""
 
     login: str = ""
     test: str = ""
@@ -40,7 +40,7 @@ Act = Callable[[Stage, Cast], Iterator[Step]]
 
 
 def play(stage: Stage) -> Iterator[Step]:
-    """The whole story, step by step."""
+    """Run the whole scenario, step by step."""
     cast = Cast()
     for act in _ACTS:
         yield from act(stage, cast)
@@ -213,7 +213,7 @@ def _request(stage: Stage, cast: Cast) -> dict[str, Any]:
 
 
 def _report(stage: Stage, agent: Actor, task: str, notes: str) -> Answer:
-    """Write a summary where it belongs, then report done."""
+    """Write a summary file, then report the task done."""
     stage.write(f"tasks/in-progress/{task}/outputs/summary.md", f"{notes}\n")
     payload: dict[str, Any] = {
         "outcome": "done",
@@ -227,13 +227,13 @@ def _report(stage: Stage, agent: Actor, task: str, notes: str) -> Answer:
 
 
 def _wait_for_end(stage: Stage, task: str) -> None:
-    """Let time pass until the task's lease has ended, and five seconds more; then tick."""
+    """Advance the clock to five seconds after the end of the task's lease, then tick."""
     stage.clock.advance(_lease(stage, task) - stage.clock.now() + 5_000)
     stage.tick()
 
 
 def _lease(stage: Stage, task: str) -> int:
-    """Until when the task is held."""
+    """Expiry of the task's lease."""
     lease = look_at(stage.place.hub, task).lease
     assert lease is not None, "somebody holds the task"
     return lease.expires_at
@@ -244,7 +244,7 @@ def _until(moment: int) -> str:
 
 
 def _short(task: str) -> str:
-    """The end of a task's id, which tells the two of the story apart."""
+    """Last part of a task's id, enough to tell the two tasks apart."""
     return task.rpartition("-")[2]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MEANWHILE = "; reading it and `dragoman backup` to another place work meanwhile"
 _PATIENCE_S = 2.0
-"""So long the database looks for damage; `verify` lets it look to the end."""
+"""Time limit of the database's own damage check; `verify` lets it finish."""
 _UNSEEN = f"; no damage seen in {_PATIENCE_S:g} s, which is not all of it: `dragoman verify`"
 _SERVERS = "; its pages and indexes are the server's: pg_amcheck looks at them"
 _PUT_BACK = (
@@ -36,7 +36,7 @@ _FEW = 3
 
 
 def store(patient: Patient) -> Diagnosis | None:
-    """The store opens; a file that opening would change is only looked at from outside."""
+    """Check that the store opens; a file that opening would change is only inspected."""
     if "keys" in patient.wrong or not patient.data.is_dir() or not patient.is_understood:
         return None
     file = patient.database
@@ -52,7 +52,7 @@ def store(patient: Patient) -> Diagnosis | None:
         return bad(error.detail, unwritable.advice if unwritable else "")
     seen = _seen(opened, file, "" if patient.is_writable else _MEANWHILE)
     if seen.state == "bad":
-        # Whatever else is read of it may be less than is there.
+        # A damaged database may return less than it holds: nothing else is checked.
         patient.close()
         return seen
     if unwritable is not None:
@@ -65,7 +65,7 @@ def store(patient: Patient) -> Diagnosis | None:
 
 
 def ledger(patient: Patient) -> Diagnosis | None:
-    """What was added since the last checkpoint is as it was written."""
+    """Check the entries after the last checkpoint."""
     from dragoman.engine.verifying.verify import check_tail
     from dragoman.files.archives.archive_format import CHECKPOINTS
 
@@ -107,7 +107,7 @@ def ledger(patient: Patient) -> Diagnosis | None:
 
 
 def clock(patient: Patient) -> Diagnosis | None:
-    """The hub's clock is not behind what has happened already."""
+    """Check that the hub's clock is not behind the newest entry."""
     if patient.place is None:
         return None
     now, reached = patient.place.hub.clock.now(), patient.place.hub.store.head()
@@ -123,7 +123,7 @@ def clock(patient: Patient) -> Diagnosis | None:
 
 
 def leases(patient: Patient) -> Diagnosis | None:
-    """No task waits for its recovery."""
+    """Check that no expired lease waits for recovery."""
     if patient.place is None:
         return None
     ended = patient.place.hub.store.expired(patient.place.hub.clock.now(), _MOST_LEASES)
@@ -134,7 +134,7 @@ def leases(patient: Patient) -> Diagnosis | None:
 
 
 def files(patient: Patient) -> Diagnosis | None:
-    """The plain files show what the ledger has."""
+    """Check that the projected files are up to date."""
     from dragoman.files.layout import LOCK
 
     if patient.place is None:
@@ -175,7 +175,7 @@ def files(patient: Patient) -> Diagnosis | None:
 
 
 def notify(patient: Patient) -> Diagnosis | None:
-    """Whoever is to be told can be told."""
+    """Check that notices are delivered."""
     if patient.place is None:
         return None
     standings = patient.place.standings()
@@ -196,7 +196,7 @@ def notify(patient: Patient) -> Diagnosis | None:
 
 
 def _unwritable(patient: Patient, file: Path | None) -> Diagnosis | None:
-    """What keeps commands from writing to the database, beside what the directory's check found."""
+    """Check that commands can write to the database; the directory has its own check."""
     if not patient.is_writable:
         return None
     if file is None:
@@ -207,14 +207,14 @@ def _unwritable(patient: Patient, file: Path | None) -> Diagnosis | None:
 
 
 def _not_yet(patient: Patient, found: Diagnosis, unwritable: Diagnosis | None) -> Diagnosis:
-    """What is said of a store that a command has to write to before it can be read."""
+    """Result for a store that a command has to write to before it can be read."""
     if unwritable is None:
         return warning(found.found, patient.once_writable(found.advice))
     return bad(f"{found.found}; {unwritable.found}", f"{unwritable.advice}; then {found.advice}")
 
 
 def _is_open_to_others(file: Path, data: Path) -> bool:
-    """Whether a file that the data directory does not protect can be read by others."""
+    """Tell whether others can read a file that the data directory does not protect."""
     return not _is_within(file, data) and bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
@@ -223,7 +223,7 @@ def _is_within(file: Path, data: Path) -> bool:
 
 
 def _seen(opened: "Store", file: Path | None, meanwhile: str) -> Diagnosis:
-    """What the database itself says, as far as it can look in the time that it has."""
+    """Let the database check itself, within the time limit."""
     seen = opened.inspect(_PATIENCE_S)
     if seen.damage:
         return bad(
@@ -239,7 +239,7 @@ def _seen(opened: "Store", file: Path | None, meanwhile: str) -> Diagnosis:
 
 
 def _file(patient: Patient, file: Path) -> Diagnosis | None:
-    """What the header of a database file says against opening it; None: open it."""
+    """Check the header of a database file before it is opened; None: open it."""
     from dragoman.files.archives.archive_format import CHECKPOINTS
     from dragoman.store.sqlite.length import has_log
     from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
@@ -267,7 +267,7 @@ def _file(patient: Patient, file: Path) -> Diagnosis | None:
         return None
     version = int.from_bytes(header[_USER_VERSION], "big")
     if has_log(file):
-        # What was done to it last may stand there only; if it cannot be read, no more can be done.
+        # The last writes may be in the log only; if it cannot be read, the header's version counts.
         with suppress(StoreUnavailable):
             version = schema_version(file)
     copied = (patient.data,) if _is_within(file, patient.data) else (patient.data, file)
@@ -276,7 +276,7 @@ def _file(patient: Patient, file: Path) -> Diagnosis | None:
 
 
 def _server(patient: Patient) -> Diagnosis | None:
-    """What the version of the tables on a server says against opening them; None: open them."""
+    """Check the schema version of a database server before it is opened; None: open it."""
     from dragoman.store.postgres.migrate import MIGRATIONS
     from dragoman.store.postgres.staging import version_at
 
@@ -295,12 +295,12 @@ def _server_unwritable(url: str) -> Diagnosis | None:
 
 
 def _behind(patient: Patient, where: str, schemas: tuple[int, int], copy: str) -> Diagnosis | None:
-    """What to do with a store of an earlier version; None: it is of this one."""
+    """Advice for a store with an older schema; None: it is current."""
     version, newest = schemas
     if version >= newest:
         return None
     stop = "stop the hub; " if patient.works else ""
-    # By any command of this version, `backup` too, it is brought up to date before it is read.
+    # Any command of this version, `backup` too, migrates the store before reading it.
     return warning(
         f"{where} has schema {version}, this dragoman has {newest}",
         f"{stop}make a backup with the dragoman that you had before, or {copy}: there is no other "

@@ -18,13 +18,13 @@ _MEBIBYTE = 1024 * 1024
 
 
 def python(patient: Patient) -> Diagnosis:
-    """The programs that run."""
+    """Versions of dragoman and Python."""
     del patient
     return ok(f"dragoman {__version__} on Python {platform.python_version()}")
 
 
 def sqlite(patient: Patient) -> Diagnosis:
-    """The SQLite library; an old one can damage a database."""
+    """Version of the SQLite library; an old one can damage a database."""
     from dragoman.store.sqlite import connect
 
     del patient
@@ -34,7 +34,7 @@ def sqlite(patient: Patient) -> Diagnosis:
 
 
 def directory(patient: Patient) -> Diagnosis:
-    """The data directory: there, writable, nobody else's business."""
+    """Check that the data directory exists, is writable and private."""
     data = patient.data
     if not data.is_dir():
         elsewhere = "name another one with --data or DRAGOMAN_DATA"
@@ -54,7 +54,7 @@ def directory(patient: Patient) -> Diagnosis:
 
 
 def why_unwritable(path: Path) -> Diagnosis | None:
-    """What keeps this user from writing to a file, or into a directory; None: nothing."""
+    """Check that this user can write to a file or directory; None: it can."""
     if os.statvfs(path).f_flag & os.ST_RDONLY:
         return bad(f"{path} is on a file system that is mounted read-only", "mount it for writing")
     is_directory = path.is_dir()
@@ -65,7 +65,7 @@ def why_unwritable(path: Path) -> Diagnosis | None:
 
 
 def settings(patient: Patient) -> Diagnosis | None:
-    """dragoman.toml can be understood, and a hub can run with it."""
+    """Check that dragoman.toml can be parsed and a hub can run with it."""
     if not patient.data.is_dir():
         return None
     patient.check_settings()
@@ -79,7 +79,7 @@ def settings(patient: Patient) -> Diagnosis | None:
 
 
 def git(patient: Patient) -> Diagnosis | None:
-    """The repository whose commits transitions record."""
+    """Check the repository whose commits transitions record."""
     from dragoman.system.git_head import GitHead
 
     if not patient.data.is_dir() or not patient.is_understood:
@@ -97,7 +97,7 @@ def git(patient: Patient) -> Diagnosis | None:
 
 
 def agents(patient: Patient) -> Diagnosis | None:
-    """The agents that a hub starts have what they need."""
+    """Check that the agents that a hub starts have what they need."""
     if not patient.data.is_dir() or not patient.is_understood:
         return None
     known = patient.settings.agents
@@ -114,7 +114,7 @@ def agents(patient: Patient) -> Diagnosis | None:
 
 
 def _missing(patient: Patient, agent: AgentSettings) -> Iterator[str]:
-    """What an agent cannot be started without, as it looks from here."""
+    """List what an agent cannot be started without, as seen from this process."""
     from dragoman.system.git_head import GitHead
 
     environ = environment()
@@ -122,12 +122,12 @@ def _missing(patient: Patient, agent: AgentSettings) -> Iterator[str]:
         yield f"program {agent.command[0]}"
     if agent.repository and not GitHead(patient.data / agent.repository)():
         yield f"commit at {patient.data / agent.repository}"
-    if patient.works is None:  # a hub that runs has other variables than whoever looks at it
+    if patient.works is None:  # a running hub has environment variables of its own
         yield from (f"variable {name}" for name in agent.environment if name not in environ)
 
 
 def keys(patient: Patient) -> Diagnosis | None:
-    """The signing keys: there, usable, private."""
+    """Check that the signing keys exist, are usable and private."""
     from dragoman.system.keys import are_any, load
 
     if not patient.data.is_dir():
@@ -138,7 +138,7 @@ def keys(patient: Patient) -> Diagnosis | None:
 
 
 def _how_to_get_keys(patient: Patient) -> str:
-    """New ones, unless there may be something that only those that it had can vouch for."""
+    """Advice for missing keys: new ones only if the store has nothing signed by the old ones."""
     from dragoman.files.archives.archive_format import CHECKPOINTS
     from dragoman.system.keys import remedy
 
@@ -168,19 +168,19 @@ def _has_entries(patient: Patient) -> bool:
 
 
 def disk(patient: Patient) -> Diagnosis:
-    """Room to write."""
+    """Check the free disk space."""
     return room(shutil.disk_usage(_nearest(patient.data.absolute())).free)
 
 
 def room(free: int) -> Diagnosis:
-    """Whether so many bytes are enough to go on."""
+    """Check that this many free bytes are enough."""
     if free < _LEAST_FREE:
         return bad(f"only {free // _MEBIBYTE} MiB are free", "free some space: 64 MiB at the least")
     return ok(f"{free // _MEBIBYTE} MiB are free")
 
 
 def hub(patient: Patient) -> Diagnosis | None:
-    """Who is the hub of this directory."""
+    """Report which process is the hub of this directory."""
     from dragoman.system.hub_address import find_hub
     from dragoman.system.hub_lock import holder
 
@@ -190,10 +190,10 @@ def hub(patient: Patient) -> Diagnosis | None:
     if by is None:
         now_and_then = ": run `dragoman tick` from time to time"
         return ok("no hub is running" + (now_and_then if patient.is_writable else ""))
-    find_hub(patient.data)  # raises where commands cannot call it
+    find_hub(patient.data)  # raises where commands cannot call the hub
     return ok(f"{by.who} is the hub (process {by.pid} on {by.host}, since {by.since})")
 
 
 def _nearest(path: Path) -> Path:
-    """The path, or the nearest folder above it that exists."""
+    """The path, or its nearest ancestor that exists."""
     return path if path.exists() else _nearest(path.parent)

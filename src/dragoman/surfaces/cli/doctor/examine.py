@@ -26,7 +26,7 @@ CHECKS: dict[str, Check] = {
     "files": checks_inside.files,
     "notify": checks_inside.notify,
 }
-"""In the order in which they are made: the store is opened by the check of that name."""
+"""Checks in the order in which they run: the store is opened by the check of that name."""
 
 _STYLES = {"ok": "green", "warning": "yellow", "bad": "bold red"}
 
@@ -64,7 +64,7 @@ def doctor(call: Call) -> Answer:
 
 
 def _check_clock(call: Call) -> None:
-    """How it is called is no matter of what is wrong there."""
+    """Refuse --now while a hub runs: a running hub has a running clock."""
     from dragoman.system.hub_address import clock_runs, find_hub
 
     running = find_hub(call.data)
@@ -73,7 +73,7 @@ def _check_clock(call: Call) -> None:
 
 
 def _isolated(check: Check, patient: Patient) -> Diagnosis | None:
-    """A check that fails is a finding, and does not keep the others from looking."""
+    """Run a check; a failure becomes its result, and the other checks still run."""
     try:
         return check(patient)
     except DragomanError as error:

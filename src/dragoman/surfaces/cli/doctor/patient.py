@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Diagnosis(Struct, frozen=True):
-    """What a check found, and what to do about it."""
+    """Result of a check: its state, the finding, and what to do about it."""
 
     state: Literal["ok", "warning", "bad"]
     found: str
@@ -26,26 +26,23 @@ class Diagnosis(Struct, frozen=True):
 
 
 Check = Callable[["Patient"], Diagnosis | None]
-"""None: there is nothing to look at, because of what another check has found."""
+"""A check; None: it was skipped because of the result of another check."""
 
 
 def ok(found: str) -> Diagnosis:
-    """As it should be."""
     return Diagnosis("ok", found)
 
 
 def warning(found: str, advice: str) -> Diagnosis:
-    """It works, but somebody should know."""
     return Diagnosis("warning", found, advice)
 
 
 def bad(found: str, advice: str = "") -> Diagnosis:
-    """It does not work, or not for long."""
     return Diagnosis("bad", found, advice)
 
 
 class Patient:
-    """A data directory and, once a check has opened it, its store."""
+    """A data directory that may be broken; its store is opened by a check, if that does no harm."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -53,20 +50,20 @@ class Patient:
         self.keys = call.data / "keys"
         self.place: Place | None = None
         self.wrong: set[str] = set()
-        """The checks so far that found something bad."""
+        """Names of the checks so far with a bad result."""
 
     @property
     def is_writable(self) -> bool:
-        """Whether the directory can be written, as the check of it has found."""
+        """Tell whether the check of the directory found it writable."""
         return "directory" not in self.wrong
 
     def once_writable(self, advice: str) -> str:
-        """What to do, and when, if it writes to the directory."""
+        """Advice that writes to the directory, deferred until it is writable."""
         return advice if self.is_writable else f"once the directory can be written, {advice}"
 
     @cached_property
     def works(self) -> "Works | None":
-        """What the hub that runs works on, by its own word; None: none runs, or it says nothing."""
+        """Store and settings that the running hub reports; None: none runs, or it does not say."""
         from dragoman.system.hub_lock import holder
 
         running = holder(self.data)
@@ -74,13 +71,13 @@ class Patient:
 
     @property
     def settings_file(self) -> Path:
-        """Where the settings stand that count."""
+        """Path of the settings in effect."""
         named = self.works.settings if self.works else ""
         return Path(named) if named else self.data / "dragoman.toml"
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings; SettingsError when they cannot be understood."""
+        """The settings; raises SettingsError when they cannot be parsed."""
         if self.works is None:
             return load_settings(self.data, environment())
         named = self.settings_file if self.works.settings else None
@@ -88,35 +85,35 @@ class Patient:
 
     @property
     def is_understood(self) -> bool:
-        """Whether the settings can be read, though no hub may run with them."""
+        """Tell whether the settings can be parsed, even if no hub may run with them."""
         try:
             return bool(self.settings)
         except SettingsError:
             return False
 
     def check_settings(self) -> None:
-        """Raise SettingsError for what `up` would not start with."""
+        """Raise SettingsError for settings that `up` would not start with."""
         self._call.house.check_settings(self.settings, self.data)
 
     @property
     def url(self) -> str:
-        """The store that is used; empty: the file in the data directory."""
+        """URL of the store in use; empty: the file in the data directory."""
         at_work = self.works.store if self.works else ""
         return self._call.shared.store or at_work or self.settings.store.url
 
     @property
     def database(self) -> Path | None:
-        """The file of the store; None when it is not SQLite's."""
+        """Database file of the store; None when it is not SQLite."""
         return sqlite_file(self.url, self.data)
 
     def open(self) -> Place:
-        """Open the store as any command would; the caller knows that it is there."""
+        """Open the data directory as any command would; the caller knows that the store exists."""
         shared = self._call.shared
         self.place = self._call.house.open_place(self.data, shared.store, shared.now, create=False)
         return self.place
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         if self.place is not None:
             self.place.hub.close()
             self.place = None

@@ -25,7 +25,7 @@ HandoffArgument = Annotated[
 
 
 def found(call: Call, place: Place, id: str) -> "Handoff":
-    """The handoff with this id, if the speaker may see it; a refusal is raised."""
+    """Find a handoff that the actor may see; raises the refusal."""
     from dragoman.engine.reads.handoffs import find_handoff
 
     handoff = find_handoff(place.hub.store, id, call.speaker(), closed(call, place))
@@ -35,20 +35,20 @@ def found(call: Call, place: Place, id: str) -> "Handoff":
 
 
 def closed(call: Call, place: Place) -> frozenset[str]:
-    """The teamspaces that are not the speaker's."""
+    """Teamspaces that the actor does not belong to."""
     from dragoman.engine.reads.teamspaces import closed_to
 
     return closed_to(place.settings.teamspaces, call.actor(place, call.speaker()))
 
 
 def asked(call: Call, action: str, arguments: Mapping[str, Any]) -> Answer:
-    """What comes of an action on a handoff."""
+    """Open the data directory and run an action on a handoff."""
     with call.writing(makes=False) as place:
         return answered(call, place, action, arguments)
 
 
 def answered(call: Call, place: Place, action: str, arguments: Mapping[str, Any]) -> Answer:
-    """What comes of an action; what was not said is left out of it."""
+    """Run an action on a handoff, without its empty arguments."""
     from dragoman.engine.plan import Turned
 
     given = {name: value for name, value in arguments.items() if value not in ("", None, [], ())}
@@ -61,7 +61,7 @@ def answered(call: Call, place: Place, action: str, arguments: Mapping[str, Any]
 
 
 def _diagnosed(call: Call, place: Place, id: str) -> "Diagnosis | None":
-    """Where the handoff stands now, if the speaker may see it."""
+    """Diagnosis of the handoff after the action, if the actor may see it."""
     from dragoman.engine.handoff_diagnosis import look_at
     from dragoman.engine.reads.handoffs import find_handoff
 
@@ -74,7 +74,7 @@ def _diagnosed(call: Call, place: Place, id: str) -> "Diagnosis | None":
 
 
 def _apart(no: tuple[str, str] | None, failures: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Why not, and what else was found: nothing is said in both places."""
+    """Separate the reason of a refusal from the other failures, so that none is printed twice."""
     if no is None:
         return "", failures
     code, detail = no
@@ -84,7 +84,7 @@ def _apart(no: tuple[str, str] | None, failures: Sequence[str]) -> tuple[str, Se
 
 
 def _checks(metadata: Mapping[str, Any], failures: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """What was looked at, and what was found wrong: a head, its style, and the words."""
+    """Lines about verification: label, style and text."""
     passed = metadata.get("verification_passed")
     if passed:
         yield "passed: ", "green", ", ".join(passed)
@@ -94,7 +94,7 @@ def _checks(metadata: Mapping[str, Any], failures: Sequence[str]) -> Iterator[tu
 def _answer(
     call: Call, reply: dict[str, Any], no: tuple[str, str] | None, after: "Diagnosis | None"
 ) -> Answer:
-    """The reply as the dialect has it; a no is told as every refusal is."""
+    """Result with the dialect's reply; a refusal is printed as by every command."""
 
     metadata = cast(dict[str, Any], reply.get("metadata") or {})
     reason, failures = _apart(no, metadata.get("verification_failed", ()))

@@ -114,7 +114,7 @@ def initiate(
 
 
 def _unsaid() -> dict[str, Any]:
-    """What goes without saying where there is no file."""
+    """Default parts of a package without a file."""
     return {
         "task": {"success_criteria": [], "priority": "normal"},
         "context": {},
@@ -123,15 +123,15 @@ def _unsaid() -> dict[str, Any]:
 
 
 def _write_over(said: dict[str, Any], name: str, given: Mapping[str, Any]) -> None:
-    """What options say of a part comes before what the file says of it, key by key."""
+    """Let the options of a part override the file, key by key."""
     part = said.get(name, {})
-    # What is no object is left as it is: the hub says what is wrong with it.
+    # A part that is no object is left as it is: the hub reports what is wrong with it.
     if given and isinstance(part, dict):
         said[name] = {**_NEEDED.get(name, {}), **part, **given}
 
 
 _NEEDED: Final[Mapping[str, Mapping[str, str]]] = {"policy": {"classification": "internal"}}
-"""What a part needs that no option says."""
+"""Required fields of a part that no option sets."""
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def artifacts_at(paths: Iterable[str] | None) -> list[dict[str, Any]]:
-    """Files as the artifacts that they are."""
+    """Artifacts for these paths."""
     return [
         {"artifact_id": path.rpartition("/")[2], "ref": {"type": "file", "path": path}}
         for path in paths or ()
@@ -147,7 +147,7 @@ def artifacts_at(paths: Iterable[str] | None) -> list[dict[str, Any]]:
 
 
 def _title_of(place: Place, task: str) -> str:
-    """The title that the task has already; else its name."""
+    """Title of the task if it exists; else its name."""
     from dragoman.engine.reads.ask import find_task
 
     found = find_task(place.hub.store, task)
@@ -155,7 +155,7 @@ def _title_of(place: Place, task: str) -> str:
 
 
 def from_file(source: str, action: str) -> dict[str, Any]:
-    """The arguments of an action, from a file or standard input."""
+    """Read the arguments of an action from a file or standard input."""
     from dragoman.text.strict_json import MOST_BYTES
 
     data = read_source(source, MOST_BYTES)
@@ -166,7 +166,7 @@ def from_file(source: str, action: str) -> dict[str, Any]:
 
 
 def object_in(data: bytes, source: str, meant: str) -> dict[str, Any]:
-    """The JSON object of a text that somebody has given."""
+    """Parse a JSON object; ends the call if it is none."""
     from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json
 
     try:

@@ -35,7 +35,7 @@ _MARGIN = "    | "
 
 
 def as_row(handoff: "Handoff", now: int) -> tuple[str, ...]:
-    """A line of a list."""
+    """Table row of a handoff."""
     from dragoman.engine.shown.handoffs import as_written
 
     handoff = as_written(handoff)
@@ -58,7 +58,7 @@ def _due(handoff: "Handoff", now: int) -> str:
 
 
 def print_page(handoff: "Handoff", diagnosis: "Diagnosis", screen: Screen) -> None:
-    """A handoff on its own page; what is empty is left out."""
+    """Print all of a handoff; empty fields are left out."""
     from dragoman.engine.shown.handoffs import as_written
 
     handoff = as_written(handoff)
@@ -81,7 +81,7 @@ def print_page(handoff: "Handoff", diagnosis: "Diagnosis", screen: Screen) -> No
 
 
 def _with_words_of_their_own(handoff: "Handoff") -> "list[Step]":
-    """The steps with which something was said that stands nowhere else on the page."""
+    """Steps whose note is not printed elsewhere on the page."""
     said = {note.text for note in handoff.notes if note.kind == "completion_notes"}
     if handoff.rejection is not None:
         said.add(handoff.rejection.detail)
@@ -115,7 +115,7 @@ def _facts(handoff: "Handoff") -> tuple[tuple[str, str], ...]:
 
 
 def _as_it_stands(handoff: "Handoff") -> dict[str, Any]:
-    """The package, with the state of the work as its recipient has told it since (S-ACP-11)."""
+    """The package with the work state updates of its recipient applied (S-ACP-11)."""
     updates = [note.data for note in handoff.notes if note.kind == "work_state_update"]
     work = _part(handoff.package, "work_state")
     for update in updates:
@@ -124,7 +124,7 @@ def _as_it_stands(handoff: "Handoff") -> dict[str, Any]:
 
 
 def _of_package(package: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """What whoever approves or accepts it decides by."""
+    """Fields of the package that an approver or recipient decides by."""
     task, policy, work = (_part(package, name) for name in ("task", "policy", "work_state"))
     percent = work.get("percent_complete")
     done = "" if percent is None else f", {percent} %"
@@ -140,18 +140,18 @@ def _of_package(package: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 _OF_WORK = (("branch", "branch"), ("worktree", "worktree_path"), ("tests", "test_status"))
-"""Label -> the field that says where the work lies and how it does."""
+"""Label -> field of the work state: where the work is, and its tests."""
 
 
 def _references(task: dict[str, Any]) -> Iterator[str]:
-    """What the task has to do with elsewhere."""
+    """External references of the task."""
     for ref in _objects(task.get("external_refs")):
         more = ", ".join(str(ref[name]) for name in ("description", "version") if name in ref)
         yield f"{ref.get('type', '')} {ref.get('value', '')}{f' ({more})' if more else ''}"
 
 
 def _artifacts(handoff: "Handoff") -> Iterator[str]:
-    """What goes along: where it lies, what is said of it, and what was kept of it."""
+    """Artifacts of the package: path, description, and the hash of the stored copy."""
     for one in _objects(handoff.package.get("artifacts")):
         ref, id = _part(one, "ref"), str(one.get("artifact_id", ""))
         kept = handoff.artifacts.get(id, "")
@@ -167,7 +167,7 @@ def _artifacts(handoff: "Handoff") -> Iterator[str]:
 
 
 _LABELS = ("classification", "sensitivity", "visibility")
-"""What a package says about who should see it."""
+"""Policy fields: who should see the package."""
 
 
 _TEXTS = (
@@ -183,11 +183,11 @@ _TEXTS = (
     ("related sessions", "provenance", "related_sessions"),
     ("decisions", "provenance", "decision_refs"),
 )
-"""Label -> the part of a package and its field, in the order in which a recipient reads them."""
+"""Label -> part of the package and its field, in reading order of a recipient."""
 
 
 def _texts(package: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What its sender has written; of a list, one on each line."""
+    """Texts of the package; a list has one item on each line."""
     for label, part, field in _TEXTS:
         value: Any = _part(package, part).get(field, "")
         listed = cast(list[Any], value) if isinstance(value, list) else [value]
@@ -195,7 +195,7 @@ def _texts(package: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _objects(listed: object) -> Iterator[dict[str, Any]]:
-    """The objects of a list; in a draft anything may stand there."""
+    """Objects of a list; a draft may hold anything."""
     for one in cast(list[Any], listed) if isinstance(listed, list) else ():
         if isinstance(one, dict):
             yield cast(dict[str, Any], one)
@@ -230,7 +230,7 @@ def _escalation(told: Any) -> str:
 
 
 def print_diagnosis(diagnosis: "Diagnosis", screen: Screen) -> None:
-    """Why it is stuck, who has to act, by when, and how."""
+    """Print why a handoff is stuck, who has to act, by when, and with which command."""
     style = STATUS_STYLES[diagnosis.status]
     screen.line((diagnosis.handoff_id, "bold"), "  ", (diagnosis.status, style))
     screen.line(f"  {diagnosis.summary}")

@@ -24,7 +24,7 @@ _CAME_TO_NOTHING = ("DelegationRejected", "NeedsFollowUp")
 
 
 def read_param(given: str) -> tuple[str, Any]:
-    """KEY=VALUE as a pair; what is JSON is taken as such, else it is a text."""
+    """Parse KEY=VALUE; the value is JSON, or else a text."""
     key, equals, value = given.partition("=")
     if not key or not equals:
         raise ValueError(f"{given!a} is not of the form KEY=VALUE")

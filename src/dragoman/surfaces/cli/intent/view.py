@@ -21,7 +21,7 @@ _STYLES = {
 }
 _BRANCH, _LAST, _RUNS, _OVER = "├─ ", "└─ ", "│  ", "   "
 _MOST_DEEP = 24
-"""Deeper branches are drawn at this depth: a line has an end."""
+"""Deeper branches are drawn at this depth, to keep lines short."""
 
 _RANKED = (
     Column("AGENT", "bold"),
@@ -49,7 +49,7 @@ _GOAL = 60
 
 
 def print_ranking(ranked: Row, screen: Screen) -> None:
-    """Every candidate with the parts of its score, and why one is chosen."""
+    """Print every candidate with the parts of its score, and why one is chosen."""
     if ranked["candidates"]:
         screen.table(_RANKED, [_candidate(one) for one in ranked["candidates"]])
     if "next" in ranked:
@@ -68,7 +68,7 @@ def _candidate(one: Row) -> tuple[str, ...]:
 
 
 def print_intents(rows: Sequence[Row], screen: Screen) -> None:
-    """A line for each."""
+    """Print one line for each intent."""
     if not rows:
         screen.line("there are no such intents: begin with `dragoman delegate GOAL`")
         return
@@ -86,12 +86,12 @@ def print_intents(rows: Sequence[Row], screen: Screen) -> None:
 
 
 def how_it_stands(row: Row) -> str:
-    """The state of an intent in one word: cancelled is no state of CCOS, but what people mean."""
+    """State of an intent in one word; cancelled is no state of CCOS, but what people expect."""
     return "cancelled" if row.get("cancelled") else row["state"]
 
 
 def print_intent(found: Row, screen: Screen) -> None:
-    """How one stands."""
+    """Print one intent with its request and result."""
     screen.line((found["intent_id"], "bold"), f" is {how_it_stands(found)}: ", found["goal"])
     wanted = f"wanted by {found['by']} at {found['created_at']}{_belongs(found, found)}"
     screen.line(f"task {found['task_id']}, {wanted}")
@@ -125,12 +125,12 @@ def _how_it_ended(result: Row) -> str:
 
 
 def print_action(action: Row, screen: Screen) -> None:
-    """One Action on a line of its own."""
+    """Print one Action on a line of its own."""
     screen.line(*_line(f"{action['action_id']}  ", action))
 
 
 def print_story(told: Row, screen: Screen) -> None:
-    """The causal story of an intent as a tree, from the wish to what was learned."""
+    """Print the Actions of an intent as a tree of causes."""
     screen.line((told["intent_id"], "bold"), f" is {how_it_stands(told)}")
     for margin, action in _walk(told["actions"]):
         screen.line(*_line(margin, action))
@@ -140,7 +140,7 @@ def print_story(told: Row, screen: Screen) -> None:
 
 
 def _walk(root: Row) -> Iterator[tuple[str, Row]]:
-    """Each Action behind the lines that lead to it; without recursion, as chains may be long."""
+    """Walk the tree with the margin of each line; without recursion, as chains may be long."""
     waiting: list[tuple[str, str, Row]] = [("", "", root)]
     while waiting:
         before, branch, action = waiting.pop()
@@ -169,7 +169,7 @@ def _new(action: Row, details: Row) -> str:
 
 
 def _belongs(action: Row, details: Row) -> str:
-    """What else it is a part of: a plan, or what another intent has left over."""
+    """Plan that the intent is a part of, and intent that it follows up."""
     plan = f", as a part of plan {action['plan_id']}" if "plan_id" in action else ""
     return plan + (f", to follow up {details['follows']}" if "follows" in details else "")
 
@@ -198,7 +198,7 @@ def _completed(action: Row, details: Row) -> str:
 
 
 def _taken_back(ended: Row, details: Row) -> str:
-    """A request that has ended without a word about its agent."""
+    """Text for a request that ended without any result of its agent."""
     why = f": {ended['error']}" if details["synthetic"] != "cancelled" else ""
     return f"{ended['request_id']} was taken back from {ended['agent_id']}{why}"
 
@@ -256,4 +256,4 @@ _SAID: Mapping[str, Callable[[Row, Row], str]] = {
     "FollowedUp": lambda _, details: f"by {details['by']}",
     "Anomaly": lambda action, details: f"{action['actor']}: {details['reason']}",
 }
-"""Type of Action -> its words."""
+"""Type of Action -> its text."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dragoman.engine.plan import Taken
 
 Row = Mapping[str, Any]
-"""A letter as the operations show it."""
+"""A letter as operations return it."""
 
 LetterArgument = Annotated[
     str,
@@ -34,7 +34,7 @@ ThreadArgument = Annotated[
 def asked(
     place: Place, operation: str, arguments: bytes | Mapping[str, Any], actor: "Actor"
 ) -> "Taken":
-    """What an operation answers; a refusal is raised."""
+    """Call an operation; a rejection is raised as Refused."""
     from dragoman.engine.plan import Turned
 
     answer = place.interpreter.call(operation, arguments, actor)
@@ -46,7 +46,7 @@ def asked(
 def replied(
     place: Place, operation: str, arguments: bytes | Mapping[str, Any], actor: "Actor"
 ) -> Any:
-    """The reply alone; what is told beside it, and stands in no remark of it, is a warning."""
+    """Call an operation; its warnings are printed unless its `remark` contains them."""
     answer = asked(place, operation, arguments, actor)
     remark = answer.reply.get("remark", "")
     place.warnings.extend(warning for warning in answer.warnings if warning not in remark)
@@ -54,6 +54,6 @@ def replied(
 
 
 def looked_up(call: Call, operation: str, **arguments: Any) -> Any:
-    """What an operation has to say that only reads."""
+    """Call an operation that only reads."""
     with call.reading() as place:
         return asked(place, operation, arguments, call.actor(place, call.speaker())).reply

@@ -16,7 +16,7 @@ from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
 
 _OWN = "in"
-"""The box of letters that its owner gets, and may have read."""
+"""Box of received letters, which their owner may have read."""
 
 
 def _flag(name: str, about: str) -> Any:
@@ -95,7 +95,7 @@ def inbox(
 
 
 def _page(call: Call, place: Place, wanted: dict[str, Any], begin: dict[str, int]) -> Any:
-    """As many letters as are wanted, also where those that fit are far apart."""
+    """Fetch as many letters as are wanted, also where matching letters are far apart."""
     actor, ((way, at),) = call.actor(place, call.speaker()), begin.items()
     rows: list[Row] = []
     while True:
@@ -115,10 +115,11 @@ def _one_of(usual: str, **flags: bool) -> str:
 
 
 def _follow(call: Call, place: Place, wanted: dict[str, Any], after: int) -> None:
-    """Print what there is and what comes; the box is looked into when the ledger has grown."""
+    """Print letters that exist and those that come; the box is read again when the ledger has
+    grown."""
     actor, store, seen = call.actor(place, call.speaker()), place.hub.store, set[str]()
     after = begin_after(call, store, after)
-    # Letters come to the end of a box, but to these lists also when they have become old.
+    # These boxes grow at the end; the others also gain old letters.
     goes_on = wanted["box"] in ("in", "sent")
     while True:
         head, at = enduring(call, store, store.head), after
@@ -141,7 +142,7 @@ def _follow(call: Call, place: Place, wanted: dict[str, Any], after: int) -> Non
 
 def _print(row: Row, call: Call, *, is_box: bool) -> None:
     call.tell(Answer(row, lambda screen: print_one_line(row, screen, is_box=is_box)))
-    # Whoever follows wants each letter when it comes, not when a buffer is full.
+    # A follower needs each letter when it comes, not when a buffer is full.
     call.out.flush()
 
 

@@ -28,7 +28,7 @@ def _files(text: str) -> tuple[str, ...]:
 
 
 class Kind(Struct, frozen=True):
-    """How the value of a field is typed."""
+    """The way in which the value of a field is typed and parsed."""
 
     told: str
     read: Callable[[str], Any]
@@ -61,7 +61,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 
 class Form(Struct, frozen=True):
-    """What can be typed of a letter of one type."""
+    """Fields of a letter type, and the function that composes it."""
 
     required: tuple[str, ...]
     optional: tuple[str, ...]
@@ -114,13 +114,13 @@ FORMS: Final[Mapping[str, Form]] = {
     ),
     MessageType.SPAWN_ACK: Form(("status",), ("session",), _plain(compose.spawn_ack)),
 }
-"""Type -> which fields it must have, which it may have, and who writes it."""
+"""Letter type -> its required and optional fields and its composer."""
 
 TYPES: Final = tuple(str(type) for type in FORMS)
 
 
 def subject_of(type: str, bead: str, typed: str = "") -> str:
-    """The subject of a letter of this type; one that would say another ends the call."""
+    """Make the subject of a letter of this type; ends the call if it would name another type."""
     subject = _joined(type, bead, typed)
     others = ", ".join(read_subject(subject).others)
     if others:
@@ -137,7 +137,7 @@ def subject_of(type: str, bead: str, typed: str = "") -> str:
 
 
 def _joined(type: str, bead: str, typed: str) -> str:
-    """What was typed as a subject, behind the bead and the type if it does not name them."""
+    """The typed subject, prefixed with bead and type unless it names them."""
     plain = f"[{bead}] {type}" if bead else type
     if not typed:
         return plain
@@ -148,7 +148,7 @@ def _joined(type: str, bead: str, typed: str) -> str:
 
 
 def composed(type: str, bead: str, given: tuple[str, ...]) -> Rendered:
-    """The letter of a type; what is wrong with its fields ends the call."""
+    """Compose a letter from its fields; ends the call if they are wrong."""
     form, fields = FORMS[type], dict[str, Any]()
     known = (*form.required, *form.optional)
     if not bead and type not in NO_BEAD_NEEDED:

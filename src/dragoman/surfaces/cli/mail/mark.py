@@ -41,7 +41,7 @@ def read(call: Call, ids: LettersArgument) -> Answer:
 
 
 def _mark(call: Call, operation: str, ids: list[str], done: str) -> Answer:
-    """Each by itself: one that is refused stops no other."""
+    """Mark each letter separately: a refusal of one does not stop the others."""
     marked: list[dict[str, Any]] = []
     with call.writing(makes=False) as place:
         actor = call.actor(place, call.speaker())
@@ -54,7 +54,7 @@ def _mark(call: Call, operation: str, ids: list[str], done: str) -> Answer:
     wrong = [one for one in marked if "code" in one]
     data: dict[str, Any] = {"letters": marked}
     if wrong:
-        # The first one is told as the refusal of a command is.
+        # The first refusal becomes the refusal of the command.
         data |= {"code": wrong[0]["code"], "detail": wrong[0]["detail"]}
 
     def show(screen: Screen) -> None:

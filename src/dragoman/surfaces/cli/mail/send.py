@@ -102,7 +102,7 @@ def send(
 
 
 def _written(type: str, bead: str, given: tuple[str, ...], text: dict[str, str]) -> dict[str, str]:
-    """The subject and the text."""
+    """Subject and body from the options."""
     body = text["body_md"]
     if body == STANDARD_INPUT:
         body = _from_standard_input()
@@ -133,7 +133,7 @@ def _from_standard_input() -> str:
 
 
 def _sender_of(row: bytes) -> str:
-    """Whom a row names as its sender, if that can be a name."""
+    """Sender that a row names, if it is a valid agent name."""
     from dragoman.core.ids import check_agent
     from dragoman.engine.incoming import Incoming
     from dragoman.protocols.agentmail.row import OTHER_NAMES
@@ -145,7 +145,7 @@ def _sender_of(row: bytes) -> str:
 
 
 def _send(call: Call, letter: "bytes | dict[str, Any]", sender: str) -> Answer:
-    """Hand it in: as whom --as says, or whom the letter names, or as yourself."""
+    """Submit a letter as --as, else as the sender that it names, else as the person."""
     with call.writing() as place:
         actor = call.actor(place, call.speaker() or sender)
         answer = asked(place, "mail.send", letter, actor)

@@ -24,7 +24,7 @@ _MARGIN = "  "
 
 
 def print_list(rows: Sequence[Row], screen: Screen, nothing: str, *, is_box: bool = False) -> None:
-    """A line for each letter; in a box also whether its owner has read it."""
+    """Print a line for each letter; in a box also whether its owner has read it."""
     if rows:
         screen.table(_COLUMNS, [_cells(row, is_box=is_box) for row in rows])
     else:
@@ -32,14 +32,14 @@ def print_list(rows: Sequence[Row], screen: Screen, nothing: str, *, is_box: boo
 
 
 def print_one_line(row: Row, screen: Screen, *, is_box: bool) -> None:
-    """A letter on a line of its own, as it comes."""
+    """Print a letter on a line of its own."""
     _, sent, sender, to, kind, subject, state = _cells(row, is_box=is_box)
     parts: list[Part] = [(str(row["id"]), "bold"), f"  {sent}  {sender} → {to}  "]
     screen.line(*parts, (f"{kind}  ", _TYPES.get(kind, "")), subject, f"  {state}" if state else "")
 
 
 def print_whole(row: Row, screen: Screen) -> None:
-    """Everything about a letter, and its text behind a margin: no line of it passes for ours."""
+    """Print all of a letter; a margin keeps its text from passing for ours."""
     screen.line((str(row["subject"]) or "(no subject)", "bold"))
     for name, value in _head(row).items():
         if value:
@@ -49,7 +49,7 @@ def print_whole(row: Row, screen: Screen) -> None:
 
 
 def _kind(row: Row) -> str:
-    """What it is: of a type, or the hub's own; nothing for a plain letter."""
+    """Type of a letter; empty for a plain one."""
     kind = str(row.get("kind") or row["type"])
     return "" if kind == _NO_TYPE else kind
 
@@ -67,7 +67,7 @@ def _cells(row: Row, *, is_box: bool) -> tuple[str, ...]:
 
 
 def _state(row: Row, *, is_box: bool) -> str:
-    """Whether the owner of the box has read it, and what it still waits for."""
+    """Unread, overdue, or the acks that it waits for."""
     unread = "unread" if is_box and not row["read"] else ""
     waits = f"no ack of {', '.join(row['waits_for'])}" if row["waits_for"] else ""
     return ", ".join(filter(None, (unread, _OVERDUE if row["overdue"] else waits)))

@@ -7,7 +7,7 @@ from dragoman.surfaces.cli.task.view import Shown
 
 
 def look_at(source: Source, name: str, as_of: int | None = None) -> Shown:
-    """The task by any of its names, now or at a position of the past (which knows no leases)."""
+    """Load a task by any of its names, now or at a past position (which knows no leases)."""
     now = source.clock.now()
     if as_of is not None:
         past = task_as_of(source.store, name, as_of)

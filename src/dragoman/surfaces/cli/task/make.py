@@ -17,7 +17,7 @@ from dragoman.surfaces.cli.task.view import as_object
 from dragoman.surfaces.cli.verb import Verb
 
 _BODY_BYTES = 4 * (BODY + 1)
-"""More than these hold more characters than a body may have."""
+"""More bytes than these always exceed the character limit of a body."""
 
 BlockedByOption = Annotated[
     list[str] | None,
@@ -203,7 +203,7 @@ def _change(call: Call, *commands: AnyCommand) -> Answer:
 
 
 def _read_body(file: str) -> str:
-    """The text of a file, or of standard input; of what is too long only so much that it shows."""
+    """Read a body from a file or standard input; of one too long, only enough to be refused."""
     body = read_source(file, _BODY_BYTES)
     try:
         return getincrementaldecoder("utf-8")().decode(body, final=len(body) <= _BODY_BYTES)

@@ -10,21 +10,21 @@ from dragoman.surfaces.cli.task.view import Shown
 
 
 class Page(Struct, frozen=True):
-    """Tasks, and the cursor at which the next page begins, if there may be one."""
+    """A page of tasks, and the cursor of the next page, if there may be one."""
 
     tasks: list[Shown]
     next: int | None
 
 
 def page_now(source: Source, wanted: Wanted) -> Page:
-    """A page of tasks as they are."""
+    """Page of tasks as they are."""
     now = source.clock.now()
     page = pages.page_now(source.store, wanted, now)
     return Page([Shown(view.task, view.lease, now) for view in page.tasks], page.next)
 
 
 def page_as_of(source: Source, wanted: Wanted, position: int) -> Page:
-    """A page of tasks as they were; its cursor counts tasks by age, the oldest is 1."""
+    """Page of tasks as they were; its cursor counts tasks by age, the oldest is 1."""
     now = source.clock.now()
     past = list(enumerate(tasks_as_of(source.store, position), start=1))
     end = len(past) if wanted.before is None else min(len(past), max(wanted.before - 1, 0))

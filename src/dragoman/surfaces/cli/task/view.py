@@ -31,7 +31,7 @@ COLUMNS = (
 
 
 class Shown(Struct, frozen=True):
-    """A task, its lease if it is known, and the time at which it is looked at."""
+    """A task with its lease, if that is known, and the time of reading."""
 
     task: Task
     lease: Lease | None
@@ -39,23 +39,23 @@ class Shown(Struct, frozen=True):
 
 
 def as_summary(shown: Shown) -> dict[str, object]:
-    """Everything about a task but its body, which may be long."""
+    """JSON object of a task without its body, which may be long."""
     return to_builtins(task_summary(shown.task, shown.lease, shown.now))
 
 
 def as_object(shown: Shown) -> dict[str, object]:
-    """Everything about a task."""
+    """JSON object of a task."""
     return to_builtins(whole_task(shown.task, shown.lease, shown.now))
 
 
 def as_row(task: Task) -> tuple[str, ...]:
-    """The cells of COLUMNS."""
+    """Cells of TASK_COLUMNS."""
     to_the_minute = to_rfc3339(task.updated_at)[:16] + "Z"
     return (task.id, task.status, task.priority, task.assignee, to_the_minute, task.title)
 
 
 def print_page(shown: Shown, screen: Screen) -> None:
-    """A task on its own page; what is empty is left out."""
+    """Print all of a task; empty fields are left out."""
     task = shown.task
     screen.line((task.id, "bold"), "  ", task.title)
     for label, text in _facts(shown):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SECONDS = 30.0
 _HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+): [\x20-\x7e]*")
-"""A header as it is sent: what HTTP calls a token, and what can be printed."""
+"""An HTTP header: a token as its name, printable ASCII as its value."""
 _MOST_SAID = 16_384
 _MOST_WHY = 200
 
@@ -57,7 +57,7 @@ def otlp(
     from dragoman.protocols.saop.otlp import Subject, document
     from dragoman.surfaces.cli.trace.reading import each_event, each_turn
 
-    # Whoever types an address means it, a local one too.
+    # A typed URL is meant, also a local one.
     collector = endpoint_at(to, "--to", (_host_of(to),), _SECONDS) if to else None
     headers = _headers() if to else {}
     with call.looking() as look:
@@ -86,20 +86,20 @@ def otlp(
 
 
 class NotDelivered(DragomanError):
-    """What was to be sent was not taken; the detail says by whom and why."""
+    """The collector did not take the spans; the detail says why."""
 
     code = "not_delivered"
 
 
 class _Kept(Struct, frozen=True, rename={"rejected": "rejectedSpans", "why": "errorMessage"}):
-    """What a collector says of spans that it has answered with 200."""
+    """Partial success of an OTLP response: spans that the collector rejected, and why."""
 
     rejected: int = 0
     why: str = ""
 
 
 class _Said(Struct, frozen=True, rename="camel"):
-    """The body of its answer."""
+    """Body of an OTLP response."""
 
     partial_success: _Kept = _Kept()
 
@@ -113,14 +113,14 @@ def _post(endpoint: "Endpoint", host: str, headers: dict[str, str], body: bytes)
     if not 200 <= status < 300:
         raise NotDelivered(f"the collector at {host} answered {status}, and has kept nothing")
     try:
-        # Whole numbers are texts in OTLP/JSON
+        # Integers are strings in OTLP/JSON.
         return msgspec.json.decode(said, type=_Said, strict=False).partial_success
     except msgspec.DecodeError:
         return _Kept()
 
 
 def _host_of(url: str) -> str:
-    """The host in an address; empty: there is none."""
+    """Host of a URL; empty: none."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:
@@ -128,7 +128,7 @@ def _host_of(url: str) -> str:
 
 
 def _headers() -> dict[str, str]:
-    """Those of the environment, as OpenTelemetry writes them; a value may be a secret."""
+    """Headers from OTEL_EXPORTER_OTLP_HEADERS; a value may be a secret."""
     headers = dict[str, str]()
     parts = (part for part in environment().get(_HEADERS, "").split(",") if part)
     for number, part in enumerate(parts, 1):

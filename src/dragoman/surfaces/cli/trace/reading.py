@@ -13,7 +13,7 @@ _PAGE = 500
 
 
 def each_turn(store: Store, task: str, attempt: int) -> Iterator[ShownTurn]:
-    """The turns of an attempt, in their order."""
+    """Turns of an attempt, in order."""
     after = -1
     while page := turns_of(store, task, attempt, after, _PAGE).turns:
         yield from page
@@ -21,7 +21,7 @@ def each_turn(store: Store, task: str, attempt: int) -> Iterator[ShownTurn]:
 
 
 def each_event(store: Store, task: str) -> Iterator[dict[str, Any]]:
-    """The events of a task as SAOP has them, in their order."""
+    """SAOP events of a task, in order."""
     after = 0
     while page := (found := events_of(store, task=task, after=after, limit=_PAGE)).events:
         yield from (one.event for one in page)
@@ -29,18 +29,18 @@ def each_event(store: Store, task: str) -> Iterator[dict[str, Any]]:
 
 
 class Before:
-    """What a task has of a record already, in whatever attempt; a `Begin` of its transcript."""
+    """Finds what an earlier import of the same session recorded; a `Begin` of a transcript."""
 
     def __init__(self, store: Store, task: str, *, is_named: bool) -> None:
-        """`is_named`: how the session is to be called was said, and counts."""
+        """`has_chosen_session`: the session was named by an option, and that name counts."""
         self._store = store
         self._task = task
         self._is_named = is_named
         self.turns: dict[int, ShownTurn] = {}
-        """Its turns that stand in other attempts, or beside them: they are not recorded again."""
+        """Turns recorded under other attempts or outside of any: they are not recorded again."""
 
     def __call__(self, own: str, session: str) -> tuple[str, int]:
-        """How its session is called, and its first turn: as before, else behind all others."""
+        """Session name and first turn: as imported earlier, else behind all recorded turns."""
         found = find_task(self._store, self._task)
         if isinstance(found, Refusal):
             return session, 0

@@ -93,7 +93,7 @@ def rewind(
 
 
 class _Files(Struct, frozen=True):
-    """The branch on which the files of then are, or would be."""
+    """Branch that has, or would have, the files of the transition."""
 
     repository: Path
     commit: str
@@ -114,7 +114,7 @@ def _look(place: Place, task: str, to: str) -> Preview:
 def _files(
     place: Place, seen: Preview, repository: Path | None, worktree: Path | None
 ) -> _Files | None:
-    """What there is to do in the repository; None: no commit or no repository is known."""
+    """Plan the branch in the repository; None: no commit or no repository is known."""
     from dragoman.system.worktree import free_branch, look_at_checkout
 
     configured = place.settings.git.repository
@@ -235,7 +235,7 @@ def _show_files(seen: Preview, files: _Files | None, screen: Screen, applied: bo
 
 
 _MOMENTS = frozenset({"reported_at", "checkpointed_at"})
-"""They change with the report and the checkpoint that stand beside them."""
+"""Times that change together with the report and the checkpoint shown beside them."""
 
 
 def _short(value: object) -> str:

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from dragoman.surfaces.cli.place import Place
 
 _MOST_REFUSED: Final = 3
-"""After so many refusals in a row, whatever comes would be refused as well."""
+"""After this many refusals in a row, the rest would be refused as well."""
 _IN_VAIN: Final = frozenset(
     {"identity_mismatch", "not_authorized", "unauthorized_agent", "lease_lost", "task_not_found"}
 )
-"""After one of these, too: it is about who sends, and not about what."""
+"""Refusals of the sender, not of the message: the rest would be refused as well."""
 
 
 class Sent(Struct, frozen=True):
-    """A message that is on record, or why it is not."""
+    """A recorded message, or its refusal."""
 
     what: str
     position: int = 0
@@ -39,10 +39,10 @@ class Sent(Struct, frozen=True):
 
 
 class Tally(Struct):
-    """What became of what was sent."""
+    """Counts of what was sent, recorded and refused."""
 
     head: int
-    """The last position before it began."""
+    """Ledger position before the import."""
     taken: Counter[str] = field(default_factory=Counter[str])
     fresh: int = 0
     masked: int = 0
@@ -50,7 +50,7 @@ class Tally(Struct):
     in_a_row: int = 0
 
     def add(self, kind: str, sent: Sent) -> None:
-        """Count one more."""
+        """Count a result."""
         if sent.refusal is not None:
             self.refused.append(sent)
             self.in_a_row += _MOST_REFUSED if sent.refusal.code in _IN_VAIN else 1
@@ -61,22 +61,22 @@ class Tally(Struct):
         self.masked += sent.masked
 
     def is_fresh(self, sent: Sent) -> bool:
-        """Whether it was not on record before."""
+        """Tell whether the message was not recorded before."""
         return sent.position > self.head
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether there is no sense in sending more."""
+        """Tell whether sending more is pointless."""
         return self.in_a_row >= _MOST_REFUSED
 
 
 class Sender:
-    """Brings turns and events of one task to the hub, on somebody's behalf."""
+    """Records captured turns and events of one task, on behalf of an actor."""
 
     def __init__(
         self, place: "Place", actor: "Actor", task: str, before: Mapping[int, "ShownTurn"]
     ) -> None:
-        """`before`: turns that are on record in earlier attempts, by their number."""
+        """`earlier_turns`: turns recorded in earlier attempts, by their number."""
         from dragoman.engine.operation import find_operation
 
         found = find_operation(place.interpreter.dialects, "saop.event")
@@ -89,7 +89,7 @@ class Sender:
         self.tally = Tally(place.hub.store.head())
 
     def send(self, captured: Sequence["Captured"]) -> Iterator[Sent]:
-        """Each in its order, counted; it ends early where everything is refused."""
+        """Send messages in order and count them; stops early when everything is refused."""
         for kind, run in groupby(captured, key=lambda one: one.kind):
             some = list(run)
             for one in self._events(some) if kind == "event" else map(self._turn, some):
@@ -112,7 +112,7 @@ class Sender:
         return Sent(what, reply["position"], reply["masked"])
 
     def _events(self, run: Sequence["Captured"]) -> Iterator[Sent]:
-        """All in one transaction; if one of them is refused, each in its own."""
+        """Record events in one transaction; if one is refused, each in its own."""
         asked = [self._asked(one) for one in run]
         try:
             done = self._do(asked)
@@ -130,7 +130,7 @@ class Sender:
         return Sent(asked.name, receipt.position, receipt.masked)
 
     def _do(self, asked: Sequence["_Asked"]) -> Accepted:
-        """Have the hub do it, wherever it is; what thoughts hold back is kept here, first."""
+        """Submit to the hub, wherever it runs; carry-over of thoughts is stored here, first."""
         from dragoman.engine.rests import Batch
 
         rests = Batch(self._is_recorded)
@@ -141,7 +141,7 @@ class Sender:
         return done
 
     def _command(self, asked: "_Asked", rests: "Batch") -> RecordTrace:
-        """What the event asks for, said to be of the task: its session need not be held there."""
+        """Command that records the event under this task, which its session need not hold."""
         command, rest = asked.command, self._event.rest(asked.message)
         if rest is not None:
             rest = rests.level(rest)
@@ -165,7 +165,7 @@ class Sender:
 
 
 class _Asked(Struct, frozen=True):
-    """An event on its way."""
+    """A parsed event with its command."""
 
     name: str
     message: Any
@@ -173,6 +173,6 @@ class _Asked(Struct, frozen=True):
 
 
 def _name(one: "Captured") -> str:
-    """An event in a few words."""
+    """Short description of an event."""
     payload: dict[str, Any] = one.message["payload"]
     return " ".join(filter(None, (payload["type"], payload.get("tool", ""))))

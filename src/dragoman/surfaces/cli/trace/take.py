@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dragoman.protocols.saop.capture.transcript import Transcript
 
 _AT_ONCE = 200
-"""So many messages are sent at a time."""
+"""Number of messages that are sent together."""
 _SHOWN = 5
 
 
@@ -122,7 +122,7 @@ def _is_known(place: Place, task: str) -> bool:
 
 
 def _part_of(place: Place, speaker: str) -> str:
-    """The part that whoever speaks is registered with; people tell of a developer."""
+    """SAOP role: the registered one of the actor, else developer."""
     from dragoman.engine.reads.ask import find_agent
 
     known = find_agent(place.hub.store, speaker) if speaker else None
@@ -132,7 +132,7 @@ def _part_of(place: Place, speaker: str) -> str:
 
 
 def _session_of(place: Place, task: str) -> str:
-    """The stay of whoever holds the task, if somebody does and it has a name."""
+    """Session of the task's lease, if it is held and the session has a name."""
     from dragoman.engine.reads.ask import find_task
 
     found = find_task(place.hub.store, task)
@@ -142,7 +142,7 @@ def _session_of(place: Place, task: str) -> str:
 def _captured(
     transcript: "Transcript", lines: Iterator[bytes | None], file: Path, *, closes: bool
 ) -> Iterator["Captured"]:
-    """What the lines come to; a document over many lines is read as one."""
+    """Parse lines into messages; a document over many lines is parsed as one."""
     for line in lines:
         if line is None:
             if transcript.is_over:
@@ -159,9 +159,9 @@ def _captured(
 def _till_known(
     captured: Iterator["Captured"], early: list["Captured"], is_known: Callable[[], bool]
 ) -> Iterator[list["Captured"]]:
-    """Turns one by one until the task is known, which begins with one; then what came before.
+    """Send turns one by one until the first has created the task; then the deferred events.
 
-    Events that came too early for that are left in `early`: recorded now, they would be of no task.
+    Events before that are kept in `deferred`: recorded earlier they would belong to no task.
     """
     while not is_known():
         for one in captured:
@@ -182,7 +182,7 @@ def _in_parts(captured: Iterator["Captured"], size: int) -> Iterator[list["Captu
 
 
 def _tell(call: Call, tally: Tally, sent: Sent, *, is_told: bool) -> None:
-    """A refusal always; what is new as it comes, if somebody looks on."""
+    """Print a refusal, and with --follow each new message."""
     if sent.refusal is not None:
         why = f"{sent.refusal.code}, {sent.refusal.detail}"
         call.err.line((f"{sent.what} was refused: ", "yellow"), why)

@@ -64,7 +64,7 @@ def watch(
 
 
 class _Seat(Struct, frozen=True):
-    """A task, and what happens there."""
+    """A task to watch, and its events."""
 
     task: str
     title: str
@@ -74,7 +74,7 @@ class _Seat(Struct, frozen=True):
 
 @contextmanager
 def _seats(call: Call, task: str, after: int | None) -> Generator[_Seat]:
-    """By the store of the data directory; where there is none, by the hub that is named."""
+    """Watch by the store of the data directory or, where there is none, by a remote hub."""
     from dragoman.surfaces.cli.following import following, tell_gap
     from dragoman.surfaces.cli.task.looking import look_at
 
@@ -92,7 +92,7 @@ def _seats(call: Call, task: str, after: int | None) -> Generator[_Seat]:
 
 
 def _last_attempt(store: "Store", task: str) -> int:
-    """The position before the last claim of a task, or before its first entry."""
+    """Position before the last claim of a task, or before its first entry."""
     from dragoman.core.ids import task_stream
     from dragoman.engine.reads.ask import history
 
@@ -104,7 +104,7 @@ def _last_attempt(store: "Store", task: str) -> int:
 
 
 def _of(task: str, entries: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-    """Entries as a stream shows them; what is surely of another task is not even decoded."""
+    """Entries as a stream shows them; those that surely belong to another task are not decoded."""
     from dragoman.surfaces.cli.entry_view import as_object
 
     own = (f"task:{task}", f"turns:{task}")
@@ -114,7 +114,7 @@ def _of(task: str, entries: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _chosen(entries: Iterable[Mapping[str, Any]], task: str) -> "Iterator[Happening]":
-    """What happens to the task, and in the sessions in which somebody works on it."""
+    """Events of the task, and of the sessions that work on it."""
     from dragoman.surfaces.cli.trace.watch_scene import Happening
 
     own = (f"task:{task}", f"turns:{task}")
@@ -137,7 +137,7 @@ def _print(one: "Happening", writers: "Writers", call: Call) -> None:
     from dragoman.surfaces.cli.trace.watch_view import as_object, line_of
 
     call.tell(Answer(as_object(one), lambda screen: screen.line(line_of(one, writers))))
-    # Whoever watches wants each line when it happens, not when a buffer is full.
+    # A watcher needs each line when it happens, not when a buffer is full.
     call.out.flush()
 
 

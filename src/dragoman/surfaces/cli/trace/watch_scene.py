@@ -13,15 +13,15 @@ from dragoman.core.moments import nearest_moment
 from dragoman.core.states.moves import MOVE_NAMES
 
 _LINES: Final = 100
-"""So many lines of the terminal, tools and remarks are remembered."""
+"""Number of terminal lines, tools and notices that are kept."""
 _THOUGHT: Final = 4_000
-"""So many of the last characters of a thought that is still coming."""
+"""Number of last characters kept of a thought that still grows."""
 _TEXT: Final = 4_000
 _CONFIDENCES: Final = 40
 
 
 class Happening(Struct, frozen=True):
-    """An entry of the ledger, as a stream or the store gives it."""
+    """A ledger entry as a stream or the store returns it."""
 
     position: int
     at: str
@@ -32,26 +32,26 @@ class Happening(Struct, frozen=True):
 
     @property
     def payload(self) -> Mapping[str, Any]:
-        """What an event of a trace says."""
+        """Payload of a trace event."""
         return self.body["envelope"]["payload"]
 
     @property
     def beside(self) -> int | None:
-        """Beside which attempt a turn stands; None: it is of one."""
+        """Attempt beside which a turn was recorded; None: the turn belongs to an attempt."""
         return self.body.get("beside", 0) if self.body["attempt"] < 0 else None
 
 
 class Writers:
-    """Who shows turns: as soon as there are several, each turn says whose it is.
+    """Authors of turns: as soon as there are several, each turn is labelled with its own.
 
-    One beside the attempts always does.
+    A turn outside of the attempts always is.
     """
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, int]] = set()
 
     def whose(self, turn: Happening) -> str:
-        """The agent and the attempt of a turn; empty as long as all are of the same attempt."""
+        """Agent and attempt of a turn; empty while all turns are of one attempt."""
         attempt: int = turn.body["attempt"]
         self._seen.add((turn.actor, attempt))
         if turn.beside is not None:
@@ -60,25 +60,25 @@ class Writers:
 
 
 class Tool(Struct, frozen=True):
-    """A call of a tool."""
+    """A tool call."""
 
     call: str
     name: str
     began: int
     status: str = ""
-    """Empty: it runs."""
+    """Empty while it runs."""
     took_ms: int = 0
 
 
 class Picture(Struct, frozen=True):
-    """All that there is to be drawn."""
+    """All that is drawn at one time."""
 
     task: str
     title: str
     status: Status
     agent: str = ""
     whose: str = ""
-    """Of which agent and attempt the turn is, where several show theirs."""
+    """Agent and attempt of the turn, where there are several."""
     turn: int | None = None
     thought: str = ""
     action: str = ""
@@ -88,13 +88,13 @@ class Picture(Struct, frozen=True):
     ended: tuple[Tool, ...] = ()
     terminal: tuple[str, ...] = ()
     remarks: tuple[tuple[str, str], ...] = ()
-    """Moves, anomalies and escalations: when, and what."""
+    """Transitions, anomalies and escalations: time and text."""
     count: int = 0
     at: str = ""
 
 
 class Scene:
-    """Takes what happens in one thread, while another draws."""
+    """State of a watched task, updated in one thread while another draws it."""
 
     def __init__(self, task: str, title: str, status: Status) -> None:
         self._lock = Lock()
@@ -109,7 +109,7 @@ class Scene:
         self._writers = Writers()
 
     def take(self, one: Happening) -> None:
-        """Something has happened."""
+        """Apply an event."""
         take = _TAKE.get(one.type, _TAKE_MOVE if one.type in MOVE_NAMES else None)
         with self._lock:
             self._still = replace(self._still, count=self._still.count + 1, at=one.at)
@@ -117,7 +117,7 @@ class Scene:
                 take(self, one)
 
     def picture(self) -> Picture:
-        """How it stands."""
+        """Snapshot to be drawn."""
         with self._lock:
             return replace(
                 self._still,
@@ -130,7 +130,6 @@ class Scene:
             )
 
     def turned(self, one: Happening) -> None:
-        """A turn is over."""
         content: Mapping[str, str] = one.body["envelope"]["content"]
         self._thought, self._is_over = "", True
         self._confidences.append(one.body["confidence"])
@@ -145,13 +144,12 @@ class Scene:
         )
 
     def traced(self, one: Happening) -> None:
-        """An event of a trace."""
         take = _TRACES.get(one.body["type"])
         if take is not None:
             take(self, one)
 
     def thought(self, one: Happening) -> None:
-        """A part of a thought."""
+        """Append a chunk of a thought."""
         if self._is_over:
             self._thought = ""
         self._thought = (self._thought + one.payload["chunk"])[-_THOUGHT:]
@@ -159,14 +157,12 @@ class Scene:
         self._still = replace(self._still, agent=one.payload["agent_id"])
 
     def began(self, one: Happening) -> None:
-        """A tool was called."""
         call, tool = one.payload["call_id"], one.payload["tool"]
         while len(self._running) >= _LINES:
             del self._running[next(iter(self._running))]
         self._running[call] = Tool(call, tool, nearest_moment(one.payload["timestamp"]))
 
     def ended(self, one: Happening) -> None:
-        """A tool gave its answer."""
         said = one.payload
         ended = self._running.pop(said["call_id"], None) or Tool(said["call_id"], said["tool"], 0)
         self._ended.append(
@@ -174,18 +170,15 @@ class Scene:
         )
 
     def printed(self, one: Happening) -> None:
-        """A line of the terminal."""
         self._terminal.append(one.payload["line"])
 
     def moved(self, one: Happening) -> None:
-        """The task has moved."""
         from_ = one.body.get("from", "in-progress")
         to: Status = "in-progress" if one.type == "task.claimed" else one.body.get("to", "ready")
         self._still = replace(self._still, status=to)
         self._remarks.append((one.at, f"{from_} → {to} by {one.actor}"))
 
     def remarked(self, one: Happening) -> None:
-        """Something that somebody should look at."""
         self._remarks.append((one.at, f"{one.body['kind']}: {one.body.get('detail', 'settled')}"))
 
 
@@ -198,7 +191,7 @@ _TAKE: Final[dict[str, _Take]] = {
     "entropy.escalated": Scene.remarked,
     "entropy.settled": Scene.remarked,
 }
-"""Name of an event -> what it changes; of one that is not here nothing is shown."""
+"""Event name -> its handler; other events change nothing."""
 
 _TRACES: Final[dict[str, _Take]] = {
     "THOUGHT_STREAM": Scene.thought,
@@ -206,4 +199,4 @@ _TRACES: Final[dict[str, _Take]] = {
     "TOOL_LIFECYCLE_COMPLETED": Scene.ended,
     "SANDBOX_PULSE": Scene.printed,
 }
-"""Type of an event of a trace -> what it changes."""
+"""Type of a trace event -> its handler."""

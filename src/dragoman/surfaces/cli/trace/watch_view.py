@@ -22,13 +22,13 @@ _BARS: Final = "▁▂▃▄▅▆▇█"
 _STATUS: Final = {"success": "green", "failure": "red", "timeout": "magenta", "": "yellow"}
 _LEAST: Final = 3
 _FIXED: Final = 8
-"""So many rows are headings."""
+"""Number of rows that are headings."""
 _CLOCK: Final = slice(11, 19)
 _TURN: Final = EVENT_NAMES[TurnRecorded]
 
 
 def draw(seen: Picture, width: int, height: int) -> "Group":
-    """The picture, cut to the size of the terminal."""
+    """Draw a frame, cut to the size of the terminal."""
     from rich.console import Group
     from rich.text import Text
 
@@ -40,7 +40,7 @@ def draw(seen: Picture, width: int, height: int) -> "Group":
         parts.extend(lines or [Text("  -", style="dim")])
 
     def text(said: str, style: str = "") -> list[Text]:
-        """The last rows of a text."""
+        """Last rows of a text."""
         lines = safe_text(said).replace("\t", "    ").split("\n") if said else []
         wrapped = [line[at : at + width - 4] for line in lines for at in _starts(line, width - 4)]
         return [Text(f"  {line}", style=style, no_wrap=True) for line in wrapped[-rows:]]
@@ -87,7 +87,7 @@ def _tool(tool: Tool, now: int) -> "Text":
 
 
 def seconds(milliseconds: int) -> str:
-    """A length of time as people compare it."""
+    """Format a duration for people."""
     if milliseconds < 1_000:
         return f"{milliseconds} ms"
     if milliseconds < 60_000:
@@ -96,14 +96,14 @@ def seconds(milliseconds: int) -> str:
 
 
 def line_of(one: Happening, writers: Writers) -> str:
-    """One thing that happened, on one line."""
+    """Format an event as one line."""
     kind = _kind(one)
     told = _turn(one, writers) if kind == _TURN else _LINES.get(kind, _in_words)(one)
     return f"{one.position:>6}  {one.at}  {told}"
 
 
 def as_object(one: Happening) -> Mapping[str, Any]:
-    """The same for programs."""
+    """JSON object of an event."""
     return {
         "position": one.position,
         "at": one.at,
@@ -115,7 +115,7 @@ def as_object(one: Happening) -> Mapping[str, Any]:
 
 
 def _message(one: Happening) -> Mapping[str, Any]:
-    """What was said; of a move that was asked for also that it is no more than that."""
+    """Message of an event; a requested transition is marked, as it need not have happened."""
     said: Mapping[str, Any] = one.body.get("envelope", one.body)
     if _kind(one) != REQUEST:
         return said
@@ -123,12 +123,12 @@ def _message(one: Happening) -> Mapping[str, Any]:
 
 
 def _kind(one: Happening) -> str:
-    """What it is called: the type of an event of a trace, else the name of the entry."""
+    """Type of a trace event, else the name of the entry."""
     return one.body["type"] if one.type == "trace.recorded" else one.type
 
 
 def _in_words(one: Happening) -> str:
-    """As `events` tells it; what this release cannot read is told by its name alone."""
+    """Text as `events` prints it; an event that this release cannot decode has only its name."""
     shape = _SHAPES.get(one.type)
     if shape is None:
         return one.type
@@ -150,7 +150,7 @@ def _turn(one: Happening, writers: Writers) -> str:
 
 def _thought(one: Happening) -> str:
     chunk, is_final = one.payload["chunk"], one.payload["is_final"]
-    # What may be the beginning of a secret is kept back: the thought goes on.
+    # The possible beginning of a secret is held back until the next chunk: the thought goes on.
     return cut(f"thinks: {chunk}") if chunk else "has thought" if is_final else "thinks"
 
 
@@ -169,4 +169,4 @@ _LINES: Final[dict[str, Callable[[Happening], str]]] = {
     "TOOL_LIFECYCLE_COMPLETED": _ended,
     "SANDBOX_PULSE": lambda one: f"| {one.payload['line']}",
 }
-"""What happened -> its line; anything else is told as `events` tells it."""
+"""Event type -> its line; others are printed as by `events`."""

@@ -33,7 +33,7 @@ fi
 _LINE: Final = (
     '{python} -m dragoman{data} guard check ${{DRAGOMAN_AGENT:+--as "$DRAGOMAN_AGENT"}} || exit 1'
 )
-"""By the program that installed it: what is on the PATH of a commit may be another, or none."""
+"""Runs the Python that installed the hook: PATH at commit time may have another, or none."""
 
 
 def install(call: Call) -> Answer:
@@ -116,7 +116,7 @@ def check(call: Call) -> Answer:
 
 
 class _Stopped(Struct, frozen=True):
-    """A staged file that somebody else has reserved."""
+    """A staged file that another agent or person has reserved."""
 
     file: str
     by: Mapping[str, Any]
@@ -124,14 +124,14 @@ class _Stopped(Struct, frozen=True):
 
 
 def _look(call: Call, staged: Sequence[str]) -> tuple[str, list[_Stopped]]:
-    """Who commits, and what of it somebody else has reserved exclusively."""
+    """Name of the committer, and the staged files that others have reserved exclusively."""
     from dragoman.core.deciding.mail.reserving import how_long, whose
     from dragoman.core.states.reservations import Shelf, Wish
     from dragoman.engine.shown.waves import shown_reservation
 
     with _asked(call) as (name, reserved):
         find = reserved.find
-        # Whoever only shares a file stops nobody from committing it.
+        # A shared reservation stops nobody from committing.
         exclusive = Shelf(one for one in reserved.living if one.exclusive)
         return name, [
             _Stopped(
@@ -146,7 +146,7 @@ def _look(call: Call, staged: Sequence[str]) -> tuple[str, list[_Stopped]]:
 
 @contextmanager
 def _asked(call: Call) -> "Generator[tuple[str, Reserved]]":
-    """Who commits, and what is reserved now."""
+    """Name of the committer, and the current reservations."""
     from dragoman.engine.reads.waves import reserved_now
 
     is_here = call.shared.data is not None or call.data.is_dir()
@@ -160,7 +160,7 @@ def _asked(call: Call) -> "Generator[tuple[str, Reserved]]":
 
 
 def _at_home(call: Call) -> Call:
-    """The call in the repository itself, where this is another worktree of it."""
+    """Context of the main checkout, where this is another worktree of it."""
     from dragoman.system.git import main_checkout
 
     home = main_checkout(Path.cwd(), environment())
@@ -169,7 +169,7 @@ def _at_home(call: Call) -> Call:
 
 
 def _from_afar(shown: Any) -> "Reserved":
-    """What is reserved, as a hub shows it: it has found out already who works on what."""
+    """Parse reservations as a hub returns them; the hub has resolved who works on what."""
     from dragoman.core import missing
     from dragoman.core.moments import parse_rfc3339
     from dragoman.core.states.reservations import Reservation

@@ -28,7 +28,7 @@ _NamesArgument = Annotated[
     ),
 ]
 _Words = Callable[[dict[str, Any]], str]
-"""What a reply is told as."""
+"""Formats a reply as one line."""
 _COLUMNS = tuple(map(Column, ("ID", "HOLDER", "MODE", "UNTIL", "FOR", "PATTERNS")))
 
 

@@ -24,7 +24,7 @@ _COLUMNS = (Column("WAVE", "bold"), Column("STARTED"), Column("STATUS"))
 
 
 def read_retry(given: str) -> tuple[str, int]:
-    """TYPE=N as a pair."""
+    """Parse TYPE=N."""
     found = _RETRY.fullmatch(given)
     if found is None:
         raise ValueError(f"{given!a} is not of the form TYPE=N, for example TESTS_FAIL=2")
@@ -196,12 +196,12 @@ def _look(call: Call, place: "Place", wave: str) -> dict[str, Any]:
 
 
 def _ask(call: Call, place: "Place", operation: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    """What an operation answers that only reads; its no is raised."""
+    """Call an operation that only reads; a rejection is raised."""
     return asked(place, operation, wanted, call.actor(place, call.speaker())).reply
 
 
 def _news(found: dict[str, Any], seen: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """The beads that stand differently from how they were seen before."""
+    """Beads that changed since they were last seen."""
     for bead in found["beads"]:
         now = f"{bead['status']} {bead['assignee']} {waits_for(bead)} {why_stuck(bead)}"
         if seen.get(bead["task"]) != now:
@@ -210,7 +210,7 @@ def _news(found: dict[str, Any], seen: dict[str, str]) -> Iterator[dict[str, Any
 
 
 def _tell(call: Call, bead: dict[str, Any]) -> None:
-    """A line for a bead that changed; a terminal has the bar instead."""
+    """Print a line for a bead that changed; a terminal has the bar instead."""
     if call.shared.json:
         call.out.json({"ok": True, "bead": bead})
     elif not call.out.is_terminal:

@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 def show_wave(screen: Screen, wave: Shown) -> None:
-    """All of it."""
+    """Print a wave with its beads."""
     screen.line((wave["wave_id"], "bold"), f"  {headline(wave)}")
     rows = [
         (
@@ -41,7 +41,7 @@ def show_wave(screen: Screen, wave: Shown) -> None:
 
 
 def headline(wave: Shown) -> str:
-    """How far it is, in one line."""
+    """Progress of a wave in one line."""
     counts = ", ".join(f"{count} {status}" for status, count in wave["counts"].items())
     if wave["complete"]:
         since = f" since {wave['ended_at']}" if "ended_at" in wave else ""
@@ -50,18 +50,18 @@ def headline(wave: Shown) -> str:
 
 
 def ended(wave: Shown) -> int:
-    """How many beads have ended."""
+    """Number of beads that have ended."""
     return sum(bead["ended"] for bead in wave["beads"])
 
 
 def waits_for(bead: Shown) -> str:
-    """What a bead waits for, in words; empty: for nothing."""
+    """The thing that a bead waits for; empty: nothing."""
     waiting = bead.get("waits_for")
     return "" if waiting is None else _WAITING[waiting["what"]](waiting)
 
 
 def why_stuck(bead: Shown) -> str:
-    """Why a bead does not go on by itself; empty: it does, or nobody has said why."""
+    """Reason why a bead is stuck; empty: it is not, or no reason was given."""
     return bead.get("why", "")
 
 

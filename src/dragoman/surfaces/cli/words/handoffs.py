@@ -96,4 +96,4 @@ HANDOFF_WORDS: dict[type[Event], Callable[[Any], str]] = {
     HandoffNoted: _noted,
     TaskHandedOver: _handed_over,
 }
-"""Event -> its words."""
+"""Event -> its text."""

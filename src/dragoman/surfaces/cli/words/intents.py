@@ -135,4 +135,4 @@ INTENT_WORDS: dict[type[Event], Callable[[Any], str]] = {
     IntentFollowed: _followed,
     IntentAnomaly: _odd,
 }
-"""Event -> its words."""
+"""Event -> its text."""

@@ -10,21 +10,21 @@ UNSIGNED = (
     "nothing that was signed covers them: whoever wrote all of them anew would not be noticed. "
     "If checkpoints.jsonl was there before, bring it back; else `dragoman tick` signs from now on"
 )
-"""The warning about entries without a checkpoint."""
+"""Warning about entries without a checkpoint."""
 
 
 def because(reason: str) -> str:
-    """A reason in brackets, if there is one."""
+    """A reason in parentheses, if there is one."""
     return f" ({reason})" if reason else ""
 
 
 def cut(text: str, longest: int = _LONGEST) -> str:
-    """A text short enough for one line; the whole of it is in --json."""
+    """Truncate a text to one line; --json has the whole of it."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def pairs(values: Mapping[str, Any]) -> str:
-    """Names and their values, in one line."""
+    """Format names and values on one line."""
     told = (f"{name}: {_as_text(value)}" for name, value in values.items())
     return cut(", ".join(told))
 
@@ -34,5 +34,5 @@ def _as_text(value: Any) -> str:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """1 success, 2 successes."""
+    """Format a count: 1 success, 2 successes."""
     return f"{number} {one if number == 1 else many or one + 's'}"

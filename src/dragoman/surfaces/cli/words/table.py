@@ -74,18 +74,18 @@ _BACKWARD: dict[LinkKind, str] = {
 
 
 class Told(Struct, frozen=True):
-    """An entry as people read it."""
+    """A ledger entry as text."""
 
     at: str
     actor: str
     via: str
     subject: str
-    """The task, agent or wave that it is about; empty for what was refused to an actor."""
+    """Task, agent or wave that it is about; empty for refusals."""
     words: str
 
 
 def tell(entry: Entry) -> Told:
-    """The entry in words; what this release cannot read is told by its name alone."""
+    """Describe an entry; one that this release cannot decode has only its event name."""
     line = read_line(entry.line)
     try:
         event = CODEC.decode(line.event, line.v, line.body)
@@ -354,4 +354,4 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     TaskRewound: _rewound,
     **TRACE_WORDS,
 }
-"""Event -> its words; a test: every event has some."""
+"""Event -> its text; a test checks that every event has one."""

@@ -14,7 +14,7 @@ from dragoman.core.events import (
 from dragoman.surfaces.cli.words.phrases import cut
 
 REQUEST = "TASK_TRANSITION"
-"""The type of the events of a trace that ask for a move."""
+"""Type of the trace events that request a transition."""
 _MASKED = {True: ", with secrets masked", False: ""}
 
 
@@ -26,13 +26,13 @@ def _turn(event: TurnRecorded) -> str:
 def _trace(event: TraceRecorded) -> str:
     about = f" about {event.task}" if event.task else ""
     where = f"in session {event.session}{about}{_MASKED[event.masked]}"
-    # What an agent says of a move is a request: the move, if it was made, is an entry of its own.
+    # An agent's transition event is a request: an actual transition is an entry of its own.
     asked = " asked for" if event.type == REQUEST else ""
     return f"{event.type}{asked} {where}{_gist(event)}"
 
 
 def _gist(event: TraceRecorded) -> str:
-    """What it says, in a few words; a type that is not known here says nothing."""
+    """Summary of the payload in a few words; empty for unknown types."""
     payload: Any = event.envelope.get("payload")
     fields = _SAYS.get(event.type, ())
     said = [str(payload[name]) for name in fields if name in payload] if payload else []
@@ -48,7 +48,7 @@ _SAYS: dict[str, tuple[str, ...]] = {
     REQUEST: ("from_state", "to_state"),
     "SANDBOX_PULSE": ("line",),
 }
-"""Type of event -> the fields that tell it from others of its type."""
+"""Type of trace event -> payload fields for its summary."""
 
 
 def _anomaly(event: TraceAnomaly) -> str:
