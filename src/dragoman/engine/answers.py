@@ -20,7 +20,7 @@ from dragoman.text.digest import keyed_digest
 
 
 class _Declined(Struct, frozen=True, tag="declined"):
-    """In the place of the effect's receipts: why there are none."""
+    """A refused effect, stored in place of the effect's receipts, with the reason."""
 
     code: str
     detail: str
@@ -39,33 +39,34 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Answers:
-    """What keys were answered, by place, as far as it is known here."""
+    """Stored answers by key, as far as this process has loaded or made them."""
 
     def __init__(self, kept: dict[Place, Answer], secret: bytes) -> None:
-        """`kept`: from batch to batch; `secret`: what digests are keyed with."""
+        """`cache` lasts from batch to batch; fingerprints are keyed with `secret`."""
         self._kept = kept
         self._secret = secret
         self._new: dict[Place, _New] = {}
 
     def learn(self, place: Place, answer: Answer) -> None:
-        """One that the store has."""
+        """Add a record that was read from the store."""
         self._kept[place] = answer
 
     def keep(self, place: Place, scope: int, request: Request, told: Accepted) -> None:
-        """The answer to this request; `scope`: the number of the stream of its place."""
+        """Add the answer to this request; `scope` is the number of the stream in which its key is
+        unique."""
         self._new[place] = _New(scope, place[1], request, told)
 
     def find(self, place: Place) -> Answer | None:
-        """The answer that was given there."""
+        """The answer that was given under this key."""
         new = self._new.get(place)
         return self._kept.get(place) if new is None else self._stored(new)
 
     def fits(self, answer: Answer, request: Request) -> bool:
-        """Whether it was this request that was answered, and not another one under its key."""
+        """True if this request was answered, and not another one under the same key."""
         return answer.fingerprint == _fingerprint(request, self._secret)
 
     def written(self) -> list[Answer]:
-        """Those of the batch, to be stored; from now on they are kept."""
+        """Take the records of the batch, to be stored; from now on they are cached."""
         answers = [self._stored(new) for new in self._new.values()]
         self._kept.update(zip(self._new, answers, strict=True))
         return answers
@@ -76,7 +77,7 @@ class Answers:
 
 
 def told_before(answer: Answer) -> Accepted:
-    """What a stored answer says."""
+    """Decode a stored answer."""
     parts = _decoder.decode(answer.answer)
     declined = next((part for part in parts if isinstance(part, _Declined)), None)
     return Accepted(
@@ -87,7 +88,7 @@ def told_before(answer: Answer) -> Accepted:
 
 
 def _parts(told: Accepted) -> Sequence[Receipt | _Declined]:
-    # Where it stands is known after the commit, and is looked up for a repeat.
+    # The position is known only after the commit, and is looked up for a repeat.
     receipts = told.receipts
     if any(map(_position, receipts)):
         receipts = tuple(replace(one, position=0) for one in receipts)
@@ -97,16 +98,17 @@ def _parts(told: Accepted) -> Sequence[Receipt | _Declined]:
 
 
 def _fingerprint(request: Request, secret: bytes) -> bytes:
-    """What tells a repeat from a reuse of its key; keyed, so that it tells nothing of a secret."""
+    """Fingerprint that tells a repeat from a reuse of its key; keyed, so that it leaks nothing of a
+    secret."""
     return keyed_digest(secret, _encode((request.actor.label, _asked(request))))
 
 
 def _asked(request: Request) -> object:
-    """What a repeat has in common with the first time.
+    """The part of a request that a repeat has in common with the first one.
 
-    A key that is made of the content says it all. Under a key of the caller's own the words count
-    where there are some: what was found out beside them, when they were translated, may differ,
-    and so may what a part of a text goes on with.
+    A key that is made of the content is enough. Under a key of the caller's own the original text
+    counts where there is one: facts that were collected while it was translated may differ, and so
+    may the carry-over that a chunk is redacted with.
     """
     if request.per_attempt:
         return ()

@@ -8,41 +8,41 @@ Trouble = Literal["missing", "different", "too_large", "passing"]
 
 
 class Expected(Struct, frozen=True):
-    """What an artifact must be like; what is not given may be anything."""
+    """Expected properties of an artifact; one that is not given may be anything."""
 
     sha256: str = ""
     size: int | None = None
 
 
 class Kept(Struct, frozen=True):
-    """An artifact whose verified copy is kept."""
+    """An artifact of which a verified copy is stored."""
 
     sha256: str
     size: int
 
 
 class NotKept(Struct, frozen=True):
-    """Why an artifact is not as it has to be; `passing`: that may be otherwise later."""
+    """The reason why an artifact is not as expected; `passing`: a later try may succeed."""
 
     trouble: Trouble
     detail: str
 
 
 class ArtifactStore(Protocol):
-    """Keeps copies of artifacts under the hash of their content (S-ACP-8)."""
+    """Store for copies of artifacts, under the hash of their content (S-ACP-8)."""
 
     def size(self, teamspace: str, path: str) -> int | NotKept:
-        """How many bytes a file beneath the roots of a teamspace has, without reading it."""
+        """Size in bytes of a file beneath the roots of a teamspace, without reading it."""
         ...
 
     def look(self, teamspace: str, path: str, expected: Expected) -> NotKept | None:
-        """What is wrong with a file, which is read but not kept; None when it is as expected."""
+        """Check a file, which is read but not stored; None if it is as expected."""
         ...
 
     def take(self, teamspace: str, path: str, expected: Expected) -> Kept | NotKept:
-        """Look at a file beneath the roots of a teamspace, and keep a copy of it."""
+        """Check a file beneath the roots of a teamspace, and store a copy of it."""
         ...
 
     def check(self, sha256: str) -> NotKept | None:
-        """What is wrong with a kept copy; None when it is what it was."""
+        """Check a stored copy; None if it is unchanged."""
         ...

@@ -17,36 +17,36 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _PATIENCE_S = 0.003
-"""When it has waited so long, a way takes nobody along any more."""
+"""After waiting so long a thread takes no further call of its tick."""
 _INSTEAD = 2
-"""So many ways are gone instead of each one that has waited that long."""
+"""The number of threads started in place of each one that has waited that long."""
 _LONG_S = 0.25
-"""Where nobody was looked up for so long, whoever is left goes by another way. Much sooner, and a
-thread that only waits for its turn would count as one that takes long."""
+"""After so long on a single call, the calls behind it move to another thread. Much sooner, and a
+thread that only waits for its turn would count as slow."""
 
 Resolved = Iterable[tuple[asyncio.Future[Any], Any]]
-"""Futures, and what each is to have; an exception is raised to whoever waits for it."""
+"""Futures and their results; an exception is raised to the awaiting caller."""
 _Asked = deque[tuple[Callable[[], Any], asyncio.Future[Any]]]
 
 
 def _idle() -> float:
-    """How long this thread has not been at work since it began."""
+    """Seconds that this thread has not been running since it began."""
     return perf_counter() - thread_time()
 
 
 class Aside:
-    """Runs look-ups in threads. Several event loops may use it."""
+    """Runs blocking calls in threads. Several event loops may use it."""
 
     def __init__(self, idle: Callable[[], float] = _idle, long: float = _LONG_S) -> None:
-        """`idle`: for how many seconds the thread that asks has not been at work; `long`: after how
-        many seconds nobody stays behind one.
-        """
+        """`idle_seconds`: for how many seconds the calling thread has not been running;
+        `slow_call_s`: after how many seconds on one call the calls behind it are moved to another
+        thread."""
         self._gathered: dict[asyncio.AbstractEventLoop, _Asked] = {}
         self._idle = idle
         self._long = long
 
     async def look(self, up: Callable[[], T]) -> T:
-        """What this returns, called in a thread; others of the same turn may go before it."""
+        """Run a call in a thread; others of the same tick may run before it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         if loop not in self._gathered:
@@ -73,9 +73,7 @@ class Aside:
         for _ in range(min(ways, len(asked))):
             try:
                 looked = loop.run_in_executor(None, self._look, asked)
-            except (
-                RuntimeError
-            ) as error:  # there are no threads any more: nobody is to wait for one
+            except RuntimeError as error:  # the executor has shut down: fail the callers
                 resolve((future, error) for _, future in asked)
                 return
             looked.add_done_callback(partial(self._tell, loop, asked))
@@ -87,10 +85,11 @@ class Aside:
         self._send(loop, asked, _INSTEAD)
 
     def _look(self, asked: _Asked) -> Resolved:
-        """As many as one way has the patience for; another one may take some of them at once."""
+        """Run as many calls as one thread has patience for; another thread may take some of them at
+        once."""
         outcomes = list[tuple[asyncio.Future[Any], Any]]()
         end = self._idle() + _PATIENCE_S
-        with suppress(IndexError):  # there is none left
+        with suppress(IndexError):  # no calls are left
             while not outcomes or self._idle() < end:
                 up, future = asked.popleft()
                 outcomes.append((future, _outcome(up)))
@@ -98,14 +97,14 @@ class Aside:
 
 
 def resolve(outcomes: Resolved) -> None:
-    """Give futures what they wait for; whoever has stopped waiting is passed over."""
+    """Resolve futures; those whose caller has stopped waiting are skipped."""
     for future, outcome in outcomes:
         if future.done():
             continue
         if not isinstance(outcome, Exception):
             future.set_result(outcome)
         elif isinstance(outcome, StopIteration):
-            # The one exception that no future takes.
+            # The one exception type that a future rejects.
             future.set_exception(RuntimeError("a StopIteration has come out of it"))
         else:
             future.set_exception(outcome)

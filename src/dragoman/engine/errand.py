@@ -13,21 +13,21 @@ from dragoman.engine.plan import Taken, Turned
 
 
 class Do(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Commands that succeed together or not at all, and in whose name."""
+    """Commands that succeed together or not at all, and their actor."""
 
     actor: Actor
     commands: Annotated[tuple[AnyCommand, ...], Meta(min_length=1, max_length=1_000)]
     key: str = ""
     said: Any = UNSET
-    """The original words, which stay as they are."""
+    """The sender's message; redaction does not change it."""
     per_attempt: bool = False
-    """Whether the key is made of the content and counts within the task's present attempt."""
+    """The key is made of the content and is valid within the task's present attempt."""
     sent_at: int | None = None
-    """When such a message was sent, by its own word."""
+    """When such a message was sent, as its sender states it."""
     heard: MessageReceived | None = None
-    """What is recorded of a message that changes nothing."""
+    """The receipt that is recorded for a message that changes nothing."""
     effect: Annotated[tuple[AnyCommand, ...], Meta(max_length=1_000)] = ()
-    """What is to follow, all or none: if it is refused, the commands stand all the same."""
+    """Commands to run afterwards, all or none: if they are refused, the others stand."""
 
 
 class Done(Struct, frozen=True):
@@ -36,13 +36,13 @@ class Done(Struct, frozen=True):
     receipts: tuple[Receipt, ...]
     repeated: bool
     declined: Refusal | None = None
-    """Why the effect was refused."""
+    """The reason why the effect was refused."""
     masked: tuple[str, ...] = ()
-    """What the sender is told about secrets that only the hub has seen in it."""
+    """Warnings for the sender about secrets that only the hub recognised."""
 
 
 class Say(Struct, frozen=True):
-    """An operation that the hub has to look through itself, by its name and words (JSON)."""
+    """An operation that the hub itself has to redact, by its name and message (JSON)."""
 
     actor: Actor
     operation: str
@@ -51,7 +51,7 @@ class Say(Struct, frozen=True):
 
 
 class Told(Struct, frozen=True, omit_defaults=True):
-    """What came of it: one of both."""
+    """The reply to a forwarded operation: one of the two."""
 
     taken: Taken | None = None
     turned: Turned | None = None

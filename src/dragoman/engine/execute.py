@@ -62,7 +62,8 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
         _received(unit, request, request.heard, now)
     last = receipts[-1]
     if request.key and not request.per_attempt and last.task:
-        # How far its task, and what else it is about, have come, for whoever shows them again.
+        # How far the streams of its task and of its subject have come, so that a repeat shows them
+        # as they were.
         reached = unit.version(last.stream) if last.stream else 0
         receipts[-1] = replace(last, version=unit.version("task:" + last.task), reached=reached)
     outcome = Accepted(tuple(receipts), was_said, declined)
@@ -72,9 +73,9 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
 
 
 def _effected(unit: Unit, request: Request, receipts: list[Receipt], now: int) -> Refusal | None:
-    """Carry out what is to follow and add its receipts; or why there are none."""
+    """Run the effect and add its receipts; or return the reason why there are none."""
     if all(map(_was_before, receipts)) and not receipts[0].log:
-        # An event of a trace is different: where its task is now is the answer to it.
+        # An event of a trace is different: its answer is where its task is now.
         return _TRIED_BEFORE
     unit.mark()
     followed = _carried_out(unit, request.effect, now)
@@ -87,27 +88,27 @@ def _effected(unit: Unit, request: Request, receipts: list[Receipt], now: int) -
 
 
 def _as_it_was(receipts: list[Receipt]) -> Refusal:
-    """Why an effect that was allowed did nothing."""
+    """The refusal of an effect that was allowed but changed nothing."""
     told = receipts[-1]
-    # What is about no task answers a letter, which somebody else was faster to do.
+    # A receipt without a task is the answer to a letter, which somebody else has given first.
     answered = f"letter {told.stream.partition(':')[2]} is answered"
     stand = f"{told.task} is {told.status}" if told.task else answered
     return Refusal("nothing_changed", f"nothing was left to change: {stand} already")
 
 
 class _Stopped(Struct, frozen=True):
-    """The command that was refused, after which nothing of its tuple stands."""
+    """The command that was refused; nothing of its request stands."""
 
     command: AnyCommand
     refusal: Refusal
     recorded: Decision | None = None
-    """Where the no is on record with what it is about, and not with its actor."""
+    """Set where the refusal is recorded with its subject, and not with its actor."""
 
 
 def _carried_out(
     unit: Unit, commands: tuple[AnyCommand, ...], now: int
 ) -> list[Receipt] | _Stopped:
-    """The receipts of these commands, all decided and recorded; or none of them."""
+    """Decide and record these commands: their receipts, or the refusal that undid all of them."""
     receipts: list[Receipt] = []
     for command in commands:
         decision = decide(command, unit, now)
@@ -124,13 +125,13 @@ def _carried_out(
 
 
 def _placed(unit: Unit, receipt: Receipt) -> Receipt:
-    """The receipt of a turn or an event of a trace, with its place."""
+    """The receipt of a turn or a trace event, with its position."""
     known = unit.logged(receipt.log)
     return receipt if known is None else replace(receipt, position=known.position)
 
 
 def _looked_up(unit: Unit, request: Request, place: Place, now: int) -> Outcome | None:
-    """What a request that would be refused now was answered when it was not."""
+    """The stored answer, if a request that would be refused now was accepted before."""
     if not request.key:
         return None
     unit.load_answers([place])
@@ -139,7 +140,8 @@ def _looked_up(unit: Unit, request: Request, place: Place, now: int) -> Outcome 
 
 
 def _repeat(unit: Unit, request: Request, answer: Answer, now: int) -> Outcome:
-    """The first answer to this key; a sign of life all the same (S-IDEM)."""
+    """The first answer to this key, renewing the lease (S-IDEM); or a refusal, if the request is
+    another one."""
     if not unit.answers.fits(answer, request):
         key = answer.key.removeprefix(SIGNED_KEY)
         return _refused(
@@ -157,7 +159,7 @@ def _repeat(unit: Unit, request: Request, answer: Answer, now: int) -> Outcome:
 
 
 def _counted(unit: Unit, request: Request, earlier: Earlier, now: int) -> Accepted:
-    """The answer of the attempt for which a message has counted, and that it was that one."""
+    """The answer that a message got for its attempt, with a remark that it counts for that one."""
     told = _told_again(unit, request, earlier.answer, now)
     first, *others = told.receipts
     then = f"for attempt {earlier.attempt}" if earlier.attempt else "then"
@@ -167,7 +169,7 @@ def _counted(unit: Unit, request: Request, earlier: Earlier, now: int) -> Accept
 
 
 def _told_again(unit: Unit, request: Request, answer: Answer, now: int) -> Accepted:
-    """What was told the first time; the lease of whoever says it again lives on."""
+    """The stored answer; a repeat still renews the lease of its sender."""
     for command in (*request.commands, *request.effect):
         lease = renewal(command, unit, now)
         if lease is not None:
@@ -178,7 +180,7 @@ def _told_again(unit: Unit, request: Request, answer: Answer, now: int) -> Accep
 
 
 def _told_no(unit: Unit, request: Request, stopped: _Stopped, now: int) -> Refusal:
-    """The refusal, recorded."""
+    """Record a refusal where it belongs."""
     if stopped.recorded is None:
         return _refused(unit, request, stopped.command, stopped.refusal, now)
     unit.apply(stopped.recorded)
@@ -188,10 +190,10 @@ def _told_no(unit: Unit, request: Request, stopped: _Stopped, now: int) -> Refus
 def _refused(
     unit: Unit, request: Request, command: AnyCommand, refusal: Refusal, now: int
 ) -> Refusal:
-    """The refusal, recorded with its actor.
+    """Record a refusal in the stream of its actor.
 
-    That of an effect is about the entry it was to follow from, which bounds it: no other stands for
-    it, however alike they are.
+    The refusal of an effect is bounded by the entry that it was to follow: no other refusal stands
+    for it, however alike they are.
     """
     stream = request.actor.stream
     said = b"" if request.said is UNSET else bytes(request.said)
@@ -203,7 +205,7 @@ def _refused(
 
 
 def _received(unit: Unit, request: Request, heard: MessageReceived, now: int) -> None:
-    """A message that changed nothing, recorded with its actor."""
+    """Record a message that changed nothing in the stream of its actor."""
     stream = request.actor.stream
     event = record_received(unit.record_of(stream), heard, now)
     if event is not None:

@@ -16,19 +16,19 @@ _PAGE = 500
 
 
 class StoreFacts(Struct, frozen=True, dict=True):
-    """Facts from a store, and whether a task's folder holds a file from whoever keeps folders."""
+    """Facts from a store, and files from the projector that keeps the folders of tasks."""
 
     store: Store
     has_file: Callable[[str, str], bool]
-    """AOF id of a task, path below its folder -> whether there is such a file."""
+    """(AOF id of a task, path below its folder) -> True if there is such a file."""
     look_at_runs: Callable[[], object] = lambda: None
-    """Looks at the run files of all that is in progress, which others may have written to."""
+    """Reads the run files of all tasks in progress, which other programs may have written."""
     now: Callable[[], int] = lambda: 0
-    """The hub's clock; it stands still where nothing that is asked for depends on the time."""
+    """The hub's clock; constant where nothing that is asked for depends on the time."""
 
     @property
     def registry(self) -> Rosters:
-        """Who comes into question for a goal; it remembers what it has read."""
+        """Candidates for a goal, cached."""
         return self._rosters
 
     @cached_property
@@ -36,22 +36,21 @@ class StoreFacts(Struct, frozen=True, dict=True):
         return Rosters(self.store)
 
     def task_exists(self, name: str) -> bool:
-        """Whether a task has this name."""
+        """True if a task has this name."""
         return not isinstance(find_task(self.store, name), Refusal)
 
     def is_in_progress(self, name: str) -> bool:
-        """Whether somebody works on the task with this name."""
+        """True if the task with this name is in progress."""
         found = find_task(self.store, name)
         return not isinstance(found, Refusal) and found.task.status == "in-progress"
 
     def file_exists(self, task: str, ref: str) -> bool:
-        """Whether there is such a file in the folder of the task with this AOF id."""
+        """True if there is such a file in the folder of the task with this AOF id."""
         return self.has_file(task, ref)
 
     def held_in(self, session: str, holder: str = "", task: str = "") -> list[str]:
         """The AOF ids of the tasks that are held in a session, by this agent or (empty) by any;
-        only this task, if one is named.
-        """
+        only this task, if one is named."""
         streams = self.store.sessions(session)
         found = (find_task(self.store, stream.partition(":")[2]) for stream in streams)
         return [
@@ -68,7 +67,7 @@ class StoreFacts(Struct, frozen=True, dict=True):
         return [task.aof_id for task in self._in_progress() if task.reported is not None]
 
     def speaker(self, name: str, via: str) -> Actor:
-        """Whoever has this name, in the role that it is registered with; else an agent."""
+        """The actor of this name, in its registered role; unregistered names are agents."""
         known = find_agent(self.store, name)
         return Actor("agent" if known is None else known.role, name, via)
 

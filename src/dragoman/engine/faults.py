@@ -12,13 +12,14 @@ from dragoman.text.strict_json import StrictJsonError
 
 
 class Fault(Struct, frozen=True):
-    """Why a message is not carried out: one of our refusal codes, and where in it what is wrong."""
+    """The reason why a message is not accepted: one of our refusal codes, and the field that is
+    wrong."""
 
     code: str
     reason: str
     path: str = ""
     is_whole: bool = False
-    """Whether the reason says itself what it is about: whoever typed no field is told of none."""
+    """True if the reason names its subject itself, so that the path is not put before it."""
 
     @property
     def detail(self) -> str:
@@ -27,12 +28,12 @@ class Fault(Struct, frozen=True):
 
 
 def fault_of(refusal: Refusal, path: str = "") -> Fault:
-    """What the core says of a message, or of one field of it."""
+    """The fault that a refusal of the core stands for, perhaps of one field."""
     return Fault(refusal.code, refusal.detail, path, is_whole=True)
 
 
 def in_shape(value: Any, shape: Any, code: str = "invalid_field") -> Any:
-    """A parsed JSON value in its shape, or the fault of it."""
+    """Convert a parsed JSON value to its shape, or return the fault of it."""
     try:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
@@ -41,7 +42,7 @@ def in_shape(value: Any, shape: Any, code: str = "invalid_field") -> Any:
 
 
 def not_empty(read: Any, field: str, kind: str) -> Any:
-    """What was read, unless it names what it makes by nothing: who wants an id given says none."""
+    """The parsed message, unless its id is empty: to have an id assigned, leave the field out."""
     if isinstance(read, Fault) or getattr(read, field) != "":
         return read
     misnamed = check_id("", kind)
@@ -50,6 +51,6 @@ def not_empty(read: Any, field: str, kind: str) -> Any:
 
 
 def json_fault(error: StrictJsonError) -> Fault:
-    """The fault of a message that is no JSON that can be trusted."""
+    """The fault of a message that is not valid JSON."""
     code = "message_too_large" if error.too_large else "invalid_json"
     return Fault(code, error.reason, error.path)

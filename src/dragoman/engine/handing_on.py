@@ -19,23 +19,23 @@ from dragoman.engine.workq import Moved, Workq, find_item
 Outcome = Literal["transferred", "degraded", "not_applicable", "returned", "not_returned"]
 
 _Items = Mapping[str, Mapping[str, str]]
-"""Item -> `outcome` and `detail` of its way."""
+"""Item -> `outcome` and `detail` of its transfer."""
 
 _TROUBLE: Final = frozenset({"refused", "unavailable"})
 
 
 class HandedOn(Struct, frozen=True):
-    """How it went with all items of a handoff."""
+    """Result of transferring all items of a handoff."""
 
     outcome: Outcome
     details: tuple[str, ...] = ()
-    """What is to be said of single items."""
+    """Sentences about single items."""
     commands: tuple[AnyCommand, ...] = ()
-    """What has to be recorded of it."""
+    """Commands that record the transfer."""
 
 
 def hand_on(handoff: Handoff, workq: Workq, owner: str) -> HandedOn:
-    """Give the items to one side of the handoff, from the other; what does not work is noted."""
+    """Transfer the items to one side of the handoff, from the other; failures are noted."""
     items, is_back = items_of(handoff.package), owner == handoff.sender
     if not items:
         return HandedOn("not_applicable")
@@ -58,24 +58,24 @@ def hand_on(handoff: Handoff, workq: Workq, owner: str) -> HandedOn:
 
 
 def workq_status(outcome: str) -> str:
-    """How it went in the protocol's words, which do not tell a way back from a way there."""
+    """The outcome in the protocol's words, which do not tell a transfer back from one there."""
     return {"returned": "transferred", "not_returned": "degraded"}.get(outcome, outcome)
 
 
 def told_of_items(handoff: Handoff, but: Collection[str] = ()) -> tuple[str, ...]:
-    """What is to be said of single items, as it was noted last; `but` of these."""
+    """Sentences about items whose transfer failed, from the last note; except for these."""
     return _told({item: one for item, one in _noted(handoff).items() if item not in but})
 
 
 def in_place(store: Store, handoff: Handoff) -> frozenset[str]:
-    """The items that are where the work is by now, whoever has brought them, by our own queue."""
+    """The items that are where the work is by now, whoever has moved them, by our own queue."""
     owner = handoff.recipient if handoff.rejection is None else handoff.sender
     return frozenset(item for item in _noted(handoff) if _is_with(store, item, owner))
 
 
 def seen_outside(workq: Workq, handoff: Handoff) -> Mapping[str, bool]:
-    """Whether items are where the work is, by the word of a queue outside, as far as it answers; a
-    silent one is not asked on."""
+    """True or false for each item that an external queue answers for: is it where the work is? A
+    queue that does not answer is not asked again."""
     owner = handoff.recipient if handoff.rejection is None else handoff.sender
     seen = dict[str, bool]()
     for item, one in _noted(handoff).items():
@@ -93,20 +93,20 @@ def _is_with(store: Store, item: str, owner: str) -> bool:
 
 
 def _noted(handoff: Handoff) -> _Items:
-    """How it went with each item the last time."""
+    """The result of the last transfer of each item."""
     notes = [note for note in handoff.notes if note.kind == WORKQ_NOTE]
     items = notes[-1].data.get("items") if notes else None
     return cast(_Items, items) if isinstance(items, dict) else {}
 
 
 def _left_behind(handoff: Handoff) -> frozenset[str]:
-    """The items that never went along: there is nothing of them to give back."""
+    """The items that were never transferred: there is nothing to give back."""
     noted = _noted(handoff).items()
     return frozenset(item for item, one in noted if one["outcome"] in ("refused", "missing"))
 
 
 def _told(items: _Items) -> tuple[str, ...]:
-    """Each item that did not go where it should, and why."""
+    """Each item that was not transferred, and the reason."""
     return tuple(
         f"{item}: {one['outcome']}" + (f", {one['detail']}" if one["detail"] else "")
         for item, one in items.items()
@@ -117,7 +117,8 @@ def _told(items: _Items) -> tuple[str, ...]:
 def _all_moved(
     items: tuple[str, ...], workq: Workq, former: str, owner: str
 ) -> Mapping[str, Moved]:
-    """A queue that does not answer once is not asked again: every try may take seconds."""
+    """Transfer the items; a queue that once gives no answer is not tried again: every try may take
+    seconds."""
     moved, silent = dict[str, Moved](), None
     for item in items:
         malformed = check_id(item, "item id")

@@ -38,16 +38,18 @@ MOST_IN_BATCH = 1_024
 MOST_WAITING = 20_000
 _TRIES = 25
 _PROBE = "probe"
-"""In the place of a day, on which no AOF number is given out: 0 and 1 in turn, so that something
+"""Used in place of a day, on which no AOF number is given out; 0 and 1 alternate, so that something
 is written."""
 
 Failpoint = Callable[[str], None]
 OnLeases = Callable[[Collection[str]], None]
-"""Told, after a commit, which tasks' leases changed: heartbeats leave no entry to follow."""
+"""Called after a commit with the tasks whose leases changed: heartbeats leave no entry to follow.
+"""
 OnCommit = Callable[[Collection[str]], None]
-"""Told, after a commit, which streams have new entries: a hint, in the thread that wrote them."""
+"""Called after a commit with the streams that have new entries: a hint, in the thread that wrote
+them."""
 Waiting = tuple[Request, asyncio.Future[Outcome]]
-"""A request and the caller that waits for its outcome."""
+"""A request and the future of its caller."""
 
 
 class Engine:
@@ -70,9 +72,9 @@ class Engine:
         self._on_leases = on_leases
         self._on_commit = on_commit
         self.head: Callable[[], str] = lambda: ""
-        """Says what the repository has checked out, before each batch."""
+        """Returns the commit that the repository has checked out; called before each batch."""
         self.tail = Tail()
-        """What was committed last, for those who follow."""
+        """The newest committed entries, for readers that follow."""
         self._cache = Cache()
         self._writing = threading.Lock()
         self._starting = threading.Lock()
@@ -96,10 +98,10 @@ class Engine:
         return front.submit(request)
 
     def probe(self) -> None:
-        """Find out whether the store takes writes, by one that changes no stream; StoreError."""
+        """Check that the store takes writes, by one that changes no stream; StoreError."""
 
         def work(session: Session) -> None:
-            # A unit notices what other processes have written, as at every write.
+            # A unit drops its cache if other processes have written, as at every write.
             Unit(session, self._cache, self.clock.now())
             session.write(Changes(numbers={_PROBE: 1 - session.last_number(_PROBE)}))
 
@@ -107,11 +109,11 @@ class Engine:
             self.store.transact(work)
 
     def digest(self, content: bytes) -> bytes:
-        """A digest under the hub's secret."""
+        """A digest keyed with the hub's secret."""
         return keyed_digest(self._secret, content)
 
     def close(self) -> None:
-        """Finish what was handed in, then stop the writer. The store stays open."""
+        """Finish all queued requests, then stop the writer. The store stays open."""
         with self._starting:
             writer, self._writer = self._writer, None
             if writer is not None:
@@ -136,7 +138,7 @@ class Engine:
             self._queue.put((front, gathered))
 
     def _write(self) -> None:
-        """The writer thread: batch after batch until the end is announced."""
+        """The writer thread: batch after batch until close."""
         while (first := self._queue.get()) is not None:
             parts = [first]
             size = len(first[1])
@@ -164,7 +166,7 @@ class Engine:
                 except StoreLost as error:
                     lost = error
                 except RestsUnkept:
-                    break  # which only those need who leave some
+                    break  # only requests with a carry-over depend on it: run each alone
                 except (StoreUnavailable, StoreCorrupt) as error:
                     return [lost or error] * len(requests)
                 except Exception:  # noqa: BLE001  it belongs to one request: find out to which
@@ -174,7 +176,7 @@ class Engine:
     def _run_alone(
         self, request: Request, *, rerun: bool, lost: StoreLost | None = None
     ) -> Outcome | Exception:
-        """One request, again while other writers are faster or the outcome is unknown."""
+        """Run one request, again while other writers are faster or the outcome is unknown."""
         tries = 0
         while True:
             tries += 1
@@ -185,13 +187,13 @@ class Engine:
                 if tries == _TRIES and isinstance(error, TaskOnItsWay) and lost is None:
                     return Refusal("ownership_conflict", error.detail, "active_handoff")
                 if tries == _TRIES or not isinstance(error, StoreConflict | StoreLost):
-                    # Whatever came later: what the lost try did is still unknown.
+                    # Whatever came later, the outcome of the lost try is still unknown.
                     return lost or error
                 rerun = True
 
     def _commit(self, requests: Sequence[Request], *, rerun: bool) -> list[Outcome]:
         """One transaction for these requests. On any failure the cache is dropped with it."""
-        # Files of the repository are read while nobody waits for this writer.
+        # Repository files are read before the transaction, so that no other writer waits for that.
         now, commit = self.clock.now(), self.head()
 
         def work(session: Session) -> _Written:
@@ -225,7 +227,7 @@ class Engine:
 
 
 class _Written(Struct, frozen=True):
-    """What a transaction has written, to be told when it is committed."""
+    """The result of a transaction, reported once it is committed."""
 
     outcomes: list[Outcome]
     unit: Unit
@@ -235,7 +237,7 @@ class _Written(Struct, frozen=True):
 
 
 def _decided(unit: Unit, request: Request, rests: Batch, now: int) -> Outcome:
-    """The outcome of a request that goes on with what those before it have left."""
+    """Execute a request; a chunk is reconciled with the carry-over of the requests before it."""
     if request.rest is None:
         return execute(unit, request, now)
     rest = rests.level(request.rest)
@@ -250,7 +252,7 @@ def _decided(unit: Unit, request: Request, rests: Batch, now: int) -> Outcome:
 
 
 def _placed(outcomes: list[Outcome], first: int) -> list[Outcome]:
-    """The outcomes of a batch that is committed: what it has recorded stands somewhere now."""
+    """The outcomes of a committed batch, with the positions of what it has recorded."""
 
     def placed(receipt: Receipt) -> Receipt:
         at = receipt.position
@@ -265,7 +267,7 @@ def _placed(outcomes: list[Outcome], first: int) -> list[Outcome]:
 
 
 class _Front:
-    """The side of one event loop: gathers what is asked for in one turn, and wakes its callers."""
+    """The queue of one event loop: collects the requests of one tick, and wakes their callers."""
 
     def __init__(
         self,
@@ -278,7 +280,7 @@ class _Front:
         self._waiting = 0
 
     def submit(self, request: Request) -> asyncio.Future[Outcome]:
-        """Take a request along with the others of this turn."""
+        """Queue a request with the others of this tick."""
         future: asyncio.Future[Outcome] = self._loop.create_future()
         if self._waiting >= MOST_WAITING:
             future.set_result(
@@ -293,7 +295,7 @@ class _Front:
 
     def deliver(self, answers: list[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
         """Wake the loop once for all of them; called by the writer."""
-        # A loop that was closed has nobody left who waits; what was asked for is done all the same.
+        # A closed loop has no caller left; the requests are done all the same.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._resolve, answers)
 

@@ -23,29 +23,29 @@ NO_OUTLOOK: Final = Outlook()
 
 
 class Step(Struct, frozen=True):
-    """What somebody has to do so that it goes on."""
+    """Something that one of these actors has to do so that the handoff goes on."""
 
     who: tuple[str, ...]
-    """Any of them."""
+    """Any of them may."""
     action: str
     command: str
-    """How it is asked for on the command line."""
+    """The command line for it."""
 
 
 class Diagnosis(Struct, frozen=True):
-    """A handoff at one moment."""
+    """The diagnosis of a handoff at one moment."""
 
     handoff_id: str
     status: HandoffStatus
     summary: str
-    """What it waits for, in a sentence."""
+    """One sentence: what the handoff waits for."""
     steps: tuple[Step, ...]
-    """What would let it go on, the most likely first; empty: it is over."""
+    """Steps that would let it go on, the most likely first; empty: it is over."""
     due_by: str | None
-    """Until when its present state may last, or, where it is late, might have lasted."""
+    """The SLA deadline of its present state, which is past if it is late."""
     late: bool
     findings: tuple[str, ...]
-    """What else stands in its way, or will."""
+    """Further problems, present or to be expected."""
 
 
 def look_at(
@@ -55,14 +55,13 @@ def look_at(
     teams: Mapping[str, Team] = NO_TEAMS,
     outlook: Outlook = NO_OUTLOOK,
 ) -> Diagnosis:
-    """The diagnosis of a handoff as it is now; `teams` are the teamspaces that have members, and
-    `outlook` is what was found outside of the ledger.
-    """
+    """Diagnose a handoff as it is now; `teams` are the teamspaces that have members, and `findings`
+    come from outside of the ledger."""
     return diagnose(handoff, surroundings(store, handoff, now, teams, outlook))
 
 
 def diagnose(handoff: Handoff, around: Surroundings) -> Diagnosis:
-    """Pure: what can be said from the handoff and what surrounds it."""
+    """Diagnose a handoff from its state and its context; pure."""
     summary, steps = _WAITS[handoff.status](handoff, around)
     if handoff.is_active and _can_do_nothing(around.recipient):
         steps = _without_recipient(handoff, around, steps)
@@ -113,7 +112,8 @@ def _proposed(handoff: Handoff, around: Surroundings) -> Waits:
 
 
 def _unfit(handoff: Handoff) -> Waits:
-    """What goes before acceptance, by which it would be turned down until then."""
+    """Explain that the artifacts have to be put right before acceptance, which would be refused
+    until then."""
     unapproved = f", and {_UNAPPROVED}" if handoff.awaits_approval else ""
     summary = (
         f"an artifact is not as it has to be: {handoff.sender} has to put that right{unapproved}, "
@@ -142,7 +142,7 @@ def _accepting(handoff: Handoff) -> tuple[Step, ...]:
 
 
 def _approving(handoff: Handoff) -> tuple[Step, ...]:
-    """What goes before acceptance, which would be in vain until then."""
+    """Approval steps that go before acceptance, which would be in vain until then."""
     ways = (_step((), action, handoff) for action in ("approve", "deny"))
     return (*ways, _rejecting(handoff))
 
@@ -182,7 +182,8 @@ def _activated(handoff: Handoff, around: Surroundings) -> Waits:
 
 
 def _making_ready(around: Surroundings) -> tuple[Step, ...]:
-    """What ends that a task is blocked, put aside or given up; what waits for others has none."""
+    """The step that makes a blocked, deferred or given-up task ready; a task that waits for others
+    has none."""
     task = around.task
     if task is None or task.status not in ("blocked", "backlog", "deadletter"):
         return ()
@@ -199,13 +200,13 @@ def _rejected(handoff: Handoff, around: Surroundings) -> Waits:
 
 
 def _since_then(handoff: Handoff, around: Surroundings) -> str:
-    """What came in its place, and whose the work is by now."""
+    """The handoff that superseded it, and who has the work by now."""
     instead = f"{handoff.superseded_by} has taken its place; " if handoff.superseded_by else ""
     return instead + _by_now(around)
 
 
 def _by_now(around: Surroundings) -> str:
-    """Who has the work of a handoff that is over, and what that one can do with it."""
+    """The owner of the work of a handoff that is over, and what that owner can do with it."""
     task = around.task
     if task is None:
         return "its task is not there"
@@ -261,14 +262,14 @@ def _closed(handoff: Handoff, around: Surroundings) -> Waits:
 
 
 def _can_do_nothing(known: AgentRecord | None) -> bool:
-    """Whether it is somebody who may only read."""
+    """True for a role that may only read."""
     return known is not None and known.role not in MAY_WRITE
 
 
 def _without_recipient(
     handoff: Handoff, around: Surroundings, steps: tuple[Step, ...]
 ) -> tuple[Step, ...]:
-    """What others can do where the recipient can do nothing."""
+    """Steps for others where the recipient can do nothing."""
     others = tuple(step for step in steps if step.who != (handoff.recipient,))
     is_begun = handoff.status == "activated"
     back = () if is_begun else (_withdrawing(handoff),)

@@ -20,23 +20,24 @@ from dragoman.engine.reads.teamspaces import Team, coordinators
 
 
 class Surroundings(Struct, frozen=True):
-    """What is looked at beside the handoff itself."""
+    """Facts beside the handoff itself."""
 
     now: int
     task: Task | None = None
     lease: Lease | None = None
     recipient: AgentRecord | None = None
     has_names: bool = False
-    """Whether its sender is registered: among people who are not, every name is a good one."""
+    """True if its sender is registered; where senders are not, every recipient's name is accepted.
+    """
     in_place: frozenset[str] = frozenset()
     """Items of a work queue that are where the work is."""
     coordinators: tuple[str, ...] = ()
     obstacles: tuple[str, ...] = ()
-    """What it would meet at its next step that no entry tells."""
+    """Problems of its next step that no entry records."""
     doubts: tuple[str, ...] = ()
-    """What it would meet later on."""
+    """Problems of later steps."""
     back: tuple[str, str] | None = None
-    """To whom its owner may offer the work back, and in the place of which handoff."""
+    """The former owner to whom its owner may offer the work back, and the handoff to supersede."""
 
 
 def surroundings(
@@ -46,7 +47,7 @@ def surroundings(
     teams: Mapping[str, Team],
     outlook: Outlook,
 ) -> Surroundings:
-    """What the store says of them, and what was found outside of it (`outlook`)."""
+    """Collect the context of a handoff from the store, and the findings from outside of it."""
     view = find_task(store, handoff.task) if handoff.task else None
     found = None if view is None or isinstance(view, Refusal) else view
     return Surroundings(
@@ -64,13 +65,14 @@ def surroundings(
 
 
 def _in_place(store: Store, handoff: Handoff, outside: Mapping[str, bool]) -> frozenset[str]:
-    """A copy of ours counts only for what the queue outside has no answer to."""
+    """Items that are where the work is; our own queue counts only for items that the external one
+    does not answer for."""
     brought = {item for item, is_there in outside.items() if is_there}
     return (in_place(store, handoff) - outside.keys()) | brought
 
 
 def _way_back(store: Store, handoff: Handoff, task: Task) -> tuple[str, str] | None:
-    """Where work that was passed on in vain may go, and what is named for that."""
+    """The former owner to whom rejected work may be offered back, and the handoff to supersede."""
     find = partial(known_handoff, store)
     last: Handoff | None = handoff
     while last is not None and last.superseded_by:

@@ -10,38 +10,39 @@ from dragoman.engine.handle import OnCommit
 
 
 class Heard:
-    """Streams of which something was heard, until somebody sees to them; any thread may add."""
+    """Streams that were reported as changed, until they are taken; any thread may add."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._streams = set[str]()
 
     def add(self, streams: Collection[str]) -> None:
-        """Something was heard of these."""
+        """Add changed streams."""
         with self._lock:
             self._streams.update(streams)
 
     def take(self) -> list[str]:
-        """All of them, once, in order."""
+        """Take all of them once, sorted."""
         with self._lock:
             taken, self._streams = self._streams, set[str]()
         return sorted(taken)
 
 
 class Hints:
-    """Passes on what the engine says after a commit, to all who listen; any thread may ask."""
+    """Passes the engine's hints after a commit on to all subscribers; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._listeners: tuple[OnCommit, ...] = ()
 
     def tell(self, streams: Collection[str]) -> None:
-        """These streams have new entries. (An `OnCommit`, in the thread that wrote them.)"""
+        """Report that these streams have new entries. (An `OnCommit`, in the thread that wrote
+        them.)"""
         for listener in self._listeners:
             listener(streams)
 
     def listen(self, listener: OnCommit) -> Callable[[], None]:
-        """Pass hints on to this one from now on; what is returned ends that."""
+        """Call this listener with hints from now on; the returned function ends that."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
 

@@ -18,7 +18,7 @@ from dragoman.text.redact import Redactor
 
 
 class How(TypedDict, total=False):
-    """How commands are asked for, as a request has it."""
+    """Optional fields of a request."""
 
     key: str
     said: msgspec.Raw | msgspec.UnsetType
@@ -30,7 +30,7 @@ class How(TypedDict, total=False):
 
 
 class Hub:
-    """Takes commands on behalf of an actor; reads go to `store` through `engine.ask`."""
+    """Submits commands on behalf of an actor; reads go to `store` through `engine.queries`."""
 
     def __init__(
         self,
@@ -39,9 +39,9 @@ class Hub:
         redaction: Redaction | None = None,
         mark: str = "",
     ) -> None:
-        """`redaction`: what takes secrets out of requests; else one that knows no values.
+        """`redaction`: by default one that knows no values.
 
-        `mark`: what every entry has to say of the door that it came by, whoever's it is.
+        `via_suffix`: added to the surface that every entry names, whoever its actor is.
         """
         self.engine = engine
         self.redaction = redaction or Redaction(Redactor())
@@ -50,7 +50,7 @@ class Hub:
 
     @property
     def store(self) -> Store:
-        """Where everything is kept."""
+        """The store of the engine."""
         return self.engine.store
 
     @property
@@ -64,28 +64,28 @@ class Hub:
         return self._with_remarks(self.engine.handle_now(request), request)
 
     async def do_soon(self, actor: Actor, *commands: AnyCommand, **how: Unpack[How]) -> Accepted:
-        """The same, committed together with what other callers ask for."""
+        """Like `submit`, committed together with requests of other callers."""
         request = self.request(actor, *commands, **how)
         return self._with_remarks(await self.engine.handle(request), request)
 
     def request(self, actor: Actor, *commands: AnyCommand, **how: Unpack[How]) -> Request:
-        """The request that asks for these commands, with an id of its own and without secrets."""
+        """Make a redacted request for these commands, with an id of its own."""
         if self._mark and not actor.via.endswith(self._mark):
             actor = replace(actor, via=f"{actor.via} {self._mark}".lstrip())
         return self.redaction.of(Request(actor, commands, self._new_id(), **how))
 
     def _with_remarks(self, outcome: Outcome, request: Request) -> Accepted:
-        """The yes, and what the caller is told beside it; what was taken out elsewhere, too."""
+        """The outcome with the redaction warnings of the request; its own go to `on_masked` too."""
         yes = accepted(outcome)
         for remark in yes.masked:
             self.redaction.tell(remark)
         return replace(yes, masked=(*request.masked, *yes.masked)) if request.masked else yes
 
     def content_key(self, content: bytes) -> str:
-        """A key made of what is said, for messages without an id of their own; it tells nothing."""
+        """A key made of the content, for messages without an id of their own; it leaks nothing."""
         return self.engine.digest(content).hex()
 
     def close(self) -> None:
-        """Finish what was handed in and let go of the store."""
+        """Finish all queued requests and close the store."""
         self.engine.close()
         self.store.close()

@@ -30,16 +30,16 @@ from dragoman.text.base64url import from_base64url, to_base64url
 ATTEMPT: Final = "drga_"
 MOST_CHARACTERS: Final = 2_048
 FRESH_MS: Final = 1_000
-"""How long what was read of an agent is believed: what another process revokes is seen then."""
+"""Lifetime of a cached agent: a revocation by another process takes effect within it."""
 MOST_REMEMBERED: Final = 10_000
 LINGER_MS: Final = 60_000
-"""How long the token of an attempt that has ended is still answered, while no other has begun."""
+"""Grace period of the token of an ended attempt, while no other attempt has begun."""
 
 _LOOKING: Final = 4
-"""So many looks into the store are made at once: strangers must not take all threads."""
+"""Limit of concurrent store lookups: unauthenticated callers must not take all threads."""
 
 _SEAL_OF: Final = b"\x00attempt token\x00"
-"""Before what is sealed: no message begins so, hence no digest of one is a seal."""
+"""Put before the sealed claims: no message begins so, hence no digest of one is a seal."""
 
 _UNKNOWN: Final = Refusal(
     "unauthenticated",
@@ -49,15 +49,15 @@ _UNKNOWN: Final = Refusal(
 
 
 class Principal(Struct, frozen=True):
-    """Who speaks, by the credential that was shown."""
+    """The caller, by the credential that was shown."""
 
     actor: Actor
     is_owner: bool = False
-    """Whether it is the person whose data directory this is."""
+    """True for the person whose data directory this is."""
 
     @property
     def task(self) -> str:
-        """The one task that an attempt's token speaks for; empty: any."""
+        """The one task that an attempt's token is valid for; empty: any."""
         return self.actor.task
 
     @property
@@ -67,7 +67,7 @@ class Principal(Struct, frozen=True):
 
 
 class _Attempt(Struct, frozen=True):
-    """What the token of an attempt carries."""
+    """The claims of an attempt's token."""
 
     agent: str
     task: str
@@ -77,7 +77,7 @@ class _Attempt(Struct, frozen=True):
 
 
 class _Bearer(Struct, frozen=True):
-    """What is known of a token that was good when it was looked at."""
+    """The bearer of a token that was valid when it was looked up."""
 
     role: Role
     name: str
@@ -88,7 +88,7 @@ class _Bearer(Struct, frozen=True):
 
 
 class Identity:
-    """Knows the bearers of tokens. Several threads may ask at once."""
+    """Authenticates tokens. Thread-safe."""
 
     def __init__(
         self,
@@ -111,14 +111,14 @@ class Identity:
         self._bearers: dict[str, _Bearer] = {}
         """Digest of a token -> its bearer."""
         self._absent: dict[str, int] = {}
-        """Name that nobody has made known -> when that was seen."""
+        """Unregistered name -> when it was looked up."""
         self._forgotten = 0
-        """How often something was forgotten: what was read before that is not kept."""
+        """Counts invalidations: a lookup that began before the last one is not cached."""
 
     def who(self, token: str, via: str) -> Principal | Refusal:
-        """Whose token this is; `via` is the door at which it was shown.
+        """The principal of a token; `via` is the surface at which it was shown.
 
-        A token that was seen within the last second costs no look into the store.
+        A token that was seen within the last second costs no lookup in the store.
         """
         known = self._known(token, via)
         if known is not None:
@@ -132,7 +132,7 @@ class Identity:
         return _principal(looked, now, via)
 
     async def who_soon(self, token: str, via: str) -> Principal | Refusal:
-        """The same; the event loop does not wait where the store has to be asked."""
+        """Like `authenticate`; a lookup in the store does not block the event loop."""
         known = self._known(token, via)
         if known is not None:
             return known
@@ -140,7 +140,7 @@ class Identity:
         return await loop.run_in_executor(self._looking, self.who, token, via)
 
     def _known(self, token: str, via: str) -> Principal | Refusal | None:
-        """What can be said without the store; None: nothing."""
+        """The result, if it is known without the store; None: a lookup is needed."""
         if not token.isascii() or len(token) > MOST_CHARACTERS:
             return _UNKNOWN
         digest = digest_of(token)
@@ -158,7 +158,7 @@ class Identity:
         return None
 
     def attempt_token(self, agent: str, task: str, fence: int, ttl_ms: int) -> str:
-        """A token for one attempt: it speaks as this agent, for this task, under this fence.
+        """Issue a token for one attempt: valid as this agent, for this task, under this fence.
 
         `task` is the task's primary id. The token ends with its time, with the attempt, and when
         all tokens of the agent are revoked.
@@ -171,7 +171,7 @@ class Identity:
         return f"{ATTEMPT}{to_base64url(said)}.{to_base64url(self._seal(said))}"
 
     def forget(self, streams: Collection[str]) -> None:
-        """What happened to these streams changes who may speak: look again. (An `OnCommit`.)"""
+        """Drop cached agents whose streams have changed. (An `OnCommit`.)"""
         agents = {stream[6:] for stream in streams if stream.startswith("agent:")}
         if agents:
             with self._lock:
@@ -214,7 +214,7 @@ class Identity:
         if known is None:
             self._remember_absent(claim.agent, now, forgotten)
             return _UNKNOWN
-        # Only whoever has the whole token is told what became of it.
+        # Only the bearer of the whole token is told that it was revoked.
         for kept in known.tokens:
             if kept.id == claim.id and hmac.compare_digest(kept.digest, digest):
                 if kept.is_revoked:
@@ -223,7 +223,7 @@ class Identity:
         return _UNKNOWN
 
     def _read_attempt(self, token: str) -> _Attempt | None:
-        """What the token of an attempt carries; None: it is none that this hub has sealed."""
+        """The claims of an attempt's token; None: this hub has not sealed it."""
         if not token.startswith(ATTEMPT):
             return None
         said, _, seal = token.removeprefix(ATTEMPT).partition(".")
@@ -251,7 +251,7 @@ class Identity:
 
 
 def _is_fresh(seen_at: int | None, now: int) -> bool:
-    # A clock that was set back must not make an old look a fresh one.
+    # A clock that was set back must not make an old lookup a fresh one.
     return seen_at is not None and 0 <= now - seen_at < FRESH_MS
 
 
@@ -268,7 +268,7 @@ def _ended_at(view: TaskView, fence: int, now: int) -> int | None:
         return None
     if lease is not None:
         return min(now, lease.expires_at)
-    # What became of the task later must not bring the credential back.
+    # Later changes of the task must not bring the credential back.
     reported = task.reported
     return task.moved_at if reported is None else reported.at
 

@@ -9,18 +9,18 @@ from dragoman.text.strict_cbor import is_cbor_map, parse_cbor
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json, to_json
 
 SAID_OF_UNREADABLE = 1_000
-"""So many characters of what is no JSON are kept for whoever looks for the reason."""
+"""Number of characters that are kept of a message that is not JSON, to find out the reason."""
 _LOOKED_BEYOND = 4_096
-"""So many more are looked at: a secret must not be cut where it is kept no more."""
+"""Number of further characters that are redacted: truncation must not cut a secret in two."""
 _WRAPPERS: Final = ("payload", "message", "content")
-"""The fields of an event under which a message may come."""
+"""Fields of an event in which a message may be wrapped."""
 _UNREAD: Final = object()
 
 
 class Incoming:
-    """A message as it came: bytes (JSON or CBOR), text, or an object that was parsed elsewhere.
+    """A message as received: bytes (JSON or CBOR), text, or an object that was parsed elsewhere.
 
-    It is parsed when a dialect asks for that, once for all of them.
+    It is parsed when a dialect asks for its value, once for all of them.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class Incoming:
 
     @property
     def is_too_large(self) -> bool:
-        """Whether it is not even to be looked at."""
+        """True if it is longer than anything that is parsed."""
         return len(self.text) > self.most_bytes
 
     @property
     def value(self) -> Any:
-        """The JSON value; the error why there is none that can be trusted."""
+        """The JSON value, or the error that its parser found."""
         # No cached_property: before Python 3.12 all of them share a lock, so that every message
         # would wait for a long one that is parsed in a thread.
         if self._value is _UNREAD:
@@ -59,7 +59,7 @@ class Incoming:
             return fault
 
     def _read_cbor(self) -> None:
-        """The same as JSON, which is what the ledger keeps."""
+        """Transcode to JSON, which is what the ledger keeps."""
         try:
             self.text = to_json(parse_cbor(self.text, self.most_bytes))
         except StrictJsonError as fault:
@@ -67,7 +67,7 @@ class Incoming:
 
     def _written(self, raw: str | Mapping[str, Any]) -> bytes:
         if isinstance(raw, str):
-            # A half surrogate pair is told by the parser, as the broken UTF-8 that it becomes.
+            # An unpaired surrogate is reported by the parser, as the broken UTF-8 that it becomes.
             return raw.encode(errors="surrogatepass")
         try:
             return to_json(raw)
@@ -77,7 +77,7 @@ class Incoming:
 
 
 def layers(value: Any) -> Iterator[Any]:
-    """A JSON value, and what may be the message in it if it is none itself."""
+    """A JSON value, and the values of its fields in which a message may be wrapped."""
     yield value
     if isinstance(value, dict):
         parts = cast(Mapping[str, Any], value)
@@ -85,9 +85,9 @@ def layers(value: Any) -> Iterator[Any]:
 
 
 def beginning(text: bytes) -> msgspec.Raw:
-    """What is no JSON, as a JSON string of its first characters.
+    """The first characters of a text that is not JSON, as a JSON string.
 
-    It is cut to what is kept of it when its secrets are out.
+    It is truncated to what is kept after its secrets are masked.
     """
     most = SAID_OF_UNREADABLE + _LOOKED_BEYOND
     shown = text[: 4 * most].decode(errors="replace")[:most]
@@ -95,9 +95,8 @@ def beginning(text: bytes) -> msgspec.Raw:
 
 
 def kept_words(incoming: Incoming) -> msgspec.Raw:
-    """What the ledger keeps of a message: all of it, or its beginning where it is of unusual length
-    or no JSON.
-    """
+    """The text that the ledger keeps: all of it, or its first characters if it is very long or not
+    JSON."""
     text = incoming.text
     is_whole = len(text) <= MOST_BYTES and not isinstance(incoming.value, StrictJsonError)
     return msgspec.Raw(text) if is_whole else beginning(text)

@@ -30,23 +30,23 @@ from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
 Said = bytes | str | Mapping[str, Any]
 """Bytes, text, or an object that was parsed elsewhere."""
 Carry = Callable[[Say], Answer | None]
-"""Has the hub that runs in another process answer; None: none runs any more."""
+"""Has the hub that runs in another process reply; None: it runs no longer."""
 
 
 class Spoken(Struct, frozen=True):
-    """A message that a dialect takes for its own; nothing was looked up for it yet."""
+    """A message that a dialect has recognised; nothing was looked up for it yet."""
 
     dialect: Dialect
     heard: Heard
 
     @property
     def line_up(self) -> str:
-        """What it shares with those whose order it has to keep; empty: it keeps it with all."""
+        """Shared by messages that have to keep their order; empty: in order with all others."""
         return self.heard.line_up or self.heard.target
 
 
 class Interpreter:
-    """Takes what is said, by whom, and answers in the speaker's dialect."""
+    """Takes messages and calls, with their sender, and replies in the sender's dialect."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class Interpreter:
         admits: frozenset[Role] = frozenset(get_args(Role)),
         carry: Carry | None = None,
     ) -> None:
-        """`admits`: the roles that may speak through this door.
+        """`admitted_roles`: the roles that may use this surface.
 
-        `carry`: takes what is only for the hub to look through there, if it runs elsewhere.
+        `forward`: takes operations that only the hub may run, if it runs elsewhere.
         """
         self.dialects = dialects
         self._hub = hub
@@ -78,10 +78,11 @@ class Interpreter:
         via: str = "",
         unnamed: Actor | None = None,
     ) -> Answer | None:
-        """A message of any dialect; None when it is nobody's.
+        """Submit a message of any dialect; None if no dialect recognises it.
 
-        Without a speaker it is from whom it says it is from, through the door `via`; one that names
-        nobody is from `unnamed`, whom the door knows, or else is refused.
+        Without a speaker the sender is the one that the message names, through the surface `via`; a
+        message that names nobody is from `default_actor`, whom the surface knows, or else is
+        refused.
         """
         from_ = self._from(said, speaker, via, unnamed)
         return None if from_ is None else self._answer(*from_, said)
@@ -89,9 +90,9 @@ class Interpreter:
     async def send_soon(
         self, said: Said, *, speaker: Actor | None = None, via: str = ""
     ) -> Answer | None:
-        """The same, committed together with what other callers ask for."""
+        """Like `send`, committed together with requests of other callers."""
         if speaker is None:
-            # Who speaks is looked up, too.
+            # The sender is looked up, too.
             from_ = await asyncio.to_thread(self._from, said, speaker, via)
             return None if from_ is None else await self._answer_soon(*from_, said)
         spoken = await self.hear_soon(said)
@@ -101,19 +102,19 @@ class Interpreter:
         return await self._answer_soon(spoken.dialect, heard, speaker, said)
 
     async def hear_soon(self, said: Said, *, dialect: str = "") -> Spoken | None:
-        """The same as `hear`; others are not kept waiting while a long message is read."""
+        """Like `parse`; the event loop is not blocked while a long message is parsed."""
         if _is_long(said):
             return await asyncio.to_thread(self.hear, said, dialect=dialect)
         return self.hear(said, dialect=dialect)
 
     def hear(self, said: Said, *, dialect: str = "") -> Spoken | None:
-        """Whose message this is, of all dialects or of the named one; None: nobody's."""
+        """Find the dialect of a message, among all or by name; None: no dialect recognises it."""
         incoming = Incoming(said, self._most_bytes)
         for one in self.dialects:
             if dialect not in ("", one.name):
                 continue
             most = one.bounds.most_bytes
-            # Only a dialect of unusually long messages takes more than the door does.
+            # Only a dialect of unusually long messages takes more than the surface does.
             is_long = incoming.is_too_large and most > max(self._most_bytes, MOST_BYTES)
             heard = one.hear(Incoming(said, most) if is_long else incoming)
             if heard is not None:
@@ -121,17 +122,17 @@ class Interpreter:
         return None
 
     def looks(self, spoken: Spoken, speaker: Actor) -> bool:
-        """Whether something is looked up for a message, before it is asked for."""
+        """True if planning this message needs a lookup."""
         return looks(spoken.heard, speaker)
 
     async def answer_soon(self, spoken: Spoken, speaker: Actor, *, key: str = "") -> Answer:
-        """What comes of a message that was heard; a key goes before one made of its content."""
+        """Submit a parsed message; a given key takes precedence over one made of its content."""
         return await self._ask_soon(
             await self._plan_soon(spoken.dialect, spoken.heard, speaker, key)
         )
 
     def outlook(self, handoff: Handoff) -> Outlook:
-        """What any dialect finds of a handoff outside of the ledger."""
+        """The findings of all dialects about a handoff, from outside of the ledger."""
         found = [dialect.outlook(handoff, self._facts) for dialect in self.dialects]
         return Outlook(
             tuple(one for seen in found for one in seen.obstacles),
@@ -140,7 +141,7 @@ class Interpreter:
         )
 
     def call(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
-        """An operation of any dialect by its name."""
+        """Call an operation of any dialect by its name."""
         found = find_operation(self.dialects, name)
         if found is None:
             return self._no_operation(name)
@@ -151,7 +152,7 @@ class Interpreter:
         return self._answer(dialect, heard, actor, arguments, key)
 
     async def call_soon(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
-        """The same, committed together with what other callers ask for."""
+        """Like `call`, committed together with requests of other callers."""
         found = find_operation(self.dialects, name)
         if found is None:
             return self._no_operation(name)
@@ -181,7 +182,7 @@ class Interpreter:
         return await self._ask_soon(await self._plan_soon(dialect, heard, actor, key))
 
     def _carried(self, heard: Heard, actor: Actor, said: Said, key: str) -> Answer | None:
-        """The answer of the hub that runs elsewhere; None: this one is for us."""
+        """The reply of the hub that runs elsewhere; None: this process has to handle it."""
         operation = heard.operation
         if self._carry is None or heard.fault is not None or operation is None:
             return None
@@ -203,7 +204,7 @@ class Interpreter:
         return self._told(plan, outcome, answer)
 
     def _told(self, plan: Plan, outcome: Outcome, answer: Answer) -> Answer:
-        """The answer, after what is to be done once it is on record; a no in its own form."""
+        """The reply after its follow-up; a rejection in the dialect's own form."""
         if isinstance(answer, Turned):
             assert isinstance(outcome, Refusal), "nothing else is turned down"
             return self._in_its_form(plan.dialect, plan.message, plan.actor, outcome, answer)
@@ -212,7 +213,7 @@ class Interpreter:
         if operation.after is not None and plan.told is None:
             commands, reply = operation.after(plan.message, plan.actor, self._facts, answer.reply)
             if commands:
-                # What was asked for is done, whatever becomes of this; a duty looks after it.
+                # The request is done, whatever becomes of this; a service looks after it.
                 with suppress(StoreError):
                     self._hub.engine.handle_now(self._hub.request(SYSTEM, *commands))
             answer = replace(answer, reply=reply)
@@ -223,7 +224,7 @@ class Interpreter:
         return replace(turned, reply=answer.reply)
 
     def no_of(self, dialect: Dialect, refusal: Refusal) -> Any:
-        """How a dialect with a form of its own tells a no to what has not even reached it."""
+        """A refusal in the dialect's own error form, for a message that was not parsed."""
         assert dialect.says_no is not None, "others have no such form"
         return dialect.says_no(None, refusal, Actor("agent", NAMELESS), self._facts)
 
@@ -237,7 +238,7 @@ class Interpreter:
     def _from(
         self, said: Said, speaker: Actor | None, via: str, unnamed: Actor | None = None
     ) -> tuple[Dialect, Heard, Actor] | None:
-        """A message with its dialect and its sender; None: it is nobody's."""
+        """Parse a message and find its sender; None: no dialect recognises it."""
         spoken = self.hear(said)
         if spoken is None:
             return None
@@ -247,7 +248,7 @@ class Interpreter:
         return spoken.dialect, self._admitted(heard, actor), actor
 
     def _whose(self, heard: Heard, via: str, unnamed: Actor | None) -> tuple[Heard, Actor]:
-        """A message and who sends it; one that nobody can be known to send is faulty."""
+        """The message and its sender; a message without a known sender gets a fault."""
         if heard.sender:
             return heard, self._facts.speaker(heard.sender, via)
         if unnamed is not None:
@@ -255,7 +256,7 @@ class Interpreter:
         return replace(heard, fault=heard.fault or _OF_NOBODY), Actor("agent", NAMELESS, via)
 
     def _admitted(self, heard: Heard, actor: Actor) -> Heard:
-        """The message, faulty if its speaker has to come through another door."""
+        """The message, with a fault if its sender's role is not admitted at this surface."""
         if heard.fault is not None or actor.role in self._admits:
             return heard
         detail = (
@@ -272,7 +273,7 @@ class Interpreter:
     def _look_up(
         self, dialect: Dialect, operation: Operation, arguments: Said, actor: Actor
     ) -> Answer:
-        """What an operation that only reads has to say; nothing is recorded, not even a no."""
+        """Run an operation that only reads; nothing is recorded, not even a refusal."""
         heard = _heard(operation, self._incoming(operation, arguments))
         answer: Any = heard.fault or unfit(operation, heard.message, actor)
         if answer is None:
@@ -294,7 +295,7 @@ class Interpreter:
         return Taken(dialect.name, operation.name, actor.name, (), answer)
 
     def _heard_call(self, dialect: Dialect, operation: Operation, arguments: Said) -> Heard:
-        """The arguments of a call; a whole message of that kind may stand for them."""
+        """Parse the arguments of a call, or a whole message of that operation."""
         incoming = self._incoming(operation, arguments)
         heard = dialect.hear(incoming)
         if heard is None or heard.operation is not operation:
@@ -307,7 +308,7 @@ class Interpreter:
         return Incoming(arguments, most_bytes, any_whole=bounds.any_whole)
 
     async def _plan_soon(self, dialect: Dialect, heard: Heard, actor: Actor, key: str = "") -> Plan:
-        """The plan of a message; the event loop does not wait for a store, or for a disk."""
+        """Make the plan of a message; the event loop is not blocked by a store or a disk."""
         if not looks(heard, actor):
             return plan_of(dialect, heard, actor, self._facts, key)
         return await self._aside.look(partial(plan_of, dialect, heard, actor, self._facts, key))
@@ -322,17 +323,17 @@ _OF_NOBODY: Final = Fault(
 
 
 def _is_long(said: Said) -> bool:
-    """Whether reading it takes so long that others would notice."""
+    """True for a message that would block the event loop while it is parsed."""
     return isinstance(said, bytes | str) and len(said) > MOST_BYTES
 
 
 def _remarks(request: Request | None) -> tuple[str, ...]:
-    """What its sender is told beside the answer: what was masked."""
+    """The redaction warnings of a request."""
     return () if request is None else request.masked
 
 
 def _heard(operation: Operation, incoming: Incoming) -> Heard:
-    """The arguments of a call as a message of that kind."""
+    """Parse the arguments of a call as a message of that operation."""
     value, said = incoming.value, (operation.words or kept_words)(incoming)
     if isinstance(value, StrictJsonError):
         return Heard(operation.name, said, fault=json_fault(value))

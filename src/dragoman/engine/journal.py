@@ -14,11 +14,15 @@ from dragoman.ledger.entry import Line, write_line
 
 
 class Journal(list[Line[AnyEvent]]):
-    """What a batch adds to the ledger, in its order."""
+    """The new entries of a batch, in order.
+
+    They are encoded and hashed at the end of the batch, all in one go: between two decisions that
+    would take twice as long, because the short steps evict each other from the processor's caches.
+    """
 
     def chained(self, known: Mapping[str, Snapshot]) -> tuple[list[NewEntry], dict[str, bytes]]:
-        """The entries to write, and the last hash of each stream; `known`: with their hashes as
-        they were before the batch."""
+        """Chain the entries: the rows to write, and the last hash of each stream; `known` has the
+        hashes from before the batch."""
         entries: list[NewEntry] = []
         hashes: dict[str, bytes] = {}
         for line, data in zip(self, list(map(write_line, self)), strict=True):

@@ -9,12 +9,12 @@ from dragoman.ledger.views import REQUEST
 
 
 def can_be_stored(name: str) -> bool:
-    """Whether a name can be asked for at all: not every database takes every character."""
+    """True for a name that every database can store."""
     return name.isascii() and name.isprintable()
 
 
 def pick(kind: str, named: Sequence[tuple[str, str]]) -> Sequence[str]:
-    """The tasks, as streams, that a name of this kind (or, empty, of any kind) stands for."""
+    """The streams of the tasks that have this alias, of one kind or (empty) of any."""
     if not named:
         return ()
     tasks = (stream for k, stream in named if k != REQUEST and kind in ("", k))
@@ -22,7 +22,7 @@ def pick(kind: str, named: Sequence[tuple[str, str]]) -> Sequence[str]:
 
 
 def unresolved(name: str, streams: Sequence[str]) -> Refusal:
-    """Why a name does not lead to one task."""
+    """The refusal of a name that does not lead to one task."""
     if streams:
         tasks = ", ".join(stream.partition(":")[2] for stream in streams)
         return Refusal(

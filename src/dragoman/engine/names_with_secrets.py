@@ -17,16 +17,16 @@ from dragoman.text.redact.rules import RULES
 
 _FORMS: Final = frozenset(rule.kind for rule in RULES)
 _HASHES: Final = frozenset({"mailgun_key", "mailchimp_key"})
-"""Credentials that are a hash with a few letters beside it, as many a name is."""
+"""Credentials that are a hash with a few letters beside it, as many names are."""
 _NUMBERS: Final = (inspect.IntType, inspect.BoolType, inspect.FloatType, inspect.NoneType)
 _UUID: Final = 36
 _HEX: Final = "-0123456789abcdefABCDEF"
 _REMEMBERED: Final = 4_096
-"""Of so many names it is known what they hold: the same ones come again and again."""
+"""Number of names whose result is cached: the same ones come again and again."""
 
 
 class Telling(Struct, frozen=True):
-    """A name that tells a secret: what it names, and the kind of the secret."""
+    """A name that holds a secret: its field, and the kind of the secret."""
 
     what: str
     kind: str
@@ -34,19 +34,20 @@ class Telling(Struct, frozen=True):
 
 
 class Names:
-    """Looks for secrets in what a request calls things."""
+    """Finds secrets in the names that a request uses."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._known = lru_cache(_REMEMBERED)(self._kind)
 
     def telling(self, request: Request, *, in_commands: bool) -> Telling | None:
-        """The first that tells one; `in_commands`: whether there may be any in these at all."""
+        """The first name that holds a secret; `in_commands`: False if the commands cannot hold any.
+        """
         if request.actor.role == "system":
-            return None  # what the hub itself names has had its name before
+            return None  # the hub's own names come from requests that were checked before
         if kind := self._known(request.actor.name):
             return Telling("the name of the sender", kind, is_of_sender=True)
-        # One that the hub made of what is said is a digest; of others each is new.
+        # A key that the hub made of the content is a digest; other keys are new each time.
         if request.key and not request.per_attempt and (kind := self._kind_of_key(request.key)):
             return Telling("the key", kind)
         return self._in_commands(request) if in_commands else None
@@ -57,7 +58,7 @@ class Names:
                 value = getattr(command, field)
                 if not value:
                     continue
-                # Every request comes by here, and nearly all of these fields are a text.
+                # This runs for every request, and nearly all of these fields are a text.
                 is_text = value.__class__ is str
                 kind = self._known(value) if is_text else self._kind_in(value)
                 if kind:
@@ -65,22 +66,23 @@ class Names:
         return None
 
     def _kind_in(self, value: Any) -> str:
-        """Of the first secret in any of the texts that a value holds; empty: there is none."""
+        """The kind of the first secret in any text of a value; empty: there is none."""
         for name in _texts(value):
             if kind := self._known(name):
                 return kind
         return ""
 
     def _kind_of_key(self, key: str) -> str:
-        """The usual key is a UUID and new each time: there is no secret of that form."""
+        """The kind of the first secret in a key. The usual key is a UUID, and no secret has that
+        form."""
         is_uuid = len(key) == _UUID and key[8:24:5] == "----" and not key.strip(_HEX)
         return "" if is_uuid else self._kind(key)
 
     def _kind(self, name: str) -> str:
-        """Of the first secret in it; empty: there is none.
+        """The kind of the first secret in a name; empty: there is none.
 
-        `token:bd-7` and `sk-learn-pipeline` are what people name things by: what stands behind a
-        word counts only in a text, and what begins like a credential only if it is no words.
+        Names such as `token:bd-7` and `sk-learn-pipeline` are common: a value behind a keyword
+        counts only in a text, and one with a credential's prefix only if it is random.
         """
         # Most new names are of new tasks: no rule has a secret of this form.
         if is_numbered(name) and not self._redactor.knows(name.encode()):
@@ -96,7 +98,7 @@ class Names:
 
 @cache
 def _fields(command: type[Any]) -> tuple[str, ...]:
-    """The fields of a command that may have names in them."""
+    """The fields of a command that may hold names."""
     others = NO_NAMES.union(FREE_TEXT.get(command, ()))
     shape = cast(inspect.StructType, inspect.type_info(command))
     return tuple(
@@ -107,7 +109,7 @@ def _fields(command: type[Any]) -> tuple[str, ...]:
 
 
 def _can_be_text(shape: inspect.Type) -> bool:
-    """Whether what has this type can be, or hold, a text."""
+    """True if a value of this type can be, or hold, a text."""
     if isinstance(shape, inspect.UnionType):
         return any(map(_can_be_text, shape.types))
     if isinstance(shape, inspect.StructType):
@@ -116,7 +118,7 @@ def _can_be_text(shape: inspect.Type) -> bool:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in a field, however deep."""
+    """Every text in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

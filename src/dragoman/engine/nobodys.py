@@ -10,7 +10,8 @@ from dragoman.text.strict_json import StrictJsonError, parse_json
 
 
 def why_nobodys(said: bytes | str | Mapping[str, Any], meant: Sequence[Dialect]) -> Fault:
-    """What to tell the sender; `meant`: the dialects that it could have been of."""
+    """Explain to the sender why no dialect took the message; `dialects`: those it could have been
+    of."""
     text = said.encode(errors="surrogatepass") if isinstance(said, str) else said
     broken = _broken(text) if isinstance(text, bytes) else None
     if broken is not None:
@@ -27,7 +28,8 @@ def _what(said: bytes | Mapping[str, Any]) -> str:
 
 
 def _broken(text: bytes) -> Fault | None:
-    """What is wrong with JSON or CBOR that was begun; other words may be of any dialect."""
+    """The syntax error of something that begins as JSON or CBOR; other text may be of any dialect.
+    """
     is_cbor = is_cbor_map(text)
     if not is_cbor and text.lstrip()[:1] not in (b"{", b"["):
         return None

@@ -30,61 +30,59 @@ Commands = tuple[AnyCommand, ...]
 
 
 class Registry(Protocol):
-    """Who comes into question for a goal, at one moment."""
+    """Candidates for a goal, at one moment."""
 
     def rank(
         self, wish: Wish, now: int, policy: Policy = ..., named: str = ...
     ) -> tuple[Candidate, ...]:
-        """Everyone, the most likely first, if these rules are to be kept; where one is named, it
-        goes to nobody else.
-        """
+        """All candidates, the most likely first, ranked by who may have it under this policy; where
+        one is named, nobody else may."""
         ...
 
     def shortlist(
         self, wish: Wish, policy: Policy, now: int, hands: Mapping[str, int] = ...
     ) -> tuple[Candidate, ...]:
-        """Those whom an intent is offered to, and some whom it is not; `hands` is how much some of
-        them work on at a time.
-        """
+        """Candidates to whom an intent is offered, and some to whom it is not; `capacities` is how
+        many tasks some of them work on at a time."""
         ...
 
     def vetoes(self, candidate: Candidate, wish: Wish, policy: Policy, now: int) -> tuple[str, ...]:
-        """Why a candidate may not have it as things are; none: it may."""
+        """The reasons why a candidate may not have it now; none: it may."""
         ...
 
     def standing(self, name: str, now: int) -> Standing | None:
-        """What is known of one of them."""
+        """The registry's record of one candidate."""
         ...
 
 
 class Facts(Protocol):
-    """What can be looked up before the transaction; what may change is decided again inside."""
+    """Lookups before the transaction; what may change is decided again inside."""
 
     @property
     def store(self) -> Store:
-        """Where everything is kept."""
+        """The store to read from."""
         ...
 
     @property
     def registry(self) -> Registry:
-        """Who comes into question for a goal."""
+        """Candidates for a goal."""
         ...
 
     def task_exists(self, name: str) -> bool:
-        """Whether a task has this name."""
+        """True if a task has this name."""
         ...
 
     def is_in_progress(self, name: str) -> bool:
-        """Whether somebody works on the task with this name."""
+        """True if the task with this name is in progress."""
         ...
 
     def file_exists(self, task: str, ref: str) -> bool:
-        """Whether there is such a file in the folder of the task with this AOF id."""
+        """True if there is such a file in the folder of the task with this AOF id."""
         ...
 
     @property
     def look_at_runs(self) -> Callable[[], object]:
-        """Looks at the run files of all that is in progress; tells, and stops nothing."""
+        """Reads the run files of all tasks in progress; reports problems, and stops nothing."""
         ...
 
     @property
@@ -99,7 +97,7 @@ class Facts(Protocol):
         ...
 
     def speaker(self, name: str, via: str) -> Actor:
-        """Whoever has this name, where there is no credential that says so."""
+        """The actor of this name, where there is no credential."""
         ...
 
     def reported(self) -> Sequence[str]:
@@ -108,7 +106,7 @@ class Facts(Protocol):
 
 
 def no_task(_message: Any) -> str:
-    """Of an operation that is about no task in particular."""
+    """The task of an operation that is about no task."""
     return ""
 
 
@@ -126,83 +124,81 @@ def _never(*_: Any) -> bool:
 
 
 class Bounds(Struct, frozen=True):
-    """What a message may be at most, where that is not the same for all (S-LIMIT)."""
+    """Limits of a message that differ from the usual ones (S-LIMIT)."""
 
     most_bytes: int = MOST_BYTES
     any_whole: bool = False
-    """Whether whole numbers may be beyond what every reader keeps: the shape says what they are."""
+    """Accept integers beyond what every JSON reader keeps; the input type limits them."""
 
 
 USUAL = Bounds()
 
 
 class Operation(Struct, frozen=True):
-    """One thing that can be asked for in a dialect: shape, commands and reply in one place."""
+    """One operation of a dialect: input type, commands and reply in one place."""
 
     name: str
     shape: Any
-    """The msgspec type of what it is given, for doors that publish a JSON Schema."""
+    """The msgspec type of its input, for surfaces that publish a JSON Schema."""
     read: Callable[[Any], Any]
-    """A parsed JSON value in that shape, or the first Fault of it."""
+    """Validate a parsed JSON value: the input, or its first Fault."""
     commands: Callable[[Any], Commands]
-    """What it asks the core for, all or none; pure."""
+    """The commands for the core, all or none; pure."""
     reply: Callable[[Any, Commands, Accepted], Any]
-    """What the caller is told, in the dialect's own form."""
+    """The reply to the caller, in the dialect's own form."""
     roles: frozenset[Role]
     about: Callable[[Any], str] = no_task
-    """The task that it names; whether there is one comes before who asks (S-AOF-2)."""
+    """The task that the message names; its existence is checked before authorization (S-AOF-2)."""
     identity: Callable[[Any, str], Fault | None] = nobody_else
-    """What is wrong when this name says it: whoever it speaks for must be the speaker (S-ROLE)."""
+    """Fault if the message speaks for somebody other than this sender (S-ROLE)."""
     gather: Callable[[Any, Actor, Facts], Commands | Fault] | None = None
-    """More commands that follow from facts outside of the transaction."""
+    """Further commands that follow from facts outside of the transaction."""
     effect: Callable[[Any, Actor, Facts], Commands] | None = None
-    """What is to follow if it can: refused, it leaves the commands as they are, and the reply says
-    so."""
+    """Commands to run if they are allowed: if they are refused, the others stand, and the reply
+    says so."""
     is_as_good: Callable[[Any, str], bool] = _never
-    """Whether an effect that was declined under this code has what it asks for all the same, so
-    that there is nothing to warn of."""
+    """True if an effect that was refused with this code has nothing left to do, so that no warning
+    is needed."""
     ask: Callable[[Any, Actor, Facts], Any] | None = None
-    """For one that only reads: what the caller is told, or the Fault why not; no commands."""
+    """For an operation that only reads: the result, or the Fault; no commands."""
     asks: Callable[[Any, Actor, Facts], Any] | None = None
-    """For one that mostly writes: what the caller is told who only asks, or the Fault why not; None
-    when the message is no question."""
+    """For an operation that mostly writes: the result of a message that only reads, or the Fault;
+    None if the message writes."""
     after: Callable[[Any, Actor, Facts, Any], tuple[Commands, Any]] | None = None
-    """What is to be done when it is on record, outside of the transaction, and never undoes it:
-    given the reply so far, what the hub notes down of it, and the reply."""
+    """Work after the commit, outside of the transaction, which never undoes it: given the reply so
+    far, it returns commands that record it, and the reply."""
     masked: Callable[[Any], Sequence[str]] = lambda _: ()
-    """What its sender is told about secrets that `gather` has taken out of it."""
+    """Warnings for the sender about secrets that `gather` has masked."""
     rest: Callable[[Any], Rest | None] = lambda _: None
-    """What `gather` holds back of it, if it is part of a text that comes in parts."""
+    """The carry-over that `gather` holds back, if the message is a chunk of a text."""
     odd: Callable[[Any], Iterable[str]] = lambda _: ()
-    """What is odd about a message that was taken, by the reply to it: told as warnings."""
+    """Warnings about an accepted message, from the reply to it."""
     fields: Mapping[str, str] = {}
-    """The field that a refusal of the core is about -> what the message calls it."""
+    """The field that a refusal of the core is about -> its name in the message."""
     looks: Callable[[Any], bool] = _always
-    """Whether `gather`, `effect` or `asks` look something up for this message, so that the event
-    loop should not wait for them."""
+    """True if `gather`, `effect` or `maybe_query` look something up for this message, so that the
+    event loop should not wait for them."""
     is_for_hub: bool = False
-    """Whether it is looked through by the hub that runs, and by nobody beside it: only that one
-    knows all that must not be on record."""
+    """True if only the running hub may redact it, which knows all secrets; other processes forward
+    it."""
     lingers: Callable[[Any, Any], bool] = _always
-    """The same of `after`, by the message and the reply so far."""
+    """True if `follow_up` blocks for this message and reply."""
     no_in: Callable[[Any], Refusal | None] = lambda _: None
-    """The no in a reply: what was asked for is on record, and was not granted."""
+    """The refusal inside a reply: the request was recorded, but not granted."""
     is_empty: Callable[[Any], bool] | None = None
-    """Whether such an answer has nothing in it yet, so that a caller may want to wait for more."""
+    """True for a query result that is still empty, so that a caller may want to wait."""
     wakes: str = ""
-    """The family of events after which there may be something in it; empty: any."""
+    """The family of events after which the result may no longer be empty; empty: any."""
     bounds: Bounds = USUAL
     keeps_words: bool = True
-    """Whether the ledger keeps the original words beside what follows from them; else that is all
-    of them."""
+    """False if the ledger keeps only the resulting entries, without the original text."""
     words: "Callable[[Incoming], msgspec.Raw] | None" = None
-    """What the ledger keeps of the words of a call; None: all of them (`kept_words`)."""
+    """The text that the ledger keeps of a call; None: all of it (`stored_text`)."""
     summary: str = ""
-    """When to use it, for doors that offer tools to agents; empty: it is not offered as one."""
+    """When to use it, for surfaces that offer tools to agents; empty: not offered as one."""
 
     def field(self, path: str) -> str:
-        """What the message calls the field that a refusal of the core is about; empty: it has none
-        of that name.
+        """The message's name of the field that a refusal of the core is about; empty: it has none.
         """
         name, bracket, index = path.partition("[")
         called = self.fields.get(name, "")
@@ -210,101 +206,102 @@ class Operation(Struct, frozen=True):
 
 
 def as_called(shape: type[Struct]) -> dict[str, str]:
-    """The fields of a shape, where the core calls them the same."""
+    """Field names of a shape that are the same in the core."""
     return {name: name for name in shape.__struct_fields__}
 
 
 class Heard(Struct, frozen=True):
-    """A message that a dialect takes for its own, understood or not."""
+    """A message that a dialect has recognised, valid or not."""
 
     kind: str
-    """What the message calls itself."""
+    """The type of the message, as it states it."""
     said: msgspec.Raw
     sender: str = ""
-    """Who sends it, by its own words; empty: it does not say so in a way that can be used."""
+    """The sender, as the message states it; empty: none that is valid."""
     target: str = ""
     """The task that it names."""
     operation: Operation | None = None
     message: Any = None
-    """What `operation` is given."""
+    """The input of `operation`."""
     content: bytes = b""
-    """What tells it from every other message; empty: two equal ones are two messages."""
+    """Content that identifies the message; empty: two equal ones are two messages."""
     sent_at: int | None = None
-    """When it was sent, by its own word."""
+    """When it was sent, as it states."""
     fault: Fault | None = None
-    """Why it is not carried out; else there is an operation."""
+    """The reason why it is not accepted; without one there is an operation."""
     line_up: str = ""
-    """Messages of one caller that share this have to keep their order; empty: those about the same
-    task do, and one about none keeps it with all."""
+    """Messages of one caller that share this keep their order; empty: those about the same task do,
+    and a message without a task keeps its order with all."""
 
 
 class Linted(Struct, frozen=True):
-    """What is to be said about a message that nobody sends: a check, not a request."""
+    """The result of linting a message, which submits nothing."""
 
     ok: bool
     type: str
     message: Any
     issues: tuple[dict[str, str], ...] = ()
-    """Each a path and a reason."""
+    """Each has a path and a reason."""
     kind: str = ""
-    """Which of the dialect's kinds it was taken for; empty: the one that its type is."""
+    """The message type that was assumed; empty: its own `type`."""
 
 
 Linter = Callable[[Any, str, bool], Linted]
-"""Takes a parsed JSON value, the kind that it must be of (empty: any), and whether to be strict."""
+"""Takes a parsed JSON value, its required type (empty: any), and whether to be strict."""
 Listener = Callable[[Incoming], Heard | None]
 Renderer = Callable[..., Any]
-"""Takes an event and what its dialect needs beside it."""
+"""Takes an event, and what its dialect needs beside it."""
 
 
 class Outlook(Struct, frozen=True):
-    """What of a handoff no entry tells."""
+    """Findings about a handoff that its entries do not have."""
 
     obstacles: tuple[str, ...] = ()
-    """What it would meet at its next step: parts that a draft lacks, files that are not there."""
+    """Problems of its next step: missing parts of a draft, missing files."""
     doubts: tuple[str, ...] = ()
-    """What it would meet later on, if that stays as it is: files that a draft names."""
+    """Problems to be expected later, if nothing changes: files that a draft names."""
     items: Mapping[str, bool] = {}
-    """Item of a work queue outside that has an answer -> whether it is where the work is by now."""
+    """Item that an external work queue answers for -> True if it is where the work is."""
 
 
 class Dialect(Struct, frozen=True):
-    """A language that agents speak."""
+    """A protocol that agents speak: its operations, and how its messages are recognised."""
 
     name: str
     operations: tuple[Operation, ...]
     hear: Listener
-    """A message of this dialect, understood or faulty; None: it is somebody else's."""
+    """Parse a message of this dialect, valid or not; None: it is not of this dialect."""
     lint: Linter
     refusals: Mapping[str, str]
-    """Our refusal code -> the dialect's own, for every code that there is."""
+    """Our refusal code -> the dialect's own; complete."""
     render: Mapping[type[AnyEvent], Renderer | None]
-    """Event -> its rendering, for every event that there is; None: silent on purpose."""
+    """Event -> its rendering; complete. None: not rendered on purpose."""
     kinds: tuple[str, ...] = ()
-    """The types of message that it has, for whoever asks `lint` for one."""
+    """Its message types, as `lint` takes them."""
     carriers: Mapping[str, Operation] = {}
-    """A kind -> the operation by which it comes, for kinds whose bounds are not those of all."""
+    """Message type -> the operation that takes it, where limits differ from the usual ones."""
     is_lenient: bool = False
-    """Whether `lint`, unless it is strict, takes any text and lists what cannot be read of it."""
+    """True if `lint`, unless it is strict, accepts any text and lists what cannot be parsed."""
     says_no: Callable[[Any, Refusal, Actor, Facts], Any] | None = None
-    """How it tells a refusal of a message (None: one that was not understood) in a form of its own;
-    None: by code and detail, as every door does."""
+    """Formats a refusal of a message (None: it could not be parsed) in the dialect's own form;
+    None: every surface shows code and detail."""
     schema: Callable[[], Mapping[str, Any]] | None = None
-    """The JSON Schema of what it hands over, for whoever publishes it."""
+    """The JSON Schema of the document that it transfers."""
     bounds: Bounds = USUAL
-    """Of its largest message. What is larger than usual is handed to `hear` all the same, which has
-    to find out cheaply whether it is its own."""
+    """Limits of its largest message. `parse` is called for longer ones than usual too, and has to
+    recognise its own cheaply."""
     prefix: bytes = b""
-    """What may stand before the JSON of a message."""
+    """Bytes that may stand before the JSON of a message."""
     known_by: str = ""
-    """What `hear` goes by, in a few words, for whoever sends something that is nobody's."""
+    """Criteria by which its messages are recognised, in a few words, for the sender of one that no
+    dialect takes."""
     outlook: Callable[[Handoff, Facts], Outlook] = lambda _, __: Outlook()
-    """What is to be found of a handoff that its entries do not tell, for whoever asks why it waits:
-    files are read and others are asked for it."""
+    """Findings about a handoff from outside of the ledger, for its diagnosis: files are read and
+    external queues are asked."""
 
 
 def find_operation(dialects: Sequence[Dialect], name: str) -> tuple[Dialect, Operation] | None:
-    """The operation of this name and whose it is."""
+    """The operation of this name, and its dialect."""
     for dialect in dialects:
         for operation in dialect.operations:
             if operation.name == name:
@@ -313,12 +310,12 @@ def find_operation(dialects: Sequence[Dialect], name: str) -> tuple[Dialect, Ope
 
 
 def longest_message(dialects: Sequence[Dialect]) -> int:
-    """How many bytes a message may have in any of these dialects."""
+    """The longest message, in bytes, that any of these dialects takes."""
     return max(dialect.bounds.most_bytes for dialect in dialects)
 
 
 def lint_text(dialect: Dialect, text: bytes, kind: str, *, strict: bool) -> Linted:
-    """What a dialect says about one JSON value in bytes; what is no JSON is one finding."""
+    """Lint one JSON value in bytes; invalid JSON is one issue."""
     bounds = dialect.bounds
     said = text.removeprefix(dialect.prefix)
     incoming = Incoming(said, bounds.most_bytes, any_whole=bounds.any_whole)
@@ -333,7 +330,7 @@ def lint_text(dialect: Dialect, text: bytes, kind: str, *, strict: bool) -> Lint
 
 
 def _within_bounds(dialect: Dialect, linted: Linted, incoming: Incoming) -> Linted:
-    """The same, and whether the door would take so long a message of its kind."""
+    """Add an issue if a surface would refuse a message of this type for its length."""
     carrier = dialect.carriers.get(linted.kind or linted.type)
     most = dialect.bounds.most_bytes if carrier is None else carrier.bounds.most_bytes
     if len(incoming.text) <= most:

@@ -19,11 +19,11 @@ from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.engine.rests import Rest
 
 KIND_SHOWN = 64
-"""So much is shown of what a message calls itself."""
+"""A message type is shown up to this length."""
 
 
 class Taken(Struct, frozen=True):
-    """A yes: what the message was, what it came to, and what the caller is told."""
+    """An accepted message or call: receipts, reply and warnings."""
 
     dialect: str
     kind: str
@@ -36,27 +36,27 @@ class Taken(Struct, frozen=True):
     repeated: bool = False
     """Answered before: nothing was recorded this time."""
     commands: Commands = ()
-    """What the hub was asked for: a receipt for each."""
+    """The submitted commands: a receipt for each."""
 
 
 class Turned(Struct, frozen=True):
-    """A no, in the dialect's own words."""
+    """A rejected message or call, with the dialect's own error code."""
 
     dialect: str
     kind: str
     code: str
     detail: str
     path: str = ""
-    """Where in the message, when it is about one field."""
+    """The field of the message that it is about, if any."""
     actor: str = ""
     reply: Any = None
-    """The same in the dialect's own form, if it has one for it."""
+    """The same in the dialect's own form, if it has one."""
     ours: str = ""
-    """The hub's code for it: a dialect may have another, or one for several; empty: the same."""
+    """The hub's refusal code: a dialect may map several to one; empty: the same as `code`."""
 
     @property
     def refusal(self) -> Refusal:
-        """The same in the hub's words, for a door that speaks no dialect."""
+        """The refusal under the hub's code, for a surface that knows no dialect."""
         return Refusal(self.ours or self.code, self.detail)
 
 
@@ -64,7 +64,7 @@ Answer = Taken | Turned
 
 
 class Plan(Struct, frozen=True):
-    """What the hub is asked for, and how its answer is told."""
+    """The request that a message leads to, and how its outcome becomes a reply."""
 
     dialect: Dialect
     kind: str
@@ -81,12 +81,12 @@ class Plan(Struct, frozen=True):
     effect: Commands = ()
     rest: Rest | None = None
     told: Any = None
-    """The answer to a question, which asks the hub for nothing."""
+    """The result of a query, which submits nothing."""
 
     def request(self, hub: Hub) -> Request | None:
-        """What the hub is asked; None: there is nothing to do.
+        """Make the request; None: there are no commands.
 
-        The caller's own key goes before one that is made of the content.
+        The caller's own key takes precedence over one made of the content.
         """
         if not self.commands:
             return None
@@ -105,7 +105,7 @@ class Plan(Struct, frozen=True):
         )
 
     def lingers(self, answer: Answer) -> bool:
-        """Whether something is looked up, or somebody called, once the hub has answered."""
+        """True if finishing the reply blocks: a lookup, or a call to somebody."""
         if isinstance(answer, Turned):
             return self.dialect.says_no is not None
         operation = self.operation
@@ -114,7 +114,7 @@ class Plan(Struct, frozen=True):
         return has_after and operation.lingers(self.message, answer.reply)
 
     def answer(self, outcome: Outcome, remarks: tuple[str, ...] = ()) -> Answer:
-        """The hub's word, as the caller is told it."""
+        """The reply that an outcome stands for."""
         if isinstance(outcome, Refusal):
             return self.turned(outcome)
         return self._taken(outcome, remarks)
@@ -145,7 +145,7 @@ class Plan(Struct, frozen=True):
         )
 
     def turned(self, refusal: Refusal) -> Turned:
-        """The hub's no in the words of the dialect."""
+        """The rejection that a refusal stands for, with the dialect's code."""
         code = self.dialect.refusals[refusal.code]
         field = "" if self.operation is None else self.operation.field(refusal.path)
         return Turned(
@@ -160,7 +160,7 @@ class Plan(Struct, frozen=True):
 
 
 def plan_of(dialect: Dialect, heard: Heard, actor: Actor, facts: Facts, key: str = "") -> Plan:
-    """The request that a message leads to; one with a fault is refused by the hub, on record."""
+    """Make the plan of a message; a faulty message is refused by the hub, on record."""
     told = _answered(heard, actor, facts)
     commands = told if isinstance(told, Fault) else () if told else _commands(heard, actor, facts)
     fault = commands if isinstance(commands, Fault) else None
@@ -191,7 +191,7 @@ def _keeps_words(heard: Heard) -> bool:
 
 
 def looks(heard: Heard, actor: Actor) -> bool:
-    """Whether something has to be looked up for this message."""
+    """True if this message needs a lookup before it is submitted."""
     operation = heard.operation
     if heard.fault is not None or operation is None:
         return False
@@ -201,7 +201,7 @@ def looks(heard: Heard, actor: Actor) -> bool:
 
 
 def _answered(heard: Heard, actor: Actor, facts: Facts) -> Any:
-    """The answer to a question, or the Fault why there is none; None: it asks for more."""
+    """The result of a query, or its Fault; None: the message writes."""
     operation = heard.operation
     if heard.fault is not None or operation is None or operation.asks is None:
         return None
@@ -223,7 +223,7 @@ def _rest(heard: Heard) -> Rest | None:
 
 
 def unfit(operation: Operation, message: Any, actor: Actor) -> Fault | None:
-    """What is wrong when this one asks for that."""
+    """Check the sender's identity and role for an operation."""
     fault = operation.identity(message, actor.name)
     if fault is None and actor.role not in operation.roles:
         return Fault("not_authorized", f"{actor.label} may not send {operation.name}")
@@ -237,7 +237,8 @@ def _commands(heard: Heard, actor: Actor, facts: Facts) -> Commands | Fault:
     assert operation is not None, "what is no fault is an operation"
     fault = unfit(operation, message, actor)
     if fault is not None:
-        # Whether the task exists comes first (S-AOF-2): nobody is told more than that it does not.
+        # Existence of the task comes first (S-AOF-2): an unauthorized sender learns no more than
+        # that.
         if heard.target and not facts.task_exists(heard.target):
             return fault_of(missing.task(heard.target))
         return fault

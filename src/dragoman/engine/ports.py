@@ -25,12 +25,12 @@ class Clock(Protocol):
     """The hub's clock: milliseconds since the epoch."""
 
     def now(self) -> int:
-        """The present."""
+        """The current time."""
         ...
 
 
 class Row(Struct, frozen=True, gc=False):
-    """A stream as it is stored: its head, its folded state, its lease, its place in the indexes."""
+    """A stream as it is stored: its head, its folded state, its lease, its index row."""
 
     number: int
     name: str
@@ -62,7 +62,7 @@ class NewEntry(Struct, frozen=True, gc=False):
 
 
 class Answer(Struct, frozen=True, gc=False):
-    """What a request was answered, kept so that its repeat is answered the same."""
+    """The stored answer to a request, so that a repeat gets the same one."""
 
     scope: int
     """The number of the stream in which the key is unique: the target's, or the actor's."""
@@ -72,7 +72,7 @@ class Answer(Struct, frozen=True, gc=False):
 
 
 class NewLog(Struct, frozen=True, gc=False):
-    """A row of the logs to write, beside the entry of a stream at a version."""
+    """A row of the agent logs to write, beside the entry of a stream at a version."""
 
     stream: int
     version: int
@@ -80,7 +80,7 @@ class NewLog(Struct, frozen=True, gc=False):
 
 
 class ReadyKey(Struct, frozen=True, order=True, gc=False):
-    """A place in a ready queue: priority first, then age."""
+    """A position in a ready queue: priority first, then age."""
 
     rank: int
     since: int
@@ -101,25 +101,25 @@ class Changes(Struct):
     numbers: dict[str, int] = {}
     """Day -> the last AOF number given out."""
     listed: list[tuple[str, int]] = []
-    """Lists and the streams (by number) that stand on them from now on; the place of a stream on
-    every list is the position of its first entry."""
+    """Lists and the streams (by number) to add to them; the position of a stream on every list is
+    that of its first entry."""
     unlisted: list[tuple[str, int]] = []
-    """Lists and the streams that no longer stand on them."""
+    """Lists and the streams to remove from them."""
     courses: list[HandoffCourse] = []
-    """How handoffs have gone on whose rows there are; written before the new ones, so that what is
-    over makes room."""
+    """Updates of handoffs that have a row; written before the new ones, so that finished handoffs
+    make room."""
     handoffs: list[HandoffRecord] = []
-    """Those that are over stand before those that are under way: a task has one of these only."""
+    """Finished ones before active ones: a task has one active handoff at most."""
     logs: list[NewLog] = []
     """Turns and events of traces, each beside its entry."""
 
 
 class Session(Protocol):
-    """One open writing transaction. It reads its own start, not yet what it will write."""
+    """One open writing transaction. It reads the state at its start, not yet what it will write."""
 
     @property
     def is_fresh(self) -> bool:
-        """Whether nobody else has written since this store's last transaction."""
+        """True if nobody else has written since this store's last transaction."""
         ...
 
     def streams(self, names: Sequence[str]) -> list[Row]:
@@ -127,11 +127,11 @@ class Session(Protocol):
         ...
 
     def history(self, stream: str) -> list[bytes]:
-        """The lines of one stream, for folding its state anew."""
+        """The lines of one stream, for replaying its state."""
         ...
 
     def new_stream(self) -> int:
-        """A number that no stream has."""
+        """A stream number that is not in use."""
         ...
 
     def named(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
@@ -139,15 +139,16 @@ class Session(Protocol):
         ...
 
     def answered(self, keys: Sequence[tuple[int, str]]) -> list[Answer]:
-        """What was answered to these keys, each a scope and a key, as far as they were."""
+        """The stored answers for these keys, each a scope and a key."""
         ...
 
     def promote(self, now: int, limit: int) -> int:
-        """Put at most `limit` tasks whose rest is over into their queues; how many there were."""
+        """Put at most `limit` tasks whose backoff is over into their queues; returns their number.
+        """
         ...
 
     def ready(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
-        """The queue from a place on, in order; several writers get different tasks."""
+        """A page of the queue, in order; several writers get different tasks."""
         ...
 
     def last_number(self, day: str) -> int:
@@ -155,25 +156,26 @@ class Session(Protocol):
         ...
 
     def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
-        """(Key, position, digest, masked) of those turns and events that were recorded before."""
+        """(Key, position, digest, masked) of those turns and events that are recorded already."""
         ...
 
     def held(self, session: str, holder: str) -> list[str]:
-        """The streams of tasks that are held in this session; if none is, by this holder."""
+        """The streams of tasks held in this session; if there is none, of those held by this
+        holder."""
         ...
 
     def on_list(self, name: str) -> list[str]:
-        """The streams that stand on this list, oldest first."""
+        """The streams on this list, oldest first."""
         ...
 
     def write(self, changes: Changes) -> None:
-        """Write all of it. Raises StoreConflict when another writer was faster, TaskOnItsWay when
-        a task would have two handoffs under way."""
+        """Write all changes. Raises StoreConflict when another writer was faster,
+        ActiveHandoffConflict when a task would have two active handoffs."""
         ...
 
     @property
     def first(self) -> int:
-        """The position of the first entry that was written, once it is committed; 0: of none."""
+        """The position of the first entry that was written, after the commit; 0: none was."""
         ...
 
 
@@ -192,37 +194,37 @@ class ListQuery(Struct, frozen=True):
 
     list: str
     after: int = 0
-    """Position: the page begins behind it."""
+    """Position: the page begins after it."""
     before: int | None = None
     """Position: the page begins with the next older one."""
     limit: int = 50
 
 
 class Listed(Struct, frozen=True):
-    """A stream and its place on a list: the position at which its first entry stands."""
+    """A stream and its position on a list, which is that of its first entry."""
 
     position: int
     row: Row
 
 
 class KeptAnswer(Struct, frozen=True):
-    """An answer, and the name of the stream in which its key is unique."""
+    """A stored answer, and the name of the stream in which its key is unique."""
 
     stream: str
     answer: Answer
 
 
 class Inspection(Struct, frozen=True):
-    """What a database found when it looked at what it keeps, page by page."""
+    """The result of a database's own integrity check, page by page."""
 
     damage: tuple[str, ...] = ()
-    """The first of what is wrong, in its own words."""
+    """The first problems found, in the database's words."""
     is_whole: bool = True
-    """Whether it has looked at all of it: in the time that it had, and if it can do so at all."""
+    """False if part of it was not checked, for lack of time or because the database cannot."""
 
 
 class Frozen(Protocol):
-    """A store as it was at one moment, whatever is written to it meanwhile."""
+    """A consistent view of a store at one moment, whatever is written to it meanwhile."""
 
     def head(self) -> int:
         """The last position."""
@@ -237,16 +239,16 @@ class Frozen(Protocol):
         ...
 
     def held(self, after: int, limit: int) -> list[Row]:
-        """Streams of tasks that somebody holds, by number."""
+        """Streams of tasks that have a lease, by number."""
         ...
 
     def answers(self, after: tuple[int, str], limit: int) -> list[KeptAnswer]:
-        """All that was answered, by scope and key."""
+        """All stored answers, by scope and key."""
         ...
 
 
 class Store(Protocol):
-    """Where everything is kept. Readers may be called from any thread."""
+    """The contract of every store. Readers may be called from any thread."""
 
     def transact(self, work: Callable[[Session], T]) -> T:
         """Run `work` in a writing transaction: committed durably when this returns, or undone."""
@@ -261,8 +263,8 @@ class Store(Protocol):
         ...
 
     def secret_mark(self, mine: str, *, anew: bool = False) -> str:
-        """The mark of the secret that digests here are keyed with; `mine` becomes it if there is
-        none yet, or if it is to be `anew`."""
+        """The fingerprint of the secret that digests here are keyed with; `own` is stored if there
+        is none yet, or to `overwrite` it."""
         ...
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
@@ -270,7 +272,7 @@ class Store(Protocol):
         ...
 
     def columns(self, after: int, until: int, limit: int) -> Sequence[Columns]:
-        """Entries by position, for whoever looks at very many."""
+        """Entries by position, as rows of the database, for bulk readers."""
         ...
 
     def history(
@@ -292,7 +294,7 @@ class Store(Protocol):
         ...
 
     def kind(self, kind: str, after: str, limit: int) -> list[Row]:
-        """Streams of one kind (`agent`, for example) by name, from the one after a name on."""
+        """Streams of one kind (`agent`, for example) by name, after a given name."""
         ...
 
     def names(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
@@ -308,23 +310,23 @@ class Store(Protocol):
         ...
 
     def counts(self) -> dict[str, int]:
-        """How many tasks stand in each status."""
+        """The number of tasks in each status."""
         ...
 
     def expired(self, now: int, limit: int) -> list[str]:
-        """Streams of tasks whose lease has ended, the longest dead first."""
+        """Streams of tasks whose lease has expired, the longest ago first."""
         ...
 
     def overdue(self, now: int, limit: int) -> list[str]:
-        """Streams of which it has to be told now that they are late, the longest late first."""
+        """Streams whose deadline has passed and is not escalated yet, the longest ago first."""
         ...
 
     def sessions(self, session: str) -> list[str]:
-        """Streams of tasks that are held in this session; none for no session."""
+        """Streams of tasks held in this session; none for the empty session."""
         ...
 
     def claims(self, session: str, after: int, limit: int) -> list[Entry]:
-        """The claims in a session, whether it lasts or not, by position."""
+        """The claims made in a session, ended ones too, by position."""
         ...
 
     def claims_back(self, session: str, before: int, limit: int) -> list[Entry]:
@@ -336,15 +338,15 @@ class Store(Protocol):
         ...
 
     def places(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
-        """All places as (list, position, stream), in order."""
+        """All list items as (list, position, stream), in order."""
         ...
 
     def handoffs(self, after: str, limit: int) -> list[HandoffRecord]:
-        """All handoffs that were offered, by id, from the one after an id on."""
+        """The rows of all proposed handoffs, by id, after a given id."""
         ...
 
     def turns(self, task: str, attempt: int, after: int, limit: int) -> list[Entry]:
-        """The turns of an attempt on a task in their own order, from the one after an index on."""
+        """The turns of an attempt on a task by index, after a given index."""
         ...
 
     def turns_back(self, task: str, attempt: int, limit: int) -> list[Entry]:
@@ -352,45 +354,46 @@ class Store(Protocol):
         ...
 
     def traces(self, task: str, after: int, limit: int) -> list[Entry]:
-        """The events of traces that are about a task, by position."""
+        """The trace events about a task, by position."""
         ...
 
     def trace(self, event_id: str) -> Entry | None:
-        """The event of a trace with this id, in small letters."""
+        """The trace event with this id, in lower case."""
         ...
 
     def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
-        """All rows of the logs between two positions, the last one included."""
+        """All rows of the agent logs between two positions, the last one included."""
         ...
 
     def indexed(self) -> int:
-        """The position up to which words can be searched for."""
+        """The position up to which texts are in the search index."""
         ...
 
     def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
-        """Make what stands at these positions findable, and all up to `until` known as looked at.
+        """Add the texts at these positions to the search index, which is then complete up to
+        `until`.
 
-        Whoever indexes the same entries at the same time does no harm.
+        Indexing the same entries twice at the same time does no harm.
         """
         ...
 
     def search(self, wanted: Wanted, before: int | None, limit: int) -> list[Listed]:
-        """The streams whose indexed words are as wanted, newest first."""
+        """The streams whose indexed text matches the query, newest first."""
         ...
 
     def inspect(self, seconds: float | None = None) -> Inspection:
-        """Let the database look for damage below rows and columns, for so long: a page that cannot
-        be read, an index that has not what its table has, a value that no column may hold."""
+        """Have the database check its integrity below rows and columns, for so many seconds:
+        unreadable pages, indexes that differ from their tables, values of a wrong type."""
         ...
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Release files and connections."""
         ...
 
 
 class KeptStore(Store, Protocol):
-    """A store that outlives its process, and so is worth a backup."""
+    """A store that outlives its process, and so can be backed up."""
 
     def snapshot(self) -> AbstractContextManager[Frozen]:
-        """The store as it is now, for as long as somebody reads; nobody who writes waits for it."""
+        """The store as it is now, until the context ends; writers do not wait for it."""
         ...

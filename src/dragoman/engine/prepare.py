@@ -43,10 +43,10 @@ from dragoman.engine.unit import Unit
 
 
 def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -> None:
-    """Load what the requests name outright and the ids that new tasks will get.
+    """Load the streams and names that the requests refer to, and the ids that new tasks will get.
 
-    Only a help: whatever is missing is read when it is asked for. A rerun also looks what was
-    answered before: by an earlier run whose outcome is unknown, or to an earlier request.
+    This only saves time: whatever is not loaded is read when it is asked for. A rerun also loads
+    stored answers: an earlier run with unknown outcome, or an earlier request, may have left one.
     """
     streams: dict[str, None] = {}
     creations: list[CreateTask | DelegateIntent] = []
@@ -96,19 +96,20 @@ def _new_ids(unit: Unit, creations: Sequence[CreateTask | DelegateIntent], now: 
 
 
 def _request_id(command: CreateTask | DelegateIntent, cause: str) -> Iterator[str]:
-    """What the request of a delegation will be called, if nobody has had that name."""
+    """The id that the request of a delegation will get, if it is not in use."""
     if isinstance(command, DelegateIntent):
         yield command.request_id or f"{command.id or cause}.1"
 
 
 def _aliases(streams: Iterable[str]) -> Iterator[str]:
-    """The names of tasks that are called KIND:NAME, by which they are looked up."""
+    """The names of tasks that are called KIND:NAME, by which aliases are looked up."""
     for stream in streams:
         if stream.startswith("task:") and stream.count(":") > 1:
             yield stream.split(":", 2)[2]
 
 
-# What a command names, or makes: whatever gets no name has that of its request, or one with it.
+# Streams that a command names or creates. What is given no name gets that of its request, or one
+# made of it.
 
 
 def _of_adoption(command: AdoptTask, _: str) -> Iterator[str]:
@@ -137,7 +138,7 @@ def _of_turn(command: RecordTurn, _: str) -> Iterator[str]:
 
 
 def _keys(command: RecordTrace | RecordTurn) -> Iterator[str]:
-    """By what it is known whether it was recorded before; of a turn only its task tells."""
+    """The keys of log rows that show a repeat; that of a turn is known only once its task is."""
     if isinstance(command, RecordTrace):
         yield f"event:{command.event_id.lower()}"
 
@@ -160,7 +161,7 @@ def _of_delegation(command: DelegateIntent, cause: str) -> Iterator[str]:
     id = command.id or cause
     yield from map(intent_stream, filter(None, (id, command.follows)))
     yield from map(task_stream, (id, f"{INTENT}:{id}"))
-    for candidate in command.candidates[:1]:  # the others are hardly ever asked
+    for candidate in command.candidates[:1]:  # the others are rarely needed
         yield agent_stream(candidate.agent)
         yield standing_stream(candidate.agent)
 
@@ -186,4 +187,4 @@ _NAMED: dict[type[AnyCommand], Callable[[Any, str], Iterator[str]]] = {
     RecordTurn: _of_turn,
     **{one: _of_handoff for one in get_args(AnyCommand) if issubclass(one, HandoffCommand)},
 }
-"""Command -> the streams that it names or makes, where that is more than its task's."""
+"""Command -> the streams that it names or creates, where that is more than its task's."""

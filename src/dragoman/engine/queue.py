@@ -9,19 +9,19 @@ _PROMOTED_AT_ONCE = 100
 
 
 class ReadyQueues:
-    """Who is next, for any agent, within one transaction."""
+    """The ready queues within one transaction: the store's order, with the changes of the batch."""
 
     def __init__(self, session: Session, now: int) -> None:
         self._session = session
         self._now = now
         self.page = 1
-        """How many places are read at once: no more than needed, as a store may lock them."""
+        """Number of rows read at once: no more than needed, as a store may lock them."""
         self._stored: dict[str, _Queue] = {}
         self._made_ready: dict[str, tuple[str, ReadyKey]] = {}
         self._promoted = False
 
     def changed(self, stream: str, number: int, state: State | None) -> None:
-        """A stream took a new state in this batch."""
+        """Update the queues for a stream that the batch has changed."""
         shelf = shelve(state, self._now)
         if shelf.queue is None:
             self._made_ready.pop(stream, None)
@@ -32,7 +32,7 @@ class ReadyQueues:
     def first(
         self, names: Sequence[str], changed: Container[str], passed: Container[str] = ()
     ) -> str | None:
-        """The stream of the first task in the queues of these names that is not passed over."""
+        """The stream of the first task in these queues, except for skipped ones."""
         if not self._promoted:
             self._session.promote(self._now, _PROMOTED_AT_ONCE)
             self._promoted = True
@@ -55,7 +55,7 @@ _NOBODY = ReadyKey(0, 0, 0, "")
 
 
 class _Queue:
-    """One stored queue, read page by page; what the batch changed is passed over for good."""
+    """One stored queue, read page by page; streams that the batch changed are skipped for good."""
 
     def __init__(self, session: Session, name: str, size: int) -> None:
         self._session = session
@@ -77,7 +77,7 @@ class _Queue:
         return None
 
     def _read_on(self) -> bool:
-        """Whether there are more."""
+        """Read the next page; False: there is none."""
         if self._is_last:
             return False
         after = self._keys[-1] if self._keys else None

@@ -28,37 +28,38 @@ from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor
 
 _SPELLED: Final = (b"\\u", b"\\/")
-"""With these JSON spells characters so that no word can be found in it."""
+"""Escapes that JSON may spell characters with, so that no keyword is found."""
 _SHOWN: Final = 8
-"""So many findings are named."""
+"""Limit of findings that are listed."""
 _BETWEEN: Final = "|"
-"""For any rule it is as good as the end of a text."""
+"""A separator that every rule takes for the end of a text."""
 _PIECE: Final = re.compile(r"[^\s'\"…\\]{8,}")
-"""A word of a sentence that is long enough to be the beginning of a secret."""
+"""A word that is long enough to be the beginning of a secret."""
 
 Findings = Sequence[tuple[str, str]]
-"""Where something was found, and of which kind."""
+"""Paths at which a secret was found, and its kind."""
 
 
 class Redaction:
-    """Takes secrets out of requests."""
+    """Masks secrets in requests."""
 
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
         self._names = Names(redactor)
         self.tell: Callable[[str], object] = lambda _: None
-        """Told what was taken out of a request that is no message; who sends one is answered."""
+        """Called with warnings for a request that is no message; the sender of a message gets a
+        reply."""
 
     def of(self, request: Request) -> Request:
-        """The request without secrets; the very same, if it has none.
+        """The request with its secrets masked; the same object, if it has none.
 
-        A name cannot be altered: with a secret in one, what is left is the refusal of the request.
+        A name cannot be altered: if one holds a secret, the result is a rejection of the request.
         """
         words = b"" if request.said is msgspec.UNSET else bytes(request.said)
         kept, in_beginning = self._cut(words) if words else (words, ())
         if kept is not words:
             request = replace(request, said=Raw(kept))
-        # The commands of a message are made of its words: where these hold nothing, they do not.
+        # The commands of a message are made of its text: if that holds no secret, they hold none.
         may_hold = not words or bool(in_beginning) or self._may_hold(kept)
         telling = self._names.telling(request, in_commands=may_hold)
         if telling is not None:
@@ -70,8 +71,8 @@ class Redaction:
     def of_others(
         self, commands: Sequence[AnyCommand]
     ) -> tuple[tuple[AnyCommand, ...], tuple[str, ...]]:
-        """Commands that another process has made, which may not know what is known here: without
-        that in what nobody but their maker has looked through; and what that one is told."""
+        """Redact commands of another process, which may not know all secrets, in the fields that
+        only that process has redacted; returns them with warnings."""
         found = list[tuple[str, str]]()
         return tuple(self._of_other(one, found) for one in commands), told_of(found)
 
@@ -85,12 +86,12 @@ class Redaction:
         envelope: dict[str, Any] = masked.value
         payload: Any = envelope.get("payload", {})
         if isinstance(payload, dict) and "masked" in payload:
-            # A line of a terminal says itself that something was taken out of it.
+            # A line of a terminal has its own flag for that.
             envelope = {**envelope, "payload": {**payload, "masked": True}}
         return replace(command, envelope=envelope, masked=True)
 
     def _misnamed(self, request: Request, telling: Telling) -> Request:
-        """The refusal of a request with a name that tells a secret."""
+        """The rejection of a request with a secret in a name."""
         actor, command, heard = request.actor, request.commands[0], request.heard
         detail = f"{telling.what} holds a secret ({telling.kind}), and a name cannot be masked: "
         no = RejectMessage(
@@ -107,7 +108,7 @@ class Redaction:
         )
 
     def _cleaned(self, request: Request, words: bytes, known: Findings) -> Request:
-        """The request without what is found in it; `known`: what was found in its words before."""
+        """The request with its secrets masked; `known`: what was found in its text before."""
         found = list[tuple[str, str]]()
         commands = tuple(self._command(command, found) for command in request.commands)
         effect = tuple(self._command(command, found) for command in request.effect)
@@ -123,7 +124,7 @@ class Redaction:
         return replace(request, commands=commands, effect=effect, said=said, masked=masked)
 
     def _cut(self, said: bytes) -> tuple[bytes, Findings]:
-        """Of words that are no JSON the beginning is kept, without a secret that the cut cuts."""
+        """Truncate text that is not JSON; a secret is masked before it can be cut in two."""
         if len(said) <= SAID_OF_UNREADABLE or not said.startswith(b'"'):
             return said, ()
         masked = self.redactor.text(msgspec.json.decode(said, type=str))
@@ -131,7 +132,7 @@ class Redaction:
         return kept, [("", one.kind) for one in masked.found]
 
     def refusal(self, document: Any) -> Refusal | None:
-        """Why a document that must not be altered cannot be taken: a secret is in it."""
+        """Refuse a document that must not be altered if it holds a secret."""
         found = self.redactor.tree(document).found
         if not found:
             return None
@@ -143,7 +144,7 @@ class Redaction:
         return any(sign in said for sign in _SPELLED) or self.redactor.may_hold(said)
 
     def _may_hold_in_commands(self, request: Request) -> bool:
-        """Whether it is worth to look into what somebody has written freely; a no is quick."""
+        """A quick check of the free-text fields: False if no rule can match."""
         texts = list[str]()
         for command in request.commands + request.effect:
             for field in FREE_TEXT.get(type(command), ()):
@@ -152,7 +153,7 @@ class Redaction:
                     texts.append(value)
                 elif value:
                     return True
-        # All at once: to ask costs more than to look through a short text.
+        # All at once: a call costs more than scanning a short text.
         return self.redactor.may_hold(_as_bytes(_BETWEEN.join(texts)))
 
     def _command(self, command: AnyCommand, found: list[tuple[str, str]]) -> AnyCommand:
@@ -179,9 +180,9 @@ def _as_bytes(text: str) -> bytes:
 
 
 def _without_pieces(command: AnyCommand, words: bytes, kept: bytes) -> AnyCommand:
-    """A refusal, which may quote the words, without beginnings of secrets: whoever quotes cuts.
+    """Mask beginnings of secrets in a rejection, which may quote the text and cut it anywhere.
 
-    What stood in the words and does not stand in what is kept of them was a piece of a secret.
+    A word that was in the text and is not in the redacted text was part of a secret.
     """
     if not isinstance(command, RejectMessage):
         return command
@@ -196,6 +197,6 @@ def _without_pieces(command: AnyCommand, words: bytes, kept: bytes) -> AnyComman
 
 
 def told_of(found: Findings) -> tuple[str, ...]:
-    """What the sender is told about what was taken out."""
+    """Warnings for the sender about what was masked."""
     told = dict.fromkeys(f"a secret was masked: {path} ({kind})" for path, kind in found)
     return tuple(told)[:_SHOWN]

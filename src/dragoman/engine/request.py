@@ -23,21 +23,21 @@ class Request(Struct, frozen=True):
     key: str = ""
     """The caller's idempotency key, if it has one."""
     said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    """The original words, for the ledger."""
+    """The sender's message, for the ledger."""
     per_attempt: bool = False
-    """Whether the key is made of the content and counts for the task's present attempt only: in a
-    later one the same words are said anew (S-IDEM), unless `sent_at` tells that they are not."""
+    """True if the key is made of the content and valid for the task's present attempt only: in a
+    later one the same content is a new message (S-IDEM), unless `sent_at` says otherwise."""
     sent_at: int | None = None
-    """When such a message was sent, by its own word: what counted in an attempt does not count
-    again in one that began later."""
+    """When such a message was sent, as its sender states it: what was applied to one attempt is not
+    applied again to a later one."""
     heard: MessageReceived | None = None
-    """What is recorded of a message that changes nothing."""
+    """Recorded for a message that changes nothing."""
     effect: tuple[AnyCommand, ...] = ()
-    """What is to follow, all or none: if it is refused, the commands stand all the same."""
+    """Commands to run afterwards, all or none: if they are refused, the others stand."""
     masked: tuple[str, ...] = ()
-    """What the sender is told about secrets that were taken out of it."""
+    """Warnings for the sender about secrets that were masked."""
     rest: Rest | None = None
-    """What its only command holds back of a text, if that is one that comes in parts."""
+    """The carry-over of its only command, if that is a chunk of a text."""
 
     def __post_init__(self) -> None:
         if not self.commands:
@@ -45,29 +45,30 @@ class Request(Struct, frozen=True):
 
 
 SIGNED_KEY: Final = "signed:"
-"""Before every key of a signed message, so that none is that of a message with a token."""
+"""Prefix of every key of a signed message, so that it differs from that of a message with a token.
+"""
 
 
 class Accepted(Struct, frozen=True):
-    """A yes: a receipt for each command."""
+    """The outcome of a request that was committed: a receipt for each command."""
 
     receipts: tuple[Receipt, ...]
     repeated: bool = False
     """Answered before: nothing was recorded this time."""
     declined: Refusal | None = None
-    """Why the effect was refused; else its receipts are the last ones."""
+    """The reason why the effect was refused; without one, its receipts are the last ones."""
     masked: tuple[str, ...] = ()
-    """What the sender is told about secrets that were taken out of the request."""
+    """Warnings for the sender about secrets that were masked."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was odd about a message about a task, the first time it was said."""
+        """Warnings about a message about a task, the first time it was received."""
         about_tasks = (one for one in self.receipts if one.task and not one.log)
         return tuple(one.remark for one in about_tasks if one.remark)
 
     @property
     def name(self) -> str:
-        """The id of what the last command was about, where that is no task."""
+        """The id of the last command's subject, where that is no task."""
         return self.receipts[-1].stream.partition(":")[2]
 
 
@@ -75,7 +76,7 @@ Outcome = Accepted | Refusal
 
 
 def accepted(outcome: Outcome) -> Accepted:
-    """The yes, or the refusal as an exception."""
+    """The committed outcome; a refusal is raised as Refused."""
     if isinstance(outcome, Refusal):
         raise Refused(outcome)
     return outcome

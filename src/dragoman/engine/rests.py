@@ -17,71 +17,71 @@ from dragoman.core.errors import StoreUnavailable
 _MOST_EXPECTED: Final = 1_024
 
 Recorded = Callable[[str], bool]
-"""Whether the event with this id, in small letters, is on record."""
+"""Takes the id of an event, in lower case; True if it is recorded."""
 _NOTHING: Final = ("", "")
 
 
 class RestsUnkept(StoreUnavailable):
-    """What is held back cannot be kept, so nothing of its requests was written."""
+    """The carry-over cannot be stored, so nothing of its requests was written."""
 
 
 class Left(Struct, frozen=True):
-    """What is held back under a key, once an event is on record."""
+    """The carry-over under a key, once an event is recorded."""
 
     key: str
     event: str
     before: str
-    """What holds until then."""
+    """The carry-over that is valid until then."""
     after: str
 
 
 class Keeper(Protocol):
-    """Where that waits; the threads that ask do so one at a time."""
+    """Durable storage of carry-overs; called by one thread at a time."""
 
     def get(self, key: str, is_recorded: Recorded) -> str:
-        """What the last part that is on record has left; empty: nothing."""
+        """The carry-over of the last chunk that is recorded; empty: none."""
         ...
 
     def put(self, left: Sequence[Left]) -> None:
-        """Keep these durably, each for when its event is on record; RestsUnkept."""
+        """Store these durably, each for when its event is recorded; raises CarryOverNotStored."""
         ...
 
     def settle(self, left: Sequence[Left]) -> None:
-        """The events of these are on record."""
+        """Confirm that the events of these are recorded."""
         ...
 
 
 class Rest(Struct, frozen=True, eq=False):
-    """What one part of a text goes on with, and what it leaves."""
+    """The carry-over before and after one chunk of a text."""
 
     shelf: "Shelf"
     key: str
     event: str
     said: str
-    """A digest of its words as they came: the same, whatever it goes on with."""
+    """A digest of the chunk as received: the same, whatever carry-over it is redacted with."""
     before: str
     after: str
     commands: tuple[AnyCommand, ...]
-    """What is asked for if it goes on with that."""
+    """The commands, if the chunk follows `before`."""
     again: Callable[[str], "Rest"]
-    """The same part, as it goes on with something else."""
+    """Redacts the same chunk with another carry-over."""
 
 
 class Shelf:
-    """A keeper, and what is probably there once all that is under way is on record."""
+    """A store of carry-overs, and the ones expected once all requests under way are recorded."""
 
     def __init__(self, keeper: Keeper) -> None:
         self.keeper = keeper
         self._expected: dict[str, tuple[str, str]] = {}
-        """Key -> what is held back, and after which event. Where this is wrong, or the oldest is
-        forgotten, a part is looked through twice, and no more."""
+        """Key -> the expected carry-over, and its event. A wrong or forgotten one only means that a
+        chunk is redacted twice."""
 
     def expected(self, key: str) -> str:
-        """What a part that is looked through now will probably go on with."""
+        """The carry-over that a new chunk will probably follow."""
         return self._expected.get(key, _NOTHING)[0]
 
     def expect(self, rest: Rest) -> None:
-        """This is under way."""
+        """Expect this one, which is under way."""
         self._expected.pop(rest.key, None)
         if rest.after:
             self._expected[rest.key] = rest.after, rest.event
@@ -89,20 +89,20 @@ class Shelf:
                 del self._expected[next(iter(self._expected))]
 
     def expect_no_more(self, rest: Rest) -> None:
-        """It leaves nothing: it was refused, or is on record already."""
+        """Expect nothing of this one: it was refused, or is recorded already."""
         if self._expected.get(rest.key, _NOTHING)[1] == rest.event:
             del self._expected[rest.key]
 
 
 class Batch:
-    """The rests of one transaction, whose requests are decided one after the other."""
+    """The carry-overs of one transaction, whose requests are decided one after the other."""
 
     def __init__(self, is_recorded: Recorded) -> None:
         self._is_recorded = is_recorded
         self._left: dict[Shelf, dict[str, Left]] = {}
 
     def level(self, rest: Rest) -> Rest:
-        """The part as it goes on with what is held back in truth."""
+        """The chunk redacted with its true carry-over."""
         last = self._left.get(rest.shelf, {}).get(rest.key)
         held = last.after if last else rest.shelf.keeper.get(rest.key, self._is_recorded)
         if held == rest.before:
@@ -112,7 +112,7 @@ class Batch:
         return anew
 
     def leave(self, rest: Rest) -> None:
-        """Its event is recorded by this batch, and with it all before it: none stands alone."""
+        """Add one whose event this batch records; the batch is committed as a whole."""
         first = self._left.get(rest.shelf, {}).get(rest.key)
         if first or rest.before or rest.after:
             before = first.before if first else rest.before
@@ -120,11 +120,11 @@ class Batch:
             self._left.setdefault(rest.shelf, {})[rest.key] = left
 
     def keep(self) -> None:
-        """Put what is left where it outlives the hub, before the batch is on record."""
+        """Store them durably, before the batch is recorded."""
         for shelf, left in self._left.items():
             shelf.keeper.put(tuple(left.values()))
 
     def settle(self) -> None:
-        """The batch is on record."""
+        """Confirm that the batch is recorded."""
         for shelf, left in self._left.items():
             shelf.keeper.settle(tuple(left.values()))

@@ -10,10 +10,10 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 SESSION_VARIABLE: Final = "DRAGOMAN_SESSION"
-"""What every program that is started for an attempt has among its variables."""
+"""The environment variable with the session of the attempt, for every program that is started."""
 
 Hear = Callable[[bytes], Awaitable[str]]
-"""Takes a message that the agent said; what is to be noted beside it, if anything."""
+"""Takes a message of the agent; returns a note about it, or an empty text."""
 
 
 class Assignment(Struct, frozen=True):
@@ -21,55 +21,55 @@ class Assignment(Struct, frozen=True):
 
     agent: str
     task: str
-    """The task's own id; its AOF id is what messages and files call it."""
+    """The task's own id; messages and files use its AOF id."""
     aof_id: str
     title: str
     attempt: int
     fence: int
     session: str
-    """Unique and stable: whoever gets the same one twice drops the repeat."""
+    """Unique and stable: a runner that gets the same one twice drops the repeat."""
     ttl_ms: int
-    """How long it may be silent."""
+    """The longest time without a heartbeat."""
     prompt: str
     must_report: bool = False
-    """Whether an end without a report is a failure, however well it looks."""
+    """True if an end without a report is a failure, even with a good exit status."""
     resume_from: str = ""
-    """The commit at which an earlier attempt stopped, by its own word; empty: none did."""
+    """The commit at which an earlier attempt stopped, as that one stated; empty: none."""
 
 
 class Ended(Struct, frozen=True):
-    """How a run ended."""
+    """The end of a run."""
 
     problem: str = ""
-    """What went wrong, for a person; empty: nothing."""
+    """The error, for a person; empty: none."""
 
 
 class Running(Protocol):
-    """An agent at work."""
+    """An agent that is running."""
 
     @property
     def is_beating(self) -> bool:
-        """Whether its being there is a sign of life; if not, it has to send its own."""
+        """True if its being alive renews the lease; if not, it has to send heartbeats."""
         ...
 
     @property
     def said(self) -> int:
-        """How many bytes of output it has made."""
+        """Size of its output so far, in bytes."""
         ...
 
     async def wait(self) -> Ended:
-        """Until it has ended, by itself or by `stop`, and everything that it said was heard."""
+        """Wait until it has ended, by itself or by `stop`, and all its messages were handled."""
         ...
 
     async def stop(self, grace: float, why: str = "") -> None:
-        """Ask it and all it has started to end, and end them after so many seconds.
+        """Ask it and all it has started to end, and kill them after so many seconds.
 
-        `why` is for whoever reads what there is to read of the run.
+        `reason` goes to the log of the run.
         """
         ...
 
     def forget(self) -> None:
-        """The attempt is settled: nobody has to look for it after a crash."""
+        """Forget the run: its attempt is settled, and needs no recovery after a crash."""
         ...
 
 
@@ -77,5 +77,5 @@ class Runner(Protocol):
     """Starts agents of one kind."""
 
     async def start(self, assignment: Assignment, hear: Hear) -> Running:
-        """Let the agent begin."""
+        """Start the agent."""
         ...

@@ -36,12 +36,12 @@ from dragoman.text.shape_words import below, shape_fault
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 LONGEST_MS: Final = 300_000
-"""A signed message ends within five minutes: so long its nonce has to be remembered."""
+"""A signed message expires within five minutes: so long its nonce has to be remembered."""
 MOST_NONCES: Final = 100_000
 _OPENING: Final = 4
-"""So many are opened at once: strangers must not take all threads."""
+"""Limit of messages verified at once: unauthenticated callers must not take all threads."""
 _FULL_MS: Final = 1_000
-"""So often it is looked for nonces that have ended, while there are too many."""
+"""Interval between searches for expired nonces, while there are too many."""
 
 _DOMAIN: Final = b"dragoman envelope v1\n"
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{16,64}", re.ASCII)
@@ -49,7 +49,7 @@ _MADE_OF: Final = frozenset({"envelope", "signature"})
 
 
 class Seal(Struct, frozen=True, forbid_unknown_fields=True, tag="ed25519", tag_field="alg"):
-    """What a signature says beside its value."""
+    """The fields of a signature."""
 
     agent: str
     nonce: str
@@ -57,11 +57,12 @@ class Seal(Struct, frozen=True, forbid_unknown_fields=True, tag="ed25519", tag_f
     expires: str
     value: str
     key: Annotated[str, Meta(max_length=LONGEST_KEY - len(SIGNED_KEY))] = ""
-    """The sender's idempotency key: who was not answered signs anew, and it counts once."""
+    """The sender's idempotency key: a sender without an answer signs anew, and the message counts
+    once."""
 
 
 class Opened(Struct, frozen=True):
-    """A message whose signature holds."""
+    """A message with a valid signature."""
 
     principal: Principal
     envelope: Mapping[str, Any]
@@ -70,17 +71,17 @@ class Opened(Struct, frozen=True):
     nonce: str
 
     def counts_by(self, content: str) -> str:
-        """The key by which it counts once; `content`: a digest of what tells it from every other
-        message, empty where two equal ones are two.
+        """The key under which it counts once; `content`: a digest of the content that identifies
+        it, empty where two equal messages are two.
 
-        Not even in a later attempt it counts again, as one with a token does: a replay that comes
-        after a restart, when no nonce is remembered, must do nothing.
+        Unlike a message with a token it does not count again in a later attempt: a replay after a
+        restart, when no nonce is remembered, must do nothing.
         """
         return f"{SIGNED_KEY}{self.key or content or self.nonce}"
 
 
 class Envelopes:
-    """Opens signed envelopes. Several threads may ask at once."""
+    """Verifies signed messages. Thread-safe."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class Envelopes:
         clock: Clock,
         unfit: Callable[[Any], Refusal | None] = lambda _: None,
     ) -> None:
-        """`unfit`: says why a message cannot be taken as it is, though it must not be altered."""
+        """`check_content`: refuses a message that could be accepted only if it were altered."""
         self._store = store
         self._clock = clock
         self._unfit = unfit
@@ -98,15 +99,15 @@ class Envelopes:
         self._nonces: dict[tuple[str, str], int] = {}
         """Agent and nonce -> until when they are remembered."""
         self._swept_at = 0
-        """When those that have ended were looked for: seldom, as it takes time."""
+        """When expired nonces were last removed: seldom, as it takes time."""
 
     async def open_soon(self, said: bytes, via: str) -> Opened | Refusal | None:
-        """The same, without holding up the event loop."""
+        """Like `verify`, without blocking the event loop."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._opening, self.open, said, via)
 
     def open(self, said: bytes, via: str) -> Opened | Refusal | None:
-        """The message inside, and who says it; None: this is no signed envelope."""
+        """Verify a message: its content and sender; None: it is not a signed message."""
         try:
             value = parse_json(said)
         except StrictJsonError:
@@ -123,7 +124,7 @@ class Envelopes:
         envelope: Mapping[str, Any] = parts["envelope"]
         if not isinstance(envelope, dict):
             return Refusal("invalid_envelope", "envelope is not an object", path="envelope")
-        # The signature comes first: only its owner learns more.
+        # The signature comes first: nobody else learns more.
         known = None if check_agent(seal.agent) else find_agent(self._store, seal.agent)
         now = self._clock.now()
         if known is None or not any(_holds(key, seal, parts) for key in known.good_keys(now)):
@@ -138,7 +139,7 @@ class Envelopes:
         return Opened(principal, envelope, seal.key, seal.nonce)
 
     def _check(self, seal: Seal, now: int) -> Refusal | None:
-        """Why it is not for us, or not for now."""
+        """Check audience, nonce and expiry."""
         if seal.audience != self._audience:
             return Refusal(
                 "unauthenticated",
@@ -159,7 +160,7 @@ class Envelopes:
         return None
 
     def _use(self, seal: Seal, now: int) -> Refusal | None:
-        """Remember the nonce; None unless it was used before."""
+        """Remember the nonce; a refusal, if it was used before."""
         nonce = seal.agent, seal.nonce
         with self._lock:
             if nonce in self._nonces:
@@ -170,14 +171,14 @@ class Envelopes:
                 self._sweep(now)
             if len(self._nonces) >= MOST_NONCES:
                 return Refusal("overloaded", "too many signed messages in five minutes; try again")
-            # Longer than it is good, because a clock may be set back.
+            # Longer than it is valid, because a clock may be set back.
             self._nonces[nonce] = now + 2 * LONGEST_MS
         return None
 
     def _sweep(self, now: int) -> None:
-        # All of them: where a clock was set back, they are not in the order of their ends. What is
-        # remembered for longer than it can be was received under a clock that ran ahead: it does
-        # not hold now, and when its time comes its key makes it a repeat.
+        # All of them: where a clock was set back, they are not in the order of their ends. An end
+        # later than possible was received under a clock that ran ahead: that message is not valid
+        # now, and when its time comes its key makes it a repeat.
         self._swept_at = now
         self._nonces = {
             nonce: until
@@ -187,14 +188,14 @@ class Envelopes:
 
 
 def sign(envelope: object, said: Mapping[str, str], key: Ed25519PrivateKey) -> dict[str, Any]:
-    """A signed message; `said` holds agent, nonce, audience and expires, and maybe a key."""
+    """Sign a message; `claims` has agent, nonce, audience and expires, and maybe a key."""
     seal = {**said, "alg": "ed25519"}
     value = to_base64url(key.sign(signed_bytes(envelope, seal)))
     return {"envelope": envelope, "signature": {**seal, "value": value}}
 
 
 def signed_bytes(envelope: object, seal: Mapping[str, str]) -> bytes:
-    """What is signed: a domain tag, and the canonical JSON of the message but for the value."""
+    """The signed bytes: a domain tag, and the canonical JSON of the message without the value."""
     said = {name: text for name, text in seal.items() if name != "value"}
     return _DOMAIN + rfc8785.dumps(cast(Any, {"envelope": envelope, "signature": said}))
 

@@ -10,10 +10,10 @@ from dragoman.engine.ports import Answer
 from dragoman.ledger.chain import GENESIS
 
 MOST_CACHED = 20_000
-"""How many streams, and how many answers, are remembered from batch to batch."""
+"""Limit of streams, and of stored answers, that are cached from batch to batch."""
 
 Place = tuple[str, str]
-"""Where an answer is kept: the stream in which its key is unique, and the key."""
+"""The stream in which an idempotency key is unique, and the key."""
 
 
 class Snapshot(Struct, frozen=True, gc=False):
@@ -24,16 +24,16 @@ class Snapshot(Struct, frozen=True, gc=False):
     name: str
     version: int = 0
     hash: bytes = GENESIS
-    """Of its last entry before the batch: those of the batch are chained at its end."""
+    """The hash of its last entry before the batch, whose own entries are chained at its end."""
     state: Any = None
-    """None while it has no entries; else a `State`: which one, its name tells."""
+    """None while it has no entries; else a `State`, of the type that its name implies."""
     lease: Lease | None = None
 
 
 class Cache:
-    """What was read and answered of late, kept from batch to batch.
+    """Recently used streams and stored answers, kept from batch to batch.
 
-    It is dropped when anything fails or anyone else writes.
+    It is dropped when anything fails or another process writes.
     """
 
     def __init__(self) -> None:
@@ -41,12 +41,12 @@ class Cache:
         self.answers: dict[Place, Answer] = {}
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop everything."""
         self.streams.clear()
         self.answers.clear()
 
     def trim(self) -> None:
-        """Forget the oldest when there is too much."""
+        """Drop the oldest ones over the limit."""
         _trim(self.streams)
         _trim(self.answers)
 

@@ -11,7 +11,7 @@ _PAGE = 1_000
 
 
 class Gap(Struct, frozen=True):
-    """A cursor that was lost, and the position from which its reader goes on."""
+    """A cursor beyond the ledger's end, and the position from which its reader goes on."""
 
     after: int
     until: int
@@ -20,7 +20,7 @@ class Gap(Struct, frozen=True):
 def gap_at(store: Store, after: int) -> Gap | None:
     """The gap of a cursor beyond the ledger's end, as after the restore of a backup.
 
-    Whoever stayed there would miss everything that comes up to it.
+    A reader that kept such a cursor would miss every entry up to it.
     """
     end = store.head()
     return Gap(after, end) if after > end else None
@@ -29,8 +29,8 @@ def gap_at(store: Store, after: int) -> Gap | None:
 def follow(
     read: Callable[[int, int], Sequence[Entry]], after: int, wait: Callable[[], bool]
 ) -> Iterator[Entry]:
-    """Entries after the cursor as they are committed, as a store reads them (after, limit);
-    `wait` returns False to end.
+    """Entries after the cursor as they are committed; `read` takes (after, limit), as a store does,
+    and `wait` returns False to end.
 
     Positions are gapless and become visible in order, so the cursor is the last one seen.
     """

@@ -14,11 +14,15 @@ from dragoman.ledger.entry import Entry
 
 KEPT = 2_048
 KEPT_BYTES = 4 * 1024 * 1024
-"""So many, and so much of them, are kept at most."""
+"""Limits of the number of entries, and of their size."""
 
 
 class Tail:
-    """Grows with each commit; any thread may ask."""
+    """The newest entries that this process has written, so that close followers need not read them
+    back.
+
+    It is a cache: older entries, and those of another process, are in the store. Thread-safe.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -28,10 +32,10 @@ class Tail:
         """The position of the last one."""
 
     def grow(self, first: int, streams: Iterable[str], written: Sequence[NewEntry]) -> None:
-        """These entries of these streams were committed, the first of them at this position."""
+        """Append the entries that were committed, the first of them at this position."""
         with self._lock:
             if first != self._end + 1:
-                # Another process has written in between, and what is kept has no gaps.
+                # Another process has written in between, and the cache must have no gaps.
                 self._drop(len(self._kept))
             self._kept.extend(zip(streams, written, strict=True))
             self._bytes += sum(len(one.line) for one in written)
@@ -41,7 +45,7 @@ class Tail:
                 self._drop(1)
 
     def after(self, position: int, limit: int) -> list[Entry]:
-        """At most so many that follow a position; none when they are not here."""
+        """Up to `limit` entries after a position; none if they are not cached."""
         with self._lock:
             start = position - self._end + len(self._kept)
             if start < 0:

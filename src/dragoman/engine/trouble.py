@@ -7,19 +7,19 @@ from dragoman.text.fault_words import in_words
 
 
 class Trouble(Struct, frozen=True):
-    """What is wrong with a duty."""
+    """The problem of a background service."""
 
     words: str = ""
-    """Empty: nothing."""
+    """The message; empty: no problem."""
     is_partial: bool = False
-    """Whether the rest of its work is done, so that the hub can be relied on all the same."""
+    """True if only a part of its work is not done, so that the hub is usable all the same."""
     is_of_store: bool = False
-    """Whether it is the store's, and so that of every other duty too."""
+    """True if it is the store's problem, and so that of every service."""
 
 
 NONE = Trouble()
 
 
 def trouble_of(error: DragomanError | OSError) -> Trouble:
-    """What has kept a duty from its work."""
+    """The health problem that an error stands for."""
     return Trouble(in_words(error), is_of_store=isinstance(error, StoreError))

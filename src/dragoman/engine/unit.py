@@ -40,7 +40,7 @@ from dragoman.ledger.views import (
 
 
 class _Undo(Struct):
-    """What a request of several commands has to put back when one of them is refused."""
+    """The state to return to when one of several commands is refused."""
 
     first: int
     bound: int
@@ -51,7 +51,7 @@ class _Undo(Struct):
 
 
 class Earlier(Struct, frozen=True):
-    """What a message was answered in an attempt before the present one."""
+    """The answer that a message got in an earlier attempt."""
 
     attempt: int
     present: int
@@ -59,7 +59,7 @@ class Earlier(Struct, frozen=True):
 
 
 class Unit(View):
-    """Reads and records for one batch."""
+    """Reads and writes of one batch."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class Unit(View):
         secret: bytes = b"",
         commit: str = "",
     ) -> None:
-        """`secret`: what the digests of answers are keyed with; `commit`: what the repository has
-        checked out, which moves of tasks carry."""
+        """`secret`: keys the fingerprints of answers; `commit`: what the repository has checked
+        out, recorded with moves of tasks."""
         super().__init__(session, cache, now, secret)
         self._commit = commit
         self._journal = Journal()
@@ -79,37 +79,38 @@ class Unit(View):
         """Leases that the current request has changed, as they were before it."""
         self._logs: list[NewLog] = []
 
-    # What deciders read of what was recorded
+    # History for deciders
 
     def history(self, stream: str) -> Iterator[Happened]:
-        """All that has happened in a stream, in order, in this batch too."""
+        """All events of a stream, in order, including those of this batch."""
         for stored in map(read_line, self._session.history(stream)):
             yield CODEC.decode(stored.event, stored.v, stored.body), stored.at
         yield from ((line.body, line.at) for line in self._journal if line.stream == stream)
 
-    # What one request changes
+    # Changes of one request
 
     def begin(self, request: Request) -> Place:
-        """From here on the unit reads and records for this request; where its answer is kept."""
+        """Begin a request, for which the unit reads and records from now on; returns its answer
+        key."""
         self.actor = request.actor
         self.cause = request.id
         self._said = msgspec.UNSET
         self._first = len(self._journal)
         self._leases.clear()
-        # A single command that is refused has changed nothing, so there is nothing to put back.
+        # A single command that is refused has changed nothing, so there is nothing to undo.
         self._undo = None
         if len(request.commands) > 1:
             self.mark()
         return self.answer_place(request)
 
     def mark(self) -> None:
-        """From here on an undo takes back; what the request has done so far stays."""
+        """Set the point that an undo returns to; earlier changes of the request stay."""
         self._undo = _Undo(
             len(self._journal), len(self._bound), self._numbers, self._said, logs=len(self._logs)
         )
 
     def hear(self, said: msgspec.Raw) -> Refusal | None:
-        """Keep the original words for the first entry, on one line; None if they are JSON."""
+        """Keep the original text for the first entry, on one line; refused if it is not JSON."""
         try:
             msgspec.json.decode(said)
             self._said = msgspec.Raw(msgspec.json.format(bytes(said), indent=-1))
@@ -121,7 +122,7 @@ class Unit(View):
 
     def answer_place(self, request: Request) -> Place:
         """The stream in which a request's key is unique (its target, or else its actor), and the
-        key; a request without one has its own id."""
+        key; a request without a key has its own id."""
         key = request.key or request.id
         about = request.commands[0].about
         if about:
@@ -132,10 +133,10 @@ class Unit(View):
         return request.actor.stream, key
 
     def answered_earlier(self, request: Request, sent_at: int) -> Earlier | None:
-        """The answer to the same words of the same sender in an earlier attempt, if they are dated
-        before the task last moved: while somebody holds it, that was the claim.
+        """The answer to the same message in an earlier attempt, if it is dated before the task last
+        moved (which was the claim, while the task is held).
 
-        Whoever shows the credential of an attempt says by that of which one it speaks.
+        The credential of an attempt says itself which attempt it speaks for.
         """
         about = request.commands[0].about
         if not about or request.actor.task:
@@ -153,24 +154,24 @@ class Unit(View):
 
     @property
     def has_logged(self) -> bool:
-        """Whether the batch has recorded a turn or an event of a trace."""
+        """True if the batch has recorded a turn or a trace event."""
         return bool(self._logs)
 
     @property
     def recorded_in(self) -> Iterator[str]:
-        """The stream of each entry of the batch, in its order."""
+        """The stream of each entry of the batch, in order."""
         return (line.stream for line in self._journal)
 
     def has_recorded(self) -> bool:
-        """Whether the current request has added an entry."""
+        """True if the current request has added an entry."""
         return len(self._journal) > self._first
 
     def has_changed(self) -> bool:
-        """Whether anything is different from what it was at the mark."""
+        """True if anything has changed since the undo point."""
         return self._undo is not None and bool(self._undo.before)
 
     def undo(self) -> None:
-        """Take back everything since the mark."""
+        """Undo everything since the undo point."""
         undo = self._undo
         if undo is None:
             return
@@ -185,7 +186,7 @@ class Unit(View):
         self._unqueued.update(dict.fromkeys(undo.before))
 
     def apply(self, decision: Decision) -> None:
-        """Record a yes."""
+        """Record a decision."""
         for stream, event in decision.events:
             self.record(stream, event)
         if decision.lease is not None:
@@ -195,7 +196,7 @@ class Unit(View):
             self._numbers = {**self._numbers, day: number}
 
     def renew(self, change: LeaseChange) -> None:
-        """Write or end a lease; no entry."""
+        """Write or end a lease, without an entry."""
         stream = "task:" + change.task
         old, lease = self._known[stream], change.lease
         if self._undo is not None:
@@ -205,7 +206,7 @@ class Unit(View):
         self._known[stream] = Snapshot(old.number, stream, old.version, old.hash, old.state, lease)
 
     def record(self, stream: str, event: AnyEvent) -> None:
-        """Append an entry and let the stream's state follow."""
+        """Append an entry and fold it into the stream's state."""
         old = self._to_be_written(stream)
         event_type = type(event)
         if self._commit and (event_type in MOVES or event_type is TaskCreated):
@@ -236,18 +237,18 @@ class Unit(View):
         if event_type in NAMING:
             self._bind(stream, NAMING[event_type](event))
 
-    # Repeats
+    # Idempotency
 
     def remember(self, place: Place, request: Request, told: Accepted) -> None:
-        """Keep the answer to a request for its repeats."""
+        """Store the answer to a request for its repeats."""
         scope = place[0]
         number = self._read(scope).number or self._to_be_written(scope).number
         self.answers.keep(place, number, request, told)
 
-    # The end of the batch
+    # End of the batch
 
     def changes(self) -> Changes:
-        """Everything to write, each table once. Nothing may be asked of the unit after that."""
+        """All changes to write, each table once. The unit must not be used after that."""
         known = self._known
         entries, hashes = self._journal.chained(known)
         for name, digest in hashes.items():
@@ -269,7 +270,7 @@ class Unit(View):
         return changes
 
     def _add_streams(self, changes: Changes) -> None:
-        """What was written to, with the lists and the tables that it stands on."""
+        """Add the rows of changed streams, with their lists and tables."""
         offered: list[Handoff] = []
         for name, before in self.changed.items():
             at = self._known[name]
@@ -281,7 +282,7 @@ class Unit(View):
                 changes.listed += [(one, at.number) for one in lists if one not in lists_before]
                 changes.unlisted += [(one, at.number) for one in lists_before if one not in lists]
             if type(at.state) is Handoff:
-                # One that was offered before this batch has its row.
+                # A handoff that was proposed before this batch has a row.
                 if ALL_HANDOFFS in lists_before:
                     changes.courses.append(course_of(at.state))
                 else:
@@ -289,7 +290,7 @@ class Unit(View):
         changes.handoffs = in_order(offered)
 
     def _with_commit(self, event: Any) -> AnyEvent:
-        """A move, or a beginning, with what the repository has checked out, unless it says so."""
+        """The event with the checked-out commit, unless it names one itself."""
         return event if event.commit else replace(event, commit=self._commit)
 
     def _bind(self, stream: str, names: Iterable[tuple[str, str]]) -> None:
@@ -318,7 +319,7 @@ class Unit(View):
 
 
 def _with_one_beat(lease: Lease | None, before: Lease | None) -> Lease | None:
-    """The lease after a request: one sign of life, however many commands it has."""
+    """The lease after a request: one heartbeat, however many commands it has."""
     if lease is None:
         return None
     beats = 1 + (before.beats if before is not None and before.fence == lease.fence else 0)

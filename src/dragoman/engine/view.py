@@ -50,10 +50,10 @@ from dragoman.ledger.views import (
 
 
 class View:
-    """Reads for one batch."""
+    """Reads of one batch."""
 
     actor: Actor
-    """Who asks."""
+    """The actor of the request."""
     cause: str
     """The id of the request."""
 
@@ -68,21 +68,21 @@ class View:
         self._aliases: dict[str, list[tuple[str, str]]] = {}
         """Name -> (kind, stream), stored or bound in this batch."""
         self.changed: dict[str, Any] = {}
-        """The streams that are written, and the states that they had before."""
+        """Changed streams, with the states that they had before."""
         self._unqueued: dict[str, None] = {}
-        """Changed since the ready queues were last asked."""
+        """Streams that have changed since the ready queues were last read."""
         self.leased: dict[str, None] = {}
-        """The streams of tasks whose leases changed."""
+        """The streams of tasks whose leases have changed."""
         self._numbers: dict[str, int] = {}
         self._numbers_read: dict[str, int] = {}
         self._logged: dict[str, Logged | None] = {}
-        """Keys of turns and events -> where they stand, stored or recorded in this batch."""
+        """Keys of turns and trace events -> their positions, stored or recorded in this batch."""
         self._held: dict[tuple[str, str], tuple[str, ...]] = {}
 
-    # What is read before the first request
+    # Loading in bulk
 
     def load_streams(self, names: Iterable[str]) -> None:
-        """Read streams in one stroke; those that do not exist are known not to."""
+        """Load streams in bulk; those that do not exist are cached as absent."""
         missing = [name for name in dict.fromkeys(names) if name not in self._known]
         if missing:
             self._known.update({name: Snapshot(0, name) for name in missing})
@@ -93,11 +93,11 @@ class View:
                 self._check_handoff(task.state)
 
     def expect_claims(self, count: int) -> None:
-        """So many requests ask for whatever is next."""
+        """Set the number of requests that claim the next task."""
         self._queues.page = max(1, count)
 
     def load_names(self, names: Iterable[str]) -> None:
-        """Read in one stroke which tasks have these names as aliases."""
+        """Load in bulk the tasks that have these names as aliases."""
         missing = [name for name in dict.fromkeys(names) if name not in self._aliases]
         if missing:
             self._aliases.update({name: [] for name in missing})
@@ -106,20 +106,20 @@ class View:
                 self._aliases[name].append((kind, stream))
 
     def load_answers(self, places: Iterable[Place]) -> None:
-        """Read in one stroke what was answered there."""
+        """Load the stored answers for these keys in bulk."""
         scopes = {(self._read(scope).number, key): scope for scope, key in places}
         for answer in self._session.answered(list(scopes)):
             self.answers.learn((scopes[answer.scope, answer.key], answer.key), answer)
 
     def load_logs(self, keys: Iterable[str]) -> None:
-        """Read in one stroke which turns and events were recorded before."""
+        """Load in bulk the log rows of turns and trace events that are recorded already."""
         missing = [key for key in dict.fromkeys(keys) if key not in self._logged]
         if missing:
             self._logged.update(dict.fromkeys(missing))
             for key, position, digest, masked in self._session.logged(missing):
                 self._logged[key] = Logged(position, digest, masked)
 
-    # What deciders read
+    # Reads of deciders
 
     def task(self, name: str) -> Task | Refusal:
         """The task with this id, alias (KIND:NAME) or bare alias name."""
@@ -127,7 +127,7 @@ class View:
         return self._by_alias(name) if known.state is None else known.state
 
     def version(self, stream: str) -> int:
-        """How many entries the stream of this name has."""
+        """The number of entries of this stream."""
         return self._read(stream).version
 
     def task_at(self, task: Task, version: int) -> Task | None:
@@ -136,15 +136,15 @@ class View:
         return cast(Task, refold(lines[:version])) if 1 <= version <= len(lines) else None
 
     def is_taken(self, name: str) -> bool:
-        """Whether any task has this id, alias or bare alias name."""
+        """True if any task has this id, alias or bare alias name."""
         return self._read("task:" + name).state is not None or bool(self._aliased(name))
 
     def lease(self, task: Task) -> Lease | None:
-        """The task's lease, living or dead."""
+        """The task's lease, valid or expired."""
         return self._known["task:" + task.id].lease
 
     def agent(self, name: str) -> AgentRecord | None:
-        """What is known of the agent or person with this name."""
+        """The record of the agent or person with this name."""
         return self._read(agent_stream(name)).state
 
     def handoff(self, id: str) -> Handoff | None:
@@ -164,7 +164,7 @@ class View:
         return self._read(wave_stream(id)).state
 
     def open_waves(self) -> tuple[Wave, ...]:
-        """Every wave that runs, oldest first."""
+        """Every open wave, oldest first."""
         stored = self._session.on_list(OPEN_WAVES)
         begun = (stream for stream in self.changed if stream.startswith(wave_stream("")))
         streams = list(dict.fromkeys((*stored, *begun)))
@@ -173,7 +173,7 @@ class View:
         return tuple(wave for wave in waves if wave.ended_at is None)
 
     def reservations(self) -> Reservations:
-        """All files that are reserved."""
+        """All reservations of files."""
         return self._read(RESERVATIONS).state or Reservations()
 
     def intent(self, id: str) -> Intent | None:
@@ -181,19 +181,19 @@ class View:
         return self._read(intent_stream(id)).state
 
     def standing(self, name: str) -> Standing | None:
-        """How an agent stands in the registry."""
+        """The registry's record of an agent."""
         return self._read(standing_stream(name)).state
 
     def trace(self, session: str) -> Trace | None:
-        """What is remembered of the trace of this session."""
+        """The remembered state of the trace of this session."""
         return self._read(trace_stream(session)).state
 
     def turns(self, task: str) -> TurnLog | None:
-        """What is remembered of the turns of the task with this id."""
+        """The remembered state of the turns of the task with this id."""
         return self._read(turns_stream(task)).state
 
     def logged(self, key: str) -> Logged | None:
-        """Where the turn or the event with this key was recorded, if it was."""
+        """The position of the turn or trace event with this key, if it is recorded."""
         if key not in self._logged:
             self.load_logs((key,))
         return self._logged[key]
@@ -205,7 +205,7 @@ class View:
             self._held[asked] = tuple(self._session.held(session, holder))
         if not self._held[asked] and not self.leased:
             return ()
-        # Of leases that this batch has changed, only what it knows itself is true.
+        # The stored answer is outdated for leases that this batch has changed.
         streams = dict.fromkeys((*self._held[asked], *self.leased))
         leases = {stream: self._existing(stream).lease for stream in streams}
         inside = [stream for stream, lease in leases.items() if lease and lease.session == session]
@@ -217,7 +217,7 @@ class View:
     def next_ready(
         self, queues: tuple[str, ...], now: int, may_begin: Callable[[Task], bool]
     ) -> Task | None:
-        """The first task of these queues with which somebody may begin."""
+        """The first task of these queues that may be started."""
         del now
         for stream in self._unqueued:
             self._queues.changed(stream, self._known[stream].number, self._known[stream].state)
@@ -237,7 +237,7 @@ class View:
         return self._numbers[day]
 
     def record_of(self, stream: str) -> ActorRecord:
-        """What is remembered of an actor."""
+        """The remembered state of an actor."""
         return self._read(stream).state or ActorRecord()
 
     def _read(self, stream: str) -> Snapshot:
@@ -246,14 +246,14 @@ class View:
         return self._known[stream]
 
     def _existing(self, stream: str) -> Snapshot:
-        """A stream that the store has just spoken of."""
+        """A stream that the store has just named."""
         known = self._read(stream)
         if known.state is None:
             raise StoreConflict(f"another writer has begun {stream} after it was looked for")
         return known
 
     def _check_handoff(self, state: Any) -> None:
-        """What a task has under way was begun with it."""
+        """Check that the handoff of a task is not cached as absent: both were written together."""
         if isinstance(state, Task) and state.handoff is not None:
             stream = handoff_stream(state.handoff.id)
             if stream in self._known:
@@ -265,7 +265,7 @@ class View:
         return Snapshot(row.number, row.name, row.version, row.hash, state, row.lease)
 
     def requested(self, request_id: str) -> str:
-        """The intent that has had a request with this id; empty: none has."""
+        """The intent that has used this request id; empty: none."""
         self.load_names((request_id,))
         streams = (stream for kind, stream in self._aliases[request_id] if kind == REQUEST)
         return next(streams, "").partition(":")[2]

@@ -19,25 +19,25 @@ class ItemState(Struct, frozen=True):
 
 
 class Moved(Struct, frozen=True):
-    """How it went to give an item to somebody else."""
+    """The result of transferring an item."""
 
     outcome: Literal["transferred", "missing", "refused", "unavailable"]
     detail: str = ""
 
 
 class Workq(Protocol):
-    """A work queue; whatever is wrong with it is an outcome, and never an exception."""
+    """A work queue; every problem is an outcome, never an exception."""
 
     def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
-        """Give an item from one owner to the next."""
+        """Transfer an item from one owner to the next."""
         ...
 
     def item_exists(self, item: str) -> bool | None:
-        """Whether there is such an item; None when nobody can say."""
+        """True if there is such an item; None if the queue does not answer."""
         ...
 
     def item_status(self, item: str) -> ItemState | None:
-        """How an item stands; None when there is none, or nobody can say."""
+        """The state of an item; None if there is none, or the queue does not answer."""
         ...
 
 

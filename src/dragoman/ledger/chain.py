@@ -3,7 +3,7 @@
 from hashlib import sha256
 
 GENESIS = bytes(32)
-"""What stands before the first entry of a stream."""
+"""The hash before the first entry of a stream."""
 
 
 def link_hash(previous: bytes, line: bytes) -> bytes:

@@ -24,7 +24,7 @@ _KEY_ID_LENGTH: Final = 16
 
 
 class BadCheckpoint(DragomanError, ValueError):
-    """A checkpoint that proves nothing; the detail is a sentence that says why."""
+    """A checkpoint that is not valid; the detail says why."""
 
     code = "bad_checkpoint"
 
@@ -49,12 +49,12 @@ _decoder: Final = msgspec.json.Decoder(_Signed)
 
 
 def key_id(public: Ed25519PublicKey) -> str:
-    """The short name of a key: the first 16 hex digits of the SHA-256 of its raw bytes."""
+    """The key id: the first 16 hex digits of the SHA-256 of the raw public key."""
     return sha256(public.public_bytes_raw()).hexdigest()[:_KEY_ID_LENGTH]
 
 
 def checkpoint_of(ledger: str, tree: Tree, at: int, public: Ed25519PublicKey) -> Checkpoint:
-    """The checkpoint of this tree at this moment, ready to be signed with the key's other half."""
+    """The checkpoint of this tree at this time, ready to be signed with the private key."""
     return Checkpoint(
         ledger=ledger,
         size=tree.size,
@@ -72,14 +72,14 @@ def sign(checkpoint: Checkpoint, private: Ed25519PrivateKey) -> bytes:
 
 
 def read(line: bytes, public: Ed25519PublicKey) -> Checkpoint:
-    """The checkpoint of a line, after its key, signature and tree were found right."""
+    """The checkpoint of a line, with its key, signature and tree verified."""
     checkpoint, signature = _parse(line)
     _check_key(checkpoint, public)
     try:
         public.verify(signature, _message(checkpoint))
     except InvalidSignature:
         raise BadCheckpoint("The signature of the checkpoint is wrong.") from None
-    # Signed parts in another spelling would be a second line for one checkpoint.
+    # Signed fields in another spelling would be a second line for one checkpoint.
     if line != _line(checkpoint, signature):
         raise BadCheckpoint("The checkpoint is not written the way dragoman writes it.")
     tree_of(checkpoint)
@@ -87,7 +87,7 @@ def read(line: bytes, public: Ed25519PublicKey) -> Checkpoint:
 
 
 class Spoiled(Struct, frozen=True):
-    """A line that proves nothing."""
+    """A line that is not a valid checkpoint."""
 
     line: int
     """Counted from 1."""
@@ -97,7 +97,7 @@ class Spoiled(Struct, frozen=True):
 def read_lines(
     lines: Iterable[bytes], public: Ed25519PublicKey
 ) -> tuple[list[Checkpoint], list[Spoiled]]:
-    """The checkpoints that hold: each line stands for itself, whatever became of the others."""
+    """The valid checkpoints: each line stands for itself, whatever the others are."""
     holding: list[Checkpoint] = []
     spoiled: list[Spoiled] = []
     for number, line in enumerate(lines, 1):

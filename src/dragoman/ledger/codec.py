@@ -12,21 +12,21 @@ from dragoman.core.events import EVENT_NAMES, AnyEvent, Event
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
 UPCASTERS: dict[tuple[str, int], Upcaster] = {}
-"""(event name, old version) -> what makes the body one version newer. A version is a key here."""
+"""(event name, old version) -> upcasts the body to the next version."""
 
 
 class Codec(Struct, frozen=True):
-    """The names we write, the version of each, and how to read what older releases wrote."""
+    """Event names, the version of each, and how older versions are read."""
 
     types: Mapping[str, type[Event]]
     upcasters: Mapping[tuple[str, int], Upcaster]
 
     def version(self, name: str) -> int:
-        """The version that is written today: one more than the newest that is lifted."""
+        """The version that is written today: one more than the newest that is upcast."""
         return 1 + max((old for event, old in self.upcasters if event == name), default=0)
 
     def decode(self, name: str, version: int, body: bytes) -> AnyEvent:
-        """The event of a stored body, lifted to today's shape."""
+        """The event of a stored body, upcast to today's shape."""
         event_type, newest = self.types.get(name), self.version(name)
         if event_type is None or not 1 <= version <= newest:
             raise LedgerError(
@@ -45,7 +45,7 @@ class Codec(Struct, frozen=True):
 
 
 CODEC = Codec({name: event_type for event_type, name in EVENT_NAMES.items()}, UPCASTERS)
-"""What this release reads and writes."""
+"""The codec of this release."""
 
 WRITTEN: dict[type[Event], tuple[str, int]] = {
     event_type: (name, CODEC.version(name)) for event_type, name in EVENT_NAMES.items()

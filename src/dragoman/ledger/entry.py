@@ -17,7 +17,7 @@ Body = TypeVar("Body")
 class Line(Struct, Generic[Body], frozen=True, omit_defaults=True):
     """The JSON line, in the order of its fields. Stored as bytes and never written again.
 
-    It is written with an event as its body and read with the body's bytes, which the codec lifts.
+    It is written with an event as its body and read with the body's bytes, which the codec decodes.
     """
 
     stream: str
@@ -34,7 +34,7 @@ class Line(Struct, Generic[Body], frozen=True, omit_defaults=True):
     body: Body
     via: str = ""
     said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    """The original words and unknown fields, as they came; on the first entry of a request."""
+    """The sender's message with unknown fields, as received; on the first entry of a request."""
 
 
 class Entry(Struct, frozen=True, gc=False):
@@ -54,12 +54,12 @@ write_line = msgspec.json.Encoder().encode
 
 
 def head_of_line(stream: str, version: int, event: str) -> bytes:
-    """How a line with these columns begins, unless a name in it needs an escape."""
+    """The beginning of a line with these columns, unless a name in it needs an escape."""
     return f'{{"stream":"{stream}","version":{version},"event":"{event}","v":'.encode()
 
 
 def read_line(data: bytes) -> Line[msgspec.Raw]:
-    """The line of stored bytes."""
+    """Decode a stored line."""
     try:
         return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -12,7 +12,10 @@ from dragoman.core.events import AnyEvent, TraceRecorded, TurnRecorded
 
 
 class Log(Struct, frozen=True, gc=False):
-    """A row of the logs."""
+    """The row of the agent logs that a turn or a trace event is found by.
+
+    The entry has the text; the row has its unique key (S-SAOP-3), and its task.
+    """
 
     task: str
     attempt: int
@@ -22,11 +25,11 @@ class Log(Struct, frozen=True, gc=False):
     """Of an event; None: it is a turn."""
     digest: str
     masked: bool
-    """Whether secrets were taken out of it."""
+    """True if secrets were masked in it."""
 
     @property
     def key(self) -> str:
-        """By what it is asked for."""
+        """The key by which it is looked up."""
         if self.event_id is not None:
             return f"event:{self.event_id}"
         return f"turn:{self.task}/{self.attempt}/{self.turn_index}"
@@ -40,7 +43,7 @@ LOGS: Final[dict[type[AnyEvent], Callable[[Any], Log]]] = {
         event.task, event.attempt, None, event.event_id, event.digest, event.masked
     ),
 }
-"""Event -> its row; what is not here has none."""
+"""Event -> its log row; other events have none."""
 
 
 def log_of(event: AnyEvent) -> Log | None:
@@ -50,7 +53,7 @@ def log_of(event: AnyEvent) -> Log | None:
 
 
 def split_key(key: str) -> tuple[str, int, int] | str:
-    """What a key stands for: task, attempt and index of a turn, or the id of an event."""
+    """Parse a key: task, attempt and index of a turn, or the id of a trace event."""
     kind, _, rest = key.partition(":")
     if kind == "event":
         return rest

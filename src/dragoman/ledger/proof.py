@@ -9,12 +9,12 @@ _NODE: Final = b"\x01"
 
 
 def inclusion_path(leaves: Sequence[bytes], index: int) -> tuple[bytes, ...]:
-    """What has to be known beside the leaf at this index, from the bottom to the top."""
+    """The sibling hashes of the leaf at this index, from the bottom to the top."""
     level = [sha256(_LEAF + leaf).digest() for leaf in leaves]
     path: list[bytes] = []
     while len(level) > 1:
         beside = index ^ 1
-        if beside < len(level):  # the last one of an odd number goes up alone
+        if beside < len(level):  # the last node of an odd level has no sibling
             path.append(level[beside])
         pairs = zip(level[::2], level[1::2], strict=False)
         above = [sha256(_NODE + left + right).digest() for left, right in pairs]
@@ -24,7 +24,7 @@ def inclusion_path(leaves: Sequence[bytes], index: int) -> tuple[bytes, ...]:
 
 
 def root_by_path(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes | None:
-    """The root of a tree of this size with the leaf at this index; None: the path fits none."""
+    """The root of a tree of this size with the leaf at this index; None: the path does not fit."""
     if not 0 <= index < size:
         return None
     place, last = index, size - 1

@@ -11,7 +11,8 @@ from dragoman.ledger.views import State
 
 
 class HandoffRecord(Struct, frozen=True, gc=False):
-    """One row; moments are RFC 3339 with Z (S-ACP-12)."""
+    """A row of the table `handoffs`, with the columns of the protocol's own schema; times are RFC
+    3339 with Z (S-ACP-12)."""
 
     id: str
     thread_id: str
@@ -30,12 +31,12 @@ class HandoffRecord(Struct, frozen=True, gc=False):
 
     @property
     def is_active(self) -> bool:
-        """Whether no other handoff of the task may be under way."""
+        """True if the task may have no other active handoff."""
         return self.status in ACTIVE
 
 
 class HandoffCourse(Struct, frozen=True, gc=False):
-    """What changes of a row after it was written."""
+    """The columns of a row that change after it was written."""
 
     status: str
     verification_json: str
@@ -45,7 +46,7 @@ class HandoffCourse(Struct, frozen=True, gc=False):
 
 
 def course_of(handoff: Handoff) -> HandoffCourse:
-    """How a handoff that was offered has gone on."""
+    """The update of a handoff's row."""
     verification = {
         **section(handoff.package, "verification"),
         "passed": handoff.passed,
@@ -62,7 +63,7 @@ def course_of(handoff: Handoff) -> HandoffCourse:
 
 
 def record_of(state: State | None) -> HandoffRecord | None:
-    """The row of a handoff; None for anything else, and for a draft, which is nobody's yet."""
+    """The row of a handoff; None for any other state, and for a draft."""
     if not isinstance(state, Handoff) or state.status == "draft":
         return None
     course = course_of(state)
@@ -85,7 +86,7 @@ def record_of(state: State | None) -> HandoffRecord | None:
 
 
 def in_order(states: Iterable[State | None]) -> list[HandoffRecord]:
-    """The rows of those that are handoffs; what is over first, so that it makes room."""
+    """The rows of those that are handoffs; finished ones first, so that they make room."""
     records = [record for record in map(record_of, states) if record is not None]
     return sorted(records, key=_place)
 
@@ -95,7 +96,7 @@ def _place(record: HandoffRecord) -> tuple[bool, str]:
 
 
 def _notes(handoff: Handoff) -> str | None:
-    """How it ended, and what was told to a coordinator, the latest first."""
+    """The resolution, and the latest escalation to a coordinator."""
     notes: dict[str, object] = {}
     said = handoff.rejection
     if said is not None:
@@ -123,7 +124,7 @@ def _told(escalation: Escalation) -> dict[str, str]:
 
 
 def _storable(text: str) -> str:
-    """A text as every database takes it; the package has it as it was said."""
+    """A text without characters that a database refuses; the package keeps the original."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 

@@ -4,5 +4,6 @@ from dragoman.text.uuid8 import uuid8
 
 
 def transition_id(digest: bytes) -> str:
-    """Always the same for the same entry, in every copy of the ledger."""
+    """The id of a task's move as a trace event: a UUID made of its entry's hash, the same in every
+    copy of the ledger."""
     return uuid8(digest)

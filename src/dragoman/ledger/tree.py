@@ -13,7 +13,8 @@ _HASH_BYTES: Final = 32
 
 
 class Tree(Struct, frozen=True):
-    """As much of a tree as is needed to go on: the roots of its complete subtrees, left to right.
+    """The part of a tree that is needed to extend it: the roots of its complete subtrees, left to
+    right.
 
     One peak stands for each one-bit of the size, the largest subtree first.
     """
@@ -37,7 +38,7 @@ EMPTY: Final = Tree(0, ())
 
 
 def append(tree: Tree, leaf_data: bytes) -> Tree:
-    """The tree with one leaf more."""
+    """The tree with one more leaf."""
     return extend(tree, (leaf_data,))
 
 
@@ -46,7 +47,7 @@ def extend(tree: Tree, leaves: Iterable[bytes]) -> Tree:
     row = _hashed(_LEAF, leaves)
     size, left = tree.size + len(row), tree.size
     peaks, unpaired = list(tree.peaks), list[bytes]()
-    # Level by level, as far up as new nodes reach: all nodes of one at once.
+    # Level by level, as far up as new nodes reach: all nodes of a level at once.
     while row:
         if left & 1:
             row.insert(0, peaks.pop())
@@ -58,8 +59,8 @@ def extend(tree: Tree, leaves: Iterable[bytes]) -> Tree:
 
 
 def _hashed(tag: bytes, parts: Iterable[bytes]) -> list[bytes]:
-    """The hash of each part behind the tag."""
-    # To copy what has begun takes less than to begin anew.
+    """The hash of each part after the tag."""
+    # Copying a started hash is faster than starting a new one.
     begin, hashes = sha256(tag).copy, list[bytes]()
     for part in parts:
         hashed = begin()
@@ -69,7 +70,7 @@ def _hashed(tag: bytes, parts: Iterable[bytes]) -> list[bytes]:
 
 
 def join(left: Tree, right: Tree) -> Tree:
-    """The tree of both, the right one's leaves behind the left one's.
+    """The tree of both, the right one's leaves after the left one's.
 
     The left one's size must be a multiple of the right one's largest complete subtree.
     """
@@ -85,7 +86,7 @@ def join(left: Tree, right: Tree) -> Tree:
 
 
 def _add(peaks: list[bytes], size: int, node: bytes) -> None:
-    """Put a subtree behind as many others of its height as there are."""
+    """Append a subtree after as many others of its height as there are."""
     # Each trailing one-bit of the size is a complete subtree that the new one completes.
     while size & 1:
         node = sha256(_NODE + peaks.pop() + node).digest()
@@ -94,7 +95,7 @@ def _add(peaks: list[bytes], size: int, node: bytes) -> None:
 
 
 def root(tree: Tree) -> bytes:
-    """The hash that fixes every leaf and its place; the empty tree has the hash of nothing."""
+    """The hash that fixes every leaf and its index; the empty tree has the hash of nothing."""
     if not tree.peaks:
         return sha256(b"").digest()
     *left, node = tree.peaks

@@ -74,10 +74,10 @@ from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 
 FOLD = 8
-"""Raised when folding the same entries gives another state; older state rows are refolded.
+"""The version of the folds, raised when the same entries fold into another state; older state rows
+are replayed.
 
-A migration comes with it, be it an empty one: a process that decides by the rules of before must
-write no more.
+A migration comes with it, be it an empty one: a process with the older folds must write no more.
 """
 
 State = (
@@ -109,24 +109,24 @@ _STATES: dict[str, msgspec.json.Decoder[Any]] = {
     "trace": msgspec.json.Decoder(Trace),
     "turns": msgspec.json.Decoder(TurnLog),
 }
-"""Kind of stream (the word before its first colon) -> how its state row is read."""
+"""Kind of stream (the word before its first colon) -> the decoder of its state row."""
 
 encode_state = msgspec.json.Encoder().encode
 
 
 class Shelf(Struct, frozen=True, gc=False):
-    """Where indexes put a stream: on the board, in a ready queue, among what time will ask for."""
+    """The index row of a stream: status, ready queue, and times at which it is due."""
 
     status: Status | None = None
     queue: str | None = None
-    """The ready queue it stands in: an agent's own, or "" for everyone's; None: in none."""
+    """Its ready queue: an agent's own, or "" for everyone's; None: it is in none."""
     rank: int = 0
     since: int = 0
     due: int | None = None
-    """When a duty has to put it into its queue."""
+    """When a service has to put it into its queue."""
     owner: str | None = None
     deadline: int | None = None
-    """When a duty has to see to what is late: a delegation, an ack, an answer, a result."""
+    """When a service has to escalate: a delegation, an ack, an answer, a result."""
 
 
 _NOWHERE = Shelf()
@@ -140,18 +140,18 @@ LISTS: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
     Standing: lists_of_standing,
     Intent: lists_of_intent,
 }
-"""State -> the lists that its stream stands on; a state that is not here stands on none."""
+"""State -> the lists that its stream is on; other states are on none."""
 
 SHELVES: dict[type[Any], Callable[[Any], Shelf]] = {
     Mail: lambda mail: Shelf(deadline=mail.deadline),
     Handoff: lambda handoff: Shelf(deadline=handoff.deadline),
     Intent: lambda intent: Shelf(deadline=intent.deadline),
 }
-"""State -> its shelf, where that does not depend on the time; a task's does."""
+"""State -> its index row, where that does not depend on the time; a task's does."""
 
 
 def lists_of(state: State | None) -> tuple[str, ...]:
-    """The lists that a stream in this state stands on."""
+    """The lists that a stream in this state is on."""
     lists = LISTS.get(type(state))
     return () if lists is None else lists(state)
 
@@ -170,11 +170,12 @@ EVOLVE: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
     **EVOLVE_TRACE,
     **EVOLVE_TURNS,
 }
-"""Event -> how it changes the state of its stream."""
+"""Event -> its fold."""
 
 
 def fold(state: State | None, event: AnyEvent, at: int) -> State:
-    """The state of a stream after one more stored entry; LedgerError if it cannot stand there."""
+    """Fold one more stored entry into the state of a stream; LedgerError if it cannot stand there.
+    """
     if type(state) not in FOLLOWS.get(type(event), (Task,)):
         raise LedgerError(f"{EVENT_NAMES[type(event)]} cannot stand at this place of its stream")
     return EVOLVE[type(event)](state, event, at)
@@ -237,9 +238,9 @@ def decode_state(stream: str, data: bytes) -> State:
 
 
 def is_same_state(stream: str, one: bytes, other: bytes) -> bool:
-    """Whether two rows are read as the same state, however they are written.
+    """True if two rows decode to the same state, however they are encoded.
 
-    What was in memory may say 3 where what was read says 3.0, and write out a default.
+    A state in memory may encode 3 where a decoded one encodes 3.0, and write out a default.
     """
     return one == other or _as_read(stream, one) == _as_read(stream, other)
 
@@ -252,7 +253,7 @@ def _as_read(stream: str, data: bytes) -> bytes:
 
 
 def shelve(state: State | None, now: int) -> Shelf:
-    """Where the indexes put a stream in this state at this time."""
+    """The index row of a stream in this state at this time."""
     if not isinstance(state, Task):
         shelf = SHELVES.get(type(state))
         return _NOWHERE if shelf is None else shelf(state)
@@ -266,8 +267,8 @@ def shelve(state: State | None, now: int) -> Shelf:
 
 
 REQUEST = "request id"
-"""The kind of name that a request has, once and for all. No alias of a task is of this kind: theirs
-have one word."""
+"""The kind of name that the request of a delegation has, unique for ever. It cannot be the kind of
+a task's alias, which is one word."""
 
 
 def names_of(event: AnyEvent) -> tuple[tuple[str, str], ...]:
@@ -295,7 +296,7 @@ def split_alias(alias: str) -> tuple[str, str]:
 
 
 def refold(lines: Iterable[bytes]) -> State | None:
-    """The state that a stream's lines fold into, from the first one on."""
+    """Replay a stream's lines from the first one on."""
     state: State | None = None
     for data in lines:
         line = read_line(data)
@@ -306,7 +307,7 @@ def refold(lines: Iterable[bytes]) -> State | None:
 def current_state(
     stream: str, fold_number: int, stored: bytes, lines: Iterable[bytes]
 ) -> State | None:
-    """The state of a stored row: as it stands, or folded anew when older rules made it."""
+    """The state of a stored row: decoded, or replayed if older folds made it."""
     if fold_number != FOLD:
         return refold(lines)
     if not stored:

@@ -12,11 +12,11 @@ from dragoman.ledger.records import HandoffRecord
 from dragoman.text.words import Wanted
 
 NO_LIMIT = 2**63 - 1
-"""The last position, and the last number, that a database can hold."""
+"""The highest position, and number, that a database can hold."""
 
 
 class SqlReaders(ABC):
-    """The reading side of a store; a store adds how a named query is run."""
+    """The reads of an SQL store; a store adds how a named query is run."""
 
     @abstractmethod
     def _read(self, query: str, *values: Any) -> list[Any]:
@@ -28,11 +28,11 @@ class SqlReaders(ABC):
 
     @abstractmethod
     def _place(self) -> str:
-        """What people call the place where this store keeps everything."""
+        """The location of the store, for messages."""
 
     @abstractmethod
     def _match(self, wanted: Wanted) -> str:
-        """What is searched for, in the database's own language."""
+        """A search in the database's own query language."""
 
     def head(self) -> int:
         """The last position."""
@@ -87,23 +87,23 @@ class SqlReaders(ABC):
         return self._read("names", *after, limit)
 
     def counts(self) -> dict[str, int]:
-        """How many tasks stand in each status."""
+        """The number of tasks in each status."""
         return dict(self._read("counts"))
 
     def expired(self, now: int, limit: int) -> list[str]:
-        """Streams of tasks whose lease has ended, the longest dead first."""
+        """Streams of tasks whose lease has expired, the longest ago first."""
         return [name for (name,) in self._read("expired", now, limit)]
 
     def overdue(self, now: int, limit: int) -> list[str]:
-        """Streams of tasks and letters that are late, the longest late first."""
+        """Streams whose deadline has passed, the longest ago first."""
         return [name for (name,) in self._read("overdue", now, limit)]
 
     def sessions(self, session: str) -> list[str]:
-        """Streams of tasks that are held in this session."""
+        """Streams of tasks held in this session."""
         return [name for (name,) in self._read("sessions", session)]
 
     def claims(self, session: str, after: int, limit: int) -> list[Entry]:
-        """The claims in a session, whether it lasts or not, by position."""
+        """The claims made in a session, ended ones too, by position."""
         return list(starmap(Entry, self._read("claims", session, after, limit)))
 
     def claims_back(self, session: str, before: int, limit: int) -> list[Entry]:
@@ -119,15 +119,15 @@ class SqlReaders(ABC):
         return list(map(self._listed, found))
 
     def places(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
-        """All places, in order."""
+        """All list items, in order."""
         return self._read("places", *after, limit)
 
     def handoffs(self, after: str, limit: int) -> list[HandoffRecord]:
-        """All handoffs that were offered, by id."""
+        """The rows of all proposed handoffs, by id."""
         return list(starmap(HandoffRecord, self._read("handoffs", after, limit)))
 
     def turns(self, task: str, attempt: int, after: int, limit: int) -> list[Entry]:
-        """The turns of an attempt on a task, in their own order."""
+        """The turns of an attempt on a task, by index."""
         return list(starmap(Entry, self._read("turns", task, attempt, after, limit)))
 
     def turns_back(self, task: str, attempt: int, limit: int) -> list[Entry]:
@@ -135,38 +135,38 @@ class SqlReaders(ABC):
         return list(starmap(Entry, self._read("turns_back", task, attempt, limit)))
 
     def traces(self, task: str, after: int, limit: int) -> list[Entry]:
-        """The events of traces that are about a task, by position."""
+        """The trace events about a task, by position."""
         return list(starmap(Entry, self._read("traces", task, after, limit)))
 
     def trace(self, event_id: str) -> Entry | None:
-        """The event of a trace with this id."""
+        """The trace event with this id."""
         return next(starmap(Entry, self._read("trace", event_id)), None)
 
     def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
-        """All rows of the logs between two positions."""
+        """All rows of the agent logs between two positions."""
         found = self._read("logs", after, until)
         return [(row[0], _log(row[1:])) for row in found]
 
     def held(self, after: int, limit: int) -> list[Row]:
-        """Streams of tasks that somebody holds, by number."""
+        """Streams of tasks that have a lease, by number."""
         return list(map(self._row, self._read("held", after, limit)))
 
     def answers(self, after: tuple[int, str], limit: int) -> list[KeptAnswer]:
-        """All that was answered, by scope and key."""
+        """All stored answers, by scope and key."""
         found = self._read("answers", *after, limit)
         return [KeptAnswer(stream, Answer(*answer)) for stream, *answer in found]
 
     def indexed(self) -> int:
-        """The position up to which words can be searched for."""
+        """The position up to which texts are in the search index."""
         return int(next((value for (value,) in self._read("indexed")), 0))
 
     def search(self, wanted: Wanted, before: int | None, limit: int) -> list[Listed]:
-        """The streams whose indexed words are as wanted, newest first."""
+        """The streams whose indexed text matches the query, newest first."""
         end = NO_LIMIT if before is None else before
         return list(map(self._listed, self._read("search", self._match(wanted), end, limit)))
 
     def _listed(self, found: Any) -> Listed:
-        """A place, and behind it the row of the stream that stands there."""
+        """A position, followed by the row of its stream."""
         return Listed(found[0], self._row(found[1:]))
 
 
@@ -176,14 +176,14 @@ def _log(found: Any) -> Log:
 
 
 class SqlMark(SqlReaders):
-    """The mark of the hubs' secret; a store adds how a named query writes."""
+    """Fingerprint of the hub's secret; a store adds how a named query writes."""
 
     @abstractmethod
     def _put(self, query: str, *values: Any) -> None:
-        """Run a named query that writes, in no transaction of a writer."""
+        """Run a named query that writes, outside of a writer's transaction."""
 
     def secret_mark(self, mine: str, *, anew: bool = False) -> str:
-        """The mark of the secret that digests here are keyed with."""
+        """The fingerprint of the secret that digests here are keyed with."""
         if anew:
             self._put("change_secret_mark", mine)
         elif not self._read("secret_mark"):

@@ -41,11 +41,11 @@ _KINDS: Mapping[type, tuple[str, Callable[[str], str], Callable[[str], Refusal]]
     Wave: ("wave id", wave_stream, missing.wave),
     WorkItem: ("item id", workq_stream, missing.work_item),
 }
-"""What is found by its id alone -> how the id is called, where it stands, why it may not."""
+"""Kind of record -> what its id is called, its stream, and the refusal if there is none."""
 
 
 class TaskView(Struct, frozen=True):
-    """A task, its lease if it has one, and where a page of tasks goes on."""
+    """A task, its lease if it has one, and its stream number, which is the cursor of a page."""
 
     task: Task
     lease: Lease | None
@@ -82,7 +82,7 @@ def _find_row(store: Store, name: str) -> Row | Refusal:
 
 
 def find(store: Store, id: str, kind: type[Found], version: int = 0) -> Found | Refusal:
-    """What is of this kind and has this id, as it is now or was after this entry of its own."""
+    """The record of this kind with this id, as it is now or was after this entry of its stream."""
     what, stream, nothing = _KINDS[kind]
     malformed = check_id(id, what)
     if malformed is not None:
@@ -93,19 +93,19 @@ def find(store: Store, id: str, kind: type[Found], version: int = 0) -> Found | 
 
 
 def find_agent(store: Store, name: str) -> AgentRecord | None:
-    """What is known of the agent or person with this name."""
+    """The record of the agent or person with this name."""
     row = store.stream(agent_stream(name))
     return None if row is None else cast(AgentRecord | None, state_of(store, row))
 
 
 def list_agents(store: Store, after: str = "", limit: int = _PAGE) -> list[AgentRecord]:
-    """A page of the agents and people that are known, by name, from the one after a name on."""
+    """A page of the registered agents and people by name, after a given name."""
     states = (state_of(store, row) for row in store.kind("agent", after, limit))
     return [state for state in states if isinstance(state, AgentRecord)]
 
 
 def names_in_role(store: Store, role: Role) -> tuple[str, ...]:
-    """Everyone who is registered in this role, by name."""
+    """The names of all agents and people in this role."""
     names, after = list[str](), 0
     while page := store.listed(ListQuery(f"role:{role}", after, limit=_PAGE)):
         names += [place.row.name.partition(":")[2] for place in page]
@@ -131,7 +131,8 @@ def list_tasks(store: Store, query: BoardQuery) -> list[TaskView]:
 
 
 def tasks_offered(store: Store, agent: str, limit: int) -> list[TaskView]:
-    """Tasks that were handed to this agent and wait for its yes or no, the oldest first."""
+    """Tasks that were offered to this agent by a handoff and wait for its answer, the oldest first.
+    """
     places = store.listed(ListQuery(f"offered:{agent}", limit=limit))
     views = (_view(store, place.row) for place in places)
     return [view for view in views if view is not None]
@@ -169,7 +170,7 @@ def decode(entry: Entry) -> AnyEvent:
 
 
 def state_of(store: Store, row: Row, version: int = 0) -> State | None:
-    """The state of a stored row, or as it was after this entry."""
+    """The state of a stored row, as it is now or was after this entry."""
     if version not in (0, row.version):
         return refold(entry.line for entry in islice(history(store, row.name), version))
     lines = () if row.fold == FOLD else (entry.line for entry in history(store, row.name))
@@ -182,7 +183,7 @@ def _view(store: Store, row: Row) -> TaskView | None:
 
 
 def _former_view(store: Store, row: Row, version: int) -> TaskView:
-    """As it was then; with its lease, if that is still the one of the same attempt."""
+    """The task as it was then; with its lease, if that is still of the same attempt."""
     task = cast(Task, state_of(store, row, version))
     is_same = row.lease is not None and row.lease.fence == task.fence
     return TaskView(task, row.lease if is_same else None, row.number)

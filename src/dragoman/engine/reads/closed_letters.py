@@ -14,13 +14,14 @@ from dragoman.engine.reads.teamspaces import Team, closed_to
 
 
 class _AboutHandoff(Struct, frozen=True):
-    """What a letter about a handoff names it by."""
+    """The field by which a letter about a handoff names it."""
 
     handoff_id: str = ""
 
 
 def is_shown_to(reader: Actor, teams: Mapping[str, Team], store: Store) -> Callable[[Mail], bool]:
-    """Whether this one may look at a letter; whoever wrote or got it may."""
+    """A predicate for the letters that this reader may see; its senders and recipients always may.
+    """
     closed = closed_to(teams, reader)
 
     def is_shown(mail: Mail) -> bool:

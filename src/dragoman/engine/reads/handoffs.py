@@ -23,7 +23,7 @@ _DRAFTED, _PROPOSED = EVENT_NAMES[HandoffDrafted], EVENT_NAMES[HandoffProposed]
 
 
 class Wanted(Struct, frozen=True):
-    """Which handoffs a page shall hold; what is empty is not asked for."""
+    """Filters for a page of handoffs; empty ones match all."""
 
     status: HandoffStatus | None = None
     task: str = ""
@@ -32,15 +32,16 @@ class Wanted(Struct, frozen=True):
     recipient: str = ""
     teamspace: str = ""
     reader: str = ""
-    """Who looks: a draft is shown to its sender. Empty: the owner of the hub, who sees them too."""
+    """The reader: a draft is shown to its sender only. Empty: the owner of the hub, who sees all.
+    """
     closed: frozenset[str] = frozenset()
-    """The teamspaces that are not the reader's."""
+    """Teamspaces that are hidden from the reader."""
     before: int = LAST
     limit: int = 50
 
     @property
     def list(self) -> str:
-        """The list to walk along: of those that hold all that is wanted, likely the shortest."""
+        """The list to read: likely the shortest of those that hold all matches."""
         if self.status == "draft":
             return f"handoffs.draft:{self.sender or self.reader}"
         narrow = (
@@ -54,7 +55,7 @@ class Wanted(Struct, frozen=True):
         return next((f"handoffs.{kind}:{name}" for kind, name in narrow if name), "handoffs")
 
     def has(self, handoff: Handoff) -> bool:
-        """Whether the handoff belongs on the page."""
+        """True if the handoff belongs on the page."""
         if not _may_see(handoff, self.reader, self.closed):
             return False
         asked = (
@@ -70,7 +71,7 @@ class Wanted(Struct, frozen=True):
 class Page(Struct, frozen=True):
     """Handoffs, newest first, and the cursor of the next page, if there may be one.
 
-    A page may end early, even before the first handoff that fits.
+    A page may end early, even before the first match.
     """
 
     handoffs: tuple[Handoff, ...]
@@ -78,29 +79,29 @@ class Page(Struct, frozen=True):
 
 
 def is_shut_out(handoff: Handoff, name: str, closed: Collection[str]) -> bool:
-    """Whether it stands in a teamspace that is not this one's, who has no part in it either.
+    """True for a handoff in a hidden teamspace, except for its sender and recipient.
 
-    Its two sides stay that, also when one of them is taken out of the teamspace: what somebody has
-    in hand it can finish or give back.
+    Both keep access, also when one of them is removed from the teamspace: they can finish or give
+    back what they hold.
     """
     return handoff.teamspace in closed and name not in (handoff.sender, handoff.recipient)
 
 
 def _may_see(handoff: Handoff, reader: str, closed: Collection[str]) -> bool:
-    """Whether somebody may read it: a draft is its sender's until it is offered or thrown away."""
+    """True if the reader may see it: a draft is its sender's until it is proposed or discarded."""
     if is_shut_out(handoff, reader, closed) or handoff.is_discarded:
         return False
     return handoff.status != "draft" or reader in ("", handoff.sender)
 
 
 def known_handoff(store: Store, id: str) -> Handoff | None:
-    """The handoff with this id, as the hub itself knows it."""
+    """The handoff with this id, whoever may see it; None: there is none."""
     found = find(store, id, Handoff)
     return None if isinstance(found, Refusal) else found
 
 
 def taken_handoff(store: Store, task: Task, agent: str) -> Handoff | None:
-    """The handoff by which an agent has a task, if it has it by one."""
+    """The handoff by which an agent has taken a task, if it did so by one."""
     by = task.handoff
     is_taken = by is not None and by.is_taken and by.recipient == agent
     return known_handoff(store, by.id) if by is not None and is_taken else None
@@ -109,10 +110,7 @@ def taken_handoff(store: Store, task: Task, agent: str) -> Handoff | None:
 def find_handoff(
     store: Store, id: str, reader: str = "", closed: Collection[str] = ()
 ) -> Handoff | Refusal:
-    """The handoff with this id; `reader` is who looks, empty: the owner of the hub.
-
-    `closed` are the teamspaces that are not the reader's.
-    """
+    """The handoff with this id, as far as `reader` may see it; empty: the owner of the hub."""
     found = find(store, id, Handoff)
     if isinstance(found, Refusal) or _may_see(found, reader, closed):
         return found
@@ -120,21 +118,21 @@ def find_handoff(
 
 
 def was_drafted(store: Store, handoff: Handoff) -> bool:
-    """Whether it was a draft until it was offered."""
+    """True if it was a draft until it was proposed."""
     events = (entry.event for entry in history(store, handoff_stream(handoff.id)))
     before = list(takewhile(lambda event: event != _PROPOSED, events))
     return handoff.status != "draft" and before[-1:] == [_DRAFTED]
 
 
 def told_of(teams: Mapping[str, Team], otherwise: str, store: Store, id: str) -> tuple[str, ...]:
-    """Who is told that a handoff does not go on; `otherwise`: where there is nobody for that."""
+    """The people to tell about a handoff that is stuck; `fallback` if there are none."""
     found = find_handoff(store, id) if teams and id else None
     team = teams.get(found.teamspace) if isinstance(found, Handoff) else None
     return coordinators(store, team) or (otherwise,)
 
 
 def page_of(store: Store, wanted: Wanted) -> Page | Refusal:
-    """A page of the handoffs that fit; a name that cannot be one is refused."""
+    """A page of the handoffs that match; an invalid name is refused."""
     refusal = _check_names(wanted) or _check_whose(wanted)
     if refusal is not None:
         return refusal
@@ -158,7 +156,7 @@ def page_of(store: Store, wanted: Wanted) -> Page | Refusal:
 def copies_needed(store: Store) -> frozenset[str]:
     """The SHA-256 of each artifact whose copy some handoff needs: all but those of rejected ones.
 
-    Also what is closed has to be proved; what was rejected was never used, or was given back.
+    Closed handoffs have to stay provable; what was rejected was never used, or was given back.
     """
     places = walk(store, ListQuery(ALL_HANDOFFS, before=LAST, limit=_PAGE))
     handoffs = (state_of(store, place.row) for place in places)
@@ -171,7 +169,8 @@ def copies_needed(store: Store) -> frozenset[str]:
 
 
 def _check_whose(wanted: Wanted) -> Refusal | None:
-    """None unless the owner of the hub asks for drafts, which stand on their senders' lists."""
+    """Refuse if the owner of the hub asks for drafts without a sender: they are on their senders'
+    lists."""
     if wanted.status != "draft" or wanted.sender or wanted.reader:
         return None
     return Refusal("invalid_field", "drafts are listed by who made them: say whose (from)")

@@ -13,14 +13,14 @@ from dragoman.engine.reads.ask import TaskView, find, find_task, state_of
 
 
 class Placed(Struct, frozen=True):
-    """An intent, and its place on every list: where a page goes on."""
+    """An intent, and its position on every list, which is the cursor of a page."""
 
     position: int
     intent: Intent
 
 
 def find_intent(store: Store, id: str, version: int = 0) -> Intent | Refusal:
-    """The intent with this id, as it is now or was after this entry of its own."""
+    """The intent with this id, as it is now or was after this entry of its stream."""
     return find(store, id, Intent, version)
 
 
@@ -35,7 +35,7 @@ def find_intent_of(store: Store, task: Task) -> Intent | None:
 
 
 def waited_for(store: Store, id: str) -> str:
-    """Whose result its task waits for; empty: nobody's. Who reviews it takes their time."""
+    """The agent whose result its task waits for; empty: none, as during a review."""
     intent = find_intent(store, id)
     request = None if isinstance(intent, Refusal) else intent.request
     if isinstance(intent, Refusal) or request is None:
@@ -46,9 +46,9 @@ def waited_for(store: Store, id: str) -> str:
 
 
 def is_cancelled(store: Store, intent: Intent, version: int = 0) -> bool:
-    """Whether it has come to nothing because nobody wants it any more: its state is the same.
+    """True if its task was cancelled: the intent's own state does not tell.
 
-    `version` is that of its task, where it is shown as it was.
+    `version` is that of its task, for an intent as it was.
     """
     if intent.state != "NeedsFollowUp":
         return False
@@ -57,7 +57,7 @@ def is_cancelled(store: Store, intent: Intent, version: int = 0) -> bool:
 
 
 def find_standing(store: Store, name: str) -> Standing | None:
-    """How an agent stands in the registry; None: nobody has said what it can do."""
+    """The registry's record of an agent; None: its capabilities were never described."""
     row = store.stream(standing_stream(name))
     standing = None if row is None else state_of(store, row)
     return standing if isinstance(standing, Standing) else None

@@ -8,7 +8,7 @@ from dragoman.engine.reads.ask import find_task
 
 
 def known_as(name: str, store: Store) -> str:
-    """The name of a task there; of one that is unknown, as it is written."""
+    """The name of a task in letters; an unknown one is returned as it is."""
     if not is_task_name(name):
         return name
     own = name.removeprefix(f"{BEAD}:")
@@ -19,7 +19,7 @@ def known_as(name: str, store: Store) -> str:
 
 
 def thread_of(name: str, store: Store) -> str | Refusal:
-    """The thread of this name, or else of the task that is called so."""
+    """The thread of this name, or else of the task with this name."""
     is_one = check_id(name, "thread") is None
     if is_one and store.listed(ListQuery(f"thread:{name}", limit=1)):
         return name

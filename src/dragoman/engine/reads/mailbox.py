@@ -20,38 +20,38 @@ from dragoman.ledger.entry import read_line
 
 _PAGE = 100
 _NAMED = 5
-"""So many letters are named where several are meant."""
+"""Limit of letters that a refusal names."""
 SHORTEST = 4
-"""So much of an id has to be said."""
+"""Shortest prefix of an id that is searched for."""
 LAST = 2**53 - 1
-"""Behind every position: a list that is read back from here is read from its end."""
+"""After every position: a list that is read backwards from here is read from its end."""
 MOST_LOOKED_AT = 5_000
-"""Of letters that do not fit a filter, so many are passed over before a page ends early."""
+"""A page ends early after so many items that do not match."""
 MOST_BYTES = 4 * 1024 * 1024
-"""A page ends with the letter with which it becomes as long as this."""
+"""A page ends with the item with which it becomes as long as this."""
 
 
 class Letter(Struct, frozen=True):
-    """A letter and where it stands in the ledger, which is its place in every box."""
+    """A letter and its position in the ledger, which is its position in every box."""
 
     position: int
     mail: Mail
 
 
 class Page(Struct, frozen=True):
-    """Some letters of a list, and where the next page begins."""
+    """Some letters of a list, and the cursor of the next page."""
 
     letters: tuple[Letter, ...]
     cursor: int
-    """The position up to which the list was looked at."""
+    """The position up to which the list was read."""
     more: bool = False
-    """Whether the list goes on: a page may end early, even before the first letter that fits."""
+    """True if the list goes on: a page may end early, even before the first match."""
     gap: Gap | None = None
-    """Where the page was asked for, if the ledger does not go so far: `cursor` is its end."""
+    """The gap, if the ledger does not reach the requested position: `cursor` is then its end."""
 
     @property
     def way_on(self) -> dict[str, Any]:
-        """How a reader goes on, and what it may have missed, in the words of streams."""
+        """Fields of a reply that let a reader go on: cursor, and what it may have missed."""
         told: dict[str, Any] = {"cursor": self.cursor, "more": self.more}
         if self.gap is not None:
             told["gap"] = asdict(self.gap)
@@ -59,7 +59,7 @@ class Page(Struct, frozen=True):
 
 
 def is_nothing(answer: Mapping[str, Any]) -> bool:
-    """Whether a page, as it is told, has nothing for which its reader must not wait."""
+    """True for a page in JSON that a reader may wait on: no letters, no further page, no gap."""
     return not (answer["messages"] or answer["more"] or "gap" in answer)
 
 
@@ -71,9 +71,8 @@ def _every(_: Mail) -> bool:
 
 
 def find_letter(store: Store, id: str, fits: Fits = _every) -> Mail | Refusal:
-    """The letter with this id, or the only one whose id begins so; ids that the hub gives are in
-    lower case, and found by capitals too.
-    """
+    """The letter with this id, or the only one whose id begins so; ids of the hub are in lower
+    case, and are found in upper case too."""
     malformed = check_id(id, "letter id")
     if malformed is not None:
         return malformed
@@ -96,7 +95,7 @@ def _no_letter(id: str) -> Refusal:
 
 
 def _only_one(store: Store, beginning: str) -> Row | Refusal | None:
-    """The letter whose id begins so; a refusal names several, if it is not clear which is meant."""
+    """The only letter whose id begins so; a refusal names several, if the prefix is ambiguous."""
     if len(beginning) < SHORTEST:
         return None
     stream = mail_stream(beginning)
@@ -116,16 +115,16 @@ def _only_one(store: Store, beginning: str) -> Row | Refusal | None:
 def page_of(
     store: Store, query: ListQuery, fits: Fits = _every, besides: Iterable[Listed] = ()
 ) -> Page:
-    """A page of a list, of those letters only that fit.
+    """A page of a list, with the letters that match.
 
-    `besides` are places of other lists, or that this one will have, in its order, from where the
+    `additional` are items of other lists, or that this one will have, in its order, from where the
     query begins.
     """
     newest_first = query.before is not None
     merged = merge(walk(store, query), besides, key=_position, reverse=newest_first)
     places = (next(same) for _, same in groupby(merged, key=_position))
     if query.before is not None:
-        begin = 0 if query.before == LAST else query.before  # where nothing is, there is no place
+        begin = 0 if query.before == LAST else query.before  # 0: no position
         return page_from(store, places, query.limit, begin, fits)
     page = page_from(store, places, query.limit, query.after, fits)
     gap = None if page.letters else gap_at(store, query.after)
@@ -139,7 +138,7 @@ def page_from(
     begin: int,
     fits: Fits = _every,
 ) -> Page:
-    """A page of what stands at these places; nothing is read that is behind its end."""
+    """A page of these items; nothing is read beyond its end."""
     found: list[Letter] = []
     cursor, size = begin, 0
     for looked_at, place in enumerate(places):
@@ -158,8 +157,7 @@ def _position(place: Listed) -> int:
 
 
 def late_by(store: Store, query: ListQuery, now: int) -> list[Listed]:
-    """The letters that are late by now and of which that was not told yet: a hub that is not
-    running tells nobody.
+    """The letters that are overdue and not escalated yet: while no hub runs, nothing is escalated.
     """
     places = list[Listed]()
     for stream in store.overdue(now, MOST_LOOKED_AT):
@@ -172,9 +170,9 @@ def late_by(store: Store, query: ListQuery, now: int) -> list[Listed]:
 
 
 def refusal_of(store: Store, letter: Letter) -> str:
-    """Why what a letter asks for was refused; empty: it was not.
+    """The refusal of what a letter asks for; empty: it was not refused.
 
-    What is refused besides a letter stands right behind it, with the same cause.
+    Such a refusal is the next entry after the letter, with the same cause.
     """
     first, *behind = store.entries(letter.position - 1, 2)
     posted = read_line(first.line)
@@ -194,15 +192,14 @@ def thread_page(
     before: int | None = None,
     fits: Fits = _every,
 ) -> Page:
-    """A page of a thread; that of a bead has all letters about it, wherever they were put
-    (S-MAIL-8).
+    """A page of a thread; that of a bead has all letters about it, in whatever thread (S-MAIL-8).
     """
     query = ListQuery(f"thread:{thread}", after, before, limit)
     return page_of(store, query, fits, walk(store, replace(query, list=f"bead:{thread}")))
 
 
 def last_of(store: Store, thread: str, limit: int, before: int = LAST, fits: Fits = _every) -> Page:
-    """The last letters of a thread that fit, or those before a place, in their order."""
+    """The last matching letters of a thread, or those before a position, in their order."""
     page = thread_page(store, thread, limit, before=before, fits=fits)
     return replace(page, letters=page.letters[::-1])
 
@@ -216,9 +213,10 @@ def whole_list(store: Store, name: str) -> Iterator[Letter]:
 
 
 def walk(store: Store, query: ListQuery) -> Iterator[Listed]:
-    """The places of a list, from where the query begins to its end.
+    """The items of a list, from where the query begins to its end.
 
-    First no more than a page needs that all of them fit, and the one that shows that it goes on.
+    First only as many as a page needs if all of them match, and one more that shows that it goes
+    on.
     """
     after, before, at_once = query.after, query.before, min(query.limit + 1, _PAGE)
     while listed := store.listed(ListQuery(query.list, after, before, at_once)):

@@ -8,11 +8,11 @@ from dragoman.engine.ports import BoardQuery, Store
 from dragoman.engine.reads.ask import TaskView, list_tasks
 
 _LOOKS = 20
-"""So many reads are made to fill a page, so that a page without a hit does not read the store."""
+"""Limit of reads to fill a page, so that a page without a match does not read the whole store."""
 
 
 class Wanted(Struct, frozen=True):
-    """Which tasks a page shall hold."""
+    """Filters for a page of tasks."""
 
     status: Status | None = None
     assignee: str = ""
@@ -20,10 +20,10 @@ class Wanted(Struct, frozen=True):
     before: int | None = None
     limit: int = 50
     is_free: bool = False
-    """Whether it must be nobody's: anyone's to take."""
+    """True: only tasks that anyone may take."""
 
     def has(self, task: Task, now: int) -> bool:
-        """Whether the task belongs on the page."""
+        """True if the task belongs on the page."""
         if self.status not in (None, task.status) or self.assignee not in ("", task.assignee):
             return False
         if self.is_free and (task.assignee or task.reserved_for):
@@ -32,7 +32,7 @@ class Wanted(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True):
-    """Tasks, and the cursor at which the next page begins, if there may be one."""
+    """Tasks, and the cursor of the next page, if there may be one."""
 
     tasks: list[TaskView]
     next: int | None

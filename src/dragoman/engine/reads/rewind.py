@@ -24,34 +24,34 @@ _SHOWN: Final = 5
 
 
 class Transition(Struct, frozen=True):
-    """One of the moments at which a task changed its status."""
+    """A change of a task's status."""
 
     position: int
     version: int
     id: str
-    """As which event traces know it."""
+    """The id under which traces know it."""
     at: int
     actor: str
     from_: Status | None
-    """None: it began."""
+    """None: the task was created."""
     to: Status
 
 
 class Preview(Struct, frozen=True):
-    """What a rewind would make of a task."""
+    """The effect that a rewind would have on a task."""
 
     task: Task
     transition: Transition
     past: Task
     wanted: Restored
     changes: dict[str, tuple[Any, Any]]
-    """Field -> its value now, and the one that it would have."""
+    """Field -> its value now, and after the rewind."""
     handoff: ActiveHandoff | None
-    """The handoff that would end by it."""
+    """The handoff that the rewind would end."""
 
 
 def transitions(store: Store, task: Task) -> Iterator[Transition]:
-    """All transitions of a task, the oldest first."""
+    """All changes of a task's status, the oldest first."""
     for entry in history(store, task_stream(task.id)):
         found = _transition(entry)
         if found is not None:
@@ -59,7 +59,7 @@ def transitions(store: Store, task: Task) -> Iterator[Transition]:
 
 
 def preview(store: Store, task: Task, named: str) -> Preview | Refusal:
-    """What going back to the transition of this name would change: an event's id, or a position."""
+    """Preview going back to a status change, named by the id of its event or its position."""
     transition = _find(store, task, named)
     if isinstance(transition, Refusal):
         return transition

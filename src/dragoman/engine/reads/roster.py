@@ -17,28 +17,30 @@ from dragoman.engine.reads.ask import find_agent, state_of
 
 _PAGE: Final = 1_000
 FOLLOWED: Final = 1_000
-"""So many new entries are looked through for what has changed; more, and all are compared."""
+"""Up to so many new entries are searched for changes; if there are more, all standings are
+compared."""
 _LASTS_MS: Final = 3_600_000
-"""Evidence grows old by the week: what was reckoned stands for an hour."""
+"""Evidence decays over weeks: scores are computed anew after an hour."""
 _ANY: Final = Policy()
 _ANY_NUMBER: Final[Mapping[str, int]] = {}
 _KIND: Final = standing_stream("")
 _AGENT: Final = agent_stream("")
 _PASSED: Final = CANDIDATES // 2
-"""So many who may have it are handed on, and as many who may not, so that the reasons are told."""
+"""Number of eligible candidates on a shortlist, and of vetoed ones, so that the reasons are
+recorded."""
 
 
 class Rosters:
-    """The registry at any moment; only what has changed is read again."""
+    """The registry in memory at any moment; only changed standings are read again."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._reading = threading.Lock()
         self._standings: dict[str, Standing] = {}
         self._heads: dict[str, bytes] = {}
-        """Whose standing was read as of which entry."""
+        """Name -> the hash of the stream as of which its standing was read."""
         self._records: dict[str, AgentRecord | None] = {}
-        """Those of which it was asked whether they are there."""
+        """Name -> its agent record, as far as it was asked for."""
         self._seen: int = -1
         self._roster: Roster | None = None
         self._made_at = 0
@@ -46,9 +48,9 @@ class Rosters:
     def rank(
         self, wish: Wish, now: int, policy: Policy = _ANY, named: str = ""
     ) -> tuple[Candidate, ...]:
-        """Everyone in the registry, the most likely first, if these rules are to be kept.
+        """All candidates in the registry, the most likely first, ranked by who may have it.
 
-        Where one is named, it goes to nobody else: then others do not take its turn.
+        Where one is named, nobody else may: then others do not take its place in the rotation.
         """
 
         def may_have_it(candidate: Candidate) -> bool:
@@ -61,13 +63,15 @@ class Rosters:
     def shortlist(
         self, wish: Wish, policy: Policy, now: int, hands: Mapping[str, int] = _ANY_NUMBER
     ) -> tuple[Candidate, ...]:
-        """Those whom an intent is offered to, in their order, and some whom it is not, and why.
+        """Candidates to whom an intent is offered, in their order, and some vetoed ones with
+        reasons.
 
-        `hands` is how much some of them work on at a time: who has a hand free comes first.
+        `capacities` is how many tasks some of them work on at a time: those with a free slot come
+        first.
         """
         able: list[Candidate] = []
         places: list[Candidate | None] = []
-        """Those who may not have it, where they stand; None: where somebody stands who may."""
+        """Vetoed candidates at their place in the order; None: an eligible one."""
         for candidate in self.rank(wish, now, policy):
             if len(able) == _PASSED:
                 break
@@ -85,12 +89,12 @@ class Rosters:
         return known is not None and known.has_its_hands_full(hands.get(agent, 0))
 
     def vetoes(self, candidate: Candidate, wish: Wish, policy: Policy, now: int) -> tuple[str, ...]:
-        """Why a candidate may not have it as things are; none: it may."""
+        """The reasons why a candidate may not have it now; none: it may."""
         with self._reading:
             return self._vetoes(candidate, wish, policy, now)
 
     def standing(self, name: str, now: int) -> Standing | None:
-        """What is known of one of them."""
+        """The registry's record of one candidate."""
         with self._reading:
             self._present(now)
             return self._standings.get(name)
@@ -118,11 +122,11 @@ class Rosters:
         return self._roster
 
     def _follow(self) -> Collection[str] | None:
-        """Take over what was committed since the last time: whom it is about; None: everyone."""
+        """Apply what was committed since the last call; returns the changed names, None: all."""
         head = self._store.head()
         if head == self._seen:
             return ()
-        # Nothing is taken over before all was read: what fails is tried again the next time.
+        # Nothing is applied before all of it was read: a failure is repaired by the next call.
         if self._seen < 0 or not 0 <= head - self._seen <= FOLLOWED:
             return self._compare(head)
         new = self._store.entries(self._seen, FOLLOWED, until=head)
@@ -135,11 +139,11 @@ class Rosters:
         return self._take_over(read)
 
     def _compare(self, head: int) -> Collection[str] | None:
-        """The same after a long absence: of all who stand there, those who are not as they were."""
+        """Reload after many changes: the standings whose streams have another hash."""
         rows = {row.name.removeprefix(_KIND): row for row in self._rows()}
         new = [row for name, row in rows.items() if self._heads.get(name) != row.hash]
         read = dict(map(self._read, new))
-        # What could not be read is tried again.
+        # A standing that could not be read is tried again.
         heads = {name: row.hash for name, row in rows.items() if read.get(name, True)}
         is_first = self._seen < 0
         self._heads, self._records, self._seen = heads, {}, head
@@ -147,7 +151,7 @@ class Rosters:
         return None if is_first else changed
 
     def _take_over(self, read: Mapping[str, Standing | None]) -> Collection[str] | None:
-        """Whom it is about; None: somebody is there no longer."""
+        """Apply standings; returns the changed names, None: a candidate has vanished."""
         for name, known in read.items():
             if known is None:
                 self._standings.pop(name, None)
@@ -163,9 +167,9 @@ class Rosters:
             after = page[-1].position
 
     def _read(self, row: Row) -> tuple[str, Standing | None]:
-        """Whose standing it is; None: it cannot be read, so that this one is no candidate."""
+        """A name and its standing; None: it cannot be read, so that it is no candidate."""
         name = row.name.removeprefix(_KIND)
         try:
             return name, cast(Standing, state_of(self._store, row))
         except LedgerError:
-            return name, None  # `verify` tells of it
+            return name, None  # `verify` reports it

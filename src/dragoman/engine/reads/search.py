@@ -12,9 +12,9 @@ from dragoman.ledger.entry import Entry
 from dragoman.text.words import Words, wanted, words_of
 
 _PAGE = 100
-"""So many entries are in memory at a time, each as long as a message may be."""
+"""Number of entries in memory at a time, each as long as a message may be."""
 _WORDS = 20_000
-"""After so many words the index is written: on SQLite nobody else can write meanwhile."""
+"""The index is written after so many words: on SQLite nobody else can write meanwhile."""
 
 
 def _text_of_mail(mail: MailPosted) -> str:
@@ -22,15 +22,15 @@ def _text_of_mail(mail: MailPosted) -> str:
 
 
 TEXTS: dict[type[Event], Callable[[Any], str]] = {MailPosted: _text_of_mail}
-"""Event -> its text that can be searched for."""
+"""Event -> its searchable text."""
 
 _SEARCHED = frozenset(EVENT_NAMES[event] for event in TEXTS)
 
 
 def bring_level(store: Store, most: int | None = None) -> int:
-    """Index what the ledger has and the index has not, page by page; how many texts that were.
+    """Bring the search index up to the ledger's end, page by page; returns the number of texts.
 
-    With `most`, no more than so many entries are looked at.
+    With `max_entries`, no more than so many entries are read.
     """
     after, indexed = store.indexed(), 0
     end = None if most is None else after + most
@@ -43,7 +43,7 @@ def bring_level(store: Store, most: int | None = None) -> int:
 
 
 def _portions(page: Sequence[Entry]) -> Iterator[tuple[list[tuple[int, Words]], int]]:
-    """What there is to index in these entries, and how far that goes, in portions."""
+    """The texts to index in these entries, in batches, each with the position that it reaches."""
     texts: list[tuple[int, Words]] = []
     size = 0
     for entry in page:
@@ -59,11 +59,11 @@ def _portions(page: Sequence[Entry]) -> Iterator[tuple[list[tuple[int, Words]], 
 
 
 def search_mail(store: Store, query: str, before: int | None, limit: int) -> list[Listed] | Refusal:
-    """A page of the letters that a query finds, newest first; also what was sent just now."""
+    """A page of the letters that match a query, newest first; also the most recent ones."""
     asked = wanted(query)
     if isinstance(asked, str):
         return Refusal("invalid_field", asked)
-    # Where nothing can be written, what was found before can still be found.
+    # Where nothing can be written, what is indexed already can still be found.
     with suppress(StoreUnavailable):
         bring_level(store)
     return store.search(asked, before, limit)

@@ -10,17 +10,17 @@ from dragoman.ledger.entry import Entry
 
 _CLAIMED: Final = EVENT_NAMES[TaskClaimed]
 _BACK: Final = 100
-"""So many entries of a task are read at a time, to find the claim before one of them."""
+"""Number of entries of a task that are read at a time, to find the claim before one of them."""
 
 
 def session_of(store: Store, entry: Entry, event: AnyEvent) -> str:
-    """That of the work which begins or ends with a move; else the one in which somebody asked for
-    it; else it is of none, and goes by the stream of its task."""
+    """The session of a move: that of the attempt which it begins or ends; else the one in which it
+    was requested; else the stream of its task stands for it."""
     return _at_work(store, entry, event) or asked_in(store, event) or entry.stream
 
 
 def asked_in(store: Store, event: AnyEvent) -> str:
-    """The session of the event that has asked for a move; empty: none did."""
+    """The session of the event that requested a move; empty: none did."""
     asked_by: str = getattr(event, "asked_by", "")
     found = store.trace(asked_by.lower()) if asked_by else None
     return "" if found is None else found.stream.partition(":")[2]

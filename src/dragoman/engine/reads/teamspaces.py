@@ -14,27 +14,27 @@ from dragoman.engine.reads.ask import names_in_role
 
 
 class Team(Protocol):
-    """Those whose teamspace it is."""
+    """The members of a teamspace."""
 
     @property
     def members(self) -> Collection[str]:
-        """Who works in it."""
+        """Names of those who work in it."""
         ...
 
     @property
     def coordinators(self) -> Collection[str]:
-        """Who sees to it that things go on."""
+        """Names of those who coordinate it."""
         ...
 
 
 NO_TEAMS: Final[Mapping[str, Team]] = {}
-"""Every teamspace is everyone's."""
+"""Without teams every teamspace is open to all."""
 
 
 def coordinators(store: Store, team: Team | None = None) -> tuple[str, ...]:
-    """Who sees to a handoff that does not go on: coordinators of that teamspace.
+    """The coordinators for a stuck handoff: those of that teamspace.
 
-    Where none of them belongs there, it is for those who belong everywhere.
+    Without one there, all orchestrators and people.
     """
     named = names_in_role(store, "coordinator")
     here_by_name = (team.coordinators or team.members) if team else ()
@@ -45,7 +45,7 @@ def coordinators(store: Store, team: Team | None = None) -> tuple[str, ...]:
 
 
 def belongs(teams: Mapping[str, Team], teamspace: str, who: Actor | str) -> bool:
-    """Whether this one may see and do something in a teamspace, as far as that is concerned."""
+    """True if this actor may see and act in a teamspace, as far as membership is concerned."""
     team = teams.get(teamspace)
     if team is None or (isinstance(who, Actor) and who.role in MAY_DISPATCH):
         return True
@@ -56,5 +56,5 @@ def belongs(teams: Mapping[str, Team], teamspace: str, who: Actor | str) -> bool
 
 
 def closed_to(teams: Mapping[str, Team], who: Actor) -> frozenset[str]:
-    """The teamspaces that this one neither sees nor touches."""
+    """The teamspaces that this actor may neither see nor act in."""
     return frozenset(name for name in teams if not belongs(teams, name, who))

@@ -42,7 +42,7 @@ _PAGE: Final = 500
 
 
 class Reach(Struct, frozen=True):
-    """How far the ledger is looked through for one answer: so many pages, each of so many."""
+    """Limit of one scan of the ledger: number of pages, and entries on each."""
 
     pages: int = 20
     page: int = _PAGE
@@ -52,7 +52,7 @@ _USUAL: Final = Reach()
 
 
 class Told(Struct, frozen=True, gc=False):
-    """An event of a trace as SAOP has it, and where it stands in the ledger."""
+    """An event of a trace in the form of SAOP, and its position in the ledger."""
 
     position: int
     type: str
@@ -60,10 +60,10 @@ class Told(Struct, frozen=True, gc=False):
     masked: bool
     event: dict[str, Any]
     asked_in: str = ""
-    """The session in which somebody asked for a move, which need not be that of the work."""
+    """The session in which a move was requested, which need not be that of the work."""
 
     def is_of(self, session: str) -> bool:
-        """Whether it is told to who asks for this session; an empty one is any."""
+        """True if the event belongs to this session; an empty one is any."""
         return session in ("", self.event["session_id"], self.asked_in)
 
 
@@ -73,16 +73,16 @@ class TracePage(Struct, frozen=True):
     events: tuple[Told, ...]
     next: int
     gap: Gap | None = None
-    """Where the page was asked for, if the ledger does not go so far: `next` is its end."""
+    """The gap, if the ledger does not reach the requested position: `next` is then its end."""
 
 
 def is_recorded(store: Store, event_id: str) -> bool:
-    """Whether the event with this id, in small letters, is on record."""
+    """True if the event with this id, in lower case, is recorded."""
     return store.trace(event_id) is not None
 
 
 def traced(store: Store, entry: Entry) -> Told | None:
-    """The event of a trace that an entry is, if it is one."""
+    """The trace event that an entry stands for, if any."""
     if entry.event not in TRACED:
         return None
     line = read_line(entry.line)
@@ -93,7 +93,7 @@ def traced(store: Store, entry: Entry) -> Told | None:
 
 
 def _is_request(event: TraceRecorded) -> bool:
-    """Whether it asks for a move: if that was granted, the move is told."""
+    """True for a request of a move: if it was granted, the move itself is the event."""
     payload: Any = event.envelope["payload"] if event.type == TRANSITION else {}
     return payload.get("to_state") in _STATUSES
 
@@ -151,7 +151,7 @@ def events_of(
 
 def _of_task(store: Store, task: str, session: str, after: int, limit: int) -> TracePage:
     recorded = store.traces(task, after, limit)
-    # Behind the last one of a full page there may be more: moves beyond it belong to the next.
+    # After the last one of a full page there may be more: moves beyond it belong to the next page.
     until = recorded[-1].position if len(recorded) == limit else None
     moves = [
         entry for entry in _moves(store, task, after) if until is None or entry.position <= until
@@ -163,13 +163,13 @@ def _of_task(store: Store, task: str, session: str, after: int, limit: int) -> T
 
 
 def _of_session(store: Store, session: str, after: int, limit: int) -> TracePage:
-    """What was said in a session, and the moves in it or asked for in it, which take the place of
-    what has asked for them."""
+    """The recorded events of a session, and the moves in it or requested in it, which replace their
+    requests."""
     stream = trace_stream(session)
     recorded = (one for one in _history(store, stream, after) if one.event == _RECORDED)
     said = [(one, decode(one)) for one in islice(recorded, limit)]
     claims = store.claims(session, after, limit)
-    # Behind the last one of a full page there may be more, which belongs to the next.
+    # After the last one of a full page there may be more, which belong to the next page.
     full = [page[-1].position for page in ([one for one, _ in said], claims) if len(page) == limit]
     until = min(full, default=LAST)
     moves, granted = list[Told](), set[str]()
@@ -193,8 +193,8 @@ def _of_session(store: Store, session: str, after: int, limit: int) -> TracePage
 def _tasks_of(
     store: Store, session: str, claims: Iterable[Entry], said: Iterable[AnyEvent]
 ) -> set[str]:
-    """The tasks that a session has to do with: by its events, by its claims, and by what somebody
-    asks for, who may do so before there is such a task."""
+    """The tasks of a session: by its events, by its claims, and by requests for moves, which may
+    precede the task."""
     row = store.stream(trace_stream(session))
     trace = None if row is None else state_of(store, row)
     known = trace.tasks if isinstance(trace, Trace) else ()

@@ -18,11 +18,11 @@ from dragoman.ledger.entry import Entry, read_line
 
 _PAGE: Final = 500
 _MOST_GAPS: Final = 1_000
-"""So many turns that are missing are counted out; `missing` has them all."""
+"""Limit of missing turns that are listed one by one; `missing` has all as ranges."""
 
 
 class ShownTurn(Struct, frozen=True, gc=False):
-    """A turn as it was kept, and where it stands."""
+    """A turn as it was recorded, and its position."""
 
     position: int
     attempt: int
@@ -31,27 +31,27 @@ class ShownTurn(Struct, frozen=True, gc=False):
     at: int
     envelope: dict[str, Any]
     by: str = ""
-    """Who has shown it, of a turn beside the attempts."""
+    """The agent that sent it, of a turn outside of the attempts."""
     beside: int | None = None
-    """Beside which attempt it stands; None: it is of one."""
+    """The attempt after which it came; None: it belongs to one."""
 
     @property
     def place(self) -> dict[str, Any]:
-        """Of which attempt it is; of one beside them, whose and beside which."""
+        """JSON fields that say to which attempt it belongs."""
         return {"attempt": self.attempt, "by": self.by, "beside": self.beside}
 
 
 _PLACE = r"-?[0-9]{1,16}\.[0-9]{1,16}"
 GIVEN_CURSOR = rf"^{_PLACE}$(?!\n)"
-"""Where a page of turns ended: its attempt and its last turn."""
+"""The end of a page of turns: its attempt and its last turn."""
 GIVEN_CURSOR_WORDS = "the cursor of the page before, as it was given"
 CURSOR = rf"^(?:{_PLACE})?$(?!\n)"
-"""The same, or nothing."""
+"""The same, or empty."""
 CURSOR_WORDS = f"{GIVEN_CURSOR_WORDS}, or empty"
 
 
 class Missing(Struct, frozen=True, gc=False):
-    """Turns of an attempt, one after the other, that have not come."""
+    """A range of missing turns of an attempt."""
 
     attempt: int
     first: int
@@ -59,7 +59,7 @@ class Missing(Struct, frozen=True, gc=False):
 
 
 class TurnPage(Struct, frozen=True):
-    """Turns in their order; which of those before the last one are missing; whether it goes on."""
+    """Turns in order, the missing ones before the last, and whether there are more."""
 
     turns: tuple[ShownTurn, ...]
     missing: tuple[Missing, ...]
@@ -67,14 +67,14 @@ class TurnPage(Struct, frozen=True):
 
     @property
     def gaps(self) -> tuple[int, ...]:
-        """Indexes of turns that are missing, in whatever attempt; the first ones, if many are."""
+        """Indexes of missing turns, in any attempt; only the first ones, if there are many."""
         ranges = (range(one.first, one.last + 1) for one in self.missing)
         some = (islice(each, _MOST_GAPS) for each in ranges)
         return tuple(islice(dict.fromkeys(chain.from_iterable(some)), _MOST_GAPS))
 
     @property
     def cursor(self) -> str:
-        """Where the next page begins; empty: there is none."""
+        """The cursor of the next page; empty: there is none."""
         return f"{self.turns[-1].attempt}.{self.turns[-1].turn_index}" if self.more else ""
 
 
@@ -86,9 +86,9 @@ def turns_of(
     limit: int = _PAGE,
     cursor: str = "",
 ) -> TurnPage:
-    """The turns of the task with this id; of all its attempts one after the other, or of one.
+    """A page of the turns of the task with this id; of all its attempts in order, or of one.
 
-    `after` is a turn of that one; `cursor` is what the page before has said.
+    `after` is a turn index of that attempt; `cursor` is that of the page before.
     """
     attempts = attempts_of(store, task) if attempt is None else (attempt,)
     first = attempt
@@ -114,9 +114,9 @@ def turns_of(
 
 
 def _between(store: Store, task: str, last: int, turn: ShownTurn) -> Iterator[Missing]:
-    """What is missing before a turn, behind the last one of its attempt; below 0: it is the first.
+    """The turns that are missing between the last one (below 0: none) and this one.
 
-    An attempt may count on from the turns of those before it: then these are not missing.
+    An attempt may continue the count of those before it: then nothing is missing.
     """
     if last < 0:
         before = (store.turns_back(task, one, 1) for one in range(turn.attempt))
@@ -127,9 +127,9 @@ def _between(store: Store, task: str, last: int, turn: ShownTurn) -> Iterator[Mi
 
 
 def attempts_of(store: Store, task: str) -> tuple[int, ...]:
-    """The attempts on a task that may have turns, each followed by what stands beside it.
+    """The attempts on a task that may have turns, each followed by the turns outside of it.
 
-    0 is for turns from before the first one; below 0 each has those of one agent that had none.
+    0 is for turns from before the first attempt; numbers below 0 are for agents that held none.
     """
     found, row = find_task(store, task), store.stream(turns_stream(task))
     if isinstance(found, Refusal) or row is None:

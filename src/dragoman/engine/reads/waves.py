@@ -16,21 +16,21 @@ from dragoman.engine.reads.ask import decode, find, find_task, history, state_of
 
 _PAGE = 100
 NEWEST = 2**53 - 1
-"""A place behind all others."""
+"""After every position."""
 
 
 class WaveNow(Struct, frozen=True):
-    """A wave at one moment, with what it needs to be told."""
+    """A wave at one moment, with what its resource needs."""
 
     wave: Wave
     plan: Plan
     find: FindTask
     stuck: Mapping[str, str] = {}
-    """Task that does not go on by itself -> why."""
+    """Task that is stuck -> the reason."""
 
 
 class Reserved(Struct, frozen=True):
-    """What is reserved at one moment, and who works on which task."""
+    """The reservations at one moment, and a lookup for who works on which task."""
 
     living: tuple[Reservation, ...]
     find: FindTask
@@ -57,7 +57,7 @@ def newest_waves(store: Store, limit: int) -> list[Wave]:
 
 
 def reserved_now(store: Store, now: int) -> Reserved:
-    """What is reserved at this time."""
+    """The active reservations at this time."""
     find = task_finder(store)
     row = store.stream(RESERVATIONS)
     state = None if row is None else state_of(store, row)
@@ -66,7 +66,7 @@ def reserved_now(store: Store, now: int) -> Reserved:
 
 
 def look_at_wave(store: Store, wave: Wave, now: int) -> WaveNow:
-    """What a wave has to do, and what its beads wait for."""
+    """The status of a wave: its next steps, and what its beads wait for."""
     reserved = reserved_now(store, now)
     is_over = wave.ended_at is not None
     next_steps = Plan() if is_over else plan(wave, reserved.living, reserved.find, now)
@@ -76,7 +76,8 @@ def look_at_wave(store: Store, wave: Wave, now: int) -> WaveNow:
 
 
 def _why(store: Store, task: Task) -> str:
-    """Why a task came to where it stands, and what the last agent says is in its way."""
+    """The reason why a task is stuck: that of its last transition, and the blockers of its last
+    report."""
     reason = ""
     for event in map(decode, history(store, task_stream(task.id))):
         if isinstance(event, TaskTransitioned):
@@ -86,7 +87,7 @@ def _why(store: Store, task: Task) -> str:
 
 
 def task_finder(store: Store) -> FindTask:
-    """Finds tasks, each read once."""
+    """A lookup for tasks that reads each once."""
 
     @cache
     def find(name: str) -> Task | Refusal:

@@ -12,7 +12,7 @@ TokenState = Literal["good", "expired", "revoked"]
 
 
 class ShownToken(Struct, frozen=True, rename="camel"):
-    """A token that was given out."""
+    """A token that was issued."""
 
     id: str
     state: TokenState
@@ -21,7 +21,7 @@ class ShownToken(Struct, frozen=True, rename="camel"):
 
 
 class ShownPause(Struct, frozen=True):
-    """Why the hub starts nothing for an agent; without an end until somebody lets it go on."""
+    """The reason why the hub starts nothing for an agent; without an end until it is resumed."""
 
     reason: str
     since: str
@@ -29,24 +29,24 @@ class ShownPause(Struct, frozen=True):
 
 
 class Started(Struct, frozen=True, rename="camel"):
-    """How an agent stands that this hub starts."""
+    """Activity of an agent that this hub starts."""
 
     running: tuple[str, ...]
     """The tasks that it works on."""
     attempts: int
-    """How many it has begun today (UTC)."""
+    """Number of attempts that it has begun today (UTC)."""
     minutes: float
     output: int
-    """How many bytes it has printed today."""
+    """Size of its output of today, in bytes."""
     cost: float
-    """What it says that its work of today has cost."""
+    """The cost of its work of today, as it states it."""
     idle: str | None
-    """Why it takes no work just now: it is paused, has used up its day, cannot be started, or what
-    it could work on rests after it was given back."""
+    """The reason why it takes no work now: it is paused, has used up its daily budget, cannot be
+    started, or its tasks are in cooldown after a release."""
 
 
 class ShownAgent(Struct, frozen=True, rename="camel"):
-    """Everything that is known of an agent or a person, but for digests."""
+    """The whole record of an agent or a person, except for digests."""
 
     name: str
     role: Role
@@ -57,9 +57,9 @@ class ShownAgent(Struct, frozen=True, rename="camel"):
     tokens: tuple[ShownToken, ...]
     paused: ShownPause | None
     saop_role: str | None
-    """The part that it plays in SAOP, where one was given to it."""
+    """Its role in SAOP, where one was assigned."""
     former_key_until: str | None
-    """Until when the key before is good too."""
+    """The end of the time in which the former key is valid too."""
 
 
 def shown_agent(record: AgentRecord, now: int) -> ShownAgent:
@@ -83,7 +83,7 @@ def _until(record: AgentRecord, now: int) -> str | None:
 
 
 def shown_pause(pause: Pause | None) -> ShownPause | None:
-    """A pause that lasts."""
+    """A pause that is in effect."""
     if pause is None:
         return None
     until = None if pause.until is None else to_rfc3339(pause.until)

@@ -19,7 +19,7 @@ from dragoman.core.states.handoff import (
 
 
 class ShownApproval(Struct, frozen=True):
-    """A person's word on the package."""
+    """A person's decision about the package."""
 
     approved: bool
     by: str
@@ -29,7 +29,7 @@ class ShownApproval(Struct, frozen=True):
 
 
 class ShownRejection(Struct, frozen=True):
-    """Why the work was not taken over, or was given back."""
+    """The reason why the work was not taken over, or was given back."""
 
     reason: RejectReason
     detail: str
@@ -39,14 +39,14 @@ class ShownRejection(Struct, frozen=True):
 
 
 class ShownEscalation(Struct, frozen=True):
-    """What did not go on in time."""
+    """An SLA that was exceeded."""
 
     trigger: str
     stage: str
     sla_configured: str
     sla_elapsed: str
     escalated_to: str
-    """Who was told; empty: nobody, because it was over."""
+    """The agent that was notified; empty: none, because it was over."""
     escalated_at: str
 
 
@@ -57,11 +57,11 @@ class ShownTransition(Struct, frozen=True):
     by: str
     at: str
     note: str
-    """What was said with it, as by `notes` of accept or `closure_notes` of close."""
+    """The note given with it, as by `notes` of accept or `closure_notes` of close."""
 
 
 class ShownNote(Struct, frozen=True):
-    """What was said beside the package."""
+    """A note beside the package."""
 
     kind: str
     by: str
@@ -71,7 +71,7 @@ class ShownNote(Struct, frozen=True):
 
 
 class HandoffSummary(Struct, frozen=True):
-    """A handoff as it is listed."""
+    """A handoff in a list."""
 
     handoff_id: str
     status: HandoffStatus
@@ -88,36 +88,36 @@ class HandoffSummary(Struct, frozen=True):
     supersedes: str | None
     superseded_by: str | None
     initiated_at: str
-    """When it was offered; of a draft, when it was begun."""
+    """When it was proposed; of a draft, when it was created."""
     status_since: str
     due_by: str | None
-    """Until when its present state may last; null: there is no limit, or it was passed."""
+    """The SLA deadline of its present state; null: there is none, or it has passed."""
     escalated: bool
-    """Whether its present state has lasted too long."""
+    """True if its present state has lasted too long."""
     resolved_at: str | None
     workq_integration: str | None
 
 
 class WholeHandoff(HandoffSummary, frozen=True):
-    """Everything about a handoff."""
+    """All fields of a handoff."""
 
     package: dict[str, Any]
     verification_passed: tuple[str, ...]
     verification_failed: tuple[str, ...]
     artifacts: dict[str, str]
-    """Artifact -> the SHA-256 under which its verified copy is kept."""
+    """Artifact -> the SHA-256 under which its verified copy is stored."""
     artifacts_left_out: tuple[str, ...]
     requires_human_approval: bool
     approval: ShownApproval | None
     rejection: ShownRejection | None
     escalations: tuple[ShownEscalation, ...]
     transitions: tuple[ShownTransition, ...]
-    """The way that it has gone since it was offered."""
+    """The states since it was proposed."""
     notes: tuple[ShownNote, ...]
 
 
 def as_written(handoff: Handoff) -> Handoff:
-    """The handoff; a draft with what its sender has written into it so far."""
+    """The handoff; of a draft, with the fields that its sender has written so far."""
     if handoff.status != "draft":
         return handoff
     package, task = handoff.package, section(handoff.package, "task")
@@ -128,18 +128,18 @@ def as_written(handoff: Handoff) -> Handoff:
         "thread": package.get("thread_id"),
         "supersedes": package.get("supersedes"),
     }
-    # Anything may stand there: what is wrong with it is said when it is offered.
+    # Anything may stand there: it is validated when the draft is proposed.
     texts: Any = {name: value for name, value in written.items() if isinstance(value, str)}
     return replace(handoff, **texts)
 
 
 def handoff_summary(handoff: Handoff) -> HandoffSummary:
-    """A handoff as it is listed."""
+    """The resource of a handoff in a list."""
     return HandoffSummary(**_facts(handoff))
 
 
 def whole_handoff(handoff: Handoff) -> WholeHandoff:
-    """A handoff on its own."""
+    """The resource of a single handoff."""
     return WholeHandoff(
         **_facts(handoff),
         package=handoff.package,

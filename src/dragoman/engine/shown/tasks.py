@@ -20,11 +20,11 @@ from dragoman.ledger.entry import Entry, read_line
 
 
 class _Shape(Struct, frozen=True, rename="camel"):
-    """Names as JSON has them; what there is none of is null."""
+    """Field names in camel case; absent values are null."""
 
 
 class ShownLease(_Shape, frozen=True):
-    """Who holds a task, and until when."""
+    """The holder of a task, and when the lease expires."""
 
     agent: str
     session: str | None
@@ -35,7 +35,7 @@ class ShownLease(_Shape, frozen=True):
 
 
 class ShownReport(_Shape, frozen=True):
-    """How an attempt ended, in its agent's words."""
+    """The end of an attempt, as its agent reported it."""
 
     outcome: Outcome
     notes: str
@@ -43,12 +43,12 @@ class ShownReport(_Shape, frozen=True):
     attempt: int
     agent: str
     by: str | None
-    """Who says so, if the agent has said nothing: the hub."""
+    """The reporter, if it was not the agent: the hub."""
     at: str
 
 
 class ShownDelegation(_Shape, frozen=True):
-    """What an agent was asked to do with a task, and what it said to that."""
+    """A request to an agent about a task, and the agent's answer."""
 
     from_: str = field(name="from")
     to: str
@@ -63,7 +63,7 @@ class ShownDelegation(_Shape, frozen=True):
 
 
 class ShownCheckpoint(_Shape, frozen=True):
-    """Where an attempt stopped, in its agent's words, for whoever goes on."""
+    """The point at which an attempt stopped, described by its agent for the next one."""
 
     by: str | None
     at: str
@@ -74,7 +74,7 @@ class ShownCheckpoint(_Shape, frozen=True):
 
 
 class TaskSummary(_Shape, frozen=True):
-    """Everything about a task but its body, which may be long."""
+    """All fields of a task but its body, which may be long."""
 
     id: str
     aof_id: str
@@ -89,7 +89,7 @@ class TaskSummary(_Shape, frozen=True):
     blocked_by: tuple[str, ...]
     waits_for: tuple[str, ...]
     obstacle: str | None
-    """What is in its way while it is blocked, in the words of whoever has stopped it."""
+    """The reason why it is blocked, as given by the agent that blocked it."""
     blocks: tuple[str, ...]
     discovered_from: str | None
     discovered: tuple[str, ...]
@@ -109,21 +109,21 @@ class TaskSummary(_Shape, frozen=True):
     delegation: ShownDelegation | None
     delegation_depth: int
     handoff: str | None
-    """The handoff by which it is on its way, or was taken over."""
+    """The handoff by which it is being handed over, or was taken over."""
     handoff_chain: tuple[str, ...]
-    """Its owners so far, as handoffs have made them."""
+    """Its owners so far, by its handoffs."""
     warnings: int
     checkpoint: ShownCheckpoint | None
 
 
 class WholeTask(TaskSummary, frozen=True):
-    """Everything about a task."""
+    """All fields of a task."""
 
     body: str
 
 
 class ShownEntry(_Shape, frozen=True, kw_only=True):
-    """Everything that an entry of the ledger says."""
+    """All fields of a ledger entry."""
 
     position: int
     stream: str
@@ -142,17 +142,17 @@ encode = msgspec.json.Encoder().encode
 
 
 def task_summary(task: Task, lease: Lease | None, now: int) -> TaskSummary:
-    """A task as it is listed."""
+    """The resource of a task in a list."""
     return TaskSummary(**_facts(task, lease, now))
 
 
 def whole_task(task: Task, lease: Lease | None, now: int) -> WholeTask:
-    """A task on its own."""
+    """The resource of a single task."""
     return WholeTask(**_facts(task, lease, now), body=task.body)
 
 
 def shown_entry(entry: Entry) -> ShownEntry:
-    """An entry; its body and the original words are the stored bytes."""
+    """The resource of an entry; its body and the original text are the stored bytes."""
     line = read_line(entry.line)
     return ShownEntry(
         position=entry.position,
@@ -170,7 +170,7 @@ def shown_entry(entry: Entry) -> ShownEntry:
 
 
 class _Addressed(Struct, frozen=True):
-    """Everyone in whose box an entry puts a letter."""
+    """The agents in whose box an entry puts a letter."""
 
     to: tuple[str, ...] = ()
     cc: tuple[str, ...] = ()
@@ -183,7 +183,8 @@ _TO_SOMEBODY = frozenset((EVENT_NAMES[MailPosted], EVENT_NAMES[MailEscalated]))
 
 
 def told_of(entry: Entry) -> tuple[str, ...]:
-    """To whom an entry is addressed: letters are, when they come and when they are late."""
+    """The agents that an entry is addressed to: those of a letter, when it is sent and when it is
+    escalated."""
     if entry.event not in _TO_SOMEBODY:
         return ()
     named = _addressed.decode(read_line(entry.line).body)
@@ -242,7 +243,7 @@ def _lease(lease: Lease, now: int) -> ShownLease:
 
 
 def shown_report(report: Reported) -> ShownReport:
-    """How an attempt ended."""
+    """The resource of a report."""
     return ShownReport(
         outcome=report.outcome,
         notes=report.notes,

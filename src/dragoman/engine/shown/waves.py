@@ -13,12 +13,13 @@ Shown = dict[str, Any]
 
 
 def shown_wave(now: WaveNow) -> Shown:
-    """A wave with all its beads."""
+    """The resource of a wave with all its beads."""
     wave, tasks = now.wave, tasks_of(now.wave, now.find)
     files = {bead.task: bead.files for bead in wave.beads}
     return {
         **shown_briefly(wave, now.find),
-        # A wave that has ended is listed as it was then; here stand its beads as they are.
+        # In a list a wave that has ended has its final counts; here its beads are counted as they
+        # are now.
         "counts": counts_of(tasks),
         "retries": wave.retries,
         "beads": [_bead(task, files[task.id], now) for task in tasks],
@@ -26,7 +27,7 @@ def shown_wave(now: WaveNow) -> Shown:
 
 
 def shown_briefly(wave: Wave, find: FindTask) -> Shown:
-    """A wave as a list of waves names it."""
+    """The resource of a wave in a list."""
     tasks = () if wave.ended_at is not None else tasks_of(wave, find)
     ended = {} if wave.ended_at is None else {"ended_at": to_rfc3339(wave.ended_at)}
     return {
@@ -42,12 +43,12 @@ def shown_briefly(wave: Wave, find: FindTask) -> Shown:
 
 
 def shown_reservations(reserved: Reserved) -> list[Shown]:
-    """What is reserved, each by whom and until when."""
+    """The resources of the active reservations, each with its holder and end."""
     return [shown_reservation(one, reserved.find) for one in reserved.living]
 
 
 def shown_reservation(one: Reservation, find: FindTask) -> Shown:
-    """One reservation."""
+    """The resource of one reservation."""
     mode: Literal["exclusive", "shared"] = "exclusive" if one.exclusive else "shared"
     fields = {"task": one.task, "wave": one.wave, "reason": one.reason}
     return {
@@ -81,7 +82,7 @@ def _bead(task: Task, files: tuple[str, ...], now: WaveNow) -> Shown:
 
 
 def _name(task: Task) -> str:
-    """What it is called as a bead."""
+    """The name of a task as a bead."""
     beads = (alias[5:] for alias in task.aliases if alias.startswith("bead:"))
     return next(beads, task.id)
 

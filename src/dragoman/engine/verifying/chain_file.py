@@ -33,11 +33,11 @@ Hash = Annotated[
 
 
 class _InFile(Struct, frozen=True, tag_field="part", forbid_unknown_fields=True):
-    """A line of the file. It says nothing that the proof does not cover."""
+    """A line of the file. It has no field that the proof does not cover."""
 
 
 class Head(_InFile, frozen=True, tag="head"):
-    """What the file holds."""
+    """The first line: format, ledger, stream and number of entries."""
 
     format: str
     ledger: str
@@ -48,7 +48,7 @@ class Head(_InFile, frozen=True, tag="head"):
 class Link(_InFile, frozen=True, tag="entry"):
     """One entry: its line is what was hashed, after the hash before it.
 
-    Where it stands in the ledger is not told: one path proves that of the anchored entry alone.
+    Its position in the ledger is left out: the path proves only that of the anchored entry.
     """
 
     hash: Hash
@@ -56,12 +56,12 @@ class Link(_InFile, frozen=True, tag="entry"):
 
 
 class Anchor(_InFile, frozen=True, tag="anchor"):
-    """What ties the chain to a checkpoint that the hub has signed."""
+    """The link between the chain and a checkpoint that the hub has signed."""
 
     entry: int
-    """Which of the entries it ties, from 1, and with that one all before it."""
+    """The number of the anchored entry, from 1; all before it are covered too."""
     position: int
-    """Where that one stands in the ledger."""
+    """Its position in the ledger."""
     path: tuple[Hash, ...]
     checkpoint: str
     """The signed line, as it stands in checkpoints.jsonl."""
@@ -75,27 +75,27 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Proof(Struct, frozen=True):
-    """What such a file proves."""
+    """The result of checking such a file."""
 
     stream: str
     ledger: str
     entries: int
-    """How many were read."""
+    """Number of entries that were read."""
     anchored: int
-    """How many of them a signed checkpoint covers."""
+    """Number of entries that a signed checkpoint covers."""
     key: str
-    """The short name of the key that has signed it; empty: none has."""
+    """The key id of the checkpoint's signature; empty: there is none."""
     signed_at: str
     wrong: tuple[str, ...]
-    """What does not hold; empty: all does."""
+    """Problems; empty: the proof holds."""
     state: State | None = None
-    """What the entries come to."""
+    """The state that the entries fold into."""
 
 
 def write_chain(
     store: Store, stream: str, signed: Sequence[bytes], public: Ed25519PublicKey
 ) -> Iterator[bytes]:
-    """The lines of the file of a stream; `signed` are the hub's signed checkpoints."""
+    """Write the lines of a stream's file; `signed` are the hub's signed checkpoints."""
     found = list(history(store, stream))
     yield _encode(Head(FORMAT, store.ledger_id(), stream, len(found)))
     for entry in found:
@@ -125,7 +125,7 @@ def _last_covered(
 def check_chain_file(
     data: bytes, trusted: Ed25519PublicKey | None = None, *, allow_tail: bool = False
 ) -> Proof:
-    """What a file proves; under a key that is trusted, or else under the one that it names.
+    """Check a file under a trusted key, or else under the one that it names.
 
     Under a trusted key each entry has to be covered by what that key has signed; with `allow_tail`
     the last ones, which came after the signature, need not.
@@ -146,7 +146,8 @@ def check_chain_file(
 
 
 def _covered(proof: Proof, *, allow_tail: bool) -> Proof:
-    """The proof; where a key is trusted, what it has not signed could be by anybody."""
+    """Add a problem if entries are not covered: without a signature anybody could have written
+    them."""
     if proof.anchored == proof.entries or (proof.anchored and allow_tail):
         return proof
     uncovered = proof.entries - proof.anchored
@@ -159,7 +160,7 @@ def _nothing(why: str) -> Proof:
 
 
 class _Check:
-    """Follows the chain from its beginning."""
+    """Checks the chain from its beginning."""
 
     def __init__(self, head: Head, links: Sequence[Link]) -> None:
         self._head = head
@@ -168,7 +169,7 @@ class _Check:
         self._hashes = self._followed(links)
 
     def proof(self, anchor: Anchor | None, trusted: Ed25519PublicKey | None) -> Proof:
-        """All that was found."""
+        """The complete result."""
         count = len(self._hashes)
         if count != self._head.entries:
             self._wrong.append(f"it says that it has {self._head.entries} entries, and has {count}")
@@ -185,7 +186,7 @@ class _Check:
         )
 
     def _followed(self, links: Sequence[Link]) -> list[bytes]:
-        """The hashes of the entries, as they have to be."""
+        """Check the entries: their hashes as they have to be."""
         found: list[bytes] = []
         previous = GENESIS
         for version, link in enumerate(links, start=1):
@@ -209,7 +210,7 @@ class _Check:
         return found
 
     def _anchored(self, anchor: Anchor, trusted: Ed25519PublicKey | None) -> Checkpoint | None:
-        """The checkpoint, if it holds and leads to an entry of the chain."""
+        """The checkpoint, if it is valid and its path leads to an entry of the chain."""
         public = trusted or Ed25519PublicKey.from_public_bytes(bytes.fromhex(anchor.key))
         try:
             checkpoint = read_checkpoint(anchor.checkpoint.encode(), public)

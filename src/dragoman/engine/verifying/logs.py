@@ -16,7 +16,7 @@ _NAMES: Final = frozenset(EVENT_NAMES[event] for event in LOGS)
 
 
 def wrong_logs(store: Store) -> Iterator[tuple[int, str]]:
-    """Positions at which the row of the logs is not what the entry says, and how."""
+    """Positions at which a log row differs from its entry, and how."""
     after = 0
     while page := store.entries(after, _PAGE):
         end = page[-1].position
@@ -36,7 +36,7 @@ def _said(entry: Entry) -> Log | None:
         line = read_line(entry.line)
         return log_of(CODEC.decode(line.event, line.v, line.body))
     except LedgerError:
-        return None  # it is told by whoever reads the entries
+        return None  # the check of the entries reports it
 
 
 def _difference(said: Log | None, kept: Log | None) -> str:

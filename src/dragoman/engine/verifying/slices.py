@@ -18,24 +18,24 @@ from dragoman.ledger.entry import Entry, Line, head_of_line, read_line
 from dragoman.ledger.tree import EMPTY, Tree, extend
 
 SLICE = 1 << 14
-"""So many entries; a power of two."""
+"""Number of entries of a slice; a power of two."""
 _PAGE = 512
 _KINDS = (int, str, int, str, bytes, bytes, bytes)
-"""What the columns of an entry are made of."""
+"""Types of the columns of an entry."""
 _DISAGREE = "the columns of the entry disagree with its line"
 
 
 class Finding(Struct, frozen=True):
-    """Something that is not as it was written."""
+    """Something that differs from what was written."""
 
     problem: str
     position: int = 0
-    """Where in the ledger; 0 when it concerns a view and not an entry."""
+    """The position in the ledger; 0 when it is about a derived row and not an entry."""
     stream: str = ""
 
 
 class Head(Struct, frozen=True, gc=False):
-    """How far a stream has come."""
+    """Version and hash of a stream's last entry."""
 
     version: int
     hash: bytes
@@ -45,7 +45,7 @@ START = Head(0, GENESIS)
 
 
 class Span(Struct, frozen=True):
-    """The entries of a slice, and the sizes of the ledger in it of which the tree is wanted."""
+    """The entries of a slice, and the ledger sizes in it at which the tree is needed."""
 
     after: int
     until: int
@@ -53,27 +53,26 @@ class Span(Struct, frozen=True):
 
 
 class Slice(Struct):
-    """What was seen in a slice."""
+    """The result of checking a slice."""
 
     span: Span
     findings: list[Finding] = []
     begins: dict[str, tuple[int, Head]] = {}
-    """Stream -> the position of its first entry here, and what that entry follows."""
+    """Stream -> the position of its first entry here, and the head that it follows."""
     heads: dict[str, Head] = {}
-    """Stream -> where it stands behind the slice."""
+    """Stream -> its head after the slice."""
     trees: dict[int, Tree] = {}
-    """Of the slice alone, by the size of the whole ledger; there is none behind an entry that is
-    missing."""
+    """Trees of the slice alone, by the size of the whole ledger; none after a missing entry."""
     is_readable: bool = True
-    """Whether all of it could be read; else nothing is known from the last finding on."""
+    """False if part of it could not be read; then nothing is known after the last finding."""
 
 
 Slices = Callable[[Sequence[Span]], Iterable[Slice]]
-"""Checks slices, and gives them in their order."""
+"""Checks slices, and returns them in order."""
 
 
 def spans(head: int, sizes: Iterable[int], size: int = SLICE) -> list[Span]:
-    """The slices of a ledger of so many entries; none but those before the last size has a tree."""
+    """The slices of a ledger of so many entries; only those before the last size have a tree."""
     wanted = set(sizes)
     last = max(wanted, default=0)
     return [
@@ -85,20 +84,21 @@ def spans(head: int, sizes: Iterable[int], size: int = SLICE) -> list[Span]:
 
 
 def check_slice(store: Store, span: Span) -> Slice:
-    """Every hash, every version and every position of a slice, as far as it knows by itself."""
+    """Check every hash, version and position of a slice, as far as possible without its neighbours.
+    """
     try:
         sound = _sound(store, span)
     except (StoreCorrupt, TypeError):
-        # A page of the database is damaged: it cannot be read, or gives what was never written.
+        # A page of the database is damaged: it cannot be read, or returns what was never written.
         sound = None
     return sound or _looked_into(store, span)
 
 
 def _sound(store: Store, span: Span) -> Slice | None:
-    """What was seen in a slice in which nothing is wrong; None as soon as anything may be.
+    """The result for a slice without findings; None as soon as there may be one.
 
-    So it is with nearly all slices of nearly all ledgers. A page is forgotten before the next one
-    is read, so that little memory is touched: that is what takes the time.
+    That is the case for nearly all slices. Each page is dropped before the next one is read, so
+    that little memory is touched, which dominates the run time.
     """
     follows: dict[str, tuple[int, bytes]] = {}
     begins: dict[str, tuple[int, Head]] = {}
@@ -125,7 +125,7 @@ def _sound(store: Store, span: Span) -> Slice | None:
 
 def _links(page: Sequence[Columns]) -> list[bytes]:
     """The hashes as they have to be."""
-    # Nothing else is done in this loop: one that does all that there is to do takes longer.
+    # Nothing else is done in this loop: combined with other work it is slower.
     return [link_hash(previous, line) for _, _, _, _, line, previous, _ in page]
 
 
@@ -134,7 +134,7 @@ def _go_on(
     follows: dict[str, tuple[int, bytes]],
     begins: dict[str, tuple[int, Head]],
 ) -> bool:
-    """Whether each entry is the next one of its stream, and says beside its line what is in it."""
+    """True if each entry is the next one of its stream, and its columns agree with its line."""
     expected = follows.get
     for at, stream, version, event, line, previous, link in page:
         if not line.startswith(head_of_line(stream, version, event)):
@@ -148,12 +148,12 @@ def _go_on(
 
 
 def _stops(span: Span) -> list[int]:
-    """Where the pages of a slice end: at every size of which the tree is wanted, too."""
+    """The ends of the pages of a slice, which include every size at which the tree is needed."""
     return sorted({*range(span.after + _PAGE, span.until, _PAGE), *span.sizes, span.until})
 
 
 def _looked_into(store: Store, span: Span) -> Slice:
-    """The same entry by entry, and what is wrong with each."""
+    """The same entry by entry, with the findings of each."""
     seen = Slice(span)
     heads, begins, found = seen.heads, seen.begins, seen.findings
     leaves: list[bytes] = []
@@ -183,7 +183,7 @@ def _looked_into(store: Store, span: Span) -> Slice:
 
 
 def _readable(store: Store, seen: Slice) -> Iterator[Entry]:
-    """The entries of a slice, up to the first that the database cannot give as it was written."""
+    """The entries of a slice, up to the first that the database cannot return as it was written."""
     at, many = seen.span.after, _PAGE
     while True:
         try:
@@ -210,7 +210,7 @@ def _stop(seen: Slice, position: int, problem: str) -> None:
 
 
 def fits(columns: tuple[Any, ...], kinds: tuple[type, ...]) -> bool:
-    """Whether each is what it must be: a damaged database gives anything."""
+    """True if each column has its type: a damaged database returns anything."""
     return all(map(isinstance, columns, kinds))
 
 
@@ -226,7 +226,7 @@ def _trees(span: Span, leaves: list[bytes]) -> dict[int, Tree]:
 
 
 def _is_readable(entry: Entry, found: list[Finding]) -> bool:
-    """Whether a line that does not begin as expected is one at all; what is wrong with it."""
+    """True if a line that does not begin as expected is an entry at all; adds a finding."""
     try:
         line = read_line(entry.line)
     except LedgerError as error:
@@ -238,9 +238,10 @@ def _is_readable(entry: Entry, found: list[Finding]) -> bool:
 
 
 def read_entry(entry: Entry) -> tuple[AnyEvent, int]:
-    """The event of an entry and its time; LedgerError if it cannot be read, or says otherwise.
+    """The event of an entry and its time; LedgerError if it is unreadable or contradicts its
+    columns.
 
-    A line may begin as it should and still name another stream behind that: the last word counts.
+    A line may begin as it should and still name another stream later: the last value counts.
     """
     line = read_line(entry.line)
     if _disagree(line, entry):
@@ -253,7 +254,7 @@ def _disagree(line: Line[Raw], entry: Entry) -> bool:
 
 
 def unfit(position: int, stream: str, before: Head, follows: Head) -> Iterator[Finding]:
-    """What keeps an entry from following another: it says itself what it follows."""
+    """Findings if an entry does not follow the head before it, which it names itself."""
     if before.version != follows.version:
         yield Finding(
             f"version {follows.version + 1} follows version {before.version} of its stream",

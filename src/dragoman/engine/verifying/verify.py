@@ -45,13 +45,13 @@ from dragoman.ledger.views import (
 
 _PAGE = 1_000
 _KINDS = (int, str, int, bytes)
-"""What the head of a stream is made of."""
+"""Types of the columns of a stream head."""
 
 Place = TypeVar("Place")
 One = TypeVar("One")
 
 Progress = Callable[[int], None]
-"""Told the number of entries (or streams) that were checked since the last call."""
+"""Called with the number of entries (or streams) that were checked since the last call."""
 
 
 def check_ledger(
@@ -61,10 +61,10 @@ def check_ledger(
     check: Slices | None = None,
     size: int = SLICE,
 ) -> Generator[Finding, None, int]:
-    """Every hash, every version, every position, and the roots that checkpoints have fixed.
+    """Check every hash, version and position, and the roots that checkpoints have signed.
 
-    Whether the lines can be understood is for the replay to find out. Returns how many streams
-    there are; 0 where their rows cannot be read.
+    Whether lines can be decoded is left to the replay. Returns the number of streams; 0 if their
+    rows cannot be read.
     """
     heads: dict[str, Head] = {}
     roots = Roots(store.ledger_id(), checkpoints)
@@ -88,7 +88,7 @@ def check_ledger(
 
 
 def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Only what came after a checkpoint: what a start looks at."""
+    """Check only the entries after a checkpoint, as at every start."""
     head = store.head()
     if checkpoint.ledger != store.ledger_id():
         yield _foreign(checkpoint)
@@ -110,7 +110,7 @@ def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
 
 
 def _found(part: Slice, heads: Mapping[str, Head]) -> list[Finding]:
-    """What is wrong in a slice, and where it does not go on from what came before it."""
+    """The findings of a slice, and where it does not continue what came before it."""
     seams = (
         unfit(position, stream, before, follows)
         for stream, (position, follows) in part.begins.items()
@@ -120,7 +120,8 @@ def _found(part: Slice, heads: Mapping[str, Head]) -> list[Finding]:
 
 
 def check_views(store: Store, progress: Progress) -> Iterator[Finding]:
-    """Every stored state, index row, alias and place against a fresh replay of its stream."""
+    """Check every stored state, index row, alias and list item against a fresh replay of its
+    stream."""
     try:
         yield from _check_views(store, progress)
     except StoreCorrupt as error:
@@ -149,7 +150,7 @@ def _check_views(store: Store, progress: Progress) -> Iterator[Finding]:
 
 
 def _problems(store: Store, row: Row) -> Sequence[Finding]:
-    """What is wrong with a row; if it changed while it was looked at, it is looked at again."""
+    """The findings about a row; one that changed meanwhile is checked again."""
     while True:
         replayed = _replay(store, row.name)
         problems = (
@@ -164,7 +165,7 @@ def _problems(store: Store, row: Row) -> Sequence[Finding]:
 
 
 def _is_misplaced(store: Store, name: str, position: int, stream: str) -> bool:
-    """Whether a stream stands where it must not; if it changed meanwhile, look again."""
+    """True if a list item does not belong there; if its stream changed meanwhile, check again."""
     while True:
         row = store.stream(stream)
         replayed = _replay(store, stream)
@@ -176,16 +177,16 @@ def _is_misplaced(store: Store, name: str, position: int, stream: str) -> bool:
 
 
 class Roots:
-    """Grows the tree, and compares it with each checkpoint on the way."""
+    """Grows the tree, and compares its root with each checkpoint on the way."""
 
     def __init__(self, ledger: str, checkpoints: Sequence[Checkpoint]) -> None:
         self._ledger = ledger
         self._ahead = sorted(checkpoints, key=lambda checkpoint: checkpoint.size, reverse=True)
         self._tree: Tree | None = EMPTY
-        """None behind a slice that has lost an entry."""
+        """None after a slice that lacks an entry."""
 
     def append(self, leaves: Sequence[bytes]) -> Iterator[Finding]:
-        """The hashes of the next entries, where none is missing."""
+        """Add the hashes of the next entries, of which none is missing."""
         tree = self._tree or EMPTY
         at = tree.size
         for checkpoint in self._passed(at + len(leaves)):
@@ -194,7 +195,7 @@ class Roots:
         self._tree = extend(tree, leaves[tree.size - at :])
 
     def grow(self, part: Slice) -> Iterator[Finding]:
-        """The next slice."""
+        """Add the next slice."""
         for checkpoint in self._passed(part.span.until):
             yield from self._compare(checkpoint, self._joined(part, checkpoint.size))
         self._tree = self._joined(part, part.span.until)
@@ -204,7 +205,7 @@ class Roots:
             yield self._ahead.pop()
 
     def end(self, head: int) -> Iterator[Finding]:
-        """There are no more."""
+        """Report checkpoints beyond the end."""
         for checkpoint in self._ahead[:1]:
             is_ours = checkpoint.ledger == self._ledger
             yield _cut_tail(head, checkpoint.size) if is_ours else _foreign(checkpoint)
@@ -240,7 +241,7 @@ def _cut_tail(head: int, size: int) -> Finding:
 
 
 def _check_heads(store: Store, heads: dict[str, Head], end: int) -> Generator[Finding, None, int]:
-    """The streams' own rows know how far each stream went, so a cut stream shows."""
+    """Compare the heads in the streams' own rows, which reveal a truncated stream."""
     streams = 0
     for row in _all_heads(store):
         streams += 1
@@ -261,7 +262,7 @@ def _check_heads(store: Store, heads: dict[str, Head], end: int) -> Generator[Fi
 
 
 def _all_heads(store: Store) -> Iterator[StreamHead]:
-    """How far each stream went, by its own row."""
+    """The head of each stream, from its own row."""
     return _paged("streams", store.heads, 0, lambda head: head[0])
 
 
@@ -271,7 +272,7 @@ def _paged(
     start: Place,
     place_of: Callable[[One], Place],
 ) -> Iterator[One]:
-    """All that a store keeps of one kind, page by page; StoreCorrupt names what cannot be read."""
+    """All rows of one kind, page by page; StoreCorrupt names what cannot be read."""
     after, many = start, _PAGE
     while True:
         try:
@@ -290,7 +291,7 @@ def _paged(
 
 
 def _has_grown(store: Store, stream: str, told: Head, head: Head, end: int) -> bool:
-    """Whether a row is ahead only by entries that somebody has appended since the last look."""
+    """True if a row is ahead only by entries that were appended during the check."""
     for entry in store.history(stream, head.version, _PAGE):
         if entry.position < end or entry.previous != head.hash:
             return False
@@ -304,7 +305,7 @@ class _Replayed(Struct):
     state: State | None = None
     names: set[tuple[str, str]] = set()
     first: int = 0
-    """The position of the first entry, which is the stream's place on every list."""
+    """The position of the first entry, which is the stream's position on every list."""
     broken: Finding | None = None
 
 
@@ -350,29 +351,29 @@ def _compare(store: Store, row: Row, replayed: _Replayed) -> Iterable[str]:
 def _is_as_replayed(row: Row, expected: bytes) -> bool:
     if row.fold == FOLD:
         return is_same_state(row.name, row.state, expected)
-    # What older rules folded may differ from today's fold, but it cannot be missing.
+    # A state from older folds may differ from today's, but it cannot be missing.
     return bool(row.state) == bool(expected)
 
 
 def _stands(store: Store, name: str, position: int, stream: str) -> bool:
-    """Whether this place of a list is this stream's."""
+    """True if this list item is this stream's."""
     return (name, position, stream) in store.places((name, position - 1), 1)
 
 
 def is_kept(store: Store, record: HandoffRecord) -> bool:
-    """Whether the table of handoffs has just this row."""
-    # No id has a tilde, so that none stands between this text and the record's own id.
+    """True if the table of handoffs has just this row."""
+    # No id has a tilde, so that none sorts between this text and the record's own id.
     just_before = f"{record.id[:-1]}{chr(ord(record.id[-1]) - 1)}~"
     return store.handoffs(just_before, 1) == [record]
 
 
 def _is_foreign(store: Store, record: HandoffRecord) -> bool:
-    """Whether no handoff left this row; one that differs from its own was found with its stream."""
+    """True if no handoff left this row; one that differs was found with its stream."""
     return record_of(_replay(store, handoff_stream(record.id)).state) is None
 
 
 def _holder(state: State | None) -> tuple[str, int, str] | None:
-    """Whose lease there must be, under which fencing token, in which session."""
+    """Holder, fence and session of the lease that the task must have."""
     if not isinstance(state, Task) or state.status != "in-progress":
         return None
     return state.assignee, state.fence, state.session

@@ -4,7 +4,8 @@ from dragoman.text.words import Term, Wanted, Words
 
 
 def is_wanted(words: Words, wanted: Wanted) -> bool:
-    """Whether one of the groups fits: it has all that is wanted, and nothing that is not."""
+    """True if one of the groups matches: it has all its wanted terms, and none that is excluded.
+    The indexes of the databases must agree with this."""
     return any(
         all(_stands_in(words, term) is not term.is_unwanted for term in group) for group in wanted
     )

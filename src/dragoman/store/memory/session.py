@@ -12,7 +12,7 @@ from dragoman.store.memory.tables import Tables
 
 
 class MemorySession:
-    """The transaction has the store's lock, so nobody else has written since the last one."""
+    """A transaction under the store's lock, so nobody else has written since the last one."""
 
     is_fresh = True
 
@@ -32,7 +32,7 @@ class MemorySession:
         return [entry.line for entry in self._tables.histories.get(stream, [])]
 
     def new_stream(self) -> int:
-        """A number that no stream has."""
+        """A stream number that is not in use."""
         self._last_number += 1
         return self._last_number
 
@@ -41,12 +41,12 @@ class MemorySession:
         return [(name, *found) for name in names for found in self._tables.named(name)]
 
     def answered(self, keys: Sequence[tuple[int, str]]) -> list[Answer]:
-        """What was answered to these keys."""
+        """The stored answers for these keys."""
         answers = self._tables.answers
         return [answers[key] for key in keys if key in answers]
 
     def promote(self, now: int, limit: int) -> int:
-        """Put tasks whose rest is over into their queues."""
+        """Put tasks whose backoff is over into their queues."""
         due = sorted(
             (row.shelf.due, number)
             for number, row in self._tables.rows.items()
@@ -61,11 +61,11 @@ class MemorySession:
         return len(due)
 
     def undo(self) -> None:
-        """Take back what was promoted; nothing else has been written yet."""
+        """Undo promotions; nothing else has been written yet."""
         self._tables.rows.update(self._unpromoted)
 
     def ready(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
-        """The queue from a place on, in order."""
+        """A page of the queue, in order."""
         keys = (
             ReadyKey(row.shelf.rank, row.shelf.since, number, row.name)
             for number, row in self._tables.rows.items()
@@ -78,18 +78,19 @@ class MemorySession:
         return self._tables.last_numbers.get(day, 0)
 
     def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
-        """(Key, position, digest, masked) of those turns and events that were recorded before."""
+        """(Key, position, digest, masked) of those turns and events that are recorded already."""
         known = [(key, self._tables.logs[key]) for key in keys if key in self._tables.logs]
         return [(key, entry.position, log.digest, log.masked) for key, (log, entry) in known]
 
     def held(self, session: str, holder: str) -> list[str]:
-        """The streams of tasks that are held in this session; if none is, by this holder."""
+        """The streams of tasks held in this session; if there is none, of those held by this
+        holder."""
         rows = [row for _, row in sorted(self._tables.rows.items()) if row.lease is not None]
         inside = [row.name for row in rows if row.lease and row.lease.session == session]
         return inside or [row.name for row in rows if row.lease and row.lease.holder == holder]
 
     def on_list(self, name: str) -> list[str]:
-        """The streams that stand on this list, oldest first."""
+        """The streams on this list, oldest first."""
         return [stream for _, stream in sorted(self._tables.lists.get(name, {}).items())]
 
     @property
@@ -98,7 +99,7 @@ class MemorySession:
         return self._first
 
     def write(self, changes: Changes) -> None:
-        """Keep it for the commit, if it fits what is there."""
+        """Hold the changes for the commit, if they do not conflict."""
         reached: dict[int, int] = {}
         for entry in changes.entries:
             if entry.version != reached.get(entry.stream, self._version(entry.stream)) + 1:
@@ -118,7 +119,7 @@ class MemorySession:
         self.written.append(changes)
 
     def _check_handoffs(self, records: Sequence[HandoffRecord]) -> None:
-        """At most one of a task is under way."""
+        """Check that each task has at most one active handoff."""
         over = {record.id for record in records if not record.is_active}
         under_way: dict[str, str] = {}
         for new in records:

@@ -39,7 +39,7 @@ class MemoryStore:
         self._lock = threading.RLock()
 
     def transact(self, work: Callable[[Session], T]) -> T:
-        """Run `work`; what it wrote is there when this returns, or nothing is."""
+        """Run `work`; all its changes are visible when this returns, or none."""
         with self._lock:
             session = MemorySession(self._tables)
             try:
@@ -61,7 +61,7 @@ class MemoryStore:
         return self._ledger_id
 
     def secret_mark(self, mine: str, *, anew: bool = False) -> str:
-        """The mark of the secret that digests here are keyed with."""
+        """The fingerprint of the secret that digests here are keyed with."""
         with self._lock:
             if anew or not self._secret_mark:
                 self._secret_mark = mine
@@ -74,7 +74,7 @@ class MemoryStore:
             return self._tables.entries[after:end]
 
     def columns(self, after: int, until: int, limit: int) -> list[Columns]:
-        """The same, field by field."""
+        """The same, as tuples of columns."""
         return [cast(Columns, astuple(one)) for one in self.entries(after, limit, until=until)]
 
     def history(
@@ -133,13 +133,13 @@ class MemoryStore:
             return found[: query.limit]
 
     def counts(self) -> dict[str, int]:
-        """How many tasks stand in each status."""
+        """The number of tasks in each status."""
         with self._lock:
             statuses = (row.shelf.status for row in self._tables.rows.values())
             return dict(Counter(status for status in statuses if status is not None))
 
     def expired(self, now: int, limit: int) -> list[str]:
-        """Streams of tasks whose lease has ended, the longest dead first."""
+        """Streams of tasks whose lease has expired, the longest ago first."""
         with self._lock:
             dead = [
                 (row.lease.expires_at, row.number, row.name)
@@ -149,7 +149,7 @@ class MemoryStore:
             return [name for _, _, name in sorted(dead)[:limit]]
 
     def overdue(self, now: int, limit: int) -> list[str]:
-        """Streams of tasks and letters that are late, the longest late first."""
+        """Streams whose deadline has passed, the longest ago first."""
         with self._lock:
             late = [
                 (row.shelf.deadline, row.number, row.name)
@@ -159,13 +159,13 @@ class MemoryStore:
             return [name for _, _, name in sorted(late)[:limit]]
 
     def sessions(self, session: str) -> list[str]:
-        """Streams of tasks that are held in this session."""
+        """Streams of tasks held in this session."""
         with self._lock:
             rows = sorted(self._tables.rows.items())
             return [row.name for _, row in rows if row.lease and row.lease.session == session != ""]
 
     def claims(self, session: str, after: int, limit: int) -> list[Entry]:
-        """The claims in a session, whether it lasts or not, by position."""
+        """The claims made in a session, ended ones too, by position."""
         with self._lock:
             return [one for one in self._tables.claims(session) if one.position > after][:limit]
 
@@ -189,7 +189,7 @@ class MemoryStore:
             return [self._listed(place, places[place]) for place in page[: query.limit]]
 
     def places(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
-        """All places, in order."""
+        """All list items, in order."""
         with self._lock:
             lists = sorted(name for name in self._tables.lists if name >= after[0])
             places = (
@@ -201,13 +201,13 @@ class MemoryStore:
             return list(islice(places, limit))
 
     def handoffs(self, after: str, limit: int) -> list[HandoffRecord]:
-        """All handoffs that were offered, by id."""
+        """The rows of all proposed handoffs, by id."""
         with self._lock:
             records = sorted(self._tables.handoffs.items())
             return [record for id, record in records if id > after][:limit]
 
     def turns(self, task: str, attempt: int, after: int, limit: int) -> list[Entry]:
-        """The turns of an attempt on a task, in their own order."""
+        """The turns of an attempt on a task, by index."""
         with self._lock:
             found = self._tables.turns(task, attempt)
             return [entry for index, entry in found if index > after][:limit]
@@ -218,7 +218,7 @@ class MemoryStore:
             return [entry for _, entry in reversed(self._tables.turns(task, attempt))][:limit]
 
     def traces(self, task: str, after: int, limit: int) -> list[Entry]:
-        """The events of traces that are about a task, by position."""
+        """The trace events about a task, by position."""
         with self._lock:
             places = sorted(
                 entry.position
@@ -228,31 +228,31 @@ class MemoryStore:
             return [self._tables.entries[place - 1] for place in places[:limit]]
 
     def trace(self, event_id: str) -> Entry | None:
-        """The event of a trace with this id."""
+        """The trace event with this id."""
         with self._lock:
             found = self._tables.logs.get(f"event:{event_id}")
             return None if found is None else found[1]
 
     def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
-        """All rows of the logs between two positions."""
+        """All rows of the agent logs between two positions."""
         with self._lock:
             rows = sorted((at.position, key) for key, (_, at) in self._tables.logs.items())
             kept = self._tables.logs
             return [(at, kept[key][0]) for at, key in rows if after < at <= until]
 
     def indexed(self) -> int:
-        """The position up to which words can be searched for."""
+        """The position up to which texts are in the search index."""
         with self._lock:
             return self._tables.indexed
 
     def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
-        """Make what stands at these positions findable."""
+        """Add the texts at these positions to the search index."""
         with self._lock:
             self._tables.texts.update(texts)
             self._tables.indexed = max(self._tables.indexed, until)
 
     def search(self, wanted: Wanted, before: int | None, limit: int) -> list[Listed]:
-        """The streams whose indexed words are as wanted, newest first."""
+        """The streams whose indexed text matches the query, newest first."""
         with self._lock:
             found = [
                 position
@@ -263,12 +263,12 @@ class MemoryStore:
             return [self._listed(place, entries[place - 1].stream) for place in found[:limit]]
 
     def inspect(self, seconds: float | None = None) -> Inspection:
-        """There is nothing below the rows."""
+        """Report no damage: there is nothing below the rows."""
         del seconds
         return Inspection()
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to release."""
 
     def _listed(self, position: int, stream: str) -> Listed:
         return Listed(position, self._tables.rows[self._tables.numbers[stream]])

@@ -16,7 +16,7 @@ _CLAIMED = EVENT_NAMES[TaskClaimed]
 
 
 class Tables:
-    """What the databases keep in tables, in dictionaries."""
+    """The tables of the databases, as dictionaries."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -32,15 +32,15 @@ class Tables:
         self.answers: dict[tuple[int, str], Answer] = {}
         self.last_numbers: dict[str, int] = {}
         self.lists: dict[str, dict[int, str]] = {}
-        """List -> the streams that stand on it, by their places."""
+        """List -> its streams, by position."""
         self.texts: dict[int, Words] = {}
-        """Position -> what can be found there."""
+        """Position -> its indexed text."""
         self.indexed = 0
         self.handoffs: dict[str, HandoffRecord] = {}
         self.under_way: dict[str, str] = {}
-        """Task -> the handoff that it is on its way by."""
+        """Task -> its active handoff."""
         self.logs: dict[str, tuple[Log, Entry]] = {}
-        """Key of a turn or an event -> its row and its entry."""
+        """Key of a turn or a trace event -> its row and its entry."""
 
     def row(self, stream: str) -> Row | None:
         """One stream."""
@@ -67,7 +67,7 @@ class Tables:
         return [one for one in likely if json.decode(one.line)["body"].get("session") == session]
 
     def apply(self, changes: Changes) -> None:
-        """Write all of it."""
+        """Write all changes."""
         for row in changes.streams:
             self.rows[row.number] = row
             self.numbers[row.name] = row.number
@@ -104,7 +104,7 @@ class Tables:
         self._put_handoffs(self.after(changes))
 
     def after(self, changes: Changes) -> list[HandoffRecord]:
-        """The rows of handoffs as they will be, those first that go on."""
+        """The rows of handoffs after the changes, updated ones first."""
         gone_on = [
             replace(self.handoffs[course.id], **asdict(course))
             for course in changes.courses
@@ -121,5 +121,6 @@ class Tables:
                 del self.under_way[record.task_id]
 
     def _first_entry(self, number: int) -> list[Entry]:
-        """What gives a stream its place on lists; a stream without entries has none."""
+        """The entry that gives a stream its position on lists; a stream without entries has none.
+        """
         return self.histories.get(self.rows[number].name, [])[:1]

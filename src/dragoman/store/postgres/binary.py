@@ -13,7 +13,7 @@ _HEADER = Struct("!iiIii")
 _ABSENT = _LENGTH.pack(-1)
 
 _BYTEA, _BIGINT, _TEXT = 17, 20, 25
-"""The type numbers of PostgreSQL, the same on every server."""
+"""Type oids of PostgreSQL, the same on every server."""
 
 
 def scalar(value: Scalar) -> bytes:
@@ -50,12 +50,12 @@ def some_texts(values: Sequence[str | None]) -> bytes:
 
 
 def _header(kind: int, count: int, *, with_null: bool = False) -> bytes:
-    """One dimension, counted from 1."""
+    """An array header: one dimension, counted from 1."""
     return _HEADER.pack(1, with_null, kind, count, 1)
 
 
 def _list(kind: int, items: Sequence[bytes]) -> bytes:
-    """Each item behind its length. Written for speed: every column of a batch passes here."""
+    """Each item after its length. Written for speed: every column of a batch passes here."""
     lengths = map(_LENGTH.pack, map(len, items))
     return _header(kind, len(items)) + b"".join(
         chain.from_iterable(zip(lengths, items, strict=True))

@@ -31,17 +31,17 @@ _SETTINGS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-"""What the URL need not say, and may say otherwise."""
+"""Defaults that the URL may override."""
 
 _LASTING = (
     "set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
     "WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)"
 )
-"""A commit that was answered has been written, whatever the server does for others."""
+"""Turns on durable commits, whatever the server does for others."""
 
 _PLANNING = {
     # Every statement has its index, whatever its parameters: planning it each time is the greater
-    # part of its cost, and a plan from when a table was small must not read all of a large one.
+    # part of its cost, and a plan from when a table was small must not scan a large one.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "jit": "off",
@@ -57,12 +57,13 @@ class Address(Struct, frozen=True):
 
     @property
     def patience(self) -> float | None:
-        """How many seconds an answer may take. The server ends a transaction before, so whoever is
-        silent for so long is stopped, or somebody between us is, and TCP itself notices neither."""
+        """Timeout of an answer in seconds. The server ends a transaction earlier, so a longer
+        silence means that it is stopped, or the network between us is down, and TCP itself notices
+        neither."""
         return self.idle_timeout_ms * 2.5 / 1_000 or None
 
     def __str__(self) -> str:
-        """How messages call it: everything but the password."""
+        """The address in messages: everything but the password."""
         host = self.settings.get("host") or self.settings.get("hostaddr") or "localhost"
         database = self.settings.get("dbname") or self.settings.get("user") or "postgres"
         port = self.settings.get("port") or 5432
@@ -103,7 +104,7 @@ def connect(address: Address) -> psycopg.Connection[Any]:
         _set_up(connection, address)
     except psycopg.Error as error:
         connection.close()
-        # Nothing was asked for yet, so nothing can be lost.
+        # No statement was sent yet, so nothing can be lost.
         raise store_error(error, str(address), is_closed=False) from error
     return connection
 

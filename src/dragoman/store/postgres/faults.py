@@ -15,13 +15,13 @@ from dragoman.core.errors import (
 )
 
 _ONE_UNDER_WAY = "idx_handoffs_task_active"
-"""The index that lets a task have one handoff under way."""
+"""The index that allows a task one active handoff."""
 
 _ONE_PLACE = "entries_pkey"
-"""The index that lets a position have one entry; the counter gives out none twice."""
+"""The index that allows a position one entry; the counter gives out none twice."""
 
 _NO_PLACE = ("entries", "position")
-"""The column that an entry without a position is refused by."""
+"""The column whose constraint refuses an entry without a position."""
 
 _FASTER = "another writer was faster ({error})"
 _FULL = "the disk of {where} is full ({error}); nothing was written. Free some space and try again"
@@ -46,7 +46,7 @@ COUNT_ANEW = (
     "coalesce(max(position), 0) FROM entries ON CONFLICT ((true)) DO UPDATE SET position = "
     "excluded.position"
 )
-"""What to do about a table head that was moved or emptied."""
+"""Advice for a table head that was changed or emptied."""
 _MISCOUNTED = (
     "the table head of {where} does not say where the ledger ends ({error}); nothing was written: "
     + COUNT_ANEW
@@ -65,13 +65,13 @@ _SENTENCES: tuple[tuple[str, type[StoreError], str], ...] = (
     ("XX001", StoreCorrupt, _DAMAGED),
     ("XX002", StoreCorrupt, _DAMAGED),
 )
-"""How an SQLSTATE begins -> our error and its sentence; the first that fits counts."""
+"""Prefix of an SQLSTATE -> our error and its sentence; the first that matches counts."""
 
 _OTHER_VERSION = re.compile('"(schema [0-9]+)"')
-"""How the query check_version fails."""
+"""The error of the query check_version."""
 
 _NO_ENTRY_BEFORE = re.compile('"head -?[0-9]+"')
-"""How the query check_head fails."""
+"""The error of the query check_head."""
 
 _LOST = (
     errors.IdleInTransactionSessionTimeout,
@@ -85,7 +85,7 @@ _LOST = (
 
 
 def store_error(error: psycopg.Error, where: str, *, is_closed: bool) -> StoreError:
-    """Our error for an error of PostgreSQL, on a connection that is perhaps gone."""
+    """Our error for an error of PostgreSQL; `is_closed`: the connection is perhaps lost."""
     said = _first_line(error)
     if error.diag.constraint_name == _ONE_UNDER_WAY:
         return TaskOnItsWay(f"another handoff of it is under way ({said})")
@@ -110,7 +110,7 @@ def store_error(error: psycopg.Error, where: str, *, is_closed: bool) -> StoreEr
 
 
 def _is_miscounted(error: psycopg.Error) -> bool:
-    """Whether the row in head gave a place that is no entry's next one, or is not there at all."""
+    """True if the row in head gave a position that is not the next one, or is missing."""
     return (
         error.diag.constraint_name == _ONE_PLACE
         or (error.diag.table_name, error.diag.column_name) == _NO_PLACE
@@ -119,7 +119,7 @@ def _is_miscounted(error: psycopg.Error) -> bool:
 
 
 def connect_error(error: psycopg.Error, where: str) -> StoreUnavailable:
-    """Our error for a server that does not let us in."""
+    """Our error for a server that refuses the connection."""
     return StoreUnavailable(
         f"{where} cannot be reached ({_first_line(error)}); nothing was written. Start the server, "
         "or correct the URL of the store"
@@ -127,5 +127,5 @@ def connect_error(error: psycopg.Error, where: str) -> StoreUnavailable:
 
 
 def _first_line(error: psycopg.Error) -> str:
-    """What is wrong, without the statement and the hints that follow."""
+    """The message, without the statement and the hints that follow."""
     return str(error).partition("\n")[0]

@@ -13,7 +13,7 @@ from dragoman.store.sql_files import load_migrations
 MIGRATIONS = load_migrations("dragoman.store.postgres")
 
 _LOCK = int.from_bytes(b"DRGM", "big")
-"""The advisory lock of migrations: with the schema's own number beside it."""
+"""The advisory lock of migrations, combined with the schema's own number."""
 
 
 def migrate(
@@ -21,9 +21,9 @@ def migrate(
     address: Address,
     new_ledger_id: Callable[[], str] | None,
 ) -> bool:
-    """Bring a schema to this version. Several processes may do this at once: all but one wait.
+    """Migrate a schema to this version. Several processes may do this at once: all but one wait.
 
-    Without an id for a ledger none is begun: False, if there is none.
+    Without an id no ledger is created: False, if there is none.
     """
     if schema_version(connection, address) == len(MIGRATIONS):
         return True
@@ -31,26 +31,26 @@ def migrate(
         connection.execute(
             "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (_LOCK, address.schema)
         )
-        # Read again: another process may have done it all while this one waited for the lock.
+        # Read again: another process may have migrated while this one waited for the lock.
         version = schema_version(connection, address)
         if version == 0:
             if new_ledger_id is None:
                 return False
             _begin(connection, address, new_ledger_id())
         elif version < len(MIGRATIONS):
-            # Whoever writes has looked at the version here, and keeps it until its commit.
+            # A writer checks the version first, and thereby locks this table until its commit.
             connection.execute("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE")
             _apply(connection, version)
     return True
 
 
 def known_version() -> str:
-    """The version of the tables that this process can write to, as meta has it."""
+    """The schema version that this process can write to, as stored in meta."""
     return str(len(MIGRATIONS))
 
 
 def schema_version(connection: psycopg.Connection[Any], address: Address) -> int:
-    """The number of migrations that this schema of ours has had; 0: it is empty or not there."""
+    """The number of migrations that this schema has had; 0: it is empty or missing."""
     tables = {
         name
         for (name,) in connection.execute(

@@ -1,6 +1,6 @@
 -- Every statement that the PostgreSQL store runs on its tables. Each is prepared once a connection.
 
--- The transaction itself
+-- Transactions
 
 -- name: begin
 BEGIN ISOLATION LEVEL READ COMMITTED
@@ -8,9 +8,9 @@ BEGIN ISOLATION LEVEL READ COMMITTED
 -- name: begin_snapshot
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY
 
--- Fails, and with it everything that was sent behind it, when the tables have another version by
--- now: a cast that cannot be done is the one error that a statement can raise by itself. Whoever
--- migrates takes all of meta first, and so waits for those who have looked here, or they for it.
+-- Fails, and with it everything that was sent after it, if the schema version has changed: an
+-- impossible cast is the one error that a statement can raise by itself. A migration locks all of
+-- meta first, and so waits for transactions that have read it here, or they wait for it.
 -- name: check_version
 SELECT CASE value WHEN $1 THEN 0 ELSE ('schema ' || value)::integer END
 FROM meta WHERE key = 'schema'
@@ -21,9 +21,9 @@ COMMIT
 -- name: rollback
 ROLLBACK
 
--- What a transaction reads
+-- Reads of a transaction
 
--- In the order of their numbers, so that two writers cannot wait for each other.
+-- In the order of their numbers, so that two writers cannot deadlock.
 -- name: lock_streams
 SELECT number, name, version, hash, fold, state, status, queue, rank, since, due, owner, deadline
 FROM streams
@@ -31,7 +31,7 @@ WHERE name = ANY ($1::text[])
 ORDER BY number
 FOR UPDATE
 
--- A statement of its own, after the one above: a join there would give the new row of a stream that
+-- A separate statement after the one above: a join there would return the new row of a stream that
 -- we had to wait for, together with the old row of its lease.
 -- name: leases_of
 SELECT l.stream, l.holder, l.fence, l.ttl_ms, l.beat_at, l.expires_at, l.session, l.beats
@@ -61,7 +61,7 @@ SELECT a.scope, a.key, a.fingerprint, a.answer
 FROM unnest($1::bigint[], $2::text[]) AS asked (scope, key)
 JOIN answers a ON a.scope = asked.scope AND a.key = asked.key
 
--- From one queue straight to the next, however many tasks stand in each.
+-- Skips from one queue to the next, however many tasks are in each.
 -- name: queues
 WITH RECURSIVE queues (name) AS (
   (SELECT queue FROM streams WHERE queue IS NOT NULL ORDER BY queue LIMIT 1)
@@ -118,7 +118,7 @@ FROM lists l JOIN streams s ON s.number = l.stream
 WHERE l.list = $1
 ORDER BY l.position
 
--- What a transaction writes
+-- Writes of a transaction
 
 -- name: shelve
 UPDATE streams s
@@ -165,7 +165,7 @@ SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::bytea[])
 INSERT INTO numbers (day, last) SELECT * FROM unnest($1::text[], $2::bigint[])
 ON CONFLICT (day) DO UPDATE SET last = excluded.last
 
--- What was offered stays; how it went on is written over.
+-- The proposed columns never change; status, verification and resolution are updated.
 -- name: put_handoffs
 INSERT INTO handoffs
 SELECT *
@@ -184,7 +184,7 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
   AS new (status, verification_json, resolved_at, resolution_notes, id)
 WHERE h.id = new.id
 
--- Each by itself, as with `list`.
+-- One index lookup each, as with `list`.
 -- name: unlist
 DELETE FROM lists
 WHERE ctid = ANY (ARRAY (
@@ -198,7 +198,7 @@ WHERE ctid = ANY (ARRAY (
   ) AS standing
 ))
 
--- Takes the lock that orders all writers, so nothing may come after it that could have to wait.
+-- Takes the lock that orders all writers, so no statement after it may have to wait.
 -- Without the row in head the positions are NULL, and the table refuses them.
 -- name: append_entries
 WITH moved AS (
@@ -215,7 +215,7 @@ WITH moved AS (
 SELECT last + 1 FROM moved
 
 -- Fails, as check_version does, if the entries that were just appended do not follow the last one:
--- a counter that somebody has moved must not tear a gap. A statement of its own, because it must see
+-- a counter that was changed by hand must not leave a gap. A separate statement, because it must see
 -- what was committed while the one before it waited for the counter.
 -- name: check_head
 SELECT CASE WHEN position = $1
@@ -234,8 +234,8 @@ CROSS JOIN LATERAL (
   SELECT position FROM entries WHERE stream = new.stream AND version = new.version LIMIT 1
 ) AS at
 
--- After the entries, which have their positions only now; a stream without entries has no place.
--- The limit makes PostgreSQL look for each by itself, whatever it expects the table to hold.
+-- After the entries, which have their positions only now; a stream without entries has no position.
+-- The limit makes PostgreSQL use one index lookup each, whatever size it expects of the table.
 -- name: list
 INSERT INTO lists (list, position, stream)
 SELECT new.list, first.position, new.stream
@@ -245,7 +245,7 @@ CROSS JOIN LATERAL (
 ) AS first
 ON CONFLICT (list, position) DO NOTHING
 
--- Both in one statement, so that it is done whole or not at all, in no transaction of a writer.
+-- Both in one statement, so that it is atomic outside of a writer's transaction.
 -- name: index
 WITH put AS (
   INSERT INTO texts (position, words)
@@ -257,7 +257,7 @@ INSERT INTO meta (key, value) VALUES ('indexed', $3::bigint::text)
 ON CONFLICT (key) DO UPDATE
 SET value = greatest(meta.value::bigint, excluded.value::bigint)::text
 
--- What readers ask
+-- Reads outside of a transaction
 
 -- name: ledger_id
 SELECT value FROM meta WHERE key = 'ledger_id'
@@ -265,7 +265,7 @@ SELECT value FROM meta WHERE key = 'ledger_id'
 -- name: secret_mark
 SELECT value FROM meta WHERE key = 'secret'
 
--- Of two who come first at the same time one counts, for both.
+-- If two processes insert at the same time, the first one counts for both.
 -- name: keep_secret_mark
 INSERT INTO meta (key, value) VALUES ('secret', $1) ON CONFLICT (key) DO NOTHING
 
@@ -353,7 +353,7 @@ LIMIT $2
 -- name: overdue
 SELECT name FROM streams WHERE deadline <= $1 ORDER BY deadline, number LIMIT $2
 
--- The comparison with '' is what the index on sessions asks for.
+-- The comparison with '' is needed for the partial index on sessions.
 -- name: sessions
 SELECT s.name
 FROM leases l JOIN streams s ON s.number = l.stream
@@ -375,7 +375,7 @@ WHERE e.event = 'task.claimed' AND substring(encode(e.line, 'escape') FROM '"ses
 ORDER BY e.position DESC
 LIMIT $3
 
--- The limit of one makes PostgreSQL look for each row by itself, however many it expects.
+-- The limit of one makes PostgreSQL use one index lookup for each row, however many it expects.
 -- name: listed
 SELECT l.position, s.*
 FROM lists l CROSS JOIN LATERAL (
@@ -418,7 +418,7 @@ WHERE l.task = $1 AND l.attempt = $2 AND l.turn_index IS NOT NULL
 ORDER BY l.turn_index DESC
 LIMIT $3
 
--- The comparisons are what the index on tasks asks for.
+-- The comparisons are needed for the partial index on tasks.
 -- name: traces
 SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
 FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
@@ -454,7 +454,7 @@ LIMIT $3
 -- name: indexed
 SELECT value FROM meta WHERE key = 'indexed'
 
--- The plus keeps the planner on the words: along the positions it would read every text.
+-- The plus keeps the planner on the word index: by positions it would read every text.
 -- name: search
 SELECT t.position, s.*
 FROM (

@@ -14,7 +14,7 @@ QUERIES = load_queries("dragoman.store.postgres")
 
 
 class PostgresReaders(SqlReaders):
-    """The reading side of whatever has a connection to the server."""
+    """Reads of whatever has a connection to the server."""
 
     def _row(self, found: Any) -> Row:
         lease = None if found[13] is None else Lease(*found[13:])

@@ -1,7 +1,7 @@
--- The ledger, and everything that is folded from it or kept beside it.
+-- The ledger, and all tables that are folded from it or kept beside it.
 --
 -- The tables are those of the SQLite store. No foreign keys: a writer has just read and locked what
--- it refers to, and `verify` must be able to look at tables from which somebody has removed a row.
+-- it refers to, and `verify` must be able to read tables from which somebody has removed a row.
 -- Text is collated "C": its order is that of the bytes, the same in every store and on every server.
 
 CREATE TABLE meta (
@@ -9,7 +9,7 @@ CREATE TABLE meta (
   value text COLLATE "C" NOT NULL
 );
 
--- A stream: its head, where the indexes put it, and its folded state.
+-- A stream: its head, its index row, and its folded state.
 CREATE TABLE streams (
   number  bigint PRIMARY KEY,
   name    text COLLATE "C" NOT NULL UNIQUE,
@@ -69,8 +69,8 @@ FOR EACH ROW EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER entries_are_not_emptied BEFORE TRUNCATE ON entries
 FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
--- The last position. Whoever writes locks this one row until its commit, so that positions have no
--- gap and become visible in their order.
+-- The last position. A writer locks this one row until its commit, so that positions have no gap and
+-- become visible in their order.
 CREATE TABLE head (
   position bigint NOT NULL
 );
@@ -79,7 +79,7 @@ CREATE UNIQUE INDEX head_is_one ON head ((true));
 
 INSERT INTO head (position) VALUES (0);
 
--- Who holds a task. A heartbeat changes this row and nothing else.
+-- The lease of a task. A heartbeat changes this row and nothing else.
 CREATE TABLE leases (
   stream     bigint PRIMARY KEY,
   holder     text COLLATE "C" NOT NULL,
@@ -94,7 +94,7 @@ CREATE TABLE leases (
 CREATE INDEX leases_expiry ON leases (expires_at, stream);
 CREATE INDEX leases_session ON leases (session, stream) WHERE session <> '';
 
--- A stream with its lease, as the contract's Row has them.
+-- A stream with its lease, as the contract's StreamRow has them.
 CREATE VIEW stream_rows AS
 SELECT s.number, s.name, s.version, s.hash, s.fold, s.state,
        s.status, s.queue, s.rank, s.since, s.due, s.owner, s.deadline,
@@ -109,7 +109,7 @@ CREATE TABLE names (
   PRIMARY KEY (name, kind)
 );
 
--- What a request was answered; scope is the number of the stream in which its key is unique.
+-- Stored answers of requests; scope is the number of the stream in which the key is unique.
 CREATE TABLE answers (
   scope       bigint NOT NULL,
   key         text COLLATE "C" NOT NULL,
@@ -124,7 +124,7 @@ CREATE TABLE numbers (
   last bigint NOT NULL
 );
 
--- A list, and the streams that stand on it, each at the position of its first entry.
+-- A list and its streams, each at the position of its first entry.
 CREATE TABLE lists (
   list     text COLLATE "C" NOT NULL,
   position bigint NOT NULL,
@@ -160,7 +160,7 @@ CREATE TABLE handoffs (
   resolution_notes   text
 );
 
--- At most one handoff of a task is under way.
+-- A task has at most one active handoff.
 CREATE UNIQUE INDEX idx_handoffs_task_active
 ON handoffs(task_id)
 WHERE status IN ('proposed','validating','accepted','activated');
@@ -181,9 +181,9 @@ CREATE UNIQUE INDEX logs_turn ON logs (task, attempt, turn_index) WHERE turn_ind
 CREATE UNIQUE INDEX logs_event ON logs (event_id) WHERE event_id IS NOT NULL;
 CREATE INDEX logs_task ON logs (task, position) WHERE event_id IS NOT NULL AND task <> '';
 
--- The same with its text, and the moves of tasks, for whoever asks the database itself. What was
--- only asked for has `requested`; a move that an event has asked for stands under that event's id.
--- PostgreSQL cannot take apart what has the character U+0000 in it, so that is shown as U+FFFD.
+-- The same with its text, and the moves of tasks, for queries on the database itself. A move that was
+-- only requested has `requested`; one that an event has requested has that event's id.
+-- PostgreSQL cannot parse JSON with the character U+0000 in it, so that is shown as U+FFFD.
 CREATE VIEW agent_logs AS
 WITH moves AS NOT MATERIALIZED (
   SELECT e.position, s.name AS stream, e.event, encode(e.hash, 'hex') AS hash,
@@ -255,7 +255,7 @@ SELECT position, task_id, attempt, NULL, event_id, session_id, 'TASK_TRANSITION'
        json_build_object('event_id', event_id, 'session_id', session_id, 'payload', payload)::text
 FROM told;
 
--- Tasks as they stand now.
+-- Tasks in their present state.
 CREATE VIEW tasks AS
 SELECT substr(s.name, 6) AS id, s.state ->> 'aof_id' AS aof_id, s.state ->> 'title' AS title,
        s.status, s.owner AS assignee, coalesce((s.state ->> 'attempts')::bigint, 0) AS attempts,

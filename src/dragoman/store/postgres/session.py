@@ -24,17 +24,17 @@ from dragoman.store.postgres.migrate import known_version
 from dragoman.store.postgres.wire import Call, Wire
 
 NUMBERS_AT_ONCE = 100
-"""How many stream numbers one value of the sequence stands for."""
+"""Number of stream numbers that one value of the sequence stands for."""
 
 _MOST_QUEUES = 100
-"""So many are listed; when there are more, each is looked at by itself."""
+"""Limit of queues that are listed; when there are more, each is queried by itself."""
 
 _BEFORE_ALL = (-(2**63), 0, 0)
 _STAYS = {"list": True, "unlist": False}
 
 
 class PostgresSession:
-    """Other processes write too, so nothing is known from before."""
+    """A transaction among other writing processes, so nothing is cached from before."""
 
     is_fresh = False
 
@@ -44,9 +44,9 @@ class PostgresSession:
         self._has_begun = False
         self._versions: dict[int, int] = {}
         self._queues: set[str] | None = None
-        """The queues in which somebody stands, once they were asked for."""
+        """The queues that are not empty, once they were read."""
         self._queued: dict[str, None] = {}
-        """Streams that `ready` has named and locked; they are likely to be read soon."""
+        """Streams that `ready_page` has returned and locked; they are likely to be read soon."""
         self._read_ahead: dict[str, Row] = {}
         self._look_ahead = 1
         self._staged: list[Call] = []
@@ -54,9 +54,9 @@ class PostgresSession:
         self._logs: list[NewLog] = []
         self.first = 0
         self._places: dict[tuple[str, int], bool] = {}
-        """Lists and streams: whether they stand there in the end."""
+        """Lists and streams: True to add, False to remove."""
 
-    # What a transaction reads
+    # Reads
 
     def streams(self, names: Sequence[str]) -> list[Row]:
         """The rows of those streams that exist, locked until the end."""
@@ -71,7 +71,7 @@ class PostgresSession:
         return [line for (line,) in self._ask("lines", stream)]
 
     def new_stream(self) -> int:
-        """A number that no stream has."""
+        """A stream number that is not in use."""
         if not self._free_numbers:
             ((first,),) = self._ask("reserve_numbers")
             self._free_numbers += range(first + NUMBERS_AT_ONCE - 1, first - 1, -1)
@@ -84,13 +84,14 @@ class PostgresSession:
         return self._run(Call("aliases", (texts(names),)))[0]
 
     def answered(self, keys: Sequence[tuple[int, str]]) -> list[Answer]:
-        """What was answered to these keys."""
+        """The stored answers for these keys."""
         scopes, texts_ = zip(*keys, strict=True)
         found = self._run(Call("answered", (numbers(scopes), texts(texts_))))[0]
         return [Answer(*answer) for answer in found]
 
     def promote(self, now: int, limit: int) -> int:
-        """Put tasks whose rest is over into their queues, except those another writer has."""
+        """Put tasks whose backoff is over into their queues, except those that another writer has
+        locked."""
         due = self._ask("due", now, limit)
         if due:
             shelves = [self._shelf(name, fold, state, now) for _, name, fold, state in due]
@@ -100,7 +101,7 @@ class PostgresSession:
         return len(due)
 
     def ready(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
-        """The queue from a place on, less what other writers have; locked until the end."""
+        """A page of the queue, without what other writers have locked; locked until the end."""
         if self._is_empty(queue):
             return []
         place = _BEFORE_ALL if after is None else (after.rank, after.since, after.number)
@@ -109,7 +110,7 @@ class PostgresSession:
         return keys
 
     def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
-        """(Key, position, digest, masked) of those turns and events that were recorded before."""
+        """(Key, position, digest, masked) of those turns and events that are recorded already."""
         asked = list(map(split_key, keys))
         found: list[tuple[str, int, str, bool]] = []
         events = [one for one in asked if isinstance(one, str)]
@@ -125,12 +126,13 @@ class PostgresSession:
         return found
 
     def held(self, session: str, holder: str) -> list[str]:
-        """The streams of tasks that are held in this session; if none is, by this holder."""
+        """The streams of tasks held in this session; if there is none, of those held by this
+        holder."""
         found = self._ask("held_in", session) or self._ask("held_by", holder)
         return [name for (name,) in found]
 
     def on_list(self, name: str) -> list[str]:
-        """The streams that stand on this list, oldest first."""
+        """The streams on this list, oldest first."""
         return [stream for (stream,) in self._ask("on_list", name)]
 
     def last_number(self, day: str) -> int:
@@ -139,10 +141,10 @@ class PostgresSession:
         _, ((last,),) = self._run(Call("open_day", values), Call("last_number", values))
         return last
 
-    # What it writes
+    # Writes
 
     def write(self, changes: Changes) -> None:
-        """Keep it for the commit, if it fits the streams that it appends to."""
+        """Stage the changes for the commit, if they fit the streams that they append to."""
         self._check_versions(changes.entries)
         self._entries += changes.entries
         self._logs += changes.logs
@@ -163,11 +165,11 @@ class PostgresSession:
             self.first = answers[len(before)][0][0] if append else 0
 
     def undo(self) -> None:
-        """Take everything back."""
+        """Roll back."""
         if self._has_begun:
             self._run(Call("rollback"))
 
-    # How
+    # Helpers
 
     def _ask(self, query: str, *values: Scalar) -> list[Any]:
         return self._run(Call(query, tuple(map(scalar, values))))[0]
@@ -179,13 +181,14 @@ class PostgresSession:
         return self._wire.run((Call("begin"), checking_version(), *calls))[2:]
 
     def _is_empty(self, queue: str) -> bool:
-        """Whether nobody stands there. In a batch each agent asks for its own, and few have one."""
+        """True if the queue is empty. In a batch each agent asks for its own, and few have one."""
         if self._queues is None:
             self._queues = {name for (name,) in self._ask("queues", _MOST_QUEUES)}
         return queue not in self._queues and len(self._queues) < _MOST_QUEUES
 
     def _with_next_in_queue(self, names: Sequence[str]) -> Sequence[str]:
-        """These, and twice as many of their queue as the last time: a batch goes on claiming."""
+        """These names, and twice as many of their queue as the last time: a batch goes on claiming.
+        """
         if not any(name in self._queued for name in names):
             return names
         for name in names:
@@ -204,7 +207,8 @@ class PostgresSession:
         return {row[1]: as_row(row, by_stream.get(row[0])) for row in found}
 
     def _placing(self, query: str) -> list[Call]:
-        """What is listed, or unlisted; in order, so that two writers cannot wait for each other."""
+        """Calls for list items to add, or to remove; in order, so that two writers cannot deadlock.
+        """
         places = sorted(place for place, stays in self._places.items() if stays is _STAYS[query])
         if not places:
             return []
@@ -216,7 +220,7 @@ class PostgresSession:
         return shelve(current_state(name, fold, state, lines), now)
 
     def _check_versions(self, entries: Sequence[NewEntry]) -> None:
-        """Each entry continues its stream; the ledger's key alone would let one be passed over."""
+        """Check that each entry continues its stream; the ledger's key alone would allow a gap."""
         unknown = {entry.stream for entry in entries}.difference(self._versions)
         if unknown:
             self._versions.update(dict.fromkeys(unknown, 0))
@@ -228,7 +232,7 @@ class PostgresSession:
 
 
 def checking_version() -> Call:
-    """What every exchange that writes begins with: it fails if the tables are others by now."""
+    """The first call of every exchange that writes: it fails if the schema version has changed."""
     return Call("check_version", (scalar(known_version()),))
 
 
@@ -255,7 +259,7 @@ def _shelf_columns(shelves: Sequence[Shelf]) -> tuple[bytes, ...]:
 
 
 def _writing(changes: Changes) -> list[Call]:
-    """Each table once; keys in order, so that two writers cannot wait for each other."""
+    """Calls that write each table once; keys in order, so that two writers cannot deadlock."""
     held = [(number, lease) for number, lease in changes.leases if lease is not None]
     ended = [number for number, lease in changes.leases if lease is None]
     calls: list[Call] = []

@@ -15,7 +15,7 @@ from dragoman.store.postgres.wire import Call, Wire
 
 
 class PostgresSnapshot(PostgresReaders):
-    """REPEATABLE READ: every statement sees what was committed before the first."""
+    """Reads in REPEATABLE READ: every statement sees what was committed before the first."""
 
     def __init__(self, wire: Wire, address: Address) -> None:
         self._wire = wire
@@ -34,7 +34,7 @@ class PostgresSnapshot(PostgresReaders):
 @contextmanager
 def snapshot(address: Address) -> Generator[PostgresSnapshot]:
     """The schema as it is now."""
-    # Whoever reads a large store may take longer than a transaction ever does.
+    # Reading a large store may take longer than any other transaction.
     wire = Wire(connect(replace(address, idle_timeout_ms=0)), QUERIES, address.patience)
     try:
         wire.run([Call("begin_snapshot")])

@@ -21,7 +21,7 @@ Connection = psycopg.Connection[Any]
 
 
 def version_at(url: str) -> int:
-    """How many migrations the schema of a URL has had; 0: it holds no store."""
+    """The number of migrations that the schema of a URL has had; 0: it holds no store."""
     address = parse_url(url)
     return _run(address, lambda connection: schema_version(connection, address))
 
@@ -32,14 +32,14 @@ def check_writable(url: str) -> None:
 
     def try_it(connection: Connection) -> None:
         if schema_version(connection, address):
-            # The server asks whether it may write, and by whom, before it looks for rows.
+            # The server checks for write access before it looks for rows.
             connection.execute("INSERT INTO entries SELECT * FROM entries WHERE false")
 
     _run(address, try_it)
 
 
 def open_staged(url: str, new_ledger_id: Callable[[], str]) -> PostgresStore:
-    """An empty store in the schema beside that of a URL; what an earlier one left is removed."""
+    """Open an empty store in the schema beside that of a URL; an earlier one there is removed."""
     discard(url)
     return PostgresStore.at(_staged(parse_url(url)), new_ledger_id)
 
@@ -49,7 +49,7 @@ def discard(url: str) -> None:
     address = _staged(parse_url(url))
 
     def clear(connection: Connection) -> None:
-        # Raises when somebody else has something under this name.
+        # Raises if the schema of this name is not ours.
         schema_version(connection, address)
         drop = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE")
         connection.execute(drop.format(sql.Identifier(address.schema)))
@@ -58,7 +58,7 @@ def discard(url: str) -> None:
 
 
 def settle(url: str) -> None:
-    """Give the staged schema the name in the URL; an empty schema of that name makes room."""
+    """Give the staged schema the name in the URL; an empty schema of that name is dropped."""
     address = parse_url(url)
     here, staged = sql.Identifier(address.schema), sql.Identifier(_staged(address).schema)
 

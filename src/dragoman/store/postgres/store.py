@@ -32,7 +32,7 @@ _BOARDS = {
     (False, True): "board_of_owner",
     (True, True): "board_of_status_and_owner",
 }
-"""(Is a status asked for, is an owner) -> the query that has an index for it."""
+"""(filtered by status, filtered by owner) -> the query that has an index for it."""
 
 
 class PostgresStore(PostgresReaders, SqlMark):
@@ -57,14 +57,14 @@ class PostgresStore(PostgresReaders, SqlMark):
 
     @classmethod
     def at(cls, address: Address, new_ledger_id: Callable[[], str]) -> "PostgresStore":
-        """The same, by an address."""
+        """Like `open`, by an address."""
         _migrate(address, new_ledger_id)
         return cls(address)
 
     @classmethod
     def find(cls, url: str) -> "PostgresStore | None":
         """The store in the schema that a URL names, migrated if need be; None: there is none, and
-        none is made."""
+        none is created."""
         address = parse_url(url)
         return cls(address) if _migrate(address, None) else None
 
@@ -97,9 +97,10 @@ class PostgresStore(PostgresReaders, SqlMark):
         return list(map(self._row, self._read(name, before, query.limit, *filters)))
 
     def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
-        """Make what stands at these positions findable, as far as nobody else has done it."""
+        """Add the texts at these positions to the search index, unless another process has done so.
+        """
         values = tuple(map(scalar, (*_text_columns(texts), until)))
-        # In one exchange, which is done whole or not at all.
+        # In one exchange, which is executed whole or not at all.
         self._run(checking_version(), Call("index", values))
 
     def snapshot(self) -> AbstractContextManager[PostgresSnapshot]:
@@ -107,8 +108,8 @@ class PostgresStore(PostgresReaders, SqlMark):
         return snapshot(self._address)
 
     def inspect(self, seconds: float | None = None) -> Inspection:
-        """The counter of positions against the entries. Pages and indexes are the server's: only
-        its own tool, pg_amcheck, can look at them."""
+        """Compare the counter of positions with the entries. Pages and indexes are the server's:
+        only its own tool, pg_amcheck, can check them."""
         del seconds
         ((counted, last),) = self._read("both_heads")
         says = "is empty" if counted is None else f"says that the ledger ends at {counted}"
@@ -127,7 +128,7 @@ class PostgresStore(PostgresReaders, SqlMark):
                 self._writer.close()
                 self._writer = None
 
-    # The writer
+    # Writer
 
     def _open_writer(self) -> Wire:
         if self._writer is None or self._writer.is_closed:
@@ -147,14 +148,14 @@ class PostgresStore(PostgresReaders, SqlMark):
         return self._run(Call(query, tuple(map(scalar, values))))
 
     def _run(self, *calls: Call) -> list[Any]:
-        """What the last of these calls finds, on a connection that is no writer's."""
+        """The rows of the last of these calls, on a connection that is not the writer's."""
         with self._places:
             reader = self._take_idle_reader()
             if reader is not None:
                 try:
                     return self._fetch(reader, calls)
                 except StoreLost:
-                    # It broke while nobody looked, and a question can be asked again.
+                    # The connection broke while it was idle, and a read can be repeated.
                     pass
             return self._fetch(self._connect(), calls)
 
@@ -182,7 +183,7 @@ class PostgresStore(PostgresReaders, SqlMark):
         with self._reading:
             return self._idle_readers.pop() if self._idle_readers else None
 
-    # Both
+    # Connections
 
     def _connect(self) -> Wire:
         if self._is_closed:
@@ -198,7 +199,7 @@ def _text_columns(found: Sequence[tuple[int, Words]]) -> tuple[bytes, bytes]:
 
 
 def _migrate(address: Address, new_ledger_id: Callable[[], str] | None) -> bool:
-    """On a connection of its own: a migration may take longer than a transaction ever does."""
+    """Migrate on a connection of its own: a migration may take longer than any transaction."""
     connection = connect(replace(address, idle_timeout_ms=0))
     with connection:
         try:

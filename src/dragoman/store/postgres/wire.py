@@ -32,7 +32,7 @@ class Wire:
     def __init__(
         self, connection: Connection[Any], queries: Mapping[str, str], patience: float | None
     ) -> None:
-        """`patience`: how many seconds an answer may take; None: any number."""
+        """`timeout_s`: how many seconds an answer may take; None: any number."""
         self._connection = connection
         self._patience = patience
         self._pgconn = connection.pgconn
@@ -42,12 +42,12 @@ class Wire:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the connection was closed or lost."""
+        """True if the connection was closed or lost."""
         return self._connection.closed
 
     @property
     def has_failed(self) -> bool:
-        """Whether a statement of the open transaction failed, so that it cannot be committed."""
+        """True if a statement of the open transaction failed, so that it cannot be committed."""
         return self._pgconn.transaction_status == pq.TransactionStatus.INERROR
 
     def run(self, calls: Sequence[Call]) -> list[list[Any]]:
@@ -70,7 +70,8 @@ class Wire:
         results = self._exchange(
             [partial(send, name.encode(), self._queries[name].encode()) for name in names]
         )
-        # Also when one of them fails: the server keeps the others, and does not take them twice.
+        # Also when one of them fails: the server keeps the others, and refuses to prepare them
+        # twice.
         for name, result in zip(names, results, strict=True):
             if result.status == pq.ExecStatus.COMMAND_OK:
                 self._prepared.add(name)
@@ -88,7 +89,7 @@ class Wire:
             results = self._connection.wait(_converse(self._pgconn, sends), timeout=self._patience)
             self._pgconn.exit_pipeline_mode()
         except BaseException:
-            # What is still under way would be taken for the answer to the next question.
+            # Pending results would be taken for the answer to the next exchange.
             self._connection.close()
             raise
         return results

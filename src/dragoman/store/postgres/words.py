@@ -6,7 +6,8 @@ from dragoman.text.words import Term, Wanted, Words
 
 
 def tsvector(words: Words) -> str:
-    """Each word and its places. Words are letters and digits, so none ends a quote."""
+    """A tsvector of the words and their positions, independent of PostgreSQL's parsers. Words are
+    letters and digits, so none ends a quote."""
     places: dict[str, list[str]] = {}
     for place, word in enumerate(words, 1):
         places.setdefault(word, []).append(str(place))
@@ -14,7 +15,7 @@ def tsvector(words: Words) -> str:
 
 
 def tsquery(wanted: Wanted) -> str:
-    """Groups of terms as one expression."""
+    """A tsquery of groups of terms, independent of PostgreSQL's parsers."""
     return " | ".join(map(_group, wanted))
 
 

@@ -17,13 +17,13 @@ from dragoman.store.sqlite.migrate import migrate
 _OLDEST_SQLITE = (3, 51, 3)
 _WAL_KEPT = 64 * 1024 * 1024
 WAL_PAGES = 8_000
-"""After so many (32 MiB) the commit that is next copies what nobody has copied beside it."""
+"""After so many pages (32 MiB) the next commit copies what the copier has not."""
 _CACHE_KIB = 8 * 1024
-"""Small, because a commit that has split a page looks through all pages that are kept; what is not
-among them the system has."""
+"""Small, because a commit that has split a page scans all cached pages; the system caches the rest.
+"""
 
 Identity = tuple[int, int]
-"""The device of a file and its number there."""
+"""The device of a file and its inode."""
 
 
 def check_sqlite(version: str) -> None:
@@ -37,19 +37,19 @@ def check_sqlite(version: str) -> None:
 
 
 def open_writer(path: Path, new_ledger_id: Callable[[], str]) -> Connection:
-    """The connection that writes; the file is made or migrated if need be.
+    """The connection that writes; the file is created or migrated if need be.
 
-    A WAL that was found stays when it is closed, until `let_log_go`: SQLite passes over what it
-    cannot read there, and only who compares the ledger with its checkpoints knows that more was
-    committed. By then it can still be mended, or be brought back whole.
+    A WAL that was found is kept at close, until `allow_wal_removal`: SQLite skips what it cannot
+    read there, and only a comparison of the ledger with its checkpoints shows that more was
+    committed. Until then it can still be repaired, or restored whole.
     """
     _make_private(path)
     has_wal = path.with_name(f"{path.name}-wal").exists()
 
     def set_up(connection: Connection) -> None:
         if connection.readonly("main"):
-            # SQLite would go on, and what it puts beside the file could not be written either,
-            # also by whoever has the right to write later.
+            # SQLite would go on, and the files that it puts beside this one could not be written
+            # either, also by a user who may write later.
             raise apsw.ReadOnlyError("no right to write to the file")
         _set_up(connection)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_wal)
@@ -63,14 +63,15 @@ def open_writer(path: Path, new_ledger_id: Callable[[], str]) -> Connection:
 
 
 def _make_private(path: Path) -> None:
-    """A new file is its owner's alone, wherever it lies; what SQLite puts beside it is the same."""
-    # Whatever stands against it, and that it is there, is SQLite's to tell.
+    """Create a new file that only its owner can access, in any folder; SQLite gives the files
+    beside it the same rights."""
+    # SQLite itself reports every problem, and that the file exists.
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def identity(path: Path) -> Identity | None:
-    """Which file has this name now; None: none that can be seen."""
+    """The file that has this name now; None: none that can be seen."""
     try:
         found = path.stat()
     except OSError:
@@ -79,7 +80,8 @@ def identity(path: Path) -> Identity | None:
 
 
 def let_log_go(connection: Connection) -> None:
-    """Whoever has committed leaves a log of its own: closed last, it is taken into the file."""
+    """Allow the WAL to be removed at close: after a commit it is our own, and is copied into the
+    file."""
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, False)
 
 
@@ -89,7 +91,7 @@ def open_reader(path: Path) -> Connection:
 
 
 def open_copier(path: Path) -> Connection:
-    """A connection that copies the log into the file, and is never the one that removes it."""
+    """A connection that copies the WAL into the file, and never removes it."""
 
     def set_up(connection: Connection) -> None:
         _set_up(connection)
@@ -100,12 +102,12 @@ def open_copier(path: Path) -> Connection:
 
 
 def open_beside(path: Path) -> Connection:
-    """A connection that reads the log that is there, by its index, and makes no file."""
+    """A connection that reads the existing WAL, by its index, and creates no file."""
     return _open_as(path, "readonly_shm=1")
 
 
 def open_alone(path: Path) -> Connection:
-    """A connection to the file alone, without its log: only where nobody else has it open."""
+    """A connection to the file without its WAL: only where nobody else has it open."""
     return _open_as(path, "immutable=1")
 
 
@@ -143,7 +145,7 @@ def _set_up(connection: Connection) -> None:
 
 
 def _write_ahead(connection: Connection, path: Path) -> None:
-    """A commit is on the disk when it returns, and readers do not wait for it."""
+    """Turn on the WAL: a commit is on the disk when it returns, and readers do not wait for it."""
     mode = _switch_to_wal(connection)
     if mode != "wal":
         raise StoreUnavailable(
@@ -160,18 +162,18 @@ def _write_ahead(connection: Connection, path: Path) -> None:
 
 
 def _settle(connection: Connection) -> None:
-    """Sync what was found in the WAL.
+    """Sync a WAL that was found.
 
-    A process that was killed may have left a commit there that it never synced. Whoever repeats
-    that request is told that it was done: from then on a power cut must not take it back.
+    A process that was killed may have left a commit there that it never synced. The repeat of that
+    request is answered as done: from then on a power cut must not undo it.
     """
-    # By then the WAL is synced; that the file cannot grow is told to whoever writes.
+    # The WAL is synced by then; a full disk is reported by the next write.
     with suppress(apsw.FullError):
         connection.pragma("wal_checkpoint", "passive")
 
 
 def _switch_to_wal(connection: Connection) -> str:
-    """Set the journal mode. SQLite does not let two who switch a new file wait for each other."""
+    """Set the journal mode. SQLite lets no process wait for another that switches a new file."""
     give_up_at = monotonic() + BUSY_TIMEOUT_MS / 1_000
     while True:
         try:
@@ -179,6 +181,6 @@ def _switch_to_wal(connection: Connection) -> str:
         except apsw.BusyError:
             if monotonic() >= give_up_at:
                 raise
-            # For this lock it does wait, and then the other one has done it, or is out of the way.
+            # It does wait for this lock, and then the other process has switched, or is done.
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")

@@ -8,7 +8,7 @@ import apsw
 
 
 class Runner(Protocol):
-    """What runs statements."""
+    """Runs statements."""
 
     def execute(
         self, statements: str, bindings: Sequence[Any] | Mapping[str, Any] = (), /
@@ -22,7 +22,7 @@ class Runner(Protocol):
 
 
 class Cursor(Runner, Protocol):
-    """A place to run statements, and the result of the last one."""
+    """Runs statements, and has the result of the last one."""
 
     @property
     def get(self) -> Any:
@@ -38,23 +38,23 @@ class Connection(Runner, Protocol):
     """An open database."""
 
     def readonly(self, _name: str, /) -> bool:
-        """Whether nothing can be written, whatever was asked for."""
+        """True if nothing can be written, whatever mode was requested."""
         ...
 
     def total_changes(self) -> int:
-        """How many rows it has written in its life."""
+        """The number of rows written since it was opened."""
         ...
 
     def last_insert_rowid(self) -> int:
-        """The number of the row that was written last."""
+        """The rowid of the row that was written last."""
         ...
 
     def cursor(self) -> Cursor:
-        """A cursor that can be used again and again."""
+        """A reusable cursor."""
         ...
 
     def pragma(self, name: str, value: str | int | None = None, /) -> Any:
-        """Set or ask a setting of SQLite."""
+        """Set or read a setting of SQLite."""
         ...
 
     def config(self, _option: int, value: int, /) -> int:
@@ -62,37 +62,36 @@ class Connection(Runner, Protocol):
         ...
 
     def status(self, _what: int, /) -> tuple[int, int]:
-        """One of the numbers that SQLite keeps of a connection, now and at most."""
+        """One of SQLite's counters of a connection: the current value, and the highest."""
         ...
 
     def wal_checkpoint(self, *, mode: int) -> tuple[int, int]:
-        """Copy the write-ahead log: of so many pages so many."""
+        """Copy the write-ahead log: (pages in the log, pages copied)."""
         ...
 
     def set_progress_handler(self, _ask: Callable[[], bool], _steps: int, /) -> None:
-        """Ask it every so many steps whether to stop."""
+        """Call a function every so many steps; True interrupts the statement."""
         ...
 
     def set_busy_timeout(self, milliseconds: int, /) -> None:
-        """So long it waits for a lock."""
+        """Set the longest wait for a lock."""
         ...
 
     def close(self, _by_force: bool = False, /) -> None:
-        """Close it; by force when it may be in any state."""
+        """Close it; with force in whatever state it is."""
         ...
 
 
 def open_database(file: Path | str, flags: int) -> Connection:
-    """A connection to a file: by its path, or with SQLITE_OPEN_URI by its URI."""
+    """Open a file: by its path, or with SQLITE_OPEN_URI by its URI."""
     return cast(Connection, apsw.Connection(str(file), flags))
 
 
 Failure = apsw.Error | UnicodeDecodeError
 FAILURES = (apsw.Error, UnicodeDecodeError)
-"""How a statement fails: SQLite gives a text as it finds it, and if its bytes were damaged it is
-none."""
+"""Errors of a statement: SQLite returns a text as stored, and damaged bytes may not decode."""
 
 
 def extended_code(error: apsw.Error) -> int:
-    """SQLite's own code for what went wrong."""
+    """SQLite's extended result code."""
     return getattr(error, "extendedresult", 0)

@@ -8,10 +8,10 @@ from dragoman.core.errors import StoreCorrupt, StoreError, StoreLost, StoreUnava
 from dragoman.store.sqlite.driver import Failure, extended_code
 
 _MOST_SHOWN = 80
-"""Bytes of a text that is damaged."""
+"""Bytes of a damaged text that are shown."""
 
 BUSY_TIMEOUT_MS = 30_000
-"""So long a process waits for another one that writes."""
+"""Longest wait for another process that writes."""
 
 _BUSY = (
     f"another process has held {{path}} for {BUSY_TIMEOUT_MS // 1_000} s; nothing was written. "
@@ -65,7 +65,7 @@ _SENTENCES: tuple[tuple[tuple[type[apsw.Error], ...], type[StoreError], str], ..
     ((apsw.SQLError,), StoreCorrupt, _OTHER_TABLES),
     ((apsw.Error,), StoreUnavailable, _OTHERWISE),
 )
-"""SQLite's errors -> ours; the first that fits."""
+"""SQLite's errors -> ours; the first that matches."""
 
 
 def store_error(error: Failure, path: Path) -> StoreError:
@@ -75,14 +75,14 @@ def store_error(error: Failure, path: Path) -> StoreError:
     if path.is_dir():
         return StoreUnavailable(_DIRECTORY.format(path=path))
     if extended_code(error) == apsw.SQLITE_IOERR_SHMSIZE:
-        # So SQLite calls it when there is no room for the index of the log.
+        # SQLite's code when there is no room for the index of the WAL.
         return StoreUnavailable(_FULL.format(path=path))
     ours, sentence = next(row[1:] for row in _SENTENCES if isinstance(error, row[0]))
     return ours(sentence.format(path=path, error=error))
 
 
 def commit_error(error: Failure, path: Path) -> StoreError:
-    """Our error for a commit that failed: after a failed sync nobody knows what the disk has."""
+    """Our error for a commit that failed: after a failed sync the state of the disk is unknown."""
     if isinstance(error, apsw.IOError):
         return StoreLost(_LOST.format(path=path, error=error))
     return store_error(error, path)

@@ -13,13 +13,13 @@ from dragoman.store.sqlite.still import Readers
 
 _MOST = 100
 _STEPS = 1_000
-"""So often it looks at the time: a few dozen times a second, or more often."""
+"""Steps between two looks at the clock: a few dozen times a second, or more often."""
 _NO_DAMAGE = ("ok", "*** in database main ***")
-"""What it says when nothing is wrong, and what it puts before the rest."""
+"""The output when nothing is wrong, and the line before findings."""
 
 
 def inspect(readers: Readers, path: Path, seconds: float | None) -> Inspection:
-    """What is wrong with the file, as far as it shows within so many seconds; None: any number."""
+    """Check every page, row and index of the file, for at most so many seconds; None: no limit."""
     reader = readers.open()
     try:
         found = _looked_at(reader, seconds)

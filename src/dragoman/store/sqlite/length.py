@@ -14,9 +14,14 @@ _LOGS = ("-wal", "-journal")
 
 
 def check_length(connection: Connection, path: Path) -> None:
-    """StoreCorrupt when the file lies still and is too short."""
+    """Raise StoreCorrupt if nobody writes to the file and it is shorter than its header says.
+
+    SQLite reads a truncated last page as zeros, and goes on. Beside a journal nothing can be said:
+    it may hold pages that the file does not have yet. Only sizes are asked for: if this process
+    opened and closed the file itself, the locks of all its connections would be gone.
+    """
     lacks = _lacks(connection, path)
-    # Somebody who has just closed the file may have written to it between two looks.
+    # A process that has just closed the file may have written to it between the two checks.
     if lacks and _lacks(connection, path) == lacks:
         raise StoreCorrupt(
             f"{path} has lost its end (bytes missing: {lacks}): it was cut, or not copied whole; "
@@ -26,18 +31,18 @@ def check_length(connection: Connection, path: Path) -> None:
 
 
 def _lacks(connection: Connection, path: Path) -> int:
-    """How many bytes are missing, for all that is known."""
+    """The number of missing bytes, as far as can be known."""
     whole = connection.pragma("page_count") * connection.pragma("page_size")
     return 0 if has_log(path) else max(0, whole - size_of(path))
 
 
 def has_log(path: Path) -> bool:
-    """Whether the file alone may not be all that was committed."""
+    """True if committed data may be in a journal beside the file."""
     return any(size_of(path.with_name(path.name + end)) for end in _LOGS)
 
 
 def size_of(path: Path) -> int:
-    """How long a file is; one that is not there holds nothing."""
+    """The size of a file; 0 if it does not exist."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -47,7 +52,7 @@ def size_of(path: Path) -> int:
 
 
 def unseen(path: Path, error: OSError) -> StoreUnavailable:
-    """Nobody can say how long a file is."""
+    """The error for a file whose size cannot be read."""
     return StoreUnavailable(
         f"{path} cannot be looked at ({error.strerror}), so that nobody knows whether what is read "
         "of the database is whole; nothing is shown. Look at its rights and at the disk"

@@ -16,18 +16,18 @@ from dragoman.store.sqlite.connect import WAL_PAGES, open_copier
 from dragoman.store.sqlite.driver import Connection
 
 _PAGES = 1_000
-"""After so many more (4 MiB) that which was written is copied."""
+"""The WAL is copied after so many more pages (4 MiB)."""
 
 
 class LogCopier:
-    """Copies in a thread of its own, which begins with the first that is due."""
+    """Copies in a thread of its own, which starts with the first copy that is due."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._asked_at = 0
-        """So many pages the writer had written when a copy was last due."""
+        """Pages that the writer had written when a copy was last requested."""
         self._length = 0
-        """So many pages the log had when it was last copied."""
+        """Pages in the WAL when it was last copied."""
         self._is_due = threading.Event()
         self._is_idle = threading.Event()
         self._is_idle.set()
@@ -35,21 +35,21 @@ class LogCopier:
         self._thread: threading.Thread | None = None
 
     def committed(self, writer: Connection) -> None:
-        """Whoever writes has committed; it waits only when it is far ahead."""
+        """Request a copy after a commit, if one is due; waits only when the writer is far ahead."""
         written, _ = writer.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)
-        if abs(written - self._asked_at) < _PAGES:  # a new writer counts anew
+        if abs(written - self._asked_at) < _PAGES:  # a new connection counts from 0
             return
         self._asked_at = written
-        # Otherwise a copier that is slower than the writer would let the log grow without end.
+        # Otherwise a copier that is slower than the writer would let the WAL grow without end.
         self._is_idle.wait()
         if self._length < WAL_PAGES:
             self._ask()
         else:
-            # One of the next commits copies the rest, for which nobody else may be at it.
+            # One of the next commits copies the rest, which needs the copier to be idle.
             self._length = 0
 
     def close(self) -> None:
-        """Copy no more; what is left is the writer's."""
+        """Stop copying; the writer does the rest."""
         self._is_over = True
         self._is_due.set()
         if self._thread is not None:
@@ -64,13 +64,13 @@ class LogCopier:
             thread = threading.Thread(target=self._run, name="log copier", daemon=True)
             try:
                 thread.start()
-            except RuntimeError:  # no more threads may be started: what is committed stays so
+            except RuntimeError:  # no more threads can be started: commits stay in the WAL
                 self._end()
             else:
                 self._thread = thread
 
     def _run(self) -> None:
-        # What cannot be copied stays in the log: whoever writes tries it again, and tells of it.
+        # What cannot be copied stays in the WAL: the writer tries again, and reports the error.
         try:
             with suppress(apsw.Error, StoreUnavailable):
                 self._copy(open_copier(self._path))

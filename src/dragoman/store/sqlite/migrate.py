@@ -8,28 +8,28 @@ from dragoman.store.sql_files import load_migrations
 from dragoman.store.sqlite.driver import Connection
 
 APPLICATION_ID = int.from_bytes(b"DRGM", "big")
-"""Stands in the header of every database of ours."""
+"""The application id in the header of every database of ours."""
 
 MIGRATIONS = load_migrations("dragoman.store.sqlite")
 
 
 def migrate(connection: Connection, path: Path, new_ledger_id: Callable[[], str]) -> None:
-    """Bring a database to this version. Two processes may do this at once: one of them waits.
+    """Migrate a database to this version. Two processes may do this at once: one of them waits.
 
-    Whoever gets an error closes the connection, and that undoes what was begun.
+    On an error the caller closes the connection, which undoes what was begun.
     """
     if _marks(connection) == (APPLICATION_ID, len(MIGRATIONS)):
         return
     connection.execute("BEGIN IMMEDIATE")
-    # Only now that nobody else can write do the marks and the tables belong together.
+    # Only under the write lock do the marks and the tables belong together.
     _apply(connection, _version(connection, path), new_ledger_id)
     connection.execute("COMMIT")
 
 
 def check_version(connection: Connection, path: Path) -> None:
-    """Refuse to write to tables that another process has brought to another version meanwhile.
+    """Refuse to write to tables that another process has migrated meanwhile.
 
-    Called within a transaction, so that nobody can do it before the end.
+    Called within a transaction, so that nobody can migrate before its end.
     """
     version = connection.execute("PRAGMA user_version").get
     if version != len(MIGRATIONS):
@@ -41,7 +41,7 @@ def check_version(connection: Connection, path: Path) -> None:
 
 
 def check_current(connection: Connection, path: Path) -> None:
-    """Refuse to read tables of another version, where they cannot be brought to this one."""
+    """Refuse to read tables of an older version, where they cannot be migrated."""
     version = _version(connection, path)
     if version < len(MIGRATIONS):
         raise StoreUnavailable(
@@ -52,12 +52,12 @@ def check_current(connection: Connection, path: Path) -> None:
 
 
 def _marks(connection: Connection) -> tuple[int, int]:
-    """Whose database it is, and its version."""
+    """Application id and schema version."""
     return connection.pragma("application_id"), connection.pragma("user_version")
 
 
 def _version(connection: Connection, path: Path) -> int:
-    """How many migrations this database of ours has had; none: it is still empty."""
+    """The number of migrations that this database has had; 0: it is still empty."""
     application, version = _marks(connection)
     objects = connection.execute("SELECT count(*) FROM sqlite_schema").get
     if application != APPLICATION_ID and (application, version, objects) != (0, 0, 0):

@@ -1,7 +1,7 @@
 -- Every statement that the SQLite store runs on its tables. Those that write are kept short: apsw
 -- finds a prepared statement by its text, once for every row.
 
--- What a transaction reads
+-- Reads of a transaction
 
 -- name: stream
 SELECT * FROM stream_rows WHERE name = ?
@@ -51,7 +51,7 @@ FROM leases l JOIN streams s ON s.number = l.stream
 WHERE l.session = ? AND l.session <> ''
 ORDER BY l.stream
 
--- The plus keeps the planner on what is in progress: an owner may have had any number of tasks.
+-- The plus keeps the planner on the index of tasks in progress: an owner may have any number of tasks.
 -- name: held_by
 SELECT name FROM streams WHERE status = 'in-progress' AND +owner = ? ORDER BY number
 
@@ -61,7 +61,7 @@ FROM lists l JOIN streams s ON s.number = l.stream
 WHERE l.list = ?
 ORDER BY l.position
 
--- What a transaction writes
+-- Writes of a transaction
 
 -- name: shelve
 UPDATE streams
@@ -72,10 +72,10 @@ WHERE number = ?
 -- name: append_entry
 INSERT INTO entries (stream, version, event, line, previous, hash) VALUES (?, ?, ?, ?, ?, ?)
 
--- A row that is not at the version that its new entries follow stays as it is, and the writer sees
--- that none was written. Setting an indexed column rewrites its index even when the value stays, so
--- there is a statement for each measure of change: everything, all but owner and deadline (every
--- owner has a page of its own in that index), and nothing that is indexed.
+-- A row that is not at the version that its new entries follow is not written, and the writer sees
+-- that from the number of rows. Setting an indexed column rewrites its index even when the value
+-- stays, so there are three statements: all columns, all but owner and deadline (every owner has a
+-- page of its own in that index), and only columns that are not indexed.
 -- name: put_stream
 INSERT INTO streams
 (number, name, version, hash, fold, state, status, queue, rank, since, due, owner, deadline)
@@ -111,7 +111,7 @@ INSERT INTO answers (scope, key, fingerprint, answer) VALUES (?, ?, ?, ?)
 -- name: put_number
 INSERT INTO numbers (day, last) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET last = excluded.last
 
--- A stream without entries has no place.
+-- A stream without entries has no position.
 -- name: list
 INSERT INTO lists (list, position, stream)
 SELECT ?, position, stream FROM entries WHERE stream = ? AND version = 1
@@ -121,7 +121,7 @@ ON CONFLICT (list, position) DO NOTHING
 DELETE FROM lists
 WHERE list = ? AND position = (SELECT position FROM entries WHERE stream = ? AND version = 1)
 
--- What was offered stays; how it went on is written over.
+-- The proposed columns never change; status, verification and resolution are updated.
 -- name: put_handoff
 INSERT INTO handoffs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 ON CONFLICT (id) DO UPDATE
@@ -143,7 +143,7 @@ INSERT INTO texts (rowid, words) VALUES (?, ?)
 INSERT INTO meta (key, value) VALUES ('indexed', ?)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value
 
--- What readers ask
+-- Reads outside of a transaction
 
 -- name: ledger_id
 SELECT value FROM meta WHERE key = 'ledger_id'
@@ -151,7 +151,7 @@ SELECT value FROM meta WHERE key = 'ledger_id'
 -- name: secret_mark
 SELECT value FROM meta WHERE key = 'secret'
 
--- Of two who come first at the same time one counts, for both.
+-- If two processes insert at the same time, the first one counts for both.
 -- name: keep_secret_mark
 INSERT INTO meta (key, value) VALUES ('secret', ?) ON CONFLICT (key) DO NOTHING
 
@@ -208,7 +208,7 @@ SELECT * FROM stream_rows
 WHERE number < :before AND status IS NOT NULL AND owner = :owner
 ORDER BY number DESC LIMIT :limit
 
--- The plus keeps the planner on the owner's tasks, which are fewer than those of a status.
+-- The plus keeps the planner on the index of owners, whose tasks are fewer than those of a status.
 -- name: board_of_status_and_owner
 SELECT * FROM stream_rows
 WHERE number < :before AND +status = :status AND owner = :owner
@@ -227,7 +227,7 @@ LIMIT ?
 -- name: overdue
 SELECT name FROM streams WHERE deadline <= ? ORDER BY deadline, number LIMIT ?
 
--- The comparison with '' is what the index on sessions asks for.
+-- The comparison with '' is needed for the partial index on sessions.
 -- name: sessions
 SELECT s.name
 FROM leases l JOIN streams s ON s.number = l.stream
@@ -287,7 +287,7 @@ WHERE l.task = ? AND l.attempt = ? AND l.turn_index IS NOT NULL
 ORDER BY l.turn_index DESC
 LIMIT ?
 
--- The comparisons are what the index on tasks asks for.
+-- The comparisons are needed for the partial index on tasks.
 -- name: traces
 SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
 FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream

@@ -10,7 +10,7 @@ from dragoman.text.words import Wanted
 
 
 class SqliteReaders(SqlReaders):
-    """The reading side of whatever has a connection to the file."""
+    """Reads of whatever has a connection to the file."""
 
     def _row(self, found: Any) -> Row:
         return as_row(found)

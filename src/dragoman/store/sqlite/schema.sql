@@ -1,7 +1,7 @@
 -- All tables as they are now: equal to the migrations applied in order (tested). For reading.
 --
 -- No foreign keys: every write goes through one writer that has just read what it refers to, and
--- `verify` must be able to look at a file in which somebody has removed a row.
+-- `verify` must be able to read a file in which somebody has removed a row.
 -- Indexes do not name `number`: SQLite ends every index entry with the row's number anyway.
 
 CREATE TABLE meta (
@@ -9,8 +9,8 @@ CREATE TABLE meta (
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- A stream: its head, where the indexes put it, and its folded state (late, because a long one
--- goes on in other pages, which a reader of the columns before it then need not fetch).
+-- A stream: its head, its index row, and its folded state (last, because a long one continues on
+-- overflow pages, which a reader of the columns before it then need not fetch).
 CREATE TABLE streams (
   number  INTEGER PRIMARY KEY,
   name    TEXT    NOT NULL UNIQUE,
@@ -59,7 +59,7 @@ BEGIN
   SELECT RAISE(ABORT, 'the ledger is append-only: an entry is never removed');
 END;
 
--- Who holds a task. A heartbeat changes this row and nothing else.
+-- The lease of a task. A heartbeat changes this row and nothing else.
 CREATE TABLE leases (
   stream     INTEGER PRIMARY KEY,
   holder     TEXT    NOT NULL,
@@ -74,7 +74,7 @@ CREATE TABLE leases (
 CREATE INDEX leases_expiry ON leases (expires_at);
 CREATE INDEX leases_session ON leases (session) WHERE session <> '';
 
--- A stream with its lease, as the contract's Row has them.
+-- A stream with its lease, as the contract's StreamRow has them.
 CREATE VIEW stream_rows AS
 SELECT s.number, s.name, s.version, s.hash, s.fold, s.state,
        s.status, s.queue, s.rank, s.since, s.due, s.owner, s.deadline,
@@ -89,7 +89,7 @@ CREATE TABLE names (
   PRIMARY KEY (name, kind)
 ) STRICT, WITHOUT ROWID;
 
--- What a request was answered; scope is the number of the stream in which its key is unique.
+-- Stored answers of requests; scope is the number of the stream in which the key is unique.
 CREATE TABLE answers (
   scope       INTEGER NOT NULL,
   key         TEXT    NOT NULL,
@@ -104,7 +104,7 @@ CREATE TABLE numbers (
   last INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- A list, and the streams that stand on it, each at the position of its first entry.
+-- A list and its streams, each at the position of its first entry.
 CREATE TABLE lists (
   list     TEXT    NOT NULL,
   position INTEGER NOT NULL,
@@ -135,7 +135,7 @@ CREATE TABLE handoffs (
   resolution_notes   TEXT
 ) STRICT;
 
--- At most one handoff of a task is under way.
+-- A task has at most one active handoff.
 CREATE UNIQUE INDEX idx_handoffs_task_active
 ON handoffs(task_id)
 WHERE status IN ('proposed','validating','accepted','activated');
@@ -156,8 +156,8 @@ CREATE UNIQUE INDEX logs_turn ON logs (task, attempt, turn_index) WHERE turn_ind
 CREATE UNIQUE INDEX logs_event ON logs (event_id) WHERE event_id IS NOT NULL;
 CREATE INDEX logs_task ON logs (task) WHERE event_id IS NOT NULL AND task <> '';
 
--- The same with its text, and the moves of tasks, for whoever asks the database itself. What was
--- only asked for has `requested`; a move that an event has asked for stands under that event's id.
+-- The same with its text, and the moves of tasks, for queries on the database itself. A move that was
+-- only requested has `requested`; one that an event has requested has that event's id.
 CREATE VIEW agent_logs AS
 WITH moves AS NOT MATERIALIZED (
   SELECT e.position, s.name AS stream, e.event, lower(hex(e.hash)) AS hash,
@@ -223,7 +223,7 @@ SELECT position, task_id, attempt, NULL, event_id, session_id, 'TASK_TRANSITION'
        json_object('event_id', event_id, 'session_id', session_id, 'payload', json(payload))
 FROM told;
 
--- Tasks as they stand now.
+-- Tasks in their present state.
 CREATE VIEW tasks AS
 SELECT substr(name, 6) AS id, state ->> '$.aof_id' AS aof_id, state ->> '$.title' AS title, status,
        owner AS assignee, coalesce(state ->> '$.attempts', 0) AS attempts,

@@ -19,7 +19,7 @@ QUERIES = load_queries("dragoman.store.sqlite")
 Binding = tuple[Any, ...]
 
 Shelves = dict[int, Shelf]
-"""Stream number -> where this store has put it, as long as nobody else writes."""
+"""Stream number -> its stored index row, valid as long as nobody else writes."""
 
 _MOST_SHELVES = 20_000
 _BEFORE_ALL = (-(2**63), 0, 0)
@@ -32,11 +32,11 @@ _CONFLICTS = frozenset(
 )
 
 _ONE_UNDER_WAY = "handoffs.task_id"
-"""How SQLite names what idx_handoffs_task_active forbids."""
+"""The column that SQLite names when idx_handoffs_task_active is violated."""
 
 
 class SqliteSession:
-    """The transaction has SQLite's only write lock."""
+    """A transaction that has SQLite's only write lock."""
 
     def __init__(self, connection: Connection, shelves: Shelves, *, is_fresh: bool) -> None:
         if not is_fresh or len(shelves) > _MOST_SHELVES:
@@ -57,7 +57,7 @@ class SqliteSession:
         return [line for (line,) in self._all("lines", stream)]
 
     def new_stream(self) -> int:
-        """A number that no stream has."""
+        """A stream number that is not in use."""
         self._last_stream = 1 + (self._last_stream or self._value("last_stream"))
         return self._last_stream
 
@@ -66,11 +66,11 @@ class SqliteSession:
         return self._each("named", zip(names, strict=True))
 
     def answered(self, keys: Sequence[tuple[int, str]]) -> list[Answer]:
-        """What was answered to these keys."""
+        """The stored answers for these keys."""
         return [Answer(*found) for found in self._each("answered", keys)]
 
     def promote(self, now: int, limit: int) -> int:
-        """Put tasks whose rest is over into their queues."""
+        """Put tasks whose backoff is over into their queues."""
         due = self._all("due", now, limit)
         shelves = {number: self._shelf(name, fold, state, now) for number, name, fold, state in due}
         self._put("shelve", [(*astuple(shelf), number) for number, shelf in shelves.items()])
@@ -78,7 +78,7 @@ class SqliteSession:
         return len(due)
 
     def ready(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
-        """The queue from a place on, in order."""
+        """A page of the queue, in order."""
         place = _BEFORE_ALL if after is None else (after.rank, after.since, after.number)
         return [ReadyKey(*found) for found in self._all("ready", queue, *place, limit)]
 
@@ -87,7 +87,7 @@ class SqliteSession:
         return self._value("last_number", day) or 0
 
     def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
-        """(Key, position, digest, masked) of those turns and events that were recorded before."""
+        """(Key, position, digest, masked) of those turns and events that are recorded already."""
         asked = list(map(split_key, keys))
         events = self._each("logged_event", [(one,) for one in asked if isinstance(one, str)])
         turns = self._each("logged_turn", [one for one in asked if not isinstance(one, str)])
@@ -100,12 +100,13 @@ class SqliteSession:
         ]
 
     def held(self, session: str, holder: str) -> list[str]:
-        """The streams of tasks that are held in this session; if none is, by this holder."""
+        """The streams of tasks held in this session; if there is none, of those held by this
+        holder."""
         found = self._all("held_in", session) or self._all("held_by", holder)
         return [name for (name,) in found]
 
     def on_list(self, name: str) -> list[str]:
-        """The streams that stand on this list, oldest first."""
+        """The streams on this list, oldest first."""
         return [stream for (stream,) in self._all("on_list", name)]
 
     def write(self, changes: Changes) -> None:
@@ -133,7 +134,7 @@ class SqliteSession:
             raise
 
     def _write_streams(self, rows: Sequence[Row], entries: Sequence[NewEntry]) -> None:
-        """Each row in place of the one that its new entries follow."""
+        """Write each row, if it is still at the version that its new entries follow."""
         versions = {entry.stream: entry.version - 1 for entry in reversed(entries)}
         """Stream number -> the version that its first new entry follows."""
         shelves = self._shelves
@@ -166,12 +167,12 @@ class SqliteSession:
     def _put(
         self, query: str, rows: Collection[Any], bound: Callable[[Any], Binding] | None = None
     ) -> None:
-        """Run a statement that writes for each of these; `bound`: how one is bound to it."""
+        """Run a statement that writes for each of these rows; `bind` makes its parameters."""
         if rows:
             self._cursor.executemany(QUERIES[query], map(bound, rows) if bound else rows)
 
     def _each(self, query: str, bindings: Iterable[Binding]) -> list[Any]:
-        """Run a statement for each of these; all that was found."""
+        """Run a statement for each of these bindings; all rows found."""
         return self._cursor.executemany(QUERIES[query], bindings).fetchall()
 
     def _all(self, query: str, *bindings: Any) -> list[Any]:

@@ -13,7 +13,8 @@ from dragoman.store.sqlite.still import Readers, readers_of
 
 
 class SqliteSnapshot(SqliteReaders):
-    """The WAL keeps what is written meanwhile, and cannot be emptied before the end."""
+    """Reads in one transaction: the WAL keeps what is written meanwhile, and cannot be reset before
+    its end."""
 
     def __init__(self, reader: Connection, path: Path, check: Callable[[], None]) -> None:
         self._reader = reader
@@ -33,7 +34,7 @@ class SqliteSnapshot(SqliteReaders):
 
 
 def schema_version(path: Path) -> int:
-    """How many migrations a file has had; nothing is written to it."""
+    """The number of migrations that a file has had; nothing is written to it."""
     reader = readers_of(path).open()
     try:
         return reader.execute("PRAGMA user_version").get

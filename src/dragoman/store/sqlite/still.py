@@ -31,38 +31,38 @@ _CANNOT_WRITE = (
 
 
 def is_unwritable(refused: StoreUnavailable) -> bool:
-    """Whether a store was refused because nothing can be written where it lies."""
+    """True if a store was refused because its file cannot be written."""
     return isinstance(refused.__cause__, _CANNOT_WRITE)
 
 
 class Shared:
-    """Readers beside whoever writes: SQLite itself sees to it that they see whole commits."""
+    """Readers beside a writer: SQLite itself ensures that they see whole commits."""
 
     def __init__(self, path: Path, open_one: Callable[[Path], Connection] = open_reader) -> None:
         self._path = path
         self._open_one = open_one
 
     def open(self) -> Connection:
-        """One more."""
+        """A new connection."""
         return self._open_one(self._path)
 
     def check(self) -> None:
-        """What was read is good."""
+        """Nothing to check: what was read is valid."""
 
 
 class Still:
-    """Readers of a file that lies still."""
+    """Readers of a file that nobody writes to."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen = _state(path)
 
     def open(self) -> Connection:
-        """One more."""
+        """A new connection."""
         return open_alone(self._path)
 
     def check(self) -> None:
-        """What was read is good; StoreUnavailable when somebody has written meanwhile."""
+        """Check that what was read is valid; StoreUnavailable if the file has changed meanwhile."""
         if has_log(self._path) or _state(self._path) != self._seen:
             raise StoreUnavailable(
                 f"somebody has begun to write to {self._path} while it was read where it cannot "
@@ -74,12 +74,14 @@ Readers = Shared | Still
 
 
 def readers_of(path: Path) -> Readers:
-    """How whoever opens no writer reads a database, and leaves nothing that bars one later."""
+    """Readers for a process without a writer, which create no file that would hinder a later one.
+    """
     return Shared(path) if os.access(path, os.W_OK) else _readers_that_make_no_file(path)
 
 
 def readers_where_nothing_can_be_written(path: Path) -> Readers:
-    """How such a database of this version is read; StoreUnavailable, and why, when it cannot be."""
+    """Readers of a database of this version where nothing can be written; StoreUnavailable says why
+    it cannot be read."""
     readers = _readers_that_make_no_file(path)
     try:
         _try(readers, path)
@@ -112,7 +114,7 @@ def _try(readers: Readers, path: Path) -> None:
 
 
 def _state(path: Path) -> tuple[int, ...]:
-    """What changes when somebody writes to the file."""
+    """Values that change when somebody writes to the file."""
     try:
         found = path.stat()
     except OSError as error:

@@ -42,7 +42,7 @@ _BOARDS = {
     (False, True): QUERIES["board_of_owner"],
     (True, True): QUERIES["board_of_status_and_owner"],
 }
-"""(Is a status asked for, is an owner) -> the query that has an index for it."""
+"""(filtered by status, filtered by owner) -> the query that has an index for it."""
 
 
 class SqliteStore(SqliteReaders, SqlMark):
@@ -54,9 +54,9 @@ class SqliteStore(SqliteReaders, SqlMark):
         self._writing = threading.Lock()
         self._writer: Connection | None = None
         self._file: Identity | None = None
-        """Which file it is that was opened first."""
+        """The file that was opened first."""
         self._refused: StoreUnavailable | None = None
-        """Why nothing can be written, if that was so at opening."""
+        """The error at opening, if the file cannot be written."""
         self._seen_version: int | None = None
         self._shelves: Shelves = {}
         self._log = LogCopier(path)
@@ -67,7 +67,7 @@ class SqliteStore(SqliteReaders, SqlMark):
 
     @classmethod
     def open(cls, path: Path, new_ledger_id: Callable[[], str]) -> "SqliteStore":
-        """Open a database file; it is made or migrated if need be, its directory is not."""
+        """Open a database file; it is created or migrated if need be, its directory is not."""
         check_sqlite(apsw.sqlite_lib_version())
         store = cls(path, new_ledger_id)
         with store._writing:
@@ -76,7 +76,8 @@ class SqliteStore(SqliteReaders, SqlMark):
 
     @classmethod
     def open_to_read(cls, path: Path, new_ledger_id: Callable[[], str]) -> "SqliteStore":
-        """The same; where nothing can be written it can be read, and a write says why not."""
+        """Like `open`; a file that cannot be written is opened for reading, and a write raises the
+        reason."""
         try:
             return cls.open(path, new_ledger_id)
         except StoreUnavailable as refused:
@@ -92,10 +93,11 @@ class SqliteStore(SqliteReaders, SqlMark):
         return self._write(lambda writer, version: work(self._session(writer, version)))
 
     def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
-        """Make what stands at these positions findable, unless somebody else has done it."""
+        """Add the texts at these positions to the search index, unless another process has done so.
+        """
 
         def work(writer: Connection, _: int) -> None:
-            # No session: the next one must still learn whether another process has written.
+            # No Transaction: the next one must still learn whether another process has written.
             known = int(writer.execute(QUERIES["indexed"]).get or 0)
             if until > known:
                 new = [(place, " ".join(words)) for place, words in texts if place > known]
@@ -124,12 +126,12 @@ class SqliteStore(SqliteReaders, SqlMark):
         return snapshot(self._path, self._readers)
 
     def inspect(self, seconds: float | None = None) -> Inspection:
-        """Let SQLite look for damage; for as long, its log cannot be emptied."""
+        """Have SQLite check its file; meanwhile the WAL cannot be reset."""
         self._refuse_if_closed()
         return inspect(self._readers, self._path, seconds)
 
     def close(self) -> None:
-        """Close every connection; the writer last, so that it takes the WAL into the file."""
+        """Close every connection; the writer last, so that it copies the WAL into the file."""
         with self._reading:
             self._is_closed = True
             idle, self._idle_readers = self._idle_readers, []
@@ -141,10 +143,11 @@ class SqliteStore(SqliteReaders, SqlMark):
                 self._writer.close()
                 self._writer = None
 
-    # The writer
+    # Writer
 
     def _write(self, work: Callable[[Connection, int], T]) -> T:
-        """Run `work` in a transaction; it is told SQLite's number for what all others have done."""
+        """Run `work` in a transaction, with SQLite's data_version, which changes with others'
+        commits."""
         with self._writing:
             writer = self._writer or self._open_writer()
             told = store_error
@@ -182,7 +185,7 @@ class SqliteStore(SqliteReaders, SqlMark):
         return self._writer
 
     def _check_file(self) -> None:
-        """What is written to a file that lost its name is lost with it, and none is made anew."""
+        """Refuse to write to a file that lost its name: the data would be lost with it."""
         if self._file is not None and identity(self._path) != self._file:
             raise StoreUnavailable(
                 f"{self._path} is no longer the file that this process has opened: it was moved, "
@@ -199,7 +202,7 @@ class SqliteStore(SqliteReaders, SqlMark):
     def _drop(self, writer: Connection) -> None:
         """Undo what was begun; the next transaction has a new connection.
 
-        After a failed sync nothing that the old one remembers is to be trusted.
+        After a failed sync nothing that the old one has cached is to be trusted.
         """
         self._writer = self._seen_version = None
         writer.close(True)
@@ -213,7 +216,7 @@ class SqliteStore(SqliteReaders, SqlMark):
         return str(self._path)
 
     def _fetch(self, sql: str, bindings: Any) -> list[Any]:
-        """All rows at once, so that no reader holds the WAL back."""
+        """Fetch all rows at once, so that no reader holds the WAL back."""
         reader = self._take_reader()
         try:
             found = reader.execute(sql, bindings).fetchall()
