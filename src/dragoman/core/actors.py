@@ -12,27 +12,27 @@ from dragoman.core.events import ActorEvent, CommandRefused, MessageReceived, Ro
 from dragoman.core.ids import actor_stream, check_agent, shown_name
 
 REFUSALS_PER_MINUTE = 60
-"""More than these add no entry: a caller in a loop must not be able to fill the ledger."""
+"""Limit of recorded refusals: a caller in a loop must not be able to fill the ledger."""
 
 RECEIVED_PER_MINUTE = 60
-"""The same for messages that change nothing."""
+"""The same limit for messages that change nothing."""
 
 REMEMBERED_REFUSALS = 8
-"""A refusal that equals one of the last few of its minute is a repeat and adds no entry."""
+"""Window for repeats: a refusal that equals one of the last few of its minute adds no entry."""
 
 _MINUTE_MS = 60_000
 
 
 class Actor(Struct, frozen=True):
-    """A caller: its role and name by its credential, and the door it came through."""
+    """A caller: role and name from its credential, and the surface it came through."""
 
     role: Role
     name: str
     via: str = ""
     task: str = ""
-    """The one task that its credential speaks for; empty: any."""
+    """The one task that its credential is bound to; empty: any."""
     fence: int = 0
-    """And under which fencing token, where there is such a task."""
+    """Fencing token of the credential's attempt, where there is such a task."""
 
     def __post_init__(self) -> None:
         malformed = check_agent(self.name)
@@ -41,28 +41,28 @@ class Actor(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """How an entry names this actor."""
+        """Name of this actor in entries."""
         return f"{self.role}:{self.name}"
 
     @property
     def stream(self) -> str:
-        """Where this actor's refusals are recorded."""
+        """Stream that records this actor's refusals."""
         return actor_stream(self.role, self.name)
 
 
 HUB: Final = "hub"
-"""What the hub is called wherever it acts by itself; nobody else may be."""
+"""Name of the hub wherever it acts by itself; reserved for it."""
 NO_HUB: Final = f"the name {HUB} is the hub's own: choose another"
 
 NAMELESS: Final = "unknown"
-"""Who is on record for a message whose sender cannot be named."""
+"""Name on record for a message whose sender cannot be determined."""
 
 SYSTEM = Actor("system", HUB)
-"""The hub itself: its time-driven duties act as this."""
+"""The hub itself: its background services act under this name."""
 
 
 class ActorRecord(Struct, frozen=True, omit_defaults=True):
-    """What is remembered of an actor: the refusals and idle messages of its current minute."""
+    """Rate-limit record of an actor: its refusals and no-op messages of the current minute."""
 
     minute: int = 0
     refusals: int = 0
@@ -78,7 +78,7 @@ def record_refusal(
     now: int,
     said: bytes = b"",
 ) -> CommandRefused | None:
-    """The entry that a refusal leaves, or None for a repeat, a flood or an ordinary answer."""
+    """Entry for a refusal, or None for a repeat, a flood or an ordinary answer."""
     if refusal.code in UNRECORDED:
         return None
     event = CommandRefused(
@@ -99,20 +99,20 @@ def record_refusal(
 def record_received(
     record: ActorRecord, event: MessageReceived, now: int
 ) -> MessageReceived | None:
-    """The entry that a message leaves which changed nothing, or None in a flood of them."""
+    """Entry for a message that changed nothing, or None in a flood of them."""
     is_flood = record.minute == now // _MINUTE_MS and record.received >= RECEIVED_PER_MINUTE
     return None if is_flood else event
 
 
 def evolve_refused(record: ActorRecord | None, event: CommandRefused, at: int) -> ActorRecord:
-    """The record after one more refusal."""
+    """Count one more refusal."""
     record = _of_minute(record, at)
     recent = (*record.recent, _gist(event))[-REMEMBERED_REFUSALS:]
     return replace(record, refusals=record.refusals + 1, recent=recent)
 
 
 def evolve_received(record: ActorRecord | None, _: MessageReceived, at: int) -> ActorRecord:
-    """The record after one more message that changed nothing."""
+    """Count one more message that changed nothing."""
     record = _of_minute(record, at)
     return replace(record, received=record.received + 1)
 
@@ -121,7 +121,7 @@ EVOLVE_ACTOR: dict[type[ActorEvent], Callable[[Any, Any, int], ActorRecord]] = {
     CommandRefused: evolve_refused,
     MessageReceived: evolve_received,
 }
-"""Event -> the record after it, from the record before it (None at first) and its time."""
+"""Event -> fold: the record after it, from the record before it (None at first) and its time."""
 
 
 def _of_minute(record: ActorRecord | None, at: int) -> ActorRecord:
@@ -131,9 +131,9 @@ def _of_minute(record: ActorRecord | None, at: int) -> ActorRecord:
 
 
 def _gist(event: CommandRefused) -> str:
-    """What makes two refusals the same. Short, because a record keeps several of them.
+    """Digest by which two refusals count as equal; short, because a record keeps several.
 
-    Sentences that differ in a time or a count are different: the limit of a minute bounds those.
+    Sentences that differ in a time or a count are different: the limit per minute bounds those.
     """
     said = f"{event.kind} {event.detail}{event.words}".encode()
     digest = blake2b(said, digest_size=8).hexdigest()

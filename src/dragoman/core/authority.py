@@ -18,7 +18,7 @@ _APPROVAL: frozenset[Move] = frozenset({("review", "done")})
 _JUDGEMENT: frozenset[Move] = _APPROVAL | frozenset[Move]({("review", "ready")})
 
 BY_FILE: frozenset[Status] = frozenset({"backlog", "ready", "blocked"})
-"""A task file may be moved between these: nobody works on the task, and nobody judges it."""
+"""A task file may be moved between these statuses: nobody works on the task or reviews it."""
 
 _FILE: frozenset[Move] = frozenset((a, b) for a, b in _ALL if a in BY_FILE and b in BY_FILE)
 
@@ -37,22 +37,22 @@ MAY_MOVE: dict[str, frozenset[Move]] = {
     "stranger": frozenset(),
     "observer": frozenset(),
 }
-"""Relation -> the transitions it may ask for.
+"""Relation to the task -> the transitions it may request.
 
 An agent is holder, assignee, finisher (the assignee, where no review is required) or stranger. A
-person or an orchestrator stands to work that is to be reviewed, and that it did itself or (an
-orchestrator, which then had the token of the other) claimed for another, as a coordinator does. A
-file is trusted where the settings say that moving one is a person's word.
+person or an orchestrator counts as a coordinator for work to be reviewed that it did itself or, as
+an orchestrator, claimed for another (it then had the other's token). A file is trusted where the
+settings say that moving one is a person's word.
 """
 
 MAY_WRITE: frozenset[Role] = frozenset({"human", "orchestrator", "coordinator", "agent", "system"})
 """Roles that may create, link, name and note tasks."""
 
 MAY_HOLD: frozenset[Role] = frozenset({"agent", "orchestrator", "coordinator", "human"})
-"""Roles whose names can be those of holders: whatever could be claimed can also be finished."""
+"""Roles that can hold a task: whatever could be claimed can also be finished."""
 
 MAY_DISPATCH: frozenset[Role] = frozenset({"human", "orchestrator", "system"})
-"""Roles that may claim a task for somebody else, and that see to what time asks for."""
+"""Roles that may claim a task for somebody else, and that run time-driven work such as expiry."""
 
 MAY_DELEGATE: frozenset[Role] = frozenset({"human", "orchestrator", "coordinator", "system"})
 """Roles that may delegate a part of any task; an agent may where it holds the task."""
@@ -70,7 +70,7 @@ MAY_EDIT: dict[Role, frozenset[str]] = {
     "agent": _WORDING,
     "observer": frozenset(),
 }
-"""Role -> the fields that it may give new values; an agent only those of a task that is its own."""
+"""Role -> the fields that it may edit; an agent only those of a task that is its own."""
 
 _AGENTS: frozenset[Role] = frozenset({"agent", "observer", "coordinator", "orchestrator"})
 _EVERYONE: frozenset[Role] = _AGENTS | frozenset[Role]({"human"})
@@ -85,7 +85,7 @@ MAY_REGISTER: dict[Role, frozenset[Role]] = {
     "file": frozenset(),
     "trusted-file": frozenset(),
 }
-"""Role -> the roles that it may give; an agent only to itself, and nobody makes itself a human."""
+"""Role -> the roles that it may register; an agent only itself, and no agent becomes a human."""
 
 MAY_VOUCH: dict[Role, frozenset[Role]] = {
     "human": _EVERYONE,
@@ -99,29 +99,29 @@ MAY_VOUCH: dict[Role, frozenset[Role]] = {
 }
 """Role -> the roles whose holders it may give credentials, and take them from.
 
-Whoever has somebody's token speaks as that one, so that nobody may give one of a higher role, nor,
-but for people, of its own. An agent may take back its own.
+A token lets its bearer speak as its owner, so nobody may issue one for a higher role nor, except
+people, for its own. An agent may revoke its own.
 """
 
 MAY_PAUSE: frozenset[Role] = frozenset({"human", "orchestrator", "system"})
-"""Roles that may have nothing more started for an agent."""
+"""Roles that may pause an agent: nothing more is started for it."""
 
 MAY_RESUME: frozenset[Role] = MAY_PAUSE - frozenset[Role]({"system"})
-"""Roles that may let it go on: the hub asks, and somebody has to answer."""
+"""Roles that may resume an agent: the hub pauses it and asks, somebody has to answer."""
 
 MAY_REWIND: frozenset[Role] = frozenset({"human", "orchestrator"})
-"""Roles that may make a task what it was before."""
+"""Roles that may restore an earlier state of a task."""
 
 
 def why_no_worker(label: str) -> str:
-    """Why whoever entries name so may not ask for workers; empty: it may."""
+    """Reason why the actor with this label may not ask for workers; empty: it may."""
     if label.partition(":")[0] in MAY_DISPATCH:
         return ""
     return f"{label} may not ask for workers; that is for orchestrators"
 
 
 def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
-    """Whether the caller has the living lease, whatever its role: a lease knows a name only."""
+    """True if the caller has the valid lease, whatever its role: a lease knows a name only."""
     return (
         lease is not None
         and actor.role in MAY_HOLD
@@ -131,27 +131,27 @@ def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
 
 
 def why_no_holder(known: AgentRecord | None) -> str:
-    """Why whoever is known so can have no task; empty: it can. An unknown name is an agent's."""
+    """Reason why this agent can hold no task; empty: it can. An unknown name counts as an agent."""
     if known is None or known.role in MAY_HOLD:
         return ""
     return f"{known.name} is registered as {known.role}, which may only read"
 
 
 def dispatcher(actor: Actor, agent: str) -> str:
-    """Who is on record for having claimed a task for this agent; empty: nobody who matters.
+    """Name recorded as dispatcher of a claim for this agent; empty: none that matters.
 
-    People approve what they had others do, and the hub approves nothing.
+    People may approve what they had others do, and the hub approves nothing.
     """
     return actor.name if actor.role == "orchestrator" and actor.name != agent else ""
 
 
 def vouches_for(actor: Actor, known: AgentRecord | None) -> bool:
-    """Whether the caller may have a credential of this one; an unknown name is an agent's."""
+    """True if the caller may manage this agent's credentials; an unknown name is an agent's."""
     return (known.role if known is not None else "agent") in MAY_VOUCH[actor.role]
 
 
 def relation(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
-    """How the caller stands to the task: a key of MAY_MOVE."""
+    """Relation of the caller to the task: a key of MAY_MOVE."""
     if is_own_gate(actor, task):
         return "coordinator"
     if actor.role != "agent":
@@ -164,17 +164,17 @@ def relation(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
 
 
 def is_own_gate(actor: Actor, task: Task) -> bool:
-    """Whether a review would be of what the caller did itself, or had done in another's name: it
-    may do all but approve that.
+    """True if a review would be of work that the caller did itself, or had done in another's name:
+    it may do all but approve that.
     """
     approves = actor.role in ("human", "orchestrator") and task.review_required
-    # Whom a task was given to after the work has done none of it.
+    # An assignee that got the task after the work was done has done none of it.
     authors = (task.assignee,) if task.assignee in task.agents else (*task.agents, task.assignee)
     return approves and actor.name in (*authors, task.dispatched_by)
 
 
 def check_write(actor: Actor) -> Refusal | None:
-    """None when the caller's role may write at all, under a name that is its own."""
+    """Refuse unless the caller's role may write at all, under a name that is its own."""
     if actor.role != "system" and actor.name == HUB:
         return Refusal("not_authorized", NO_HUB)
     if actor.role in MAY_WRITE:
@@ -185,10 +185,10 @@ def check_write(actor: Actor) -> Refusal | None:
 def check_word(
     actor: Actor, task: Task, lease: Lease | None, fence: int | None, now: int
 ) -> Refusal | None:
-    """None when the caller may write about the task.
+    """Refuse unless the caller may write about the task.
 
-    Anyone may who may write at all, but an agent that held the task before speaks only as its
-    holder or its owner: one that was stopped and comes back must learn that its lease is lost.
+    Any role that may write at all may do so, but an agent that held the task before speaks only as
+    its holder or its owner: one that was stopped and comes back must learn that its lease is lost.
     """
     refusal = check_write(actor) or check_fence(actor, task, lease, fence, now)
     if refusal or fence is not None or actor.role != "agent" or actor.name not in task.agents:
@@ -201,7 +201,7 @@ def check_word(
 def check_own(
     actor: Actor, task: Task, lease: Lease | None, fence: int | None, now: int
 ) -> Refusal | None:
-    """None when the caller may speak for the work on the task.
+    """Refuse unless the caller may speak for the work on the task.
 
     An agent may as its holder, and as its owner while nobody works on it.
     """
@@ -215,9 +215,9 @@ def check_own(
 def check_fence(
     actor: Actor, task: Task, lease: Lease | None, fence: int | None, now: int
 ) -> Refusal | None:
-    """None when no fencing token is named, or that of the living attempt, which is an agent's own.
+    """Refuse a fencing token that is not the valid attempt's or, for an agent, not its own.
 
-    Other roles need no token. Whoever of them names one means that attempt, and no later one.
+    Other roles need no token. One that they name means that attempt, and no later one.
     """
     if fence is None:
         return None
@@ -234,7 +234,7 @@ def check_fence(
 def check_hold(
     actor: Actor, task: Task, lease: Lease | None, fence: int | None, now: int
 ) -> Refusal | None:
-    """None when the caller holds the task now, under this fencing token if it names one."""
+    """Refuse unless the caller holds the task now, under this fencing token if it names one."""
     is_of_now = fence is None or _is_living(lease, fence, now)
     if is_of_now and holds(actor, lease, now):
         return None
@@ -253,13 +253,13 @@ def check_hold(
 
 
 def _is_living(lease: Lease | None, fence: int, now: int) -> bool:
-    """Whether this is the fencing token of the attempt that lives, whosever that is."""
+    """True if this is the fencing token of the valid attempt, whoever holds it."""
     return lease is not None and lease.fence == fence and lease.is_live(now)
 
 
 def _what_became(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
     if lease is None:
-        # The token of an attempt claims nothing.
+        # The credential of an attempt cannot claim.
         if not actor.task and not _obstacle(actor, task):
             return f"nobody holds {task.id} now, it is {task.status}: claim it again to go on"
         is_whose = "" if task.is_final or task.assignee in ("", actor.name) else task.assignee
@@ -274,20 +274,20 @@ def _what_became(actor: Actor, task: Task, lease: Lease | None, now: int) -> str
 
 
 def _first(actor: Actor, task: Task) -> str:
-    """What has to come before a word about a task that nobody holds, or why nothing can."""
+    """Hint for a task without holder: claim it first, or why it cannot be claimed."""
     obstacle = _obstacle(actor, task)
     return f", and it cannot be claimed: {obstacle}" if obstacle else ": claim it first"
 
 
 def _obstacle(actor: Actor, task: Task) -> str:
-    """What keeps this one from claiming a task that nobody holds; empty: nothing does."""
+    """Reason why the caller cannot claim a task without holder; empty: it can."""
     if actor.role not in MAY_HOLD:
         return f"{actor.label} may hold no task"
     if task.is_final:
         return f"it is {task.status}, and that is final"
     if task.status not in CLAIMABLE:
         return f"it is {task.status}, and has to become ready first"
-    # Work that is in review is reworked by whose it is, and by nobody else.
+    # Work in review is reworked by its owner only.
     is_anothers = task.status == "review" and task.assignee != actor.name
     if is_anothers or _is_kept_from(actor, task) or task.reserved_for not in ("", actor.name):
         return "it is another's"
@@ -295,5 +295,5 @@ def _obstacle(actor: Actor, task: Task) -> str:
 
 
 def _is_kept_from(actor: Actor, task: Task) -> bool:
-    """Whether only another may claim it, as it is handed over (S-OWN)."""
+    """True if a handoff allows only somebody else to claim it (S-OWN)."""
     return task.handoff is not None and task.handoff.only != actor.name

@@ -4,12 +4,12 @@ from msgspec import Struct
 
 
 class Backoff(Struct, frozen=True):
-    """How long a task rests after its n-th failure: `base_ms`, doubling, up to `cap_ms`."""
+    """Retry policy: the delay doubles with each failure, from `base_ms` up to `cap_ms`."""
 
     base_ms: int = 1_000
-    """How long a task rests after its first failure; the rest doubles with every further one."""
+    """Delay before the first retry; it doubles with every further failure."""
     cap_ms: int = 300_000
-    """The longest rest."""
+    """The longest delay."""
 
 
 def rest_after(failures: int, backoff: Backoff) -> int:

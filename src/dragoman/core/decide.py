@@ -176,11 +176,11 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
 _INTENTS_OWN: frozenset[type[AnyCommand]] = frozenset(
     {DelegateIntent, ReceiveResult, UpdateIntent, ExpireRequest}
 )
-"""These see to their intent themselves."""
+"""Commands that update their intent themselves, without the sync."""
 
 
 def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
-    """What follows from a command; a no about a handoff says what its caller can do instead."""
+    """Decide a command; a refusal about a handoff suggests what its caller can do instead."""
     decision = _decided(command, read, now)
     if isinstance(decision, Decision):
         return decision
@@ -188,7 +188,7 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
 
 
 def _decided(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
-    """The same; whatever its holder says also renews a task's lease (S-RUN)."""
+    """Decide a command and its reactions; what the holder sends also renews its lease (S-RUN)."""
     if read.actor.task:
         within = bound(command, read, now)
         if isinstance(within, Refusal):
@@ -220,14 +220,14 @@ def _decided(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
 
 
 def _gives(command: AnyCommand) -> bool:
-    """Whether it says who is to have a task."""
+    """True if the command says who gets the task."""
     if isinstance(command, EditTask):
         return command.assignee is not None
     return isinstance(command, ClaimTask)
 
 
 def _has_followers(decision: Decision, read: Read) -> bool:
-    """Whether a task that it moves may have an intent or a handoff; most have neither."""
+    """True if a task that it moves may have an intent or a handoff; most have neither."""
     for stream, event in decision.events:
         task = read.task(stream.partition(":")[2]) if type(event) in following.TOLD else None
         if isinstance(task, Task) and (task.aliases or task.handoff):
@@ -236,13 +236,13 @@ def _has_followers(decision: Decision, read: Read) -> bool:
 
 
 def _repeated(command: HandoffCommand, read: Read, now: int) -> Decision | None:
-    """The yes to what was done to a handoff before."""
+    """Repeat of a handoff command that was done before."""
     done = done_before(command, read, now)
     return done_already(done) if done else None
 
 
 def _held(command: AnyCommand, read: Read) -> str:
-    """The task whose holder shows by it that it is alive; of a handoff, the one handed over."""
+    """Task whose holder shows that it is alive; for a handoff, the task handed over."""
     if not isinstance(command, HandoffCommand):
         return command.held
     handoff = read.handoff(command.handoff)
@@ -250,7 +250,7 @@ def _held(command: AnyCommand, read: Read) -> str:
 
 
 def renewal(command: AnyCommand, read: Read, now: int) -> LeaseChange | None:
-    """The longer lease that a sign of life from a task's holder gives it."""
+    """Lease renewal by a sign of life from a task's holder."""
     held = _held(command, read)
     if not held:
         return None

@@ -95,17 +95,17 @@ FAULTS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The hub's no: a stable code, and a sentence that says what is wrong and what to do."""
+    """Refusal as a value: a stable code, and a sentence that says what is wrong and what to do."""
 
     code: str
     detail: str
     kind: str = ""
-    """What the sender called its message, where that never became a command."""
+    """Type of the message in its sender's words, where it never became a command."""
     path: str = field(default="", compare=False)
-    """Which field of what was asked for it is about, where it is about one."""
+    """Field of the request that it is about, where it is about one."""
 
     def at(self, path: str) -> "Refusal":
-        """The same, about this field."""
+        """The same refusal, about this field."""
         return replace(self, path=path)
 
 
@@ -120,7 +120,7 @@ class DragomanError(Exception):
 
 
 class Refused(DragomanError):
-    """A refusal, raised."""
+    """Exception that carries a refusal."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.detail)
@@ -152,7 +152,7 @@ class StoreConflict(StoreError):
 
 
 class TaskOnItsWay(StoreConflict):
-    """Another handoff of the task is under way, by the word of the store itself."""
+    """Another handoff of the task is active, as the store found on writing."""
 
 
 class StoreCorrupt(StoreError):

@@ -84,4 +84,4 @@ FREE_TEXT: Final[dict[type[Any], tuple[str, ...]]] = {
 """Command -> its fields of free text: texts, lists of them, or JSON."""
 
 NO_NAMES: Final = frozenset({"digest", "envelope", "event_id", "package"})
-"""Fields that are neither: hashes, UUIDs, and what was looked through by whoever understands it."""
+"""Fields that are neither name nor free text: hashes, UUIDs, and what its dialect has redacted."""

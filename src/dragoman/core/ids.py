@@ -7,7 +7,7 @@ from dragoman.core.errors import Refusal
 _KIND_FORM = "[a-z][a-z0-9]{0,15}"
 
 WORD_FORM = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
-"""The form of an id, as a regular expression that descriptions of our doors publish as well."""
+"""Pattern of an id, as a regular expression; published in descriptions of the surfaces."""
 AGENT_FORM = f"{WORD_FORM}(?:@{WORD_FORM})?"
 ALIAS_FORM = f"{_KIND_FORM}:{WORD_FORM}"
 TASK_NAME_FORM = f"(?:{_KIND_FORM}:)?{WORD_FORM}"
@@ -26,13 +26,13 @@ EVENT_ID_FORM = (
     "(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}"
     "|0{8}-0{4}-0{4}-0{4}-0{12}|[fF]{8}-[fF]{4}-[fF]{4}-[fF]{4}-[fF]{12})"
 )
-"""The form of a UUID as RFC 9562 has them, the first and the last of all included."""
+"""Pattern of a UUID as in RFC 9562, the nil and the max UUID included."""
 _EVENT_ID = re.compile(EVENT_ID_FORM, re.ASCII)
 
 _QUOTED = 140
-"""So much is shown of what may be no name: all of it, if it is one."""
+"""Characters shown of an invalid name: enough for any valid one."""
 LAST_NUMBER = 999
-"""A day's AOF ids are numbered up to here; after that their tail is eight characters."""
+"""A day's AOF ids are numbered up to here; after that their tail has eight characters."""
 
 
 def _check(
@@ -48,39 +48,39 @@ def _malformed(what: str, text: str, form: str, path: str = "") -> Refusal:
 
 
 def check_id(text: str, what: str, path: str = "") -> Refusal | None:
-    """None when `text`, in this field, can name something: a task, a letter, a handoff, a wave."""
+    """Refuse unless `text`, in this field, can name a task, a letter, a handoff or a wave."""
     form = "1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
     return _check(_TASK_ID, what, text, form, path)
 
 
 def check_task_id(text: str, path: str = "") -> Refusal | None:
-    """None when `text`, in this field, can name a task."""
+    """Refuse unless `text`, in this field, can name a task."""
     return check_id(text, "task id", path)
 
 
 def check_agent(text: str, path: str = "") -> Refusal | None:
-    """None when `text`, in this field, can name an agent or a person."""
+    """Refuse unless `text`, in this field, can name an agent or a person."""
     form = "1 to 128 of A-Z a-z 0-9 . _ -, optionally followed by @host"
     return _check(_AGENT, "name", text, form, path)
 
 
 def check_session(text: str, path: str = "") -> Refusal | None:
-    """None when `text`, in this field, can name a session."""
+    """Refuse unless `text`, in this field, can name a session."""
     return _check(_SESSION, "session", text, "1 to 256 of A-Z a-z 0-9 . _ : @ / -", path)
 
 
 def check_event_id(text: str) -> Refusal | None:
-    """None when `text` can name an event of a trace."""
+    """Refuse unless `text` can name an event of a trace."""
     return _check(_EVENT_ID, "event id", text, "a UUID")
 
 
 def check_dialect(text: str) -> Refusal | None:
-    """None when `text` can name a dialect."""
+    """Refuse unless `text` can name a dialect."""
     return _check(_KIND, "dialect", text, "1 to 16 of a-z 0-9, starting with a letter")
 
 
 def check_alias(text: str, path: str = "") -> Refusal | None:
-    """None when `text`, in this field, is an alias: a kind of name, a colon, a name."""
+    """Refuse unless `text`, in this field, is an alias: a kind of name, a colon, a name."""
     kind, colon, name = text.partition(":")
     if colon and _KIND.fullmatch(kind):
         return check_task_id(name, path)
@@ -89,105 +89,101 @@ def check_alias(text: str, path: str = "") -> Refusal | None:
 
 
 def check_key(text: str) -> Refusal | None:
-    """None when `text` can be an idempotency key."""
-    # Every request has one: this takes a third of the time of an expression.
+    """Refuse unless `text` can be an idempotency key."""
+    # Every request has one: this takes a third of the time of a regular expression.
     if 0 < len(text) <= LONGEST_KEY and text.isascii() and text.isprintable():
         return None
     return _malformed("key", text, f"1 to {LONGEST_KEY} printable characters")
 
 
 def is_task_name(text: str) -> bool:
-    """Whether `text` can be a task's id, an alias or a bare alias name."""
+    """True if `text` can be a task's id, an alias or a bare alias name."""
     return _TASK_NAME.fullmatch(text) is not None
 
 
 def bare(name: str) -> str:
-    """A task's name without the kind that an alias begins with."""
+    """Name of a task without the kind that an alias begins with."""
     return name.rpartition(":")[2]
 
 
 def shown_name(text: str) -> str:
-    """A name as the ledger may keep it: whole if it is one, else its beginning, made harmless."""
+    """Name as the ledger may keep it: whole if it is valid, else its beginning, escaped."""
     return text if not text or is_task_name(text) else ascii(text[:40])
 
 
 def quoted_name(text: str) -> str:
-    """What stands where a name should, as a sentence shows it: its beginning, made harmless."""
+    """Invalid name as a sentence shows it: its beginning, quoted and escaped."""
     return ascii(text[:_QUOTED])
 
 
 def is_aof_id(text: str) -> bool:
-    """Whether `text` is an AOF/1 task id (S-NAME)."""
+    """True if `text` is an AOF/1 task id (S-NAME)."""
     return _AOF_ID.fullmatch(text) is not None
 
 
 def aof_id(day: str, number: int) -> str:
-    """The AOF id of a day's n-th task; after the last of three digits they have eight.
+    """AOF id of a day's n-th task; beyond three digits they have eight.
 
-    Counted and not drawn by lot, so that the ids of a day stay together in every index.
+    Counted and not random, so that the ids of a day stay together in every index.
     """
     return f"TASK-{day}-{number:03d}" if number <= LAST_NUMBER else f"TASK-{day}-{number:08d}"
 
 
 def is_numbered(text: str) -> bool:
-    """Whether `text` is an AOF id as the hub gives them: a day and a number."""
+    """True if `text` is an AOF id as the hub assigns them: a day and a number."""
     return _NUMBERED.fullmatch(text) is not None
 
 
 def handoff_stream(handoff_id: str) -> str:
-    """The stream that holds a handoff's entries."""
     return "handoff:" + handoff_id
 
 
 def workq_stream(item_id: str) -> str:
-    """The stream that holds the entries of an item of the work queue."""
+    """Stream of an item of the work queue."""
     return "workq:" + item_id
 
 
 def mail_stream(mail_id: str) -> str:
-    """The stream that holds a letter's entries."""
+    """Stream of a letter."""
     return "mail:" + mail_id
 
 
 def wave_stream(wave_id: str) -> str:
-    """The stream that holds a wave's entries."""
     return "wave:" + wave_id
 
 
 def intent_stream(intent_id: str) -> str:
-    """The stream that holds what became of an intent."""
     return "intent:" + intent_id
 
 
 def standing_stream(name: str) -> str:
-    """The stream that holds what an agent can do, and what was learned of it."""
+    """Stream of an agent's capabilities and reputation."""
     return "standing:" + name
 
 
 RESERVATIONS = "reservations:default"
-"""The stream of all reservations: one, so that two of them cannot be taken past each other."""
+"""Stream of all reservations: a single one, so that two conflicting ones cannot both be taken."""
 
 
 def task_stream(task_id: str) -> str:
-    """The stream that holds a task's entries."""
     return "task:" + task_id
 
 
 def agent_stream(name: str) -> str:
-    """The stream that holds what is known of an agent or a person."""
+    """Stream of what is known of an agent or a person."""
     return "agent:" + name
 
 
 def trace_stream(session: str) -> str:
-    """The stream that holds what happened in a session."""
+    """Stream of a session's events."""
     return "trace:" + session
 
 
 def turns_stream(task_id: str) -> str:
-    """The stream that holds the turns of a task."""
+    """Stream of a task's turns."""
     return "turns:" + task_id
 
 
 def actor_stream(role: str, name: str) -> str:
-    """The stream that holds what was refused to an actor."""
+    """Stream of an actor's refusals."""
     return f"actor:{role}:{name}"

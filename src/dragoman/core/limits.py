@@ -17,43 +17,43 @@ QUEUES = 64
 ATTEMPTS = 1_000
 SUBJECT = 500
 PAGE = 1_000
-"""How many of anything a page may hold, at every door."""
+"""Items on a page, at every surface."""
 PAGE_BYTES = 32 * 1024 * 1024
-"""A page of what may be long, turns above all, ends with the one that passes this."""
+"""Bytes on a page of long items, turns above all: the page ends with the item that passes this."""
 RECIPIENTS = 1_000
 ATTACHMENTS = 64
 BEADS = 500
 RETRIES = 32
 PATTERN = 240
 PATTERNS = 32
-"""How many patterns one reservation, or one bead, may have."""
+"""Patterns of one reservation, or of one bead."""
 WAVE_PATTERNS = 2_000
-"""How many patterns all beads of a wave may have together: they are compared with each other."""
+"""Patterns of all beads of a wave together: they are compared with each other."""
 RESERVED = 500
-"""How many patterns may be reserved at a time: each new one is compared with all of them."""
+"""Patterns reserved at a time: each new one is compared with all of them."""
 RESERVED_EACH = 100
-"""How many of them may be one agent's, so that none can use up what all share."""
+"""Patterns reserved by one agent, so that none can use up what all share."""
 SKILLS = 256
-"""How many skills, constraints or places an agent may have."""
+"""Skills, constraints or places of an agent."""
 SKILL = 120
 CANDIDATES = 32
 TRIES = 16
 PRICE = 1_000_000.0
 OPEN_REQUESTS = 100_000
 FOLLOWERS = 64
-"""How many intents may follow up one."""
+"""Intents that may follow up one."""
 UPDATES = 10_000
-"""How many updates of one intent are kept."""
+"""Updates kept of one intent."""
 KEPT = 2**24
-"""Up to which size outputs may be kept at all, in bytes."""
+"""Upper bound of a stored output, in bytes."""
 RULES = 500
-"""How many places, skills or phrases a policy may name: each intent keeps its policy."""
+"""Places, skills or phrases in a policy: each intent keeps its policy."""
 WAIT_MS = (1_000, 30 * 86_400_000)
 TOKENS = 32
-"""How many good tokens an agent may have at a time."""
+"""Valid tokens of an agent at a time."""
 TOKEN_MS = (1_000, 366 * 86_400_000)
 OVERLAP_MS = (1_000, 7 * 86_400_000)
-"""How long a key that was replaced may stay good."""
+"""Time for which a replaced key may stay valid."""
 TTL_MS = (1_000, 7 * 86_400_000)
 AGENT_RESERVES_MS = (1_000, 86_400_000)
 """An agent renews what it needs for longer, and what it forgets is free the next day."""
@@ -67,7 +67,7 @@ def _unfit(field: str, why: str) -> Refusal:
 
 
 def check_text(field: str, text: str, most: int, *, least: int = 0) -> Refusal | None:
-    """None when the text can be stored and shown and is neither too short nor too long."""
+    """Refuse a text that cannot be stored and shown, or is too short or too long."""
     if len(text) > most:
         return _unfit(field, f"has {len(text)} characters; at most {most} are allowed")
     unwritable = None if text.isascii() else check_unicode(field, text)
@@ -77,14 +77,14 @@ def check_text(field: str, text: str, most: int, *, least: int = 0) -> Refusal |
 
 
 def _shows(text: str, least: int) -> bool:
-    """Whether there is anything to see in a text, which blanks and invisible characters are not."""
+    """True if a text has a visible character; blanks and invisible characters are none."""
     if len(text) < least:
         return False
     return text[0].isalnum() or any(one.isprintable() and not one.isspace() for one in text)
 
 
 def check_unicode(field: str, text: str) -> Refusal | None:
-    """None when the text can be written as UTF-8."""
+    """Refuse a text that cannot be written as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -94,21 +94,21 @@ def check_unicode(field: str, text: str) -> Refusal | None:
 
 
 def check_count(field: str, items: Sized, most: int) -> Refusal | None:
-    """None when there are not too many."""
+    """Refuse too many items."""
     if len(items) <= most:
         return None
     return _unfit(field, f"has {len(items)} items; at most {most} are allowed")
 
 
 def faults_of_words(field: str, words: tuple[str, ...]) -> Iterator[Refusal | None]:
-    """What is wrong with skills, constraints or places: too many, or one that is none."""
+    """Faults of skills, constraints or places: too many, or one that is empty or too long."""
     yield check_count(field, words, SKILLS)
     for index, word in enumerate(words):
         yield check_text(f"{field}[{index}]", word, SKILL, least=1)
 
 
 def check_texts(field: str, texts: Sequence[str], most: int, *, least: int = 0) -> Refusal | None:
-    """None when there are not too many texts and none of them is too short or too long."""
+    """Refuse too many texts, or one that is too short or too long."""
     if not texts:
         return None
     faults = (
@@ -118,7 +118,7 @@ def check_texts(field: str, texts: Sequence[str], most: int, *, least: int = 0) 
 
 
 def check_range(field: str, value: int, least: int, most: int) -> Refusal | None:
-    """None when the number lies within its bounds."""
+    """Refuse a number out of range."""
     if least <= value <= most:
         return None
     return _unfit(field, f"is {value}; it must be from {least} to {most}")
@@ -127,7 +127,7 @@ def check_range(field: str, value: int, least: int, most: int) -> Refusal | None
 def check_duration(
     what: str, value: int, least: int, most: int, *, path: str = ""
 ) -> Refusal | None:
-    """None when a length of time, in milliseconds and in this field, lies within its bounds."""
+    """Refuse a duration, in milliseconds and in this field, that is out of range."""
     if least <= value <= most:
         return None
     return Refusal(
@@ -138,7 +138,7 @@ def check_duration(
 
 
 def check_json(field: str, value: object) -> Refusal | None:
-    """None when a parsed JSON value can be written down again without loss."""
+    """Refuse a parsed JSON value that cannot be written again without loss."""
     if not value:
         return None
     level: list[object] = [value]
@@ -155,7 +155,7 @@ def check_json(field: str, value: object) -> Refusal | None:
 
 
 def _check_part(field: str, part: object, inside: list[object]) -> Refusal | None:
-    """None when a value is fine for itself; what it holds is added to `inside`."""
+    """Refuse a value that is invalid in itself; its parts are added to `children`."""
     if isinstance(part, str):
         return None if part.isascii() else check_unicode(field, part)
     if isinstance(part, int):

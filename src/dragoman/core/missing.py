@@ -10,13 +10,13 @@ _SEE_RESERVED = "see `dragoman reserve list` (as a tool: reserve_list)"
 
 
 def task(name: str, but: str = "") -> Refusal:
-    """No task is called so; `but`: what else is to be said."""
+    """No task has this name; `addition`: a further clause."""
     sentence = f"no task has the name {shown_name(name)}{but}"
     return Refusal("task_not_found", f"{sentence}: see `dragoman task list`")
 
 
 def task_then(name: str, position: int) -> Refusal:
-    """There is such a task, but there was none then."""
+    """The task exists, but did not at this position."""
     return Refusal(
         "task_not_found",
         f"{name} did not exist at position {position}: see `dragoman task log {name}`",
@@ -24,13 +24,13 @@ def task_then(name: str, position: int) -> Refusal:
 
 
 def parent(name: str) -> Refusal:
-    """No task is called so, which was to be the parent of another."""
+    """No task has the name that was given as the parent of another."""
     sentence = f"no task has the name {shown_name(name)}, the parent's"
     return Refusal("parent_not_found", f"{sentence}: see `dragoman task list`", path="parent")
 
 
 def agent(name: str) -> Refusal:
-    """Nobody is called so."""
+    """No agent or person has this name."""
     is_name = check_agent(name) is None
     add = f"`dragoman agent add {name}` makes it known, " if is_name else ""
     return Refusal(
@@ -46,12 +46,12 @@ def token(name: str, id: str) -> Refusal:
 
 
 def letter(id: str, remedy: str = "see `dragoman mail inbox`") -> Refusal:
-    """No letter has this id; `remedy`: what is to be done if it is known better."""
+    """No letter has this id; `remedy`: a better hint, where there is one."""
     return Refusal("mail_not_found", f"there is no letter {shown_name(id)}: {remedy}")
 
 
 def thread(id: str) -> Refusal:
-    """Nobody has written anything under this name."""
+    """No letter is in a thread of this name."""
     return Refusal(
         "mail_not_found",
         f"there are no letters in the thread {shown_name(id)}: see `dragoman mail inbox`",
@@ -74,7 +74,7 @@ def work_item(id: str) -> Refusal:
 
 
 def item_outside(id: str) -> Refusal:
-    """The work queue outside has said that it has no such item."""
+    """The external work queue has no such item."""
     return Refusal(
         "work_item_not_found",
         f"the work queue outside that [workq] url names has no item {shown_name(id)}: "
@@ -83,7 +83,6 @@ def item_outside(id: str) -> Refusal:
 
 
 def wave(id: str) -> Refusal:
-    """No wave has this id."""
     return Refusal("wave_not_found", f"there is no wave {shown_name(id)}: see `dragoman wave list`")
 
 
@@ -96,7 +95,7 @@ def reservation(name: str) -> Refusal:
 
 
 def reservations_of(name: str) -> Refusal:
-    """Whoever asks has nothing reserved."""
+    """The caller has nothing reserved."""
     return Refusal(
         "reservation_not_found",
         f"{name} has nothing reserved: it may be over, {_SEE_RESERVED}",
@@ -113,5 +112,5 @@ def intent(id: str, path: str = "") -> Refusal:
 
 
 def intent_of(task: str) -> Refusal:
-    """There is such a task, but nobody delegates it."""
+    """The task exists, but belongs to no intent."""
     return Refusal("intent_not_found", f"{task} is no intent's task: see `dragoman intent list`")

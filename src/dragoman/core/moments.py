@@ -17,7 +17,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 _FIRST: Final = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 _LAST: Final = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 SPAN: Final = (_FIRST, _LAST)
-"""The first and the last moment that can be written as text."""
+"""First and last timestamp that can be written as text."""
 _DURATIONS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"))
 _DURATION: Final = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)?", re.ASCII)
 _UNITS: Final = {"ms": 1} | {unit: size for size, unit in _DURATIONS}
@@ -26,7 +26,7 @@ _TO_MILLISECONDS: Final = len("2026-02-09T14:30:00.000")
 
 
 def parse_rfc3339(text: str) -> int:
-    """The moment in milliseconds; finer digits are cut off, never rounded up into the future."""
+    """Parse a timestamp to milliseconds; finer digits are cut off, never rounded up."""
     found = _FORM.fullmatch(text)
     if found is None:
         raise _wrong(text, "it is not of the form date, T, time, Z or offset")
@@ -49,9 +49,9 @@ def parse_rfc3339(text: str) -> int:
 
 
 def nearest_moment(text: str) -> int:
-    """The moment of a text in UTC that is known to be one, or the nearest that can be kept.
+    """Parse a valid UTC timestamp to the nearest one that can be kept.
 
-    RFC 3339 has a year 0 and as many digits behind the second as one likes.
+    RFC 3339 has a year 0 and any number of digits behind the second.
     """
     if text.startswith("0000"):
         return _FIRST
@@ -59,15 +59,15 @@ def nearest_moment(text: str) -> int:
 
 
 def within_span(moment: int) -> int:
-    """The moment, or the nearest one that can be written as text."""
+    """The timestamp, or the nearest one that can be written as text."""
     return moment if _FIRST <= moment <= _LAST else min(max(moment, _FIRST), _LAST)
 
 
 @lru_cache(maxsize=64)
 def to_rfc3339(moment: int) -> str:
-    """The moment as text, always with milliseconds and Z, so that text order is time order.
+    """Format a timestamp, always with milliseconds and Z, so that text order is time order.
 
-    One that no date can say is written as the nearest that one can: what is stored can be shown.
+    One out of range becomes the nearest that can be written: what is stored can be shown.
     """
     if not _FIRST <= moment <= _LAST:
         moment = within_span(moment)
@@ -76,7 +76,7 @@ def to_rfc3339(moment: int) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """A length of time in its largest whole unit: 5m, 90s, 1500ms."""
+    """Format a duration in its largest whole unit: 5m, 90s, 1500ms."""
     for size, unit in _DURATIONS:
         if milliseconds and milliseconds % size == 0:
             return f"{milliseconds // size}{unit}"
@@ -84,7 +84,7 @@ def duration(milliseconds: int) -> str:
 
 
 def roughly(milliseconds: int) -> str:
-    """A length of time in whole units of the largest kind that it has: 3d, 5h, 90ms."""
+    """Format a duration, rounded down to its largest unit: 3d, 5h, 90ms."""
     for size, unit in _DURATIONS:
         if milliseconds >= size:
             return f"{milliseconds // size}{unit}"
@@ -92,14 +92,14 @@ def roughly(milliseconds: int) -> str:
 
 
 def in_hours(milliseconds: int) -> str:
-    """A length of time as ACP writes it, in whole seconds, hours the largest: 24h, 1h30m, 5m."""
+    """Format a duration as ACP does, in whole seconds, hours the largest unit: 24h, 1h30m, 5m."""
     seconds = milliseconds // 1_000
     parts = ((seconds // 3_600, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s"))
     return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
 
 
 def parse_duration(text: str) -> int:
-    """A length of time, as milliseconds: seconds, or a number with its unit."""
+    """Parse a duration to milliseconds: seconds, or a number with its unit."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise ValueError(
@@ -110,8 +110,8 @@ def parse_duration(text: str) -> int:
 
 @lru_cache(maxsize=64)
 def _second_as_text(second: int) -> str:
-    # Cached because a busy hub has thousands of moments within one second; each of them is, too,
-    # because all entries of a batch are of one.
+    # Cached because a busy hub formats thousands of timestamps of one second, and the same one
+    # for all entries of a batch.
     return (_EPOCH + timedelta(seconds=second)).replace(tzinfo=None).isoformat()
 
 

@@ -26,7 +26,7 @@ class Read(Protocol):
 
     @property
     def actor(self) -> Actor:
-        """Who asks."""
+        """The caller."""
         ...
 
     def task(self, name: str) -> Task | Refusal:
@@ -38,93 +38,93 @@ class Read(Protocol):
         ...
 
     def is_taken(self, name: str) -> bool:
-        """Whether any task has this id, alias or bare alias name."""
+        """True if any task has this id, alias or bare alias name."""
         ...
 
     def lease(self, task: Task) -> Lease | None:
-        """The task's lease, living or dead."""
+        """The task's lease, valid or expired."""
         ...
 
     def agent(self, name: str) -> AgentRecord | None:
-        """What is known of the agent or person with this name."""
+        """Record of the agent or person with this name."""
         ...
 
     def next_ready(
         self, queues: tuple[str, ...], now: int, may_begin: Callable[[Task], bool]
     ) -> Task | None:
-        """The first task of these queues with which somebody may begin; each queue is named by
-        whom its tasks are reserved for.
+        """First task of these queues that the caller may start on; a queue is named by the agent
+        that its tasks are reserved for.
         """
         ...
 
     def handoff(self, id: str) -> Handoff | None:
-        """The handoff with this id."""
+        """Handoff with this id."""
         ...
 
     def work_item(self, id: str) -> WorkItem | None:
-        """The item of the work queue with this id."""
+        """Item of the work queue with this id."""
         ...
 
     def mail(self, id: str) -> Mail | None:
-        """The letter with this id."""
+        """Letter with this id."""
         ...
 
     def wave(self, id: str) -> Wave | None:
-        """The wave with this id."""
+        """Wave with this id."""
         ...
 
     def open_waves(self) -> tuple[Wave, ...]:
-        """Every wave that runs, oldest first."""
+        """Open waves, oldest first."""
         ...
 
     def history(self, stream: str) -> Iterable[Happened]:
-        """All that has happened in a stream, in order."""
+        """All events of a stream with their times, in order."""
         ...
 
     def reservations(self) -> Reservations:
-        """All files that are reserved."""
+        """All reservations of files."""
         ...
 
     def intent(self, id: str) -> Intent | None:
-        """The intent with this id."""
+        """Intent with this id."""
         ...
 
     def requested(self, request_id: str) -> str:
-        """The intent that has had a request with this id; empty: none has."""
+        """Id of the intent that has had a request with this id; empty: none has."""
         ...
 
     def standing(self, name: str) -> Standing | None:
-        """How an agent stands in the registry."""
+        """Capabilities and reputation of an agent."""
         ...
 
     def trace(self, session: str) -> Trace | None:
-        """What is remembered of the trace of this session."""
+        """State of the trace of this session."""
         ...
 
     def turns(self, task: str) -> TurnLog | None:
-        """What is remembered of the turns of the task with this id."""
+        """State of the turns of the task with this id."""
         ...
 
     def logged(self, key: str) -> Logged | None:
-        """Where the turn or the event with this key was recorded, if it was."""
+        """Position and digest of the recorded turn or trace event with this key."""
         ...
 
     def held(self, session: str, holder: str) -> tuple[str, ...]:
-        """The ids of the tasks that are held in this session; if none is, by this holder."""
+        """Ids of the tasks that are held in this session; if none is, by this holder."""
         ...
 
     @property
     def cause(self) -> str:
-        """The id of the request: what is made without a name of its own is called by it."""
+        """Id of the request: names what is made without a name of its own."""
         ...
 
     def last_number(self, day: str) -> int:
-        """The last AOF number given out on this day; 0 at its beginning."""
+        """Last AOF number given out on this day; 0 at its beginning."""
         ...
 
 
 class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
-    """What a command came to: the task and where it stands now."""
+    """Result of a command: the task, and its state after the command."""
 
     task: str
     status: Status | None
@@ -133,32 +133,32 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     fence: int = 0
     expires_at: int = 0
     stream: str = ""
-    """What it was about, where that is no task: `mail:ID`."""
+    """Stream that it was about, where that is no task: `mail:ID`."""
     thread: str = ""
-    """The thread of that letter."""
+    """Thread of that letter."""
     state: str = ""
-    """Where that handoff, or item of the work queue, stands."""
+    """State of that handoff or work item."""
     seal: str = ""
-    """The hash of the package that is offered; `expires_at` is then until when it may stay so."""
+    """Hash of the offered package; `expires_at` is then the end of the offer."""
     log: str = ""
-    """The turn or the event of a trace that it recorded, by its key."""
+    """Key of the turn or trace event that it recorded."""
     position: int = 0
-    """Where that stands in the ledger; below 0 before the commit: its place in the batch."""
+    """Ledger position of that; below 0 before the commit: its place in the batch."""
     remark: str = ""
-    """What is odd about it."""
+    """Remark for the caller on something odd."""
     masked: bool = False
-    """Whether secrets were taken out of it."""
+    """Secrets were taken out of it."""
     before: bool = False
-    """Whether it had been recorded before."""
+    """Repeat: it had been recorded before."""
     idle: bool = False
-    """Whether a report is not recorded, because the task is where it leads already."""
+    """No-op report: the task is where it leads already, and nothing is recorded."""
     ended: tuple[str, ...] = ()
-    """The reservations that it ended."""
+    """Ids of the reservations that it ended."""
     version: int = 0
-    """How far the task's history had come with it, if it was asked for under a key of the caller's:
-    whoever repeats it is shown the task as it was then."""
+    """Version of the task's stream after it, if it came under a key of the caller's: a repeat is
+    shown the task as it was then."""
     reached: int = 0
-    """The same of `stream`."""
+    """Version of `stream`, in the same way."""
 
 
 class LeaseChange(Struct, frozen=True):
@@ -169,28 +169,28 @@ class LeaseChange(Struct, frozen=True):
 
 
 StreamEvents = tuple[tuple[str, AnyEvent], ...]
-"""What is recorded, each with the stream that it is recorded in."""
+"""Events to record, each with its stream."""
 
 
 class Decision(Struct, frozen=True):
-    """A yes: the events by stream, what becomes of the lease, and what the caller is told."""
+    """Accepted command: events by stream, change of the lease, and the receipt."""
 
     receipt: Receipt
     events: StreamEvents = ()
     lease: LeaseChange | None = None
     number: tuple[str, int] | None = None
-    """The day and AOF number that were given out."""
+    """Day and AOF number that were given out."""
     refusal: Refusal | None = None
-    """A no that is on record with what it is about: the events stand, and the caller is told."""
+    """Refusal that is on record with its target: the events stand, and the caller is refused."""
 
 
 def receipt(task: Task, status: Status, lease: Lease | None = None) -> Receipt:
-    """The receipt of a command about an existing task."""
+    """Receipt of a command about an existing task."""
     expires_at = lease.expires_at if lease else 0
     return Receipt(task.id, status, task.attempts, task.fence, expires_at)
 
 
 def noted(stream: str, state: str, *events: AnyEvent) -> Decision:
-    """A yes that concerns one stream, and no task: where it stands now, and what came of it."""
+    """Decision about one stream that is no task: its state, and the events."""
     told = Receipt("", None, stream=stream, state=state)
     return Decision(told, tuple((stream, event) for event in events))

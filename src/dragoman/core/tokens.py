@@ -9,7 +9,7 @@ from msgspec import Struct
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent
 
-# Both ends have a fixed length, so that an underscore in the name or in the secret is no riddle.
+# Both ends have a fixed length, so that an underscore in name or secret is not ambiguous.
 _TOKEN: Final = re.compile(
     r"drg_([A-Za-z0-9][A-Za-z0-9._@-]{0,256})_([0-9a-f]{12})_[A-Za-z0-9_-]{43}", re.ASCII
 )
@@ -18,19 +18,19 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 class Claim(Struct, frozen=True):
-    """Which token of which agent a text says it is. Its digest shows whether that is true."""
+    """Agent and id that a token claims. Its digest shows if that is true."""
 
     agent: str
     id: str
 
 
 def write_token(agent: str, token_id: str, secret: str) -> str:
-    """The token, as its agent is given it, once."""
+    """Format a token, as its agent is given it, once."""
     return f"drg_{agent}_{token_id}_{secret}"
 
 
 def read_token(text: str) -> Claim | None:
-    """What the text claims to be; None: no token of an agent."""
+    """Parse a token; None: it is no token of an agent."""
     found = _TOKEN.fullmatch(text)
     if found is None or check_agent(found[1]):
         return None
@@ -38,12 +38,12 @@ def read_token(text: str) -> Claim | None:
 
 
 def digest_of(token: str) -> str:
-    """What is kept of a token. Its secret has 256 bits, so that no salt or slow hash is needed."""
+    """Digest that is stored of a token. 256 bits of secret need no salt or slow hash."""
     return sha256(token.encode()).hexdigest()
 
 
 def check_token_id(text: str) -> Refusal | None:
-    """None when `text` can be the id of a token."""
+    """Refuse unless `text` can be the id of a token."""
     if _ID.fullmatch(text):
         return None
     # Not quoted: it may be the token itself, by mistake.
@@ -51,7 +51,7 @@ def check_token_id(text: str) -> Refusal | None:
 
 
 def check_digest(text: str) -> Refusal | None:
-    """None when `text` can be the digest of a token."""
+    """Refuse unless `text` can be the digest of a token."""
     if _DIGEST.fullmatch(text):
         return None
     return Refusal("invalid_field", "digest is not a SHA-256 in hexadecimal, 64 digits 0-9 a-f")

@@ -160,5 +160,5 @@ AnyCommand = (
 
 
 def command_name(command: AnyCommand) -> str:
-    """The stable name of a command, as refusals record it."""
+    """Stable name of a command, as refusals record it."""
     return str(type(command).__struct_config__.tag)

@@ -4,7 +4,7 @@ from dragoman.core.commands.base import Command
 from dragoman.core.events import Role
 
 PAUSED_BY_HAND = "paused by hand"
-"""Why an agent is paused, where nobody says more."""
+"""Reason of a pause where none is given."""
 
 
 class RegisterAgent(Command, frozen=True, tag="agent.register"):
@@ -14,21 +14,21 @@ class RegisterAgent(Command, frozen=True, tag="agent.register"):
     role: Role = "agent"
     speaks: tuple[str, ...] = ()
     plays: str | None = None
-    """The part that it plays in traces; empty: its name, where that is one; None: as before."""
+    """Its SAOP role in traces; empty: its name, where that is one; None: unchanged."""
 
 
 class KeyAgent(Command, frozen=True, tag="agent.key"):
-    """Make known with which key a known agent signs; an empty one takes it away."""
+    """Set the key with which a known agent signs; an empty one removes it."""
 
     name: str
     key: str
-    """The public half of an Ed25519 key, 32 bytes in base64url."""
+    """Public half of an Ed25519 key, 32 bytes in base64url."""
     overlap_ms: int = 0
-    """How long the key that it replaces stays good; 0: it ends at once."""
+    """Time for which the replaced key stays valid; 0: it ends at once."""
 
 
 class IssueToken(Command, frozen=True, tag="token.issue"):
-    """Let whoever has a token speak for a known agent; the token itself stays with its maker."""
+    """Let the bearer of a token speak for a known agent; the token itself stays with its maker."""
 
     name: str
     id: str
@@ -38,23 +38,23 @@ class IssueToken(Command, frozen=True, tag="token.issue"):
 
 
 class RevokeToken(Command, frozen=True, tag="token.revoke"):
-    """End a token of an agent; an empty id ends all that were given out so far."""
+    """Revoke a token of an agent; an empty id revokes all that were issued so far."""
 
     name: str
     id: str = ""
 
 
 class PauseAgent(Command, frozen=True, tag="agent.pause"):
-    """Start nothing for a known agent; what it works on goes on."""
+    """Start nothing more for a known agent; its running work continues."""
 
     name: str
     reason: str = PAUSED_BY_HAND
     until: int | None = None
-    """When it goes on by itself; None: when somebody says so."""
+    """When it resumes by itself; None: only on request."""
 
 
 class ResumeAgent(Command, frozen=True, tag="agent.resume"):
-    """Let an agent be started again; nothing happens to one that is not paused."""
+    """Let a paused agent be started again; no-op for one that is not paused."""
 
     name: str
 
@@ -66,9 +66,9 @@ class RejectMessage(Command, frozen=True, tag="message.reject"):
     detail: str
     target: str = ""
     kind: str = ""
-    """What the sender calls its message."""
+    """Type of the message, in its sender's words."""
 
     @property
     def about(self) -> str:
-        """The task that the message names, known or not."""
+        """Task that the message names, known or not."""
         return self.target

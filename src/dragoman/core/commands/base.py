@@ -3,27 +3,27 @@
 from msgspec import Struct
 
 DEFAULT_TTL_MS = 300_000
-"""A lease without a heartbeat ends after five minutes (S-RUN)."""
+"""A lease without a heartbeat expires after five minutes (S-RUN)."""
 DEFAULT_ATTEMPTS = 5
 """After this many failures in a row a task goes to the deadletter (S-RUN)."""
 
 
 class Command(Struct, frozen=True, omit_defaults=True):
-    """One thing to do. A request is a tuple of them: all or none. The tag is its stable name."""
+    """Root of all commands. A request is a tuple of them, all or none. The tag is the name."""
 
     @property
     def about(self) -> str:
-        """The task that it is about, by any of its names; empty when there is none yet."""
+        """Task that it is about, by any of its names; empty when there is none yet."""
         return ""
 
     @property
     def held(self) -> str:
-        """The task whose holder shows by it that it is alive; empty: nobody's."""
+        """Task whose lease is renewed if its holder sends this; empty: none."""
         return ""
 
     @property
     def token(self) -> int | None:
-        """The fencing token that it names; None: whichever its sender holds."""
+        """Fencing token that it names; None: whichever its sender holds."""
         return getattr(self, "fence", None)
 
 
@@ -34,10 +34,8 @@ class TaskCommand(Command, frozen=True):
 
     @property
     def about(self) -> str:
-        """The task that it is about."""
         return self.task
 
     @property
     def held(self) -> str:
-        """The task whose holder shows by it that it is alive."""
         return self.task

@@ -5,14 +5,14 @@ from dragoman.core.offers import KEPT_BYTES, Candidate, Policy, Trust
 
 
 class DescribeAgent(Command, frozen=True, tag="agent.describe"):
-    """Say what a known agent can do, and on which terms; it replaces what was said before."""
+    """Describe what a known agent can do, and on which terms; replaces the last description."""
 
     name: str
     skills: tuple[str, ...]
     constraints: tuple[str, ...] = ()
     locality: tuple[str, ...] = ()
     trust: Trust | None = None
-    """None: what it has, or else what its describer may give: T1, and T0 from the agent itself."""
+    """None: the tier it has, or else what the caller may give: T1, and T0 from the agent itself."""
     cost: float = 0.0
     latency_ms: int = 0
     capacity: int = 0

@@ -6,7 +6,7 @@ from dragoman.core.events import LinkKind, Outcome, Priority, Status
 
 
 class CreateTask(Command, frozen=True, tag="task.create"):
-    """Begin a task. Without an id the hub gives it the day's next AOF id."""
+    """Create a task. Without an id the hub gives it the day's next AOF id."""
 
     title: str
     id: str = ""
@@ -24,7 +24,7 @@ class CreateTask(Command, frozen=True, tag="task.create"):
 
 
 class AdoptTask(Command, frozen=True, tag="task.adopt"):
-    """Make sure that a task born elsewhere exists: create it unless its name is known."""
+    """Ensure that a task born elsewhere exists: create it unless its name is known."""
 
     kind: str
     name: str
@@ -33,11 +33,11 @@ class AdoptTask(Command, frozen=True, tag="task.adopt"):
     review_required: bool = True
     max_attempts: int = DEFAULT_ATTEMPTS
     ready: bool = True
-    """Whether it may be claimed at once, if it is new here; else it waits in the backlog."""
+    """If it is new here: claimable at once, else it waits in the backlog."""
     claim_for: str = ""
-    """Who works on it already, if it is new here: its first attempt begins with it."""
+    """If it is new here: the agent that works on it already; its first attempt begins with it."""
     owner: str = ""
-    """Whose it is, if it is new here and nobody works on it yet."""
+    """If it is new here and nobody works on it yet: the agent it is reserved for."""
     ttl_ms: int = DEFAULT_TTL_MS
     session: str = ""
 
@@ -49,20 +49,20 @@ class MoveTask(TaskCommand, frozen=True, tag="task.move"):
     reason: str = ""
     fence: int | None = None
     if_at_rest: bool = False
-    """Whether a task that somebody works on is left to that one."""
+    """Refuse while somebody works on the task."""
 
 
 class ClaimTask(TaskCommand, frozen=True, tag="task.claim"):
-    """Begin an attempt for an agent; an empty task means the next one that is ready for it."""
+    """Start an attempt for an agent, on this task or, if empty, on the next ready one."""
 
     agent: str
     session: str = ""
     ttl_ms: int = DEFAULT_TTL_MS
     queues: tuple[str, ...] = ()
-    """Whose tasks it may be, said by whoever may claim for others: names that tasks are reserved
-    for, and "" for those of anyone; none: anyone's, and the agent's own."""
+    """Queues to take the next task from, for callers that may claim for others: names that tasks
+    are reserved for, and "" for those of anyone; none: anyone's, and the agent's own."""
     or_renew: bool = False
-    """Whether an agent that holds the task already goes on with it, instead of being told no."""
+    """Renew the lease of an agent that holds the task already, instead of refusing."""
 
 
 class RenewLease(TaskCommand, frozen=True, tag="task.heartbeat"):
@@ -72,16 +72,16 @@ class RenewLease(TaskCommand, frozen=True, tag="task.heartbeat"):
 
 
 class ReleaseTask(TaskCommand, frozen=True, tag="task.release"):
-    """The holder gives the task back without a failure."""
+    """Return the task to its queue without counting a failure."""
 
     reason: str = "released"
     fence: int | None = None
     unstarted: bool = False
-    """Whether whoever was to work on it could not be started or reached."""
+    """Its worker could not be started or reached."""
 
 
 class CheckpointTask(TaskCommand, frozen=True, tag="task.checkpoint"):
-    """The holder gives the task back with what its successor needs to go on."""
+    """Return the task to its queue with what a successor needs to go on."""
 
     reason: str
     commit: str = ""
@@ -89,15 +89,15 @@ class CheckpointTask(TaskCommand, frozen=True, tag="task.checkpoint"):
     next_steps: str = ""
     fence: int | None = None
     backoff: Backoff = Backoff()
-    """How the task rests if nothing was reached."""
+    """Backoff that applies if nothing was achieved."""
     anew: bool = False
-    """Whether nothing counts that was left before: said of a task on which nobody works."""
+    """Replace an earlier checkpoint instead of completing it; for a task without attempt."""
 
 
 class ReportOutcome(TaskCommand, frozen=True, tag="task.report"):
-    """The holder says how its attempt ended; applied at once, or when the attempt ends.
+    """Report the outcome of an attempt; applied at once, or when the attempt ends.
 
-    From the hub itself it is what it has seen of a holder that has ended and said nothing.
+    From the hub itself: the outcome it observed of a holder that ended without a report.
     """
 
     outcome: Outcome
@@ -108,15 +108,15 @@ class ReportOutcome(TaskCommand, frozen=True, tag="task.report"):
     apply: bool = False
     backoff: Backoff = Backoff()
     apply_unnamed: bool = False
-    """Applied at once if the stay of the claim has no name by which it could be ended."""
+    """Apply at once if the claim has no session whose end would apply it."""
     once: bool = False
-    """It is its agent's one word on the attempt: the same again is a repeat, another an anomaly."""
+    """Final result of the attempt: the same again is a repeat, another one an anomaly."""
     attempt: int = 0
-    """The attempt that such a word is about, where that is said."""
+    """Number of the attempt that a final result is about, where it is stated."""
 
 
 class EndAttempt(TaskCommand, frozen=True, tag="attempt.end"):
-    """The holder's session is over: apply what it reported, if it did."""
+    """End the holder's session: apply what it reported, if it did."""
 
     session: str = ""
     backoff: Backoff = Backoff()
@@ -124,22 +124,22 @@ class EndAttempt(TaskCommand, frozen=True, tag="attempt.end"):
 
 
 class KeepLease(TaskCommand, frozen=True, tag="lease.keep"):
-    """The hub says how long the lease of an attempt lasts: long while it is away itself."""
+    """Set how long the lease of an attempt lasts: long while the hub itself is away."""
 
     fence: int
     lasts_ms: int
 
 
 class ExpireLease(TaskCommand, frozen=True, tag="lease.expire"):
-    """Recover a task whose holder has gone silent; nothing happens while its lease lives."""
+    """Recover a task whose holder has gone silent; no-op while its lease is valid."""
 
     backoff: Backoff = Backoff()
     told: tuple[str, ...] = ()
-    """Who is to hear of it where the silent one has taken the task over by a handoff."""
+    """Recipients of a notice where the silent holder had accepted the task by a handoff."""
 
 
 class LinkTask(TaskCommand, frozen=True, tag="task.link"):
-    """Point a task at another one."""
+    """Link a task to another one."""
 
     kind: LinkKind
     target: str
@@ -161,7 +161,7 @@ class NoteTask(TaskCommand, frozen=True, tag="task.note"):
 
 
 class UpdateTask(TaskCommand, frozen=True, tag="task.update"):
-    """Word from whoever works on a task: another status where the table has the way, else a log."""
+    """Update from the task's worker: a transition where the table allows it, else a log line."""
 
     to: Status | None = None
     progress: str = ""
@@ -172,26 +172,26 @@ class UpdateTask(TaskCommand, frozen=True, tag="task.update"):
 
 
 class EditTask(TaskCommand, frozen=True, tag="task.edit"):
-    """Give fields of a task new values; None leaves a field as it is."""
+    """Edit fields of a task; None leaves a field as it is."""
 
     title: str | None = None
     body: str | None = None
     priority: Priority | None = None
     review_required: bool | None = None
     assignee: str | None = None
-    """The agent that it is reserved for; empty: anyone."""
+    """Agent that it is reserved for; empty: anyone."""
     fence: int | None = None
 
 
 class WarnTask(TaskCommand, frozen=True, tag="task.warn"):
-    """Record that something about a message was odd, though no reason to refuse it."""
+    """Record an oddity of a message that was no reason to refuse it."""
 
     reason: str
     detail: str = ""
 
 
 class RequestDelegation(TaskCommand, frozen=True, tag="delegation.request"):
-    """Ask an agent to take a task as a part of a parent task."""
+    """Request that an agent takes a task as a part of a parent task."""
 
     parent: str
     to_agent: str
@@ -201,33 +201,33 @@ class RequestDelegation(TaskCommand, frozen=True, tag="delegation.request"):
     context_refs: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     from_agent: str = ""
-    """On whose behalf; empty: the caller's own."""
+    """Agent that delegates; empty: the caller."""
 
     @property
     def held(self) -> str:
-        """Whoever delegates works on the parent."""
+        """The parent: its holder delegates."""
         return self.parent
 
 
 class AcceptDelegation(TaskCommand, frozen=True, tag="delegation.accept"):
-    """The agent that was asked takes the task."""
+    """Accept a delegation, as the agent that was asked."""
 
 
 class RejectDelegation(TaskCommand, frozen=True, tag="delegation.reject"):
-    """The agent that was asked does not take the task."""
+    """Reject a delegation, as the agent that was asked."""
 
     reason: str = ""
 
 
 class EscalateDelegation(TaskCommand, frozen=True, tag="delegation.escalate"):
-    """Record that a delegation is late; nothing happens while it is not."""
+    """Record that a delegation is late; no-op while it is not."""
 
 
 class RewindTask(TaskCommand, frozen=True, tag="task.rewind"):
-    """Make a task what it was at an earlier entry of its own, by a new one."""
+    """Restore a task as it was at an earlier entry of its stream, by a new entry."""
 
     version: int
-    """Of that entry, in the stream of the task."""
+    """Version of that entry in the stream of the task."""
     commit: str = ""
     branch: str = ""
     reason: str = ""

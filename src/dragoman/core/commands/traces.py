@@ -5,48 +5,48 @@ from dragoman.core.events import Status
 
 
 class RecordTurn(Command, frozen=True, tag="turn.record"):
-    """Keep what an agent thought, did and saw in one turn; a repeat changes nothing."""
+    """Record what an agent thought, did and saw in one turn; a repeat changes nothing."""
 
     task: str
     turn_index: int
     agent: str
-    """The part that it plays, by its own words."""
+    """SAOP role that it states."""
     confidence: float
     envelope: dict[str, object]
     digest: str
     masked: bool = False
     adopt: bool = True
-    """Whether a task that is unknown becomes one, in the hands of the sender."""
+    """Create a task that is unknown, with the sender as its holder."""
     review_required: bool = True
     max_attempts: int = DEFAULT_ATTEMPTS
     ttl_ms: int = DEFAULT_TTL_MS
 
     @property
     def held(self) -> str:
-        """Whoever shows its turns is alive."""
+        """The task of the turn: sending turns shows that its holder is alive."""
         return self.task
 
 
 class RecordTrace(Command, frozen=True, tag="trace.record"):
-    """Keep something that happened while an agent worked; a repeat changes nothing."""
+    """Record an event of a session; a repeat changes nothing."""
 
     event_id: str
     session: str
     kind: str
-    """The type that its dialect knows it by."""
+    """Type of the event in its dialect."""
     envelope: dict[str, object]
     digest: str
     masked: bool = False
     task: str = ""
-    """The task that it names; empty: the one that its session works on."""
+    """Task that it names; empty: the one that its session works on."""
     agent: str = ""
-    """The part of whoever it is about, if it says so."""
+    """SAOP role of the agent it is about, if stated."""
     call: str = ""
     ends_call: bool = False
     turn: int | None = None
     is_final: bool = False
     commit: str = ""
-    """What the repository has checked out, if it tells that a task moves and does not say so."""
+    """Commit checked out in the repository, for an event that moves a task without stating it."""
 
 
 class RequestTransition(TaskCommand, frozen=True, tag="task.transition"):
@@ -54,7 +54,7 @@ class RequestTransition(TaskCommand, frozen=True, tag="task.transition"):
 
     to: Status
     asked_by: str
-    """The id of that event."""
+    """Id of that event."""
     commit: str = ""
     session: str = ""
     adopt: bool = True
@@ -65,7 +65,7 @@ class RequestTransition(TaskCommand, frozen=True, tag="task.transition"):
 
 
 class EscalateEntropy(TaskCommand, frozen=True, tag="entropy.escalate"):
-    """Tell that the turns of a task look as if its agent is getting lost; once until it settles."""
+    """Report once, until it settles, that the turns of a task look like an agent getting lost."""
 
     kind: str
     detail: str
@@ -75,17 +75,17 @@ class EscalateEntropy(TaskCommand, frozen=True, tag="entropy.escalate"):
 
     @property
     def held(self) -> str:
-        """Nobody shows by it that it is alive."""
+        """Empty: no sign of life of the holder."""
         return ""
 
 
 class SettleEntropy(TaskCommand, frozen=True, tag="entropy.settle"):
-    """Tell that it is no longer so."""
+    """Report that a sign of entropy has settled."""
 
     kind: str
     measured: float
 
     @property
     def held(self) -> str:
-        """Nobody shows by it that it is alive."""
+        """Empty: no sign of life of the holder."""
         return ""

@@ -9,12 +9,12 @@ _SHOWN = 1_000
 
 
 def reject(command: RejectMessage, read: Read, now: int) -> Refusal:
-    """What a dialect found wrong, as an answer of the hub."""
+    """Refuse with what a dialect found wrong."""
     del read, now
     if command.code not in REFUSALS:
         return Refusal("invalid_field", f"{command.code[:40]!a} is not the code of a refusal")
     detail = command.detail
     if check_text("detail", detail, REASON):
-        # It quotes what came from outside, and what it quotes cannot be written down as it is.
+        # It quotes text from outside that cannot be written as it is.
         detail = ascii(detail[:_SHOWN]) + "…"
     return Refusal(command.code, detail, command.kind)

@@ -88,23 +88,23 @@ SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     RecordTurn: lambda command: command.task,
     RecordTrace: None,
 }
-"""Command (a kind of them) -> the task that must be the credential's, or its handoff; empty: never
-is; None: need not be, because it changes no task. Of drafts `_check_drafts` asks. A warning comes
-beside a command that is bound itself, and is about whatever task that one is about."""
+"""Command (or its root) -> the task that must be the credential's, or its handoff; empty: never
+allowed; None: any, because it changes no task. Drafts are checked by `_check_drafts`. A warning
+accompanies a command that is bound itself, and is about that one's task."""
 
 _DRAFTS: Final = (DraftHandoff, DiscardDraft, ProposeHandoff)
-"""An offer takes the place of the draft that has its id."""
+"""A proposal replaces the draft with its id."""
 _ANSWERS: Final = (ReceiveResult, UpdateIntent)
 """About another intent than the attempt's, or a request that has ended, these are repeats or
-anomalies, for their decider to put on record: it takes nothing else from whoever speaks for another
-task, or for an attempt that is over."""
+anomalies for their decider to record: it accepts nothing else from a caller bound to another task,
+or to an attempt that has ended."""
 _LAST_WORDS: Final = (RejectMessage, RecordTrace, ReleaseReservations, PostMail, WarnTask)
-"""These concern the attempt that has ended: what it did, what it gives back, what it has to say,
-what was odd about the message that has ended it."""
+"""Commands about the ended attempt: its trace, what it releases, what it has to say, what was odd
+about the message that ended it."""
 
 
 def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
-    """The command under the caller's fencing token, or why its credential does not reach so far."""
+    """Bind the command to the credential's fencing token, or refuse what is outside its scope."""
     actor = read.actor
     forbidden = _check_bearer(command, read)
     if forbidden is not None:
@@ -134,20 +134,20 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
         return replace(command, fence=actor.fence)
     if kind in _ANSWERS or _was_done(command, read, now):
         return command
-    # Nobody else asks whether the attempt lives: the command names no fencing token.
+    # Nothing else checks the attempt: the command names no fencing token.
     return check_alive(task, read, now) or command
 
 
 def _was_done(command: AnyCommand, read: Read, now: int) -> bool:
-    """Whether it asks for what was done to a handoff before, and adds nothing: the answer to what
-    has ended the attempt may have been lost on its way.
+    """True if it repeats what was done to a handoff before and adds nothing: the answer to what
+    ended the attempt may have been lost.
     """
     return isinstance(command, HandoffCommand) and done_before(command, read, now) is not None
 
 
 def _check_bearer(command: AnyCommand, read: Read) -> Refusal | None:
-    """None when it may act at all, and the drafts that it touches are about its task."""
-    # Whoever was made an observer in the middle of an attempt acts no more, in this one either.
+    """Refuse a caller that may hold no task, or a draft that is not about its task."""
+    # An agent that was made an observer during an attempt may not act in it any more.
     cannot_hold = why_no_holder(read.agent(read.actor.name))
     if cannot_hold:
         return Refusal("not_authorized", cannot_hold)
@@ -157,9 +157,9 @@ def _check_bearer(command: AnyCommand, read: Read) -> Refusal | None:
 def _check_drafts(
     command: DraftHandoff | DiscardDraft | ProposeHandoff, read: Read
 ) -> Refusal | None:
-    """None when what is drafted, written over or thrown away by it is about the attempt's task.
+    """Refuse a draft to write, replace or discard that is not about the attempt's task.
 
-    What is not there, or not the caller's, its decider refuses as ever.
+    A missing draft, or another's, is refused by its decider.
     """
     actor, known = read.actor, read.handoff(command.id) if command.id else None
     is_draft = known is not None and known.status == "draft" and not known.is_discarded
@@ -174,13 +174,13 @@ def _check_drafts(
 
 
 def _beyond(actor: Actor, more: str = "") -> Refusal:
-    """It does not reach so far."""
+    """Refusal of a command outside the credential's scope."""
     speaks_for = f"this credential of {actor.name} speaks for an attempt on {actor.task} only"
     return Refusal("not_authorized", speaks_for + more)
 
 
 def _of_another(actor: Actor, task: Task, named: int | None) -> Refusal:
-    """Another attempt has begun, or it is another's token that was named."""
+    """Refusal because another attempt has begun, or another fencing token was named."""
     if task.fence != actor.fence:
         return is_over(actor.name, actor.fence, task.id)
     return Refusal(
@@ -191,7 +191,7 @@ def _of_another(actor: Actor, task: Task, named: int | None) -> Refusal:
 
 
 def check_alive(task: Task, read: Read, now: int) -> Refusal | None:
-    """None unless whoever asks speaks for an attempt on this task, and that is over."""
+    """Refuse a caller whose credential belongs to an attempt on this task that has ended."""
     actor, lease = read.actor, read.lease(task)
     is_alive = lease is not None and lease.fence == actor.fence and lease.is_live(now)
     if is_alive or not actor.task:
@@ -200,7 +200,7 @@ def check_alive(task: Task, read: Read, now: int) -> Refusal | None:
 
 
 def is_over(agent: str, fence: int, task: str) -> Refusal:
-    """What the bearer of a credential is told whose attempt has ended."""
+    """Refusal for the bearer of a credential whose attempt has ended."""
     return Refusal(
         "lease_lost",
         f"this credential of {agent} belongs to attempt {fence} on {task}, which is over: stop "

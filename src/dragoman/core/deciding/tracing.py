@@ -39,13 +39,13 @@ from dragoman.core.states.task import Task
 from dragoman.core.states.trace import MOST_CALL, PARTS, Logged, Trace, misfits
 
 SAOP = "saop"
-"""The kind of name under which a task is adopted."""
+"""Kind of alias under which SAOP adopts a task."""
 
 
 def found_task(
     command: RecordTurn | RequestTransition, read: Read, now: int
 ) -> tuple[Task | None, Receipt, Decision | None] | Refusal:
-    """The task that is named, where it stands, and how it begins if it does so only now."""
+    """Task of this name and where it stands; with the decision that creates it if it is new."""
     task = read.task(command.task)
     if isinstance(task, Task):
         return task, receipt(task, task.status), None
@@ -67,7 +67,7 @@ def found_task(
 
 
 def record_trace(command: RecordTrace, read: Read, now: int) -> Decision | Refusal:
-    """An event of a session, once; what does not fit what came before it is told beside it."""
+    """Record an event of a session once, and anomalies against the events before it."""
     refusal = (
         check_write(read.actor)
         or check_event_id(command.event_id)
@@ -124,14 +124,14 @@ def record_trace(command: RecordTrace, read: Read, now: int) -> Decision | Refus
 
 
 def _check_session(command: RecordTrace, trace: Trace, read: Read, now: int) -> Refusal | None:
-    """None when the caller may write here: a held session is its holders', or a dispatcher's."""
+    """Refuse unless the session is the caller's, or held by nobody; dispatching roles may write."""
     actor = read.actor
     if actor.role in MAY_DISPATCH:
         return None
     known = read.task(trace.task) if trace.task else None
     lease = read.lease(known) if isinstance(known, Task) else None
     if lease is not None and (lease.session, lease.holder) == (command.session, actor.name):
-        return None  # as nearly always: nothing more is looked up
+        return None  # the usual case: no further lookup
     tasks = [read.task(name) for name in read.held(command.session, actor.name)]
     leases = [read.lease(task) for task in tasks if isinstance(task, Task)]
     holders = [
@@ -149,7 +149,7 @@ def _check_session(command: RecordTrace, trace: Trace, read: Read, now: int) -> 
 
 
 def _check_reach(command: RecordTrace, read: Read) -> Refusal | None:
-    """None when the credential of an attempt names no task but its own."""
+    """Refuse a credential of an attempt that names another task."""
     actor = read.actor
     if not actor.task or not command.task:
         return None
@@ -163,7 +163,7 @@ def _check_reach(command: RecordTrace, read: Read) -> Refusal | None:
 
 
 def _task_of(command: RecordTrace, trace: Trace, read: Read, now: int) -> Task | None:
-    """The task of an event, if its sender has to do with it; else it is a trace of no task."""
+    """Task of an event, if its sender is involved in it; else the event belongs to no task."""
     task, actor = _task_named(command, trace, read), read.actor
     if task is None or actor.role != "agent" or task.id == actor.task:
         return task
@@ -172,7 +172,7 @@ def _task_of(command: RecordTrace, trace: Trace, read: Read, now: int) -> Task |
 
 
 def _part_at_work(task: Task | None, read: Read, now: int) -> str:
-    """The part of whoever holds the task: an event need not say it (S-ROLE)."""
+    """SAOP role of the task's holder: an event need not say it (S-ROLE)."""
     lease = None if task is None else read.lease(task)
     if lease is None or not lease.is_live(now):
         return ""
@@ -181,7 +181,7 @@ def _part_at_work(task: Task | None, read: Read, now: int) -> str:
 
 
 def _task_named(command: RecordTrace, trace: Trace, read: Read) -> Task | None:
-    """The task that an event is about: the one it names, else the one of its session (S-ROLE)."""
+    """Task of an event: the one it names, else the one of its session (S-ROLE)."""
     actor = read.actor
     if command.task or actor.task:
         named = read.task(command.task or actor.task)
@@ -209,7 +209,7 @@ def _sign_of_life(task: Task | None, read: Read, now: int) -> LeaseChange | None
 
 
 def repeated(told: Receipt, known: Logged, digest: str, what: str) -> Decision | Refusal:
-    """What was recorded before is answered as it was then, unless other words say it."""
+    """Answer a repeat as it was answered then; refuse other content under the same key."""
     if known.digest == digest:
         return as_then(told, known)
     return Refusal(
@@ -218,18 +218,18 @@ def repeated(told: Receipt, known: Logged, digest: str, what: str) -> Decision |
 
 
 def as_then(told: Receipt, known: Logged) -> Decision:
-    """The answer that it had when it was recorded."""
+    """Receipt as it was when the event was recorded."""
     return Decision(replace(told, position=known.position, masked=known.masked, before=True))
 
 
 def _part_of(name: str, read: Read) -> str:
-    """The part that is registered; else whoever is named like one plays it."""
+    """Registered SAOP role; else the agent's name."""
     record = read.agent(name)
     return record.plays if record is not None and record.plays else name
 
 
 def check_part(part: str, read: Read) -> Refusal | None:
-    """None when the caller plays this part, or runs the show and tells of those who do (S-ROLE)."""
+    """Refuse unless the caller plays this SAOP role, or may dispatch (S-ROLE)."""
     actor = read.actor
     if part not in PARTS:
         return Refusal("invalid_field", f"{part[:40]!a} is no part; known: {', '.join(PARTS)}")
@@ -247,7 +247,7 @@ def check_part(part: str, read: Read) -> Refusal | None:
 
 
 def transition(command: RequestTransition, read: Read, now: int) -> Decision | Refusal:
-    """The move that an event asks for, as anybody else may ask for it (S-SAOP-11)."""
+    """Make the transition that an event requests, under the same rules as any other (S-SAOP-11)."""
     refusal = check_write(read.actor) or check_text("commit", command.commit, REASON)
     if refusal:
         return refusal
@@ -261,7 +261,7 @@ def transition(command: RequestTransition, read: Read, now: int) -> Decision | R
         return missing.task(command.task, f", and a new one cannot begin as {command.to}")
     known = read.logged(f"event:{command.asked_by}")
     if known is not None and known.position > 0:
-        # What was asked for once is not asked for again, wherever the task is meanwhile.
+        # An event moves a task once, whatever its status is meanwhile.
         if at.status == command.to:
             return Decision(at)
         return Refusal(
@@ -282,7 +282,7 @@ def transition(command: RequestTransition, read: Read, now: int) -> Decision | R
 
 
 def _stamped(decision: Decision, command: RequestTransition) -> tuple[tuple[str, AnyEvent], ...]:
-    """The events; the move among them is told by the event that asked for it."""
+    """The events, where a status change names the trace event that caused it."""
 
     def stamped(event: Any) -> AnyEvent:
         if type(event) not in MOVES:
@@ -293,7 +293,7 @@ def _stamped(decision: Decision, command: RequestTransition) -> tuple[tuple[str,
 
 
 def escalate(command: EscalateEntropy, read: Read, now: int) -> Decision | Refusal:
-    """What the turns look like is told once, until it has settled; it moves nothing (S-SAOP-9)."""
+    """Record a sign of entropy once, until it has settled; it moves nothing (S-SAOP-9)."""
     del now
     task = _watched(command.task, read)
     if isinstance(task, Refusal):
@@ -321,7 +321,7 @@ def escalate(command: EscalateEntropy, read: Read, now: int) -> Decision | Refus
 
 
 def settle(command: SettleEntropy, read: Read, now: int) -> Decision | Refusal:
-    """It is told that something is no longer so, if it was told that it is."""
+    """Record that a raised sign has settled."""
     del now
     task = _watched(command.task, read)
     if isinstance(task, Refusal):

@@ -16,11 +16,11 @@ from dragoman.core.states.task import Task
 from dragoman.core.states.trace import attempt_of, own_counts
 
 _SHARED = 0
-"""Where the turns of all who had no attempt stood before each of them had a count of its own."""
+"""Attempt number under which all turns of non-holders once stood together."""
 
 
 def record_turn(command: RecordTurn, read: Read, now: int) -> Decision | Refusal:
-    """A turn of the work on a task, once; a task that is unknown begins with it (S-ADOPT)."""
+    """Record a turn of the work on a task once; an unknown task is adopted (S-ADOPT)."""
     refusal = (
         check_write(read.actor)
         or check_part(command.agent, read)
@@ -75,7 +75,7 @@ def _key(command: RecordTurn, task: Receipt) -> str:
 
 
 def _check_turn(task: Task, read: Read, now: int) -> Refusal | None:
-    """None when the caller may show a turn: while somebody works on the task, only its holder."""
+    """Refuse unless the caller may write about the task; during an attempt, only its holder."""
     lease = read.lease(task)
     if read.actor.role == "agent" and lease is not None and lease.is_live(now):
         return check_hold(read.actor, task, lease, None, now)
@@ -83,7 +83,7 @@ def _check_turn(task: Task, read: Read, now: int) -> Refusal | None:
 
 
 def _earlier(task: Receipt, read: Read) -> Iterable[int]:
-    """Where a turn of the caller may stand that was recorded before now: the last place first."""
+    """Attempts under which an earlier turn of the caller may stand, the last one first."""
     attempts = range(task.attempt - 1, _SHARED - 1, -1)
     return (*attempts, *own_counts(read.turns(task.task), read.actor))
 
@@ -91,7 +91,7 @@ def _earlier(task: Receipt, read: Read) -> Iterable[int]:
 def _told_before(
     command: RecordTurn, task: Receipt, attempts: Iterable[int], read: Read
 ) -> Decision | None:
-    """The answer that a turn had in one of these, if the very same was recorded (S-IDEM)."""
+    """Answer that a turn had under one of these attempts, if it was the very same (S-IDEM)."""
     for attempt in attempts:
         then = replace(task, attempt=attempt)
         known = read.logged(_key(command, then))

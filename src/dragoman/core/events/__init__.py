@@ -249,4 +249,4 @@ EVENT_NAMES: dict[type[Event], str] = {
     EntropyEscalated: "entropy.escalated",
     EntropySettled: "entropy.settled",
 }
-"""The name under which each event is stored. We own these names; class names may change."""
+"""Stored name of each event. Names are ours and stable; class names may change."""

@@ -11,9 +11,9 @@ class CommandRefused(Event, frozen=True):
     code: str
     detail: str
     kind: str = ""
-    """What the sender called its message, where that never became a command."""
+    """Type of the message in its sender's words, where it never became a command."""
     words: str = ""
-    """A digest of such a message: other words are another refusal, in the same sentence or not."""
+    """Digest of such a message: another text is another refusal, even under the same sentence."""
 
 
 class MessageReceived(Event, frozen=True):
@@ -31,20 +31,20 @@ class AgentRegistered(Event, frozen=True):
     role: Role
     speaks: tuple[str, ...] = ()
     plays: str = ""
-    """The part that it plays in traces, where that is not its name; empty: none other."""
+    """Its SAOP role in traces, where that is not its name; empty: none."""
 
 
 class AgentKeyed(Event, frozen=True):
-    """The agent signs with the key whose public half this is; empty: with none from now on."""
+    """The agent signs with this public key; empty: with none from now on."""
 
     key: str
     """Ed25519, 32 bytes in base64url."""
     former_until: int | None = None
-    """Until when the key before it is good too; None: it has ended."""
+    """End of the previous key's validity; None: it has ended."""
 
 
 class TokenIssued(Event, frozen=True):
-    """A token speaks for the agent until it ends or is revoked; only its digest is kept."""
+    """A token speaks for the agent until it expires or is revoked; only its digest is kept."""
 
     id: str
     digest: str
@@ -55,11 +55,11 @@ class TokenRevoked(Event, frozen=True):
     """A token no longer speaks for the agent."""
 
     id: str = ""
-    """Empty: none of those that were given out so far does, those of attempts included."""
+    """Empty: all that were issued so far, those of attempts included."""
 
 
 class AgentPaused(Event, frozen=True):
-    """The hub starts nothing for the agent, until a time if there is one, or until it resumes."""
+    """Nothing more is started for the agent, until a time if there is one, or until it resumes."""
 
     reason: str
     until: int | None = None

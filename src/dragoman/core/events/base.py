@@ -24,4 +24,4 @@ Role = Literal[
 
 
 class Event(Struct, frozen=True, omit_defaults=True, rename={"from_": "from"}):
-    """One fact about one stream."""
+    """Root of all events: one fact about one stream."""

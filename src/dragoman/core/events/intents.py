@@ -5,19 +5,19 @@ from dragoman.core.offers import KEPT_BYTES, Candidate, Parts, Policy, Trust
 
 
 class AgentDescribed(Event, frozen=True):
-    """What an agent can do, on which terms; it replaces what was said before."""
+    """Capabilities and terms of an agent; replaces the last description."""
 
     name: str
     skills: tuple[str, ...]
     constraints: tuple[str, ...] = ()
     locality: tuple[str, ...] = ()
-    """Where it works on data."""
+    """Places where it works on data."""
     trust: Trust = "T0"
     cost: float = 0.0
     latency_ms: int = 0
     capacity: int = 0
     reach: str = ""
-    """How it is reached: the queue, a program, a URL."""
+    """Endpoint of the agent: the queue, a program, a URL."""
 
 
 class AgentAssigned(Event, frozen=True):
@@ -29,7 +29,7 @@ class AgentAssigned(Event, frozen=True):
 
 
 class AgentRelieved(Event, frozen=True):
-    """A request is no longer an agent's, through no doing of its own: nothing is learned."""
+    """A request was taken from an agent through no fault of its own: its reputation stays."""
 
     name: str
     intent: str
@@ -37,7 +37,7 @@ class AgentRelieved(Event, frozen=True):
 
 
 class AgentRated(Event, frozen=True):
-    """How an agent fared with a request: it counts when the next one is given out."""
+    """The result of an agent's request counted towards its reputation."""
 
     name: str
     intent: str

@@ -8,7 +8,7 @@ from dragoman.core.events.base import Event, Importance
 
 
 class MailPosted(Event, frozen=True):
-    """A letter was handed in; it lies in the box of every recipient from now on."""
+    """A letter was posted; it is in the inbox of every recipient from now on."""
 
     id: str
     sender: str
@@ -19,19 +19,19 @@ class MailPosted(Event, frozen=True):
     body: str
     cc: tuple[str, ...] = ()
     copied: tuple[str, ...] = ()
-    """Who gets it because of what it is, though its sender did not name them."""
+    """Recipients added because of the type of the letter, not by its sender."""
     unknown: tuple[str, ...] = ()
-    """Those of its recipients whom nobody has made known yet."""
+    """Recipients that are not registered."""
     bead: str = ""
     reply_to: str = ""
     importance: Importance = "normal"
     ack_wanted: bool = False
     answer_wanted: bool = False
     due_by: int | None = None
-    """When an ack or an answer that is still missing is told as late."""
+    """When an ack or an answer that is still missing is reported as late."""
     attachments: tuple[str, ...] = ()
     sent_at: int | None = None
-    """When its sender says that it was written."""
+    """When it was written, as its sender states."""
 
 
 class MailRead(Event, frozen=True):
@@ -42,7 +42,7 @@ class MailRead(Event, frozen=True):
 
 
 class MailAcked(Event, frozen=True):
-    """A recipient has said that it took notice."""
+    """A recipient has acknowledged the letter."""
 
     mail: str
     agent: str
@@ -62,48 +62,48 @@ class MailEscalated(Event, frozen=True):
     mail: str
     waiting_for: tuple[str, ...]
     told: tuple[str, ...] = ()
-    """Who got a letter about it."""
+    """Recipients of a notice about it."""
     task: str = ""
     """The task that it is about, if there is one."""
     only_answer: bool = False
-    """Whether no ack is missing: those who wait wait for an answer."""
+    """No ack is missing: an answer is awaited."""
 
 
 class WaveBead(Struct, frozen=True, omit_defaults=True):
-    """One of the tasks of a wave, and the files that whoever works on it will write."""
+    """One of the tasks of a wave, and the files that its worker will write."""
 
     task: str
     files: tuple[str, ...] = ()
 
 
 class WaveStarted(Event, frozen=True):
-    """Tasks are run together, at most so many at a time."""
+    """Tasks are run together, a limited number at a time."""
 
     id: str
     beads: tuple[WaveBead, ...]
     parallel: int
     told: str
-    """Who gets the closing report."""
+    """Recipient of the closing report."""
     retries: dict[str, int] = {}
-    """Type of failure -> how often a bead may fail with it and be tried again."""
+    """Type of failure -> retries that a bead may use for it."""
 
 
 class WaveBeadReleased(Event, frozen=True):
-    """A task of the wave may begin."""
+    """A task of the wave may start."""
 
     wave: str
     task: str
 
 
 class WaveCompleted(Event, frozen=True):
-    """All tasks of the wave have ended; so many in each status."""
+    """All tasks of the wave have ended; their number by status."""
 
     wave: str
     counts: dict[str, int]
 
 
 class ReservationTaken(Event, frozen=True):
-    """Files are in somebody's hands, or in those of whoever works on a bead."""
+    """Files are reserved by an agent, or for the worker of a bead."""
 
     id: str
     patterns: tuple[str, ...]
@@ -114,7 +114,7 @@ class ReservationTaken(Event, frozen=True):
     wave: str = ""
     reason: str = ""
     fence: int = 0
-    """Of the attempt on its task that it was taken in; 0 without one."""
+    """Fencing token of the task's attempt in which it was taken; 0 without one."""
 
 
 class ReservationRenewed(Event, frozen=True):
@@ -125,7 +125,7 @@ class ReservationRenewed(Event, frozen=True):
 
 
 class ReservationsEnded(Event, frozen=True):
-    """Reservations stop nobody any more: given back, or over by themselves."""
+    """Reservations have ended: released, or expired."""
 
     ids: tuple[str, ...]
     why: Literal["released", "over"]

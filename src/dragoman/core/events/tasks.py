@@ -6,7 +6,7 @@ from dragoman.core.events.base import Event, LinkKind, Outcome, Priority, Status
 
 
 class TaskCreated(Event, frozen=True):
-    """A task began its life, in the status it was born with."""
+    """A task was created, with its first status."""
 
     id: str
     aof_id: str
@@ -24,7 +24,7 @@ class TaskCreated(Event, frozen=True):
     open_blockers: tuple[str, ...] = ()
     discovered_from: str = ""
     commit: str = ""
-    """What the repository had checked out then, where one is configured."""
+    """Commit checked out in the repository then, where one is configured."""
 
 
 class TaskAliased(Event, frozen=True):
@@ -34,7 +34,7 @@ class TaskAliased(Event, frozen=True):
 
 
 class TaskLinked(Event, frozen=True):
-    """The task points at another one; an open blocker keeps it out of the ready queue."""
+    """The task links to another one; an open blocker keeps it out of the ready queue."""
 
     kind: LinkKind
     target: str
@@ -42,7 +42,7 @@ class TaskLinked(Event, frozen=True):
 
 
 class TaskBacklinked(Event, frozen=True):
-    """Another task points at this one."""
+    """Another task links to this one."""
 
     kind: LinkKind
     source: str
@@ -65,11 +65,11 @@ class TaskClaimed(Event, frozen=True):
     ttl_ms: int
     session: str = ""
     dispatched_by: str = ""
-    """The orchestrator that claimed it for the agent; empty: another did, or the agent itself."""
+    """Orchestrator that claimed it for the agent; empty: another role, or the agent itself."""
     commit: str = ""
-    """What the repository had checked out then, where one is configured."""
+    """Commit checked out in the repository then, where one is configured."""
     asked_by: str = ""
-    """The event of a trace that asked for it, if one did: it is told by that one."""
+    """Trace event that caused it, if one did."""
 
 
 class TaskTransitioned(Event, frozen=True):
@@ -79,13 +79,13 @@ class TaskTransitioned(Event, frozen=True):
     to: Status
     reason: str = ""
     commit: str = ""
-    """What the repository had checked out then, where one is configured."""
+    """Commit checked out in the repository then, where one is configured."""
     asked_by: str = ""
-    """The event of a trace that asked for it, if one did: it is told by that one."""
+    """Trace event that caused it, if one did."""
     beside: str = ""
-    """What was said with it that is not the reason."""
+    """Text that came with it besides the reason."""
     unstarted: bool = False
-    """Whether it ends an attempt whose agent could not be started or reached."""
+    """It ends an attempt whose agent could not be started or reached."""
 
 
 class TaskRequeued(Event, frozen=True):
@@ -96,13 +96,13 @@ class TaskRequeued(Event, frozen=True):
     failures: int
     not_before: int
     commit: str = ""
-    """What the repository had checked out then, where one is configured."""
+    """Commit checked out in the repository then, where one is configured."""
     asked_by: str = ""
-    """The event of a trace that asked for it, if one did: it is told by that one."""
+    """Trace event that caused it, if one did."""
 
 
 class TaskReported(Event, frozen=True):
-    """How an attempt ended, in its agent's words; `details` are the dialect's own fields."""
+    """The outcome of an attempt, in its agent's words; `details` are the dialect's own fields."""
 
     attempt: int
     agent: str
@@ -111,25 +111,25 @@ class TaskReported(Event, frozen=True):
     blockers: tuple[str, ...] = ()
     details: dict[str, object] = {}
     by: str = ""
-    """Who says so, if its agent has said nothing: the hub, which has seen it end."""
+    """Author, if its agent reported nothing: the hub, which observed its end."""
 
 
 class TaskNoted(Event, frozen=True):
-    """A line of the task's work log."""
+    """A line was added to the task's work log."""
 
     text: str
     by: str = ""
-    """Whose words these are, if neither its holder's nor its owner's."""
+    """Author of the line, if neither the task's holder nor its owner."""
 
 
 class TaskProgressed(Event, frozen=True):
-    """Word from whoever works on the task: a line of its work log, as a status update says it."""
+    """The worker sent a status update: a line of the task's work log."""
 
     progress: str = ""
     notes: str = ""
     blockers: tuple[str, ...] = ()
     sent_at: int | None = None
-    """When the sender says that it wrote this; None: it did not say."""
+    """When it was written, as its sender states; None: not stated."""
 
 
 class TaskEdited(Event, frozen=True):
@@ -140,25 +140,25 @@ class TaskEdited(Event, frozen=True):
     priority: Priority | None = None
     review_required: bool | None = None
     reserved_for: str | None = None
-    """Whose it is to take from now on; empty: anyone's."""
+    """Agent that it is reserved for from now on; empty: anyone."""
 
 
 class TaskWarned(Event, frozen=True):
-    """Something about a message was odd, and was no reason to refuse it."""
+    """A message was odd in some way, which was no reason to refuse it."""
 
     reason: str
     detail: str = ""
 
 
 class DelegationRequested(Event, frozen=True):
-    """The holder of a parent task asked an agent to take this one; it replaces an earlier ask."""
+    """The holder of a parent task asked an agent to take this one; replaces an earlier request."""
 
     parent: str
     from_agent: str
     to_agent: str
     due_by: int
     depth: int
-    """How many hands the work has been passed on through, this one included."""
+    """Number of delegations the work has passed through, this one included."""
     acceptance_criteria: tuple[str, ...] = ()
     expected_outputs: tuple[str, ...] = ()
     context_refs: tuple[str, ...] = ()
@@ -166,13 +166,13 @@ class DelegationRequested(Event, frozen=True):
 
 
 class DelegationAccepted(Event, frozen=True):
-    """The agent that was asked has said yes."""
+    """The agent that was asked has accepted."""
 
     agent: str
 
 
 class DelegationRejected(Event, frozen=True):
-    """The agent that was asked has said no."""
+    """The agent that was asked has rejected."""
 
     agent: str
     reason: str = ""
@@ -185,18 +185,18 @@ class DelegationEscalated(Event, frozen=True):
 
 
 class TaskCheckpointed(Event, frozen=True):
-    """Whoever worked on the task left what its successor needs."""
+    """The worker of the task left what its successor needs."""
 
     reason: str
     commit: str = ""
     description: str = ""
     next_steps: str = ""
     by: str = ""
-    """Who said so while nobody worked on the task; empty: whoever worked on it."""
+    """Author, while nobody worked on the task; empty: its worker."""
 
 
 class Restored(Struct, frozen=True, omit_defaults=True):
-    """How a task stood at one of its transitions: all of it that a rewind brings back."""
+    """State of a task at one of its status changes, as far as a rewind brings it back."""
 
     status: Status
     title: str
@@ -214,18 +214,18 @@ class Restored(Struct, frozen=True, omit_defaults=True):
 
 
 class TaskRewound(Event, frozen=True):
-    """The task is again as it was at an earlier entry of its own; what came since stays on record.
+    """The task is again as it was at an earlier entry; what came since stays on record.
 
-    Work that was under way then is ready, because whoever did it does so no longer.
+    Work that was in progress then is ready, because nobody works on it any more.
     """
 
     from_: Status
     to: Status
     version: int
-    """Of that entry, in the stream of the task."""
+    """Version of that entry in the stream of the task."""
     restored: Restored
     commit: str = ""
-    """The commit that goes with it: the one of then, if that is known."""
+    """Commit that goes with it: the one of then, if that is known."""
     branch: str = ""
-    """The branch on which the files of then are, if one was made."""
+    """Branch that holds the files of then, if one was made."""
     reason: str = ""

@@ -4,28 +4,28 @@ from dragoman.core.events.base import Event
 
 
 class TurnRecorded(Event, frozen=True):
-    """An agent has shown what it thought, did and saw in one turn of its work."""
+    """An agent has recorded what it thought, did and saw in one turn of its work."""
 
     task: str
     attempt: int
-    """Below 0: it is of nobody who had one, and stands beside them."""
+    """Number of the attempt; below 0: the turn is of an agent that never held the task."""
     turn_index: int
     agent: str
-    """The part that it plays."""
+    """Its SAOP role."""
     confidence: float
     envelope: dict[str, object]
-    """All of it, in the form of its dialect, less secrets."""
+    """The whole turn, in the form of its dialect, without secrets."""
     digest: str
-    """Keyed, of the words as they came: by it a repeat is told from another turn."""
+    """Keyed digest of the original text: tells a repeat from another turn."""
     masked: bool = False
     by: str = ""
-    """Who has shown it, of a turn beside the attempts: those of each are counted by themselves."""
+    """Author of a turn outside the attempts: each author's are counted apart."""
     beside: int = 0
-    """The attempt that the task was in then."""
+    """Attempt that the task was in then."""
 
 
 class TraceRecorded(Event, frozen=True):
-    """Something happened while an agent worked: a thought, a call of a tool, a terminal line."""
+    """An event of a session: a thought, a call of a tool, a terminal line."""
 
     event_id: str
     session: str
@@ -33,24 +33,25 @@ class TraceRecorded(Event, frozen=True):
     envelope: dict[str, object]
     digest: str
     task: str = ""
-    """Empty: the session works on none that is known."""
+    """Empty: the session works on no known task."""
     attempt: int = 0
     agent: str = ""
     masked: bool = False
     call: str = ""
-    """The call of a tool that begins or ends with it."""
+    """Id of the tool call that begins or ends with it."""
     ends_call: bool = False
     turn: int | None = None
-    """The turn whose thought it is a part of."""
+    """Turn whose thought it is a part of."""
     is_final: bool = False
     commit: str = ""
-    """What the repository had checked out, of a task that is to move; it goes before its words."""
+    """Commit checked out in the repository, of a task that is to move; takes precedence over the
+    text."""
     by: str = ""
-    """Who sent it: calls and thoughts are told apart by that."""
+    """Sender: calls and thoughts are matched per sender."""
 
 
 class TraceAnomaly(Event, frozen=True):
-    """What was recorded does not fit what came before it."""
+    """A recorded event does not fit those before it."""
 
     kind: str
     event_id: str
@@ -67,13 +68,13 @@ class EntropyEscalated(Event, frozen=True):
     detail: str
     attempt: int
     turns: tuple[int, ...]
-    """The evidence: turns by their index."""
+    """Indexes of the turns that are the evidence."""
     measured: float
     threshold: float
 
 
 class EntropySettled(Event, frozen=True):
-    """What was told about the turns of a task is no longer so."""
+    """A sign of entropy of a task has settled."""
 
     task: str
     kind: str

@@ -25,40 +25,40 @@ _NONE: Final = re.compile(
     r"|\b(?:errors?|failed|failures?|exceptions?)\s*[:=]\s*0\b",
     re.IGNORECASE,
 )
-"""How it is said that there was no error."""
+"""Phrases that say that there was no error."""
 _CHANGING: Final = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|[0-9]+")
-"""What differs between two tellings of the same thing: addresses, hashes, numbers."""
+"""Parts that vary between two reports of the same thing: addresses, hashes, numbers."""
 _ACCIDENTAL: Final = re.compile(r"0x[0-9a-f]+|\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,}\b")
-"""What differs in what an agent does, though it does the same: not which page it reads."""
+"""Parts that vary between two equal actions: hashes and addresses, not which page is read."""
 _SPACE: Final = re.compile(r"\s+")
 _MOST_LOOKED_AT: Final = 10_000
-"""So many characters at both ends of a text are looked at: it may have megabytes."""
+"""Characters inspected at both ends of a text: it may have megabytes."""
 _LONGEST_LOOP: Final = 4
 
 
 class Thresholds(Struct, frozen=True):
-    """When a sign is told, and when it is over."""
+    """Thresholds at which a sign is raised, and at which it settles."""
 
     window: int = 8
-    """So many of the last turns are looked at."""
+    """Number of the last turns that are inspected."""
     least: int = 4
-    """With fewer turns nothing is said about confidence."""
+    """Turns needed before confidence is judged."""
     fall: float = 0.05
-    """Confidence that falls by so much a turn, on average, is told."""
+    """Average fall of confidence per turn that is reported."""
     settle: float = 0.01
-    """Confidence that falls by less than this is steady again."""
+    """Average fall of confidence per turn below which it is steady again."""
     repeats: int = 3
-    """The same error so many times is told; with two less it is over."""
+    """Occurrences of the same error that are reported; with two fewer it is over."""
     cycles: int = 2
-    """A circle that was gone through so many times is told."""
+    """Rounds of a loop that are reported."""
 
 
 class Seen(Struct, frozen=True):
-    """A turn as far as it matters here."""
+    """The parts of a turn that are judged."""
 
     index: int
     confidence: float | None
-    """None: the agent has not said."""
+    """None: the agent did not state it."""
     action: str
     observation: str
 
@@ -74,7 +74,7 @@ class Finding(Struct, frozen=True):
 
 
 class Steady(Struct, frozen=True):
-    """A sign that was told and is over."""
+    """A raised sign that has settled."""
 
     sign: Sign
     measured: float
@@ -83,7 +83,7 @@ class Steady(Struct, frozen=True):
 def judge(
     turns: Sequence[Seen], thresholds: Thresholds, raised: Collection[str]
 ) -> list[Finding | Steady]:
-    """What is new about the last turns, which stand in their order; `raised`: what was told."""
+    """Detect what is new in the last turns, which are in order; `raised`: signs raised already."""
     last = turns[-thresholds.window :]
     return [
         told
@@ -148,7 +148,7 @@ _SIGNS: Final[dict[Sign, Callable[..., Iterator[Finding | Steady]]]] = {
 
 
 def slope(values: Sequence[float]) -> float:
-    """By how much values rise from one to the next: the line through them with least squares."""
+    """Slope of the least-squares line through values at equal distances."""
     middle, mean = (len(values) - 1) / 2, sum(values) / len(values)
     spread = sum((place - middle) ** 2 for place in range(len(values)))
     rise = sum((place - middle) * (value - mean) for place, value in enumerate(values))
@@ -156,9 +156,9 @@ def slope(values: Sequence[float]) -> float:
 
 
 def loop_at_end(digests: Sequence[str]) -> tuple[int, int]:
-    """The shortest period of at least two turns with which a row ends, and its rounds.
+    """Shortest period of at least two turns with which a sequence ends, and its rounds.
 
-    Two are a loop, A-B-A-B; one that only repeats itself counts as one of two that are alike.
+    Two are a loop, A-B-A-B; a turn that only repeats itself counts as a period of two.
     """
     best = (0, 1)
     for period in range(2, _LONGEST_LOOP + 1):
@@ -173,7 +173,7 @@ def loop_at_end(digests: Sequence[str]) -> tuple[int, int]:
 
 
 def error_of(text: str) -> str:
-    """The first line that tells of an error, without what changes from time to time."""
+    """First line that names an error, without its varying parts."""
     for line in _ends_of(text).splitlines():
         if _ERROR.search(_NONE.sub("", line)):
             return normalised(line)
@@ -181,7 +181,7 @@ def error_of(text: str) -> str:
 
 
 def digest(text: str, changing: re.Pattern[str] = _CHANGING) -> str:
-    """Equal for texts that say the same."""
+    """Digest that is equal for texts that differ only in varying parts."""
     said = normalised(_ends_of(text), changing)
     return blake2b(said.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
@@ -193,5 +193,5 @@ def _ends_of(text: str) -> str:
 
 
 def normalised(text: str, changing: re.Pattern[str] = _CHANGING) -> str:
-    """A text without what differs between two tellings of the same thing."""
+    """Text without its varying parts, in lower case."""
     return _SPACE.sub(" ", changing.sub("#", text.lower())).strip()

@@ -18,11 +18,11 @@ from dragoman.core.events import (
 )
 
 REMEMBERED_TOKENS = 64
-"""Of tokens that have ended, the latest are remembered, so that whoever shows one is told so."""
+"""Ended tokens that are remembered, the latest, so that their bearers are told so."""
 
 
 class TokenRecord(Struct, frozen=True, omit_defaults=True):
-    """A token that was given out, known by its digest only."""
+    """An issued token, known by its digest only."""
 
     id: str
     digest: str
@@ -31,84 +31,84 @@ class TokenRecord(Struct, frozen=True, omit_defaults=True):
     is_revoked: bool = False
 
     def is_live(self, now: int) -> bool:
-        """Whether it still speaks for its agent."""
+        """True if it still speaks for its agent."""
         return not self.is_revoked and now < self.expires_at
 
 
 class Pause(Struct, frozen=True, omit_defaults=True):
-    """Why nothing is started for an agent, since when, and until when if that is known."""
+    """Pause of an agent: its reason, its start, and its end if that is known."""
 
     reason: str
     since: int
     until: int | None = None
 
     def lasts(self, now: int) -> bool:
-        """Whether it is not over by itself."""
+        """True unless it has ended by itself."""
         return self.until is None or now < self.until
 
 
 class FormerKey(Struct, frozen=True):
-    """A key that was replaced, and until when it is good all the same."""
+    """A replaced key, and the end of its validity."""
 
     key: str
     until: int
 
 
 class AgentRecord(Struct, frozen=True, omit_defaults=True):
-    """A name that the hub knows: its role, its dialects, and by what it is recognized."""
+    """A name that the hub knows: its role, its dialects, its key and tokens."""
 
     name: str
     role: Role
     speaks: tuple[str, ...]
     registered_at: int
-    """When it was first made known."""
+    """When it was first registered."""
     key: str = ""
-    """The public half of the key that it signs with, if it has one."""
+    """Public half of the key that it signs with, if it has one."""
     tokens: tuple[TokenRecord, ...] = ()
     cut_off_at: int | None = None
-    """When all of its tokens were revoked at once: none that is as old speaks for it, whether it
-    is on this list or not."""
+    """When all of its tokens were revoked at once: none issued until then is valid, whether it is
+    on this list or not."""
     pause: Pause | None = None
-    """The last one, which may be over by itself."""
+    """The last pause, which may have ended by itself."""
     plays: str = ""
-    """The part that it plays in traces; empty: its name, where that is one."""
+    """Its SAOP role in traces; empty: its name, where that is one."""
     former: FormerKey | None = None
-    """The key before, where it was not to end at once."""
+    """The previous key, where it was not to end at once."""
 
     def good_keys(self, now: int) -> tuple[str, ...]:
-        """The public halves of those keys by which its messages are known to be its own."""
+        """Public keys by which its messages are accepted."""
         former = self.overlapping(now)
         if former is None:
             return (self.key,) if self.key else ()
         return self.key, former.key
 
     def overlapping(self, now: int) -> FormerKey | None:
-        """The key before, while it is good."""
+        """The previous key, while it is valid."""
         return self.former if self.former is not None and now < self.former.until else None
 
     def paused(self, now: int) -> Pause | None:
-        """The pause that lasts now."""
+        """The pause that is in force."""
         return self.pause if self.pause is not None and self.pause.lasts(now) else None
 
     def live_tokens(self, now: int) -> list[TokenRecord]:
-        """Those that speak for it now."""
+        """Tokens that are valid now."""
         return [token for token in self.tokens if token.is_live(now)]
 
 
 def lists_of_agent(record: AgentRecord) -> tuple[str, ...]:
-    """The list of all who are registered in its role."""
+    """Keys of the lists it stands on: all agents of its role."""
     return (f"role:{record.role}",)
 
 
 def evolve_registered(record: AgentRecord | None, event: AgentRegistered, at: int) -> AgentRecord:
-    """The record after a registration; a later one replaces what an earlier one said."""
+    """Register; a later registration replaces an earlier one."""
     if record is None:
         return AgentRecord(event.name, event.role, event.speaks, at, plays=event.plays)
     return replace(record, name=event.name, role=event.role, speaks=event.speaks, plays=event.plays)
 
 
 def evolve_keyed(record: AgentRecord, event: AgentKeyed, at: int) -> AgentRecord:
-    """The record after a key was made known; the same one only says when the one before ends."""
+    """Set the key; the same key again only sets the end of the previous one."""
     del at
     until = event.former_until
     before = record.former.key if record.former and event.key == record.key else record.key
@@ -118,7 +118,7 @@ def evolve_keyed(record: AgentRecord, event: AgentKeyed, at: int) -> AgentRecord
 
 
 def evolve_issued(record: AgentRecord, event: TokenIssued, at: int) -> AgentRecord:
-    """The record after one more token; the oldest that have ended make room for it."""
+    """Add a token; the oldest that have ended make room for it."""
     token = TokenRecord(event.id, event.digest, at, event.expires_at)
     ended = [known.id for known in record.tokens if not known.is_live(at)]
     too_many = len(record.tokens) + 1 - REMEMBERED_TOKENS
@@ -128,7 +128,7 @@ def evolve_issued(record: AgentRecord, event: TokenIssued, at: int) -> AgentReco
 
 
 def evolve_revoked(record: AgentRecord, event: TokenRevoked, at: int) -> AgentRecord:
-    """The record after one token, or all of them, were revoked."""
+    """Revoke one token, or all of them."""
     tokens = tuple(
         replace(token, is_revoked=True) if event.id in ("", token.id) else token
         for token in record.tokens
@@ -137,12 +137,11 @@ def evolve_revoked(record: AgentRecord, event: TokenRevoked, at: int) -> AgentRe
 
 
 def evolve_paused(record: AgentRecord, event: AgentPaused, at: int) -> AgentRecord:
-    """The record of one that is paused; a later pause replaces an earlier one."""
+    """Pause; a later pause replaces an earlier one."""
     return replace(record, pause=Pause(event.reason, at, event.until))
 
 
 def evolve_resumed(record: AgentRecord, event: AgentResumed, at: int) -> AgentRecord:
-    """The record of one that may go on."""
     del event, at
     return replace(record, pause=None)
 
@@ -155,4 +154,4 @@ EVOLVE_AGENT: dict[type[AgentEvent], Callable[[Any, Any, int], AgentRecord]] = {
     AgentPaused: evolve_paused,
     AgentResumed: evolve_resumed,
 }
-"""Event -> the record after it, from the record before it (None at first) and its time."""
+"""Event -> fold: the record after it, from the record before it (None at first) and its time."""

@@ -10,7 +10,7 @@ from dragoman.core.moments import within_span
 
 
 class Lease(Struct, frozen=True, gc=False):
-    """One agent's hold on one task; it is alive before `expires_at` and dead from then on."""
+    """An agent's hold on a task: valid before `expires_at`, expired from then on."""
 
     holder: str
     fence: int
@@ -21,19 +21,19 @@ class Lease(Struct, frozen=True, gc=False):
     beats: int = 1
 
     def is_live(self, now: int) -> bool:
-        """Whether the holder may still write."""
+        """True while the holder may write."""
         return now < self.expires_at
 
 
 def granted(holder: str, fence: int, session: str, ttl_ms: int, now: int) -> Lease:
-    """A new lease; its first heartbeat is the claim itself, so that a crash before one is seen."""
+    """Grant a lease; the claim is its first heartbeat, so that a crash before one is seen."""
     return Lease(holder, fence, ttl_ms, now, now + ttl_ms, session)
 
 
 def renewed(lease: Lease, now: int) -> Lease:
-    """The lease after a sign of life. A clock that went back never shortens it.
+    """Renew the lease by a sign of life. A clock that went back never shortens it.
 
-    At the end of the calendar it ends with that: a sign of life is never refused for its time.
+    Its end is at most the last representable timestamp: no sign of life is refused for its time.
     """
     return Lease(
         lease.holder,
@@ -47,7 +47,7 @@ def renewed(lease: Lease, now: int) -> Lease:
 
 
 def kept(lease: Lease, lasts_ms: int, now: int) -> Lease:
-    """The lease that lasts so long from now on, whether that is longer than before or shorter.
+    """Set the lease to last this long from now on, longer or shorter than before.
 
     It is no sign of life.
     """

@@ -19,7 +19,7 @@ from dragoman.core.ids import bare
 
 
 class Mail(Struct, frozen=True, omit_defaults=True):
-    """A letter as it stands now, folded from the stream `mail:ID`."""
+    """State of a letter, folded from the stream `mail:ID`."""
 
     id: str
     sender: str
@@ -43,17 +43,17 @@ class Mail(Struct, frozen=True, omit_defaults=True):
     read_by: tuple[str, ...] = ()
     acked_by: tuple[str, ...] = ()
     answer: str = ""
-    """The letter that it waited for."""
+    """Id of the answering letter."""
     is_escalated: bool = False
 
     @property
     def recipients(self) -> tuple[str, ...]:
-        """In whose boxes it lies, each once."""
+        """All recipients, each once."""
         return tuple(dict.fromkeys((*self.to, *self.cc, *self.copied)))
 
     @property
     def waits_for(self) -> tuple[str, ...]:
-        """Those to whom it is addressed and who have not acked it, though an ack is wanted.
+        """Primary recipients whose wanted ack is missing.
 
         An answer, whoever gave it, ends the wait for all of them.
         """
@@ -63,32 +63,32 @@ class Mail(Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether an answer is wanted and has not come."""
+        """True if an answer is wanted and has not come."""
         return self.answer_wanted and not self.answer
 
     @property
     def deadline(self) -> int | None:
-        """When it has to be told that what it waits for has not come; None: never, or told."""
+        """When a missing ack or answer has to be reported; None: never, or it was."""
         is_waiting = not self.is_escalated and (self.is_open or bool(self.waits_for))
         return self.due_by if is_waiting else None
 
     @property
     def is_overdue(self) -> bool:
-        """Whether it was told that what it waits for is late, and that has still not come."""
+        """True if it was reported as late, and the ack or answer has still not come."""
         return self.is_escalated and (self.is_open or bool(self.waits_for))
 
     def is_late(self, now: int) -> bool:
-        """Whether what it waits for is late by now, told or not."""
+        """True if an ack or answer is late by now, reported or not."""
         return self.is_overdue or (self.deadline is not None and self.deadline <= now)
 
     def is_for(self, name: str) -> bool:
-        """Whether it lies in this one's box."""
+        """True if it is in this agent's inbox."""
         return name in self.to or name in self.cc or name in self.copied
 
 
 def lists_of_mail(mail: Mail) -> tuple[str, ...]:
-    """The lists on which it stands: boxes, its thread, what is open, and that of its bead where it
-    is not in the thread of that (S-MAIL-8).
+    """Keys of the lists it stands on: inboxes, its thread, what is open, and its bead where the
+    thread is not the bead's (S-MAIL-8).
     """
     boxes = mail.recipients
     lists = [f"thread:{mail.thread}", f"from:{mail.sender}"]
@@ -145,14 +145,14 @@ def _acked(mail: Mail, event: MailAcked, at: int) -> Mail:
 
 
 def _answered(mail: Mail, event: MailAnswered, at: int) -> Mail:
-    """An answer is also the ack of whoever gave it, if it is one of the recipients."""
+    """An answer is also the ack of its author, if that is a recipient."""
     del at
     answered = replace(mail, answer=event.answer)
     return _noticed(answered, event.by) if mail.is_for(event.by) else answered
 
 
 def _noticed(mail: Mail, name: str) -> Mail:
-    """Acked by this one, who must have read it then."""
+    """Mark as acknowledged, and hence as read."""
     acked_by = tuple(dict.fromkeys((*mail.acked_by, name)))
     return replace(mail, acked_by=acked_by, read_by=tuple(dict.fromkeys((*mail.read_by, name))))
 
@@ -169,4 +169,4 @@ EVOLVE_MAIL: dict[type[MailEvent], Callable[[Any, Any, int], Mail]] = {
     MailAnswered: _answered,
     MailEscalated: _escalated,
 }
-"""Event -> the letter after it, from the letter before it (None at first) and its time."""
+"""Event -> fold: the letter after it, from the letter before it (None at first) and its time."""

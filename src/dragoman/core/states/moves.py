@@ -19,16 +19,17 @@ from dragoman.core.events import (
 REPORTED: Final = "reported_"
 STALE: Final = "stale_heartbeat_"
 UNREPORTED: Final = "unreported_"
-"""How the reason of a move begins that a report asks for, by its agent's word or by recovery, or
-that the hub decides on where an agent has ended without one: the outcome follows."""
+"""Prefixes of the reason of a status change; the outcome follows. REPORTED_PREFIX: by the report of
+the agent; STALE_HEARTBEAT_PREFIX: by recovery of a silent attempt that had reported;
+UNREPORTED_PREFIX: by the hub, where an agent ended without a report."""
 RESULT: Final = "result: "
-"""The same of a move that the result of an intent asks for: whether it was a success follows."""
+"""Prefix of the reason where the result of an intent asks for it; success or failure follows."""
 REPORTED_BLOCKED: Final = frozenset({f"{REPORTED}blocked", f"{STALE}blocked"})
-"""What is in the way of such a task, its report says."""
+"""Reasons of a block whose obstacle is in the report."""
 
 
 class Move(Struct, frozen=True):
-    """From one status to another, and why."""
+    """A change of status, and its reason."""
 
     from_: Status
     to: Status
@@ -41,12 +42,12 @@ MOVES: Final[dict[type[Event], Callable[[Any], Move]]] = {
     TaskRequeued: lambda event: Move("in-progress", "ready", event.reason),
     TaskRewound: lambda event: Move(event.from_, event.to, event.reason),
 }
-"""Event -> the move that it is. The beginning of a task is none: it comes from nowhere."""
+"""Event -> its status change. The creation of a task is none: it comes from no status."""
 
 MOVE_NAMES: Final = frozenset(EVENT_NAMES[moved] for moved in MOVES)
 
 
 def move_of(event: AnyEvent) -> Move | None:
-    """The move that an event is, if it is one."""
+    """Status change that an event makes, if it makes one."""
     as_move = MOVES.get(type(event))
     return None if as_move is None else as_move(event)

@@ -19,23 +19,23 @@ from dragoman.core.states.task import Task
 from dragoman.text.globs import Overlaps, means, overlap
 
 RESERVATION_TTL_MS: Final = 3_600_000
-"""Without another word, files are reserved for an hour."""
+"""Default duration of a reservation: an hour."""
 
 FindTask = Callable[[str], Task | Refusal]
-"""The task with this name."""
+"""Lookup of a task by name."""
 
 _HELD: Final[frozenset[Status]] = frozenset({"in-progress"})
 _LET_GO: Final[frozenset[Status]] = frozenset({"ready", "in-progress"})
-"""A wave keeps the files of a bead from the moment it lets it go."""
+"""A wave reserves the files of a bead from the moment it releases it."""
 
 
 class Reservation(Struct, frozen=True, omit_defaults=True):
-    """Files in somebody's hands, or in those of whoever works on a bead of a wave."""
+    """Files reserved by an agent, or for the worker of a bead of a wave."""
 
     id: str
     patterns: tuple[str, ...]
     holder: str = ""
-    """Empty: whoever works on its task."""
+    """Empty: the worker of its task."""
     until: int | None = None
     """None: as long as its task is under way."""
     exclusive: bool = True
@@ -43,10 +43,10 @@ class Reservation(Struct, frozen=True, omit_defaults=True):
     wave: str = ""
     reason: str = ""
     fence: int = 0
-    """Of the attempt that it was taken in; another attempt on the task does not revive it."""
+    """Fencing token of the attempt it was taken in; another attempt does not revive it."""
 
     def is_live(self, find: FindTask, now: int) -> bool:
-        """Whether it still stops others: its time is not over, and its task is under way."""
+        """True while it stops others: its time is not over, and its task is under way."""
         if self.until is not None and now >= self.until:
             return False
         if not self.task:
@@ -59,7 +59,7 @@ class Reservation(Struct, frozen=True, omit_defaults=True):
         return task.status in _HELD and task.fence == self.fence
 
     def worker(self, find: FindTask) -> str:
-        """Who has the files: the holder, or whoever works on the task; empty: nobody yet."""
+        """Holder of the files, or the worker of the task; empty: nobody yet."""
         if self.holder:
             return self.holder
         task = find(self.task)
@@ -67,7 +67,7 @@ class Reservation(Struct, frozen=True, omit_defaults=True):
 
 
 class Reservations(Struct, frozen=True, omit_defaults=True):
-    """All that was reserved and not given back, folded from the one stream of reservations."""
+    """All reservations that were not released, folded from the one stream of reservations."""
 
     kept: tuple[Reservation, ...] = ()
 
@@ -77,18 +77,18 @@ class Reservations(Struct, frozen=True, omit_defaults=True):
 
 
 class Wish(Struct, frozen=True):
-    """Files that somebody would like to have."""
+    """Files that an agent asks for."""
 
     patterns: tuple[str, ...]
     name: str = ""
     task: str = ""
     exclusive: bool = True
     are_files: bool = False
-    """Whether its patterns are files as they are called, none of them a glob or a folder."""
+    """Its patterns are literal file names, none of them a glob or a folder."""
 
 
 class Conflict(Struct, frozen=True):
-    """What stands in the way of a wish."""
+    """A reservation that conflicts with wanted files."""
 
     wanted: str
     reserved: str
@@ -96,11 +96,11 @@ class Conflict(Struct, frozen=True):
 
 
 class Shelf:
-    """Reservations, found by the files that they are about."""
+    """Index of reservations by their patterns."""
 
     def __init__(self, reservations: Iterable[Reservation] = ()) -> None:
         self.patterns = 0
-        """How many patterns there are in all."""
+        """Number of patterns in all."""
         self._reservations: list[Reservation] = []
         self._places = Overlaps[tuple[int, int]]()
         """Each pattern, as the number of its reservation and its own number in it."""
@@ -108,14 +108,13 @@ class Shelf:
             self.add(one)
 
     def add(self, one: Reservation) -> None:
-        """One more."""
         for number, pattern in enumerate(one.patterns):
             self._places.add(pattern, (len(self._reservations), number))
         self._reservations.append(one)
         self.patterns += len(one.patterns)
 
     def conflicts(self, wish: Wish, find: FindTask) -> Iterator[Conflict]:
-        """Each reservation of somebody else that a wish collides with, by its first pattern."""
+        """Each conflicting reservation of somebody else, by its first conflicting pattern."""
         collide = means if wish.are_files else overlap
         for number, patterns in groupby(self._near(wish), key=lambda place: place[0]):
             one = self._reservations[number]
@@ -129,7 +128,7 @@ class Shelf:
                 yield Conflict(*collision, one)
 
     def _near(self, wish: Wish) -> list[tuple[int, int, int]]:
-        """What is worth a comparison: numbers of a reservation, a wanted and a reserved pattern."""
+        """Candidates to compare: numbers of a reservation, a wanted and a reserved pattern."""
         return sorted(
             (number, wanted, reserved)
             for wanted, pattern in enumerate(wish.patterns)
@@ -176,4 +175,4 @@ EVOLVE_RESERVATIONS: dict[type[ReservationEvent], Callable[[Any, Any, int], Rese
     ReservationRenewed: _renewed,
     ReservationsEnded: _ended,
 }
-"""Event -> the reservations after it, from those before it (None at first) and its time."""
+"""Event -> fold: the reservations after it, from those before it (None at first) and its time."""

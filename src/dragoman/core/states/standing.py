@@ -21,17 +21,17 @@ from dragoman.core.events import (
 from dragoman.core.offers import Trust
 
 REMEMBERED: Final = 32
-"""So many of the latest results count: what an agent did long ago is forgiven, and forgotten."""
+"""Latest results that count: what an agent did long ago is forgotten."""
 
 WEEK_MS: Final = 7 * 86_400_000
-"""With each whole week without a result, what is known of an agent weighs half as much."""
+"""With each whole week without a result, the evidence about an agent weighs half as much."""
 
 _MOST_WEEKS: Final = 60
 _GOOD, _BAD = "1", "0"
 
 
 class Descriptor(Struct, frozen=True, omit_defaults=True):
-    """What an agent can do, on which terms, and how it is reached."""
+    """Capabilities of an agent, its terms, and its endpoint."""
 
     skills: tuple[str, ...]
     constraints: tuple[str, ...] = ()
@@ -40,54 +40,54 @@ class Descriptor(Struct, frozen=True, omit_defaults=True):
     cost: float = 0.0
     latency_ms: int = 0
     capacity: int = 0
-    """How much it takes on at a time; 0: any number."""
+    """Requests it takes on at a time; 0: any number."""
     reach: str = ""
 
 
 class Standing(Struct, frozen=True, omit_defaults=True):
-    """An agent's place in the registry."""
+    """Capabilities and record of an agent in the registry."""
 
     name: str
     descriptor: Descriptor | None = None
-    """None: nobody has said what it can do, so that it is no candidate."""
+    """None: not described, so that it is no candidate."""
     successes: int = 0
     failures: int = 0
     recent: str = ""
-    """The latest results, oldest first: 1 for a success, 0 for a failure."""
+    """Latest results, oldest first: 1 for a success, 0 for a failure."""
     rated_at: int = 0
-    """When the last one came."""
+    """When the last result came."""
     latency_ms: int = 0
-    """How long it takes, as of late."""
+    """Moving average of the duration of its requests."""
     assigned: int = 0
-    """How much it was ever given."""
+    """Requests it was ever given."""
     open: int = 0
-    """How much of that it has not brought back."""
+    """Requests it has not finished."""
 
     def has_its_hands_full(self, most: int) -> bool:
-        """Whether it has as much as it works on at a time; 0: nobody says how much that is."""
+        """True if it has as many requests as it takes on at a time; 0: unlimited."""
         return 0 < most <= self.open
 
     def evidence(self, now: int) -> "Evidence":
-        """What its latest results say about the next one."""
+        """Evidence of its latest results for the next one."""
         weeks = min(max(now - self.rated_at, 0) // WEEK_MS, _MOST_WEEKS)
         weight = 0.5**weeks  # a power of two: the same on every machine
         return Evidence(len(self.recent) * weight, self.recent.count(_GOOD) * weight)
 
 
 class Evidence(Struct, frozen=True, gc=False):
-    """So many results, so many of them good; older ones may count for a part."""
+    """Number of results and of successes; older ones may count in part."""
 
     samples: float
     successes: float
 
     @property
     def lower(self) -> float:
-        """The success rate that it has at least, as far as can be told (Wilson, one sigma)."""
+        """Lower bound of the success rate (Wilson, one sigma)."""
         return self._bounds()[0]
 
     @property
     def upper(self) -> float:
-        """The success rate that it has at most."""
+        """Upper bound of the success rate."""
         return self._bounds()[1]
 
     def _bounds(self) -> tuple[float, float]:
@@ -100,7 +100,7 @@ class Evidence(Struct, frozen=True, gc=False):
 
 
 def lists_of_standing(standing: Standing) -> tuple[str, ...]:
-    """The list of all whom something can be delegated to."""
+    """Keys of the lists it stands on: the roster of all candidates."""
     return () if standing.descriptor is None else ("roster",)
 
 
@@ -151,4 +151,4 @@ EVOLVE_STANDING: dict[type[StandingEvent], Callable[[Any, Any, int], Standing]] 
     AgentRelieved: _relieved,
     AgentRated: _rated,
 }
-"""Event -> the standing after it, from the one before it (None at first) and its time."""
+"""Event -> fold: the reputation after it, from the one before it (None at first) and its time."""

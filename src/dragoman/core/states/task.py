@@ -19,16 +19,16 @@ TRANSITIONS: dict[Status, tuple[Status, ...]] = {
     "done": (),
     "cancelled": (),
 }
-"""From each status, the statuses that a task may go to."""
+"""Status -> the statuses that a task may go to."""
 
 BEAD = "bead"
-"""The kind of name that a task has in letters."""
+"""Kind of alias that a task has in letters."""
 
 FINAL: frozenset[Status] = frozenset({"done", "cancelled"})
-"""Nothing leaves these, and whoever waited for the task need not wait any longer."""
+"""Nothing leaves these statuses, and they unblock the tasks that waited."""
 
 CLAIMABLE: frozenset[Status] = frozenset({"ready", "review"})
-"""A claim takes a task from here to in-progress; from review it is rework by its owner."""
+"""A claim takes a task from these to in-progress; from review it is rework by its owner."""
 
 PRIORITY_RANK: dict[Priority, int] = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 
@@ -39,11 +39,11 @@ STATUS_AFTER: dict[Outcome, tuple[Status, ...]] = {
     "partial": ("review",),
     "failed": ("ready",),
 }
-"""Where a reported outcome takes the task; `done` stops at review when a review is required."""
+"""Outcome -> the statuses it leads through; `done` stops at review when one is required."""
 
 
 class Reported(Struct, frozen=True, omit_defaults=True, gc=False):
-    """How an attempt ended, in its agent's words."""
+    """Report of an attempt, in its agent's words."""
 
     attempt: int
     agent: str
@@ -53,11 +53,11 @@ class Reported(Struct, frozen=True, omit_defaults=True, gc=False):
     blockers: tuple[str, ...] = ()
     details: dict[str, object] = {}
     by: str = ""
-    """Who says so, if its agent has said nothing."""
+    """Author, if its agent reported nothing."""
 
 
 class Delegation(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What an agent was asked to do with a task, and what it said to that."""
+    """Request to an agent to take a task, and its answer."""
 
     parent: str
     from_agent: str
@@ -69,7 +69,7 @@ class Delegation(Struct, frozen=True, omit_defaults=True, gc=False):
     context_refs: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     escalated: bool = False
-    """Whether it was recorded that its deadline has passed."""
+    """It is on record that its deadline has passed."""
 
 
 FORCED: Final = frozenset({"CONTEXT_HIGH", "TIMEOUT"})
@@ -88,12 +88,12 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def is_forced(self) -> bool:
-        """Whether its agent had to stop there."""
+        """True if its agent had to stop there."""
         return self.reason in FORCED
 
 
 class Unstarted(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Attempts one after the other whose agent could not be started or reached."""
+    """Consecutive attempts whose agent could not be started or reached."""
 
     first: int
     last: int
@@ -101,25 +101,25 @@ class Unstarted(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class ActiveHandoff(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Between whom a task is on its way."""
+    """Handoff that the task is offered or was accepted by."""
 
     id: str
     owner: str
     recipient: str
     is_taken: bool = False
     lifts_block: bool = False
-    """Whether it was offered by its owner where it is held back; not where it was put since."""
+    """Offered by its owner while it was held back, and not moved since: the handoff unblocks it."""
     was_free: bool = False
-    """Whether nobody had it before, nor has begun since: then it is nobody's again afterwards."""
+    """Unowned before, and not started since: then it has no owner again afterwards."""
 
     @property
     def only(self) -> str:
-        """Who alone may claim the task meanwhile (S-OWN)."""
+        """The only agent that may claim the task meanwhile (S-OWN)."""
         return self.recipient if self.is_taken else self.owner
 
 
 class Task(Struct, frozen=True, omit_defaults=True, gc=False):
-    """The state of one task, folded from its entries."""
+    """State of one task, folded from its entries."""
 
     id: str
     aof_id: str
@@ -135,7 +135,7 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     reserved_for: str = ""
     """The only agent that may take it from the queue; empty: anyone."""
     assignee: str = ""
-    """The owner: who holds it, or the last holder while it is in review or blocked."""
+    """The owner: its holder, or the last holder while it is in review or blocked."""
     origin: str = ""
     aliases: tuple[str, ...] = ()
     parent: str = ""
@@ -143,7 +143,7 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     blocked_by: tuple[str, ...] = ()
     open_blockers: tuple[str, ...] = ()
     obstacle: str = ""
-    """What is in its way while it is blocked, in the words of whoever has stopped it."""
+    """Reason why it is blocked, in the words of whoever blocked it."""
     blocks: tuple[str, ...] = ()
     discovered_from: str = ""
     discovered: tuple[str, ...] = ()
@@ -153,58 +153,58 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     dispatched_by: str = ""
     """The orchestrator that claimed it for its assignee, and may hence not approve it."""
     agents: tuple[str, ...] = ()
-    """Everyone who ever held it, so that a returning one is told that its lease is lost."""
+    """All former holders, so that a returning one is told that its lease is lost."""
     failures: int = 0
     not_before: int = 0
     reported: Reported | None = None
     notes: int = 0
-    """How many lines its work log has."""
+    """Number of lines in its work log."""
     warnings: int = 0
     depth: int = 0
-    """How many hands it was passed on through: 0 unless it was delegated."""
+    """Number of delegations it passed through."""
     chain: tuple[str, ...] = ()
-    """Its owners so far as handoffs have made them, the first one first (S-ACP-5)."""
+    """Owners so far by handoffs, the first one first (S-ACP-5)."""
     handoff: ActiveHandoff | None = None
-    """The handoff that it is on its way by, or was taken over by."""
+    """Active handoff: offered, or accepted and not closed."""
     checkpoint: Checkpoint | None = None
-    """What the last one who gave it back half done left for whoever goes on."""
+    """Checkpoint of the last worker that returned it half done, for its successor."""
     delegation: Delegation | None = None
     unstarted: Unstarted | None = None
-    """The last of its attempts that came to nothing before they began."""
+    """The last of its attempts that failed to start."""
     head_hash: str = ""
-    """What its repository had checked out when it last moved, as far as that is known."""
+    """Commit checked out in its repository at its last status change, as far as known."""
 
     @property
     def names(self) -> frozenset[str]:
-        """Everything that it is called, without the kinds of its aliases."""
+        """All of its names, without the kinds of its aliases."""
         return frozenset({self.id, self.aof_id, *map(bare, self.aliases)})
 
     @property
     def in_letters(self) -> str:
-        """What it is called in letters, and their thread: its first bead, or its id (S-MAIL-8)."""
+        """Name in letters, and of their thread: its first bead alias, or its id (S-MAIL-8)."""
         beads = (alias for alias in self.aliases if alias.startswith(f"{BEAD}:"))
         return bare(next(beads, self.id))
 
     @property
     def is_final(self) -> bool:
-        """Whether the task has ended for good."""
+        """True if the task has ended for good."""
         return self.status in FINAL
 
     def why_not_begun(self, after: int) -> str:
-        """Why each attempt after the one with this number could not begin; empty: one did."""
+        """Reason why each attempt after this number failed to start; empty: one started."""
         row = self.unstarted
         is_all = row is not None and row.first <= after + 1 and row.last == self.attempts
         return row.why if row is not None and is_all else ""
 
     @property
     def is_delegated(self) -> bool:
-        """Whether somebody waits for an agent to do this."""
+        """True if it is delegated, and not ended or rejected."""
         asked = self.delegation
         return asked is not None and asked.state != "rejected" and not self.is_final
 
     @property
     def deadline(self) -> int | None:
-        """When somebody has to be told that its delegation is late; None: never, or it was."""
+        """When its delegation has to be reported as late; None: never, or it was."""
         asked = self.delegation
         if asked is None or asked.escalated or not self.is_delegated:
             return None
@@ -212,7 +212,7 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def lists_of_task(task: Task) -> tuple[str, ...]:
-    """The list of those tasks that were handed to one agent and wait for its yes or no."""
+    """Keys of the lists it stands on: delegations that wait for an agent's answer."""
     asked = task.delegation
     if asked is None or asked.state != "requested" or task.is_final:
         return ()
@@ -220,5 +220,5 @@ def lists_of_task(task: Task) -> tuple[str, ...]:
 
 
 def can_move(from_: Status, to: Status) -> bool:
-    """Whether the table has this transition."""
+    """True if the table has this transition."""
     return to in TRANSITIONS[from_]

@@ -84,7 +84,7 @@ def _linked(task: Task, event: TaskLinked, at: int) -> Task:
 
 
 def _with(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """A blocker that has not ended after all is told again, and stands there once."""
+    """Add a name unless it is there: a blocker that has not ended after all is linked again."""
     return names if name in names else (*names, name)
 
 
@@ -126,8 +126,8 @@ def _claimed(task: Task, event: TaskClaimed, at: int) -> Task:
 
 
 def _transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
-    # A task that becomes ready goes back to its queue, and a person who takes one out of the
-    # deadletter gives it a fresh set of attempts.
+    # A task that becomes ready goes back to its queue, and one that a person takes out of the
+    # deadletter gets a fresh set of attempts.
     revived = event.from_ == "deadletter" or event.to in ("review", "done")
     return replace(
         task,
@@ -158,7 +158,7 @@ def _unstarted(task: Task, why: str) -> Unstarted:
 
 
 def _since_moved(handoff: ActiveHandoff | None) -> ActiveHandoff | None:
-    """By the order of the ledger: two things may happen in the same millisecond."""
+    """Follows the order of the ledger: two events may have the same millisecond."""
     return handoff and replace(handoff, lifts_block=False)
 
 
@@ -221,7 +221,7 @@ def _handed_over(task: Task, event: TaskHandedOver, at: int) -> Task:
 
 
 def _checkpointed(task: Task, event: TaskCheckpointed, at: int) -> Task:
-    # Whoever runs the show may say that nothing of it counts; whoever worked on it has left word.
+    # Without contents it withdraws the checkpoint, unless it is the worker's own.
     if event.by and not (event.commit or event.description or event.next_steps):
         return replace(task, checkpoint=None, updated_at=at)
     left = Checkpoint(
@@ -312,4 +312,4 @@ EVOLVE_TASK: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
     TaskHandedOver: _handed_over,
     TaskRewound: _rewound,
 }
-"""Event -> the task after it, from the task before it (None at its creation) and its time."""
+"""Event -> fold: the task after it, from the task before it (None at first) and its time."""

@@ -23,55 +23,55 @@ from dragoman.core.events import (
 from dragoman.core.states.task import Task
 
 PARTS: Final = ("researcher", "architect", "developer", "reviewer")
-"""The parts that an agent can play: who is named so plays it, unless another is registered."""
+"""SAOP roles: an agent with such a name plays it, unless another is registered."""
 
 MOST_CALL: Final = 256
-"""The longest id of a call (S-LIMIT)."""
+"""Longest id of a call (S-LIMIT)."""
 
 REMEMBERED: Final = 256
-"""So many calls that have ended, finished thoughts, and tasks are remembered of a session."""
+"""Ended calls, finished thoughts, and tasks remembered of a session."""
 MOST_OPEN: Final = 512
-"""So many calls of a session may be under way; of more, the oldest are forgotten."""
+"""Open calls of a session; of more, the oldest are forgotten."""
 
 
 class Trace(Struct, frozen=True, omit_defaults=True):
-    """A session as far as its trace goes, folded from the stream `trace:SESSION`."""
+    """State of a session's trace, folded from the stream `trace:SESSION`."""
 
     session: str
     events: int = 0
     tasks: tuple[str, ...] = ()
-    """The tasks that its events are about, as many as are remembered; the last one at the end."""
+    """Tasks of its events, as many as are remembered; the latest at the end."""
     open_calls: tuple[str, ...] = ()
-    """Each by a digest of its sender and its id, which may be long."""
+    """Digests of a call's sender and id, which may be long."""
     ended_calls: tuple[str, ...] = ()
     thoughts: tuple[str, ...] = ()
-    """Those that are finished, each by its turn, its agent, and who sent it."""
+    """Finished thoughts, by turn, agent and sender."""
     anomalies: int = 0
 
     @property
     def task(self) -> str:
-        """The task that it worked on last."""
+        """Task that it worked on last."""
         return self.tasks[-1] if self.tasks else ""
 
 
 class TurnLog(Struct, frozen=True, omit_defaults=True):
-    """The turns of a task as far as the next one needs it, folded from the stream `turns:TASK`."""
+    """State of a task's turns, folded from the stream `turns:TASK`."""
 
     task: str
     turns: int = 0
     raised: dict[str, float] = {}
-    """What was told about them and has not settled: its kind -> what was measured."""
+    """Kind of a raised sign that has not settled -> its measured value."""
     attempt: int = 0
-    """The last attempt of which there is a turn: what was told is about that one."""
+    """Last attempt of which there is a turn: the raised signs are about that one."""
     beside: tuple[tuple[str, int], ...] = ()
-    """Who has shown turns without ever having an attempt, and in which attempt the task was then.
+    """Authors of turns who never had an attempt, with the attempt that the task was in then.
 
-    Each of these is a count of its own: the first one's turns stand as attempt -1, then -2.
+    Each counts apart: the turns of the first one stand as attempt -1, then -2.
     """
 
 
 class Logged(Struct, frozen=True, gc=False):
-    """Where a turn or an event stands that was recorded before, and what tells it from others."""
+    """Position of a recorded turn or trace event, and the digest that tells it from others."""
 
     position: int
     """Below 0 while its batch is not committed: its place there."""
@@ -80,7 +80,7 @@ class Logged(Struct, frozen=True, gc=False):
 
 
 def attempt_of(task: Task, actor: Actor, log: TurnLog | None) -> int:
-    """The attempt to which a turn of this one belongs; below 0 is none: it never had one here."""
+    """Attempt that a turn of this actor belongs to; below 0: it never held the task."""
     if actor.role != "agent" or actor.name in task.agents:
         return task.attempts
     beside = log.beside if log else ()
@@ -89,7 +89,7 @@ def attempt_of(task: Task, actor: Actor, log: TurnLog | None) -> int:
 
 
 def own_counts(log: TurnLog | None, actor: Actor) -> Iterator[int]:
-    """Where turns of this one stand beside the attempts, the last place first."""
+    """Negative attempt numbers of this actor's turns, the last one first."""
     beside = log.beside if log else ()
     for place in reversed(range(len(beside))):
         if beside[place][0] == actor.name:
@@ -97,7 +97,7 @@ def own_counts(log: TurnLog | None, actor: Actor) -> Iterator[int]:
 
 
 def misfits(trace: Trace, event: TraceRecorded) -> Iterator[tuple[str, str]]:
-    """What does not fit about an event after those before it: its kind, and a sentence."""
+    """Anomalies of an event against those before it: a kind and a sentence each."""
     call, thought = event.call, _thought(event)
     key = _call(event) if call else ""
     if call and event.ends_call and key not in trace.open_calls:
@@ -117,7 +117,7 @@ def _thought(event: TraceRecorded) -> str:
 
 
 def _call(event: TraceRecorded) -> str:
-    """One sender's call: nobody ends that of another, and no id fills the state."""
+    """Digest per sender: nobody ends another's call, and no long id fills the state."""
     return sha256(f"{event.by}\n{event.call}".encode(errors="surrogatepass")).hexdigest()[:16]
 
 
@@ -180,7 +180,7 @@ EVOLVE_TRACE: dict[type[TraceEvent], Callable[[Any, Any, int], Trace]] = {
     TraceRecorded: _recorded,
     TraceAnomaly: _odd,
 }
-"""Event -> the trace after it, from the trace before it (None at first) and its time."""
+"""Event -> fold: the trace after it, from the trace before it (None at first) and its time."""
 
 EVOLVE_TURNS: dict[type[TurnEvent], Callable[[Any, Any, int], TurnLog]] = {
     TurnRecorded: _turned,

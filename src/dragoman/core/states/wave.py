@@ -33,21 +33,21 @@ from dragoman.text.safe_text import safe_text
 ENDED: Final[frozenset[Status]] = frozenset(
     {"review", "done", "blocked", "deadletter", "cancelled"}
 )
-"""In these a bead has ended, as far as its wave is concerned."""
+"""Statuses in which a bead has ended, as far as its wave is concerned."""
 
 GIVEN_UP: Final[frozenset[Status]] = frozenset({"blocked", "deadletter"})
-"""In these it does not go on by itself."""
+"""Statuses in which a bead is stuck until somebody sees to it."""
 
 Happened = tuple[AnyEvent, int]
 """An event and its time."""
 
 _LISTED_IN_REPORT = 200
 _WHY_IN_REPORT = 300
-"""So many characters of why a bead is stuck."""
+"""Characters of the reason why a bead is stuck."""
 
 
 class Wave(Struct, frozen=True, omit_defaults=True):
-    """A wave as it stands now, folded from the stream `wave:ID`."""
+    """State of a wave, folded from the stream `wave:ID`."""
 
     id: str
     beads: tuple[WaveBead, ...]
@@ -56,69 +56,69 @@ class Wave(Struct, frozen=True, omit_defaults=True):
     started_at: int
     retries: dict[str, int] = {}
     released: tuple[str, ...] = ()
-    """The tasks that it has let go, in order."""
+    """Released tasks, in order."""
     counts: dict[str, int] = {}
-    """How many of its beads ended how; none while it runs."""
+    """Ended beads by status; empty while it runs."""
     ended_at: int | None = None
 
 
 OPEN_WAVES: Final = "waves:open"
-"""The list of those that run."""
+"""Key of the list of open waves."""
 
 
 def lists_of_wave(wave: Wave) -> tuple[str, ...]:
-    """The lists on which it stands."""
+    """Keys of the lists it stands on."""
     return ("waves",) if wave.ended_at is not None else ("waves", OPEN_WAVES)
 
 
 class Waiting(Struct, frozen=True):
-    """What a bead that has not ended waits for."""
+    """Reason why a bead has not ended."""
 
     what: Literal["slot", "file", "room", "task", "rest", "claim", "tick"]
-    """`tick`: nothing is in its way, and it goes when somebody looks at the wave next."""
+    """`tick`: nothing is in its way, and the next look at the wave releases it."""
     conflict: Conflict | None = None
     tasks: tuple[str, ...] = ()
     until: int | None = None
 
 
 class Plan(Struct, frozen=True):
-    """What a wave has to do next, and what its beads wait for."""
+    """Next steps of a wave, and what its beads wait for."""
 
     held_back: tuple[Task, ...] = ()
-    """Ready, though they wait for other tasks: they would take up a place and could not begin."""
+    """Ready, though they wait for other tasks: they would occupy a slot and could not start."""
     released: tuple[Task, ...] = ()
     reserved: tuple[WaveBead, ...] = ()
-    """Those whose files are reserved from now on."""
+    """Beads whose files are reserved from now on."""
     waits: Mapping[str, Waiting] = {}
     """Task -> what it waits for."""
     is_complete: bool = False
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to do now."""
+        """True if there is nothing to do now."""
         return not (self.held_back or self.released or self.reserved or self.is_complete)
 
 
 def tasks_of(wave: Wave, find: FindTask) -> list[Task]:
-    """The tasks of a wave, in its order; what cannot be read is left out."""
+    """Tasks of a wave, in its order, without those that cannot be read."""
     found = (find(bead.task) for bead in wave.beads)
     return [task for task in found if not isinstance(task, Refusal)]
 
 
 def have_ended(tasks: Iterable[Task]) -> bool:
-    """Whether all beads of a wave have, so that it is complete."""
+    """True if all beads have ended, so that the wave is complete."""
     return all(task.status in ENDED for task in tasks)
 
 
 def plan(wave: Wave, reservations: tuple[Reservation, ...], find: FindTask, now: int) -> Plan:
-    """What is next; `reservations` are those that live."""
+    """Plan the next steps; `reservations` are the active ones."""
     tasks = {task.id: task for task in tasks_of(wave, find)}
     if have_ended(tasks.values()):
         return Plan(is_complete=True)
     planning = _Planning(wave, reservations, find, now)
     planning.slots -= sum(_takes_a_slot(task) for task in tasks.values())
     beads = [bead for bead in wave.beads if bead.task in tasks]
-    # What is under way has its files before anything else is let go.
+    # Running beads get their files before others are released.
     for bead in sorted(beads, key=lambda bead: tasks[bead.task].status == "backlog"):
         if tasks[bead.task].status not in ENDED:
             planning.look_at(bead, tasks[bead.task])
@@ -130,7 +130,7 @@ def _takes_a_slot(task: Task) -> bool:
 
 
 class _Planning:
-    """One round through the beads of a wave, in their order."""
+    """One pass over the beads of a wave, in their order."""
 
     def __init__(
         self, wave: Wave, reservations: tuple[Reservation, ...], find: FindTask, now: int
@@ -142,14 +142,14 @@ class _Planning:
         self._kept = {one.id for one in reservations}
         self._live = Shelf(reservations)
         self._wanted = Shelf()
-        """What earlier beads of the wave wait for: later ones do not take it from them."""
+        """Files that earlier beads of the wave wait for: later ones do not take them."""
         self._held_back: list[Task] = []
         self._released: list[Task] = []
         self._reserved: list[WaveBead] = []
         self._waits: dict[str, Waiting] = {}
 
     def look_at(self, bead: WaveBead, task: Task) -> None:
-        """Let it go, or note down what it waits for."""
+        """Release it, or note what it waits for."""
         if task.status != "in-progress" and task.open_blockers:
             if task.status == "ready":
                 self._held_back.append(task)
@@ -160,13 +160,12 @@ class _Planning:
             self._keep(bead, task)
 
     def result(self) -> Plan:
-        """All of it."""
         return Plan(
             tuple(self._held_back), tuple(self._released), tuple(self._reserved), self._waits
         )
 
     def _let_go(self, bead: WaveBead, task: Task) -> None:
-        # Without a place it does not matter whether its files are free: no time goes into that.
+        # Without a slot it does not matter whether its files are free: skip that work.
         obstacle = Waiting("slot") if self.slots <= 0 else self._obstacle(bead, task)
         if obstacle is not None:
             self._waits[task.id] = obstacle
@@ -176,7 +175,7 @@ class _Planning:
         self._reserve(bead)
 
     def _keep(self, bead: WaveBead, task: Task) -> None:
-        """It is under way: its files are its own as soon as nobody else has them."""
+        """Reserve the files of a running bead as soon as nobody else has them."""
         is_kept = reservation_of(self._wave, bead).id in self._kept
         if not is_kept and self._obstacle(bead, task) is None:
             self._reserve(bead)
@@ -192,7 +191,7 @@ class _Planning:
             self._live.add(reservation_of(self._wave, bead))
 
     def _obstacle(self, bead: WaveBead, task: Task) -> Waiting | None:
-        """What keeps its files from it; they are then wanted, and no later bead takes them."""
+        """Obstacle to its files; they are then wanted, and no later bead takes them."""
         if not bead.files:
             return None
         obstacle = self._in_the_way(bead, task)
@@ -211,7 +210,7 @@ class _Planning:
 
 
 def why_given_up(wave: Wave, history: Iterable[Happened]) -> str:
-    """Why a task with this history is not tried again in a wave; empty: it may be."""
+    """Reason why a task with this history is not retried in a wave; empty: it may be."""
     for type, count in _failures_in(history, wave.started_at).items():
         allowed = wave.retries.get(type)
         if allowed is not None and count > allowed:
@@ -222,9 +221,9 @@ def why_given_up(wave: Wave, history: Iterable[Happened]) -> str:
 
 
 def _failures_in(history: Iterable[Happened], since: int) -> Counter[str]:
-    """How many attempts on a task have failed since a time, by what they call their failure.
+    """Count failed attempts on a task since a time, by type of failure.
 
-    One that was handed on half done counts by the reason for that.
+    An attempt that ended in a checkpoint counts by the reason of that.
     """
     failed: dict[int, str] = {}
     under_way: int | None = None
@@ -232,17 +231,17 @@ def _failures_in(history: Iterable[Happened], since: int) -> Counter[str]:
         if isinstance(event, TaskClaimed):
             under_way = event.attempt
         if isinstance(event, TaskTransitioned | TaskRequeued | TaskRewound):
-            # What is left for a successor while nobody works on the task tells of no attempt.
+            # A checkpoint that is set while nobody works on the task belongs to no attempt.
             under_way = None
         if isinstance(event, TaskTransitioned | TaskRewound) and event.from_ in GIVEN_UP:
-            # Somebody gave it another chance.
+            # Somebody gave it another chance: the count starts again.
             failed.clear()
         if at < since:
             continue
         if isinstance(event, TaskCheckpointed) and under_way is not None:
             failed[under_way] = event.reason
         if isinstance(event, TaskReported):
-            # A later report of the same attempt counts in the place of the earlier one.
+            # A later report of the same attempt replaces the earlier one.
             failed.pop(event.attempt, None)
             type = event.details.get("failure_type")
             if event.outcome == "failed" and isinstance(type, str):
@@ -251,21 +250,21 @@ def _failures_in(history: Iterable[Happened], since: int) -> Counter[str]:
 
 
 def reservation_of(wave: Wave, bead: WaveBead) -> Reservation:
-    """The reservation by which a wave keeps the files of a bead for whoever works on it."""
+    """Reservation by which a wave keeps the files of a bead for its worker."""
     return Reservation(f"{wave.id}:{bead.task}", bead.files, task=bead.task, wave=wave.id)
 
 
 def counts_of(tasks: Iterable[Task]) -> dict[str, int]:
-    """How many stand in each status."""
+    """Number of tasks in each status."""
     return dict(Counter[str](task.status for task in tasks))
 
 
 def closing_report(
     wave: Wave, tasks: list[Task], now: int, stuck: Mapping[str, str]
 ) -> tuple[str, str]:
-    """The subject and the body of the letter about a wave that is complete.
+    """Subject and body of the letter about a complete wave.
 
-    `stuck`: task that does not go on by itself -> why.
+    `stuck`: stuck task -> reason.
     """
     counts = counts_of(tasks)
     summed = ", ".join(f"{count} {status}" for status, count in counts.items())
@@ -292,7 +291,7 @@ def _report_lines(tasks: list[Task], stuck: Mapping[str, str]) -> Iterator[str]:
 
 
 def _why_in_report(why: str) -> str:
-    """What agents have said stays on the line of its bead."""
+    """Reason on one line, shortened: it holds text of agents."""
     line = safe_text(why, one_line=True)
     short = line if len(line) <= _WHY_IN_REPORT else line[:_WHY_IN_REPORT] + "…"
     return f": {short}" if short else ""
@@ -316,4 +315,4 @@ EVOLVE_WAVE: dict[type[WaveEvent], Callable[[Any, Any, int], Wave]] = {
     WaveBeadReleased: _released,
     WaveCompleted: _completed,
 }
-"""Event -> the wave after it, from the wave before it (None at first) and its time."""
+"""Event -> fold: the wave after it, from the wave before it (None at first) and its time."""

@@ -14,7 +14,7 @@ from dragoman.core.events import ItemStatus, WorkItemAdded, WorkItemEvent, WorkI
 
 
 class WorkItem(Struct, frozen=True, omit_defaults=True):
-    """The state of one item, folded from the stream `workq:ID`."""
+    """State of one item, folded from the stream `workq:ID`."""
 
     id: str
     title: str
@@ -36,4 +36,4 @@ EVOLVE_WORK_ITEM: Final[dict[type[WorkItemEvent], Callable[[Any, Any, int], Work
     WorkItemAdded: _added,
     WorkItemPassed: _passed,
 }
-"""Event -> the item after it, from the item before it (None at first) and its time."""
+"""Event -> fold: the item after it, from the item before it (None at first) and its time."""

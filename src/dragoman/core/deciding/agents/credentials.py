@@ -20,7 +20,7 @@ _KEY_BYTES: Final = 32
 
 
 def issue(command: IssueToken, read: Read, now: int) -> Decision | Refusal:
-    """One more token speaks for an agent. The same again is a no-op."""
+    """Register one more token of an agent. The same again is a no-op."""
     malformed = check_token_id(command.id) or check_digest(command.digest)
     known = malformed or _vouched(command.name, read)
     if isinstance(known, Refusal):
@@ -30,7 +30,7 @@ def issue(command: IssueToken, read: Read, now: int) -> Decision | Refusal:
         return Decision(_ABOUT_NO_TASK)
     if same:
         return Refusal("already_exists", f"{command.name} has another token {command.id}")
-    # One for the least time may have been on its way for a moment.
+    # A token of the shortest lifetime may have been under way for a moment.
     if not 0 < command.expires_at - now <= TOKEN_MS[1]:
         return Refusal(
             "invalid_field",
@@ -46,13 +46,13 @@ def issue(command: IssueToken, read: Read, now: int) -> Decision | Refusal:
 
 
 def revoke(command: RevokeToken, read: Read, now: int) -> Decision | Refusal:
-    """A token, or every one so far, no longer speaks for an agent. An agent may end its own."""
+    """Revoke one token of an agent, or all so far. An agent may revoke its own."""
     del now
     known = _vouched(command.name, read, is_own_enough=True)
     if isinstance(known, Refusal):
         return known
     if not command.id:
-        # Always recorded: tokens of attempts stand on no list, and some may have been given out.
+        # Always recorded: tokens of attempts are not on the list, and some may have been issued.
         return _about(command.name, TokenRevoked())
     malformed = check_token_id(command.id)
     if malformed is not None:
@@ -66,9 +66,10 @@ def revoke(command: RevokeToken, read: Read, now: int) -> Decision | Refusal:
 
 
 def key(command: KeyAgent, read: Read, now: int) -> Decision | Refusal:
-    """From now on the agent signs with this key, or with none; the one before may be good for a
-    while. The same again ends the one that lasts, or makes its time shorter; else it is a no-op.
-    An agent may take its own away, as it may end its own tokens.
+    """Set or remove the key an agent signs with; the previous one may overlap.
+
+    The same key again ends an overlapping key, or shortens its time; else it is a no-op. An agent
+    may remove its own key, as it may revoke its own tokens.
     """
     malformed = _check_key(command.key) if command.key else None
     known = (
@@ -86,7 +87,7 @@ def key(command: KeyAgent, read: Read, now: int) -> Decision | Refusal:
 
 
 def _ends_sooner(former: FormerKey | None, until: int | None) -> bool:
-    """Whether a key that lasts would not last as long; without an end it is over at once."""
+    """True if an overlapping key would end earlier than it does now; without `until`, at once."""
     return former is not None and (until is None or until < former.until)
 
 
@@ -99,7 +100,7 @@ def _check_overlap(command: KeyAgent) -> Refusal | None:
 
 
 def _vouched(name: str, read: Read, *, is_own_enough: bool = False) -> AgentRecord | Refusal:
-    """The agent, if the caller may say by what it is recognized."""
+    """Record of an agent whose credentials the caller may manage, or a refusal."""
     malformed = check_agent(name)
     if malformed is not None:
         return malformed

@@ -30,7 +30,7 @@ from dragoman.core.states.standing import Descriptor, Standing
 
 
 def describe(command: DescribeAgent, read: Read, now: int) -> Decision | Refusal:
-    """What an agent can do becomes known, or changes. The same again is a no-op."""
+    """Describe an agent's capabilities, or change them. The same again is a no-op."""
     del now
     refusal = next(filter(None, _faults_of_offer(command)), None)
     if refusal:
@@ -45,7 +45,7 @@ def describe(command: DescribeAgent, read: Read, now: int) -> Decision | Refusal
         tuple(dict.fromkeys(command.constraints)),
         tuple(dict.fromkeys(command.locality)),
         _trust(command.trust, standing, read.actor),
-        float(command.cost),  # a whole number would be read back as another one than was stored
+        float(command.cost),  # an int would be read back as another number than was stored
         command.latency_ms,
         command.capacity,
         command.reach,
@@ -60,7 +60,7 @@ def describe(command: DescribeAgent, read: Read, now: int) -> Decision | Refusal
 
 
 def _trust(asked: Trust | None, standing: Standing | None, actor: Actor) -> Trust:
-    """The tier that this one may give: an agent's own word never raises what it has."""
+    """Tier that the caller may give: an agent's own word never raises what it has."""
     has = standing.descriptor.trust if standing and standing.descriptor else None
     if actor.role != "agent":
         return asked or has or "T1"
@@ -69,7 +69,7 @@ def _trust(asked: Trust | None, standing: Standing | None, actor: Actor) -> Trus
 
 
 def _no_looser(said: Descriptor, known: Descriptor) -> Descriptor:
-    """What an agent says of itself, within what was said by whoever vouches for it.
+    """Restrict what an agent claims about itself to what was vouched for.
 
     Governance rests on these terms: the agent may tighten them, others loosen them. At T0 nobody
     vouches for anything, and its word is all there is.

@@ -17,7 +17,7 @@ _ABOUT_NO_TASK = Receipt("", None)
 
 
 def pause(command: PauseAgent, read: Read, now: int) -> Decision | Refusal:
-    """Nothing more is started for it. The same pause again is a no-op."""
+    """Pause an agent: nothing more is started for it. The same pause again is a no-op."""
     del now
     refusal = check_text("reason", command.reason, REASON, least=1) or (
         None if command.until is None else check_range("until", command.until, *SPAN)
@@ -32,7 +32,7 @@ def pause(command: PauseAgent, read: Read, now: int) -> Decision | Refusal:
 
 
 def resume(command: ResumeAgent, read: Read, now: int) -> Decision | Refusal:
-    """It goes on; for one that is not paused nothing happens."""
+    """Resume an agent; no-op for one that is not paused."""
     known = _known(command.name, MAY_RESUME, "resume", read)
     if isinstance(known, Refusal):
         return known
@@ -42,7 +42,7 @@ def resume(command: ResumeAgent, read: Read, now: int) -> Decision | Refusal:
 
 
 def _known(name: str, roles: Collection[Role], what: str, read: Read) -> AgentRecord | Refusal:
-    """What is known of an agent, if the caller may have a say in whether it works."""
+    """Record of an agent that the caller may pause or resume, or a refusal."""
     malformed = check_agent(name)
     if malformed is not None:
         return malformed

@@ -15,7 +15,7 @@ _ABOUT_NO_TASK = Receipt("", None)
 
 
 def register(command: RegisterAgent, read: Read, now: int) -> Decision | Refusal:
-    """A name becomes known, or what is known of it changes. The same again is a no-op."""
+    """Register a name, or change what is known of it. The same again is a no-op."""
     del now
     refusal = (
         check_agent(command.name, "name")
@@ -60,7 +60,7 @@ def _check_part(part: str | None) -> Refusal | None:
 def _check_registrar(
     command: RegisterAgent, known: AgentRecord | None, actor: Actor
 ) -> Refusal | None:
-    """Whoever gives a role, or takes one away, must be one who may give it."""
+    """Refuse a caller that gives or takes a role that it may not give."""
     givable = MAY_REGISTER[actor.role]
     if actor.role == "agent" and command.name != actor.name:
         return Refusal(

@@ -37,21 +37,21 @@ from dragoman.core.states.task import Task
 
 _KIND = 64
 _WRITTEN = ("kind", "subject", "body", "bead", "reply_to", "importance", "attachments")
-"""What two letters under one id must have in common to be the same; not the time of sending."""
+"""Fields that two letters under one id must share to be the same; not the time of sending."""
 
 LATE = "LATE"
-"""The kind of the letter by which the hub tells that another is late."""
+"""Type of the letter by which the hub reports that another is late."""
 
 
 def post(command: PostMail, read: Read, now: int) -> Decision | Refusal:
-    """A new letter in the boxes of its recipients, known or not; the same one again is no other."""
+    """Post a letter to the inboxes of its recipients, known or not; a repeat posts no other."""
     refusal = check_write(read.actor) or next(filter(None, _faults(command)), None)
     if refusal:
         return refusal
     known = read.mail(command.id) if command.id else None
     if known is not None and known.sender == read.actor.name:
         return _posted_before(command, known)
-    # Two senders may number their letters alike: who comes second gets an id of ours.
+    # Two senders may use the same id: the second letter gets one of ours.
     id = read.cause if known else command.id or read.cause
     if id == read.cause and read.mail(id) is not None:
         return Refusal(
@@ -88,11 +88,11 @@ def post(command: PostMail, read: Read, now: int) -> Decision | Refusal:
 
 
 def _posted_before(command: PostMail, known: Mail) -> Decision | Refusal:
-    """The answer to a letter under an id that its sender has used: it is that one, or refused.
+    """Answer a post under an id that its sender has used: the same letter, or a refusal.
 
-    What is compared is what its sender wrote. Who else gets it, and in which thread it is when it
-    names none, was found out when it came first, and may come out otherwise now; so may whether an
-    ack is wanted, as far as that is no more than was asked for then.
+    Compared is what its sender wrote. Further recipients, and the thread where none is named, were
+    derived when it first came and may differ now; so may the wanted ack, as far as that is no more
+    than was asked for then.
     """
     to = _once(command.to)
     is_same = (
@@ -112,7 +112,7 @@ def _posted_before(command: PostMail, known: Mail) -> Decision | Refusal:
 
 
 def read_letter(command: ReadMail, read: Read, now: int) -> Decision | Refusal:
-    """A recipient has read it; a second time is a no-op."""
+    """Mark a letter as read by a recipient; a second time is a no-op."""
     del now
     mail = _in_box(command.mail, read)
     if isinstance(mail, Refusal):
@@ -122,7 +122,7 @@ def read_letter(command: ReadMail, read: Read, now: int) -> Decision | Refusal:
 
 
 def ack(command: AckMail, read: Read, now: int) -> Decision | Refusal:
-    """A recipient took notice; a second time is a no-op."""
+    """Acknowledge a letter as a recipient; a second time is a no-op."""
     del now
     mail = _in_box(command.mail, read)
     if isinstance(mail, Refusal):
@@ -132,9 +132,9 @@ def ack(command: AckMail, read: Read, now: int) -> Decision | Refusal:
 
 
 def answer(command: AnswerMail, read: Read, now: int) -> Decision | Refusal:
-    """The letter of this request is the answer; one that has an answer already keeps it.
+    """Mark a letter as answered by the letter of this request; the first answer counts.
 
-    Whoever has the letter may answer, and so may the roles that the command names.
+    Its recipients may answer, and the roles that the command names.
     """
     del now
     mail = _found(command.mail, read)
@@ -155,17 +155,17 @@ def answer(command: AnswerMail, read: Read, now: int) -> Decision | Refusal:
 
 
 def _id_of_answer(command: AnswerMail, read: Read) -> str:
-    """The id that the letter of this request has got: its own, unless another sender had that."""
+    """Id of this request's letter: its own, unless another sender had used that."""
     known = read.mail(command.answer) if command.answer else None
     is_another = known is not None and known.sender != read.actor.name
     return read.cause if is_another else command.answer or read.cause
 
 
 def escalate(command: EscalateMail, read: Read, now: int) -> Decision | Refusal:
-    """An ack or answer that is late is on record once, and those who can see to it are told.
+    """Record once that an ack or answer is late, and notify those who can see to it.
 
-    They are told by a letter of its own: one that was copied to them would stand where it was
-    posted, behind the back of whoever has read that far.
+    They get a letter of its own: one that was copied to them would stand where it was posted,
+    before what its readers have read already.
     """
     mail = _found(command.mail, read)
     if isinstance(mail, Refusal):
@@ -188,7 +188,7 @@ def escalate(command: EscalateMail, read: Read, now: int) -> Decision | Refusal:
 
 
 def _notice(mail: Mail, late: MailEscalated, read: Read) -> MailPosted:
-    """The letter by which a late one is told."""
+    """Notice about a late letter."""
     missing = "an answer" if mail.is_open else "an acknowledgement"
     return MailPosted(
         id=f"{read.cause}.late",
@@ -232,7 +232,7 @@ def _faults(command: PostMail) -> Iterator[Refusal | None]:
 
 
 def _in_box(id: str, read: Read) -> Mail | Refusal:
-    """The letter, if it is the caller's to read."""
+    """The letter, if the caller is a recipient, or a refusal."""
     mail = _found(id, read)
     if isinstance(mail, Refusal) or mail.is_for(read.actor.name):
         return mail

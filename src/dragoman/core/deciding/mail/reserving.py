@@ -37,7 +37,7 @@ _NOTHING_RESERVED = "nothing was reserved"
 
 
 def take(command: ReserveFiles, read: Read, now: int) -> Decision | Refusal:
-    """Files for the caller; the same ones again are kept longer."""
+    """Reserve files for the caller; the same ones again extend the reservation."""
     patterns = tidied(command.patterns)
     refusal = (
         check_write(read.actor)
@@ -79,7 +79,7 @@ def take(command: ReserveFiles, read: Read, now: int) -> Decision | Refusal:
 
 
 def renew(command: RenewReservations, read: Read, now: int) -> Decision | Refusal:
-    """A later end for reservations of the caller's own, and never an earlier one."""
+    """Extend reservations of the caller's own, never shorten them."""
     refusal = check_write(read.actor) or _check_time(command.ttl_ms, read.actor)
     if refusal:
         return refusal
@@ -93,7 +93,7 @@ def renew(command: RenewReservations, read: Read, now: int) -> Decision | Refusa
 
 
 def release(command: ReleaseReservations, read: Read, now: int) -> Decision | Refusal:
-    """Reservations end: the caller's own, or anybody's at the word of whoever runs the show."""
+    """Release reservations: the caller's own or, for roles that may delegate, anyone's."""
     refusal = check_write(read.actor)
     if refusal:
         return refusal
@@ -110,7 +110,7 @@ def release(command: ReleaseReservations, read: Read, now: int) -> Decision | Re
 
 
 def swept(read: Read, now: int) -> Iterator[ReservationEvent]:
-    """The news that reservations have ended by themselves, for whoever writes there next."""
+    """Entry for reservations that have expired, written with the next change."""
     over = tuple(one.id for one in read.reservations().kept if not one.is_live(read.task, now))
     if over:
         yield ReservationsEnded(over, "over")
@@ -122,15 +122,15 @@ def on_record(*events: ReservationEvent) -> StreamEvents:
 
 
 def tidied(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """Patterns as they are kept, each once."""
+    """Patterns in their stored form, each once."""
     return tuple(dict.fromkeys(map(tidy_glob, patterns)))
 
 
 def check_patterns(
     what: str, patterns: tuple[str, ...], *, least: int = 0, field: str = ""
 ) -> Refusal | None:
-    """None when all of them can name files of a repository, and there are not too many; `field`:
-    where they stand, if that is not called as a sentence calls them.
+    """Refuse patterns that cannot name files of a repository, or too many; `field`: where they
+    stand, if that is not `what`.
     """
     wrong = next(_faults(what, patterns, least), None)
     return wrong and wrong.at(field or what)
@@ -152,7 +152,7 @@ def _check_pattern(field: str, pattern: str) -> Refusal | None:
 
 
 def describe(conflict: Conflict, find: FindTask) -> str:
-    """Who has the files, under which pattern, and until when."""
+    """Sentence that names the holder of the files, the pattern, and the end of the reservation."""
     return (
         f"{conflict.wanted} is reserved by {whose(conflict.by, find)} as {conflict.reserved} "
         f"{how_long(conflict.by)}: take other files, ask for it, or wait"
@@ -160,7 +160,7 @@ def describe(conflict: Conflict, find: FindTask) -> str:
 
 
 def whose(one: Reservation, find: FindTask) -> str:
-    """The holder of a reservation, in words."""
+    """Holder of a reservation, in words."""
     worker = one.worker(find)
     if not one.wave:
         return worker
@@ -169,14 +169,14 @@ def whose(one: Reservation, find: FindTask) -> str:
 
 
 def how_long(one: Reservation) -> str:
-    """Until when a reservation lasts, in words."""
+    """End of a reservation, in words."""
     if one.until is None:
         return "until that bead has ended"
     return f"until {to_rfc3339(one.until)}"
 
 
 def _check_breadth(patterns: tuple[str, ...], actor: Actor) -> Refusal | None:
-    """None when an agent leaves something to the others."""
+    """Refuse an agent's pattern that would cover everything."""
     too_broad = next(filter(names_nothing, patterns), None)
     if too_broad is None or actor.role in MAY_DELEGATE:
         return None
@@ -196,7 +196,7 @@ def _check_time(ttl_ms: int, actor: Actor) -> Refusal | None:
 def _check_room(
     patterns: tuple[str, ...], living: tuple[Reservation, ...], actor: Actor
 ) -> Refusal | None:
-    """None when there is room for more patterns: among all, and in the share of an agent."""
+    """Refuse more patterns than there is room for: among all, and in an agent's share."""
     shares = [(living, RESERVED, "can be reserved at a time")]
     if actor.role not in MAY_DELEGATE:
         own = tuple(one for one in living if one.holder == actor.name)
@@ -213,7 +213,7 @@ def _check_room(
 
 
 def _attempt_on(name: str, read: Read) -> tuple[str, int] | Refusal:
-    """The task that files are reserved for, one that somebody works on, and the attempt's fence."""
+    """Task that files are reserved for, which must be in progress, and the attempt's fence."""
     task = read.task(name)
     if isinstance(task, Refusal):
         return task
@@ -233,7 +233,7 @@ def _attempt_on(name: str, read: Read) -> tuple[str, int] | Refusal:
 def _meant(
     names: tuple[str, ...], read: Read, now: int, *, may_be_anyones: bool
 ) -> list[Reservation] | Refusal:
-    """The living reservations that are meant by ids or patterns; none named: all of one's own."""
+    """Active reservations by ids or patterns; none named: all of the caller's."""
     living = read.reservations().living(read.task, now)
     own = [one for one in living if one.holder == read.actor.name]
     if not names:
@@ -254,7 +254,7 @@ def _meant(
 
 
 def _kept_longer(id: str, until: int, *meant: Reservation) -> Decision:
-    """Each lasts until then, or as long as it did; whoever asks is told the first of their ends."""
+    """Extend each to this time unless it ends later; the receipt has the first of their ends."""
     ends = {one.id: max(until, one.until or 0) for one in meant}
     renewed = (ReservationRenewed(name, end) for name, end in ends.items())
     return _told(id, min(ends.values()), *renewed)

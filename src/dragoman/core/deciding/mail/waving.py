@@ -49,11 +49,11 @@ from dragoman.core.states.wave import (
 )
 
 KIND: Final = "bead"
-"""The kind of name under which a wave adopts what is unknown here."""
+"""Kind of alias under which a wave adopts an unknown task."""
 COMPLETE: Final = "WAVE_COMPLETE"
-"""The kind of the letter that is the closing report."""
+"""Type of the letter that is the closing report."""
 MAY_FAIL: Final[frozenset[type[AnyEvent]]] = frozenset({TaskRequeued, TaskCheckpointed})
-"""With one of these an attempt ends that counts as failed."""
+"""Events that end an attempt as a failure."""
 _FAILURE = re.compile(r"[A-Z][A-Z0-9_]{0,63}", re.ASCII)
 
 
@@ -64,9 +64,9 @@ def commands_of_start(
     review_required: bool = True,
     max_attempts: int = DEFAULT_ATTEMPTS,
 ) -> tuple[AnyCommand, ...]:
-    """The whole of a start: unknown beads are adopted, held back, and the first ones let go.
+    """Commands of a wave's start: adopt unknown beads, hold them back, release the first ones.
 
-    A name with its kind (KIND:NAME) is that of a task which must be known already.
+    A name with its kind (KIND:NAME) must be that of a known task.
     """
     adopted = tuple(
         AdoptTask(
@@ -84,7 +84,7 @@ def commands_of_start(
 
 
 def start(command: StartWave, read: Read, now: int) -> Decision | Refusal:
-    """A new wave; those of its beads that are ready wait until it lets them go."""
+    """Start a wave; its ready beads go back to the backlog until it releases them."""
     del now
     refusal = _check_role(read) or next(filter(None, _faults(command)), None)
     if refusal:
@@ -124,7 +124,7 @@ def start(command: StartWave, read: Read, now: int) -> Decision | Refusal:
 
 
 def _started_before(command: StartWave, known: Wave, read: Read) -> Decision | Refusal:
-    """The answer to a start under an id that there is: it is that wave, or refused (S-IDEM)."""
+    """Answer a start under a known id: the same wave, or a refusal (S-IDEM)."""
     named = ((_bead(asked.task, read), tidied(asked.files)) for asked in command.beads)
     beads = tuple(
         WaveBead(task.id, files) for task, files in named if not isinstance(task, Refusal)
@@ -142,7 +142,7 @@ def _started_before(command: StartWave, known: Wave, read: Read) -> Decision | R
 
 
 def _runs_in(task: Task, waves: tuple[str, ...], read: Read) -> str:
-    """The wave in which this task has still to end; empty: none. Two would both let it go."""
+    """Open wave in which this task has not ended; empty: none. Two would both release it."""
     if task.status in ENDED:
         return ""
     running = (wave for wave in map(read.wave, waves) if wave and wave.ended_at is None)
@@ -151,7 +151,7 @@ def _runs_in(task: Task, waves: tuple[str, ...], read: Read) -> str:
 
 
 def advance(command: AdvanceWave, read: Read, now: int) -> Decision | Refusal:
-    """Whatever may go goes; a wave whose beads have all ended is closed, by the hub itself."""
+    """Release the beads that may start; the hub itself closes a wave whose beads have all ended."""
     id = command.wave or read.cause
     refusal = _check_role(read) or check_id(id, "wave id")
     if refusal:
@@ -169,9 +169,9 @@ def advance(command: AdvanceWave, read: Read, now: int) -> Decision | Refusal:
 
 
 def kept_to_limits(decision: Decision, read: Read, now: int) -> Decision:
-    """The decision; a bead that has failed too often in one way is blocked in the same breath.
+    """Block a bead that has failed too often in one way, in the same transaction.
 
-    Later would be too late: whoever is fast claims it while it is ready.
+    Later would be too late: a fast agent claims it while it is ready.
     """
     failing = (stream for stream, event in decision.events if type(event) in MAY_FAIL)
     for stream in dict.fromkeys(failing):
@@ -269,7 +269,7 @@ def _check_role(read: Read) -> Refusal | None:
 
 
 def _bead(name: str, read: Read) -> Task | Refusal:
-    """The task that is called so: as a bead if there is such a bead, else by any of its names."""
+    """The task of this name: as a bead if there is such a bead, else by any of its names."""
     known = read.task(name if ":" in name else f"{KIND}:{name}")
     if isinstance(known, Refusal) and known.code == "task_not_found":
         known = read.task(name)

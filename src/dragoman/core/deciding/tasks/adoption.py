@@ -15,7 +15,7 @@ from dragoman.core.states.task import Task
 
 
 def adopt(command: AdoptTask, read: Read, now: int) -> Decision | Refusal:
-    """The task that is known by this name, or a new one that is born under it."""
+    """Find the task of this name, or create it."""
     alias = f"{command.kind}:{command.name}"
     refusal = check_write(read.actor) or check_alias(alias)
     if refusal:
@@ -50,7 +50,7 @@ def _birth(command: AdoptTask, alias: str) -> CreateTask:
 
 
 def _in_hand(command: AdoptTask, born: Decision, read: Read, now: int) -> Decision | Refusal:
-    """The newborn task in the hands of whoever works on it already, each step on record."""
+    """Claim the created task for the agent that works on it already, each step on record."""
     task, agent = born.receipt.task, command.claim_for
     claim = ClaimTask(task, agent, command.session, command.ttl_ms)
     refusal = check_claimant(claim, read)

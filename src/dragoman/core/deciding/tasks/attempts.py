@@ -42,7 +42,7 @@ from dragoman.core.states.task import FORCED, STATUS_AFTER, Checkpoint, Task
 
 
 def renew(command: RenewLease, read: Read, now: int) -> Decision | Refusal:
-    """A heartbeat: no entry, a longer lease."""
+    """Renew the lease by a heartbeat: no entry."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
@@ -55,7 +55,7 @@ def renew(command: RenewLease, read: Read, now: int) -> Decision | Refusal:
 
 
 def release(command: ReleaseTask, read: Read, now: int) -> Decision | Refusal:
-    """Back to the queue, without counting a failure; the hub gives back what it had begun."""
+    """Return the task to its queue, without counting a failure; the hub may for what it started."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
@@ -72,10 +72,10 @@ def release(command: ReleaseTask, read: Read, now: int) -> Decision | Refusal:
 
 
 def checkpoint(command: CheckpointTask, read: Read, now: int) -> Decision | Refusal:
-    """Back to the queue, half done, with word for the successor (S-MAIL-9).
+    """Return the task to its queue half done, with a checkpoint for the successor (S-MAIL-9).
 
-    While nobody works on the task, whoever runs the show may say where to go on. A worker that had
-    to stop and has no commit to show has reached nothing: that counts like a silent one's end.
+    While nobody works on the task, roles that may dispatch can set where to continue. A worker that
+    had to stop and has no commit to show has achieved nothing: that counts as a failure.
     """
     task = read.task(command.task)
     if isinstance(task, Refusal):
@@ -109,7 +109,7 @@ def checkpoint(command: CheckpointTask, read: Read, now: int) -> Decision | Refu
 
 
 def _beside_known(task: Task, left: TaskCheckpointed) -> TaskCheckpointed:
-    """What is not said anew stays as the last one who worked on the task has left it."""
+    """Complete a checkpoint with what the last one has said."""
     known = task.checkpoint
     if known is None:
         return left
@@ -132,9 +132,9 @@ def _where_to_go_on(left: TaskCheckpointed | Checkpoint | None) -> tuple[str, st
 
 
 def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
-    """The outcome of an attempt; a later report of the same attempt replaces it until applied.
+    """Record the outcome of an attempt; a later report of it replaces an earlier one until applied.
 
-    A report of what has come about already is a no-op, whoever repeats it (S-AOF-2).
+    A report that has taken effect already is a no-op, whoever repeats it (S-AOF-2).
     """
     task = read.task(command.task)
     if isinstance(task, Refusal):
@@ -180,7 +180,7 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
 
 
 def _answered_before(command: ReportOutcome, task: Task, read: Read) -> Decision | Refusal | None:
-    """The answer to a word on an attempt that has had its one; None: the attempt waits for it."""
+    """Answer to a second final result of an attempt; None: there is none yet."""
     said = None if task.status == "in-progress" else task.reported
     if said and said.agent == read.actor.name and command.attempt in (0, said.attempt):
         if (said.outcome, said.notes, said.details) == _words(command):
@@ -200,7 +200,7 @@ def _words(command: ReportOutcome) -> tuple[Outcome, str, dict[str, object]]:
 
 
 def _check_blockers(command: ReportOutcome) -> Refusal | None:
-    """None unless it is blocked by nothing (S-AOF-5)."""
+    """Refuse "blocked" without a blocker (S-AOF-5)."""
     if command.outcome != "blocked" or any(map(str.strip, command.blockers)):
         return None
     why = "blockers: say what blocks the work, or report another outcome"
@@ -208,7 +208,7 @@ def _check_blockers(command: ReportOutcome) -> Refusal | None:
 
 
 def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:
-    """The session is over: what was reported takes effect; without a report nothing moves."""
+    """End the session: apply its report; without one nothing moves."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
@@ -226,7 +226,7 @@ def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:
 
 
 def keep(command: KeepLease, read: Read, now: int) -> Decision | Refusal:
-    """How long an attempt waits for the hub, or from now on for its agent: no entry."""
+    """Set how long an attempt waits for the hub, or from now on for its agent: no entry."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
@@ -243,7 +243,7 @@ def keep(command: KeepLease, read: Read, now: int) -> Decision | Refusal:
 
 
 def expire(command: ExpireLease, read: Read, now: int) -> Decision | Refusal:
-    """Recovery of a silent holder's task: by its report if there is one, else back to ready."""
+    """Recover a silent holder's task: by its report if there is one, else back to ready."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
@@ -259,19 +259,19 @@ def expire(command: ExpireLease, read: Read, now: int) -> Decision | Refusal:
 
 
 def _in_whose_place(actor: Actor, lease: Lease | None) -> Actor:
-    """Who has to hold the task: what the hub sees of an agent that says nothing, it says itself."""
+    """Actor whose lease counts: the hub acts in the place of the holder it observes."""
     return Actor("agent", lease.holder) if actor.role == "system" and lease else actor
 
 
 def _report_of_attempt(task: Task) -> Outcome | None:
-    """The outcome of the current attempt; an older attempt's report never decides."""
+    """Reported outcome of the current attempt; an older attempt's report never decides."""
     if task.status != "in-progress" or task.reported is None:
         return None
     return task.reported.outcome
 
 
 def _is_over(command: EndAttempt, refusal: Refusal) -> bool:
-    """Whether the named stay has lost the task already: there is nothing left to end.
+    """True if the named session has lost the task already: there is nothing left to end.
 
     One task that its agent lost must not keep the others of its session from ending.
     """
@@ -279,7 +279,7 @@ def _is_over(command: EndAttempt, refusal: Refusal) -> bool:
 
 
 def steps(task: Task, outcome: Outcome) -> tuple[Status, ...]:
-    """The statuses that an outcome leads through; a review that is required ends the way."""
+    """Statuses that an outcome leads through; it stops at review where one is required."""
     steps = STATUS_AFTER[outcome]
     return steps[:1] if task.review_required else steps
 
@@ -291,7 +291,7 @@ def _check_outcome(outcome: str) -> Refusal | None:
 
 
 def _has_come_about(task: Task, outcome: Outcome) -> bool:
-    """Whether the task is where this outcome leads; a failure leads to a new attempt each time."""
+    """True if the task is where this outcome leads; a failure leads to a new attempt each time."""
     if outcome == "failed":
         return False
     return task.status in ("done", steps(task, outcome)[-1])
@@ -300,7 +300,7 @@ def _has_come_about(task: Task, outcome: Outcome) -> bool:
 def _applied(
     task: Task, outcome: Outcome, reason: str, backoff: Backoff, read: Read, now: int
 ) -> Decision:
-    """The transitions that an outcome asks for, and the end of the lease."""
+    """Transitions that an outcome asks for, and the end of the lease."""
     if outcome == "failed":
         return _requeued(task, reason, backoff, now)
     stream, at, events = task_stream(task.id), task.status, list[tuple[str, Transitioned]]()
@@ -312,7 +312,7 @@ def _applied(
 
 
 def _requeued(task: Task, reason: str, backoff: Backoff, now: int) -> Decision:
-    """Ready again after a rest; at the limit of attempts the deadletter follows."""
+    """Ready again after its backoff; at the limit of attempts, deadletter."""
     stream, failures = task_stream(task.id), task.failures + 1
     rested = within_span(now + rest_after(failures, backoff))
     event = TaskRequeued(task.attempts, reason, failures, rested)

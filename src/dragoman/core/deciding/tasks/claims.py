@@ -24,7 +24,7 @@ from dragoman.core.states.task import CLAIMABLE, Task
 
 
 def claim(command: ClaimTask, read: Read, now: int) -> Decision | Refusal:
-    """A new attempt under a higher fencing token."""
+    """Start an attempt under a higher fencing token."""
     refusal = check_claimant(command, read)
     if refusal:
         return refusal
@@ -67,7 +67,7 @@ def _next(queues: tuple[str, ...], agent: str, read: Read, now: int) -> Task | N
 
 
 def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
-    """None when the caller may claim a task for this agent, in these words."""
+    """Refuse unless the caller may claim a task for this agent, with these arguments."""
     actor = read.actor
     malformed = check_agent(command.agent, "agent")
     if malformed:
@@ -93,7 +93,7 @@ def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
 
 
 def _has_taken_over(command: ClaimTask, read: Read) -> bool:
-    """Whether the caller claims, for itself, what was handed over to it."""
+    """True if the caller claims, for itself, what was handed over to it."""
     task = read.task(command.task) if command.task else None
     if not isinstance(task, Task) or task.handoff is None or command.queues:
         return False
@@ -103,7 +103,7 @@ def _has_taken_over(command: ClaimTask, read: Read) -> bool:
 def check_claimable(
     task: Task, command: ClaimTask, lease: Lease | None, now: int
 ) -> Refusal | None:
-    """None when this one can begin with a task as it stands."""
+    """Refuse unless this agent can start on the task as it stands."""
     if lease is not None:
         until = to_rfc3339(lease.expires_at)
         held = f"{lease.holder} holds {task.id} (attempt {task.attempts})"
@@ -134,7 +134,7 @@ def check_claimable(
 
 
 def check_lease_end(task: Task, lease: Lease, now: int) -> Refusal | None:
-    """None when the end of a lease is a date: else it could be neither shown nor written down."""
+    """Refuse a lease whose end is no date: it could be neither shown nor written."""
     if lease.expires_at <= SPAN[1]:
         return None
     return Refusal(

@@ -30,17 +30,17 @@ from dragoman.core.states.lease import Lease
 from dragoman.core.states.task import Delegation, DelegationState, Task
 
 MOST_DEPTH = 1
-"""Work that was delegated is not delegated on."""
+"""Delegated work cannot be delegated on."""
 
 ANSWERS: dict[DelegationState, tuple[DelegationState, ...]] = {
     "requested": ("accepted", "rejected"),
     "accepted": ("rejected",),
     "rejected": (),
 }
-"""What the agent that was asked may still say; only a new request opens a rejected one again."""
+"""State of a delegation -> the states its agent may move it to; only a new request reopens one."""
 
 BLOCKED_BY_REJECTION: frozenset[Status] = frozenset({"backlog", "ready", "in-progress"})
-"""A rejection blocks a task whose work is still to be done; it undoes nothing that was done."""
+"""Statuses that a rejection turns into blocked: work still to be done; it undoes nothing else."""
 
 
 def request(command: RequestDelegation, read: Read, now: int) -> Decision | Refusal:
@@ -69,7 +69,7 @@ def request(command: RequestDelegation, read: Read, now: int) -> Decision | Refu
 
 
 def accept(command: AcceptDelegation, read: Read, now: int) -> Decision | Refusal:
-    """The agent that was asked takes the task; its status stays."""
+    """Accept a delegation; the task's status stays."""
     del now
     task = _asked(command.task, "accepted", read)
     if isinstance(task, Refusal | Decision):
@@ -79,7 +79,7 @@ def accept(command: AcceptDelegation, read: Read, now: int) -> Decision | Refusa
 
 
 def reject(command: RejectDelegation, read: Read, now: int) -> Decision | Refusal:
-    """The agent that was asked does not take the task, which waits for somebody to see to it."""
+    """Reject a delegation: the task waits, blocked, for somebody to see to it."""
     del now
     refusal = check_text("reason", command.reason, REASON)
     if refusal:
@@ -97,7 +97,7 @@ def reject(command: RejectDelegation, read: Read, now: int) -> Decision | Refusa
 
 
 def escalate(command: EscalateDelegation, read: Read, now: int) -> Decision | Refusal:
-    """A delegation that is late is recorded as such, once; no status changes."""
+    """Record once that a delegation is late; no status changes."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
@@ -143,7 +143,7 @@ def _requested(command: RequestDelegation, parent: Task, read: Read) -> Delegati
 
 
 def _is_repeat(event: DelegationRequested, known: Delegation | None) -> bool:
-    """Whether exactly this was asked last, whatever the answer was."""
+    """True if exactly this was the last request, whatever the answer was."""
     return known is not None and all(
         getattr(known, field) == getattr(event, field) for field in _ASKED
     )
@@ -183,7 +183,7 @@ def _check_delegator(
 
 
 def _check_foreign(event: DelegationRequested, child: Task, parent: Task) -> Refusal | None:
-    """None when no other agent's arrangement stands in the way of an agent's request."""
+    """Refuse where another agent's arrangement stands in the way of an agent's request."""
     if child.parent not in ("", parent.id):
         whose = f"is a part of {child.parent}, not of {parent.id}"
     elif child.assignee not in ("", event.from_agent, event.to_agent):
@@ -199,9 +199,9 @@ def _check_foreign(event: DelegationRequested, child: Task, parent: Task) -> Ref
 
 
 def _promise(event: DelegationRequested, child: Task, parent: Task) -> Delegation | None:
-    """Somebody else's delegation of the child that still stands.
+    """Open delegation of the child by somebody else.
 
-    What an earlier holder of the same parent has asked for is its successor's to change.
+    A request of an earlier holder of the same parent may be changed by its successor.
     """
     asked = child.delegation
     if asked is None or not child.is_delegated or asked.from_agent == event.from_agent:
@@ -234,7 +234,7 @@ def _parts(task: Task, read: Read) -> list[Task]:
 
 
 def _asked(name: str, answer: DelegationState, read: Read) -> Task | Decision | Refusal:
-    """The task that the caller may give this answer about; a yes outright for a repeat."""
+    """Task whose delegation the caller may answer so; a decision without events for a repeat."""
     task = read.task(name)
     if isinstance(task, Refusal):
         return task
@@ -260,8 +260,8 @@ def _asked(name: str, answer: DelegationState, read: Read) -> Task | Decision | 
 
 
 def _is_anothers(task: Task, lease: Lease | None, read: Read) -> bool:
-    """Whether a third one has the work by now, or it was given to one: it does not wait for that
-    who was asked.
+    """True if a third agent has the work by now, or it was given to one: it does not wait for the
+    agent that was asked.
     """
     if lease is not None:
         return lease.holder != read.actor.name

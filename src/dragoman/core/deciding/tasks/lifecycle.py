@@ -55,7 +55,7 @@ from dragoman.core.states.task import FINAL, TRANSITIONS, Task, can_move
 
 
 class _Links(Struct, frozen=True):
-    """The tasks that a new task points at, found."""
+    """Tasks that a new task links to."""
 
     parent: Task | None
     blockers: tuple[Task, ...]
@@ -80,12 +80,12 @@ class _Links(Struct, frozen=True):
 
 
 def create(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
-    """A new task, linked to the tasks it names."""
+    """Create a task, linked to the tasks it names."""
     return _check_intents(command.aliases, read) or born(command, read, now)
 
 
 def born(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
-    """A new task; it may be that of an intent."""
+    """Create a task, which may be an intent's."""
     refusal = check_write(read.actor) or _check_shape(command)
     if refusal:
         return refusal
@@ -117,7 +117,7 @@ def born(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
 
 
 def move(command: MoveTask, read: Read, now: int) -> Decision | Refusal:
-    """Another status, by whoever may ask for it. The same status again is a no-op."""
+    """Change the status. The same status again is a no-op."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
@@ -139,7 +139,7 @@ def move(command: MoveTask, read: Read, now: int) -> Decision | Refusal:
 
 
 def name(command: AliasTask, read: Read, now: int) -> Decision | Refusal:
-    """One more name for a task. The same name again is a no-op."""
+    """Give a task one more name. The same name again is a no-op."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
@@ -163,7 +163,7 @@ def name(command: AliasTask, read: Read, now: int) -> Decision | Refusal:
 
 
 def note(command: NoteTask, read: Read, now: int) -> Decision | Refusal:
-    """A line in the work log, by anyone who may write; of others than its worker it says whose."""
+    """Add a line to the work log; one that is not by the task's worker names its author."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
@@ -179,7 +179,7 @@ def note(command: NoteTask, read: Read, now: int) -> Decision | Refusal:
 
 
 def moved(task: Task, to: Status, reason: str, read: Read, beside: str = "") -> StreamEvents:
-    """The events of one transition; an ending also releases the tasks that waited for this one."""
+    """Events of one transition; a final status also unblocks the tasks that waited for this one."""
     event = TaskTransitioned(task.status, to, reason, beside=beside)
     transition = (task_stream(task.id), event)
     if to not in FINAL:
@@ -188,7 +188,7 @@ def moved(task: Task, to: Status, reason: str, read: Read, beside: str = "") -> 
 
 
 def unblocked(task: Task, status: Status, read: Read) -> StreamEvents:
-    """The news of this task's end for everyone who waits for it."""
+    """Events that tell waiting tasks of this task's end."""
     if not task.blocks:
         return ()
     return tuple(
@@ -199,7 +199,7 @@ def unblocked(task: Task, status: Status, read: Read) -> StreamEvents:
 
 
 def blocked_again(task: Task, read: Read) -> StreamEvents:
-    """The news that this task has not ended after all, for everyone who was let go by its end."""
+    """Events that tell unblocked tasks that this task has not ended after all."""
     return tuple(
         (task_stream(freed.id), TaskLinked("blocked-by", task.id, open=True))
         for freed in map(read.task, task.blocks)
@@ -208,7 +208,7 @@ def blocked_again(task: Task, read: Read) -> StreamEvents:
 
 
 def check_token(fence: int | None, task: Task, read: Read, now: int) -> Refusal | None:
-    """A repeat is a no-op for all who may write, but an old fencing token is refused here too."""
+    """Refuse a repeat under an old fencing token; else it is a no-op for all who may write."""
     if read.actor.role == "observer":
         return check_write(read.actor)
     if fence == task.fence and task.status != "in-progress":
@@ -217,7 +217,7 @@ def check_token(fence: int | None, task: Task, read: Read, now: int) -> Refusal 
 
 
 def check_move(to: Status, fence: int | None, task: Task, read: Read, now: int) -> Refusal | None:
-    """None when the table has this transition and the caller may ask for it."""
+    """Refuse a transition that is not in the table, or that the caller may not request."""
     actor, lease = read.actor, read.lease(task)
     stands = relation(actor, task, lease, now)
     must_hold = actor.role == "agent" and (stands == "stranger" or task.status == "in-progress")
@@ -252,14 +252,14 @@ def check_move(to: Status, fence: int | None, task: Task, read: Read, now: int) 
 
 
 def _unless_trusted(status: Status, to: Status, stands: str) -> str:
-    """What the owner of a moved file can do, if a setting is all that it takes."""
+    """Hint for the owner of a moved file, where a setting is all that it takes."""
     if stands != "file" or (status, to) not in MAY_MOVE["trusted-file"]:
         return ""
     return "; use `dragoman task move`, or set files.trust_moves if a moved file is a person's word"
 
 
 def _ways(status: Status, stands: str) -> str:
-    """Where a task can go at the word of somebody who stands to it like this."""
+    """Statuses that a caller of this relation can move a task to, as text."""
     if not TRANSITIONS[status]:
         return "nowhere, it is final"
     ways = [to for to in TRANSITIONS[status] if (status, to) in MAY_MOVE[stands]]
@@ -304,7 +304,7 @@ def _find_links(command: CreateTask, read: Read) -> _Links | Refusal:
 
 
 def _names(asked: str, read: Read, now: int) -> tuple[str, str, tuple[str, int] | None]:
-    """The primary id, the AOF id, and the day's number if one was used up (S-NAME)."""
+    """Primary id, AOF id, and the day's number if one was used up (S-NAME)."""
     if is_aof_id(asked):
         return asked, asked, None
     day = to_rfc3339(now)[:10]
@@ -315,7 +315,7 @@ def _names(asked: str, read: Read, now: int) -> tuple[str, str, tuple[str, int] 
 
 
 def _check_intents(names: tuple[str, ...], read: Read) -> Refusal | None:
-    """Which task an intent has is up to those who may delegate tasks that exist."""
+    """Refuse an intent's alias unless the caller may delegate existing tasks."""
     if not names or read.actor.role in MAY_DELEGATE:
         return None
     named = next((one for one in names if one.startswith(f"{KIND}:")), "")

@@ -14,7 +14,7 @@ from dragoman.core.reading import Decision, Read, receipt
 from dragoman.core.states.task import Task
 
 _WALK = 10_000
-"""How many tasks a search for a cycle looks at before it gives up and refuses."""
+"""Tasks that a search for a cycle visits before it gives up and refuses."""
 
 
 _ROUND: dict[LinkKind, str] = {
@@ -22,11 +22,11 @@ _ROUND: dict[LinkKind, str] = {
     "parent": "a part of itself",
     "discovered-from": "come out of itself",
 }
-"""Kind of link -> what a circle of them would mean."""
+"""Kind of link -> meaning of a cycle of them."""
 
 
 def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
-    """Point a task at another one. The same link again is a no-op."""
+    """Link a task to another one. The same link again is a no-op."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
@@ -57,7 +57,7 @@ def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
 
 
 def in_field(refusal: Refusal, name: str, field: str) -> Refusal:
-    """The no to a task that another one is to point at: which of its fields names it is told."""
+    """Refusal for a link to a missing task; says which field names it."""
     if refusal.code == "task_not_found":
         is_parent = field == "parent"
         refusal = (
@@ -82,12 +82,12 @@ def _check_single(task: Task, kind: LinkKind, linked: Iterable[str]) -> Refusal 
 
 
 def _field(kind: LinkKind) -> str:
-    """What doors call the field that names the other end of such a link."""
+    """Name of the field that holds the other end of such a link."""
     return kind.replace("-", "_")
 
 
 def check_cycle(task: Task, target: Task, kind: LinkKind, read: Read) -> Refusal | None:
-    """Walk from the target along links of this kind: the task itself must not be among them."""
+    """Refuse a cycle: search from the target along links of this kind for the task itself."""
     seen: set[str] = set()
     ahead = [target]
     while ahead:

@@ -24,7 +24,7 @@ _COMMIT: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})?", re.ASCII)
 
 
 def rewind(command: RewindTask, read: Read, now: int) -> Decision | Refusal:
-    """The task as it was then; nothing happens to one that is as it was then."""
+    """Restore the task as it was then; a no-op if nothing differs."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
@@ -67,7 +67,7 @@ def _told_to_who_waits(task: Task, status: Status, read: Read) -> StreamEvents:
 
 
 def restored(task: Task) -> Restored:
-    """What a rewind to this state of a task brings back."""
+    """State that a rewind to this version of a task brings back."""
     report, left = task.reported, task.checkpoint
     return Restored(
         status=task.status,
@@ -87,14 +87,14 @@ def restored(task: Task) -> Restored:
 
 
 def at_rest(was: Restored) -> Restored:
-    """The same where nobody works on it: what was in progress is ready, for whom it is meant."""
+    """The state without an attempt: in-progress becomes ready, for the agent it is reserved for."""
     if was.status != "in-progress":
         return was
     return replace(was, status="ready", assignee=was.reserved_for, report=None, reported_at=0)
 
 
 def lost_handoff(task: Task, wanted: Restored) -> ActiveHandoff | None:
-    """The handoff that ends by a rewind: of what is over then, or is not with whom it was by it."""
+    """Handoff that ends by a rewind: the task is final then, or not with its claimant."""
     under_way = task.handoff
     if under_way is None or (wanted.status not in FINAL and wanted.assignee == under_way.only):
         return None

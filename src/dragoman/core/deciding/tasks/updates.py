@@ -29,7 +29,7 @@ _FIELDS = ("title", "body", "priority", "review_required", "assignee")
 
 
 def update(command: UpdateTask, read: Read, now: int) -> Decision | Refusal:
-    """Another status if the table has the way there, else a line of the work log (S-AOF-2, 4)."""
+    """Make a transition if the table has it, else add a line to the work log (S-AOF-2, 4)."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
@@ -53,7 +53,7 @@ def update(command: UpdateTask, read: Read, now: int) -> Decision | Refusal:
 
 
 def _no_way(command: UpdateTask, task: Task) -> str:
-    """What its sender should know who asked for a status that cannot be; empty: nothing."""
+    """Remark for a sender that asked for an impossible status; empty: none."""
     if command.to in (None, task.status):
         return ""
     instead = "written into the work log" if _reason(command) else "nothing was changed"
@@ -63,12 +63,12 @@ def _no_way(command: UpdateTask, task: Task) -> str:
 
 
 def _remarked(decision: Decision, remark: str) -> Decision:
-    """The decision; the remark is kept with its receipt, so that a repeat is told it, too."""
+    """Add a remark to the receipt, so that a repeat shows it, too."""
     return replace(decision, receipt=replace(decision.receipt, remark=remark))
 
 
 def edit(command: EditTask, read: Read, now: int) -> Decision | Refusal:
-    """New values for fields of a task. Values that it has already are no change."""
+    """Edit fields of a task. Values that it has already are no change."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
@@ -88,7 +88,7 @@ def edit(command: EditTask, read: Read, now: int) -> Decision | Refusal:
 
 
 def warn(command: WarnTask, read: Read, now: int) -> Decision | Refusal:
-    """A warning beside the message that it is about, which stands or falls by itself."""
+    """Record a warning about the message of the same request."""
     del now
     task = read.task(command.task)
     if isinstance(task, Refusal):
@@ -118,7 +118,7 @@ def _check_update(command: UpdateTask) -> Refusal | None:
 
 
 def _reason(command: UpdateTask) -> str:
-    """Why, in the sender's words: the first that it gave of blockers, notes, progress."""
+    """Reason in the sender's words: the first given of blockers, notes, progress."""
     return next(iter(_words(command)), "")
 
 
@@ -128,7 +128,7 @@ def _words(command: UpdateTask) -> list[str]:
 
 
 def _has_way(task: Task, to: Status) -> bool:
-    """Whether an update can lead there: in-progress is entered by a claim only."""
+    """True if an update can lead there: in-progress is entered by a claim only."""
     return to != "in-progress" and can_move(task.status, to)
 
 
@@ -186,7 +186,7 @@ def _new(value: Value | None, current: Value) -> Value | None:
 
 
 def _belongs(task: Task, assignee: str | None) -> bool:
-    """Whether nothing has to change for the task to be this agent's."""
+    """True if nothing has to change for the task to be this agent's."""
     if assignee is None or assignee != task.assignee:
         return assignee is None
     return task.status == "in-progress" or task.reserved_for == assignee
