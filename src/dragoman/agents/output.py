@@ -12,52 +12,52 @@ from dragoman.text.redact import Redactor
 from dragoman.text.safe_text import safe_text
 
 Stream = Literal["out", "err", "hub"]
-"""Who says a line: the program on one of its two ways, or the hub about it."""
+"""Source of a line: the program's standard output or error, or the hub."""
 
 Write = Callable[[bytes], object]
 Tell = Callable[[Sequence["Pulse"]], object]
 
 _MOST_SHOWN: Final = 16_384
-"""So many characters of a line are kept."""
+"""Longest logged part of a line, in characters."""
 _LOOKED_BEYOND: Final = 4_096
-"""So much of a longer line is looked at, too: a secret must not be cut where it is kept no more."""
+"""Part of a longer line that is scanned, too: the cut must not hide a secret."""
 _MOST_ANSWERS: Final = 1_000
 _PLACEHOLDER: Final = "[REDACTED:"
 
 
 class Pulse(Struct, frozen=True, tag="SANDBOX_PULSE", tag_field="type"):
-    """One line of an agent's output, as SAOP names and shapes it."""
+    """One line of an agent's output, named and shaped as in SAOP."""
 
     line: str
     masked: bool
-    """Whether a secret in it was taken out."""
+    """True if a secret in it was masked."""
     timestamp: str
 
 
 def hub_s(pulse: Pulse, text: str) -> Pulse:
-    """A line of the hub's own, in the place of one of the program's."""
+    """Replace a program's line with one of the hub."""
     return replace(pulse, line=f"[dragoman] {text}", masked=False)
 
 
 class Messages(Struct, frozen=True):
-    """Which lines are messages of a dialect, and how much of lines is taken and told."""
+    """Format of messages in the output, and limits of lines."""
 
     prefixes: tuple[bytes, ...]
-    """How such a line begins."""
+    """Starts of lines that are messages."""
     most_bytes: int
     most_told: int
-    """Up to so many bytes a line, whatever it is, stands in the trace as it was printed."""
+    """Longer lines, messages or not, are recorded in the trace as their size only."""
 
 
 class Lines:
-    """Bytes as they come, as lines; of a longer line the beginning, whatever else it says."""
+    """Splits bytes into lines; of a long line only the beginning is kept."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._kept = bytearray()
 
     def feed(self, block: bytes) -> Iterator[bytes]:
-        """The lines that end in this block."""
+        """Add bytes; the lines that they complete."""
         *ends, tail = block.split(b"\n")
         for end in ends:
             self._add(end)
@@ -65,21 +65,21 @@ class Lines:
         self._add(tail)
 
     def skip(self, block: bytes) -> None:
-        """Nobody wants what ends in this block."""
+        """Add bytes, without returning lines."""
         whole, newline, tail = block.rpartition(b"\n")
         if newline:
             self._kept.clear()
         self._add(tail if newline else whole + tail)
 
     def rest(self) -> bytes:
-        """What came since the last line ended."""
+        """Take the incomplete line."""
         line = bytes(self._kept)
         self._kept.clear()
         return line
 
     @property
     def start(self) -> bytes:
-        """How the line begins that has not ended yet."""
+        """Start of the incomplete line."""
         return bytes(self._kept[:64])
 
     def _add(self, piece: bytes) -> None:
@@ -87,9 +87,9 @@ class Lines:
 
 
 class Shown:
-    """What one stream says, line by line as it may be kept: without secrets.
+    """Redacts one stream line by line.
 
-    A private key that goes over many lines is one line here, when it has ended.
+    A private key of several lines becomes one line, when it has ended.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -97,12 +97,12 @@ class Shown:
         self._rest = ""
 
     def feed(self, lines: list[bytes]) -> list[str]:
-        """Lines that came; those that can be kept now."""
+        """Add lines; those that are complete after redaction."""
         texts = (line.decode(errors="replace").removesuffix("\r") for line in lines)
         return self._split("".join(f"{text}\n" for text in texts), is_end=False)
 
     def close(self) -> list[str]:
-        """The end: those that were held back."""
+        """End the stream; the remaining lines."""
         return self._split("", is_end=True)
 
     def _split(self, text: str, *, is_end: bool) -> list[str]:
@@ -112,7 +112,7 @@ class Shown:
 
 
 class Output:
-    """The output of one run: a log that anybody can read, and the messages in it."""
+    """Output of one run: writes its log, and returns the messages in it."""
 
     def __init__(
         self,
@@ -123,22 +123,22 @@ class Output:
         messages: Messages,
     ) -> None:
         self.said = 0
-        """How many bytes were printed, kept or not."""
+        """Bytes that were printed, logged or not."""
         self.tell: Tell = lambda _: None
-        """Is handed the lines of the program that are kept."""
+        """Called with the logged lines of the program."""
         self._write = write
         self._left = most
         self._answers_left = _MOST_ANSWERS
         self._now = now
         self._redactor = redactor
         self._messages = messages
-        # One more than a message may have, so that one that is too long is told so.
+        # One byte above the limit of a message, so that a longer one is refused as too long.
         longest = max(messages.most_bytes, _MOST_SHOWN + _LOOKED_BEYOND) + 1
         self._lines: dict[Stream, Lines] = {"out": Lines(longest), "err": Lines(longest)}
         self._shown: dict[Stream, Shown] = {"out": Shown(redactor), "err": Shown(redactor)}
 
     def take(self, stream: Stream, block: bytes) -> list[bytes]:
-        """Keep what was printed; the messages in it. An empty block is the stream's end."""
+        """Log what was printed, and return the messages in it. An empty block ends the stream."""
         self.said += len(block)
         lines = self._lines[stream]
         if self._left <= 0 and not self._may_speak(lines, block):
@@ -151,12 +151,12 @@ class Output:
         return [line for line in whole if self._is_message(stream, line)]
 
     def note(self, text: str) -> None:
-        """A line of the hub's own, kept beside the limit: how it begins, and why it ends."""
+        """Log a line of the hub, outside of the limit: the start, and the reason of the end."""
         with suppress(OSError):
             self._write(self._line("hub", self._redactor.text(text).text))
 
     def answer(self, text: str) -> None:
-        """What the hub says to a message; of very many only the first are kept."""
+        """Log the hub's reply to a message; of very many only the first ones."""
         self._answers_left -= 1
         if self._answers_left > 0:
             self.note(text)
@@ -164,7 +164,7 @@ class Output:
             self.note("no more is kept of what the hub says to messages")
 
     def pulse(self, text: str, at: str = "") -> Pulse:
-        """A line without secrets as it leaves the agent: without what steers a terminal."""
+        """Make a pulse of a redacted line, without terminal sequences."""
         is_masked = _PLACEHOLDER in text
         return Pulse(safe_text(text, one_line=True), is_masked, at or to_rfc3339(self._now()))
 
@@ -172,14 +172,14 @@ class Output:
         return _logged(stream, self._cut(text, ""))
 
     def _cut(self, text: str, at: str) -> Pulse:
-        """As much of a line as is kept."""
+        """Cut a line to its logged length."""
         pulse = self.pulse(text[:_MOST_SHOWN], at)
         return replace(pulse, line=f"{pulse.line} …") if len(text) > _MOST_SHOWN else pulse
 
     def _told(self, text: str, pulse: Pulse) -> Pulse:
-        """A line as it is told; of one with more than may be kept of it, only its size.
+        """Line for the trace; a line above the limit is replaced by its size.
 
-        Whether it is a message does not matter: what should have been one may go over many lines.
+        Messages or not: an intended message may go over many lines.
         """
         size = len(text.encode())
         if size <= self._messages.most_told:
@@ -187,7 +187,7 @@ class Output:
         return hub_s(pulse, f"a line of {size:,} bytes: what it says is not told here")
 
     def _is_message(self, stream: Stream, line: bytes) -> bool:
-        # What an agent prints as an error may be the very words that it was given.
+        # Text on standard error may quote the agent's own prompt.
         return stream == "out" and line.startswith(self._messages.prefixes)
 
     def _may_speak(self, lines: Lines, block: bytes) -> bool:
@@ -212,10 +212,10 @@ class Output:
         self.tell(told)
         try:
             self._write(b"".join(kept))
-        except OSError:  # a full disk: the agent goes on, and is heard, without a log
+        except OSError:  # a full disk: the agent goes on and is read, without a log
             self._left = 0
 
 
 def _logged(stream: Stream, pulse: Pulse) -> bytes:
-    """A line of the log."""
+    """Format a line of the log."""
     return f"{pulse.timestamp} {stream} {pulse.line}\n".encode()

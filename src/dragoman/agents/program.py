@@ -17,76 +17,76 @@ from dragoman.engine.runner import SESSION_VARIABLE, Assignment, Ended, Hear
 from dragoman.text.redact import Redactor, Secret
 
 PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL")
-"""The variables of the hub that a program gets; others may hold secrets, so they are named."""
+"""Variables of the hub that a program inherits; others may hold secrets, so they are named."""
 
 _BLOCK: Final = 16_384
 _DRAIN_SECONDS: Final = 1.0
-"""How long to listen on when a program has ended and somebody outside of its session holds
-its output open."""
+"""Time to read on when a program has ended and another process outside of its session holds its
+output open."""
 
 
 class Process(Protocol):
-    """A program that was started."""
+    """Port: a started program."""
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Process id."""
         ...
 
     @property
     def started(self) -> str:
-        """What tells it from an earlier or later one of that number."""
+        """Start time that distinguishes it from other processes of that id."""
         ...
 
     @property
     def stdout(self) -> asyncio.StreamReader:
-        """What it says."""
+        """Standard output."""
         ...
 
     @property
     def stderr(self) -> asyncio.StreamReader:
-        """What it complains about."""
+        """Standard error."""
         ...
 
     async def wait(self) -> int:
-        """Its exit code, when nothing of it is left."""
+        """Wait until nothing of it is left; its exit code."""
         ...
 
     async def stop(self, grace: float) -> None:
-        """Ask all of it to end, and end it after so many seconds."""
+        """Ask all of its processes to end, and kill them after so many seconds."""
         ...
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop reading its output."""
         ...
 
 
 class Marks(Protocol):
-    """Where it is kept which programs run."""
+    """Port: records of running programs, for recovery after a crash."""
 
     def put(self, session: str, pid: int = 0, started: str = "") -> None:
-        """One is about to be started, or was, under this number."""
+        """Record a program that is about to be started, or was, with this process id."""
         ...
 
     def remove(self, session: str) -> None:
-        """Nothing of it is left."""
+        """Remove the record: nothing of it is left."""
         ...
 
 
 class Log(Protocol):
-    """A file that grows."""
+    """Port: a log file."""
 
     def write(self, data: bytes) -> None:
-        """Add to it."""
+        """Append bytes."""
         ...
 
     def close(self) -> None:
-        """Let go of it; twice does nothing."""
+        """Close the file; twice does nothing."""
         ...
 
 
 class Desk(Protocol):
-    """Where an attempt takes place."""
+    """Port: the working folder of an attempt."""
 
     @property
     def home(self) -> Path:
@@ -95,47 +95,47 @@ class Desk(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Where in it to work."""
+        """Folder in it to work in."""
         ...
 
     @property
     def prompt(self) -> Path:
-        """What the agent is told."""
+        """File with the prompt."""
         ...
 
     @property
     def log(self) -> Log:
-        """Where its output is kept."""
+        """Log of the output."""
         ...
 
 
 class Tools(Struct, frozen=True):
-    """What a program runner needs of the outside."""
+    """Ports that a program runner needs."""
 
     start: Callable[[Sequence[str], Mapping[str, str], Path, Path | None], Awaitable[Process]]
-    """Starts words, with variables, in a folder, reading a file."""
+    """Starts a command, with variables, in a folder, reading a file."""
     open_desk: Callable[[Assignment], Desk]
     worktree: Callable[[Assignment], Path] | None
-    """The folder to work in instead of the desk's."""
+    """Opens the folder to work in instead of the task's own."""
     slow: Executor
-    """Threads for what may take long."""
+    """Threads for slow work."""
     marks: Marks
     token: Callable[[Assignment], str]
-    """The credential of an attempt."""
+    """Makes the credential of an attempt."""
     url: str
-    """Where the hub listens; empty: nowhere."""
+    """URL of the hub; empty: it listens nowhere."""
     certificate: str
-    """The file of the certificate that it shows; empty: none."""
+    """File of the hub's certificate; empty: none."""
     environ: Mapping[str, str]
     now: Callable[[], int]
     redactor: Redactor
     messages: Messages
     tell: Callable[[Assignment, Sequence[Pulse]], Awaitable[object]]
-    """Brings lines of an attempt's output into its trace."""
+    """Records lines of an attempt's output in its trace."""
 
 
 def check_command(name: str, words: Sequence[str]) -> None:
-    """Raise SettingsError for what cannot be the command of an agent."""
+    """Raise SettingsError for an invalid command of an agent."""
     if not words or not words[0] or any("\0" in word for word in words):
         raise SettingsError(
             f"agents.{name}.command must be a list that begins with a program's name"
@@ -155,10 +155,10 @@ class ProgramRunner:
         self._variables = {key: tools.environ[key] for key in passed_on if key in tools.environ}
 
     async def start(self, assignment: Assignment, hear: Hear) -> "RunningProgram":
-        """Let the program begin."""
+        """Start the program."""
         tools = self._tools
         loop = asyncio.get_running_loop()
-        # It waits for a backup that copies the desks.
+        # It waits for a backup that copies the working folders.
         desk = await loop.run_in_executor(tools.slow, tools.open_desk, assignment)
         process: Process | None = None
         try:
@@ -166,7 +166,7 @@ class ProgramRunner:
             if tools.worktree is not None:
                 folder = await loop.run_in_executor(tools.slow, tools.worktree, assignment)
             token = tools.token(assignment)
-            # Marked before and after, so that a crash in between is seen too.
+            # Recorded before and after, so that a crash in between is recovered too.
             await asyncio.to_thread(tools.marks.put, assignment.session)
             process = await tools.start(
                 self._words,
@@ -218,7 +218,7 @@ class ProgramRunner:
 
 
 class RunningProgram:
-    """A program at work."""
+    """A running program."""
 
     is_beating = True
 
@@ -241,15 +241,15 @@ class RunningProgram:
             asyncio.create_task(self._pump(stream, reader)) for stream, reader in _streams(process)
         ]
         self._hearing = set[asyncio.Task[None]]()
-        """Those that wait for what the hub says to a message: that is not cut off."""
+        """Readers that wait for the hub's reply to a message: these are not cancelled."""
 
     @property
     def said(self) -> int:
-        """How many bytes it has printed."""
+        """Bytes of output so far."""
         return self._output.said
 
     async def wait(self) -> Ended:
-        """Until it has ended and all that it said was heard."""
+        """Wait until it has ended and all of its output was read."""
         code = await self._process.wait()
         is_held_open = False
         while (await asyncio.wait(self._pumps, timeout=_DRAIN_SECONDS))[1]:
@@ -265,13 +265,13 @@ class RunningProgram:
         return Ended(problem)
 
     async def stop(self, grace: float, why: str = "") -> None:
-        """End it and all that it has started."""
+        """Stop it with all that it has started."""
         if why:
             self._output.note(f"it has to end: {why}")
         await self._process.stop(grace)
 
     def forget(self) -> None:
-        """Close its log, and let go of its mark."""
+        """Close its log, and remove its record."""
         self._forget()
 
     async def _pump(self, stream: Stream, reader: asyncio.StreamReader) -> None:
@@ -281,7 +281,7 @@ class RunningProgram:
                 await self._speak(message)
             if not block:
                 return
-            # Data that is there already is read without a pause: let the others have their turn.
+            # Available data is read without a pause: let other tasks run.
             await asyncio.sleep(0)
 
     async def _speak(self, message: bytes) -> None:
@@ -297,7 +297,7 @@ class RunningProgram:
 
 
 def _found_from_here(program: str) -> str:
-    """A path stays what it meant where the hub was started: the program begins elsewhere."""
+    """Resolve a path where the hub was started: the program begins in another folder."""
     return str(Path(program).absolute()) if "/" in program else program
 
 

@@ -48,13 +48,13 @@ your work on this task.
 
 
 _MESSAGE = re.compile("^(?=AOF/1 )", re.MULTILINE)
-"""Where a line begins that the hub would hear as a message."""
+"""Start of a line that the hub would parse as a message."""
 
 
 def prompt(
     task: Task, agent: str, intent: Intent | None = None, handoff: Handoff | None = None
 ) -> str:
-    """The text for a program; nothing in it depends on when it is written.
+    """Build the prompt for a program; it does not depend on the time of writing.
 
     `handoff` is the one by which the agent has the task.
     """
@@ -65,18 +65,18 @@ def prompt(
 def prompt_elsewhere(
     task: Task, agent: str, intent: Intent | None = None, handoff: Handoff | None = None
 ) -> str:
-    """The text for an agent behind a URL; who it is its token says."""
+    """Build the prompt for an agent behind a URL; its token identifies it."""
     how = _HOW_TO_REPORT_ELSEWHERE.format(task=task.aof_id)
     return "\n".join((*_parts(task, agent, intent, handoff), how))
 
 
 def _parts(task: Task, agent: str, intent: Intent | None, handoff: Handoff | None) -> Iterator[str]:
-    """Whatever others have written steers no terminal, and no goal begins a part of the hub's."""
+    """Sections of a prompt: text of others holds no terminal sequences and begins no section."""
     yield f"# {safe_text(task.title, one_line=True)}\n"
     yield f"Task {task.aof_id}, attempt {task.attempts}.\n"
     is_goal = intent is not None and task.body == intent.goal
     if task.body and not is_goal:
-        # An agent that prints what it was told reports nothing by that, whoever has written it.
+        # Indented, so that an agent that prints its prompt reports nothing by that.
         yield f"{_MESSAGE.sub('    ', safe_text(task.body)).rstrip()}\n"
     if intent is not None:
         yield from _asked(intent, agent, task.title)
@@ -99,7 +99,7 @@ def _parts(task: Task, agent: str, intent: Intent | None, handoff: Handoff | Non
 
 
 def _asked(intent: Intent, agent: str, title: str) -> Iterator[str]:
-    """What was delegated, and what came with it: the goal quoted, the rest as JSON."""
+    """Section about the delegation: the goal quoted, the rest as JSON."""
     yield f"## What {intent.by} has delegated as {intent.id}\n"
     if intent.goal != title:
         yield f"{_quoted(intent.goal)}\n"
@@ -114,8 +114,7 @@ def _asked(intent: Intent, agent: str, title: str) -> Iterator[str]:
 
 
 def _handed_over(handoff: Handoff) -> Iterator[str]:
-    """What the agent has accepted, as JSON, and where its artifacts are kept as they were
-    verified.
+    """Section about the handoff: its package as JSON, and the location of its verified artifacts.
     """
     yield f"## What {handoff.sender} has handed over as {handoff.id}\n"
     yield _listed("Its package", handoff.about_work())
@@ -125,18 +124,18 @@ def _handed_over(handoff: Handoff) -> Iterator[str]:
 
 
 def _listed(head: str, values: Mapping[str, object]) -> str:
-    """Names and values under a head, one on each line."""
+    """List names and values under a heading, one on each line."""
     lines = (f"    {_written(name)}: {_written(value)}" for name, value in values.items())
     return "\n".join((f"{head}, as JSON:\n", *lines, ""))
 
 
 def _written(value: object) -> str:
-    """A value on one line, without anything that steers or hides."""
+    """Format a value on one line, without control characters."""
     return harmless_json(msgspec.json.encode(value).decode())
 
 
 def _left(left: Checkpoint) -> Iterator[str]:
-    """What an earlier attempt has left, quoted: its words are no part of what the hub says."""
+    """Section about the last checkpoint, quoted: its text is not the hub's."""
     yield "## Where the last attempt stopped\n"
     if left.commit:
         yield f"Its work is in commit {safe_text(' '.join(left.commit.split()), one_line=True)}.\n"
@@ -147,5 +146,5 @@ def _left(left: Checkpoint) -> Iterator[str]:
 
 
 def _quoted(words: str) -> str:
-    """Each line behind a mark, so that no heading or fence in them begins or ends anything."""
+    """Quote each line, so that no heading or fence in the text takes effect."""
     return "\n".join(f"> {line}".rstrip() for line in safe_text(words).strip().splitlines())

@@ -12,14 +12,14 @@ from dragoman.agents.output import Pulse, hub_s
 from dragoman.core.errors import DragomanError
 
 Tell = Callable[[Sequence[Pulse]], Awaitable[object]]
-"""Brings lines into the trace, all or none; DragomanError: that is not possible now."""
+"""Records lines in the trace, all or none; DragomanError: not possible now."""
 
 _BATCH: Final = 100
 _NO_MORE: Final = "so many lines of an attempt are told (trace_lines): the rest is in output.log"
 
 
 class Pulses:
-    """Tells what comes while the batch before it is being written, as the next one."""
+    """Records lines in order, in batches, up to a limit; new lines wait for the batch before."""
 
     def __init__(self, tell: Tell, most: int) -> None:
         self._tell = tell
@@ -29,7 +29,7 @@ class Pulses:
         self._telling: asyncio.Task[None] | None = None
 
     def add(self, pulses: Iterable[Pulse]) -> None:
-        """Lines that were printed; the last that is told says that no more are."""
+        """Add printed lines; the last recorded one says that the limit is reached."""
         for pulse in pulses:
             if self._left <= 0:
                 break
@@ -39,7 +39,7 @@ class Pulses:
             self._telling = asyncio.get_running_loop().create_task(self._tell_all())
 
     async def end(self) -> None:
-        """Until all is told that was added."""
+        """Wait until all lines are recorded."""
         if self._telling is not None:
             await self._telling
 

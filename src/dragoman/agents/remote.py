@@ -13,14 +13,14 @@ from dragoman.engine.runner import Assignment, Ended, Hear
 _ACCEPTED: Final = range(200, 300)
 
 Post = Callable[[Mapping[str, str], bytes], int]
-"""Posts headers and a body; the status that was answered, or OSError."""
+"""Posts headers and a body; the status of the response, or OSError."""
 
 
 class Posted(Struct, frozen=True, rename="camel"):
-    """What is posted."""
+    """Body of the posted assignment."""
 
     id: str
-    """The session: the same when it is posted again, which is to be dropped then."""
+    """The session: the same in a repeated post, which is to be dropped."""
     agent: str
     task_id: str
     title: str
@@ -28,25 +28,25 @@ class Posted(Struct, frozen=True, rename="camel"):
     ttl_ms: int
     prompt: str
     url: str
-    """Where the hub listens."""
+    """URL of the hub."""
     token: str
 
 
 class RemoteRunner:
-    """Posts to the URL of one agent."""
+    """Posts assignments to the URL of one agent."""
 
     def __init__(
         self, post: Post, token: Callable[[Assignment], str], url: str, slow: Executor
     ) -> None:
-        """`slow` has threads for what may take long."""
+        """`blocking_pool` has threads for slow work."""
         self._post = post
         self._token = token
         self._url = url
         self._slow = slow
 
     async def start(self, assignment: Assignment, hear: Hear) -> "RunningElsewhere":
-        """Hand it over; any 2xx means that the agent has it."""
-        del hear  # it speaks through the hub's own doors
+        """Post the assignment; any 2xx means that the agent has it."""
+        del hear  # it uses the hub's own surfaces
         body = msgspec.json.encode(
             Posted(
                 id=assignment.session,
@@ -69,7 +69,7 @@ class RemoteRunner:
 
 
 class RunningElsewhere:
-    """An agent at work where nobody here sees it: its lease tells whether it lives."""
+    """A run that nobody here sees: its lease shows whether it lives."""
 
     is_beating = False
     said = 0
@@ -78,14 +78,14 @@ class RunningElsewhere:
         self._is_over = asyncio.Event()
 
     async def wait(self) -> Ended:
-        """Until it was stopped: it does not end by itself."""
+        """Wait until it was stopped: it does not end by itself."""
         await self._is_over.wait()
         return Ended()
 
     async def stop(self, grace: float, why: str = "") -> None:
-        """Nothing to wait for: it learns from the hub that its lease is lost."""
+        """Stop waiting: the agent learns from the hub that its lease is lost."""
         del grace, why
         self._is_over.set()
 
     def forget(self) -> None:
-        """There is nothing to look for."""
+        """Do nothing: there is no record of it."""

@@ -19,15 +19,15 @@ _ACCEPTED: Final = range(200, 300)
 _MOST_SHOWN: Final = 500
 
 Write = Callable[[Assignment], bytes]
-"""What an agent is handed for an assignment; it may look into the store."""
+"""Writes the request of an assignment; it may read the store."""
 Exchange = Callable[[Mapping[str, str], bytes], tuple[int, bytes]]
-"""Posts headers and a body; the status and the body that were answered, or OSError."""
+"""Posts headers and a body; the status and body of the response, or OSError."""
 Work = Callable[[bytes], bytes | Awaitable[bytes]]
-"""Takes a request, gives its result; a plain function runs in a thread of its own."""
+"""A function that takes a request and returns its result; a plain one runs in a thread."""
 
 
 class UrlRunner:
-    """Posts requests to one URL; a result in the answer is taken at once, else it comes later."""
+    """Posts requests to one URL; a result in the response counts, otherwise it comes later."""
 
     def __init__(self, write: Write, exchange: Exchange, slow: Executor) -> None:
         self._write = write
@@ -35,7 +35,7 @@ class UrlRunner:
         self._slow = slow
 
     async def start(self, assignment: Assignment, hear: Hear) -> RunningElsewhere:
-        """Hand it over; any 2xx means that the agent has it."""
+        """Post the request; any 2xx means that the agent has it."""
         loop = asyncio.get_running_loop()
         status, answer = await loop.run_in_executor(self._slow, self._post, assignment)
         if status not in _ACCEPTED:
@@ -57,7 +57,7 @@ class FunctionRunner:
         self._work = work
 
     async def start(self, assignment: Assignment, hear: Hear) -> "RunningFunction":
-        """Let it begin."""
+        """Call the function."""
         request = await asyncio.to_thread(self._write, assignment)
         return RunningFunction(self._done(request, hear))
 
@@ -75,7 +75,8 @@ class FunctionRunner:
 
 
 async def _in_a_thread(work: Work, request: bytes) -> bytes | Awaitable[bytes] | Ended:
-    """What the function gives; one that never ends holds up nobody, nor the end of the process."""
+    """Call the function in a thread; one that never ends blocks nobody, nor the end of the process.
+    """
     loop = asyncio.get_running_loop()
     given: asyncio.Future[bytes | Awaitable[bytes] | Ended] = loop.create_future()
 
@@ -100,7 +101,7 @@ def _broken(error: BaseException) -> Ended:
 
 
 class RunningFunction:
-    """A function at work."""
+    """A running function."""
 
     is_beating = True
     said = 0
@@ -109,7 +110,7 @@ class RunningFunction:
         self._work = asyncio.ensure_future(work)
 
     async def wait(self) -> Ended:
-        """Until it has given its result; one that was stopped has failed."""
+        """Wait for the result; a stopped function has failed."""
         try:
             return await self._work
         except asyncio.CancelledError:
@@ -118,9 +119,9 @@ class RunningFunction:
             return Ended("it was stopped")
 
     async def stop(self, grace: float, why: str = "") -> None:
-        """Ask it to end. A thread cannot be ended: what it gives is not taken any more."""
+        """Cancel the call. A thread cannot be ended: its result is ignored."""
         del grace, why
         self._work.cancel()
 
     def forget(self) -> None:
-        """There is nothing to look for."""
+        """Do nothing: there is no record of it."""

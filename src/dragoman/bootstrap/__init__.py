@@ -35,7 +35,7 @@ _FILES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when it is asked for: whoever only reads tasks needs neither dialects nor duties.
+    # Imported on demand: listing tasks needs neither dialects nor services.
     if name not in _FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)

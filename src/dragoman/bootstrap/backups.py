@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def make_backup(store: KeptStore, data: Beneath, now: int, target: Path, bars: Bars) -> "Manifest":
-    """Write all that there is into one file, while others work on."""
+    """Write a backup of everything into one file, while others work."""
     from dragoman.files.archives.backup import Source
     from dragoman.files.archives.backup import make_backup as write
 
@@ -63,7 +63,7 @@ def _nest(url: str, data: Path) -> "Nest":
     file = sqlite_file(url, data)
     if file is None:
         return _OwnNest("dragoman.db")
-    # Where it really is: by way of `..` or a link a path may lead out of the directory, or into it.
+    # Resolved: by way of `..` or a link a path may lead out of the directory, or into it.
     real = file.resolve()
     return (
         _OwnNest(f"{real.relative_to(data)}") if real.is_relative_to(data) else _FileNest(url, real)
@@ -71,36 +71,36 @@ def _nest(url: str, data: Path) -> "Nest":
 
 
 class _OwnNest(Struct, frozen=True):
-    """In a file of the directory itself, which is moved as a whole."""
+    """A store in a file of the new directory, which is moved as a whole."""
 
     file: str
 
     def holds(self, ledger: str, head: int) -> bool:
-        """The directory is not there yet."""
+        """Return False: the directory does not exist yet."""
         del ledger, head
         return False
 
     def open(self, building: Path, ledger: str) -> Store:
-        """The file in the unfinished directory."""
+        """Open the file in the unfinished directory."""
         file = building / self.file
         file.parent.mkdir(parents=True, exist_ok=True)
         return open_store(f"sqlite:///{file}", building, new_ledger_id=lambda: ledger)
 
     def settle(self) -> None:
-        """It moves with the directory."""
+        """Do nothing: the file moves with the directory."""
 
     def discard(self) -> None:
-        """It goes with the directory."""
+        """Do nothing: the file goes with the directory."""
 
 
 class _FileNest(Struct, frozen=True):
-    """In a file elsewhere."""
+    """A store in a file elsewhere."""
 
     url: str
     file: Path
 
     def holds(self, ledger: str, head: int) -> bool:
-        """Whether the file is there."""
+        """Check whether the file holds the same ledger already."""
         from dragoman.store.sqlite.snapshot import snapshot
 
         if not self.file.exists():
@@ -109,19 +109,19 @@ class _FileNest(Struct, frozen=True):
             return _is_same(self.url, frozen, ledger, head)
 
     def open(self, building: Path, ledger: str) -> Store:
-        """A file beside it; what an earlier restore left is removed."""
+        """Open a file beside the target; what an earlier restore left is removed."""
         self.discard()
         return open_store(f"sqlite:///{self._staged}", building, new_ledger_id=lambda: ledger)
 
     def settle(self) -> None:
-        """The file gets its name, in one step, if nothing else has it."""
+        """Rename the file in one step, if nothing else has its name."""
         with closing(Beneath(self.file.absolute().parent)) as folder:
             if not folder.move(self._staged.name, self.file.name):
                 raise PlaceTaken(f"{self.file} is there by now: nothing was restored")
             folder.settle()
 
     def discard(self) -> None:
-        """Remove it, with what SQLite keeps beside it."""
+        """Remove the file, with what SQLite keeps beside it."""
         for end in ("", "-wal", "-shm", "-journal"):
             self._staged.with_name(self._staged.name + end).unlink(missing_ok=True)
 
@@ -131,12 +131,12 @@ class _FileNest(Struct, frozen=True):
 
 
 class _SchemaNest(Struct, frozen=True):
-    """In a schema of PostgreSQL."""
+    """A store in a schema of PostgreSQL."""
 
     url: str
 
     def holds(self, ledger: str, head: int) -> bool:
-        """Whether there are tables in the schema."""
+        """Check whether the schema holds the same ledger already."""
         from dragoman.store.postgres.connect import parse_url
         from dragoman.store.postgres.snapshot import snapshot
         from dragoman.store.postgres.staging import version_at
@@ -147,14 +147,14 @@ class _SchemaNest(Struct, frozen=True):
             return _is_same(self.url, frozen, ledger, head)
 
     def open(self, building: Path, ledger: str) -> Store:
-        """A schema beside it."""
+        """Open a schema beside the target."""
         from dragoman.store.postgres.staging import open_staged
 
         del building
         return open_staged(self.url, lambda: ledger)
 
     def settle(self) -> None:
-        """The schema gets its name."""
+        """Rename the schema."""
         from dragoman.store.postgres.staging import settle
 
         settle(self.url)
@@ -167,7 +167,7 @@ class _SchemaNest(Struct, frozen=True):
 
 
 def _is_same(url: str, found_there: Frozen, ledger: str, head: int) -> bool:
-    """Whether a store that is there is just the one that a restore would make."""
+    """Return True for a store that is just the one that a restore would make; else PlaceTaken."""
     found = found_there.ledger_id(), found_there.head()
     if found != (ledger, head):
         raise PlaceTaken(

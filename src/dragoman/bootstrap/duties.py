@@ -22,20 +22,20 @@ from dragoman.services.timely import timely
 
 
 class OfFiles(Struct, frozen=True):
-    """The duties that plain files ask for; none, where there are no files."""
+    """Services for plain files; none, where there are no files."""
 
     inbox: tuple[FilesDuty, ...] = ()
-    """Messages are taken; whoever put one there waits for its answer."""
+    """Process messages of the inbox; their senders wait for an answer."""
     watched: tuple[FilesDuty, ...] = ()
-    """What people and agents change there is answered."""
+    """Process changes that people and agents make to files."""
     followers: tuple[FilesDuty, ...] = ()
-    """The files are brought level with the ledger."""
+    """Bring the files up to date with the ledger."""
     swept: tuple[FilesDuty, ...] = ()
-    """What nobody needs is removed; this may take long."""
+    """Remove what is not needed any more; this may take long."""
 
 
 class Outside(Struct, frozen=True):
-    """What the duties reach beyond the store."""
+    """Ports of the services beyond the store."""
 
     workq: Workq
     tails: Tails
@@ -48,7 +48,7 @@ class Outside(Struct, frozen=True):
 def all_duties(
     hub: Hub, settings: Settings, interpreter: Interpreter, outside: Outside
 ) -> tuple[Group, ...]:
-    """Every duty, each once. What may take long or hang has a group of its own."""
+    """All services of a hub, each once; one that may take long or hang has a group of its own."""
     files = outside.files
     return (
         Group(
@@ -60,10 +60,10 @@ def all_duties(
                 open_spawner(settings, hub, interpreter),
             ),
         ),
-        # A queue elsewhere may take its time to answer.
+        # A remote queue may be slow.
         Group("handing-on", (HandingOn(hub, outside.workq),), rest_seconds=5.0),
         Group("inbox", files.inbox, rest_seconds=0.5, is_awaited=True),
-        # A round looks at the file of every task: even of very many it takes a hundredth of a core.
+        # A round checks the file of every task: even of very many it takes a hundredth of a core.
         Group("files", files.watched, files.followers, rest_seconds=2.0, rest_share=100),
         # Once a day it reads all handoffs.
         Group("copies", files.swept, rest_seconds=60.0),

@@ -21,7 +21,7 @@ from dragoman.system.clock import SystemClock
 
 
 class FilesFace:
-    """The files of one hub."""
+    """Projection, inbox and folders of one hub's data directory."""
 
     def __init__(
         self, data: Path, hub: Hub, warn: Callable[[str], None], *, trust_moves: bool
@@ -33,14 +33,14 @@ class FilesFace:
         self.projector = Projector(hub, self.disk, aof.render_lines, warn, trust_moves=trust_moves)
 
     def facts(self) -> StoreFacts:
-        """What is looked up in the store, and in the folders of tasks."""
+        """Facts that operations look up in the store and in the folders of tasks."""
         hub, runs = self._hub, FilesDuty("runs", self._look_at_runs, self._warn)
         return StoreFacts(
             hub.store, self._has, lambda: runs.run_once(hub.clock.now()), hub.clock.now
         )
 
     def duties(self, inbox: Inbox, sweep: Callable[[int], int], beaten: Heard) -> OfFiles:
-        """What is to be done; `sweep` removes what a crash has left of artifacts."""
+        """Services for the files; `sweep` removes what a crash has left of artifacts."""
         projector, warn, now = self.projector, self._warn, self._hub.clock.now
         return OfFiles(
             inbox=(FilesDuty("inbox", lambda: inbox.run_once(now()), warn, left=inbox.trouble),),
@@ -60,12 +60,12 @@ class FilesFace:
         )
 
     def _copies(self) -> Copies:
-        """Who removes copies of artifacts that no handoff needs, by the time of the disk."""
+        """Cleanup of artifact copies that no handoff needs, by the time of the disk."""
         store = self._hub.store
         return Copies(lambda: Beneath(self._data), lambda: copies_needed(store), SystemClock().now)
 
-    # Facts are looked up in any thread of a hub that runs, while another one writes files: each
-    # look has a disk of its own.
+    # Facts are looked up in any thread of a running hub, while another one writes files: each
+    # lookup has a disk of its own.
 
     def _has(self, task: str, ref: str) -> bool:
         with closing(Beneath(self._data)) as looking:

@@ -19,21 +19,21 @@ from dragoman.system.ids import new_id
 
 
 class Ports(Struct, frozen=True):
-    """Where artifacts are kept, whose work queue is used, and who knows secrets."""
+    """Ports of handoffs: artifact store, work queue, and the check for secrets."""
 
     artifacts: ArtifactStore | None = None
     workq: Workq | None = None
     secret_in: Callable[[Any], Refusal | None] = lambda _: None
     sweep: Callable[[int], int] = lambda _: 0
-    """Removes what a crash has left of artifacts, at this moment."""
+    """Removes what a crash has left of artifacts, as of a timestamp."""
 
 
 NO_PORTS: Final = Ports()
-"""Of whoever only wants to know what a message means."""
+"""No ports, for callers that only parse messages."""
 
 
 def handoff_ports(settings: Settings, hub: Hub, data: Path) -> Ports:
-    """The ports of a hub on this data directory."""
+    """Ports of a hub on this data directory."""
     chosen = settings.handoffs
     shelf = ArtifactShelf(
         data,
@@ -56,7 +56,7 @@ def _workq(settings: Settings, hub: Hub) -> Workq:
 
 
 def handoff_choices(settings: Settings, ports: Ports) -> acp.Choices:
-    """The settings that ACP goes by."""
+    """ACP settings."""
     chosen = settings.handoffs
     return acp.Choices(
         adopt=chosen.adopt,

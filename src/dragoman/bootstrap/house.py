@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dragoman.text.redact import Redactor
 
 
-# Databases, keys and dialects are loaded when a command needs them: `--help` does not.
+# Databases, keys and dialects are imported when a command needs them: `--help` does not.
 
 
 def _open_place(

@@ -33,7 +33,7 @@ _STOPPING = "the hub is stopping: no more work is given out"
 def open_hub(
     data: Path, store: str, host: str, port: int | None, config: Path | None
 ) -> "tuple[Place, RunningHub]":
-    """A place, and all that runs in it while a hub does: the only one of its data directory."""
+    """Build a hub that can run: the only one of its data directory, which it locks."""
     from dragoman.engine.identity import Identity
     from dragoman.services.clockwork import Clockwork, Wheel
     from dragoman.surfaces.cli.running import RunningHub
@@ -54,7 +54,7 @@ def open_hub(
         key, kept = keyed_store(data, store, lambda: open_or_make(url, data), create=True)
         undo.callback(kept.close)
         lock.works_on(_works(kept, url, config))
-        # What the command line says counts, and may hold a password that is to be masked.
+        # The command line overrides the settings, and its URL may hold a password to be masked.
         settings = replace(settings, store=replace(settings.store, url=url))
         place = opened(data, settings, Engines(kept, SystemClock(), key), create=True)
         hub = place.hub
@@ -98,7 +98,7 @@ def open_hub(
 
 
 def _works(kept: Store, url: str, config: Path | None) -> "Works":
-    """What those who work beside the hub have to know of it."""
+    """Description of the hub, for processes that forward to it."""
     from dragoman.system.hub_lock import Works
 
     file = f"{config.absolute()}" if config else ""
@@ -106,13 +106,13 @@ def _works(kept: Store, url: str, config: Path | None) -> "Works":
 
 
 def _mcp_app(place: Place, patience: "Patience") -> "LateApp":
-    """MCP for a hub that runs."""
+    """MCP app of a running hub."""
     from dragoman.surfaces.mcp.mount import LateApp
     from dragoman.surfaces.mcp.profiles import Profiles
     from dragoman.surfaces.mcp.tools import table
 
     settings, tools = place.settings, table(place.interpreter.dialects)
-    # What is wrong in the settings is told at the start.
+    # Faults of the settings are reported at the start.
     profiles = Profiles(tools, settings.profiles)
 
     def load() -> "McpApp":
@@ -131,7 +131,7 @@ def _mcp_app(place: Place, patience: "Patience") -> "LateApp":
 
 
 def _listening(settings: Settings, host: str, port: int | None) -> Settings:
-    """The settings, with what the command line says about the address."""
+    """Settings with the address from the command line."""
     http = settings.http
     http = replace(http, host=host or http.host, port=http.port if port is None else port)
     return replace(settings, http=http)

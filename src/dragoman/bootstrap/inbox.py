@@ -14,17 +14,19 @@ from dragoman.system.beneath import Beneath
 from dragoman.text.strict_json import MOST_BYTES
 
 BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
-"""Roles that may speak through the inbox, where a name is all that there is, unless the settings
-trust whoever can write there."""
+"""Roles that may use the inbox, where a name is the only credential; the settings may trust
+everyone who can write there."""
 
 
 def open_inbox(disk: Beneath, interpreter: Interpreter, facts: StoreFacts, warn: Warn) -> Inbox:
-    """The inbox, whose messages go to this interpreter."""
+    """Open the inbox; its messages go to this router."""
     return Inbox(disk, partial(_deliver, interpreter, facts), MOST_BYTES, warn)
 
 
 def _deliver(interpreter: Interpreter, facts: StoreFacts, said: bytes, agent: str | None) -> Answer:
-    """A message from the inbox: as the agent whose folder it lay in, or as whom it names."""
+    """Submit a message of the inbox: as the agent whose folder it lay in, or as the one that it
+    names.
+    """
     speaker = None if agent is None else facts.speaker(agent, "inbox")
     answer = interpreter.send(said, speaker=speaker, via="inbox")
     if answer is None:

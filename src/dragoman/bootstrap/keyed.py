@@ -25,7 +25,7 @@ from dragoman.system.keys import LedgerKey, NoKeys, are_made, load, load_or_crea
 
 
 class Keyed(Struct, frozen=True):
-    """What was found in a data directory."""
+    """The store, keys and environment of a data directory."""
 
     around: Around
     key: LedgerKey | NoKeys
@@ -35,7 +35,7 @@ class Keyed(Struct, frozen=True):
 def open_keyed(
     data: Path, store: str, now: int | None, *, create: bool = False, new_keys: bool = False
 ) -> Keyed:
-    """Open the store of a data directory that exists; its keys must fit."""
+    """Open the store of an existing data directory; its keys must fit."""
     around = look_around(data, store, now)
 
     def open_it() -> KeptStore:
@@ -54,14 +54,16 @@ def keyed_store(
     create: bool,
     new_keys: bool = False,
 ) -> tuple[LedgerKey, KeptStore]:
-    """The keys of a directory and its store, which they must fit; `create`: a directory in which
-    nothing was signed yet may get keys, and knows the store that was named for it from then on."""
+    """Open the keys and the store of a directory, which must fit each other. With `create`, a
+    directory in which nothing was signed yet may get keys, and remembers the store that was named
+    for it.
+    """
     is_new = create and not (data / CHECKPOINTS).exists()
-    # Keys that are lost are not made anew: nobody could then tell old checkpoints from forged ones.
+    # Lost keys are not made anew: then nobody could tell old checkpoints from forged ones.
     known = None if is_new and not are_made(data) else load(data)
     kept = open_it()
     try:
-        # Only for a store that is there: a wrong address leaves no keys behind.
+        # Only for a store that exists: a wrong URL leaves no keys behind.
         key = known or _make_keys(data)
         check_secret(kept, data, key, anew=new_keys)
         if is_new:
@@ -73,17 +75,17 @@ def keyed_store(
 
 
 def _make_keys(data: Path) -> LedgerKey:
-    """In a repository, what is secret is not committed by accident, nor is the ledger."""
-    # Before there is a secret. The root of a repository has more in it than what is ours.
+    """Create the keys; a .gitignore keeps them and the ledger out of a repository."""
+    # Written before there is a secret. The root of a repository also holds files of others.
     if not (data / ".git").exists():
-        # One that is there stays. Who cannot write here is told so by what comes next.
+        # An existing file stays. A missing permission is reported by the next step.
         with suppress(OSError), (data / GITIGNORE).open("xb") as file:
             file.write(ALL_OF_IT)
     return load_or_create(data)
 
 
 def open_to_read(data: Path, store: str, now: int | None) -> Keyed:
-    """Open the store of a data directory that exists, whatever became of its keys."""
+    """Open the store of an existing data directory, whatever became of its keys."""
     around = look_around(data, store, now)
     check_not_lost(around.url, data)
     kept, key = around.open_store(create=False), load_to_read(data)
@@ -93,7 +95,7 @@ def open_to_read(data: Path, store: str, now: int | None) -> Keyed:
 
 
 def open_evidence(data: Path, store: str, now: int | None) -> Evidence:
-    """Open a data directory to check its ledger; it must exist."""
+    """Open an existing data directory to verify its ledger."""
     if not data.is_dir():
         raise no_directory(data)
     keyed = open_to_read(data, store, now)

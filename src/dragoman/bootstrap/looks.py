@@ -18,17 +18,17 @@ from dragoman.system.hub_lock import HubRunning
 
 
 class Around(Struct, frozen=True):
-    """What decides which store is opened, and how."""
+    """Settings, store URL, clock and running hub of a data directory."""
 
     data: Path
     settings: Settings
     url: str
-    """Of the store; empty: that of the data directory."""
+    """URL of the store; empty: that of the data directory."""
     running: HubAddress | None
     clock: Clock
 
     def open_store(self, *, create: bool) -> KeptStore:
-        """The store; beside a hub, the same one."""
+        """Open the store; beside a running hub, the same one."""
         running = self.running
         if running is not None and is_behind(self.url, self.data):
             raise HubRunning(
@@ -43,7 +43,7 @@ class Around(Struct, frozen=True):
 
 
 def open_look(data: Path, store: str, now: int | None) -> Look:
-    """Open a data directory to look at it; it must exist."""
+    """Open an existing data directory for reading."""
     if not data.is_dir():
         raise no_directory(data)
     around = look_around(data, store, now)
@@ -52,7 +52,7 @@ def open_look(data: Path, store: str, now: int | None) -> Look:
 
 
 def no_directory(data: Path) -> StoreUnavailable:
-    """Nothing to look at."""
+    """Error for a data directory that does not exist."""
     return StoreUnavailable(
         f"there is no data directory at {data}: run `dragoman init`, or name another one "
         "with --data or DRAGOMAN_DATA"
@@ -60,7 +60,7 @@ def no_directory(data: Path) -> StoreUnavailable:
 
 
 def look_around(data: Path, store: str, now: int | None) -> Around:
-    """The settings and the hub of a data directory."""
+    """Find the settings and the running hub of a data directory."""
     around = _look_around(data, store, now)
     check_url(around.url)
     return around
@@ -79,7 +79,7 @@ def _look_around(data: Path, store: str, now: int | None) -> Around:
 
 
 def _beside(data: Path, store: str, running: HubAddress) -> tuple[str, Settings]:
-    """The store and the settings of the hub that runs: beside it, its word counts."""
+    """Store and settings of the running hub, which override those here."""
     works = running.works
     if store and lasting(store) != lasting(works.store or own_url(data)):
         raise HubRunning(
@@ -92,7 +92,7 @@ def _beside(data: Path, store: str, running: HubAddress) -> tuple[str, Settings]
 
 
 def _check_same_ledger(kept: Store, running: HubAddress) -> None:
-    """Nobody reads one ledger and writes another."""
+    """Refuse to read another ledger than the hub writes."""
     known = running.works.ledger
     if known and kept.ledger_id() != known:
         kept.close()

@@ -9,18 +9,18 @@ from dragoman.system.keys import NoKeys
 
 
 class MuteEngine(Engine):
-    """Answers every request with what is wrong with the keys."""
+    """Read-only engine for a data directory without keys: raises the error of the keys."""
 
     def __init__(self, store: Store, clock: Clock, keys: NoKeys) -> None:
         super().__init__(store, clock, keys.secret)
         self._why = keys.why
 
     def handle_now(self, request: Request) -> Outcome:
-        """Nothing can be done without them."""
+        """Raise the error of the keys."""
         del request
         raise self._why
 
     def handle(self, request: Request) -> Future[Outcome]:
-        """Nor together with others."""
+        """Raise the error of the keys."""
         del request
         raise self._why

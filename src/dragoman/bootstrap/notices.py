@@ -12,13 +12,13 @@ from dragoman.system.outbox import OutboxFiles
 
 
 def open_notifier(data: Path, settings: Settings, hub: Hub) -> Notifier[Notice]:
-    """Follows the ledger for everyone whom the settings name."""
+    """Open the notifier for all targets of the settings."""
     news = News(hub.store, settings.notify.statuses)
     return Notifier(hub, OutboxFiles(data), news, targets_of(settings, data), monotonic)
 
 
 def targets_of(settings: Settings, data: Path) -> list[Target[Notice]]:
-    """Whom the settings name."""
+    """Build the targets of the settings."""
     notify, targets = settings.notify, list[Target[Notice]]()
     if notify.webhook_url:
         from dragoman.notify.webhook import Webhook

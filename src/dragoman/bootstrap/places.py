@@ -57,7 +57,7 @@ def open_place(
     new_keys: bool = False,
     keyed: bool = True,
 ) -> Place:
-    """Open a data directory: its settings, keys, store, hub and duties."""
+    """Open a data directory: settings, keys, store, hub and services."""
     if not data.is_dir():
         if not create:
             raise no_directory(data)
@@ -76,24 +76,25 @@ def open_place(
 
 
 def open_stage(data: Path, clock: Clock) -> Place:
-    """Open an empty directory for a play: all parts are real, and nobody's settings reach it."""
+    """Open an empty directory for the demo: all parts are real, but no settings of the user apply.
+    """
     make_directory(data)
     key = load_or_create(data)
     return opened(data, Settings(), Engines(open_store("", data), clock, key), create=True)
 
 
 class Engines(Struct, frozen=True):
-    """What an engine is made of: for this process, or for a hub that runs in another one."""
+    """Parts of an engine: for this process, or to forward to a running hub."""
 
     store: KeptStore
     clock: Clock
     key: LedgerKey | NoKeys
     running: HubAddress | None = None
     url: str = ""
-    """Of the store; empty: it is the one in the data directory."""
+    """URL of the store; empty: it is the one in the data directory."""
 
     def make(self, data: Path, beaten: Heard, hints: Hints) -> Engine:
-        """The engine; it tells of leases and commits."""
+        """Build the engine; it reports renewed leases and commits."""
         if isinstance(self.key, NoKeys):
             return MuteEngine(self.store, self.clock, self.key)
         secret = self.key.secret
@@ -104,7 +105,8 @@ class Engines(Struct, frozen=True):
 
 
 def opened(data: Path, settings: Settings, engines: Engines, *, create: bool) -> Place:
-    """A place on an open store; its writes go through the hub that runs, if one does."""
+    """Open a data directory on an open store; writes go through the running hub, if there is one.
+    """
     beaten, hints = Heard(), Hints()
     try:
         redactor = open_redactor(settings, data, engines.key)
@@ -126,7 +128,7 @@ def opened(data: Path, settings: Settings, engines: Engines, *, create: bool) ->
 def _furnished(
     data: Path, settings: Settings, engines: Engines, hub: Hub, hints: Hints, beaten: Heard
 ) -> Place:
-    """The hub with all that surrounds it."""
+    """Connect the hub with its router, services and files."""
     warnings, trusts = list[str](), settings.files.trust_moves
     warn = partial(_add_once, warnings)
     files = FilesFace(data, hub, warn, trust_moves=trusts)
@@ -139,7 +141,7 @@ def _furnished(
         if trusts
         else Interpreter(hub, spoken.dialects, facts, admits=BY_INBOX, carry=carry)
     )
-    # It is looked at in a thread of its own, so it needs a disk of its own.
+    # The inbox is processed in a thread of its own, so it needs a disk of its own.
     inbox = open_inbox(Beneath(data), letterbox, facts, warn)
     of_files = files.duties(inbox, spoken.ports.sweep, beaten)
     checkpoints = CheckpointFile(data / CHECKPOINTS, engines.key)
@@ -175,7 +177,7 @@ def _furnished(
 
 
 def _add_once(warnings: list[str], words: str) -> None:
-    if words not in warnings:  # a hub that runs for months meets the same trouble again
+    if words not in warnings:  # once: a hub that runs for months meets the same trouble again
         warnings.append(words)
 
 
@@ -188,7 +190,7 @@ def _remarks(inbox: Inbox, notifier: Notifier[Notice]) -> dict[str, str]:
 
 
 def _identify(data: Path, hub: Hub, token: str, via: str) -> "Principal | Refusal":
-    """Whose token this is, in a data directory that no hub need run for."""
+    """Authenticate a token in a data directory, with or without a running hub."""
     from dragoman.engine.identity import Identity
     from dragoman.system.token_file import load_or_create_token
 

@@ -18,7 +18,7 @@ _VIA = "runner"
 def tell_pulses(
     hub: Hub,
 ) -> "Callable[[Assignment, Sequence[Pulse]], Awaitable[object]]":
-    """Records lines of an attempt, all or none, as said by its agent."""
+    """Recorder of an attempt's output lines, all or none, in the name of its agent."""
 
     async def tell(of: "Assignment", pulses: "Sequence[Pulse]") -> None:
         actor = Actor("agent", of.agent, _VIA, of.task, of.fence)

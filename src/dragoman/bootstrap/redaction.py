@@ -20,24 +20,24 @@ _WHSEC = "whsec_"
 
 
 def open_redactor(settings: Settings, data: Path, key: LedgerKey | NoKeys) -> Redactor:
-    """Takes secrets out, under a key that only this data directory has."""
+    """Open the redactor, with a key that only this data directory has."""
     chosen = settings.redaction
     known = (*_own(data, key), *_of_settings(settings), *secrets_of_variables(settings))
     return Redactor(known, keyed_digest(key.secret, _DOMAIN), known_only=chosen.rules == "known")
 
 
 def find_redactor(data: Path) -> Redactor:
-    """That of a data directory; where there is none, one whose digests mean nothing elsewhere."""
+    """Redactor of a data directory; without one, its digests mean nothing elsewhere."""
     if not (data / "keys").is_dir():
         return Redactor(key=new_secret().encode())
     return open_redactor(load_settings(data, environment()), data, load(data))
 
 
 def _own(data: Path, key: LedgerKey | NoKeys) -> Iterator[Secret]:
-    """What the hub itself has made."""
+    """Secrets that the hub has made itself."""
     yield Secret("hub_secret", to_base64url(key.secret))
     yield Secret("hub_secret", key.secret.hex())
-    with suppress(FileNotFoundError, BadKey):  # whoever needs the token says what is wrong with it
+    with suppress(FileNotFoundError, BadKey):  # the user of the token reports what is wrong with it
         yield Secret("hub_token", load_token(data).decode())
 
 
@@ -58,12 +58,14 @@ def _of_settings(settings: Settings) -> Iterator[Secret]:
 def _password(url: str) -> str:
     try:
         return urlsplit(url).password or ""
-    except ValueError:  # whoever opens it says what is wrong with it
+    except ValueError:  # the user of the URL reports what is wrong with it
         return ""
 
 
 def secrets_of_variables(settings: Settings) -> Iterator[Secret]:
-    """Those that are named as secrets, and those that agents are given and that look like some."""
+    """Secrets in environment variables: those of the settings, and those passed to agents that look
+    like secrets.
+    """
     environ = environment()
     for name in settings.redaction.variables:
         value = environ.get(name, "")

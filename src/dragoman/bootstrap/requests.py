@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 SPOKEN = "ccos"
 PREFIX = b"{"
-"""How a line begins that is a message of a program: an object on one line."""
+"""Start of a line that is a message of a program: an object on one line."""
 _SECONDS = 30.0
-"""So long a URL may take to answer; who needs longer says 202, and hands its result in later."""
+"""Timeout of a URL; an agent that needs longer answers 202 and submits its result later."""
 
 
 def is_asked_so(settings: AgentSettings) -> bool:
-    """Whether an agent of the settings is asked in CCOS."""
+    """Check whether an agent is called in CCOS."""
     return SPOKEN in settings.speaks
 
 
 def prompted(of: "Assignment") -> bytes:
-    """What every other agent is told: the text of its prompt."""
+    """Input of every other agent: the text of its prompt."""
     return of.prompt.encode()
 
 
 def written(store: Store, meta: Callable[["Assignment"], dict[str, Any]]) -> "Write":
-    """How the TaskRequest of an assignment is written, with what its agent needs beside it."""
+    """Writer of the TaskRequest of an assignment; `make_meta` adds what its agent needs."""
 
     def write(of: "Assignment") -> bytes:
         request = _request(store, of)
@@ -50,7 +50,7 @@ def written(store: Store, meta: Callable[["Assignment"], dict[str, Any]]) -> "Wr
 
 
 def _request(store: Store, of: "Assignment") -> ccos.TaskRequest:
-    """The open request of the intent; of a task that is no intent's, one that says the same."""
+    """Open request of the intent; for a task without an intent, an equivalent one."""
     view = find_task(store, of.task)
     if isinstance(view, Refusal):
         raise FileNotFoundError(0, view.detail)
@@ -63,7 +63,7 @@ def _request(store: Store, of: "Assignment") -> ccos.TaskRequest:
 
 
 def url_runner(name: str, settings: AgentSettings, write: "Write", slow: "Executor") -> "Runner":
-    """Who posts requests to the agent's URL."""
+    """Runner that posts requests to the agent's URL."""
     from dragoman.agents.request import UrlRunner
     from dragoman.system.fetch import Endpoint
 
@@ -72,14 +72,14 @@ def url_runner(name: str, settings: AgentSettings, write: "Write", slow: "Execut
 
 
 def function_runner(name: str, settings: AgentSettings, write: "Write") -> "Runner":
-    """Who calls the agent's function."""
+    """Runner that calls the agent's function."""
     from dragoman.agents.request import FunctionRunner
 
     return FunctionRunner(write, find_function(name, settings.function))
 
 
 def find_function(name: str, function: str) -> "Work":
-    """The function of an agent; SettingsError where there is none of that name."""
+    """Import the function of an agent; SettingsError if there is none of that name."""
     module, _, attribute = function.partition(":")
     try:
         found = getattr(import_module(module), attribute)

@@ -8,11 +8,11 @@ from dragoman.system.private_file import BadKey
 from dragoman.text.digest import keyed_digest
 
 _MARK = b"store"
-"""What the secret is asked about, so that stores can tell it and learn nothing else."""
+"""Input of the digest that stores compare: they learn nothing else about the secret."""
 
 
 def check_secret(kept: KeptStore, data: Path, key: LedgerKey, *, anew: bool = False) -> None:
-    """All hubs of a store have the same secret, or none would know what another was asked."""
+    """Check that all hubs of a store have the same secret: idempotency keys depend on it."""
     wrong = wrong_secret(kept, data, key, anew=anew)
     if wrong is not None:
         kept.close()
@@ -22,7 +22,7 @@ def check_secret(kept: KeptStore, data: Path, key: LedgerKey, *, anew: bool = Fa
 def wrong_secret(
     kept: KeptStore, data: Path, key: LedgerKey, *, anew: bool = False
 ) -> BadKey | None:
-    """What is wrong with the secret that is here, if it is not the store's."""
+    """Error if the secret here is not that of the store; else None."""
     mine = keyed_digest(key.secret, _MARK).hex()
     if kept.secret_mark(mine, anew=anew) == mine:
         return None

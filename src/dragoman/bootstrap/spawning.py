@@ -16,20 +16,20 @@ from dragoman.services.spawner import Spawner, Terms, Verdict
 
 
 def queues_of(name: str, agent: AgentSettings) -> tuple[str, ...]:
-    """Whose tasks an agent of the settings takes; "" stands for those of anyone."""
+    """Queues of an agent of the settings; "" stands for tasks of anyone."""
     return ("",) * agent.takes_any + (name, *agent.capabilities)
 
 
 def open_spawner(settings: Settings, hub: Hub, interpreter: Interpreter) -> Spawner:
-    """The duty that answers in the hub's own name as spawner."""
+    """Open the spawner, which answers in the hub's own name."""
     terms = spawner_terms(settings)
-    # The letter is from whom the request was to; that it was the hub who wrote it is in its role.
+    # The sender is the addressee of the request; the role shows that the hub wrote the letter.
     actor = Actor("system", terms.name, "spawner")
     return Spawner(hub, terms, partial(_answer, interpreter, actor))
 
 
 def spawner_terms(settings: Settings) -> Terms:
-    """What the settings say about requests for workers."""
+    """Policy for requests for workers, from the settings."""
     chosen = settings.agentmail
     takers = defaultdict[str, tuple[str, ...]](tuple)
     for name, one in settings.agents.items():
@@ -48,7 +48,7 @@ def _answer(interpreter: Interpreter, actor: Actor, request: Mail, verdict: Verd
         "body_md": f"{said.body_md}\n{verdict.reason}".rstrip() + "\n",
         "reply_to": request.id,
     }
-    # Two hubs on one store may both see to it: the key makes one letter of their answers.
+    # Two hubs on one store may both answer: the key makes one letter of it.
     told = interpreter.call("mail.send", row, actor, key=f"spawn.{request.id}")
     if isinstance(told, Turned):
         raise Refused(Refusal(told.code, told.detail))
@@ -56,6 +56,6 @@ def _answer(interpreter: Interpreter, actor: Actor, request: Mail, verdict: Verd
 
 def _ack(request: Mail, verdict: Verdict) -> compose.Rendered:
     status = "spawned" if verdict.session else "failed"
-    if not request.bead:  # a request for nothing has no issue that the form could name
+    if not request.bead:  # a request without a task has no issue for the form
         return compose.Rendered(MessageType.SPAWN_ACK, f"Status: {status}\n")
     return compose.render(compose.spawn_ack(request.bead, status=status, session=verdict.session))

@@ -18,7 +18,7 @@ from dragoman.system.chunk_tails import ChunkTails
 
 
 class Spoken(Struct, frozen=True):
-    """The dialects, and what they share with the duties."""
+    """The dialects, and what they share with the services."""
 
     dialects: tuple[Dialect, ...]
     ports: Ports
@@ -27,7 +27,7 @@ class Spoken(Struct, frozen=True):
 
 
 def open_dialects(settings: Settings, data: Path, hub: Hub, secret: bytes) -> Spoken:
-    """Every dialect of the hub on this data directory."""
+    """Open every dialect of the hub on this data directory."""
     tails = open_tails(data, secret, hub.clock)
     traces = trace_choices(settings, hub.redaction.redactor, hub, hub.engine.head)
     ports = handoff_ports(settings, hub, data)
@@ -41,7 +41,7 @@ def dialects(
     ports: Ports = NO_PORTS,
     traces: saop.Choices | None = None,
 ) -> tuple[Dialect, ...]:
-    """Every dialect that is spoken here."""
+    """Build every dialect."""
     settings = settings or Settings()
     return (
         aof.dialect(at_once=settings.aof.apply_completion == "immediately"),
@@ -61,7 +61,7 @@ def dialects(
 
 
 def _model(settings: Settings, data: Path) -> agentmail.Model | None:
-    """Whoever puts threads into words, if the settings name a program."""
+    """Summarizer of threads, if the settings name a program."""
     if not settings.agentmail.summarize_command:
         return None
     from dragoman.bootstrap.summaries import open_model

@@ -52,14 +52,14 @@ if TYPE_CHECKING:
 
 _WEEK_MS = 7 * 86_400_000
 _PLACE_SHOWN = 8
-"""So much of a URL's digest tells it from another one, and nothing of what stands in it."""
+"""Digits of a URL's digest that identify it, without revealing its content."""
 _log = logging.getLogger("dragoman.dispatch")
 
 
 def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher":
-    """Who starts the agents of the settings, for a hub that listens at this URL (empty: nowhere).
+    """Open the dispatcher of a hub that listens at this URL (empty: nowhere).
 
-    It hears of commits by `place.hints`; `run` it in the loop of the hub.
+    It is notified of commits by the hub's hints; `run` it in the loop of the hub.
     """
     from dragoman.agents.prompt import prompt, prompt_elsewhere
     from dragoman.services.attempt import Terms
@@ -72,7 +72,7 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
     from dragoman.system.usage_file import UsageFile
 
     hub, settings, marks = place.hub, place.settings, RunMarks(place.data)
-    # What may take minutes, a checkout or a far URL, must not hold up those who read the store.
+    # Slow work, like a checkout or a remote URL, must not block readers of the store.
     slow = ThreadPoolExecutor(settings.dispatch.concurrency, thread_name_prefix="starts")
     is_over = Event()
     starting = _Starting(identity, url, marks, slow, is_over.is_set)
@@ -123,14 +123,14 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
 
 
 class _Starting(Struct, frozen=True):
-    """What is the same for all agents."""
+    """Values shared by all runners."""
 
     identity: "Identity"
     url: str
     marks: "RunMarks"
     slow: Executor
     is_over: "Callable[[], bool]"
-    """Whether the hub does not wait any more for what is being started."""
+    """True if starts are cancelled because the hub stops."""
 
 
 def _told(
@@ -139,19 +139,17 @@ def _told(
     task: "Task",
     agent: str,
 ) -> str:
-    """The prompt of a task, with what was asked for where it is an intent's, and what was handed
-    over where the agent has it by a handoff.
-    """
+    """Build the prompt of a task, with its intent and the handoff by which the agent has it."""
     return write(task, agent, find_intent_of(store, task), taken_handoff(store, task, agent))
 
 
 def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
-    """Who starts the agent of this name."""
+    """Build the runner of an agent."""
     settings = place.settings.agents[name]
 
     def token(of: "Assignment") -> str:
-        # It is dead with its attempt. Its own end must not come before that: whoever is stopped
-        # for its time has a while left to say how far it has come.
+        # The token dies with its attempt. Its own expiry must come later: an agent that is stopped
+        # for its time may still report how far it has come.
         ttl_ms = settings.attempt_ms + _WEEK_MS
         return starting.identity.attempt_token(of.agent, of.task, of.fence, ttl_ms)
 
@@ -198,15 +196,15 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
 
 
 def _hub_of(url: str, token: "Callable[[Assignment], str]", of: "Assignment") -> dict[str, Any]:
-    """Where an agent elsewhere hands its result in, and by which right; all else that `meta` has is
-    the word of whoever asks.
+    """Address and token with which a remote agent submits its result; the rest of `meta` comes from
+    the requester.
     """
     door = {"url": url, "token": token(of), "ttl_ms": of.ttl_ms} if url else {}
     return {"hub": {"session": of.session, **door}}
 
 
 def _certificate(place: Place) -> str:
-    """By what a started agent knows the hub, whatever name the certificate is made out to."""
+    """Certificate of the hub for started agents, whatever name it is made out to."""
     given = place.settings.http.tls_cert
     return f"{Path(given).absolute()}" if given else ""
 
@@ -214,7 +212,7 @@ def _certificate(place: Place) -> str:
 def _worktree(
     place: Place, settings: AgentSettings, is_over: "Callable[[], bool]", of: "Assignment"
 ) -> Path:
-    """The task's worktree, with what an earlier attempt has left for its successor."""
+    """Open the task's worktree, including the commit of an earlier attempt."""
     from dragoman.agents.program import PASSED_ON
     from dragoman.system.worktree import Branch, find_commit, go_on_from, open_worktree
 
@@ -234,12 +232,12 @@ def _worktree(
 
 
 def _warn(place: Place, of: "Assignment", detail: str) -> None:
-    with suppress(Refused):  # a warning that cannot be noted is no reason not to begin
+    with suppress(Refused):  # a warning that cannot be recorded does not prevent the start
         place.hub.do(SYSTEM, WarnTask(of.task, "checkpoint", detail))
 
 
 async def _speak(interpreter: Interpreter, actor: Actor, said: bytes) -> str:
-    """A message that a started agent has printed; what is noted in its log."""
+    """Submit a message that a started agent has printed; a note for its log."""
     answer = await interpreter.send_soon(said, speaker=actor)
     if isinstance(answer, Turned):
         return f"refused, {answer.code}: {answer.detail}"

@@ -16,7 +16,7 @@ CHECKPOINTS = "checkpoints.jsonl"
 def open_store(
     url: str, data: Path, *, create: bool = True, new_ledger_id: Callable[[], str] = new_id
 ) -> KeptStore:
-    """The store of a URL; without one, `dragoman.db` in the data directory."""
+    """Open the store of a URL; without one, `dragoman.db` in the data directory."""
     if is_postgres(url):
         from dragoman.store.postgres import PostgresStore
 
@@ -36,15 +36,16 @@ def open_store(
 
 
 def open_or_make(url: str, data: Path) -> KeptStore:
-    """The store of a hub; one that was never there is made."""
+    """Open the store of a hub; create one that never existed."""
     check_not_lost(url, data)
     return open_store(url, data)
 
 
 def check_not_lost(url: str, data: Path) -> None:
-    """A store that was signed for and is gone is not made anew: nobody would miss what it held.
+    """Refuse to recreate a store that is gone although checkpoints signed it: its loss would go
+    unnoticed.
 
-    On a server only whoever opens it can tell.
+    On a server this shows only when it is opened.
     """
     if is_postgres(url) or not _is_empty(_file(url, data)) or not _is_signed(data):
         return
@@ -53,7 +54,7 @@ def check_not_lost(url: str, data: Path) -> None:
 
 
 def _none_there(url: str, data: Path) -> NoReturn:
-    """Say that a schema on a server holds no store."""
+    """Raise the error for a schema without a ledger."""
     from dragoman.store.postgres.connect import parse_url
 
     found = f"there is no ledger in {parse_url(url)}, where --store or [store] url leads"
@@ -75,12 +76,12 @@ def _is_signed(data: Path) -> bool:
 
 
 def _is_empty(file: Path) -> bool:
-    """Whether no database is there; one in which nothing was ever written is none."""
+    """Check whether there is no database; an empty file is none."""
     return not file.exists() or file.stat().st_size == 0
 
 
 def own_url(data: Path) -> str:
-    """The address of the store that a data directory has itself."""
+    """URL of the data directory's own store."""
     return f"{SQLITE}{data / 'dragoman.db'}"
 
 
@@ -89,7 +90,7 @@ def _file(url: str, data: Path) -> Path:
 
 
 def is_behind(url: str, data: Path) -> bool:
-    """Whether a store that is there is of an earlier version, and would be migrated."""
+    """Check whether an existing store has an older schema version, and would be migrated."""
     if is_postgres(url):
         from dragoman.store.postgres.migrate import MIGRATIONS as NEWEST
         from dragoman.store.postgres.staging import version_at
@@ -103,7 +104,7 @@ def is_behind(url: str, data: Path) -> bool:
 
 
 def lasting(url: str) -> str:
-    """The URL as others may use it, wherever they are: a relative path begins where we are."""
+    """URL with an absolute path, for processes that run elsewhere."""
     return beginning_at(Path(), url)
 
 

@@ -15,9 +15,9 @@ _SECONDS: Final = 30.0
 
 
 def open_model(settings: Settings, data: Path) -> Model:
-    """The program of the settings, which runs in the data folder.
+    """Summarizer that runs the program of the settings in the data directory.
 
-    One at a time: a model takes long, and must not take the threads away that others wait for.
+    One run at a time: a model is slow, and must not take the threads that others wait for.
     """
     return partial(_put_into_words, settings.agentmail.summarize_command, data, Lock())
 

@@ -15,20 +15,22 @@ _FOLDER = "held"
 
 
 def open_head(settings: Settings, data: Path) -> Callable[[], str]:
-    """Says what the repository of the settings has checked out; nothing, where there is none."""
+    """Reader of the commit that is checked out in the repository of the settings; empty without
+    one.
+    """
     named = settings.git.repository
     return GitHead(data / named) if named else lambda: ""
 
 
 def open_tails(data: Path, secret: bytes, clock: Clock) -> ChunkTails:
-    """Keeps what a chunk of a thought has held back for the next one, in whatever process."""
+    """Carry-over of thoughts between chunks, shared by all processes."""
     return ChunkTails(data / _FOLDER, secret, lambda: clock.now() / 1_000)
 
 
 def trace_choices(
     settings: Settings, redactor: Redactor, hub: Hub, head: Callable[[], str]
 ) -> saop.Choices:
-    """The settings that SAOP goes by."""
+    """SAOP settings."""
     chosen = settings.saop
     return saop.Choices(
         adopt=chosen.adopt,

@@ -22,12 +22,12 @@ _ABOUT: Final = {
     ),
     "url": ("allow_hosts",),
 }
-"""Settings of an agent that mean something for one way to start it only."""
+"""Kind of agent -> settings that have an effect on it only."""
 _UNSET: Final = AgentSettings()
 
 
 def check_usable(settings: Settings, data: Path) -> None:
-    """Raise SettingsError for the first thing for which no hub would run."""
+    """Raise SettingsError for the first setting with which no hub would run."""
     from dragoman.surfaces.http.exposure import check_certificate, check_exposure
     from dragoman.surfaces.mcp.profiles import Profiles
     from dragoman.surfaces.mcp.tools import table
@@ -45,7 +45,7 @@ def check_usable(settings: Settings, data: Path) -> None:
 
 
 def check_agent(name: str, settings: AgentSettings) -> None:
-    """An agent is started in one way, and that can be taken; a function is called in CCOS only."""
+    """Check that an agent has exactly one valid way to start; a function is called in CCOS only."""
     from dragoman.agents.program import check_command
 
     ways = [way for way in ("command", "url", "function") if getattr(settings, way)]
@@ -76,7 +76,7 @@ def check_agent(name: str, settings: AgentSettings) -> None:
 
 
 def _refuse_idle(name: str, settings: AgentSettings, way: str) -> None:
-    """Refuse what is set and means nothing for an agent that is started in this way."""
+    """Refuse settings that have no effect on this kind of agent."""
     idle = [(key, other) for other, keys in _ABOUT.items() if other != way for key in keys]
     for key, other in idle:
         if getattr(settings, key) != getattr(_UNSET, key):

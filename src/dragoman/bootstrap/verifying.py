@@ -18,7 +18,7 @@ from dragoman.engine.verifying.slices import Slice, Slices, Span, check_slice
 from dragoman.system.helper import Helper, serve
 
 _MANY = 16
-"""Of so many slices on, the start of processes is made up for."""
+"""Number of slices from which starting processes pays off."""
 
 
 class _Question(Struct, frozen=True):
@@ -33,11 +33,11 @@ _answer = msgspec.msgpack.Decoder(Slice).decode
 
 _Numbered = tuple[int, Span]
 _Answered = tuple[_Numbered, bytes | None]
-"""A slice and what a helper has seen in it; None: that is still to be looked at."""
+"""A slice and its result from a helper; None: it is still to be checked."""
 
 
 def slices_of(store: Store, url: str, data: Path, many: int = _MANY) -> Slices:
-    """Checks slices of a store, which has this URL: if they are many, in processes too."""
+    """Checker of a store's slices; many of them are checked in several processes."""
 
     def check(spans: Sequence[Span]) -> Iterable[Slice]:
         others = min(os.cpu_count() or 1, len(spans)) - 1
@@ -51,7 +51,7 @@ def slices_of(store: Store, url: str, data: Path, many: int = _MANY) -> Slices:
 def _with_others(
     store: Store, question: "partial[_Question]", spans: Sequence[Span], others: int
 ) -> Iterator[Slice]:
-    """Whoever is free takes the next slice, this process too."""
+    """Check slices in this process and in helpers; each takes the next one when it is free."""
     todo, answers = deque[_Numbered](enumerate(spans)), SimpleQueue[_Answered]()
 
     def keep_busy(helper: Helper) -> None:
@@ -72,7 +72,7 @@ def _with_others(
 
 
 def _taken(todo: deque[_Numbered]) -> Iterator[_Numbered]:
-    """What nobody else has taken."""
+    """Take jobs until none is left."""
     with suppress(IndexError):
         while True:
             yield todo.popleft()
@@ -80,7 +80,7 @@ def _taken(todo: deque[_Numbered]) -> Iterator[_Numbered]:
 
 @contextmanager
 def _helpers(many: int, keep_busy: Callable[[Helper], None]) -> Generator[None]:
-    """Processes beside this one, as many as can be started; each is kept busy by a thread."""
+    """Start helper processes, as many as possible; each is fed by a thread."""
     helpers: list[Helper] = []
     # Not forked: that would share the connections of this process, which no database allows. Where
     # none can be started, this process does all of it.

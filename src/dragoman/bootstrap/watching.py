@@ -15,9 +15,9 @@ from dragoman.engine.subscribe import Gap
 def watch_hub(
     task: str, after: int | None, on_gap: Callable[[Gap], None]
 ) -> Generator[tuple[WholeTask, Iterator[Mapping[str, Any]]]]:
-    """A task of the hub that the environment names, and all entries from a position on.
+    """A task of the hub that the environment names, and all entries after a position.
 
-    Without a position: from the first one on. `on_gap` is told that there is no such position.
+    Without a position: from the first one on. `on_gap` is called if the position does not exist.
     """
     with connect_sync() as hub:
         events = hub.events(after or 0, on_gap=on_gap)
@@ -28,6 +28,6 @@ def watch_hub(
 
 
 def ask_hub(operation: str, arguments: Mapping[str, Any]) -> Any:
-    """What the hub that the environment names answers to an operation; it is not waited for."""
+    """Call an operation of the hub that the environment names, without retries."""
     with connect_sync(patience=0) as hub:
         return hub.call(operation, arguments)

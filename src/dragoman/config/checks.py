@@ -21,11 +21,11 @@ _NOWHERE: Mapping[str, Iterable[str]] = {}
 
 
 class VariableError(SettingsError):
-    """It is a variable of the environment that cannot be understood, and no line of a file."""
+    """An environment variable is wrong; there is no line of a file to name."""
 
 
 class PlacedError(SettingsError):
-    """What cannot be understood stands under this name in a file."""
+    """A setting of the file is wrong."""
 
     def __init__(self, place: str, said: str) -> None:
         super().__init__(f"{place}{said}")
@@ -39,8 +39,9 @@ def variable(section: str, key: str) -> str:
 def check_variables(
     environ: Mapping[str, str], known: Mapping[str, Iterable[str]], settings: Settings
 ) -> None:
-    """A variable that begins like a setting and is none is a mistake, like a key of the file;
-    unless the settings themselves name it."""
+    """Refuse variables that look like settings and are none, unless the settings themselves name
+    them.
+    """
     ours = {variable(section, key) for section, keys in known.items() for key in keys}
     ours |= NO_SETTINGS.keys()
     allowed = ours.union(
@@ -64,8 +65,8 @@ def check_variables(
 
 
 def _nearest_of(name: str, ours: Iterable[str], sections: Iterable[str]) -> str:
-    """Of a variable that begins with no section: what was probably meant, or what there may be."""
-    # Without what all of them begin with, by which any two look alike.
+    """Suggestion for an unknown variable without a known section, or the list of sections."""
+    # Compared without the prefix, by which any two look alike.
     near = nearest(name.removeprefix(_PREFIX), [one.removeprefix(_PREFIX) for one in sorted(ours)])
     if near:
         return f"did you mean {_PREFIX}{near}? If it is not meant for dragoman, unset it"
@@ -74,7 +75,7 @@ def _nearest_of(name: str, ours: Iterable[str], sections: Iterable[str]) -> str:
 
 
 def explained(error: msgspec.ValidationError, said: Collection[tuple[str, str]]) -> SettingsError:
-    """What msgspec found, with the place as a person wrote it and with what would be right."""
+    """Error of msgspec with the setting as a person wrote it, and what would be right."""
     fault = shape_fault(error, Settings)
     # Of a list, the setting is what has a name.
     place, _, _ = fault.path.partition("[")
@@ -91,7 +92,7 @@ def check_ranges(settings: Settings, said: Collection[tuple[str, str]]) -> None:
         named = part.items() if section in TABLES else [("", part)]
         for name, one in named:
             value = getattr(one, key)
-            if value is None or least <= value <= most:  # what is no number is not
+            if value is None or least <= value <= most:  # this also finds NaN
                 continue
             in_units = (
                 f" ({duration(int(least))} to {duration(int(most))})" if key.endswith("_ms") else ""
@@ -104,7 +105,7 @@ def check_ranges(settings: Settings, said: Collection[tuple[str, str]]) -> None:
 
 
 def check_policy(settings: Settings) -> None:
-    """A policy that is too long would refuse every delegation later on."""
+    """Refuse a policy that is so long that every delegation would be refused later."""
     policy = settings.ccos.policy
     for key in ("data_locality", "required_skills", "forbidden_goals"):
         refusal = check_count(key, getattr(policy, key), RULES)
@@ -180,7 +181,7 @@ def _check_known(
     known: Iterable[str],
     elsewhere: Mapping[str, Iterable[str]] = _NOWHERE,
 ) -> None:
-    """`elsewhere`: sections where a key may belong that comes near to none of its own."""
+    """`elsewhere`: sections that a key may belong to if no key of its own section is near."""
     names = list(known)
     if name not in names:
         raise PlacedError(shown, _not_known(name, names, elsewhere))
@@ -195,7 +196,7 @@ def _not_known(
 
 
 def _meant_of(name: str, sections: Mapping[str, Iterable[str]]) -> str:
-    """Where the setting stands that was probably meant; empty: none comes near."""
+    """Suggestion of a section that has the key; empty: none comes near."""
     near = nearest(name, [key for keys in sections.values() for key in keys])
     places = [f"[{section}] {near}" for section, keys in sections.items() if near in keys]
     return f"; did you mean {' or '.join(places)}?" if places else ""

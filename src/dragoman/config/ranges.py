@@ -51,4 +51,4 @@ RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("agents", "output_per_day"): (0, _MANY),
     ("agents", "cost_per_day"): (0, _MANY),
 }
-"""Section (or kind of table) and key -> the least and the most that a number may be."""
+"""Section (or kind of table) and key -> smallest and largest value of a number."""

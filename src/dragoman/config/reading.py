@@ -27,18 +27,18 @@ from dragoman.core.errors import SettingsError
 
 
 def environment() -> Mapping[str, str]:
-    """The variables of this process; asked for once, at the start."""
+    """Environment variables of this process; read once, at the start."""
     return os.environ
 
 
 def setting_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Those variables that are settings."""
+    """Variables that are settings."""
     names = (variable(section, key) for section, keys in keys_of_sections().items() for key in keys)
     return {name: environ[name] for name in names if name in environ}
 
 
 def load_settings(data: Path, environ: Mapping[str, str], file: Path | None = None) -> Settings:
-    """The settings of a data directory, or of another file; without a file, the defaults.
+    """Load the settings of a data directory, or of another file; without a file, the defaults.
 
     Relative paths in them begin at the data directory.
     """
@@ -64,10 +64,9 @@ def _load(data: Path, environ: Mapping[str, str], file: Path | None) -> Settings
 
 
 def parse(text: str, environ: Mapping[str, str]) -> Settings:
-    """Settings from TOML text, overlaid by variables named DRAGOMAN_<SECTION>_<KEY>.
+    """Parse settings from TOML, overlaid by variables named DRAGOMAN_<SECTION>_<KEY>.
 
-    In a variable the words of a list are separated by commas. What is wrong in the text is told
-    with its line.
+    In a variable the words of a list are separated by commas. Errors in the text name their line.
     """
     try:
         return _overlaid(parse_toml(text), environ)
@@ -92,7 +91,7 @@ def _overlaid(given: dict[str, Any], environ: Mapping[str, str]) -> Settings:
                     part = part.setdefault(name, {})
                 part[key] = _words(value) if kind is tuple else value
                 said.add((section, key))
-    # The environment knows only text.
+    # Variables are text, which is converted to the type of the setting.
     settings = _convert(given, said, strict=False)
     check_variables(environ, known, settings)
     check_ranges(settings, said)
@@ -111,7 +110,7 @@ def _convert(
 
 
 def _own_file(data: Path) -> Path:
-    """Where the settings of a directory are, if it has any."""
+    """Path of a directory's settings, which need not exist."""
     path = data / "dragoman.toml"
     if path.is_symlink() and not path.exists():
         raise SettingsError(
@@ -130,7 +129,7 @@ def _words(value: str) -> list[str]:
 
 
 def _with_secret(settings: Settings, data: Path) -> Settings:
-    """The settings with the secret that a file holds, if they name one."""
+    """Settings with the secret that a file holds, if they name one."""
     notify = settings.notify
     if not notify.webhook_secret_file:
         return settings

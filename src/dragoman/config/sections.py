@@ -26,7 +26,7 @@ from dragoman.core.deadlines import Backoff
 from dragoman.core.events import Status
 
 DEFAULT_DATA = Path(".dragoman")
-"""The data directory of whoever names none."""
+"""Default data directory."""
 
 
 class StoreSettings(Struct, frozen=True):
@@ -44,23 +44,23 @@ class TaskSettings(Struct, frozen=True):
     """Failures in a row after which a task goes to the deadletter; it keeps the number that held
     when it was made."""
     review_required: bool = True
-    """Whether finished work waits for a review unless its task says otherwise."""
+    """Review finished work, unless its task says otherwise."""
 
 
 class LeaseSettings(Struct, frozen=True):
     """[leases]"""
 
     ttl_ms: int = DEFAULT_TTL_MS
-    """How long a holder may be silent."""
+    """Time without a heartbeat after which a lease expires."""
 
 
 class NotifySettings(Struct, frozen=True):
     """[notify]"""
 
     webhook_url: str = ""
-    """Where notices are posted to, http or https; empty: nowhere."""
+    """URL that notices are posted to, http or https; empty: none."""
     webhook_secret: str = ""
-    """What they are signed with: at least 16 bytes, or whsec_ and Base64."""
+    """Secret that signs notices: at least 16 bytes, or whsec_ and Base64."""
     webhook_secret_file: str = ""
     """A file that holds the secret instead; a relative path begins at the data directory."""
     command: tuple[str, ...] = ()
@@ -68,10 +68,10 @@ class NotifySettings(Struct, frozen=True):
     allow_hosts: tuple[str, ...] = ()
     """Hosts that webhook_url may lead to although their address is a private or local one."""
     statuses: tuple[Status, ...] = ("review", "blocked", "done")
-    """The statuses of which it is told when a task moves into one; a new task has moved nowhere."""
+    """Statuses that cause a notice when a task moves into one; a new task has moved nowhere."""
 
     def tells(self, status: Status) -> bool:
-        """Whether anybody is told when a task enters this status."""
+        """Check whether a notice is sent when a task enters this status."""
         return bool(self.webhook_url or self.command) and status in self.statuses
 
     def __repr__(self) -> str:
@@ -82,31 +82,31 @@ class FilesSettings(Struct, frozen=True):
     """[files]"""
 
     trust_moves: bool = False
-    """Whether a moved task file may approve a review, and a person speak through the inbox."""
+    """Let a moved task file approve a review, and a person use the inbox."""
 
 
 class HttpSettings(Struct, frozen=True):
     """[http]"""
 
     host: str = "127.0.0.1"
-    """The address that the hub listens at; another than this machine's own needs TLS or a proxy."""
+    """Address that the hub listens at; another than this machine's own needs TLS or a proxy."""
     port: int = 4747
-    """The port that the hub listens at; 0: any that is free."""
+    """Port that the hub listens at; 0: any that is free."""
     tls_cert: str = ""
     """A file with the certificate chain, in PEM; with tls_key the hub speaks HTTPS. A relative
     path begins where `dragoman up` is started."""
     tls_key: str = ""
     """A file with the private key of the certificate, in PEM."""
     proxy: tuple[str, ...] = ()
-    """Addresses of proxies that end TLS before the hub; what they say about callers is believed."""
+    """Addresses of proxies that end TLS before the hub; their headers about callers are trusted."""
     allowed_hosts: tuple[str, ...] = ()
     """More names, or NAME:PORT, that the hub is called by; the Host of a request must be one."""
     allowed_origins: tuple[str, ...] = ()
     """Origins of web pages that may call the hub beside its own, e.g. https://desk.example."""
     rate_per_second: float = 100.0
-    """How many requests or messages a second each caller may send over time; 0: any number."""
+    """Requests or messages a second that each caller may send over time; 0: any number."""
     burst: int = 1000
-    """How many it may send at once after a pause."""
+    """Number that a caller may send at once after a pause."""
     max_body: int = 25165824
     """The largest request, in bytes; a message of a dialect has a limit of its own."""
 
@@ -115,25 +115,25 @@ class HubSettings(Struct, frozen=True):
     """[hub]"""
 
     grace_ms: int = 30_000
-    """How long agents may go on with their work when the hub is stopped."""
+    """Time that agents may go on with their work when the hub is stopped."""
     on_stop: Literal["release", "keep"] = "release"
-    """What becomes of work that is not finished then: back to its queue, or kept for its agent."""
+    """Unfinished work at a stop: released to its queue, or kept for its agent."""
     keep_ms: int = 3_600_000
-    """How long kept work waits for the next start; after that its agent counts as silent."""
+    """Time that kept work waits for the next start; after that its lease expires."""
 
 
 class DispatchSettings(Struct, frozen=True):
     """[dispatch]"""
 
     concurrency: Annotated[int, Meta(ge=1)] = 8
-    """How many agents may work at the same time, all together."""
+    """Number of agents that may work at the same time, all together."""
     poll_ms: Annotated[int, Meta(ge=10)] = 1_000
-    """How often to look for what nobody has announced: the end of a rest, the doings of another
+    """Interval of polling for work that causes no hint: the end of a backoff, or entries of another
     hub."""
     stop_ms: int = 10_000
-    """How long a program that has to end may clean up, before it is ended."""
+    """Time that a program may clean up when it is stopped, before it is killed."""
     leave_ms: Annotated[int, Meta(ge=0)] = 60_000
-    """How long a program may go on whose report has taken effect, before it has to end."""
+    """Time that a program may go on after its report has taken effect, before it is stopped."""
 
 
 class AgentSettings(Struct, frozen=True):
@@ -142,42 +142,43 @@ class AgentSettings(Struct, frozen=True):
     command: tuple[str, ...] = ()
     """A program and its arguments, started without a shell for each attempt."""
     url: str = ""
-    """Where assignments are posted to instead, http or https."""
+    """URL that assignments are posted to instead, http or https."""
     function: str = ""
-    """Or a function of the hub's own process, MODULE:NAME; it takes and gives CCOS messages."""
+    """Or a function of the hub's own process, MODULE:NAME; it takes and returns CCOS messages."""
     speaks: tuple[Literal["aof", "ccos"], ...] = ("aof",)
-    """The dialect that its assignments are in."""
+    """Dialect of its assignments."""
     allow_hosts: tuple[str, ...] = ()
     """Hosts that url may lead to although their address is a private or local one."""
     concurrency: Annotated[int, Meta(ge=1)] = 1
-    """How many tasks the agent may work on at the same time."""
+    """Number of tasks that the agent may work on at the same time."""
     capabilities: tuple[str, ...] = ()
     """Names that tasks can be assigned to besides the agent's own."""
     takes_any: bool = True
-    """Whether it also takes tasks that are assigned to nobody."""
+    """Take tasks that are assigned to nobody, too."""
     prompt: Literal["stdin", "file"] = "stdin"
-    """Whether a program reads its prompt on standard input, or only in the file."""
+    """A program reads its prompt on standard input, or only in the file."""
     environment: tuple[str, ...] = ()
     """Variables of the hub that the program gets besides the harmless ones."""
     repository: str = ""
     """A git repository of which each task gets a worktree to work in; relative paths begin at the
     data directory."""
     base: str = ""
-    """What the branch of a new worktree begins at; empty: what the repository has checked out."""
+    """Start of a new worktree's branch; empty: what the repository has checked out."""
     attempt_ms: int = 3_600_000
-    """How long an attempt may take, before it has failed; 0: as long as it likes."""
+    """Time limit of an attempt, after which it has failed; 0: none."""
     output_bytes: int = 10_000_000
-    """How much of an attempt's output is kept."""
+    """Largest log of an attempt's output."""
     trace_lines: int = 2_000
-    """So many lines of it are also events of the task's trace (SANDBOX_PULSE), as they come."""
+    """Number of output lines that are also events of the task's trace (SANDBOX_PULSE), as they
+    come."""
     attempts_per_day: int = 0
-    """After so many attempts the agent pauses until the next day (UTC); 0: no limit."""
+    """Number of attempts after which the agent pauses until the next day (UTC); 0: no limit."""
     minutes_per_day: int = 0
     """The same for minutes of work, over all of its attempts."""
     output_per_day: int = 0
     """The same for bytes of output."""
     cost_per_day: float = 0
-    """The same for what the agent says that its work has cost."""
+    """The same for the cost that the agent reports for its work."""
 
     def __repr__(self) -> str:
         return "AgentSettings(…)"  # a URL and arguments may hold secrets
@@ -187,11 +188,11 @@ class ProfileSettings(Struct, frozen=True):
     """[profiles.NAME]"""
 
     tools: tuple[str, ...] = ("core",)
-    """MCP tools by name, or `core`, or dialects: what is seen at /mcp/NAME, and by agent NAME."""
+    """MCP tools by name, or `core`, or dialects: those of /mcp/NAME, and of agent NAME."""
 
 
 class Settings(Struct, frozen=True):
-    """Everything that can be set."""
+    """All settings."""
 
     store: StoreSettings = StoreSettings()
     tasks: TaskSettings = TaskSettings()
@@ -219,7 +220,7 @@ class Settings(Struct, frozen=True):
 
 @cache
 def keys_of_sections() -> Mapping[str, Mapping[str, Any]]:
-    """Section -> its keys, each with what kind of value it has; `tuple` for a list."""
+    """Section -> its keys, each with the type of its value; `tuple` for a list."""
     return {
         section: {
             key.name: get_origin(key.type) or key.type
@@ -231,7 +232,7 @@ def keys_of_sections() -> Mapping[str, Mapping[str, Any]]:
 
 
 def sections() -> Iterator[tuple[str, type[Struct]]]:
-    """Every section of which there is one, with its keys; one within another as `outer.inner`."""
+    """Every section with a fixed name, and its keys; one within another as `outer.inner`."""
     for section in msgspec.structs.fields(Settings):
         if section.name not in TABLES:
             yield section.name, section.type

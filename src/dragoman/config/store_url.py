@@ -10,18 +10,19 @@ _POSTGRES: Final = ("postgresql://", "postgres://")
 
 
 def is_postgres(url: str) -> bool:
-    """Whether a URL means a PostgreSQL database."""
+    """Check whether a URL is that of a PostgreSQL database."""
     return url.startswith(_POSTGRES)
 
 
 def beginning_at(folder: Path, url: str) -> str:
-    """The same address, for whoever is elsewhere: its relative path begins at this folder."""
+    """URL whose relative path begins at this folder."""
     path = url.removeprefix(SQLITE)
     return f"{SQLITE}{(folder / path).absolute()}" if path and path != url else url
 
 
 def why_there(url: str, data: Path) -> str:
-    """Why a store is looked for where it is, for whoever does not find it; empty: it is usual."""
+    """Hint where the location of a store comes from, for error messages; empty: it is the default.
+    """
     if not url:
         return ""
     return (
@@ -31,7 +32,7 @@ def why_there(url: str, data: Path) -> str:
 
 
 def check_url(url: str) -> None:
-    """Refuse the address of a store that cannot be one, before anything is made."""
+    """Refuse an invalid URL of a store, before anything is made."""
     if not url or is_postgres(url):
         return
     if url.startswith("sqlite:") and not url.startswith(SQLITE):

@@ -8,7 +8,7 @@ from typing import Any, Final
 from dragoman.core.errors import SettingsError
 
 _PLACE: Final = re.compile(r"(.*) \(at line ([0-9]+), column ([0-9]+)\)")
-"""How the parser says where it is; at the end of the text it names no line."""
+"""Position in a message of the parser; at the end of the text it names no line."""
 _WORDS: Final = {
     "Invalid statement": "a line is KEY = VALUE, or [SECTION]",
     "Expected '='": "a line is KEY = VALUE, or [SECTION]",
@@ -22,11 +22,11 @@ _WORDS: Final = {
     "Cannot mutate": "this is set in another way already: keep one of them",
     "Expected newline": "there is more in this line than one value",
 }
-"""How an error of the parser begins -> what a person is told instead."""
+"""Start of a parser message -> explanation for people."""
 
 
 def read_text(path: Path) -> str:
-    """What is in the file; FileNotFoundError where there is none."""
+    """Read the file; FileNotFoundError where there is none."""
     try:
         return path.read_bytes().decode()
     except FileNotFoundError:
@@ -49,16 +49,16 @@ def read_text(path: Path) -> str:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The values of a TOML text; else SettingsError with the line."""
+    """Parse TOML; SettingsError with the line if it is invalid."""
     try:
-        # What is wrong in a last line without an end would be told without its number.
+        # An error in a last line without a line feed would be reported without its number.
         return tomllib.loads(f"{text}\n")
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(_told(text, str(error))) from None
 
 
 def _told(text: str, error: str) -> str:
-    """Where and why, without the line itself, which may hold a secret."""
+    """Line and explanation, without the line itself, which may hold a secret."""
     found = _PLACE.fullmatch(error)
     if found is None:
         last = text.rstrip().count("\n") + 1
@@ -69,7 +69,8 @@ def _told(text: str, error: str) -> str:
 
 
 def line_of(text: str, place: str) -> int | None:
-    """The line where a setting (`http.port`) or a section (`[http]`) stands on its own, if any."""
+    """Line of a setting (`http.port`) or a section (`[http]`) that has a line of its own, if any.
+    """
     section = ""
     for number, line in enumerate(text.split("\n"), 1):
         header = re.fullmatch(r"\s*\[([^][]+)\]\s*(?:#.*)?", line)
@@ -85,5 +86,5 @@ def line_of(text: str, place: str) -> int | None:
 
 
 def _bare(name: str) -> str:
-    """A dotted name without its quotation marks and blanks."""
+    """Dotted name without quotation marks and blanks."""
     return re.sub(r"[\s\"']", "", name)

@@ -22,4 +22,4 @@ NO_SETTINGS: Final = {
     "DRAGOMAN_LONG_TESTS": "for the tests of this project",
     "DRAGOMAN_SEED": "for them, too",
 }
-"""Name -> what it holds."""
+"""Name -> meaning."""

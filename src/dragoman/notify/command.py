@@ -8,7 +8,7 @@ from dragoman.notify.notice import Notice
 from dragoman.text.safe_text import safe_text
 
 PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME")
-"""The variables of the hub that a program gets; no other, for others may hold secrets."""
+"""Variables of the hub that a program inherits; no other, for others may hold secrets."""
 _SHOWN: Final = 200
 
 Run = Callable[[Sequence[str], bytes, Mapping[str, str]], tuple[int, bytes]]

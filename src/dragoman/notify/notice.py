@@ -18,10 +18,10 @@ from dragoman.ledger.entry import Entry, read_line
 
 
 class Notice(Struct, frozen=True):
-    """A notice as it travels."""
+    """A notice for one target."""
 
     id: str
-    """The same whenever it is sent again: the ledger's id and the entry's position."""
+    """The same in every delivery: the ledger's id and the entry's position."""
     task: str
     """The task's AOF id."""
     body: bytes
@@ -48,7 +48,7 @@ class News:
         self._statuses = statuses
 
     def __call__(self, entry: Entry) -> Notice | None:
-        """The notice of an entry; None when it is no news."""
+        """Make the notice of an entry; None if it needs none."""
         move = move_of(decode(entry)) if entry.event in MOVE_NAMES else None
         if move is None or move.to not in self._statuses:
             return None

@@ -13,7 +13,7 @@ _ENCODED: Final = "whsec_"
 _SHORTEST: Final = 16
 
 Post = Callable[[Mapping[str, str], bytes], int]
-"""Sends headers and a body to the one URL it is for; the status, or OSError."""
+"""Posts headers and a body to a fixed URL; the status, or OSError."""
 
 
 class Webhook:
@@ -47,7 +47,7 @@ class Webhook:
 
 
 def signature(key: bytes, notice_id: str, seconds: str, body: bytes) -> str:
-    """The value of the header `webhook-signature`."""
+    """Value of the header `webhook-signature`."""
     signed = b".".join((notice_id.encode(), seconds.encode(), body))
     return "v1," + b64encode(hmac.digest(key, signed, "sha256")).decode()
 

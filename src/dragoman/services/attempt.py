@@ -34,11 +34,11 @@ from dragoman.services.standing import Record, Standing
 from dragoman.text.fault_words import in_words
 
 VIA = "runner"
-"""The door through which started agents speak."""
+"""The surface that messages of started agents come through."""
 
 OnStop = Literal["release", "keep"]
 Speak = Callable[[Actor, bytes], Awaitable[str]]
-"""Brings what an agent said to the hub; what is to be noted beside it, if anything."""
+"""Submits a message of an agent; returns a note for its log, or nothing."""
 
 _BEATS_PER_LEASE = 3
 _STORE_REST_SECONDS = 1.0
@@ -46,115 +46,117 @@ _OVERLOADED = "overloaded"
 
 
 class Terms(Struct, frozen=True):
-    """What holds for all attempts."""
+    """Policy that holds for all runs."""
 
     backoff: Backoff
     stop_seconds: float
     on_stop: OnStop
     leave_seconds: float = 60.0
-    """How long a program may go on that has ended its attempt itself."""
+    """Time that a program may go on after its own report ended the attempt."""
     keep_ms: int = 3_600_000
-    """How long an attempt that is kept waits for the next start."""
+    """Time that a kept attempt waits for the next start of the hub."""
 
 
 _OVER = frozenset((Standing.LEFT, Standing.LOST))
 
 
 class _Stop(Struct, frozen=True):
-    """That an agent has to end."""
+    """An order to stop the agent."""
 
     why: str
     otherwise: AnyCommand | None = None
-    """What becomes of its task if it has not reported; None: that is for others to say."""
+    """Command for the task if the agent has not reported; None: others decide."""
 
 
 class Spent(Struct, frozen=True):
-    """What an attempt has used."""
+    """Outcome of a run: what it used, and how it ended."""
 
     task: str
     ms: int = 0
     output: int = 0
     cost: float = 0
     not_started: str = ""
-    """Why its agent could not even be started."""
+    """Reason why the agent could not even be started; empty: it was."""
     given_back: GivenBack | None = None
     has_failed: bool = False
     is_kept: bool = False
-    """Whether it goes on under the next start of the hub."""
+    """True if it goes on under the next start of the hub."""
 
 
 class Attempt:
-    """An attempt that was claimed for an agent which is to be started."""
+    """Supervises an attempt that was claimed for an agent that is to be started."""
 
     def __init__(
         self, hub: Hub, assignment: Assignment, runner: Runner, speak: Speak, terms: Terms
     ) -> None:
         self.assignment = assignment
         self.streams = frozenset((task_stream(assignment.task), agent_stream(assignment.agent)))
-        """What is written there may be about it."""
+        """Streams whose entries may be about this attempt."""
         self._hub = hub
         self._runner = runner
         self._speak = speak
         self._terms = terms
-        # Bound to its fencing token: whatever comes late, of this process or another, is refused.
+        # Bound to the fencing token: a late message, of this process or another, is refused.
         self._actor = Actor("agent", assignment.agent, VIA, assignment.task, assignment.fence)
         self._record = Record(hub.store, assignment, self._actor)
         self._news = asyncio.Event()
-        self._news.set()  # what has happened since it was claimed was told to nobody
+        self._news.set()  # entries written since the claim were reported to nobody
         self._is_halted = False
         self._is_held = True
         self._hurry = asyncio.Event()
         self._begun = asyncio.get_running_loop().time()
         self._running: Running | None = None
         self._noted = ""
-        """What there was to note beside the last of its messages that was not simply taken."""
+        """Note on the last of its messages that was refused or had warnings."""
 
     @property
     def begun(self) -> Begun:
-        """Which of all attempts it is."""
+        """Identifies the attempt among all attempts."""
         return Begun(self.assignment.task, self.assignment.attempt)
 
     @property
     def ms(self) -> int:
-        """How long it has taken so far."""
+        """Milliseconds since the start."""
         return round((asyncio.get_running_loop().time() - self._begun) * 1_000)
 
     @property
     def said(self) -> int:
-        """How much its agent has printed so far."""
+        """Bytes of output so far."""
         return 0 if self._running is None else self._running.said
 
     @property
     def outlasts_hub(self) -> bool:
-        """Whether its agent lives elsewhere, and goes on while the hub is away."""
+        """True if the agent lives elsewhere, and goes on while the hub is away."""
         running = self._running
         return self._terms.on_stop == "keep" and running is not None and not running.is_beating
 
     def look(self) -> None:
-        """Something has happened to its task or its agent."""
+        """Wake up: the task or the agent has changed."""
         self._news.set()
 
     def halt(self) -> None:
-        """The hub stops: do not wait any longer."""
+        """Stop waiting: the hub stops."""
         self._is_halted = True
         self._news.set()
 
     def hurry(self) -> None:
-        """The hub stops at once: whoever has to end may not clean up."""
+        """Stop at once: the agent gets no time to clean up."""
         self._hurry.set()
         self.halt()
 
     async def live(self, limit_ms: int, before: Callable[[], Awaitable[None]]) -> Spent:
-        """The whole of it, in at most so many milliseconds (0: any).
+        """Run the attempt from start to settlement, in at most `limit_ms` milliseconds (0: no
+        limit).
 
-        `before` is to be done before its agent begins; when it cannot be (OSError), nobody does.
+        `before_start` is awaited before the agent starts; if it fails (OSError), no agent is
+        started.
         """
         task = self.assignment.task
         try:
             await before()
             running = self._running = await self._runner.start(self.assignment, self._hear)
         except OSError as error:
-            if self._is_halted:  # it was broken off: its agent is not to blame
+            if self._is_halted:  # the start was cancelled: the agent is not to blame
                 return Spent(task, self.ms, is_kept=await self._settle(self._at_stop()))
             problem = in_words(error)
             why = f"not started: {problem}"[:REASON]
@@ -162,7 +164,7 @@ class Attempt:
             return Spent(task, not_started=problem, has_failed=True)
         ended = asyncio.ensure_future(running.wait())
         try:
-            # A claim alone says nothing of an agent: from here on there is one.
+            # A claim alone says nothing of an agent; the first heartbeat shows that there is one.
             await self._beat()
             stop = await self._watched(ended, running, self._begun + (limit_ms / 1_000 or inf))
             if stop is None or ended.done():
@@ -193,7 +195,7 @@ class Attempt:
         )
 
     async def _stop(self, running: Running, why: str) -> None:
-        """End it; until nothing of it is left the task stays its own, if it still is."""
+        """Stop the agent; until nothing of it is left, it keeps the lease if it still has it."""
         stopping = asyncio.ensure_future(running.stop(self._terms.stop_seconds, why))
         hurried = asyncio.ensure_future(self._hurry.wait())
         while not stopping.done() and not hurried.done():
@@ -220,7 +222,7 @@ class Attempt:
     async def _watched(
         self, ended: "asyncio.Future[Ended]", running: Running, deadline: float
     ) -> _Stop | None:
-        """Until it has to be stopped; None: it has ended."""
+        """Watch the run until the agent has to be stopped; None: it has ended."""
         clock = asyncio.get_running_loop().time
         next_beat = clock() + self._beat_seconds
         while not self._is_halted:
@@ -252,18 +254,20 @@ class Attempt:
         return _Stop("the hub stops", self._at_stop())
 
     def _at_stop(self) -> KeepLease | ReleaseTask:
-        """What becomes of its task when the hub stops."""
+        """Command for the task when the hub stops."""
         task, fence = self.assignment.task, self.assignment.fence
         if self._terms.on_stop == "keep":
             return KeepLease(task, fence, self._terms.keep_ms)
         return ReleaseTask(task, "hub_stopped", fence)
 
     def _ends_by_word(self, standing: Standing, running: Running) -> bool:
-        """One elsewhere ends with its report: nobody sees what it does after that."""
+        """Check whether the run ends with the report: nobody sees what a remote agent does after
+        that.
+        """
         return standing is Standing.REPORTED and not running.is_beating
 
     async def _next(self, ended: "asyncio.Future[Ended]", seconds: float) -> None:
-        """Until something has happened, or the time is over."""
+        """Wait until something has changed, or the time is over."""
         news = asyncio.ensure_future(self._news.wait())
         await asyncio.wait(
             (ended, news), timeout=max(seconds, 0), return_when=asyncio.FIRST_COMPLETED
@@ -273,22 +277,22 @@ class Attempt:
             self._news.clear()
 
     async def _beat(self) -> bool:
-        """A heartbeat; False when the lease is lost."""
+        """Send a heartbeat; False when the lease is lost."""
         try:
             await self._hub.do_soon(
                 self._actor, RenewLease(self.assignment.task, self.assignment.fence)
             )
         except Refused as refused:
             return refused.code == _OVERLOADED
-        except StoreError:  # the lease may outlast it; the next heartbeat tells
+        except StoreError:  # the lease may outlast the fault; the next heartbeat shows
             return True
         return True
 
     def _last_word(self, problem: str) -> ReportOutcome:
-        """What is recorded of an agent that has ended and said nothing about its work."""
+        """Outcome to record for an agent that ended without a report."""
         task, fence = self.assignment.task, self.assignment.fence
         if self.assignment.must_report:
-            # Why what it gave is no result tells more than that it gave none.
+            # The reason why its output is no result explains more than that there was none.
             why = problem or self._noted
             return self._failed(f"it ended without a result{why and f': {why}'}")
         if problem:
@@ -303,7 +307,7 @@ class Attempt:
         )
 
     async def _settle(self, otherwise: AnyCommand | None) -> bool:
-        """End the session: what was reported takes effect, and otherwise this; whether the task is
+        """End the session: its report takes effect, otherwise `fallback` does; whether the task is
         kept for the next start.
         """
         assignment = self.assignment
@@ -311,15 +315,17 @@ class Attempt:
         try:
             receipt = await self._insist(end)
             if receipt.status == "in-progress" and otherwise is not None:
-                # What becomes of an agent that says nothing is the hub's word, not the agent's.
+                # The hub decides about the task of an agent that reports nothing; the agent does
+                # not.
                 await self._insist(otherwise)
                 return isinstance(otherwise, KeepLease)
         except Refused:
-            pass  # the lease was lost meanwhile: another attempt says what becomes of the task
+            pass  # the lease was lost meanwhile: another attempt decides about the task
         return False
 
     async def _insist(self, command: AnyCommand) -> Receipt:
-        """Ask until there is an answer; a store that is away when the hub stops is not waited for.
+        """Submit a command until there is an answer; a store that is away when the hub stops is not
+        awaited.
 
         What is not settled then is recovered when the lease ends.
         """
@@ -333,7 +339,8 @@ class Attempt:
             await asyncio.sleep(_STORE_REST_SECONDS)
 
     async def _hear(self, said: bytes) -> str:
-        """A message of the agent; it is not lost while the store is away and the agent waits."""
+        """Submit a message of the agent; it is not lost while the store is away, the agent waits.
+        """
         while True:
             try:
                 noted = await self._speak(self._actor, said)

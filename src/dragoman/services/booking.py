@@ -45,20 +45,20 @@ from dragoman.services.budgets import (
 from dragoman.services.costs import cost_of_attempt
 
 _ASKED: tuple[Role, ...] = ("human", "orchestrator")
-"""Who gets the question: those who can answer it."""
+"""Roles that get the question whether an agent may go on: those who can resume it."""
 _IN_OTHER_WORDS = "key_reused"
-"""Another hub has asked the same in the same moment, with its own figures."""
+"""Refusal code: another hub asked in the same moment, with figures of its own."""
 
 
 class UsageKeeper(Protocol):
-    """Where it is kept what agents have used."""
+    """Stores the usage of agents."""
 
     def load(self) -> bytes:
-        """What was saved last; empty before the first time."""
+        """Saved data; empty before the first save."""
         ...
 
     def save(self, data: bytes) -> None:
-        """Keep it, durably."""
+        """Save the data, durably."""
         ...
 
 
@@ -67,20 +67,20 @@ class Account(Protocol):
 
     @property
     def name(self) -> str:
-        """Whose it is."""
+        """Name of the agent."""
         ...
 
     @property
     def budget(self) -> Budget:
-        """What it may use of a day."""
+        """Budget of a day."""
         ...
 
 
 class Booking:
-    """The books of all agents; used in one event loop."""
+    """Usage and pauses of all agents; use it in one event loop."""
 
     def __init__(self, hub: Hub, usage: UsageKeeper, tell: Callable[[str], None]) -> None:
-        """`tell` is told what a person at the hub's terminal should know."""
+        """`warn` shows a message at the hub's terminal."""
         self._hub = hub
         self._keeper = usage
         self._tell = tell
@@ -88,45 +88,45 @@ class Booking:
         self._kept = dict(self._used)
         self._pauses: Mapping[str, Pause] = {}
         self._versions: Mapping[str, int] = {}
-        """How often anything had happened to an agent when its pause was looked for."""
+        """Version of each agent's stream when its pause was read."""
         self._saving = asyncio.Lock()
 
     def used(self, name: str) -> Used:
-        """What an agent has used today, by attempts that have ended."""
+        """Usage of today, by attempts that have ended."""
         return of_today(self._used.get(name, Used()), self._hub.clock.now())
 
     def why_idle(self, account: Account, running: Used) -> str:
-        """Why nothing is started for it, beside what runs: it is paused, or has used up its day."""
+        """Reason why no attempt is started beside those that run: paused, or the day is used up."""
         pause = self._pause_of(account)
         return self._used_up(account, running) if pause is None else pause.reason
 
     def turn(self, name: str) -> Turn:
-        """Since when it waits for something to do, and how it did of late."""
+        """Time of the last dispatch and recent failures."""
         return self.used(name).turn
 
     def begin(self, name: str, one: Begun) -> None:
-        """An attempt begins or goes on; it counts at once, and once, and is kept by `save`."""
+        """Count an attempt that starts or is resumed: at once, and only once; `save` stores it."""
         turn = max((used.turn.number for used in self._used.values()), default=0) + 1
         self._used[name] = begin(self.used(name), one, turn)
 
     def take_back(self, name: str) -> None:
-        """It could not even be started."""
+        """Discount an attempt that could not be started."""
         self._used[name] = take_back(self.used(name))
 
     def spend(self, name: str, *, ms: int, output: int) -> None:
-        """It has used so much."""
+        """Add to the usage."""
         self._used[name] = spend(self.used(name), ms=ms, output=output)
 
     def close(self, name: str, one: Begun, cost: float) -> None:
-        """It is over, and has cost so much."""
+        """Record the end of an attempt and its cost."""
         self._used[name] = close(self.used(name), one, cost)
 
     def judge(self, name: str, *, has_failed: bool) -> None:
-        """How an attempt of its own went."""
+        """Record whether an attempt failed."""
         self._used[name] = judge(self.used(name), has_failed=has_failed)
 
     async def settle(self, under_way: Container[Begun]) -> None:
-        """Close what an earlier hub has left open, but for what goes on."""
+        """Record the end of attempts that an earlier hub left open, except resumed ones."""
         left = [(name, one) for name, used in self._used.items() for one in used.open]
         for name, one in left:
             if one not in under_way:
@@ -137,26 +137,26 @@ class Booking:
         await self.save()
 
     async def save(self) -> None:
-        """Keep what was booked, for all: who has no budget yet may have one before the day ends."""
-        async with self._saving:  # one after the other, so that the last one stays
+        """Save the usage of all agents: one without a budget may get one before the day ends."""
+        async with self._saving:  # one after the other, so that the newest remains
             used = dict(self._used)
             if used != self._kept:
                 await asyncio.to_thread(self._keeper.save, msgspec.json.encode(used))
                 self._kept = used
 
     async def save_before(self, account: Account) -> None:
-        """What it has left must be known before it begins; who has no budget need not wait."""
+        """Save before an agent with a budget starts; one without need not wait."""
         if account.budget != Budget():
             await self.save()
 
     async def review(self, accounts: Collection[tuple[Account, Callable[[], Used]]]) -> None:
-        """See who is paused, and pause whoever has used up its day.
+        """Read the pauses, and pause agents whose budget is exhausted.
 
-        Beside each account stands who knows what its attempts that run have used so far. It is
-        asked at the moment that counts: an attempt that has ended meanwhile is booked already.
+        With each agent comes a function for the usage of its runs. It is called at the last moment:
+        the usage of a run that has ended meanwhile is recorded already.
         """
         names = [account.name for account, _ in accounts]
-        # First, so that whatever comes meanwhile is not taken for seen.
+        # Read first, so that a later change is not missed.
         self._versions = await asyncio.to_thread(self._read_versions, names)
         self._pauses = await asyncio.to_thread(self._read_pauses, names)
         for account, so_far in accounts:
@@ -167,7 +167,7 @@ class Booking:
             used, pause = self.used(account.name), self._pause_of(account)
             if pause is not None:
                 if pause.until is not None and not used.told:
-                    await self._note_told(account.name)  # another hub has asked, also for this one
+                    await self._note_told(account.name)  # already asked by another hub
             elif used.told:
                 self._used[account.name] = afresh(used, running)
                 await self.save()
@@ -175,7 +175,7 @@ class Booking:
                 await self._pause(account, why)
 
     def _pause_of(self, account: Account) -> Pause | None:
-        """The pause that lasts now, as far as known since the last review."""
+        """The pause in effect, as of the last review."""
         pause = self._pauses.get(account.name)
         return pause if pause is not None and pause.lasts(self._hub.clock.now()) else None
 
@@ -187,7 +187,7 @@ class Booking:
         now = self._hub.clock.now()
         pause = Pause(why, now, next_day(now))
         people = await asyncio.to_thread(self._people)
-        # Two hubs that have seen the same ask the same, and one of them is heard.
+        # Two hubs that saw the same figures use the same key, so that only one question is asked.
         question = f"pause.{account.name}.{self._versions[account.name]}"
         commands: list[AnyCommand] = [PauseAgent(account.name, pause.reason, pause.until)]
         if people:
@@ -203,7 +203,7 @@ class Booking:
         await self._note_told(account.name)
 
     async def _note_told(self, name: str) -> None:
-        """The question was asked; who goes on after that was told to."""
+        """Remember that the question was asked; an agent that goes on after that was resumed."""
         self._used[name] = replace(self.used(name), told=True)
         await self.save()
 
@@ -221,7 +221,7 @@ class Booking:
 
 
 def _pause_in(known: AgentRecord) -> Pause | None:
-    """Why nothing is started for it, by what is on record: who may only read has to wait too."""
+    """The pause on record; an agent that may hold no task counts as paused."""
     cannot_hold = why_no_holder(known)
     return Pause(cannot_hold, known.registered_at) if cannot_hold else known.pause
 
@@ -229,6 +229,6 @@ def _pause_in(known: AgentRecord) -> Pause | None:
 def _decode_usage(data: bytes) -> dict[str, Used]:
     try:
         used = msgspec.json.decode(data, type=dict[str, Used]) if data else {}
-    except msgspec.MsgspecError:  # a damaged count must not stop the work: it begins anew
+    except msgspec.MsgspecError:  # damaged figures must not stop the work: start anew
         return {}
     return {name: nothing_owed(one) for name, one in used.items()}

@@ -15,12 +15,12 @@ from dragoman.text.strict_json import field_of
 _MINUTE_MS = 60_000
 _DAY_MS = 86_400_000
 _MOST_COST = 1e12
-"""What is more counts as so much: no budget is larger."""
+"""Larger costs count as this one: no budget is larger."""
 _LARGE = 100_000
 
 
 class Budget(Struct, frozen=True):
-    """What an agent may use of a day; 0 is no limit."""
+    """Daily budget of an agent; 0 is no limit."""
 
     attempts: int = 0
     minutes: int = 0
@@ -29,23 +29,23 @@ class Budget(Struct, frozen=True):
 
 
 class Begun(Struct, frozen=True):
-    """An attempt, by its number among those on its task."""
+    """An attempt, by its number on its task."""
 
     task: str
     attempt: int
 
 
 class Turn(Struct, frozen=True, omit_defaults=True):
-    """Since when an agent waits for something to do, and how it did of late."""
+    """Fairness of dispatch: time of the last dispatch, and recent failures."""
 
     number: int = 0
-    """The later it was given something, the higher; 0: never."""
+    """Increases with each dispatch; 0: never dispatched."""
     failed: int = 0
-    """How many of its attempts of today have failed since the last that did not."""
+    """Failed attempts of today since the last one that did not fail."""
 
 
 class Used(Struct, frozen=True, omit_defaults=True):
-    """What it has used of a day."""
+    """Usage of a day."""
 
     day: str = ""
     attempts: int = 0
@@ -53,21 +53,21 @@ class Used(Struct, frozen=True, omit_defaults=True):
     output: int = 0
     cost: float = 0
     told: bool = False
-    """Whether it was paused for that, and somebody was asked."""
+    """True if it was paused for its budget, and a person was asked."""
     earlier: "Used | None" = None
-    """What it had used of the same day when somebody let it go on; that counts no more."""
+    """Usage of the same day before a person resumed the agent; it counts no more."""
     open: tuple[Begun, ...] = ()
-    """Attempts that have begun, on whatever day, and whose cost is not booked yet."""
+    """Started attempts, of any day, whose cost is not recorded yet."""
     turn: Turn = Turn()
 
 
 def day_of(now: int) -> str:
-    """The day of a moment."""
+    """UTC day of a timestamp."""
     return to_rfc3339(now)[:10]
 
 
 def of_today(used: Used, now: int) -> Used:
-    """What was used today; a new day begins with nothing but what is open, and forgives."""
+    """Usage of today; a new day keeps only open attempts, and forgets failures."""
     today = day_of(now)
     if used.day == today:
         return used
@@ -75,12 +75,12 @@ def of_today(used: Used, now: int) -> Used:
 
 
 def next_day(now: int) -> int:
-    """When the next day begins."""
+    """Timestamp of the next day's start."""
     return (now // _DAY_MS + 1) * _DAY_MS
 
 
 def begin(used: Used, one: Begun, turn: int = 0) -> Used:
-    """One more attempt; one that is open goes on, and was counted when it began."""
+    """Count one more attempt; an open one that is resumed was counted when it started."""
     if one in used.open:
         return used
     given = replace(used.turn, number=turn)
@@ -88,31 +88,32 @@ def begin(used: Used, one: Begun, turn: int = 0) -> Used:
 
 
 def take_back(used: Used) -> Used:
-    """An attempt whose agent could not even be started."""
+    """Discount an attempt whose agent could not be started."""
     return replace(used, attempts=max(used.attempts - 1, 0))
 
 
 def close(used: Used, one: Begun, cost: float = 0) -> Used:
-    """An attempt is over, and has cost so much."""
+    """Close an attempt and add its cost."""
     left = tuple(begun for begun in used.open if begun != one)
     return replace(used, cost=used.cost + cost, open=left)
 
 
 def judge(used: Used, *, has_failed: bool) -> Used:
-    """An attempt has failed, or has not: that forgives those before."""
+    """Count a failed attempt; one that did not fail resets the count."""
     failed = used.turn.failed + 1 if has_failed else 0
     return replace(used, turn=replace(used.turn, failed=failed))
 
 
 def spend(used: Used, *, ms: int, output: int) -> Used:
-    """What an attempt has used."""
+    """Add time and output."""
     return replace(used, ms=used.ms + max(ms, 0), output=used.output + output)
 
 
 def afresh(used: Used, running: Used) -> Used:
-    """Nothing is used from now on, although what runs has used something already.
+    """Reset the usage, although runs in progress have used something already.
 
-    Its figures are added when it ends; until then they are owed, so that only what comes counts.
+    Their figures are added when they end; until then they are subtracted, so that only new usage
+    counts.
     """
     so_far = spend(whole(used), ms=running.ms, output=running.output)
     earlier = replace(so_far, told=False, open=(), turn=Turn())
@@ -121,12 +122,14 @@ def afresh(used: Used, running: Used) -> Used:
 
 
 def nothing_owed(used: Used) -> Used:
-    """What was used when nothing runs any more: a hub that was killed has not added its figures."""
+    """Usage without debts, for when nothing runs: a killed hub has not added the figures of its
+    runs.
+    """
     return replace(used, ms=max(used.ms, 0), output=max(used.output, 0))
 
 
 def whole(used: Used) -> Used:
-    """What was used of the day in all, for whoever looks."""
+    """Usage of the whole day, including what was reset."""
     earlier = used.earlier
     if earlier is None:
         return used
@@ -141,15 +144,15 @@ def whole(used: Used) -> Used:
 
 
 def used_up(agent: str, budget: Budget, used: Used) -> str:
-    """What is used up and what can be done about it, for a person; empty: nothing is."""
+    """Message for a person: what is exhausted and what can be done; empty: nothing is."""
     return next(_used_up(agent, budget, used), "")
 
 
 def cost_of(report: object, said: object) -> float:
-    """What a report says that the work has cost; nothing when it does not say so plainly.
+    """Parse the cost from a report; 0 if it has none.
 
-    A dialect that has no field for it keeps one that its sender adds in the original words, beside
-    the others or in the payload.
+    A dialect without a field for it has one that the sender added to the original text, beside the
+    other fields or in the payload.
     """
     places = (report, said, field_of(said, "payload"))
     return next(filter(None, (_number(field_of(place, "cost")) for place in places)), 0.0)
@@ -179,5 +182,5 @@ def _used_up(agent: str, budget: Budget, used: Used) -> Iterator[str]:
 
 
 def _plain(number: float) -> str:
-    """A number as people write it: a large one without a fraction, and with all its digits."""
+    """Format a number for people: a large one without a fraction, and with all its digits."""
     return f"{number:g}" if number < _LARGE else f"{number:.0f}"

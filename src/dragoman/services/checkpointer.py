@@ -11,19 +11,19 @@ from dragoman.ledger.tree import EMPTY, Tree, extend
 
 
 class CheckpointLog(Protocol):
-    """Signed checkpoints, kept outside of the database."""
+    """Stores signed checkpoints outside of the database."""
 
     def last(self) -> Checkpoint | None:
         """The newest checkpoint."""
         ...
 
     def add(self, ledger: str, tree: Tree, at: int) -> None:
-        """Sign the ledger as it stands, durably."""
+        """Sign the tree of the ledger and store the checkpoint, durably."""
         ...
 
 
 class Checkpointer:
-    """Adds a checkpoint whenever the ledger has grown."""
+    """Adds a checkpoint when the ledger has grown."""
 
     name = "checkpoint"
 
@@ -32,7 +32,7 @@ class Checkpointer:
         self._log = log
 
     def run_once(self, now: int) -> int:
-        """Sign what was added since the last checkpoint; how many entries that were."""
+        """Sign what was added since the last checkpoint; the number of entries."""
         before, store = self.check(), self._hub.store
         tree = extend(before, (entry.hash for entry in entries(store, before.size)))
         if tree.size > before.size:
@@ -40,7 +40,9 @@ class Checkpointer:
         return tree.size - before.size
 
     def check(self) -> Tree:
-        """The tree that was signed last; LedgerError when the ledger cannot have grown from it."""
+        """Check the last checkpoint and return its tree; LedgerError if the ledger cannot have
+        grown from it.
+        """
         store, last = self._hub.store, self._log.last()
         if last is None:
             return EMPTY

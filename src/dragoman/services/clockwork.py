@@ -15,61 +15,61 @@ from dragoman.core.errors import DragomanError
 from dragoman.engine.trouble import NONE, Trouble, trouble_of
 
 _BREATH_SECONDS = 0.05
-"""After a hint: what is committed meanwhile is followed in one go."""
+"""Delay after a hint: commits of that time are followed in one go."""
 _LONGEST_REST_SECONDS = 10.0
-"""However slow a round was: it must not keep the next from recovering somebody's work."""
+"""Longest pause after a slow round: the next one may have to recover somebody's work."""
 
 
 class Duty(Protocol):
-    """Something that is done when time passes."""
+    """A background service."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name, as shown by `tick` and in health reports."""
         ...
 
     def run_once(self, now: int) -> int:
-        """Do it; how much there was to do."""
+        """Run once; the number of things done."""
         ...
 
 
 @runtime_checkable
 class Lagging(Protocol):
-    """A duty that does what it can, and says what it could not do."""
+    """A service that does what it can, and reports the rest."""
 
     @property
     def undone(self) -> Trouble:
-        """What could not be done the last time."""
+        """Problem of the last run."""
         ...
 
 
 class Group(Struct, frozen=True):
-    """Duties that wait for one another, and for no others."""
+    """Services that share a thread: they wait for one another, and for no others."""
 
     name: str
     duties: tuple[Duty, ...] = ()
-    """Those that only time asks for."""
+    """Run at intervals only."""
     followers: tuple[Duty, ...] = ()
-    """Those that every commit asks for, too."""
+    """Run at intervals, and after every commit."""
     rest_seconds: float = 1.0
-    """Between two rounds, at least."""
+    """Shortest pause between two rounds."""
     rest_share: int = 20
-    """It rests so many times as long as its round took: an idle hub stays idle."""
+    """The pause is this many times as long as the round took, so that an idle hub stays idle."""
     hangs_after_seconds: float = 300.0
-    """A duty that takes longer than this counts as one that hangs. It may only have much to do: a
-    first round over very many tasks; but then that is not done yet, either."""
+    """A service that runs longer counts as hanging. It may only have much to do, like a first round
+    over very many tasks; but then that is not done yet, either."""
     is_awaited: bool = False
-    """Whether somebody waits for its next round: then one that had much to do is no reason for a
-    longer rest, because more may have come meanwhile."""
+    """True if somebody waits for the next round: then a long round does not lengthen the pause,
+    because more work may have come meanwhile."""
 
     @property
     def all(self) -> tuple[Duty, ...]:
-        """One round."""
+        """All services of a round."""
         return (*self.duties, *self.followers)
 
 
 class Wheel:
-    """One group of duties in a thread of its own."""
+    """One group of services in a thread of its own."""
 
     def __init__(self, group: Group, now: Callable[[], int]) -> None:
         self._group = group
@@ -79,23 +79,23 @@ class Wheel:
         self._thread: threading.Thread | None = None
         self.name = group.name
         self._under_way: tuple[str, float] | None = None
-        """The duty that is being done, and since when."""
+        """The running service, and its start time."""
         self._troubles: dict[str, Trouble] = {duty.name: NONE for duty in group.all}
 
     def start(self) -> None:
-        """Begin to turn."""
+        """Start the thread."""
         name = f"duty-{self._group.name}"
         self._thread = threading.Thread(target=self._turn, name=name, daemon=True)
         self._thread.start()
 
     def hint(self, streams: Collection[str]) -> None:
-        """Something was committed. (An `OnCommit`.)"""
+        """Wake up after a commit. (An `OnCommit`.)"""
         del streams
         if self._group.followers:
             self._woken.set()
 
     def stop(self, seconds: float) -> bool:
-        """Turn a last time and end; whether it ended within so many seconds."""
+        """Run a last round and end; whether the thread ended in time."""
         self._stopping.set()
         self._woken.set()
         if self._thread is None:
@@ -104,7 +104,7 @@ class Wheel:
         return not self._thread.is_alive()
 
     def health(self) -> Mapping[str, Trouble]:
-        """Each duty, and what is wrong with it; of one that hangs, and of those behind it, that."""
+        """Problem of each service; one that hangs is reported for itself and those behind it."""
         under_way, longest = self._under_way, self._group.hangs_after_seconds
         if under_way is None or monotonic() - under_way[1] < longest:
             return self._troubles
@@ -126,11 +126,11 @@ class Wheel:
             self._stopping.wait(_BREATH_SECONDS)
             self._woken.wait(max(0.0, next_round - monotonic()))
             self._woken.clear()
-        # What was committed last is level before the hub is gone.
+        # The last commits are followed before the hub is gone.
         self._run(group.followers)
 
     def _run(self, duties: Sequence[Duty]) -> int | None:
-        """How much there was to do; None: not all of it could be done."""
+        """Number of things done; None: a service failed."""
         done = 0
         for duty in duties:
             self._under_way = duty.name, monotonic()
@@ -138,7 +138,7 @@ class Wheel:
                 done += duty.run_once(self._now())
             except (DragomanError, OSError) as error:
                 self._troubles[duty.name] = trouble_of(error)
-            except Exception as error:  # noqa: BLE001  a fault of one duty must not end the others
+            except Exception as error:  # noqa: BLE001  one faulty service must not end the others
                 self._troubles[duty.name] = Trouble(f"{type(error).__name__}: {error}")
             else:
                 self._troubles[duty.name] = duty.undone if isinstance(duty, Lagging) else NONE
@@ -147,8 +147,9 @@ class Wheel:
 
 
 def rest_of_round(group: Group, took: float, done: int | None) -> float:
-    """How long a group rests after a round of so many seconds in which so much was done; a failed
-    one (None) says nothing about how much there is to do, and is tried again at the usual pace."""
+    """Pause after a round. A failed one (`processed` is None) says nothing about the amount of
+    work, and is retried at the usual interval.
+    """
     is_costly = done is not None and not (done and group.is_awaited)
     share = min(group.rest_share * took, _LONGEST_REST_SECONDS) if is_costly else 0.0
     return max(group.rest_seconds, share)
@@ -161,23 +162,23 @@ class Clockwork:
         self._wheels = wheels
 
     def start(self) -> None:
-        """Let everything turn."""
+        """Start all threads."""
         for wheel in self._wheels:
             wheel.start()
 
     def hint(self, streams: Collection[str]) -> None:
-        """Something was committed. (An `OnCommit`.)"""
+        """Wake up after a commit. (An `OnCommit`.)"""
         for wheel in self._wheels:
             wheel.hint(streams)
 
     def stop(self, seconds: float) -> Sequence[str]:
-        """Let every group come to its end; which have not within so many seconds."""
+        """Stop all groups; the names of those that did not end in time."""
         give_up_at = monotonic() + seconds
-        for wheel in self._wheels:  # all of them at once: none waits for one that hangs
+        for wheel in self._wheels:  # all at once: none waits for one that hangs
             wheel.stop(0.0)
         wait = (wheel.stop(max(0.0, give_up_at - monotonic())) for wheel in self._wheels)
         return [wheel.name for wheel, ended in zip(self._wheels, wait, strict=True) if not ended]
 
     def health(self) -> Mapping[str, Trouble]:
-        """Each duty, and what is wrong with it."""
+        """Problem of each service."""
         return {name: wrong for wheel in self._wheels for name, wrong in wheel.health().items()}

@@ -15,9 +15,9 @@ _REPORTED = EVENT_NAMES[TaskReported]
 
 
 def cost_of_attempt(store: Store, task: str, attempt: int) -> float:
-    """The last cost that its agent has told of it, whoever has the task by now; unknown is 0.
+    """Last cost that the agent reported for this attempt, whoever has the task by now; 0: unknown.
 
-    Raises `StoreError` when nobody can tell just now.
+    Raises `StoreError` when the store cannot be read just now.
     """
     try:
         reports = [entry for entry in history(store, task_stream(task)) if entry.event == _REPORTED]
@@ -25,12 +25,12 @@ def cost_of_attempt(store: Store, task: str, attempt: int) -> float:
         return next(filter(None, told), 0.0)
     except StoreError:
         raise
-    except DragomanError:  # a line that cannot be read: that does not change
+    except DragomanError:  # an unreadable line, which will not change
         return 0.0
 
 
 def _told(entry: Entry, attempt: int) -> float:
-    """What a report tells, if it is of this attempt."""
+    """Cost in a report, if it is of this attempt."""
     report = decode(entry)
     if not isinstance(report, TaskReported) or report.attempt != attempt:
         return 0.0

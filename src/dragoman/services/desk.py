@@ -11,7 +11,7 @@ from dragoman.services.attempt import Attempt
 from dragoman.services.budgets import Budget, Used, spend
 
 _REST = Backoff(base_ms=1_000, cap_ms=300_000)
-"""How long an agent is left alone that could not be started."""
+"""Pause before an agent that could not be started is tried again."""
 
 
 class Agent(Struct, frozen=True):
@@ -20,47 +20,47 @@ class Agent(Struct, frozen=True):
     name: str
     runner: Runner
     queues: tuple[str, ...]
-    """Whose tasks it takes: names that tasks are reserved for, and "" for those of anyone."""
+    """Queues of the agent: names that tasks are reserved for, and "" for tasks of anyone."""
     prompt: Callable[[Task, str], str]
-    """What it is told about a task; it may look into the store."""
+    """Builds the prompt for a task; it may read the store."""
     speaks: tuple[str, ...] = ("aof",)
-    """What it understands: its prompt is in these words."""
+    """Dialects that it understands: its prompt is in them."""
     must_report: bool = False
-    """Whether an attempt has failed that ends without a word about how."""
+    """True if an attempt that ends without a report has failed."""
     elsewhere: str = ""
-    """What tells the place at which it works, if that goes on without the hub; empty: what it does
-    ends with the hub."""
+    """Identifies the place of an agent that goes on without the hub; empty: its runs end with the
+    hub."""
     concurrency: int = 1
     attempt_ms: int = 0
     budget: Budget = Budget()
 
 
 class AgentState(Struct, frozen=True):
-    """How an agent stands, for whoever looks."""
+    """Status of an agent, for people."""
 
     name: str
     running: tuple[str, ...]
-    """The tasks that it works on."""
+    """Tasks that it works on."""
     used: Used
-    """Of its day, by what runs too."""
+    """Usage of the day, including runs in progress."""
     paused: str = ""
-    """Why it takes no work just now: it was paused, could not be started, or its work rests."""
+    """Reason why it takes no work now: paused, could not be started, or its tasks cool down."""
 
 
 class Desk:
-    """What is known of one agent while the dispatcher runs."""
+    """Runs and start failures of one agent while the dispatcher runs."""
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.attempts: dict[str, Attempt] = {}
-        """By the session: two of them may be on one task, while the first is being stopped."""
+        """By session: two runs may be on one task, while the first is being stopped."""
         self.problem = ""
         self.rests_until = 0.0
         self._failures = 0
-        """How often in a row it could not be started."""
+        """Consecutive failures to start."""
 
     def so_far(self) -> Used:
-        """What the attempts that run have used."""
+        """Usage of the runs in progress."""
         attempts = self.attempts.values()
         return Used(
             ms=sum(attempt.ms for attempt in attempts),
@@ -68,12 +68,12 @@ class Desk:
         )
 
     def used_beside(self, booked: Used) -> Used:
-        """The same, and what is booked already."""
+        """Recorded usage plus that of the runs in progress."""
         running = self.so_far()
         return spend(booked, ms=running.ms, output=running.output)
 
     def note_start(self, fault: str, now: float, tell: Callable[[str], None]) -> None:
-        """It was started, or could not be: then it is left alone, the longer the more often."""
+        """Record a start; after a failed one the agent pauses, longer each time."""
         if not fault:
             self._failures, self.problem = 0, ""
             return

@@ -34,15 +34,15 @@ from dragoman.services.turns import most_urgent, who_gets
 from dragoman.services.waking import Waking
 
 _MOST_WAITS = 16
-"""So many tasks of a queue that wait for another agent are passed over in one look; then whoever
-has failed at all of them gets nothing else from there."""
+"""Tasks of a queue that wait for another agent are skipped up to this number in one round; then an
+agent that has failed on all of them gets nothing else from that queue."""
 
 
 class Policy(Struct, frozen=True):
-    """What holds for all of them."""
+    """Policy of dispatch."""
 
     hub: str
-    """The hub's name among those that share a store: it begins the names of its sessions."""
+    """Name of the hub among those that share a store; it prefixes the names of its sessions."""
     concurrency: int
     ttl_ms: int
     poll_ms: int
@@ -51,7 +51,7 @@ class Policy(Struct, frozen=True):
 
 
 class Outside(Struct, frozen=True):
-    """What is handed in."""
+    """Ports that the dispatcher needs."""
 
     speak: Speak
     sweep: Sweep
@@ -59,15 +59,15 @@ class Outside(Struct, frozen=True):
     usage: UsageKeeper
     new_id: Callable[[], str]
     tell: Callable[[str], None]
-    """Tells whoever looks at the hub's terminal what keeps an agent from working."""
+    """Shows at the hub's terminal what keeps an agent from working."""
     asked_at: Callable[[Task], int] = lambda _: 0
-    """When somebody last asked for a worker on a task and has no answer yet; 0: nobody has."""
+    """Time of the last unanswered request for a worker on a task; 0: none."""
     break_off: Callable[[], None] = lambda: None
-    """Ends what takes long before an agent can begin, a checkout for example: the hub stops."""
+    """Cancels long starts, like a checkout, when the hub stops."""
 
 
 class _Claim(Struct, frozen=True):
-    """That a task was claimed for an agent, or may have been."""
+    """A claim of a task for an agent, which may or may not have been committed."""
 
     desk: Desk
     task: str
@@ -75,7 +75,7 @@ class _Claim(Struct, frozen=True):
 
 
 class Dispatcher:
-    """Runs in one event loop, from `run` until `stop`."""
+    """Claims tasks and supervises runs in one event loop, from `run` until `stop`."""
 
     def __init__(
         self,
@@ -93,38 +93,39 @@ class Dispatcher:
         self._waking = Waking(hub.store, policy.poll_ms / 1_000, self._attempts)
         self.is_stopping = False
         self._claims = deque[_Claim]()
-        """Those of which nothing has become yet: the store failed in between."""
+        """Claims whose run has not started yet, because the store failed in between."""
         self._lives = set[asyncio.Task[None]]()
         self._trouble = NONE
-        """Why the last look could not be finished; empty: it was."""
+        """Problem of the last round; empty: none."""
 
-    # What others call
+    # Interface
 
     def hint(self, streams: Collection[str]) -> None:
-        """Something was written into these streams. (An `OnCommit`: it comes from any thread.)"""
+        """Look for work: these streams have new entries. (An `OnCommit`, called from any thread.)
+        """
         if self._desks:
             self._waking.hint(streams)
 
     def stop(self) -> None:
-        """Take no more work, and end when what runs has ended or was ended."""
+        """Take no more work, and end when all runs have ended or were stopped."""
         self.is_stopping = True
         self._waking.wake()
 
     @property
     def trouble(self) -> Trouble:
-        """What keeps work from being given out.
+        """Problem that keeps all work from being dispatched.
 
-        An agent that cannot be started keeps nobody else waiting: see `states`.
+        An agent that cannot be started delays nobody else: see `agent_states`.
         """
         return self._trouble
 
     @property
     def running(self) -> int:
-        """How many agents are at work that a stop waits for."""
+        """Number of runs that a stop waits for."""
         return sum(not attempt.outlasts_hub for attempt in self._attempts())
 
     def states(self) -> list[AgentState]:
-        """How every agent stands."""
+        """Status of every agent."""
         return [
             AgentState(
                 name,
@@ -136,12 +137,12 @@ class Dispatcher:
         ]
 
     async def until_idle(self) -> None:
-        """Until no agent is at work."""
+        """Wait until no agent is at work."""
         while self._lives:
             await asyncio.wait(self._lives)
 
     async def run(self) -> None:
-        """Dispatch until `stop`; whoever cancels it does not wait for agents."""
+        """Dispatch until `stop`; cancelling it stops all agents at once."""
         policy = self._policy
         outside = self._outside
         backoff = policy.terms.backoff
@@ -157,14 +158,16 @@ class Dispatcher:
                     await self._managed(self._look)
                     await self._waking.rest()
                 await self._drain()
-        finally:  # whoever cancels this, or a fault, leaves no agent behind
+        finally:  # a cancellation or a fault leaves no agent behind
             for attempt in self._attempts():
                 attempt.hurry()
             self._outside.break_off()
             await self.until_idle()
 
     async def _managed(self, work: Callable[[], Awaitable[None]]) -> bool:
-        """Whether it could be done, or need not be any more; what kept it from that is told."""
+        """Do a piece of work; whether it was done, or need not be any more. A fault is kept in
+        `problem`.
+        """
         try:
             await work()
         except (DragomanError, OSError) as error:
@@ -174,7 +177,7 @@ class Dispatcher:
         return True
 
     async def _open(self, estate: Estate) -> None:
-        """Make the agents known, and settle what an earlier hub of this name has left."""
+        """Register the agents, and recover what an earlier hub of this name left."""
         unknown = await asyncio.to_thread(
             lambda: [name for name in self._desks if find_agent(self._hub.store, name) is None]
         )
@@ -186,7 +189,7 @@ class Dispatcher:
         await self._booking.settle({attempt.begun for attempt in self._attempts()})
 
     async def _go_on(self, view: TaskView) -> str:
-        """Let an attempt go on that an earlier hub has left; why it cannot, or nothing."""
+        """Resume an attempt of an earlier hub; the reason why it cannot be resumed, or nothing."""
         lease = view.lease
         assert lease is not None, "what nobody holds was not left by anybody"
         desk = self._desks.get(lease.holder)
@@ -197,7 +200,7 @@ class Dispatcher:
             return cannot_hold
         where = place_in(lease.session, self._policy.hub)
         if where != desk.agent.elsewhere:
-            # Whoever works there may work on: only a new fence keeps two out of one attempt.
+            # The agent may still work there: only a new fence keeps two out of one attempt.
             return "its agent is not where it was when it began"
         if not where and not self._has_room(desk):
             return "no more agents may be at work at a time"
@@ -206,7 +209,7 @@ class Dispatcher:
         left_ms = self._time_left(desk.agent, view)
         if left_ms is None:
             return "the time of its attempt (attempt_ms) is over"
-        # It has waited for the hub; from now on it has to show that it lives.
+        # It has waited for the hub; from now on it needs heartbeats.
         kept = KeepLease(view.task.id, lease.fence, lease.ttl_ms)
         try:
             await self._hub.do_soon(SYSTEM, kept)
@@ -216,21 +219,21 @@ class Dispatcher:
         return ""
 
     def _note(self, view: TaskView) -> None:
-        """Count an attempt that was left behind, if its hub was killed before it could."""
+        """Count an orphaned attempt, if its hub was killed before it could."""
         assert view.lease is not None, "what nobody holds was not left by anybody"
         self._booking.begin(view.lease.holder, Begun(view.task.id, view.task.attempts))
 
     def _time_left(self, agent: Agent, view: TaskView) -> int | None:
-        """How long an attempt that goes on may still take (0: any); None: it is over."""
+        """Time that is left of a resumed attempt (0: no limit); None: it is over."""
         left = agent.attempt_ms - max(self._hub.clock.now() - view.task.moved_at, 0)
         if left <= 0:
             return None if agent.attempt_ms else 0
         return left
 
-    # Giving out work
+    # Dispatch
 
     async def _look(self) -> None:
-        """Claim for whoever is free, the most urgent first, until nothing fits."""
+        """Claim tasks for free agents, the most urgent first, until nothing fits."""
         await self._review()
         await self._begin_claimed()
         passed_over = await self._left_alone.tasks(self._waking.now)
@@ -249,7 +252,7 @@ class Dispatcher:
                 waits[found.queue] += 1
             if desk is None or not await self._claim(desk, found.task):
                 passed_over.add(found.task)
-        await self._booking.save()  # after the last: who has no budget need not wait for the disk
+        await self._booking.save()  # after the last: without a budget no need to wait
 
     async def _whose_turn(self, task: str, equals: Sequence[Desk]) -> Desk | None:
         able = [desk for desk in self._desks.values() if not self._why_idle(desk)]
@@ -268,7 +271,7 @@ class Dispatcher:
                 yield desk
 
     def _has_room(self, desk: Desk) -> bool:
-        """Whether one more may be at work, for this agent and altogether."""
+        """Check whether one more run may start, for this agent and altogether."""
         running = sum(len(one.attempts) for one in self._desks.values())
         is_full = running >= self._policy.concurrency
         return not is_full and len(desk.attempts) < desk.agent.concurrency
@@ -279,13 +282,13 @@ class Dispatcher:
         return self._booking.why_idle(desk.agent, desk.so_far())
 
     def _what_rests(self, desk: Desk) -> str:
-        """What one who has nothing to do would otherwise work on."""
+        """Cooldown of the tasks that an idle agent would otherwise work on."""
         if desk.attempts:
             return ""
         return self._left_alone.words(desk.agent.queues, self._waking.now)
 
     async def _claim(self, desk: Desk, task: str) -> bool:
-        """Claim a task for an agent and let it begin; False when another was faster."""
+        """Claim a task for an agent and start the run; False when another claim came first."""
         agent = desk.agent
         session = session_name(self._policy.hub, self._outside.new_id(), agent.elsewhere)
         command = ClaimTask(task, agent.name, session, self._policy.ttl_ms, agent.queues)
@@ -299,7 +302,8 @@ class Dispatcher:
         return True
 
     async def _begin_claimed(self) -> None:
-        """Let those begin for whom a task was claimed; who cannot yet, with the next look."""
+        """Start the runs of claimed tasks; those that cannot start yet are tried in the next round.
+        """
         while self._claims:
             claim = self._claims.popleft()
             try:
@@ -345,9 +349,9 @@ class Dispatcher:
             desk.note_start(spent.not_started, now, self._outside.tell)
             rest = self._left_alone.note(spent.task, now, spent.given_back)
             until = desk.rests_until if spent.not_started else rest
-            if until is not None:  # from then till some later look all would seem to be well
+            if until is not None:  # else nothing would wake the dispatcher at that time
                 loop.call_at(until, self._waking.wake)
-            # Booked in the same breath: for whoever looks, it must not count as running as well.
+            # Recorded without a pause in between: the usage must not count as running as well.
             del desk.attempts[attempt.assignment.session]
             if spent.not_started:
                 self._booking.take_back(agent.name)
@@ -365,18 +369,19 @@ class Dispatcher:
             desk.attempts.pop(attempt.assignment.session, None)
             self._waking.wake()
 
-    # The end
+    # Shutdown
 
     def _attempts(self) -> Iterator[Attempt]:
         for desk in self._desks.values():
             yield from desk.attempts.values()
 
     async def _drain(self) -> None:
-        """Let agents finish for a while, then stop them; who outlasts the hub is not waited for."""
+        """Let agents finish within the grace time, then stop them; remote agents are not awaited.
+        """
         loop = asyncio.get_running_loop()
         end = loop.time() + self._policy.grace_ms / 1_000
         while self.running and (left := end - loop.time()) > 0:
-            # One that is only just being started may turn out to be one that outlasts the hub.
+            # One that is just being started may turn out to be remote.
             await asyncio.wait(
                 self._lives,
                 timeout=min(left, self._policy.poll_ms / 1_000),

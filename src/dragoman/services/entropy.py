@@ -21,11 +21,11 @@ from dragoman.ledger.entry import Entry
 
 _PAGE = 200
 _MOST_AT_ONCE = 400
-"""After a start so many of the last entries about a task's turns are looked at."""
+"""After a start, this many of the last entries of a task's turns are read."""
 
 
 class Entropy:
-    """Judges the turns of every task that somebody works on, each time that there are new ones."""
+    """Evaluates the turns of every task in progress whenever there are new ones."""
 
     name = "entropy"
 
@@ -33,10 +33,10 @@ class Entropy:
         self._hub = hub
         self._thresholds = thresholds
         self._judged: dict[str, int] = {}
-        """Task -> the version up to which its turns were judged."""
+        """Task -> version of its turns stream that was evaluated."""
 
     def run_once(self, now: int) -> int:
-        """Tell what is new about anybody's turns; how much was told."""
+        """Record new findings; their number."""
         del now
         judged, told = dict[str, int](), 0
         for task in self._in_progress():
@@ -86,18 +86,20 @@ class Entropy:
 
 
 def _new_turns(entries: Sequence[Entry]) -> frozenset[int]:
-    """The positions of turns about which nothing was told yet."""
+    """Positions of turns that no finding follows yet."""
     new = set[int]()
     for entry in entries:
         if entry.event == EVENT_NAMES[TurnRecorded]:
             new.add(entry.position)
-        else:  # whoever told this has seen all turns before it
+        else:  # a finding covers all turns before it
             new.clear()
     return frozenset(new)
 
 
 def _ends(turns: Sequence[ShownTurn], new: frozenset[int]) -> list[int]:
-    """Behind each new turn, as if it had been looked at when it came; the last one always."""
+    """Ends of the windows to evaluate: one behind each new turn, as if it had been evaluated when
+    it came, and one behind the last.
+    """
     ends = {end for end, turn in enumerate(turns, 1) if turn.position in new}
     return sorted(ends | {len(turns)})
 
@@ -110,7 +112,7 @@ def _seen(turn: ShownTurn) -> Seen:
 
 
 def _is_filler(metadata: Mapping[str, Any]) -> bool:
-    """Whether the confidence was filled in, because the record that it is from does not say it."""
+    """True if the confidence is a default, because the source of the turn has none."""
     match metadata.get("captured"):
         case {"filled": [*names]}:
             return "confidence" in names

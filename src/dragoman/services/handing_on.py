@@ -11,12 +11,12 @@ from dragoman.engine.reads.mailbox import walk
 from dragoman.engine.workq import Workq
 
 GRACE_MS = 120_000
-"""Whoever has moved the handoff hands its items on at once; so long that may take."""
+"""The command that moves a handoff transfers its items at once; it may take this long."""
 _AT_ONCE = 100
 
 
 class HandingOn:
-    """Sees to every handoff whose items are not yet where they belong."""
+    """Transfers the items of handoffs whose transfer was interrupted."""
 
     name = "handing-on"
 
@@ -25,7 +25,7 @@ class HandingOn:
         self._workq = workq
 
     def run_once(self, now: int) -> int:
-        """Hand on what is overdue; how many handoffs that were."""
+        """Transfer overdue items; the number of handoffs."""
         query = ListQuery(ITEMS_DUE, limit=_AT_ONCE)
         found = [state_of(self._hub.store, place.row) for place in walk(self._hub.store, query)]
         due = [

@@ -4,11 +4,11 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.reads.search import bring_level
 
 _AT_ONCE = 5_000
-"""So many entries are looked at in one run: a hub that stops does not wait for a long ledger."""
+"""Entries per run: a hub that stops does not wait for a long ledger."""
 
 
 class Indexer:
-    """Brings the index of words closer to the end of the ledger."""
+    """Extends the search index towards the end of the ledger."""
 
     name = "search"
 
@@ -16,6 +16,6 @@ class Indexer:
         self._hub = hub
 
     def run_once(self, now: int) -> int:
-        """Index what is next; how many letters that were."""
+        """Index the next entries; the number of letters."""
         del now
         return bring_level(self._hub.store, _AT_ONCE)

@@ -23,26 +23,26 @@ from dragoman.engine.trouble import NONE, Trouble
 from dragoman.ledger.entry import Entry
 
 TRIES = 10
-"""After so many failures a notice is given up."""
+"""A notice is given up after this many failures."""
 
 REST = Backoff(base_ms=5_000, cap_ms=3_600_000)
-"""How long a target is left alone after a failure."""
+"""Delay before a target is tried again."""
 
 BUDGET_SECONDS = 5.0
-"""After so long a run begins no further delivery, beyond the first to each target."""
+"""After this time a run begins no further delivery, beyond the first to each target."""
 
 
 class Notice(Protocol):
-    """What is delivered."""
+    """A notice that is delivered."""
 
     @property
     def id(self) -> str:
-        """The same whenever it is delivered again."""
+        """Id of the notice, the same in every delivery."""
         ...
 
     @property
     def body(self) -> bytes:
-        """Its JSON."""
+        """Content as JSON."""
         ...
 
 
@@ -51,48 +51,48 @@ N_contra = TypeVar("N_contra", bound=Notice, contravariant=True)
 
 
 class Target(Protocol[N_contra]):
-    """The port: whoever can be told."""
+    """Port: a target of notices."""
 
     @property
     def name(self) -> str:
-        """What its progress is kept under."""
+        """Name of its cursor."""
         ...
 
     def deliver(self, notice: N_contra, now: int) -> str:
-        """Tell it; "" when it has arrived, else what went wrong."""
+        """Deliver a notice; "" when it has arrived, else what went wrong."""
         ...
 
 
 class Outbox(Protocol):
-    """Where progress is kept, durably."""
+    """Port: durable storage of cursors and failed notices."""
 
     def alone(self) -> AbstractContextManager[bool]:
-        """Whether nobody else delivers just now; nobody can begin to while this lasts."""
+        """Hold the lock while no other process delivers; False: another one does."""
         ...
 
     def load(self) -> bytes:
-        """What was saved last; empty before the first time."""
+        """Saved data; empty before the first save."""
         ...
 
     def save(self, data: bytes) -> None:
-        """Keep it."""
+        """Save the data."""
         ...
 
     def damaged(self) -> DragomanError:
-        """What to say when what was saved cannot be read."""
+        """Error for saved data that cannot be read."""
         ...
 
     def give_up(self, line: bytes) -> None:
-        """Write down what could not be delivered."""
+        """Add a notice that could not be delivered."""
         ...
 
     def given_up(self) -> Iterable[bytes]:
-        """Everything that was written down so."""
+        """All notices that could not be delivered."""
         ...
 
 
 class Progress(Struct, frozen=True, omit_defaults=True):
-    """How far a target has come, and how often it has failed at the next notice."""
+    """Cursor of a target, and its failures at the next notice."""
 
     after: int
     tries: int = 0
@@ -101,7 +101,7 @@ class Progress(Struct, frozen=True, omit_defaults=True):
 
 
 class Saved(Struct, omit_defaults=True):
-    """The content of the outbox."""
+    """Content of the outbox."""
 
     ledger: str = ""
     targets: dict[str, Progress] = {}
@@ -119,16 +119,16 @@ class GivenUp(Struct, frozen=True):
 
 
 class Standing(Struct, frozen=True):
-    """How it stands with a target, for people."""
+    """Delivery status of a target, for people."""
 
     target: str
     progress: Progress
     given_up: int
-    """How many notices it never got."""
+    """Number of notices that it never got."""
 
     @property
     def trouble(self) -> str:
-        """What is wrong with it now; empty: nothing."""
+        """Current problem; empty: none."""
         progress = self.progress
         if not progress.tries:
             return ""
@@ -139,13 +139,13 @@ class Standing(Struct, frozen=True):
 
     @property
     def loss(self) -> str:
-        """What it never got; empty: nothing."""
+        """Lost notices; empty: none."""
         notices = "1 notice was" if self.given_up == 1 else f"{self.given_up} notices were"
         return f"{self.target}: {notices} given up" if self.given_up else ""
 
 
 class Notifier(Generic[N]):
-    """Delivers what has happened since the last time."""
+    """Delivers notices of new entries to all targets."""
 
     name = "notify"
 
@@ -164,13 +164,15 @@ class Notifier(Generic[N]):
         self._targets = targets
         self._stopwatch = stopwatch
         self.undone = NONE
-        """Who could not be told; nobody else waits for that, so the hub can be relied on."""
+        """Targets that cannot be reached; nothing else waits for them, so the hub can be relied
+        on."""
 
     def begin(self) -> None:
-        """Let targets that are new begin here, so that what comes next is told and nothing before.
+        """Set the cursor of new targets to the end of the ledger, so that they get only later
+        notices.
 
-        It is called before a command is run, so it stands in nobody's way: what cannot be read or
-        written here is told by `run_once`.
+        Called before a command runs, so it never fails: `run_once` reports what cannot be read or
+        written.
         """
         if self._targets:
             with suppress(OSError, DragomanError), self._outbox.alone() as is_alone:
@@ -178,11 +180,11 @@ class Notifier(Generic[N]):
                     self._load()
 
     def run_once(self, now: int) -> int:
-        """Deliver to every target; how many notices have arrived."""
+        """Deliver to every target; the number of notices that have arrived."""
         if not self._targets:
             return 0
         with self._outbox.alone() as is_alone:
-            if not is_alone:  # another process delivers just now; the next run tells the rest
+            if not is_alone:  # another process delivers just now; the next run delivers the rest
                 return 0
             saved, started = self._load(), self._stopwatch()
             arrived = sum(self._serve(target, saved, now, started) for target in self._targets)
@@ -190,14 +192,14 @@ class Notifier(Generic[N]):
             return arrived
 
     def _not_told(self, saved: Saved) -> Iterator[str]:
-        """Each target that does not get its notice, in words that stay the same between tries."""
+        """Each failing target, in words that stay the same between tries."""
         for target in self._targets:
             progress = saved.targets[target.name]
             if progress.tries:
                 yield f"{target.name} cannot be told, and is tried again: {progress.problem}"
 
     def standings(self) -> list[Standing]:
-        """How it stands with each target; nothing is delivered or changed."""
+        """Delivery status of each target; nothing is delivered or changed."""
         if not self._targets:
             return []
         saved, lost = self._saved(), Counter(map(_target_of, self._outbox.given_up()))
@@ -207,7 +209,7 @@ class Notifier(Generic[N]):
         ]
 
     def trouble(self) -> str:
-        """What is wrong with the targets now; what cannot be read is told by `run_once`."""
+        """Current problems of the targets; `run_once` reports what cannot be read."""
         with suppress(OSError, DragomanError):
             return "; ".join(filter(None, (each.trouble for each in self.standings())))
         return ""
@@ -221,11 +223,11 @@ class Notifier(Generic[N]):
         return saved if saved.ledger == ledger else Saved(ledger)
 
     def _load(self) -> Saved:
-        """The progress of every target; one that has none begins at the ledger's present end."""
+        """Read the cursors; a target without one starts at the end of the ledger."""
         saved, head = self._saved(), self._store.head()
         for target in self._targets:
             known = saved.targets.get(target.name)
-            # Beyond the end: the ledger was brought back from a backup.
+            # Beyond the end: the ledger was restored from a backup.
             if known is None or known.after > head:
                 self._keep(saved, target, Progress(head))
         return saved
@@ -235,7 +237,7 @@ class Notifier(Generic[N]):
         self._outbox.save(msgspec.json.encode(saved))
 
     def _serve(self, target: Target[N], saved: Saved, now: int, started: float) -> int:
-        """Deliver to one target until it is level, fails, or the time is up."""
+        """Deliver to one target until it has caught up, fails, or the time is up."""
         progress = saved.targets[target.name]
         if not _is_due(progress, now):
             return 0
@@ -248,7 +250,8 @@ class Notifier(Generic[N]):
                 problem = target.deliver(notice, now)
                 if problem:
                     progress = replace(progress, after=seen, problem=problem)
-                    # One that hangs has taken as long as the first rest is: it rests all the same.
+                    # One that hangs has taken as long as the first delay: it is delayed all the
+                    # same.
                     failed = self._failed(target, notice, progress, entry, self._clock.now())
                     self._keep(saved, target, failed)
                     return arrived
@@ -263,7 +266,7 @@ class Notifier(Generic[N]):
     def _failed(
         self, target: Target[N], notice: N, before: Progress, entry: Entry, now: int
     ) -> Progress:
-        """The progress after a failure: the same notice later, or the next one."""
+        """Progress after a failure: the same notice later, or the next one."""
         tries = before.tries + 1
         if tries < TRIES:
             return replace(before, tries=tries, next_try=now + rest_after(tries, REST))
@@ -278,7 +281,7 @@ class _Addressed(Struct):
 
 
 def _target_of(line: bytes) -> str:
-    """Whose notice was given up; a line that a crash cut off is nobody's."""
+    """Target of a failed notice; empty for a line that a crash cut off."""
     try:
         return msgspec.json.decode(line, type=_Addressed).target
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -286,5 +289,5 @@ def _target_of(line: bytes) -> str:
 
 
 def _is_due(progress: Progress, now: int) -> bool:
-    # A rest that is longer than any was begun by a clock that has been set back since.
+    # A delay that is longer than the maximum was set by a clock that has been set back since.
     return not now < progress.next_try <= now + REST.cap_ms

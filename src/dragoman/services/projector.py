@@ -15,16 +15,16 @@ _OTHER_LAGS: Final = {
     "inbox": "messages wait in the inbox: {why}. Free or mend the disk, then `dragoman tick` takes "
     "them; one that was taken already counts once"
 }
-"""Part -> what does not go on when it fails, where that is not the files."""
+"""Service -> message, for those that do not write the projection."""
 
 _REST: Final = 20
-"""How many times as long as its work a duty rests that does not have to be done at once."""
+"""Idle time of a throttled service, as a multiple of its working time."""
 
 
 class FilesDuty:
-    """Runs one part of the files face; a disk that does not take the files stops nothing else.
+    """Runs one part of the file services; a disk error delays only this part.
 
-    The ledger has what was answered, so the answer stands: the files only lag behind.
+    What was answered is in the ledger and stands: the files only lag behind.
     """
 
     def __init__(
@@ -36,13 +36,13 @@ class FilesDuty:
         *,
         left: Callable[[], str] = str,
     ) -> None:
-        """With a clock that counts `seconds`, the work is done only when it has rested.
+        """Throttle the work if there is a clock, `monotonic`, in seconds.
 
-        `left` says what of it could not be done though the rest was.
+        `find_leftovers` tells what could not be done although the rest was.
         """
         self.name = name
         self.undone = NONE
-        """What could not be done the last time."""
+        """Problem of the last run."""
         self._work = work
         self._warn = warn
         self._seconds = seconds
@@ -50,7 +50,7 @@ class FilesDuty:
         self._left = left
 
     def run_once(self, now: int) -> int:
-        """Do it, unless it rests; how much there was to do."""
+        """Run the work, unless it is throttled; the number of things done."""
         del now
         if self._seconds is None:
             return self._do()

@@ -6,7 +6,7 @@ _AT_ONCE = 1_000
 
 
 class Promotion:
-    """Puts due tasks into their queues, a bounded number in each transaction."""
+    """Moves due tasks into their queues, a bounded number in each transaction."""
 
     name = "promotion"
 
@@ -14,7 +14,7 @@ class Promotion:
         self._hub = hub
 
     def run_once(self, now: int) -> int:
-        """Promote every due task; how many there were."""
+        """Promote every due task; their number."""
         promoted = 0
         while True:
             some = self._hub.store.transact(lambda session: session.promote(now, _AT_ONCE))

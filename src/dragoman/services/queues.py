@@ -11,7 +11,7 @@ _PROMOTED_AT_ONCE = 100
 def first_of(
     store: Store, now: int, queues: Sequence[str], besides: Collection[str]
 ) -> Mapping[str, ReadyKey]:
-    """The first task of each queue that has one, but for these."""
+    """First task of each queue, except excluded ones."""
 
     def work(session: Session) -> dict[str, ReadyKey]:
         session.promote(now, _PROMOTED_AT_ONCE)

@@ -16,7 +16,7 @@ _PAGE = 100
 
 
 class Recovery:
-    """Ends every lease that has expired."""
+    """Ends every expired lease."""
 
     name = "recovery"
 
@@ -27,24 +27,27 @@ class Recovery:
         coordinator: str = COORDINATOR,
         teams: Mapping[str, Team] = NO_TEAMS,
     ) -> None:
-        """`coordinator` is told where nobody else could be; `teams` have members of their own."""
+        """`coordinator` is notified where nobody else could be; `teams` have members of their own.
+        """
         self._hub = hub
         self._backoff = backoff
         self._coordinator = coordinator
         self._teams = teams
 
     def run_once(self, now: int) -> int:
-        """Recover every silent task; how many there were."""
+        """Expire leases; the number of recovered tasks."""
         recovered, seen = 0, set[str]()
-        # What comes up again could not be helped: the hub's own clock is behind `now`, or a store
-        # has kept a lease that it was told to end.
+        # A stream that comes up again could not be expired: the hub's own clock is behind `now`, or
+        # a store has kept a lease that it should have ended.
         while page := [one for one in self._hub.store.expired(now, _PAGE) if one not in seen]:
             seen.update(page)
             recovered += sum(self._recover(stream) for stream in page)
         return recovered
 
     def _recover(self, stream: str) -> bool:
-        """Whether the lease was ended; a task that cannot be read does not stop the others."""
+        """Expire one lease; True if it was ended. A task that cannot be read does not stop the
+        others.
+        """
         task, store = stream.partition(":")[2], self._hub.store
         try:
             found = find_task(store, task)

@@ -19,41 +19,41 @@ from dragoman.engine.reads.ask import find_task
 
 
 class GivenBack(Struct, frozen=True):
-    """That an agent has put its task back into the queue, to be begun again at once."""
+    """An agent's release of a task that could be claimed again at once."""
 
     by: str
     queue: str
-    """Who may take it from there: a name, or "" for anyone."""
+    """Queue of the task: a name, or "" for anyone."""
     at: int
-    """When; the task has not moved since."""
+    """Time of the release; the task has not moved since."""
 
 
 class Rest(Struct, frozen=True):
-    """A task that is left alone."""
+    """Cooldown of a task."""
 
     task: str
     given_back: GivenBack
     times: int
-    """How often in a row."""
+    """Consecutive releases."""
     until: float
 
     def words(self, until: int) -> str:
-        """What is told of it, with its end as a moment."""
+        """Message for a person, with the end as a timestamp."""
         often = f" {self.times} times" if self.times > 1 else ""
         who = self.given_back.by
         return f"{self.task} rests until {to_rfc3339(until)} after {who} gave it back{often}"
 
 
 class Rests:
-    """How often tasks were given back in a row, and until when each of them is left alone."""
+    """Consecutive releases of each task, and the end of its cooldown."""
 
     def __init__(self, backoff: Backoff) -> None:
-        """`backoff` says how long, as after failures."""
+        """`backoff` sets the lengths, as after failures."""
         self._backoff = backoff
         self._rests: dict[str, Rest] = {}
 
     def note(self, task: str, now: float, given_back: GivenBack | None) -> float | None:
-        """An attempt on a task has ended, so or otherwise; until when it rests now, if it does."""
+        """Record the end of an attempt; the end of the cooldown, if one begins."""
         before = self._rests.pop(task, None)
         if given_back is None:
             return None
@@ -63,11 +63,11 @@ class Rests:
         return until
 
     def end(self, task: str) -> None:
-        """Somebody has said a word about it: it begins anew."""
+        """Forget the cooldown and its count."""
         self._rests.pop(task, None)
 
     def resting(self, now: float) -> list[Rest]:
-        """What is left alone now; what was left alone for long enough is forgotten."""
+        """Cooldowns in effect; those that ended long ago are forgotten."""
         longest = self._backoff.cap_ms / 1_000
         self._rests = {
             task: rest for task, rest in self._rests.items() if now < rest.until + longest
@@ -76,20 +76,20 @@ class Rests:
 
 
 class LeftAlone:
-    """The rests of a hub's tasks, which last until somebody has said a word about one."""
+    """Cooldowns of a hub's tasks, lifted when somebody writes about the task."""
 
     def __init__(self, hub: Hub, backoff: Backoff, asked_at: Callable[[Task], int]) -> None:
-        """`asked_at` tells when somebody last asked for a worker on a task."""
+        """`requested_at` returns when somebody last asked for a worker on a task."""
         self._hub = hub
         self._rests = Rests(backoff)
         self._asked_at = asked_at
 
     def note(self, task: str, now: float, given_back: GivenBack | None) -> float | None:
-        """An attempt on a task has ended, so or otherwise; until when it rests now, if it does."""
+        """Record the end of an attempt; the end of the cooldown, if one begins."""
         return self._rests.note(task, now, given_back)
 
     async def tasks(self, now: float) -> set[str]:
-        """Tasks that are left alone now; a word about one since it was given back ends that."""
+        """Tasks that cool down now; a message about one since its release lifts the cooldown."""
         rests = self._rests.resting(now)
         if not rests:
             return set()
@@ -99,7 +99,8 @@ class LeftAlone:
         return {rest.task for rest in rests if rest not in called}
 
     def words(self, queues: Collection[str], now: float) -> str:
-        """What is told of the first of these queues that will be free; empty: nothing rests."""
+        """Message about the first task of these queues to become available; empty: none cools down.
+        """
         rests = [one for one in self._rests.resting(now) if one.given_back.queue in queues]
         if not rests:
             return ""

@@ -2,10 +2,10 @@
 
 
 def session_name(hub: str, id: str, place: str) -> str:
-    """The name of a session, which says where it was begun if that is not at the hub."""
+    """Name of a session; it includes the location if the agent does not run at the hub."""
     return ".".join(filter(None, (hub, id, place)))
 
 
 def place_in(session: str, hub: str) -> str:
-    """Where a session of this hub was begun."""
+    """Location of a session of this hub."""
     return session.removeprefix(f"{hub}.").partition(".")[2]

@@ -24,18 +24,18 @@ from dragoman.engine.reads.teamspaces import NO_TEAMS, Team
 _PAGE = 100
 
 Told = Callable[[Store, str], tuple[str, ...]]
-"""Store, handoff -> who is told that it does not go on."""
+"""Finds the recipients of an escalation: store, handoff -> names."""
 
 ESCALATE: dict[str, Callable[[str, Store, Told], AnyCommand]] = {
     "task": lambda name, _, __: EscalateDelegation(name),
     "mail": lambda name, store, _: EscalateMail(name, names_in_role(store, "orchestrator")),
     "handoff": lambda name, store, told: EscalateHandoff(name, told(store, name)),
 }
-"""Kind of stream -> what is asked for when it is late."""
+"""Kind of stream -> command that escalates it."""
 
 
 class Sla:
-    """Escalates whatever is late, and ends requests whose time is over."""
+    """Escalates what is past its deadline, and expires requests."""
 
     name = "sla"
 
@@ -46,19 +46,19 @@ class Sla:
         teams: Mapping[str, Team] = NO_TEAMS,
         called: Container[str] = (),
     ) -> None:
-        """`coordinator` is told where nobody else could be; `teams` have members of their own.
+        """`coordinator` is notified where nobody else could be; `teams` have members of their own.
 
-        `called` are those whom the hub starts or calls itself.
+        `hub_started` are the agents that the hub starts or calls itself.
         """
         self._hub = hub
         self._called = called
         self._told = partial(told_of, teams, coordinator)
 
     def run_once(self, now: int) -> int:
-        """Escalate everything that is late; how many there were."""
+        """Escalate everything past its deadline; the number."""
         escalated, stuck = 0, set[str]()
         while True:
-            # What cannot be told stays at the front; behind it there are others.
+            # Streams that cannot be escalated stay at the front; others come behind them.
             page = self._hub.store.overdue(now, _PAGE + len(stuck))
             late = [stream for stream in page if stream not in stuck]
             if not late:
@@ -68,14 +68,16 @@ class Sla:
             stuck |= untold
 
     def _command(self, kind: str, name: str) -> AnyCommand | None:
-        """What is asked for; None: nothing, so that a review costs no transaction at every turn."""
+        """Command for a late stream; None: none, so that a review costs no transaction in every
+        round.
+        """
         if kind != INTENT:
             return ESCALATE[kind](name, self._hub.store, self._told)
         agent = waited_for(self._hub.store, name)
         return ExpireRequest(name, agent in self._called) if agent else None
 
     def _escalate(self, stream: str, now: int) -> bool:
-        """Whether it was told: not what cannot be read, or is not late yet by the hub's clock."""
+        """Escalate a stream; False if it cannot be read, or is not late yet by the hub's clock."""
         kind, _, name = stream.partition(":")
         try:
             command = self._command(kind, name)
@@ -85,6 +87,6 @@ class Sla:
         except LedgerError:
             return False
         row = self._hub.store.stream(stream)
-        # A request that has timed out may have been followed by another one, with a deadline.
+        # An expired request may have been followed by another one, with a deadline.
         deadline = None if row is None else row.shelf.deadline
         return row is not None and (deadline is None or deadline > now)

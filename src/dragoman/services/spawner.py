@@ -37,48 +37,48 @@ from dragoman.engine.reads.mailbox import Letter, refusal_of, whole_list
 from dragoman.ledger.entry import read_line
 
 _ON_ITS_WAY: Final[frozenset[Status]] = frozenset({"backlog", "ready"})
-"""A task that somebody may still take."""
+"""Statuses in which a task may still be claimed."""
 _BY_THE_HUB: Final = "system:"
-"""Whose claims come before the agent does: the hub claims a task, and then starts somebody."""
+"""Actor of claims that precede the agent: the hub claims a task, and then starts an agent."""
 
 
 class Terms(Struct, frozen=True):
-    """What the settings say about requests for workers."""
+    """Policy for requests for workers, from the settings."""
 
     name: str
-    """To whom they are addressed; an agent that is registered under it answers them itself."""
+    """Addressee of the requests; an agent registered under this name answers them itself."""
     kind: str
-    """What its dialect calls such a letter."""
+    """Type of such a letter in its dialect."""
     within_ms: int
-    """How long a task may wait for somebody to take it."""
+    """Time that a task may wait for a claim."""
     takers: Mapping[str, tuple[str, ...]] = {}
-    """Whose tasks are taken by which agents that the hub can start; "" stands for anyone's."""
+    """Queue -> agents that the hub can start for it; "" stands for tasks of anyone."""
     is_shared: bool = False
-    """Whether other hubs may be at work on the store: what their agents take is not known here."""
+    """True if other hubs may work on the store: the queues of their agents are not known here."""
 
 
 class Verdict(Struct, frozen=True):
-    """What became of a request."""
+    """Outcome of a request."""
 
     session: str = ""
-    """Of the worker; empty: there is none."""
+    """Session of the worker; empty: there is none."""
     reason: str = ""
-    """Why there is none."""
+    """Reason why there is none."""
 
 
 class _Taken(Struct, frozen=True):
-    """What has become of a task since somebody was asked for; of its fields at most one is set."""
+    """Claims of a task since the request; at most one field is set."""
 
     session: str = ""
-    """The last stay in which it was worked on, or else who did."""
+    """Session of the last worker, or else its name."""
     starting: str = ""
-    """The stay that is being started now."""
+    """Session that is being started."""
     fault: str = ""
-    """Why the last one could not be started."""
+    """Reason why the last one could not be started."""
 
 
 def _after(taken: _Taken, event: object, *, is_hubs: bool) -> _Taken:
-    """The same after one more event; an attempt of which nobody heard has not begun."""
+    """Claims after one more event; an attempt without a sign of life has not begun."""
     if isinstance(event, TaskClaimed):
         name = event.session or event.agent
         return _Taken(starting=name) if is_hubs else _Taken(name)
@@ -93,7 +93,7 @@ def _after(taken: _Taken, event: object, *, is_hubs: bool) -> _Taken:
 
 
 def asked_at(store: Store, terms: Terms, task: Task) -> int:
-    """When somebody last asked for a worker on a task and has no answer yet; 0: nobody has."""
+    """Time of the last unanswered request for a worker on a task; 0: none."""
     return max(
         (
             letter.mail.posted_at
@@ -110,18 +110,18 @@ def _is_about(store: Store, mail: Mail, task: Task) -> bool:
 
 
 class Spawner:
-    """Answers every request for a worker that has come to an end."""
+    """Answers each request for a worker once its outcome is known."""
 
     name = "spawner"
 
     def __init__(self, hub: Hub, terms: Terms, answer: Callable[[Mail, Verdict], object]) -> None:
-        """`answer` posts the letter that says so."""
+        """`post_answer` posts the letter with the outcome."""
         self._hub = hub
         self._terms = terms
         self._answer = answer
 
     def run_once(self, now: int) -> int:
-        """Answer what can be answered; how many requests that were."""
+        """Answer requests whose outcome is known; their number."""
         store, terms = self._hub.store, self._terms
         if find_agent(store, terms.name) is not None:
             return 0
@@ -137,7 +137,7 @@ class Spawner:
         return sum(verdict is not None for _, verdict in verdicts)
 
     def _verdict(self, letter: Letter, now: int) -> Verdict | None:
-        """None: it is not known yet."""
+        """Outcome of a request; None: not known yet."""
         view = self._asked_for(letter)
         if isinstance(view, Verdict):
             return view
@@ -149,7 +149,7 @@ class Spawner:
         return Verdict(reason=why) if why else None
 
     def _why_nobody(self, task: Task, taken: _Taken, *, is_late: bool) -> str:
-        """Why nobody is going to work on the task; empty: somebody may still begin."""
+        """Reason why nobody will work on the task; empty: somebody may still begin."""
         waited = duration(self._terms.within_ms)
         if taken.starting:
             late = f"{taken.starting} was to work on {task.id}, and has not begun within {waited}"
@@ -165,7 +165,7 @@ class Spawner:
         return f"nobody took {task.id} within {waited}; it is {task.status}" if is_late else ""
 
     def _asked_for(self, letter: Letter) -> TaskView | Verdict:
-        """The task that waits for a worker, or why none does."""
+        """Task of the request, or why there is none."""
         if not letter.mail.bead:
             return Verdict(reason="the request names no bead: write Issue: ID in it")
         refusal = refusal_of(self._hub.store, letter)
@@ -175,9 +175,9 @@ class Spawner:
         return Verdict(reason=found.detail) if isinstance(found, Refusal) else found
 
     def _taken_since(self, view: TaskView, letter: Letter) -> _Taken:
-        """Who has taken the task since then.
+        """Claims of the task since the request.
 
-        What came first is told by the places in the ledger: a millisecond holds many entries.
+        Compared by ledger position: a millisecond holds many entries.
         """
         task, taken = view.task, _Taken()
         if task.updated_at < letter.mail.posted_at or not task.attempts:
@@ -186,14 +186,14 @@ class Spawner:
             if entry.position > letter.position:
                 is_hubs = read_line(entry.line).actor.startswith(_BY_THE_HUB)
                 taken = _after(taken, decode(entry), is_hubs=is_hubs)
-        # The claim is the first beat; the next one is of an agent that has begun.
+        # The claim is the first heartbeat; the next one is of an agent that has begun.
         has_begun = view.lease is not None and view.lease.beats > 1
         return _Taken(taken.starting) if taken.starting and has_begun else taken
 
     def _why_no_taker(self, wanted: str) -> str:
-        """Why nobody takes what is for this name, or for anyone; empty: somebody may.
+        """Reason why no agent takes work of this queue; empty: one may.
 
-        Who could is started by the hub for it, or registered.
+        Candidates are agents that the hub starts for the queue, or that are registered.
         """
         store = self._hub.store
         if not wanted and names_in_role(store, "agent"):

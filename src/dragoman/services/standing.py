@@ -23,32 +23,32 @@ from dragoman.services.rests import GivenBack
 _CLAIMED = EVENT_NAMES[TaskClaimed]
 _REQUEUED = EVENT_NAMES[TaskRequeued]
 _ENDS_IT = MOVE_NAMES - {_CLAIMED}
-"""By these an attempt ends."""
+"""Events that end an attempt."""
 
 
 class Standing(Enum):
-    """How an attempt stands to its task."""
+    """Status of an attempt."""
 
     HELD = auto()
     REPORTED = auto()
-    """Held, and its agent has said how it ended; that has not taken effect."""
+    """Held, and its agent has reported; the report has not taken effect."""
     LEFT = auto()
     """Ended by its own agent."""
     LOST = auto()
-    """Ended by somebody else, or another one has begun."""
+    """Ended by somebody else, or superseded by another attempt."""
 
 
 class Record:
-    """What is on record of one attempt."""
+    """Ledger entries of one attempt."""
 
     def __init__(self, store: Store, assignment: Assignment, actor: Actor) -> None:
-        """`actor` is its agent, as it speaks in this attempt."""
+        """`actor` is its agent, as it acts in this attempt."""
         self._store = store
         self._assignment = assignment
         self._actor = actor
 
     def standing(self, *, was_held: bool) -> Standing:
-        """How it stands now; while the store cannot tell, as before."""
+        """Current status; as before while the store cannot be read."""
         fence = self._assignment.fence
         try:
             view = find_task(self._store, self._assignment.task)
@@ -63,15 +63,15 @@ class Record:
         return Standing.LOST
 
     def why_no_holder(self) -> str:
-        """Why its agent may hold no task any more; empty: it may."""
+        """Reason why its agent may hold no task any more; empty: it may."""
         try:
             return why_no_holder(find_agent(self._store, self._assignment.agent))
         except DragomanError:
             return ""
 
     def given_back(self) -> GivenBack | None:
-        """That its own agent has made the task ready again, by its last move; after a failure it
-        rests anyway, and who had to stop, with something to go on from, is followed at once.
+        """The release by its own agent, if its last transition made the task ready again. A failure
+        has a backoff anyway, and a forced stop with a checkpoint is followed at once.
         """
         try:
             view = find_task(self._store, self._assignment.task)
@@ -88,18 +88,18 @@ class Record:
         return None
 
     def has_failed(self) -> bool:
-        """Whether its task has to be tried once more because of it."""
+        """Check whether its task was requeued for a retry."""
         try:
             return any(entry.event == _REQUEUED for entry in self._moves()[:1])
         except DragomanError:
             return False
 
     def cost(self) -> float:
-        """What its agent has told of its cost; `StoreError` when nobody can tell just now."""
+        """Cost that its agent reported; `StoreError` when the store cannot be read."""
         return cost_of_attempt(self._store, self._assignment.task, self._assignment.attempt)
 
     def _moves(self) -> list[Entry]:
-        """How the task has moved since its claim, until it was claimed again."""
+        """Transitions of the task from its claim until the next one."""
         moves, is_ours = list[Entry](), False
         for entry in history(self._store, task_stream(self._assignment.task)):
             if entry.event == _CLAIMED:
@@ -112,5 +112,5 @@ class Record:
         return moves
 
     def _has_left(self, moves: Sequence[Entry]) -> bool:
-        """Whether it was its own agent by whose word the attempt ended."""
+        """Check whether the attempt was ended by its own agent."""
         return bool(moves) and read_line(moves[0].line).actor == self._actor.label

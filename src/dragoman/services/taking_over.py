@@ -24,19 +24,19 @@ from dragoman.engine.reads.intents import find_intent
 _PAGE = 500
 
 Sweep = Callable[[], Collection[str]]
-"""Ends what an earlier hub has left running; the sessions that it had started, until each of them
-is forgotten."""
+"""Stops what an earlier hub left running; the sessions that it had started, until they are
+forgotten."""
 Forget = Callable[[str], None]
-"""Lets go of what shows that a session was started."""
+"""Removes the record that a session was started."""
 GoOn = Callable[[TaskView], Awaitable[str]]
-"""Lets an attempt go on; why it cannot, or nothing."""
+"""Resumes an attempt; the reason why it cannot be resumed, or nothing."""
 
 Note = Callable[[TaskView], None]
-"""Is told of every attempt that an earlier hub has begun, before anything becomes of it."""
+"""Counts each attempt that an earlier hub started, before it is recovered."""
 
 
 class Estate:
-    """What an earlier hub of this name has left."""
+    """Attempts that an earlier hub of this name left in progress."""
 
     def __init__(self, hub: Hub, name: str, backoff: Backoff, sweep: Sweep, forget: Forget) -> None:
         self._hub = hub
@@ -45,17 +45,15 @@ class Estate:
         self._sweep = sweep
         self._forget = forget
         self._started: Collection[str] | None = None
-        """Sessions whose programs were ended; None: nobody has looked yet."""
+        """Sessions whose programs were stopped; None: not checked yet."""
         self._settled = set[str]()
 
     async def settle(self, go_on: GoOn, note: Note) -> None:
-        """Settle it; an attempt whose program was not left behind goes on, if it can.
+        """Recover all; an attempt without a left-over program is resumed if possible.
 
-        What one had told of its end takes effect.
-
-        Whoever calls it again after a fault goes on where it ended.
+        A report takes effect. Calling it again after a fault continues the recovery.
         """
-        if self._started is None:  # once: a second look would end what has begun since
+        if self._started is None:  # once: a second call would stop what has begun since
             self._started = frozenset(await asyncio.to_thread(self._sweep))
         left = await asyncio.to_thread(lambda: sorted(self._left_behind(), key=_urgency))
         for view in left:
@@ -68,7 +66,7 @@ class Estate:
                 is_started = lease.session in self._started
                 await self._settle_one(view, lease, go_on, is_started=is_started)
             self._settled.add(lease.session)
-        # Only now: a hub that is killed before this must still know that they were started.
+        # Last: a hub that is killed before this must still know that they were started.
         for session in self._started:
             await asyncio.to_thread(self._forget, session)
 
@@ -79,7 +77,8 @@ class Estate:
         if is_started:
             why = "the hub was killed while the agent was at work"
             if self._is_asked_for(view):
-                # Its request is open until its deadline: it is handed over again, by its name.
+                # Its request is open until its deadline: it is dispatched again, under the same
+                # name.
                 await self._end(ReleaseTask(task, why, lease.fence))
                 return
             report = ReportOutcome(
@@ -90,7 +89,7 @@ class Estate:
             await self._end(ReleaseTask(task, why_not, lease.fence))
 
     def _is_asked_for(self, view: TaskView) -> bool:
-        """Whether an intent has asked for it, by a request that ends by itself."""
+        """Check whether an intent has an open request for it with a deadline."""
 
         def find(id: str) -> Intent | None:
             found = find_intent(self._hub.store, id)
@@ -101,8 +100,8 @@ class Estate:
         return request is not None and request.deadline is not None
 
     async def _end(self, command: ReportOutcome | ReleaseTask) -> None:
-        """End an attempt, by the hub's own word."""
-        with suppress(Refused):  # its lease has ended meanwhile: recovery sees to it
+        """End an attempt on behalf of the hub."""
+        with suppress(Refused):  # its lease has ended meanwhile: lease expiry recovers it
             await self._hub.do_soon(SYSTEM, command)
 
     def _left_behind(self) -> Iterator[TaskView]:
@@ -116,5 +115,5 @@ class Estate:
 
 
 def _urgency(view: TaskView) -> tuple[int, int]:
-    """Its place among work that is given out: by priority, then by age."""
+    """Sort key of dispatch: by priority, then by age."""
     return PRIORITY_RANK[view.task.priority], view.number

@@ -17,35 +17,36 @@ from dragoman.engine.reads.traces import is_recorded
 
 
 class Tails(Protocol):
-    """What was held back."""
+    """Port: carry-over whose stream ended."""
 
     def left(self, is_recorded: Callable[[str], bool]) -> Iterable[tuple[str, str]]:
-        """What no chunk has come to for minutes, nor goes on with from here on: its key and text.
+        """Key and text of each carry-over without a chunk for minutes, or without a stream to go
+        on.
 
-        The same again, until it is dropped. `is_recorded` says of an event whether it is there.
+        Repeated until it is dropped. `is_recorded` says of an event whether it is in the ledger.
         """
         ...
 
     def drop(self, key: str) -> None:
-        """What was left is gone; what a chunk has left since stays."""
+        """Drop the stale text; text of a later chunk stays."""
         ...
 
 
 class Thoughts:
-    """Ends them."""
+    """Records the carry-over of stale streams."""
 
     name = "thoughts"
 
     def __init__(
         self, hub: Hub, tails: Tails, end: Callable[[str, str], RecordTrace | None]
     ) -> None:
-        """`end`: the last chunk that the text under a key comes to, if it is of a thought."""
+        """`close_stream` makes the last chunk of a key's text, if it is of a thought."""
         self._hub = hub
         self._tails = tails
         self._end = end
 
     def run_once(self, now: int) -> int:
-        """End those that were left; how many there were."""
+        """Close stale streams; their number."""
         del now
         ended = 0
         for key, held in self._tails.left(partial(is_recorded, self._hub.store)):
@@ -58,6 +59,6 @@ class Thoughts:
                     return ended
             else:
                 ended += last is not None
-            # On record first, so that a crash in between doubles nothing and loses nothing.
+            # Recorded first, so that a crash in between doubles nothing and loses nothing.
             self._tails.drop(key)
         return ended

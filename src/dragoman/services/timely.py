@@ -11,7 +11,7 @@ from dragoman.services.waves import Waves
 
 
 def timely(hub: Hub, settings: Settings, *of_dialects: Duty) -> tuple[Duty, ...]:
-    """These duties in their order, with those that the dialects of a hub bring along."""
+    """Time-driven services in their order, including those of the dialects."""
     coordinator, teams = settings.handoffs.coordinator, settings.teamspaces
     return (
         Recovery(hub, settings.retry, coordinator, teams),

@@ -12,21 +12,21 @@ from dragoman.services.desk import Desk
 
 
 class Next(Struct, frozen=True):
-    """The task that comes first."""
+    """The next task to dispatch."""
 
     task: str
     queue: str
     equals: Sequence[Desk]
-    """Who of the free may have it, in the order of their turns."""
+    """Free agents that may have it, in fair order."""
 
 
 def most_urgent(
     free: Sequence[Desk], first: Mapping[str, ReadyKey], turn_of: Callable[[str], Turn]
 ) -> Next | None:
-    """What is given out next, of the first tasks of the queues.
+    """Find the next task to dispatch among the first of each queue.
 
-    Whoever has failed less often of late comes first, then who has less to do, then who has waited
-    longer for something to do.
+    Agents with fewer recent failures come first, then those with less to do, then those that have
+    waited longer.
     """
     wanted = {queue for desk in free for queue in desk.agent.queues}
     keys = [(key, queue) for queue, key in first.items() if queue in wanted]
@@ -43,10 +43,10 @@ def most_urgent(
 
 
 def who_gets(task: Task, equals: Sequence[Desk], able: Sequence[Desk]) -> Desk | None:
-    """Who of these gets a task; None: it waits for one that is able, but has its hands full.
+    """Choose the agent for a task; None: wait for a capable one that is busy now.
 
-    An attempt that has failed is not repeated by the same agent while another may have it, so that
-    one broken agent takes no task to the deadletter.
+    A failed attempt is not repeated by the same agent while another may have the task, so that one
+    broken agent takes no task to the deadletter.
     """
     fresh = [desk for desk in equals if not _has_failed_at(task, desk)]
     if fresh:
@@ -58,7 +58,7 @@ def who_gets(task: Task, equals: Sequence[Desk], able: Sequence[Desk]) -> Desk |
 
 
 def task_of(key: ReadyKey) -> str:
-    """Which task it is that has a place in a queue."""
+    """Task of an entry in the ready queue."""
     return key.name.removeprefix(task_stream(""))
 
 

@@ -16,13 +16,13 @@ from dragoman.engine.ports import Store
 from dragoman.services.attempt import Attempt
 
 _PAUSE_SECONDS = 0.005
-"""Between two looks, so that a busy hub costs the dispatcher little."""
+"""Pause between two rounds, so that a busy hub costs the dispatcher little."""
 _MATTERS = (task_stream(""), agent_stream(""))
-"""Streams whose news may be that there is work to give out."""
+"""Streams whose entries may mean that there is work to dispatch."""
 
 
 class Waking:
-    """Used in one event loop, but for the hints."""
+    """Wakes the dispatcher and its runs; use it in one event loop, except for hints."""
 
     def __init__(
         self, store: Store, poll_seconds: float, attempts: Callable[[], Iterable[Attempt]]
@@ -35,12 +35,12 @@ class Waking:
 
     @property
     def now(self) -> float:
-        """The time of the loop; when nobody listens, all that somebody waits for is over."""
+        """Time of the loop; infinite when it is not listening, so that all waits are over."""
         return inf if self._loop is None else self._loop.time()
 
     @contextmanager
     def listening(self) -> Generator[None]:
-        """Hear hints, and follow what others write, as long as this lasts."""
+        """Accept hints, and poll for entries of others, in this context."""
         self._loop = asyncio.get_running_loop()
         following = asyncio.create_task(self._follow_others())
         try:
@@ -50,26 +50,26 @@ class Waking:
             self._loop = None
 
     def hint(self, streams: Collection[str]) -> None:
-        """Something was written into these streams; from any thread."""
+        """Wake up: these streams have new entries; from any thread."""
         loop = self._loop
         if loop is not None:
-            with suppress(RuntimeError):  # the loop has been closed: nobody looks any more
+            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
                 loop.call_soon_threadsafe(self._look_at, frozenset(streams))
 
     def wake(self) -> None:
-        """There is something to do."""
+        """Wake the dispatcher."""
         self._woken.set()
 
     def clear(self) -> None:
-        """Whatever comes from now on has not been seen."""
+        """Reset before looking, so that later changes wake it again."""
         self._woken.clear()
 
     async def woken(self) -> None:
-        """Until there is something to do."""
+        """Wait until there is something to do."""
         await self._woken.wait()
 
     async def rest(self) -> None:
-        """The same, but not for long: some of what there is to do nobody tells."""
+        """Wait until there is something to do, or for one poll interval."""
         await asyncio.sleep(_PAUSE_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._poll_seconds):
@@ -83,13 +83,13 @@ class Waking:
             self._woken.set()
 
     async def _follow_others(self) -> None:
-        """Have attempts look when the ledger has grown."""
+        """Notify runs when the ledger has grown."""
         followed = 0
         while True:
             await asyncio.sleep(self._poll_seconds)
             if not any(self._attempts()):
                 continue
-            with suppress(DragomanError, OSError):  # the next look tells
+            with suppress(DragomanError, OSError):  # retried at the next poll
                 head = await asyncio.to_thread(self._store.head)
                 if head != followed:
                     followed = head

@@ -12,7 +12,7 @@ from dragoman.engine.reads.waves import find_wave, look_at_wave, open_waves
 
 
 class Waves:
-    """Takes every open wave as far as it can go."""
+    """Advances every open wave as far as possible."""
 
     name = "waves"
 
@@ -20,11 +20,11 @@ class Waves:
         self._hub = hub
 
     def run_once(self, now: int) -> int:
-        """One step of each wave that has one to make; how many there were."""
+        """Advance each open wave by one step; the number that moved."""
         return sum(self._step(id, now) for id in list(open_waves(self._hub.store)))
 
     def _step(self, id: str, now: int) -> bool:
-        """Whether something was done; what cannot be done for one wave does not stop the others."""
+        """Advance a wave; True if it moved. One that cannot be read does not stop the others."""
         try:
             wave = find_wave(self._hub.store, id)
             if isinstance(wave, Refusal):

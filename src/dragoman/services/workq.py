@@ -8,13 +8,13 @@ from dragoman.engine.workq import ItemState, Moved, find_item
 
 
 class HubWorkq:
-    """Items in the ledger of this hub."""
+    """Work items in the ledger of this hub."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
 
     def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
-        """Give an item from one owner to the next; one that is a third's stays where it is."""
+        """Transfer an item from one owner to the next; one that a third owns stays where it is."""
         asked = self._hub.request(SYSTEM, ClaimWorkItem(item, recipient, sender))
         try:
             outcome = self._hub.engine.handle_now(asked)
@@ -26,11 +26,11 @@ class HubWorkq:
         return Moved("missing" if is_missing else "refused", outcome.detail)
 
     def item_exists(self, item: str) -> bool | None:
-        """Whether there is such an item."""
+        """Check whether the item exists."""
         return not isinstance(find_item(self._hub.store, item), Refusal)
 
     def item_status(self, item: str) -> ItemState | None:
-        """How an item stands."""
+        """Status of an item."""
         found = find_item(self._hub.store, item)
         return (
             None if isinstance(found, Refusal) else ItemState(found.id, found.status, found.owner)

@@ -16,11 +16,11 @@ from dragoman.engine.reads.intents import intents_on
 from dragoman.protocols import ccos
 
 Worker = Callable[[ccos.TaskRequest], ccos.TaskResult]
-"""An agent: takes a request, gives its result."""
+"""An agent: takes a request, returns its result."""
 
 
 class Delegation:
-    """Operations of CCOS on a hub, and workers that answer its requests."""
+    """Calls CCOS operations on a hub, and dispatches its requests to functions."""
 
     def __init__(self, hub: Hub, choices: ccos.Choices) -> None:
         facts = StoreFacts(hub.store, _no_file, now=hub.clock.now)
@@ -28,14 +28,14 @@ class Delegation:
         self._interpreter = Interpreter(hub, (ccos.dialect(choices),), facts)
 
     def call(self, operation: str, arguments: Mapping[str, Any], actor: Actor) -> Any:
-        """What an operation answers; a refusal is raised as Refused."""
+        """Call an operation; a refusal is raised as Refused."""
         answer = self._interpreter.call(operation, arguments, actor)
         if isinstance(answer, Turned):
             raise Refused(Refusal(answer.code, answer.detail, path=answer.path))
         return answer.reply
 
     def dispatch(self, workers: Mapping[str, Worker]) -> int:
-        """Every request that is open with one of these; how many there were."""
+        """Dispatch every open request of these agents; their number."""
         open_ones = [
             request
             for agent in workers
@@ -55,6 +55,6 @@ class Delegation:
 
 
 def _no_file(task: str, ref: str) -> bool:
-    """Where there is no data directory, no task has files."""
+    """Return False: without a data directory no task has files."""
     del task, ref
     return False

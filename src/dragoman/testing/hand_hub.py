@@ -41,7 +41,7 @@ from dragoman.system.ids import CountingIds
 from dragoman.testing.dispatch import Delegation, Worker
 
 START = 1_770_670_500_000
-"""2026-02-09T20:55:00Z: where the clock stands when a hand hub opens."""
+"""Start time of the manual clock: 2026-02-09T20:55:00Z."""
 
 _PERSON = Actor("human", "tester", "testing")
 _DEFAULTS = ccos.Choices()
@@ -57,27 +57,27 @@ class Work(Struct, frozen=True):
     fence: int
 
     def heartbeat(self) -> None:
-        """Still alive."""
+        """Renew the lease."""
         self._do(RenewLease(self.task, self.fence))
 
     def note(self, text: str) -> None:
-        """A line in the work log."""
+        """Add a line to the work log."""
         self._do(NoteTask(self.task, text, self.fence))
 
     def release(self, reason: str = "released") -> None:
-        """Give the task back."""
+        """Release the task."""
         self._do(ReleaseTask(self.task, reason, self.fence))
 
     def report(self, outcome: Outcome, notes: str = "", blockers: tuple[str, ...] = ()) -> None:
-        """Say how the attempt ended; it takes effect when the session ends or the lease does."""
+        """Report the outcome; it takes effect when the session ends or the lease expires."""
         self._do(ReportOutcome(self.task, outcome, notes, blockers, fence=self.fence))
 
     def end(self) -> None:
-        """End the session: what was reported takes effect."""
+        """End the session: its report takes effect."""
         self._do(EndAttempt(self.task, fence=self.fence))
 
     def finish(self, outcome: Outcome = "done", notes: str = "") -> None:
-        """Report and end in one go."""
+        """Report and end at once."""
         self._do(ReportOutcome(self.task, outcome, notes, fence=self.fence, apply=True))
 
     def _do(self, command: AnyCommand) -> None:
@@ -96,13 +96,13 @@ class HandHub:
         self._delegation = Delegation(self._hub, choices)
 
     def create(self, title: str, *, ready: bool = True) -> str:
-        """A new task; give `do` a `CreateTask` for one with more to it."""
+        """Create a task; give `do` a `CreateTask` for one with more to it."""
         return self.do(CreateTask(title, ready=ready)).task
 
     def claim(
         self, task: str = "", *, agent: str, session: str = "", ttl_ms: int = DEFAULT_TTL_MS
     ) -> Work:
-        """Begin an attempt; without a task, on the next one that is ready."""
+        """Claim a task, or the next ready one."""
         receipt = self.do(ClaimTask(task, agent, session, ttl_ms), agent=agent)
         return Work(self, receipt.task, agent, receipt.attempt, receipt.fence)
 
@@ -111,21 +111,22 @@ class HandHub:
         self.do(MoveTask(task, to, reason), agent=agent)
 
     def do(self, command: AnyCommand, *, agent: str = "", key: str = "") -> Receipt:
-        """Any command, as a person or as an agent; a refusal is raised as Refused."""
+        """Run any command, as a person or as an agent; a refusal is raised as Refused."""
         actor = Actor("agent", agent, "testing") if agent else _PERSON
         return self._hub.do(actor, command, key=key).receipts[0]
 
     def call(self, operation: str, *, agent: str = "", **arguments: Any) -> Any:
-        """An operation of CCOS, as a person or as an agent; a refusal is raised as Refused."""
+        """Call an operation of CCOS, as a person or as an agent; a refusal is raised as Refused."""
         actor = Actor("agent", agent, "testing") if agent else _PERSON
         return self._delegation.call(operation, arguments, actor)
 
     def dispatch(self, workers: Mapping[str, Worker]) -> int:
-        """Hand every open request to its agent's function and take the result: how many."""
+        """Dispatch every open request to its agent's function and submit the result; their number.
+        """
         return self._delegation.dispatch(workers)
 
     def task(self, name: str) -> Task:
-        """The task as it is now."""
+        """The current task."""
         found = find_task(self._hub.store, name)
         if isinstance(found, Refusal):
             raise Refused(found)
@@ -136,13 +137,13 @@ class HandHub:
         self.clock.advance(round((seconds + 60 * minutes + 3_600 * hours) * 1_000))
 
     def tick(self) -> None:
-        """Every time-driven duty once, with the settings that hold where there are none."""
+        """Run every time-driven service once, with the default settings."""
         now = self.clock.now()
         for duty in timely(self._hub, Settings()):
             duty.run_once(now)
 
     def restart(self) -> None:
-        """The hub dies and starts again on what it had stored."""
+        """Restart the hub on what it had stored."""
         self.close()
         self._hub = self._open()
         self._delegation = Delegation(self._hub, self._choices)
@@ -152,12 +153,12 @@ class HandHub:
         return [read_line(entry.line) for entry in entries(self._hub.store)]
 
     def verify(self) -> list[Finding]:
-        """What is wrong with the ledger and its views; nothing, one hopes."""
+        """Problems of the ledger and its views; none, one hopes."""
         store = self._hub.store
         return [*check_ledger(store, (), _quietly), *check_views(store, _quietly)]
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self._hub.close()
 
     def _open(self) -> Hub:
@@ -168,7 +169,7 @@ class HandHub:
 def hand_hub(
     store: Literal["memory", "sqlite"] = "memory", choices: ccos.Choices = _DEFAULTS
 ) -> Generator[HandHub]:
-    """A fresh hub in memory, or on a SQLite file that is gone afterwards."""
+    """Open a hub in memory, or on a temporary SQLite file."""
     if store not in _OPENERS:
         raise ValueError(f"a hub by hand is kept in {' or '.join(_OPENERS)}, not in {store!r}")
     with tempfile.TemporaryDirectory() as folder:
@@ -192,4 +193,4 @@ _OPENERS: dict[str, Callable[[Path], Callable[[], Store]]] = {"memory": _memory,
 
 
 def _quietly(_: int) -> None:
-    """Progress that nobody watches."""
+    """Ignore progress."""

@@ -12,10 +12,10 @@ _LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def upper(text: str) -> str:
-    """The text with its letters a to z in capitals."""
+    """Convert the letters a to z to upper case."""
     return text.upper() if text.isascii() else text.translate(_UPPER)
 
 
 def lower(text: str) -> str:
-    """The text with its letters A to Z as small ones."""
+    """Convert the letters A to Z to lower case."""
     return text.lower() if text.isascii() else text.translate(_LOWER)

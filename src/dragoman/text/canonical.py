@@ -19,12 +19,14 @@ _write: Final = json.JSONEncoder(
 
 
 def canonical_sha256(value: Mapping[str, Any]) -> str:
-    """The SHA-256 of a JSON object, in lower-case hexadecimal; ValueError if it has none."""
+    """SHA-256 of a JSON object's canonical form, in lower-case hexadecimal; ValueError if it has
+    none.
+    """
     return sha256(canonical(value)).hexdigest()
 
 
 def canonical(value: Mapping[str, Any]) -> bytes:
-    """The one way to write a JSON object; ValueError if it has none."""
+    """Canonical form of a JSON object; ValueError if it has none."""
     try:
         return _write(value).encode() if _is_plain(value) else rfc8785.dumps(cast(Any, value))
     except (rfc8785.CanonicalizationError, RecursionError) as error:
@@ -32,7 +34,7 @@ def canonical(value: Mapping[str, Any]) -> bytes:
 
 
 def _is_plain(value: Mapping[str, Any]) -> bool:
-    """Whether the standard library writes it as RFC 8785 wants it."""
+    """Check whether the standard library writes the canonical form of this value."""
     left: list[Any] = [value]
     for _ in range(_MOST_NODES):
         if not left:
@@ -55,4 +57,4 @@ def _is_plain(value: Mapping[str, Any]) -> bool:
 
 _PLAIN: Final[frozenset[object]] = frozenset({str, bool, type(None)})
 _MOST_NODES: Final = 100_000
-"""What has more parts, or holds itself, is left to whoever counts how deep it is."""
+"""Larger or recursive values are left to rfc8785, which checks the depth."""

@@ -7,7 +7,7 @@ _BLOCK = 64
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER = bytes(byte ^ 0x5C for byte in range(256))
 _KEYS = 8
-"""So many keys are kept ready; a hub has one."""
+"""Number of cached keys; a hub has one."""
 
 
 def keyed_digest(key: bytes, data: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 
 def in_words(error: Exception) -> str:
-    """What an exception says; of a file or an address also which one it is about."""
+    """Describe an exception without its error number, with its file or address if it has one."""
     if not isinstance(error, OSError) or not error.strerror:
         return f"{error}"
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror

@@ -25,14 +25,14 @@ T = TypeVar("T")
 
 
 def tidy_glob(glob: str) -> str:
-    """The glob as it is kept: without `./` at its beginning, a folder with all that is in it."""
+    """Normalize a glob for storing: no `./` at its beginning, and `**` behind a folder."""
     while glob.startswith("./"):
         glob = glob[2:]
     return glob + _ANY_PARTS if glob.endswith("/") else glob
 
 
 def why_no_glob(glob: str) -> str | None:
-    """Why this names no files of a repository; None when it can."""
+    """Check a glob; the reason why it names no files of a repository, or None."""
     if any(_ANY_PARTS in part and part != _ANY_PARTS for part in glob.split("/")):
         return "** must stand alone between slashes, for example src/**/test_*.py"
     if "." in glob.split("/"):
@@ -43,17 +43,17 @@ def why_no_glob(glob: str) -> str | None:
 
 
 def names_nothing(glob: str) -> bool:
-    """Whether it has no letter of a name, so that it means files whatever they are called."""
+    """Check whether it has no letter of a name, so that it matches files of any name."""
     return not any(character not in "*?/." for character in glob)
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether there could be a file that both of them mean."""
+    """Check whether a file could match both globs."""
     a, b = _shape(one), _shape(other)
     within_a, within_b = b.head.startswith(a.head), a.head.startswith(b.head)
     if (within_a and a.is_plain) or (within_b and b.is_plain):
         return True
-    # Most pairs differ in how they begin or end, which is seen at once.
+    # A quick check: most pairs differ in their beginning or end.
     return (
         (within_a or within_b)
         and (a.tail.endswith(b.tail) or b.tail.endswith(a.tail))
@@ -62,7 +62,7 @@ def overlap(one: str, other: str) -> bool:
 
 
 def means(glob: str, file: str) -> bool:
-    """Whether a glob means this file, which is no folder whatever it is called."""
+    """Check whether a glob matches this file, which is no folder whatever its name."""
     shape, path = _shape(glob), file + "/"
     if shape.is_plain:
         return path.startswith(shape.head)
@@ -75,23 +75,23 @@ def means(glob: str, file: str) -> bool:
 
 
 class Overlaps(Generic[T]):
-    """What belongs to globs, found by a glob that could overlap with them."""
+    """Index of items by glob, to find those whose glob could overlap with another one."""
 
     def __init__(self) -> None:
         self._at: defaultdict[tuple[str, ...], list[T]] = defaultdict(list)
-        """The folder in which globs begin -> what belongs to those that begin just there."""
+        """Folder in which globs begin -> items of the globs that begin just there."""
         self._within: defaultdict[tuple[str, ...], list[T]] = defaultdict(list)
-        """The same, with those that begin anywhere below it."""
+        """Folder -> items of the globs that begin anywhere below it."""
 
     def add(self, glob: str, item: T) -> None:
-        """One more."""
+        """Add an item."""
         folder = _shape(glob).folder
         self._at[folder].append(item)
         for size in range(len(folder) + 1):
             self._within[folder[:size]].append(item)
 
     def near(self, glob: str) -> Iterator[T]:
-        """What belongs to those that begin above, in or below the folder in which a glob begins."""
+        """Items whose globs begin above, in or below the folder in which this glob begins."""
         folder = _shape(glob).folder
         for size in range(len(folder)):
             yield from self._at.get(folder[:size], ())
@@ -99,14 +99,14 @@ class Overlaps(Generic[T]):
 
 
 class _Shape(NamedTuple):
-    """What a comparison needs to know of a glob."""
+    """A glob, prepared for comparison."""
 
     parts: tuple[str, ...]
     folder: tuple[str, ...]
-    """The parts before the first one with a wildcard."""
+    """Parts before the first one with a wildcard."""
     is_plain: bool
     head: str
-    """With this begins every path that is meant, and with `tail` it ends (a slash behind it)."""
+    """Beginning of every path that matches; `tail` is its end, with a slash behind it."""
     tail: str
 
 
@@ -116,7 +116,7 @@ def _shape(glob: str) -> _Shape:
     folder = tuple(takewhile(lambda part: not _is_wild(part), parts))
     path = glob + "/"
     if folder != parts:
-        # `**` may stand for no part at all, and then there is no slash before what follows it.
+        # `**` may match no part at all, and then there is no slash before what follows it.
         wild = [place for place, character in enumerate(path) if character in _WILD]
         return _Shape(parts, folder, False, path[: wild[0]], path[wild[-1] + 1 :].removeprefix("/"))
     is_file = "." in parts[-1][1:]
@@ -141,9 +141,9 @@ def _characters_meet(one: str, other: str) -> bool:
 
 
 def _spells(pattern: str, row: str) -> bool:
-    """Whether a pattern can spell a text without `*`: all its places are followed at once, as bits.
+    """Match characters without `*` against a pattern: all positions at once, as bits.
 
-    So it takes as many steps as the text is long, whatever the pattern is made of.
+    This takes as many steps as the text is long, whatever the pattern is.
     """
     fits, loops, end = _places(pattern)
     anywhere = fits.get(_ANY_ONE, 0)
@@ -156,7 +156,7 @@ def _spells(pattern: str, row: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def _places(pattern: str) -> tuple[dict[str, int], int, int]:
-    """Character -> the places where it fits; the places that `*` holds on to; the last place."""
+    """Character -> positions that it matches; the positions of `*`; the last position."""
     loops, place = 0, 1
     fits: dict[str, int] = {}
     for character in pattern:
@@ -176,9 +176,10 @@ def _meet(
     fit: Callable[[T, T], bool],
     describes: Callable[[Any, Any], bool],
 ) -> bool:
-    """Whether one row of things could be what both describe; `many` stands for any number."""
+    """Check whether one sequence could match both patterns; `wildcard` matches any number of items.
+    """
     if many in a and many in b:
-        # Each can take in the other's middle, so that only the two ends can disagree.
+        # Each can match the other's middle, so that only the two ends can disagree.
         return _ends_fit(a, b, many, fit) and _ends_fit(a[::-1], b[::-1], many, fit)
     if many in a:
         return describes(a, b)
@@ -197,7 +198,7 @@ def _ends_fit(a: Sequence[T], b: Sequence[T], many: T, fit: Callable[[T, T], boo
 
 
 def _leads(pattern: tuple[str, ...], row: tuple[str, ...]) -> bool:
-    """Whether a pattern can lead to a path without `**`: its ends fit, and the rest in between."""
+    """Match parts without `**` against a pattern: its ends, and the runs in between."""
     front, *between, back = _runs(pattern)
     at, end = len(front), len(row) - len(back)
     if at > end or not _fits(front, row, 0) or not _fits(back, row, end):
@@ -217,7 +218,7 @@ def _fits(run: tuple[str, ...], row: tuple[str, ...], place: int) -> bool:
 
 @lru_cache(maxsize=4_096)
 def _runs(pattern: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """The parts before, between and after each `**`."""
+    """Split the parts at each `**`."""
     places = [place for place, part in enumerate(pattern) if part == _ANY_PARTS]
     starts, ends = [0, *(place + 1 for place in places)], [*places, len(pattern)]
     return tuple(pattern[start:end] for start, end in zip(starts, ends, strict=True))

@@ -11,28 +11,28 @@ import re2 as untyped  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 _re2: Any = untyped
 _MOST_MEMORY: Final = 64 * 1024 * 1024
-"""So much a compiled expression may use; beyond it a search goes on, slower."""
+"""Memory limit of a compiled expression; beyond it a search goes on, slower."""
 _SHORT: Final = 1_024
 
 
 class Match(Protocol):
-    """What was found."""
+    """A match."""
 
     def span(self, group: int = 0, /) -> tuple[int, int]:
-        """Where; (-1, -1): this group took no part."""
+        """Start and end; (-1, -1): the group took no part."""
         ...
 
     def start(self, group: int = 0, /) -> int:
-        """Where it begins."""
+        """Start."""
         ...
 
     def end(self, group: int = 0, /) -> int:
-        """Where it ends."""
+        """End."""
         ...
 
 
 class Linear:
-    """An expression; it is compiled when it is first used, because that takes time."""
+    """A regular expression, compiled at its first use, because that takes time."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class Linear:
         captures: bool = True,
         characters: bool = False,
     ) -> None:
-        """`longest`: of several matches at a place the longest one counts.
+        """`longest`: of several matches at a position the longest one counts.
 
-        `characters`: the expression speaks of characters of UTF-8, not of bytes.
+        `characters`: the expression is about characters of UTF-8, not bytes.
         """
         self.pattern = pattern
         self._longest = longest
@@ -52,15 +52,15 @@ class Linear:
         self._characters = characters
 
     def search(self, text: bytes, pos: int = 0, end: int | None = None) -> Match | None:
-        """The first match from here on, or in what ends here."""
+        """First match from `pos` on, in the text up to `end`."""
         return self._compiled.search(text, pos, end)
 
     def match(self, text: bytes, pos: int = 0, end: int | None = None) -> Match | None:
-        """The match that begins here, or in what ends here."""
+        """Match at `pos`, in the text up to `end`."""
         return self._compiled.match(text, pos, end)
 
     def finditer(self, text: bytes) -> Iterator[Match]:
-        """One match after the other."""
+        """All matches that do not overlap."""
         return self._compiled.finditer(text)
 
     @cached_property
@@ -71,17 +71,17 @@ class Linear:
 
 
 class Anywhere:
-    """Some expressions, and only whether any of them matches somewhere in a text.
+    """Several expressions; tests whether any of them matches anywhere in a text.
 
-    A short text is asked in a third of the time that a search takes. In a long one a search is
-    quicker, because it ends at the first match.
+    In a short text a set takes a third of the time of a search. In a long one a search is faster,
+    because it ends at the first match.
     """
 
     def __init__(self, *patterns: bytes) -> None:
         self._patterns = patterns
 
     def is_in(self, text: bytes) -> bool:
-        """Whether any of them is."""
+        """Check whether any of them matches."""
         # No generator: it would take as long as a short text does.
         for is_there in self._quick if len(text) < _SHORT else self._searches:
             if is_there(text):
@@ -98,7 +98,7 @@ class Anywhere:
 
 
 def _set_of(pattern: bytes) -> Callable[[bytes], object]:
-    """What tells whether an expression matches somewhere; one too long for a set is searched."""
+    """Function that tests an expression; one that is too long for a set is searched."""
     alone: Any = _re2.Set.SearchSet(_options(characters=False, captures=False))
     alone.Add(pattern)
     try:
@@ -119,5 +119,5 @@ def _options(*, characters: bool, captures: bool) -> Any:
 
 
 def literally(text: bytes) -> bytes:
-    """An expression that means these very bytes."""
+    """Escape bytes, so that they match literally."""
     return cast(bytes, _re2.escape(text))

@@ -15,12 +15,12 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _MARKS: Final = re.compile(
     "[\u0300-\u034e\u0350-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
 )
-"""What is put on a letter."""
+"""Combining marks."""
 _HIDDEN: Final = re.compile(
     "[\0-\x08\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]+"
 )
-"""What does not show, or changes how the rest does."""
+"""Characters that are invisible, or change how others look."""
 _WITHIN: Final = re.compile(rf"[^\W_]{_HIDDEN.pattern}[^\W_]")
 
 _CAPITALS: Final = str.maketrans(
@@ -31,29 +31,31 @@ _LETTERS: Final = str.maketrans(
     "аԁеһіјкӏмոорԛгѕтусхԝ" + "αεικνορτυχω" + "ıȷɑɡɩ",
     "adehijklmnopqrstycxw" + "aeikvoptuxw" + "ijagi",
 )
-"""Letters that look like another -> that one. Both sides of a comparison are written so."""
+"""Confusable letter -> letter that it looks like. Both sides of a comparison are mapped."""
 
 
 class Seen(Struct, frozen=True, gc=False):
-    """The words of a text, and all of its letters in a row if something hides between them."""
+    """Visible words of a text, and all of its letters joined if a hidden character is within a
+    word.
+    """
 
     words: Words
     letters: str = ""
 
 
 def seen(text: str) -> Seen:
-    """The text, compared by what is seen of it."""
+    """Visible words of a text, for comparison."""
     shown = text.casefold() if text.isascii() else _folded(text)
     words = tuple(_WORD.findall(_HIDDEN.sub("", shown)))
     return Seen(words, "".join(words) if _WITHIN.search(shown) else "")
 
 
 def shows(text: str) -> bool:
-    """Whether there is anything in a text that a person sees."""
+    """Check whether a text has any visible character."""
     return bool(_HIDDEN.sub("", text).strip())
 
 
 def _folded(text: str) -> str:
     apart = unicodedata.normalize("NFKD", text).translate(_CAPITALS).casefold()
-    # Folding may put a mark on a letter that had none: apart once more.
+    # Folding may add a mark to a letter that had none: decompose again.
     return _MARKS.sub("", unicodedata.normalize("NFKD", apart)).translate(_LETTERS)

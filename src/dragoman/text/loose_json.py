@@ -17,9 +17,9 @@ _NO_CHARACTER: Final = "\ufffd"
 
 
 def loosely(text: bytes | str, nothing: Any = None) -> Any:
-    """The value of a text; `nothing` where none can be made out.
+    """Parse a JSON text leniently; `default` if that is impossible.
 
-    Of equal keys the last one counts; what is no character is U+FFFD, what is no number null.
+    The last of equal keys counts; an invalid character becomes U+FFFD, an invalid number null.
     """
     data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     data = _HALF_IN_UTF8.sub(_NO_CHARACTER.encode(), data.removeprefix(BOM_UTF8))

@@ -5,21 +5,22 @@ from difflib import get_close_matches
 from typing import Final
 
 _LONGEST: Final = 100
-"""Of a longer name the beginning is compared: nobody's patience is spent on it."""
+"""Longest part of a name that is compared: the comparison takes quadratic time."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name that comes nearest to one that is not; empty when none comes near."""
+    """The known name nearest to an unknown one; empty when none comes near."""
     return next(iter(get_close_matches(name[:_LONGEST], list(known), n=1)), "")
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """`; did you mean …?` after a name that is not known; empty when none that is comes near."""
+    """`; did you mean …?` for an unknown name; empty when no known one comes near."""
     near = nearest(name, known)
     return f"; did you mean {near}?" if near else ""
 
 
 def nearest_or_all(name: str, known: Iterable[str]) -> str:
-    """The same; when none comes near, `; known: …` and all of them."""
+    """`; did you mean …?` for an unknown name; when none comes near, `; known: …` and all of them.
+    """
     names = list(known)
     return meant(name, names) or (f"; known: {', '.join(names)}" if names else "")

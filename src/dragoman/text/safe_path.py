@@ -5,21 +5,21 @@ import unicodedata
 from typing import Final
 
 LONGEST_PART: Final = 255
-"""Bytes; no file system that we know takes a longer name."""
+"""In bytes; no file system that we know takes a longer name."""
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_][\w-]*+(?:[./][A-Za-z0-9_][\w-]*+)*+", re.ASCII)
-"""What nearly every path looks like: nothing in it can be unsafe."""
+"""Form of nearly all paths, which is safe."""
 
 
 def why_unsafe(path: str) -> str | None:
-    """Why a path must not be followed below a folder; None when it stays inside."""
+    """Check that a path stays below its folder; the reason if it must not be followed, or None."""
     if len(path) <= LONGEST_PART and _PLAIN.fullmatch(path):
         return None
     if path.isascii():
         return _why_unsafe(path)
     if not unicodedata.is_normalized("NFC", path):
         return "it is not in Unicode's normal form NFC, so that two files could look the same"
-    # What only looks like a dot or a slash is refused too: some file systems fold them.
+    # Look-alikes of dots and slashes are refused too: some file systems fold them.
     return _why_unsafe(path) or _why_unsafe(unicodedata.normalize("NFKC", path))
 
 

@@ -50,29 +50,29 @@ HARMFUL_CLASS: Final = (
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     r"\U000e0000-\U000e0fff"  # tags, supplementary variation selectors
 )
-"""The inside of a class of characters that steer or hide."""
+"""Content of a character class: control, bidi and invisible characters."""
 HARMFUL: Final = re.compile(f"[{HARMFUL_CLASS}]")
-"""A character that steers or hides."""
+"""A control, bidi or invisible character."""
 
 _ON_ONE_LINE: Final = str.maketrans({"\n": LINE_MARK, "\t": " "})
 
 
 def harmless_json(text: str) -> str:
-    """JSON text that says the same, with every character that steers or hides as an escape.
+    """Equivalent JSON with every control, bidi or invisible character as an escape.
 
-    JSON knows no other way to say a character beyond the BMP than as a pair.
+    In JSON, a character beyond the BMP is escaped as a surrogate pair.
     """
     return HARMFUL.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def harmless_line(fields: Mapping[str, Any]) -> bytes:
-    """The fields as JSON on one line, whatever its reader takes for the end of one."""
+    """Encode fields as JSON on one line, for readers with any idea of a line's end."""
     line = _encode(fields)
     return line if line.isascii() else harmless_json(line.decode()).encode()
 
 
 def safe_text(text: str, *, one_line: bool = False) -> str:
-    """The text without anything that could steer a terminal, forge a log line or hide."""
+    """Make a text harmless: nothing in it steers a terminal, forges a log line or hides."""
     if text.isascii() and text.isprintable():
         return text
     if HARMFUL.search(text) is not None:

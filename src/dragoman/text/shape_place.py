@@ -13,35 +13,34 @@ _REMEMBERED: Final = 512
 
 
 class Place(Struct, frozen=True):
-    """What may stand at a place; nothing of it is known where a shape leaves it open."""
+    """Allowed values at a path of a shape; empty where the shape leaves it open."""
 
     kinds: tuple[Any, ...] = ()
-    """Each type that it may have, null aside."""
+    """Allowed types, except null."""
     words: str = ""
-    """What it must be, as the shape itself says it: `Meta(extra={"reason": …})`."""
+    """Requirement in words, from the shape itself: `Meta(extra={"reason": …})`."""
 
     @property
     def is_choice(self) -> bool:
-        """Whether it can be nothing but one of `choices`."""
+        """True if only `choices` are allowed."""
         return bool(self.kinds) and all(map(_values, self.kinds))
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The values by name, where there are only some; an empty one has none."""
+        """Literal values by name, if there are any; without an empty one."""
         values = (f"{one}" for kind in self.kinds for one in _values(kind))
         return tuple(dict.fromkeys(filter(None, values)))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The fields of the object; none where it may be one of several, or is open."""
+        """Fields of the object; none if it may be one of several, or is open."""
         return tuple(_fields(self.kinds[0])) if len(self.kinds) == 1 else ()
 
 
 def place_of(shape: Any, steps: list[str]) -> Place:
-    """What may stand there.
+    """Find what is allowed at a path.
 
-    A step is a field's name, `[3]` of a list, `[...]` of a table, or
-    `[key]`: a name in that.
+    A step is a field's name, `[3]` of a list, `[...]` of a table, or `[key]`: a name in that.
     """
     found = list(_either(shape))
     for step in steps:
@@ -51,7 +50,7 @@ def place_of(shape: Any, steps: list[str]) -> Place:
 
 
 def _either(shape: Any, words: str = "") -> Iterator[tuple[Any, str]]:
-    """Each type that a shape allows, with its own words."""
+    """Types that a shape allows, each with its requirement in words."""
     origin, inner = get_origin(shape), get_args(shape)
     if origin is Annotated:
         extra = [one.extra for one in inner[1:] if isinstance(one, Meta) and one.extra]
@@ -64,7 +63,7 @@ def _either(shape: Any, words: str = "") -> Iterator[tuple[Any, str]]:
 
 
 def _below(kind: Any, step: str) -> Iterator[Any]:
-    """What may stand one step further down."""
+    """Types one step further down."""
     if not step.startswith("["):
         yield from filter(None, [_fields(kind).get(step)])
         return
@@ -80,7 +79,7 @@ def _below(kind: Any, step: str) -> Iterator[Any]:
 
 @lru_cache(_REMEMBERED)
 def _fields(kind: Any) -> Mapping[str, Any]:
-    """The fields of an object and their shapes; what it is told from others by has one value."""
+    """Fields of an object and their types; its tag is a field with one value."""
     struct = get_origin(kind) or kind
     if not (isinstance(struct, type) and issubclass(struct, Struct)):
         return {}

@@ -16,11 +16,11 @@ from dragoman.text.shape_place import Place, place_of
 MISSING: Final = "it is missing"
 NO_OBJECT: Final = "it must be an object"
 
-# Patterns are compiled by whoever finds something wrong: every command would wait for it.
+# Patterns are compiled when something is wrong: every command would wait for it.
 _AT: Final = r"(?P<reason>.*?)(?: - at (?P<key>`key` in )?`\$\.?(?P<path>[^`]*)`)?"
 _STEP: Final = r"\[(?:\d+|\.{3})\]|[^.\[]+"
 _SHOWN: Final = 60
-"""So much is shown of what somebody else wrote."""
+"""Longest part of a foreign value that is shown."""
 
 _KINDS: Final = {
     "bool": "true or false",
@@ -33,7 +33,7 @@ _KINDS: Final = {
 }
 _GIVEN: Final = _KINDS | {"float": "a number with a point"}
 _IN_JSON: Final = {"NoneType": "null", "list": "array", "dict": "object"}
-"""Name of a type of Python -> of its kind, where JSON calls it otherwise."""
+"""Name of a Python type -> name of the JSON type, where they differ."""
 _BOUNDS: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 _PARTS: Final = {
     "str": ("character", "characters"),
@@ -43,7 +43,7 @@ _PARTS: Final = {
 
 
 class ShapeFault(Struct, frozen=True):
-    """What is wrong, and the path of where; an empty path: the whole."""
+    """A shape error and its path; an empty path: the whole."""
 
     reason: str
     path: str
@@ -53,9 +53,9 @@ class ShapeFault(Struct, frozen=True):
 
 
 def shape_fault(error: Exception, shape: Any, *, is_text: bool = False) -> ShapeFault:
-    """What is wrong with a value that was not in this shape, of the error that told so.
+    """Explain an error of msgspec about a value of this shape.
 
-    `is_text`: where it comes from there is nothing but text, so that this need not be said.
+    `is_text`: the source has nothing but text, so that this need not be said.
     """
     at = _match(_AT, str(error))
     assert at is not None, "the pattern takes any text"
@@ -68,24 +68,24 @@ def shape_fault(error: Exception, shape: Any, *, is_text: bool = False) -> Shape
 
 
 def kind_of(value: object) -> str:
-    """What kind of value this is, in words."""
+    """Describe the type of a value."""
     name = type(value).__name__
     return _GIVEN.get(_IN_JSON.get(name, name), f"a {name}")
 
 
 def below(path: str, inner: str) -> str:
-    """The path of what is at `inner` beneath another; either may be empty."""
+    """Join two paths; either may be empty."""
     dot = "." if path and inner and not inner.startswith("[") else ""
     return f"{path}{dot}{inner}"
 
 
 def no_such_field(name: str, known: Iterable[str]) -> str:
-    """Of a field that there is not: the nearest that there is, or else all of them."""
+    """Message for an unknown field, with the nearest known one, or all of them."""
     return f"there is no such field{nearest_or_all(name, known)}"
 
 
 def not_one_of(value: str, choices: Iterable[str]) -> str:
-    """Of a value, as it is shown, that is none of those that there are."""
+    """Message for a value that is none of the choices."""
     shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
     known = list(choices)
     if len(known) == 1:
@@ -94,7 +94,7 @@ def not_one_of(value: str, choices: Iterable[str]) -> str:
 
 
 def _told(said: str, place: Place) -> tuple[str, str]:
-    """What is wrong, and the name of the field that this is about, if the object has it not."""
+    """Explain a message of msgspec; also the name of the field, if it is missing or unknown."""
     for pattern, words in _OF_OBJECTS:
         found = _match(pattern, said)
         if found is not None:
@@ -160,7 +160,7 @@ _OF_VALUES: Final[tuple[tuple[str, Callable[[re.Match[str], Place], str]], ...]]
 
 
 def _kinds(names: str) -> str:
-    """Kinds as they are told: `int | null` -> a whole number or null."""
+    """Describe the types of a message: `int | null` -> a whole number or null."""
     return " or ".join(_KINDS.get(one, one) for one in names.split(" | "))
 
 

@@ -21,7 +21,7 @@ from dragoman.text.strict_json import (
 
 _WHOLE, _NEGATIVE, _BYTES, _TEXT, _LIST, _MAP, _TAG, _SIMPLE = range(8)
 _LENGTHS: Final = {24: 1, 25: 2, 26: 4, 27: 8}
-"""What the low five bits of a head say -> how many bytes of its number follow."""
+"""Low five bits of a head -> length of the number that follows, in bytes."""
 _CONSTANTS: Final[dict[int, bool | None]] = {20: False, 21: True, 22: None}
 _FLOATS: Final = {25: ">e", 26: ">f", 27: ">d"}
 _REFUSED: Final = {
@@ -32,12 +32,12 @@ _ENDLESS: Final = 31
 
 
 def is_cbor_map(data: bytes) -> bool:
-    """Whether it begins as a map of CBOR does; no JSON text and no UTF-8 begins so."""
+    """Check whether bytes begin like a CBOR map; no JSON text and no UTF-8 begins like that."""
     return bool(data) and data[0] >> 5 == _MAP
 
 
 def parse_cbor(data: bytes, most_bytes: int = MOST_BYTES) -> Any:
-    """The value of CBOR within all bounds (S-LIMIT); else StrictJsonError."""
+    """Parse CBOR within all limits (S-LIMIT); else StrictJsonError."""
     if len(data) > most_bytes:
         raise StrictJsonError(
             f"it has more than {most_bytes} bytes, and no more are taken", too_large=True
@@ -49,7 +49,7 @@ def parse_cbor(data: bytes, most_bytes: int = MOST_BYTES) -> Any:
 
 
 class _Reader:
-    """Goes through the bytes once."""
+    """Reads the bytes once."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -57,14 +57,14 @@ class _Reader:
         self._at = 0
 
     def whole(self) -> Any:
-        """The value that all of it is."""
+        """Read the value, and check that nothing follows."""
         value = self.value("", 0)
         if self._at != len(self._data):
             raise StrictJsonError(f"something follows the value, from byte {self._at} on")
         return value
 
     def value(self, path: str, depth: int) -> Any:
-        """The value that begins here."""
+        """Read the value at the current position."""
         self._nodes += 1
         if self._nodes > MOST_NODES:
             raise StrictJsonError(f"it has more than {MOST_NODES} values", path)
@@ -159,7 +159,7 @@ class _Reader:
 
 
 def to_cbor(value: object) -> bytes:
-    """A JSON value as CBOR, in the one form that it has."""
+    """Encode a JSON value in deterministic CBOR."""
     if isinstance(value, bool) or value is None:
         low = next(low for low, constant in _CONSTANTS.items() if constant is value)
         return bytes((_SIMPLE << 5 | low,))
@@ -190,7 +190,7 @@ def _head(major: int, number: int) -> bytes:
 
 
 def _written_float(number: float) -> bytes:
-    """In the shortest of the three lengths that keeps it."""
+    """Encode in the shortest of the three lengths that keeps the value."""
     if not math.isfinite(number):
         raise ValueError(f"{number} is not a number in JSON")
     for low, form in _FLOATS.items():

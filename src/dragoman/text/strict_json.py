@@ -20,23 +20,23 @@ MOST_DEPTH: Final = 32
 MOST_NODES: Final = 10_000
 LONGEST_KEY: Final = 64
 LARGEST_WHOLE: Final = 2**53 - 1
-"""Every reader of JSON keeps whole numbers exactly up to here."""
+"""Every JSON reader keeps whole numbers exactly up to here."""
 _MOST_READ: Final = 10 * MOST_NODES
-"""A text of far more values is not read, not even to say where it has too many: that would take a
-hundred times the memory that the text does, and seconds."""
+"""A text of far more values is not parsed, not even to locate the error: that would take a hundred
+times the memory of the text, and seconds."""
 
 _ESCAPED_COLON: Final = re.compile(rb"\\u003[aA]")
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _SIGN: Final = re.compile(rb'[,{\[]|"[^"\\]*+(?:\\.[^"\\]*+)*+"')
-"""No value has more than three of these: its key, itself or its beginning, a comma behind it."""
+"""A value has at most three of these: its key, itself or its start, and a comma behind it."""
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]')
 ESCAPED_HALF: Final = re.compile(
     rb"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(\\u[dD][89a-fA-F]\w\w)"
 )
-"""An escaped backslash, a whole pair, or (group 1) half of one."""
+"""An escaped backslash, a whole surrogate pair, or (group 1) half of one."""
 _HALF_IN_UTF8: Final = re.compile(rb"\xed[\xa0-\xbf]")
 _WORDS: Final = {"Input data was truncated": "it ends before it is complete"}
-"""What the decoder says -> what is said instead."""
+"""Message of the decoder -> our message."""
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _BEYOND: Final = f"the whole number is beyond ±{LARGEST_WHOLE}, where not every reader keeps it"
 _SHOWN: Final = 40
@@ -46,7 +46,7 @@ _write = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 class StrictJsonError(ValueError):
-    """Why the text is not taken: where in it (empty: as a whole) and what is wrong there."""
+    """A text was refused: its path (empty: as a whole) and the reason."""
 
     def __init__(self, reason: str, path: str = "", *, too_large: bool = False) -> None:
         super().__init__(f"{path}: {reason}" if path else reason)
@@ -56,9 +56,10 @@ class StrictJsonError(ValueError):
 
 
 def parse_json(text: bytes | str, most_bytes: int = MOST_BYTES, *, any_whole: bool = False) -> Any:
-    """The value of a JSON text within all bounds (S-LIMIT); else StrictJsonError.
+    """Parse a JSON text within all limits (S-LIMIT); else StrictJsonError.
 
-    `any_whole`: whole numbers may be as large as they like, where a shape says what they may be.
+    `allow_big_integers`: whole numbers are unbounded here, for shapes that have limits of their
+    own.
     """
     data = _as_bytes(text, most_bytes)
     if len(data) > most_bytes:
@@ -76,7 +77,7 @@ def parse_json(text: bytes | str, most_bytes: int = MOST_BYTES, *, any_whole: bo
 
 
 def to_json(value: object) -> bytes:
-    """A value parsed elsewhere as JSON text, for `parse_json`; else StrictJsonError."""
+    """Encode a value that was parsed elsewhere as JSON, for `parse_json`; else StrictJsonError."""
     try:
         return _write(value).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -84,8 +85,8 @@ def to_json(value: object) -> bytes:
 
 
 def check_sayable(value: Any) -> None:
-    """StrictJsonError for the first part of a value that JSON has no word for, or that not every
-    reader keeps as it is; how much there is of it is not asked.
+    """Raise StrictJsonError for the first part of a value that JSON cannot express, or that not
+    every reader keeps; its size is not checked.
     """
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
@@ -97,7 +98,7 @@ def check_sayable(value: Any) -> None:
 
 
 def _why_unsayable(item: Any) -> str:
-    """What is wrong with a part by itself; empty: nothing."""
+    """Problem of a part by itself; empty: none."""
     if isinstance(item, float) and not isfinite(item):
         return f"{item} is not a number in JSON"
     if isinstance(item, int) and abs(item) > LARGEST_WHOLE:
@@ -116,7 +117,8 @@ def _is_utf8(text: str) -> bool:
 
 
 def _too_large(most_bytes: int) -> StrictJsonError:
-    """The error of a text that is not even looked at. Nobody may have read it to its end."""
+    """Error for a text that is too long to be parsed, and may not even have been read to its end.
+    """
     return StrictJsonError(
         f"it has more than {most_bytes} bytes, and no more are taken", too_large=True
     )
@@ -127,7 +129,9 @@ def _too_many(path: str = "") -> StrictJsonError:
 
 
 def _is_of_far_too_many(data: bytes) -> bool:
-    """Whether a text has more signs than one of so many values can have; if it is JSON at all."""
+    """Check whether a text has more tokens than one with the most values can have, if it is JSON at
+    all.
+    """
     return next(islice(_SIGN.finditer(data), 3 * _MOST_READ, None), None) is not None
 
 
@@ -153,7 +157,7 @@ def _malformed(data: bytes, error: Exception) -> StrictJsonError:
 
 
 def _why_no_text(data: bytes) -> str:
-    """What is wrong already before there is any JSON; empty: nothing."""
+    """Problem of the bytes before parsing; empty: none."""
     if not data.strip():
         return "there is nothing in it"
     if data.startswith(BOM_UTF8):
@@ -172,7 +176,7 @@ def _why_no_text(data: bytes) -> str:
 
 
 def _walk(value: Any, largest: int | None) -> tuple[list[str], list[str]]:
-    """All keys and all other strings of a value that is within bounds."""
+    """Collect all keys and all other strings of a value within the limits."""
     keys: list[str] = []
     strings: list[str] = []
     level: list[Any] = [value]
@@ -203,14 +207,14 @@ def _walk(value: Any, largest: int | None) -> tuple[list[str], list[str]]:
 
 
 def _all_kept(data: bytes, keys: list[str], strings: list[str]) -> bool:
-    """Whether each key of the text is among those of the value, which has no key twice."""
+    """Check whether no key of the text was lost because its object has it twice."""
     if b"\\u003" in data and _ESCAPED_COLON.search(data):
         return _STRING.sub(b"", data).count(b":") == len(keys)
     return data.count(b":") == len(keys) + "".join(keys).count(":") + "".join(strings).count(":")
 
 
 def _excess(value: Any) -> StrictJsonError:
-    """The first place, in reading order, that passes a bound."""
+    """Error for the first part, in reading order, that exceeds a limit."""
     nodes = 0
     waiting: list[tuple[str, int, Any]] = [("", 1, value)]
     while waiting:
@@ -222,7 +226,7 @@ def _excess(value: Any) -> StrictJsonError:
             return StrictJsonError(_BEYOND, path)
         if isinstance(item, dict | list) and depth > MOST_DEPTH:
             return StrictJsonError(f"it is nested more than {MOST_DEPTH} deep", path)
-        # Behind those that can be counted there is nothing to be found.
+        # Parts beyond the count limit cannot be reached.
         for name, part in reversed(_parts(item, MOST_NODES - nodes + 1)):
             if isinstance(name, str) and len(name) > LONGEST_KEY:
                 shown = below(path, name[:_SHOWN] + "…")
@@ -232,31 +236,31 @@ def _excess(value: Any) -> StrictJsonError:
 
 
 def _parts(item: Any, most: int | None = None) -> list[tuple[str | int, Any]]:
-    """What a value has inside, or the first of it."""
+    """Parts of a value, or the first ones."""
     if isinstance(item, dict):
         return list(islice(cast(dict[str, Any], item).items(), most))
     return list(islice(enumerate(cast(list[Any], item)), most)) if isinstance(item, list) else []
 
 
 def below(path: str, name: str | int) -> str:
-    """The path of a part of what has this path."""
+    """Path of a part."""
     if isinstance(name, int):
         return f"{path}[{name}]"
     return f"{path}.{name}" if path else name
 
 
 class _Open:
-    """A container whose end has not come yet."""
+    """A container that is still open."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.keys: set[str] = set()
         self.at: str | int = 0
-        """The key or the index of the value that comes next."""
+        """Key or index of the next value."""
 
 
 def _second_key(text: str) -> str:
-    """The path of the first key of a JSON text that its object has already."""
+    """Path of the first key of a JSON text that its object has already."""
     open_ones: list[_Open] = [_Open("")]
     previous = ""
     for sign in _TOKEN.findall(text):
@@ -278,5 +282,5 @@ def _second_key(text: str) -> str:
 
 
 def field_of(value: Any, name: str) -> Any:
-    """What a JSON object has under a name; None where it has nothing, or is no object."""
+    """Value of an object's field; None if it is missing, or if this is no object."""
     return cast(dict[str, Any], value).get(name) if isinstance(value, dict) else None

@@ -15,24 +15,24 @@ from itertools import islice
 from msgspec import Struct
 
 MOST_WORDS = 16_000
-"""Of a longer text the first so many words can be found: PostgreSQL counts no further."""
+"""Words of a text that are indexed, from its start: PostgreSQL counts no further."""
 MOST_BYTES = 900_000
-"""So much room all words of a text take: with what PostgreSQL adds to each, what it can hold."""
+"""Size of all words of a text: with what PostgreSQL adds to each, the most that it can hold."""
 MOST_LETTERS = 64
-"""Longer words are alike if they begin alike."""
+"""Longer words are equal if they begin alike."""
 MOST_TIMES = 255
-"""So many places of a word are known: PostgreSQL keeps no more."""
+"""Positions of a word that are indexed: PostgreSQL keeps no more."""
 MOST_ASKED = 32
-"""So many words a search may name."""
+"""Words in a query."""
 
 PASSED_OVER = "\ufffd"
-"""Stands where a word stands that has been there too often. No search can ask for it."""
+"""Replaces a word that has occurred too often. No query can contain it."""
 
 _UNSPACED = (
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
-"""Signs of the scripts that put no blanks between words: Han, and both kinds of kana."""
+"""Characters of scripts that put no blanks between words: Han, and both kinds of kana."""
 _WORD = re.compile(rf"(?=[{_UNSPACED}])[^\W_]|[^\W_{_UNSPACED}]+")
 _PART = re.compile(r'(-?)"([^"]*)"?|(\S+)')
 
@@ -40,22 +40,23 @@ Words = tuple[str, ...]
 
 
 class Term(Struct, frozen=True):
-    """A word, or several that follow one another."""
+    """A word, or a phrase."""
 
     words: Words
     is_prefix: bool = False
-    """Whether the last word may go on."""
+    """True if the last word is a prefix."""
     is_unwanted: bool = False
 
 
 Wanted = tuple[tuple[Term, ...], ...]
-"""One of these groups; of a group all terms. Every group has a term that is wanted."""
+"""Groups of which one must match, with all of its terms. Every group has a term that is not
+excluded."""
 
 
 def words_of(text: str) -> Words:
-    """The words of a text as they are compared: letters and digits, case folded.
+    """Words of a text for comparison: letters and digits, case folded.
 
-    A change of what a word is needs a migration of the stores, so that all is indexed anew.
+    A change of this function needs a migration of the stores, so that all is indexed anew.
     """
     found = _split(text, MOST_WORDS)
     if len(found) <= MOST_TIMES:
@@ -73,7 +74,7 @@ def words_of(text: str) -> Words:
 
 
 def wanted(query: str) -> Wanted | str:
-    """What a search asks for; a sentence for a person when that is nothing that can be found."""
+    """Parse a query; a message for a person if nothing can match it."""
     groups: list[list[Term]] = [[]]
     asked = 0
     for match in _PART.finditer(query):
@@ -98,7 +99,7 @@ def wanted(query: str) -> Wanted | str:
 
 
 def _split(text: str, most: int) -> Words:
-    # Folding may take a character apart that normalizing had put together: hence twice.
+    # Folding may decompose a character that normalizing had composed: hence twice.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     found = islice(_WORD.finditer(folded), most)
     return tuple(match[0][:MOST_LETTERS] for match in found)

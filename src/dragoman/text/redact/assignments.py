@@ -27,22 +27,22 @@ _ASSIGNED: Final = Linear(rb"(?i)" + ASSIGNED_FORM, captures=False)
 _NAME: Final = Linear(rb"(?i)(?:" + NAMES + rb"|authorization)", captures=False)
 _WHOLE_NAME: Final = Linear(rb"(?i)" + NAME, captures=False)
 _ALONE: Final = frozenset({"auth", "pass"})
-"""Keys that are those of secrets only if nothing else belongs to them."""
+"""Keys of secrets only as whole keys."""
 _IS_OPTION: Final = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _QUOTED: Final = re.compile(rb"(?i)" + QUOTED_FORM)
 _ABOVE: Final = re.compile(rb"(?i)(?:" + ABOVE_FORM + rb"|" + COLUMN_FORM + rb"\Z)")
 _END_OF_LINE: Final = re.compile(rb"`{0,3}[ \t]{0,8}(?:[\r\n\\\"']|\Z)")
 _IS_NAMED: Final = re.compile(rb"[A-Za-z_.-]+[=:].")
-"""Something that has a name of its own."""
+"""A value with a name of its own."""
 _BLANK: Final = re.compile(rb"\s")
-"""What is said of something is a sentence."""
+"""A value with blanks is a sentence."""
 _LONGEST_BELOW: Final = 256
 _END_OF_CELL: Final = re.compile(rb"[*_`]{0,3}[ \t]{0,40}" + BAR)
 _END_OF_PAIR: Final = re.compile(rb"""\\{0,3}["'](?:\s|\\{1,3}[nrt]){0,40}\]""")
 _END_OF_ELEMENT: Final = re.compile(rb"\s{0,40}</")
 _PASS: Final = re.compile(rb"(?i)pass\b")
 _CALL: Final = re.compile(rb"(?=[A-Za-z0-9_.]*[a-z]{4})[A-Za-z_][A-Za-z0-9_.]*+\([^\r\n)]{0,200}\)")
-"""A call of a function, which has a word in its name."""
+"""A function call whose name has a word in it."""
 _APART: Final = rb"(?:(?<!\S)|(?<=\\[nrt]))"
 _WORD: Final = re.compile(_APART + rb"[A-Za-z0-9_.-]+(?:=|:[ ])\Z")
 _VARIABLE: Final = re.compile(_APART + rb"[A-Z0-9_]+=\Z")
@@ -55,15 +55,15 @@ _TAG: Final = re.compile(rb"</|[\"']>")
 _PROGRAM: Final = re.compile(
     rb"[!(\[{*&+-]*[A-Za-z_][A-Za-z0-9_.]*[(\[{<]|[(\[{]+[\"']|\[[^\]]{1,127}\]\("
 )
-"""A call, a type, an item of something, a list of texts, or a link."""
+"""A call, a type, an index, a list of texts, or a link."""
 _BEFORE_NAME: Final = re.compile(rb"(?i)set|env|--?")
-"""What a command has before a name, but SQL or a diff as well, with a sign behind it."""
+"""Prefix of a command before a name; in SQL or a diff also a sign."""
 _ARROW: Final = re.compile(rb"""(?:\\{0,3}["']){0,2}[ \t]{1,8}->[ \t]{1,8}(?=\\{0,3}["'])""")
 _NOT_OWN: Final = {
     b"f": re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}"),
     b"r": re.compile(r"\[.*\].*", re.DOTALL),
 }
-"""What a program puts into such a text, or reads as an expression."""
+"""Prefix of a string literal -> parts that the program replaces, or a regular expression."""
 _ADDRESS: Final = re.compile(
     rb"arn:[a-z0-9-]{1,32}:[a-z0-9-]{1,32}:[a-z0-9-]{0,32}:[0-9]{0,12}:[A-Za-z0-9:/_+.@*-]*+"
 )
@@ -71,14 +71,14 @@ _ADDRESS: Final = re.compile(
 _LONGEST_ADDRESS: Final = 512
 _BARS: Final = (b"|", b"\xe2\x94\x82")
 _QUOTE_SIGNS: Final = (b"%22", b"%27")
-"""What quotes a value in a URL: it is found where the text is read as it is meant."""
+"""Quotes of a value in a URL: it is found in the unescaped text."""
 
 Told = tuple[int, int, str]
-"""Where a secret is, and what it is called."""
+"""Start, end and kind of a secret."""
 
 
 def assignments(data: bytes) -> Iterator[Told]:
-    """The secrets that follow a name."""
+    """Find the secrets behind a name."""
     at = 0
     while (found := _ASSIGNED.search(data, at)) is not None:
         begin, at = found.span()
@@ -92,7 +92,7 @@ def assignments(data: bytes) -> Iterator[Told]:
 
 
 def _behind(data: bytes, begin: int, at: int) -> tuple[Sequence[tuple[int, int]], int]:
-    """Where secrets are behind a name, and from where on others are looked for."""
+    """Secrets behind a name, and the position where the search continues."""
     if behind := end_of_login(data, begin, at):
         return (), behind
     value = value_at(data, at)
@@ -110,7 +110,7 @@ def _behind(data: bytes, begin: int, at: int) -> tuple[Sequence[tuple[int, int]]
         spans = ((start, end), *spans)
     if spans:
         return spans, spans[-1][1]
-    # a word is no secret; what is quoted may have names of its own
+    # a word is no secret; a quoted text may have names of its own
     is_word = (
         value.is_bare
         and data[value.end - 1] not in b"=:"
@@ -120,7 +120,7 @@ def _behind(data: bytes, begin: int, at: int) -> tuple[Sequence[tuple[int, int]]
 
 
 def _new_value(data: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """What a value becomes that ends here, as a plan of Terraform shows it."""
+    """New value behind an arrow, as in a plan of Terraform."""
     arrow = _ARROW.match(data, at)
     value = value_at(data, arrow.end()) if arrow else None
     if value is not None and looks_random(unmasked(data[value.start : value.end])):
@@ -128,8 +128,9 @@ def _new_value(data: bytes, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _rest_of_line(data: bytes, begin: int, at: int, value: Value | None) -> int:
-    """Where a value ends that has signs in it at which a word would end, and is all that follows
-    its name in the line, as environments are shown; 0: there is none."""
+    """End of an unquoted value that is the rest of its line, like in a dump of an environment,
+    although it has characters that would end a word; 0: there is none.
+    """
     rest = _REST_OF_LINE.match(data, at)
     if rest is None or data[at - 1] not in b"= " or _PROGRAM.match(data, at):
         return 0
@@ -137,7 +138,7 @@ def _rest_of_line(data: bytes, begin: int, at: int, value: Value | None) -> int:
     if value is not None:
         end = value.end
         if looks_random(_own(data, at, value)):
-            form, end = _VARIABLE, whole(data, value).end  # else rather a program goes on with it
+            form, end = _VARIABLE, whole(data, value).end  # else it is rather followed by code
     if rest.end() <= end or _TAG.search(data, end, rest.end()):
         return 0
     is_named = form.search(data, max(0, begin - _LONGEST_WORD), at) is not None
@@ -145,30 +146,30 @@ def _rest_of_line(data: bytes, begin: int, at: int, value: Value | None) -> int:
 
 
 def names_secret(name: str) -> str:
-    """The kind of secret that a name alone stands for, like that of a variable; empty: none."""
+    """Kind of secret that a name like that of a variable stands for; empty: none."""
     found = _NAME.search(name.encode(errors="replace"))
     return "" if found is None or tells_about(name) else kind_of(name)
 
 
 def is_option(word: str) -> bool:
-    """Whether a word is an option, which names what follows it in a list of arguments."""
+    """Check whether a word is an option, which names the next argument."""
     return _IS_OPTION.fullmatch(word) is not None
 
 
 def key_names_secret(key: str) -> str:
-    """The kind of secret that the key of an object stands for; empty: none."""
+    """Kind of secret that the key of an object stands for; empty: none."""
     return kind_of(f'"{key}"') if key.lower() in _ALONE else names_secret(key)
 
 
 def kind_at(data: bytes, begin: int, end: int) -> str:
-    """The kind of secret that a name stands for which was found here; empty: none."""
+    """Kind of secret that a found name stands for; empty: none."""
     named = _WHOLE_NAME.search(data, begin, end)
     is_about = named is not None and tells_about(_text(data, *named.span()))
     return "" if is_about or in_placeholder(data, begin) else kind_of(_text(data, begin, end))
 
 
 def kind_of(name: str) -> str:
-    """What a placeholder calls a secret behind this name."""
+    """Kind for the placeholder of a secret behind this name."""
     data = name.encode(errors="replace")
     found = _NAME.search(data)
     named = _text(data, found.start(), found.end()) if found else "password"
@@ -178,7 +179,7 @@ def kind_of(name: str) -> str:
 
 
 def _is_in_place(data: bytes, begin: int, at: int, value: Value) -> bool:
-    """Whether a value stands where that of its name would, and as it would."""
+    """Check whether a value has the position and form that its name asks for."""
     name = data[begin:at]
     if data.startswith(_BARS, begin):
         return _is_cell(data, value)
@@ -199,20 +200,21 @@ def _is_in_place(data: bytes, begin: int, at: int, value: Value) -> bool:
 
 
 def _is_cell(data: bytes, value: Value) -> bool:
-    """Whether a value is all of a cell, and not a program in a pipe, or a type beside others."""
+    """Check whether a value is all of a cell, and not a program in a pipe, or a type beside others.
+    """
     is_all = _END_OF_CELL.match(data, value.end) is not None
     return is_all and not names_secret(_text(data, value.start, value.end))
 
 
 def _is_line(data: bytes, value: Value) -> bool:
-    """Whether a value is all of a line, and has no name of its own."""
+    """Check whether a value is all of a line, and has no name of its own."""
     end = whole(data, value).end
     is_all = end - value.start <= _LONGEST_BELOW and _END_OF_LINE.match(data, end) is not None
     return is_all and _IS_NAMED.match(data, value.start, end) is None
 
 
 def _own(data: bytes, at: int, value: Value) -> str:
-    """What a value says itself: beside placeholders, and beside what its program makes of it."""
+    """Literal part of a value: without placeholders and what its program replaces."""
     if value.is_bare:
         _, end, _ = without_punctuation(data, value)
         return unmasked(data[value.start : end])
@@ -224,8 +226,9 @@ def _own(data: bytes, at: int, value: Value) -> str:
 
 
 def _end_of_address(data: bytes, at: int) -> int:
-    """Where the Amazon Resource Name ends that something stands in: it says where a secret is kept,
-    and may have `secret:` in it itself; 0: it stands in none."""
+    """End of the Amazon Resource Name around a position; 0: none. It tells where a secret is kept,
+    and may have `secret:` in it itself.
+    """
     begin = data.rfind(b"arn:", max(0, at - _LONGEST_ADDRESS), at + len(b"arn:"))
     found = _ADDRESS.match(data, begin) if begin >= 0 else None
     return found.end() if found is not None and found.end() > at else 0

@@ -11,9 +11,9 @@ from typing import Final
 from dragoman.text.linear import Linear
 
 PRIVATE_KEY: Final = "private_key"
-"""What a placeholder calls a key."""
+"""Kind of a private key in a placeholder."""
 BEGINS: Final = ("-----BEGIN", "Private-Lines:")
-"""How a key begins."""
+"""Starts of a key."""
 _HEADER: Final = (
     rb"(?:-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
     rb"|Private-Lines: [0-9]{1,4})"
@@ -24,20 +24,20 @@ _BREAK: Final = (
     rb"|\\{1,3}u000[aAbBdD]|\\{1,3}x0[aAbBdD]|%0[aAdD])"
 )
 _NEXT_TEXT: Final = rb"\\{0,3}[\"'],[ \t]{0,4}\\{0,3}[\"']"
-"""Between two lines that are texts of a list."""
+"""Between two lines that are items of a list."""
 KEY: Final = rb"(?:[A-Za-z0-9+/=]|%[0-9A-Fa-f]{2}|\\{1,3}/)"
-"""A character of a key, also as URLs and JSON write it."""
+"""Character of a key, also as URLs and JSON write it."""
 ABOUT: Final = rb"(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[^\n\\]{0,200}"
 MARK: Final = rb"[ \t>|#*+-]{0,32}"
-"""What quotes a line, or tells that it came or went."""
+"""Quote mark or diff mark before a line."""
 LABEL: Final = rb"(?:-{0,4}[^\r\n-]){0,64}?(?:[ \t:|>\"'`]|\xe2\x86\x92|\xe2\x94\x82)"
-"""What a log or a program writes before a line (it may end with a quote, an arrow, or a line of a
-box), never the mark of another key, and no longer than it has to be; only what is surely of a key
-may stand behind it."""
+"""Prefix of a log or a program before a line (it may end with a quote, an arrow, or a line of a
+box); never the mark of another key, and as short as possible; only a line that is surely of a key
+may follow it."""
 _CLOSED: Final = rb"(?:\\{1,3}[nr]){0,2}\\{0,3}[\"'`][ \t]{0,4}[+.,;)\\]{0,2}[ \t]*"
-"""How a program ends a line of a text that it puts together."""
+"""End of a line in a text that a program concatenates."""
 BEHIND: Final = rb"[ \t]*(?:(?:\||\xe2\x94[\x82\x83]|\xe2\x95\x91)[ \t]*|" + _CLOSED + rb")?"
-"""What may stand behind a line: blanks, the side of a box in which the key is shown, or a quote."""
+"""Blanks, the side of a box in which the key is shown, or a quote behind a line."""
 _LONG: Final = KEY + rb"{40,}"
 _LINE: Final = rb"(?:" + MARK + rb"(?:" + ABOUT + rb"|" + KEY + rb"*)|" + LABEL + _LONG + rb")"
 _WORDS: Final = rb"[ \t]{0,4}" + _LONG
@@ -46,11 +46,11 @@ _BEFORE: Final = _HEADER + BEHIND
 _LINES: Final = (
     rb"(?:" + _BREAK + _LINE + BEHIND + rb"|" + _NEXT_TEXT + _LONG + rb"|" + _WORDS + rb")*"
 )
-"""What stands between, line by line."""
+"""Lines between header and footer."""
 _SHORT: Final = (
     rb"(?:(?:" + _BREAK + LABEL + rb"|[ \t]{1,4}|" + _NEXT_TEXT + rb")" + KEY + rb"{1,64}" + BEHIND
 ) + rb")?"
-"""The last line behind a label, or the last word: part of the key if the footer follows."""
+"""Last line behind a label, or last word: part of the key if the footer follows."""
 
 _BLOCK: Final = Linear(
     _BEFORE
@@ -76,7 +76,7 @@ _BLOCK: Final = Linear(
     + rb")+)",
     longest=True,
 )
-"""A key without a footer ends where a line, or a word, is no part of one."""
+"""A key without a footer ends before a line, or a word, that is no part of one."""
 _OPEN: Final = Linear(
     rb"-----BEGIN(?:[ ][A-Z0-9]{1,20}){0,5}[ ]?\z|Private-Lines:[ ]?[0-9]{0,4}\z|"
     + _BEFORE
@@ -91,7 +91,7 @@ _OPEN: Final = Linear(
 )
 _BEGINS: Final = tuple(begin.encode() for begin in BEGINS)
 _LEAST: Final = Linear(KEY + rb"{16}", captures=False)
-"""A key has so many characters in a row; what follows a mere mention of one has not."""
+"""Shortest run of characters in a key; a mere mention of one has none."""
 _LABELLED: Final = Linear(rb"[\r\n](" + LABEL + rb")" + _LONG + BEHIND + rb"\z")
 _NEXT: Final = Linear(
     BEHIND + rb"(?:\r?\n|\r)(" + LABEL + rb")(" + KEY + rb"{1,64})" + BEHIND + rb"(?:[\r\n]|\z)"
@@ -100,11 +100,11 @@ _CLOSED_END: Final = Linear(_CLOSED + rb"[\r\n]*\z", captures=False)
 _NUMBERS: Final = re.compile(rb"[0-9]+")
 _LONGEST_LINE: Final = 512
 _GROUP: Final = 4
-"""Base64 is written in groups of so many characters."""
+"""Base64 is written in groups of this many characters."""
 
 
 def blocks(data: bytes) -> Iterator[tuple[int, int, str]]:
-    """Where private keys are."""
+    """Find private keys."""
     at, last = 0, max(data.rfind(begin) for begin in _BEGINS)
     while at <= last and (found := _BLOCK.search(data, at)) is not None:
         start, at = found.span()
@@ -120,8 +120,9 @@ def blocks(data: bytes) -> Iterator[tuple[int, int, str]]:
 
 
 def _with_last_line(data: bytes, end: int) -> int:
-    """Where a key without a footer ends: its last line is short, and if a log has written
-    something before each of them, only that tells that it is a line of the key."""
+    """End of a key without a footer, including its last line. That line is short: if a log has
+    written a label before each line, only the label shows that it is one of the key.
+    """
     before = data[max(0, end - _LONGEST_LINE) : end]
     last = _LABELLED.search(before)
     behind = data[end : end + _LONGEST_LINE]
@@ -135,11 +136,11 @@ def _with_last_line(data: bytes, end: int) -> int:
 
 
 def is_word(short: bytes) -> bool:
-    """Whether a word behind a label is rather one of a language than the last line of a key."""
+    """Check whether the text behind a label is rather a word than the last line of a key."""
     is_cased = short.islower() or short.istitle() or short.isupper()
     return len(short) % _GROUP > 0 or (short.isalpha() and is_cased)
 
 
 def is_open(data: bytes) -> bool:
-    """Whether a block that begins here may not have ended when the data does."""
+    """Check whether a block that begins here may go on behind the data."""
     return _OPEN.match(data) is not None

@@ -14,26 +14,30 @@ from dragoman.text.redact.reading import Reading, left_out
 _SHORTEST: Final = 12
 """Pieces of a shorter value may stand below each other by chance."""
 _HEAD: Final = 4
-"""So much of a value stands together where it begins, or else behind the break in its head."""
+"""Characters of a value that stand together at its start, or else behind the break in its head."""
 _BREAKS: Final = (
     rb"[ \t]{0,16}\\?(?:\r\n?|\n|\\{1,3}[nr])(?:[ \t]|\\{1,3}t){0,16}",
     rb"[ \t]{0,16}\\?(?:\r\n?|\n)[ \t]{0,16}",
 )
-"""The end of a line with blanks on both sides, also as JSON writes it, or not: an `n` behind a
-backslash may be a break, or part of a value, so that a text is read in both ways."""
+"""Line breaks with blanks on both sides, also as JSON writes them, or not: an `n` behind a
+backslash may be a break or part of a value, so that a text is read in both ways."""
 _WAYS: Final = tuple(
     (Linear(form, captures=False), Linear(form + rb"|\\+", captures=False)) for form in _BREAKS
 )
-"""What a break is, and what is left out."""
+"""Pattern of a break, and pattern of what is removed."""
 _BLANK: Final = b" \t\r\n"
 _BEFORE: Final = (*(bytes((byte,)) for byte in _BLANK), b"\\n", b"\\r", b"\\t")
-"""What a line, or a word, begins behind."""
+"""Bytes before the start of a line or a word."""
 _OF_BREAKS: Final = _BLANK + b"\\nrt"
 _LEAST_WINDOW: Final = 1_024
 
 
 class Broken:
-    """Finds values with line breaks in them that are not theirs."""
+    """Finds values across line breaks that are not theirs.
+
+    Backslashes are removed, too: they stand before characters for many reasons. Before the first
+    break, less than a head is not masked: every line that ends like that would have to wait.
+    """
 
     def __init__(self, values: Iterable[bytes]) -> None:
         whole: dict[bytes, bytes] = {}
@@ -46,7 +50,7 @@ class Broken:
                     whole.setdefault(read, value)
         self._whole = whole
         self._value = dict(whole)
-        """What is read, whole or without the beginning of its head -> the value."""
+        """Value without breaks, whole or without the start of its head -> original value."""
         self._by_head = defaultdict[bytes, list[bytes]](list)
         for lost in range(_HEAD):
             for read, value in whole.items():
@@ -59,14 +63,14 @@ class Broken:
         self._heads = Linear(b"|".join(map(literally, self._by_head)), captures=False)
         self._longest = max(map(len, whole), default=0)
         self.window = max(_LEAST_WINDOW, 2 * self._longest)
-        """So far back from the end of a text one is looked for that may go on."""
+        """Distance from the end of a text that is searched for a value that may go on."""
 
     def may_be_in(self, data: bytes) -> bool:
-        """Whether it is worth to look for one; a no is quick."""
+        """Check whether a search is worthwhile; a no is quick."""
         return bool(self._whole) and self._any.is_in(data.translate(None, _OF_BREAKS))
 
     def spans(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Where they are, and which; one may be told twice."""
+        """Find the values; one may be found twice."""
         if self.may_be_in(data):
             for end_of_line, foreign in _ways(data):
                 yield from self._spans(data, left_out(data, foreign), end_of_line)
@@ -86,8 +90,9 @@ class Broken:
                     break
 
     def open_at(self, data: bytes, border: int) -> int:
-        """Where one begins that goes on behind a border, or may do so when more of the text has
-        come; -1: nowhere."""
+        """Start of a value that goes on behind a border, or may do so when more text comes; -1:
+        none.
+        """
         if not self._whole or self._heads.search(data[:border].replace(b"\\", b"")) is None:
             return -1
         places = (self._open_at(data, border, left_out(data, one)) for _, one in _ways(data))
@@ -112,19 +117,19 @@ class Broken:
 
 
 def _ways(data: bytes) -> Sequence[tuple[Linear, Linear]]:
-    """In which ways a text is read: without a backslash there is but one."""
+    """Break styles of a text: without a backslash there is but one."""
     return _WAYS if b"\\" in data else _WAYS[:1]
 
 
 def _begins(data: bytes, at: int) -> bool:
-    """Whether a line or a word begins here."""
+    """Check whether a line or a word begins here."""
     while data[at - 1 : at] == b"\\":
         at -= 1
     return at == 0 or data[max(0, at - 2) : at].endswith(_BEFORE)
 
 
 def _whole_or_less(read: bytes) -> bytes:
-    """An expression for a value, or for what is left of it when some of its head is not there."""
+    """Expression for a value, with or without its first characters."""
     before = b""
     for byte in read[: _HEAD - 1]:
         before = rb"(?:" + before + literally(bytes((byte,))) + rb")?"

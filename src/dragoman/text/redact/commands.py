@@ -15,21 +15,21 @@ from dragoman.text.redact.values import Value, value_at, whole
 
 KIND: Final = "password"
 _Read = Callable[[bytes, int], Value | None]
-"""How a value is read that begins at a place."""
+"""Parses the value at a position."""
 _APART: Final = rb"(?:[ \t]{1,4}|" + NEXT + rb")"
 
 
 class Program(Struct, frozen=True):
-    """What a program takes a password behind."""
+    """Option of a program that takes a password."""
 
     names: tuple[str, ...]
     shown: str
-    """How people write it."""
+    """Spelling in the documentation."""
     option: bytes
-    """Its option, as a regular expression, with what stands between it and the password."""
+    """Regular expression of the option, with what stands between it and the password."""
     source: str
     has_user: bool = False
-    """Whether a user stands before the password, and a colon."""
+    """True if a user and a colon stand before the password."""
 
 
 PROGRAMS: Final = (
@@ -96,26 +96,27 @@ _BY_NAME: Final = {
 }
 _LONGEST_NAME: Final = max(map(len, _BY_NAME)) + 1
 ANY_COMMAND: Final = rb"\b(?:" + b"|".join(sorted(_BY_NAME, reverse=True)) + rb""")[ \t"']"""
-"""What every finding here needs somewhere in the text; longer names go before shorter ones."""
+"""Every finding here needs a match of this; longer names go before shorter ones."""
 _COMMAND: Final = Linear(ANY_COMMAND, captures=False)
 _LONGEST: Final = 256
-"""So far behind the name of a program its option may stand."""
+"""Largest distance between program and option."""
 _LONGEST_LIST: Final = 4_096
-"""The same where its arguments are a list."""
+"""The same in a list of arguments."""
 _LONGEST_OPEN: Final = 480
-"""So far behind it a value may end that has blanks in it."""
+"""Largest distance of an open value with blanks in it."""
 _OF_ARGUMENT: Final = bytes.maketrans(b" \t\r\n\"'", b"______")
-"""What would end an argument or begin the next one, and is part of one in a list."""
+"""Replaces characters that would end an argument, or begin the next one, by harmless ones."""
 
 
 def commands(data: bytes) -> Iterator[tuple[int, int, str]]:
-    """The passwords of command lines."""
+    """Find the passwords in command lines."""
     return ((start, end, KIND) for start, end in _passwords(data, value_at, _LONGEST))
 
 
 def in_arguments(arguments: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """Which arguments of a command that is a list end with a password, and where it begins there.
-    One is all of its argument, whatever signs are in it."""
+    """Find the arguments of a command list that end with a password, and its start in each. A
+    password is all of its argument, whatever characters are in it.
+    """
     line = b" ".join(argument.translate(_OF_ARGUMENT) for argument in arguments)
     behind = list(accumulate(len(argument) + 1 for argument in arguments))
 
@@ -142,7 +143,7 @@ def _passwords(data: bytes, read: _Read, longest: int) -> Iterator[tuple[int, in
 
 
 def open_command(data: bytes) -> int:
-    """Where a command begins whose password may follow; -1: nowhere."""
+    """Start of a command whose password may follow; -1: none."""
     line = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
     at = max(line, len(data) - _LONGEST_OPEN - _LONGEST_NAME)
     while (found := _COMMAND.search(data, at)) is not None:
@@ -153,7 +154,7 @@ def open_command(data: bytes) -> int:
 
 
 def _border(data: bytes, at: int, longest: int) -> int:
-    """Where a command ends at the latest."""
+    """Latest end of a command."""
     most = min(at + longest, len(data))
     ends = (data.find(end, at, most) for end in (b"\n", b"\r"))
     return min((end for end in ends if end >= 0), default=most)

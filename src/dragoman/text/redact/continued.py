@@ -18,14 +18,14 @@ _BLANK: Final = re.compile(rb"\s")
 
 
 def continued_lines(data: bytes) -> Reading | None:
-    """The lines that go on in the next one, as one line each; None: there is none."""
+    """Join lines that go on in the next one; None: there are none."""
     if b"\\" not in data or not any(end in data for end in _ENDS):
         return None
     return in_lines(data, _LINES, lambda lines: _BREAK.sub(_instead, lines), _breaks)
 
 
 def cut_word(data: bytes) -> int:
-    """Where a word begins that goes on in the line which follows; -1: the text ends with none."""
+    """Start of a word that goes on in the line which follows; -1: none."""
     if not data.endswith((*_ENDS, b"\\\r\n")) or (end := _CUT.search(data)) is None:
         return -1
     begins = (found.end() for found in _BLANK.finditer(data, 0, end.start()))
@@ -37,5 +37,5 @@ def _breaks(lines: bytes) -> Iterator[Piece]:
 
 
 def _instead(found: re.Match[bytes]) -> bytes:
-    """A blank between words, whatever stands there; what is broken in a word is put together."""
+    """Blank between words; nothing within a word."""
     return b" " if found[1] or found[2] else b""

@@ -19,8 +19,8 @@ ANY_ESCAPED: Final = (
     rb"\\(?:u" + _HEX + rb"{4}|x" + _HEX + rb"{2}|[0-3][0-7]{2})|%" + _HEX + rb"{2}"
     rb"|&(?:#[0-9]|#[xX]" + _HEX + rb"|[A-Za-z][A-Za-z0-9]{1,31};)|\\{4,}[\"']"
 )
-"""A sign that is written as a number or by its name, or a quote behind so many backslashes that it
-stands in JSON in JSON in JSON."""
+"""A character that is escaped by number or name, or a quote behind so many backslashes that it is
+JSON in JSON in JSON."""
 _PAIR: Final = rb"u[Dd][89ABab]" + _HEX + rb"{2}\\++u[Dd][C-Fc-f]" + _HEX + rb"{2}"
 _BACKSLASHED: Final = (
     rb"\\*+(?:" + _PAIR + rb"|u" + _HEX + rb"{4}|x" + _HEX + rb"{2}|[0-3][0-7]{2}|[bfnrtv]"
@@ -31,11 +31,11 @@ _ESCAPE: Final = re.compile(
     rb"[\\%&](?:(?<=\\)(?:" + _BACKSLASHED + rb")"
     rb"|(?<=%)(?:25)*" + _HEX + rb"{2}|(?<=&)" + _NAMED + rb")"
 )
-"""It goes back by no more than one of its parts, so that it is linear like those of google-re2; of
-many matches each is told in less time. What it begins with is found at once."""
+"""An escape. The expression goes back by no more than one of its parts, so that it is linear like
+those of google-re2, and faster for many matches. Its first byte is found at once."""
 _LINES: Final = Linear(rb"(?:[^\r\n]*(?:" + ANY_ESCAPED + rb")[^\r\n]*[\r\n]*)+", captures=False)
 _LETTERS: Final = dict(zip(b"bfnrtv", b"\b\f\n\r\t\v", strict=True))
-"""What a letter behind a backslash stands for."""
+"""Letter behind a backslash -> byte."""
 _REMEMBERED: Final = 4_096
 _OCTAL: Final = b"0123"
 _FIRST_PAIRED: Final = 0xD800
@@ -44,18 +44,17 @@ _BEYOND: Final = 0x10000
 
 
 def meant(data: bytes) -> bytes:
-    """The whole text as it is meant; the very same, if it stands there so."""
+    """Decode all escapes of a text; the same object, if there are none."""
     return _ESCAPE.sub(_sign_of, data) if _may_be_escaped(data) else data
 
 
 def read_as_meant(data: bytes) -> Reading:
-    """The same, with the places in the text."""
+    """Decode all escapes, with positions in the original."""
     return Reading(data, meant(data), _escapes)
 
 
 def meant_lines(data: bytes) -> Reading | None:
-    """The lines in which a sign is written as a number or by its name, as they are meant; None:
-    there is none."""
+    """Decode the lines with escapes by number or name; None: there are none."""
     is_there = _may_be_escaped(data) and _LINES.search(data)
     return in_lines(data, _LINES, meant, _escapes) if is_there else None
 
@@ -74,7 +73,7 @@ def _sign_of(found: re.Match[bytes]) -> bytes:
 
 @lru_cache(_REMEMBERED)
 def _sign(written: bytes) -> bytes:
-    """What is meant by something that is written otherwise."""
+    """Decode one escape."""
     if written[0] == ord("%"):
         return bytes.fromhex(written[-2:].decode())
     if written[0] == ord("&"):

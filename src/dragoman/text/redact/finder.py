@@ -30,7 +30,7 @@ from dragoman.text.redact.reading import Reading
 _ENCODED: Final = Linear(rb"[A-Za-z0-9+/]{27,}={0,2}|[A-Za-z0-9_-]{40,}={0,2}", captures=False)
 """Long enough to hold a credential of twenty characters in Base64, and longer than a UUID."""
 _BREAK: Final = rb"(?:[ \t]{0,8}(?:[\r\n]|\\{1,3}[nr])){1,8}[ \t]{0,16}"
-"""The end of a line, also as JSON writes it, with blanks beside it and empty lines behind it."""
+"""Line break, also as JSON writes it, with blanks beside it and empty lines behind it."""
 _LINE: Final = rb"[A-Za-z0-9+/]{16,}"
 _LINES: Final = rb"(?:" + _LINE + _BREAK + rb")+"
 _WRAPPED: Final = Linear(
@@ -38,25 +38,25 @@ _WRAPPED: Final = Linear(
 )
 """Base64 in lines, each of which may be too short to show anything."""
 _ENDS: Final = re.compile(rb"[\s\"'<]+|\\+[nr]?")
-"""What is no Base64 in such lines."""
+"""Separators between such lines."""
 _OPEN_LINES: Final = Linear(
     rb"(?:" + _LINES + rb"|" + _LINE + rb"[ \t]{1,8})(?:[A-Za-z0-9+/]+={0,2}[ \t]{0,8})?\z",
     captures=False,
 )
 _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
 _GROUP: Final = 4
-"""So many characters of Base64 are decoded together."""
+"""Characters of Base64 that are decoded together."""
 _FIRST: Final = 3 * _GROUP
-"""So many are always there, whatever of them is no part of it."""
+"""Characters that a run always has behind a foreign prefix."""
 _DEPTH: Final = 2
-"""So often something encoded is looked for in something encoded."""
+"""Depth of encodings within encodings that are searched."""
 _DIGEST_BYTES: Final = 4
 _ROUNDS: Final = 8
-"""So many secrets in a row, each hidden by the one beside it, are seen one after the other."""
+"""Rounds in which adjacent secrets, each hidden by its neighbour, are found one after the other."""
 _JOINING: Final = re.compile(rb"[A-Za-z0-9+/_\-\x00-\x08\x0b-\x1f\x7f-\xff]")
 _ENDING: Final = re.compile(rb"[\s\"'<>/@\\]")
 SMALL: Final = 1_024
-"""Of a larger text it is not asked first whether there is anything in it: there mostly is."""
+"""In a larger text the gate is skipped: there mostly is something in it."""
 
 _PLACED: Final = (ANY_LOGIN, ANY_COMMAND)
 _FORMED: Final = (ANY_RULE, *(begin.encode() for begin in BEGINS))
@@ -64,31 +64,31 @@ _NAMED: Final = rb"(?i:" + ASSIGNED_FORM + rb")"
 _GATE: Final = Anywhere(
     b"|".join((_NAMED, *_PLACED, *_FORMED, ANY_HIDDEN, ANY_ESCAPED)), _ENCODED.pattern
 )
-"""What every secret needs, but for one that is encoded in several lines. What is encoded stands
-apart: together they would have far too many states."""
+"""Every secret needs a match of this, except one that is encoded in several lines. Encoded text has
+an expression of its own: together they would have far too many states."""
 _WIDE_GATE: Final = Anywhere(
     b"|".join((ANY_WORD, *_PLACED, *_FORMED, ANY_HIDDEN, ANY_ESCAPED)), _ENCODED.pattern
 )
-"""The same for a text that goes on: what is named in it may come later."""
+"""The same for a text that goes on: the value of a name may come later."""
 
 
 class Found(NamedTuple):
-    """One secret."""
+    """A secret that was found."""
 
     kind: str
     digest: str
     start: int
-    """Where it stands in the text, and where it ends."""
+    """Start and end in the text."""
     end: int
 
     @property
     def placeholder(self) -> str:
-        """What stands in its place."""
+        """Placeholder of this secret."""
         return placeholder(self.kind, self.digest)
 
 
 def placeholder(kind: str, digest: str) -> str:
-    """What stands in the place of a secret."""
+    """Placeholder of a secret."""
     return f"[REDACTED:{kind}:{digest}]"
 
 
@@ -98,10 +98,10 @@ class _Span(NamedTuple):
     start: int
     end: int
     rank: int
-    """Of two that overlap the lower one gives the name, or else the longer one."""
+    """Of two that overlap the lower rank gives the kind, or else the longer one."""
     kind: str
     secret: bytes
-    """What the digest is made of: the secret itself, however it is written."""
+    """Input of the digest: the secret itself, however it is written."""
 
 
 _Layer = Callable[[bytes], Iterable[tuple[int, int, str]]]
@@ -120,8 +120,8 @@ _LAYERS: Final[tuple[tuple[_Layer, Anywhere], ...]] = (
     (commands, _BY_PLACE),
     (assignments, _BY_NAME),
 )
-"""In the order of what they know about a secret; each with what all that it finds needs somewhere
-in the text, which is asked once: most texts have little of it, and each would look for its own."""
+"""Detectors in the order of how specific they are, each with the gate that its findings need. A
+gate is tested once per text: most texts pass few, and each detector would search for its own."""
 
 
 class Finder:
@@ -131,10 +131,10 @@ class Finder:
         self.known = Known(known)
         self._key = key
         self.known_only = known_only
-        """Whether rules say nothing."""
+        """True if rules are off."""
 
     def find(self, text: str) -> list[Found]:
-        """The secrets of a text, in their order; no two overlap."""
+        """Find the secrets of a text, in their order; no two overlap."""
         data = text.encode(errors="surrogatepass")
         if len(data) < SMALL and not self.may_hold(data):
             return []
@@ -146,23 +146,23 @@ class Finder:
         ]
 
     def may_hold(self, data: bytes) -> bool:
-        """Whether it is worth to look into a text, also in JSON; a no is quick, and is meant."""
+        """Check whether a text, or JSON, may contain a secret; a no is quick and certain."""
         return self._passes(data, _GATE)
 
     def may_begin(self, text: str) -> bool:
-        """Whether there may be a secret in a text, or a name that one may follow."""
+        """Check whether a text may contain a secret, or a name that one may follow."""
         data = text.encode(errors="surrogatepass")
         opens = self.known.open_at(data, len(data)), open_lines(data), cut_word(data)
         return max(opens) >= 0 or self._passes(data, _WIDE_GATE)
 
     def digest(self, secret: bytes) -> str:
-        """What tells equal secrets from different ones, however they are written."""
+        """Digest that is equal for equal secrets, however they are written."""
         return keyed_digest(self._key, meant(secret))[:_DIGEST_BYTES].hex()
 
     def _passes(self, data: bytes, gate: Anywhere) -> bool:
         if self.known.are_in(data):
             return True
-        if self.known_only:  # colours may still hide what is known
+        if self.known_only:  # colours may still hide known values
             return bool(self.known.longest) and may_hide(data)
         if gate.is_in(data):
             return True
@@ -170,7 +170,7 @@ class Finder:
         return any(len(_in_lines(data[slice(*found.span())])) > 1 for found in wrapped)
 
     def _settled(self, data: bytes) -> list[_Span]:
-        """The secrets of a text, also those that are seen only when others are out of the way."""
+        """Find all secrets, also those that show only when others are masked."""
         spans = _merged(self._new_spans(data))
         for _ in range(_ROUNDS):
             if not any(_may_hide_another(data, span) for span in spans):
@@ -183,16 +183,16 @@ class Finder:
         return spans
 
     def _new_spans(self, data: bytes) -> list[_Span]:
-        """The secrets of a text in which something may be masked already."""
+        """Find the secrets of a text in which some may be masked already."""
         return _apart(self._read_spans(data, _DEPTH), _placeholders(data))
 
     def _read_spans(self, data: bytes, depth: int) -> list[_Span]:
-        """The secrets of a text as it is read, with what is hidden in between or beside them."""
+        """Find the secrets of a text without its hidden characters, and with them as separators."""
         if not may_hide(data):
             return _merged(self._spans(data, depth))
         seen, inside = read(data), carried(data)
         found = _placed(seen, _merged(self._spans(seen.data, depth)))
-        if not self.known_only:  # what is known needs no border
+        if not self.known_only:  # known values need no border
             parted = read_apart(data)
             found = _either(_placed(parted, _merged(self._spans(parted.data, 0))), found)
         if inside is not None:
@@ -216,7 +216,7 @@ class Finder:
         return spans
 
     def _escaped(self, data: bytes, depth: int) -> list[_Span]:
-        """The secrets of the lines that mean something else than what stands there."""
+        """Find secrets in lines that differ when unescaped."""
         found = list[_Span]()
         for reading in filter(None, (meant_lines(data), continued_lines(data))):
             found += _placed(reading, self._read_spans(reading.data, depth - 1))
@@ -235,7 +235,7 @@ class Finder:
                 yield _Span(start, end, len(_LAYERS) + 1, best.kind, best.secret)
 
     def _inside(self, run: bytes, depth: int) -> _Span | None:
-        """What a run of Base64 hides, whatever it begins with that is no part of it."""
+        """Best secret in a run of Base64, whatever foreign prefix it has."""
         for inside in _decoded(run):
             if hits := self._spans(inside, depth - 1):
                 return min(hits, key=lambda span: (span.rank, span.start))
@@ -243,13 +243,13 @@ class Finder:
 
 
 def open_lines(data: bytes) -> int:
-    """Where lines of Base64 begin that may go on when more of the text has come; -1: nowhere."""
+    """Start of lines of Base64 that may go on when more text comes; -1: none."""
     found = _OPEN_LINES.search(data)
     return -1 if found is None else found.start()
 
 
 def _wrapped(data: bytes) -> Iterable[Match]:
-    """Base64 in lines, which needs the end of one."""
+    """Runs of Base64 in lines, which need a line break."""
     is_broken = b"\n" in data or b"\r" in data or b"\\" in data
     return _WRAPPED.finditer(data) if is_broken else ()
 
@@ -259,11 +259,11 @@ def _in_lines(data: bytes) -> list[bytes]:
 
 
 def _decoded(run: bytes) -> Iterator[bytes]:
-    """The texts that a run of Base64 may stand for: its first characters may be something else."""
+    """Texts that a run of Base64 may decode to: its first characters may be foreign."""
     run = run.rstrip(b"=").translate(_URL_SAFE)
     for before in range(_GROUP):
         if not binascii.a2b_base64(run[before : before + _FIRST]).isascii():
-            continue  # so most of what is no text is seen at once
+            continue  # this rules out most runs at once
         part = run[before:]
         whole = part[: len(part) - (len(part) % _GROUP == 1)]
         inside = binascii.a2b_base64(whole + b"=" * (-len(whole) % _GROUP))
@@ -272,21 +272,21 @@ def _decoded(run: bytes) -> Iterator[bytes]:
 
 
 def _placed(reading: Reading, spans: Iterable[_Span]) -> list[_Span]:
-    """The secrets that were read, where they stand in the text."""
+    """Map spans of a normalized text to the original."""
     return [
         span._replace(start=reading.place(span.start), end=reading.end(span.end)) for span in spans
     ]
 
 
 def _placeholders(data: bytes) -> list[tuple[int, int]]:
-    """Where something was masked before."""
+    """Spans of placeholders."""
     if MARK not in data:
         return []
     return [found.span() for found in PLACEHOLDER.finditer(data)]
 
 
 def _apart(spans: list[_Span], taken: list[tuple[int, int]]) -> list[_Span]:
-    """The spans without what is taken at their ends; in the middle they hold all of it."""
+    """Trim spans at taken ones; in their middle they may contain taken ones."""
     if not taken:
         return spans
     starts = [start for start, _ in taken]
@@ -303,8 +303,9 @@ def _apart(spans: list[_Span], taken: list[tuple[int, int]]) -> list[_Span]:
 
 
 def _may_hide_another(data: bytes, span: _Span) -> bool:
-    """Whether another secret may be seen when this one is out of the way: one that goes on with
-    what stands directly beside it, or behind something in it at which a value ends."""
+    """Check whether another secret may show when this one is masked: one that goes on with what
+    stands directly beside it, or behind a character in it at which a value ends.
+    """
     before, behind = data[span.start - 1 : span.start], data[span.end : span.end + 1]
     if _JOINING.match(before) or _JOINING.match(behind):
         return True
@@ -312,7 +313,7 @@ def _may_hide_another(data: bytes, span: _Span) -> bool:
 
 
 class _GivenOut:
-    """A text with placeholders in the places of its secrets, and where its bytes have stood."""
+    """A text with placeholders instead of its secrets, and the original positions of its bytes."""
 
     def __init__(self, data: bytes, spans: Sequence[_Span], digest: Callable[[bytes], str]) -> None:
         pieces, end, size = list[bytes](), 0, 0
@@ -327,7 +328,7 @@ class _GivenOut:
         self.data = b"".join((*pieces, data[end:]))
 
     def in_text(self, span: _Span) -> _Span:
-        """The same in the text as it was; it neither begins nor ends in a placeholder."""
+        """Map a span to the original; it neither begins nor ends in a placeholder."""
         return span._replace(start=self._place(span.start), end=self._place(span.end - 1) + 1)
 
     def _place(self, at: int) -> int:
@@ -335,7 +336,7 @@ class _GivenOut:
 
 
 def _merged(spans: list[_Span]) -> list[_Span]:
-    """The spans in their order; of those that overlap one that covers all of them."""
+    """Merge overlapping spans, in order."""
     merged = list[_Span]()
     for span in sorted(spans):
         if not merged or span.start >= merged[-1].end:
@@ -348,8 +349,9 @@ def _merged(spans: list[_Span]) -> list[_Span]:
 
 
 def _either(apart: list[_Span], joined: list[_Span]) -> list[_Span]:
-    """The secrets of a text that is read in two ways: where what is hidden in it parts words, and
-    where it does not. One that goes on behind it is whole, unless only words follow."""
+    """Merge the secrets of two readings of a text: hidden characters as separators of words, or
+    ignored. One that goes on behind such a character is whole, unless only words follow.
+    """
     ends = {span.start: span for span in apart}
     kept = list[_Span]()
     for span in joined:
@@ -364,7 +366,7 @@ def _either(apart: list[_Span], joined: list[_Span]) -> list[_Span]:
 
 
 def _characters(data: bytes, spans: list[_Span]) -> Iterator[tuple[int, int]]:
-    """Where spans of bytes are in the text that they encode."""
+    """Convert spans of bytes to spans of characters."""
     if data.isascii():
         yield from ((span.start, span.end) for span in spans)
         return

@@ -10,7 +10,7 @@ KEYS: Final = (
     rb"(?:api|access|auth|private|secret|signing|encryption|master|account|license|hmac|ssh|role"
     rb"|client|cookie|deploy|functions?|service|session|shared|storage|subscription|webhook)"
 )
-"""Of what a key is one that nobody is to see."""
+"""Kinds of keys that are secret."""
 _PASSWORD: Final = rb"pass(?:code|phrase|wd|word)"
 NAMES: Final = (
     rb"(?:[_.-]pass|sshpass|"
@@ -19,12 +19,12 @@ NAMES: Final = (
     + KEYS
     + rb"""[ _.-]?keys?|[_-]auth|["']auth\\{0,3}["']|[_-](?:pat|pw)\b|(?:\b|_)(?:psk\b|creds))"""
 )
-"""`"auth"` is the whole key, as the settings of docker have it: the Base64 of a user and a password
+"""`"auth"` is the whole key, as in the settings of docker: the Base64 of a user and a password
 (https://docs.docker.com/reference/cli/docker/login/). An unexpected token is one that a parser
 met."""
 NAME: Final = NAMES + rb"[A-Za-z0-9_.-]{0,32}"
 QUOTES: Final = rb"""\\{0,3}["'\]`*]{0,3}"""
-"""What closes a name: quotes, a bracket, or the marks of a text that is set."""
+"""End of a name: quotes, a bracket, or the marks of formatted text."""
 SEPARATOR: Final = (
     rb"[ \t]*(?::[ \t]{0,2}[A-Za-z]{2,12}[ \t]{0,8}=|:=|=>|={1,3}|:|>)[ \t]*"
     rb"(?:[*_]{1,3}[ \t]{1,8})?"
@@ -35,14 +35,14 @@ _TAG: Final = (
     rb"</?(?:[abipsu]|em|strong|span|code|pre|tt|kbd|samp|t[dhr]|d[dt]|li|div|font|label|mark|small"
     rb"|key|string|value)(?:[ \t][^<>\r\n]{0,80})?>"
 )
-"""Of a cell, a word or a value: a line ends with others."""
+"""Tag of a cell, a word or a value: other tags end a line."""
 _TAGS: Final = rb"(?:" + _TAG + rb"\s{0,24})"
 _MARKED: Final = rb"[ \t]{0,8}[:>]?\s{0,24}" + _TAGS + rb"{1,4}(?::[ \t]{0,8}" + _TAGS + rb"{0,2})?"
-"""Between them in HTML: `<b>Password:</b> …`, `<td>Password</td><td>…</td>`."""
+"""Between name and value in HTML: `<b>Password:</b> …`, `<td>Password</td><td>…</td>`."""
 _ABOUT: Final = (
     rb"(?:[ \t]{1,2}(?:\[[^\[\]\r\n]{0,40}\]|\([^()\r\n]{0,24}\)|(?:for|of)[ \t][^\s:=]{1,40}))?"
 )
-"""What a name may be followed by: `AWS Secret Access Key [None]: …`, `Password for bob: …`."""
+"""Addition behind a name: `AWS Secret Access Key [None]: …`, `Password for bob: …`."""
 _CHARACTERS: Final = rb"(?:<!\[CDATA\[)?"
 """https://www.w3.org/TR/xml/#sec-cdata-sect"""
 _LINE_END: Final = rb"[ \t]{0,8}(?:\r?\n|\\{1,3}n)[ \t>]{0,16}"
@@ -51,8 +51,8 @@ _ABOVE: Final = (
     + _LINE_END
     + rb"(?:```[a-z]{0,12})?){1,3}(?:[*-][ \t]{1,4})?"
 )
-"""A name above its value, as letters have it, and YAML behind a bar; empty lines, and the fence of
-a text that is set, may stand between them."""
+"""A name above its value, as in letters, and in YAML behind a bar; empty lines and a code fence may
+stand between them."""
 SCHEMES: Final = rb"(?:bearer|basic|token|digest|apikey|api-key|ssws|bot|negotiate)"
 _OF_OPTION: Final = rb"secret|token|api[_-]?key|access[_-]?key"
 OPTION: Final = (
@@ -69,9 +69,9 @@ Dockerfiles, `aws configure set`, `npm config set`."""
 _SET_FORM: Final = SETS + rb"[^\s=]{0,64}" + NAME + rb"[ \t]{1,8}"
 COLUMNS: Final = rb"(?:[ \t]{2,}|\t)"
 COLUMN_FORM: Final = NAME + COLUMNS
-"""A name in a column: what stands in the next one is its value only if that is the last."""
+"""A name in a column: the next column is its value only if it is the last."""
 _PASS_FORM: Final = rb"\b(?:(?-i:pass)" + QUOTES + SEPARATOR + rb"|(?-i:PASS)=)"
-"""In capitals only as a variable: `PASS:` is how tests end."""
+"""In capitals only as a variable: tests end with `PASS:`."""
 _NETRC_FORM: Final = rb"(?:machine|login|account)[ \t]{1,8}[^\s]+\s{1,16}password[ \t]{1,8}"
 """https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html"""
 _SQL_FORM: Final = rb"(?:password|identified[ \t]{1,4}by(?:[ \t]{1,4}password)?)[ \t]{1,4}"
@@ -79,10 +79,10 @@ _SQL_FORM: Final = rb"(?:password|identified[ \t]{1,4}by(?:[ \t]{1,4}password)?)
 _CALL_FORM: Final = (
     rb"""(?:password\(|[(\[]b?\\{0,3}["'][A-Za-z0-9_.-]{0,40}""" + NAME + NEXT + rb")"
 )
-"""A program that is told a value, with its name or by it: `set("api_key", "…")`,
-`PASSWORD('…')`; and a pair: `["x-api-key", "…"]`."""
+"""A call with a value, with its name or by it: `set("api_key", "…")`, `PASSWORD('…')`; and a pair:
+`["x-api-key", "…"]`."""
 QUOTED_FORM: Final = rb"(?:" + _SQL_FORM + rb"|" + _CALL_FORM + rb")"
-"""Only what is quoted behind it is a value."""
+"""Only a quoted text behind it is a value."""
 _SAID_FORM: Final = (
     rb"(?:"
     + _PASSWORD
@@ -103,7 +103,7 @@ OTHER_FIELDS: Final = (
     + BETWEEN
     + rb"+)"
 )
-"""What may stand between both: the type of it, or where it is used."""
+"""Other fields in between: its type, or where it is used."""
 FIELD_NAME: Final = rb"[A-Za-z0-9_./-]*"
 _FIELDS_FORM: Final = (
     FIELD
@@ -127,7 +127,7 @@ _ROW_FORM: Final = (
 )
 """A name in a cell of a table: its value stands in the next one."""
 ABOVE_FORM: Final = NAME + QUOTES + _ABOVE
-"""What stands below such a name is its value only if nothing else stands in its line."""
+"""The line below such a name is its value only if nothing else stands in it."""
 _ELEMENT: Final = rb"<[A-Za-z0-9:._-]{0,24}" + NAME
 _TAG_FORM: Final = (
     _ELEMENT
@@ -141,7 +141,7 @@ WHICH: Final = frozenset({"current", "default", "new", "old", "plain", "previous
 WHICH_FORM: Final = rb"(?:" + "|".join(sorted(WHICH)).encode() + rb")"
 BLOCK: Final = rb"[ \t]{0,8}(?:[:=]|[:=]?[ \t]{0,4}\{)" + _LINE_END
 _BELOW_FORM: Final = NAME + QUOTES + BLOCK + WHICH_FORM + rb"[ \t]{0,8}[:=][ \t]{1,8}"
-"""A field in the line below its name, as YAML and the files of Terraform have it."""
+"""A field in the line below its name, as in YAML and the files of Terraform."""
 _NAMED_FORM: Final = (
     NAME + rb"(?:" + QUOTES + _ABOVE + rb"|" + _MARKED + rb"|" + _ABOUT + QUOTES + SEPARATOR + rb")"
 ) + _CHARACTERS

@@ -16,7 +16,7 @@ ANY_HIDDEN: Final = (
     rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f\xad]|\xcd\x8f|\xd8\x9c|"
     rb"[\xe1\xe2\xe3\xed\xef\xf0\xf3]"
 )
-"""The bytes with which something hidden begins; other characters may begin so, too."""
+"""First bytes of hidden characters; other characters may begin with them, too."""
 _PERHAPS: Final = Anywhere(ANY_HIDDEN)
 _LINES: Final = Linear(rb"(?:[^\r\n]*(?:" + ANY_HIDDEN + rb")[^\r\n]*[\r\n]*)+", captures=False)
 
@@ -24,19 +24,20 @@ _CSI: Final = r"[0-?]*+[ -/]*+[@-~]"
 _PAYLOAD: Final = r"[^\x00-\x1f\x7f-\x9f]*+"
 _OSC: Final = rf"{_PAYLOAD}(?:\x07|\x1b\\|\x9c)"
 _STRING: Final = rf"{_PAYLOAD}(?:\x1b\\|\x9c)"
-"""What follows the beginning of OSC; and that of DCS, SOS, PM and APC."""
+"""Rest of an OSC sequence; and of DCS, SOS, PM and APC."""
 _ESCAPED: Final = rf"\[{_CSI}|\]{_OSC}|[PX^_]{_STRING}|[\]PX^_]|[ -/]++[0-~]|[0-OQ-WYZ\\`-~]"
-"""Of a string without an end only the beginning is hidden."""
+"""Of a string sequence without an end only its start is hidden."""
 _HARMFUL: Final = HARMFUL_CLASS.replace(r"\ud800-\udfff", "").replace(
     r"\x0b-\x1f", r"\x0b\x0c\x0e-\x1f"
 )
-"""But for the carriage return, which ends a line; bytes that are no characters stay."""
+"""Without the carriage return, which ends a line; invalid bytes stay."""
 _HIDDEN: Final = re.compile(
     rf"[^\t\n\r -~](?<=[{_HARMFUL}])(?:(?<=\x1b)(?:{_ESCAPED})|(?<=\x9b){_CSI}|(?<=\x9d){_OSC}"
     rf"|(?<=[\x90\x98\x9e\x9f]){_STRING})?"
 )
-"""It goes back over nothing (safe_text says why), so that it is linear like those of google-re2; of
-many matches each is told in less time. What it begins with is found at once."""
+"""Hidden characters and sequences. The expression does not backtrack (safe_text says why), so that
+it is linear like those of google-re2, and faster for many matches. Its first character is found at
+once."""
 _OPEN_PAYLOAD: Final = r"[^\x00-\x1f\x7f-\x{9f}]*"
 _OPEN: Final = Linear(
     rf"(?:\x1b(?:\[[0-?]*[ -/]*|[\]PX^_]{_OPEN_PAYLOAD}\x1b?|[ -/]*)"
@@ -53,27 +54,27 @@ _CARRYING: Final = Linear(
     captures=False,
 )
 _BEGIN: Final = 2
-"""So many bytes such a sequence begins with, be it an escape or one character."""
+"""Length of such a sequence's start in bytes, be it an escape or one character."""
 _LAST: Final = re.compile(_END + rb"\Z")
 
 
 def may_hide(data: bytes) -> bool:
-    """Whether something in a text may be hidden."""
+    """Check whether a text may have hidden characters."""
     return _PERHAPS.is_in(data)
 
 
 def read(data: bytes) -> Reading:
-    """A text without what is hidden in it."""
+    """Remove hidden characters."""
     return Reading(data, _with(data, ""), lambda text: _pieces(text, b""))
 
 
 def read_apart(data: bytes) -> Reading:
-    """The lines in which something is hidden, with a blank in its place: it parts words."""
+    """Lines with hidden characters, each replaced by a blank, so that it separates words."""
     return in_lines(data, _LINES, lambda line: _with(line, " "), lambda line: _pieces(line, b" "))
 
 
 def carried(data: bytes) -> Reading | None:
-    """What the sequences of a text carry, each in a line of its own; None: there is none."""
+    """Payloads of the sequences in a text, each in a line of its own; None: there are none."""
     if _CARRYING.search(data) is None:
         return None
     return in_lines(data, _CARRYING, lambda one: _LAST.sub(b"\n", one[_BEGIN:]), _around)
@@ -105,6 +106,6 @@ def _encoded(text: str) -> bytes:
 
 
 def open_sequence(data: bytes) -> int:
-    """Where a sequence begins that has not ended when the text does; -1: none does."""
+    """Start of a sequence that has not ended; -1: none."""
     found = _OPEN.search(data)
     return found.start() if found else -1

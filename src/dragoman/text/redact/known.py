@@ -14,30 +14,30 @@ from dragoman.text.redact.escaped import meant, read_as_meant
 SHORTEST: Final = 6
 """A shorter value would be found in ordinary words."""
 _SHORTEST_PART: Final = 12
-"""So long a piece of a value must be to be looked for by itself."""
+"""Shortest line of a value that is searched for by itself."""
 _PLAIN: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ")
-"""What stays as it is where blanks do."""
+"""Characters that are never escaped."""
 _LONGEST_SIGN: Final = 10
-"""So many characters has a sign at most that is written otherwise: `&amp;quot;`."""
+"""Longest escape of one character: `&amp;quot;`."""
 _NESTED: Final = 3
-"""So often a text is read that was written otherwise in several ways, like JSON in a URL."""
+"""Depth of different encodings that are decoded, like JSON in a URL."""
 _QUOTED: Final = (
     (b'"', b'""'),
     (b"'", b"''"),
     (b"'", b"'\\''"),
     (b"'", b"'\"'\"'"),
 )
-"""How a quote is written where a text ends with one: in CSV, in SQL and YAML, and in shells."""
+"""Escapes of a quote in CSV, in SQL and YAML, and in shells."""
 _BASE64: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
 _SPILL: Final = 3
-"""So many characters beside a value in Base64 are partly made of it."""
+"""Adjacent characters of a value in Base64 that are partly made of it."""
 
 
 class Secret(Struct, frozen=True):
-    """A value that nobody is to see."""
+    """A secret value."""
 
     kind: str
-    """What it is, in small letters, digits and underscores: a placeholder shows that."""
+    """Kind, in small letters, digits and underscores, shown in the placeholder."""
     value: str
 
     def __repr__(self) -> str:
@@ -47,8 +47,8 @@ class Secret(Struct, frozen=True):
 class Known:
     """Finds values in any of their spellings: plain, in JSON, URLs, HTML, Base64, hexadecimal.
 
-    A value of several lines is found by any of its longer lines, too, and one that is long enough
-    although it was broken over lines.
+    A value of several lines is also found by any of its longer lines, and a long enough one across
+    line breaks.
     """
 
     def __init__(self, secrets: Sequence[Secret]) -> None:
@@ -61,7 +61,7 @@ class Known:
         self.longest_broken = max(
             (_written_at_most(form) for form in self._forms if form.split()[1:]), default=0
         )
-        """How long the longest spelling is that has white space in it."""
+        """Length of the longest spelling that has white space in it."""
         self.longest = _LONGEST_SIGN * max(map(len, self._forms), default=0)
         pattern = b"|".join(map(literally, self._forms))
         self._search = Linear(pattern, longest=True, captures=False) if self._forms else None
@@ -69,7 +69,7 @@ class Known:
         self.broken = Broken(self._forms)
 
     def spans(self, data: bytes, nested: int = _NESTED) -> Iterator[tuple[int, int, Secret]]:
-        """Where they are; one may be told twice."""
+        """Find the values; one may be found twice."""
         if self._search is None:
             return
         whole = (found.span() for found in self._search.finditer(data))
@@ -83,7 +83,7 @@ class Known:
                 yield reading.place(start), reading.end(end), secret
 
     def are_in(self, data: bytes, nested: int = _NESTED) -> bool:
-        """Whether there is one at all."""
+        """Check whether there is one at all."""
         if self._any is None:
             return False
         is_there = self._any.is_in(data) or self.broken.may_be_in(data)
@@ -94,8 +94,9 @@ class Known:
         return text != data and self.are_in(text, nested - 1)
 
     def open_at(self, data: bytes, border: int) -> int:
-        """Where one begins that lines break and that goes on behind a border, or may do so when
-        more of the text has come; -1: nowhere."""
+        """Start of a value with line breaks that goes on behind a border, or may do so when more
+        text comes; -1: none.
+        """
         places = [self.broken.open_at(data, border)]
         if border and meant(data) != data:
             reading = read_as_meant(data)
@@ -105,10 +106,9 @@ class Known:
 
 
 def _spellings(value: bytes) -> Iterator[tuple[bytes, bool]]:
-    """Every way to write a value, and whether it is Base64, which spills over its ends.
+    """Spellings of a value, and whether each is Base64, which depends on its neighbours.
 
-    Signs that are written otherwise are none: the text is read as it is meant. What only looks so
-    in the value is read so there, too.
+    Escapes need no spelling: the text is unescaped. A value that looks escaped is unescaped, too.
     """
     for plain in _readings(value):
         yield plain, False
@@ -128,7 +128,7 @@ def _spellings(value: bytes) -> Iterator[tuple[bytes, bool]]:
 
 
 def _readings(value: bytes) -> Iterator[bytes]:
-    """A value, and what it means if signs of it look as if they were written otherwise."""
+    """The value, and its unescaped forms."""
     yield value
     for _ in range(_NESTED):
         value = meant(value)
@@ -137,13 +137,13 @@ def _readings(value: bytes) -> Iterator[bytes]:
 
 
 def _written_at_most(form: bytes) -> int:
-    """How long a form becomes whose signs are written otherwise."""
+    """Longest possible length of a spelling when it is escaped."""
     signs = len(form) - sum(map(_PLAIN.__contains__, form))
     return len(form) + (_LONGEST_SIGN - 1) * signs
 
 
 def _middle(encoded: bytes, before: int, size: int) -> bytes:
-    """The characters of a Base64 text that are made of a value alone, whatever stands beside it."""
+    """Characters of a Base64 text that depend on the value alone, not on its neighbours."""
     first = -(-before * 8 // 6)
     last = (before + size) * 8 // 6
     return encoded[first:last]

@@ -22,10 +22,10 @@ from dragoman.text.redact.blocks import (
 from dragoman.text.redact.hidden import read
 
 OVER: Final = -1
-"""No key goes on."""
+"""No key is open."""
 _BEGUN: Final = 1
 _FAR: Final = 32
-"""So many lines of something else may stand in a key."""
+"""Foreign lines that may stand in a key."""
 _END: Final = BEHIND + rb"\r?\z"
 _LABELLED: Final = LABEL + KEY + rb"{40,}"
 _FORMS: Final = (
@@ -33,18 +33,18 @@ _FORMS: Final = (
     Linear(rb"(?:" + MARK + KEY + rb"{16,}|" + _LABELLED + rb")" + _END, captures=False),
     Linear(MARK + KEY + rb"{40,}" + _END, captures=False),
 )
-"""A line of a key: directly behind another one, behind the beginning, further away."""
+"""Line of a key: directly behind another one, behind the start, further away."""
 _SHORT: Final = Linear(LABEL + rb"(" + KEY + rb"{1,64})" + _END)
 _BESIDE: Final = Linear(
     rb"(?:" + LABEL + rb")?" + MARK + rb"(?:" + ABOUT + rb")?" + _END, captures=False
 )
 _MENTIONED: Final = Linear(rb"-[\"'`]" + _END, captures=False)
-"""A program that names the beginning of keys, and has none behind it."""
+"""Start of a key in a program's source, without a key."""
 _FOOTER: Final = Linear(FOOTER, captures=False)
 
 
 def begun(text: str) -> int:
-    """How many lines after a text a key has its last line that begins in it; OVER: none does."""
+    """Lines since a key that begins in a text; NO_OPEN_KEY: none begins."""
     begin = max(map(text.rfind, BEGINS))
     if begin < 0:
         return OVER
@@ -54,12 +54,13 @@ def begun(text: str) -> int:
 
 
 def of_key(text: str, since: int) -> tuple[int, int]:
-    """How many characters at the beginning of a text belong to a key whose last line came so many
-    lines before it, and how many lines came since then behind the text."""
+    """Length of the key lines at the start of a text, given the number of lines since the last one;
+    and that number behind the text.
+    """
     size = 0
     for line in text.split("\n"):
         part, since = _of_line(line, since)
-        size += bool(size and part) + part  # the line feed before it, too
+        size += bool(size and part) + part  # including the line feed before it
         if part < len(line) or not part:
             break
     return size, since

@@ -34,7 +34,7 @@ ANY_LOGIN: Final = (
     + rb"|"
     + _URL_FORM
 )
-"""What every finding here needs somewhere in the text."""
+"""Every finding here needs a match of this."""
 
 _HEADER: Final = Linear(
     rb"(?i)(?:authorization"
@@ -56,20 +56,20 @@ _TOGETHER: Final = Linear(
 _COOKIES: Final = Linear(rb"(?i)" + _COOKIE_FORM + rb"""[ \t]{0,4}\\{0,3}["']?""", captures=False)
 _COOKIE: Final = re.compile(rb"([^\s;,=\"'\\]{1,64})=([^\s;,\"'\\]*)(?:;[ ]?)?")
 _MOST_COOKIES: Final = 700
-"""So far behind the name of a header its cookies are looked for."""
+"""Largest distance between a header's name and its cookies."""
 _LONGEST_HEADER: Final = 32
 _OF_COOKIE: Final = frozenset((b"path", b"domain", b"expires", b"max-age", b"samesite"))
 _LONGEST_USER: Final = 24
-"""A user of a URL that is longer, and made by chance, is a token."""
+"""A longer random user of a URL is a token."""
 _SHORTEST_PASSWORD: Final = 3
 _LONGEST_LOGIN: Final = 64
-"""So long a user of a URL is whose name ends like that of a secret."""
+"""Longest user of a URL whose name ends like that of a secret."""
 
 _Told = tuple[int, int, str]
 
 
 def headers(data: bytes) -> Iterator[_Told]:
-    """What an Authorization header shows."""
+    """Find credentials in Authorization headers."""
     for found in _HEADER.finditer(data):
         start, end, _ = without_punctuation(data, Value(*found.span(1), True))
         if looks_random(_text(data, start, end)) and not in_placeholder(data, found.start()):
@@ -77,7 +77,7 @@ def headers(data: bytes) -> Iterator[_Told]:
 
 
 def cookies(data: bytes) -> Iterator[_Told]:
-    """Those that chance has made; others are settings, or tell where a visitor came from."""
+    """Find random cookies; others are settings, or tell where a visitor came from."""
     for found in _COOKIES.finditer(data):
         at = found.end()
         most = at + _MOST_COOKIES
@@ -89,7 +89,7 @@ def cookies(data: bytes) -> Iterator[_Told]:
 
 
 def open_cookies(data: bytes) -> int:
-    """Where cookies begin of which more may follow; -1: nowhere."""
+    """Start of cookies of which more may follow; -1: none."""
     line = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
     at = max(line, len(data) - _MOST_COOKIES - _LONGEST_HEADER)
     while (found := _COOKIES.search(data, at)) is not None:
@@ -100,7 +100,7 @@ def open_cookies(data: bytes) -> int:
 
 
 def in_urls(data: bytes) -> Iterator[_Told]:
-    """Passwords of URLs, and users that are tokens."""
+    """Find passwords of URLs, and users that are tokens."""
     for found in _IN_URL.finditer(data):
         start, end = found.span(2)
         if start < 0:
@@ -113,7 +113,8 @@ def in_urls(data: bytes) -> Iterator[_Told]:
 
 
 def beside_users(data: bytes) -> Iterator[_Told]:
-    """Passwords behind a user, as Oracle, the password file of PostgreSQL and Go write them."""
+    """Find passwords behind a user, as Oracle, the password file of PostgreSQL and Go write them.
+    """
     for found in _TOGETHER.finditer(data):
         start, end = max(found.span(1), found.span(2), found.span(3))
         if looks_random(unmasked(data[start:end])):
@@ -121,8 +122,9 @@ def beside_users(data: bytes) -> Iterator[_Told]:
 
 
 def end_of_login(data: bytes, name: int, value: int) -> int:
-    """Where the login of a URL ends whose user the name is: what follows is the password, and the
-    host, and `in_urls` tells them apart; 0: it is none."""
+    """End of the login of a URL whose user the name is; 0: none. The password and the host follow,
+    and `find_url_logins` tells them apart.
+    """
     scheme = data.rfind(b"://", max(0, name - _LONGEST_LOGIN), name)
     found = _IN_URL.match(data, scheme) if scheme >= 0 else None
     return found.end() if found is not None and found.start(2) == value else 0

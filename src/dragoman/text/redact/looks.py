@@ -16,8 +16,8 @@ _NEUTRAL: Final = re.compile(
     r"\Aunexpected |pass(?:ed|es|ing|age|port|ive|thr)|auth(?:or(?!iz)|entic)|tokeni[sz]",
     re.IGNORECASE | re.ASCII,
 )
-"""How a name ends that tells something about a secret, and not the secret; or that of a program,
-behind which the line stands."""
+"""End of a name that describes a secret and does not hold it; or of a program, before the number of
+a line."""
 _PLACEHOLDER: Final = re.compile(
     r"\[REDACTED:[a-z0-9_]+:[0-9a-f]{8}\]|[$%][({].*|\$env:.*|(?-i:\$[A-Z_][A-Z0-9_]*)|%\w+%|\{.*\}|<.*>|"
     r"[*x.#?_…-]+|&lt;.*|none|null|true|false|undefined|"
@@ -27,8 +27,8 @@ _PLACEHOLDER: Final = re.compile(
 _STANDS_IN: Final = re.compile(
     r"[$%<{]|your|my[_-]|example|(?:change|replace)[_-]?me", re.IGNORECASE
 )
-"""What begins like this is a placeholder if only words follow; `$`, `%`, `<` and `{` are also what
-a password may begin with."""
+"""Start of a placeholder if only words follow; a password may also begin with `$`, `%`, `<` or
+`{`."""
 _NOT_SECRET: Final = re.compile(
     r"(?:urn:uuid:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|(?:[a-z0-9@.-]+ )?AAAA[BCEI][A-Za-z0-9+/=]{20,}.*"
@@ -38,15 +38,15 @@ _NOT_SECRET: Final = re.compile(
     r"|[a-z][a-z0-9+.-]*://.*|\d{4}-\d\d-\d\d.*|v?\d+(?:\.\d+)+\S{0,12}|[\d.,:%_-]+[a-zA-Z]{0,3}",
     re.IGNORECASE | re.ASCII,
 )
-"""Among them encodings of tokens (`cl100k_base`), and paths, in which chance may have made a name:
-that of a temporary folder."""
+"""Values that are no secrets, among them encodings of tokens (`cl100k_base`), and paths, in which a
+temporary folder may have a random name."""
 _TEST: Final = re.compile(
     r"(?:\A|[^A-Za-z])(?:[Tt]ests?|[Ss]pec|Benchmark|Example|Fuzz)(?![a-z])|Test(?![a-z])|::|[Tt]est_"
 )
 _COLOUR: Final = re.compile(r"(?<![^\s:,;(])#(?:[0-9A-Fa-f]{3,4}){1,2}(?![0-9A-Za-z])")
 """A colour of a web page."""
 _EXPRESSION: Final = re.compile(r"\[[^\]\s]*\w-\w[^\]\s]*\][+*?{]|\\[dws][+*?{]|\(\?[:=!<]")
-"""What a regular expression has, and hardly any password."""
+"""Parts of regular expressions, hardly ever of a password."""
 _ALGORITHM: Final = re.compile(
     r"(?=.*(?:pbkdf2|pbe|hmac|sha\d|md5|aes|des|rsa|ecdsa|25519|448|hkdf|crypt|argon2|blowfish|chacha20"
     r"|poly1305|gcm|cbc|ecb|oaep|mgf1|pkcs|oauth2|x509|b(?:ase)?(?:16|32|64)))"
@@ -56,13 +56,13 @@ _ALGORITHM: Final = re.compile(
     r"public|secret|session|client|access|bearer|keys?|tokens?|auth|password|types?|\d{1,4}|[-_/.]){2,}+",
     re.IGNORECASE | re.ASCII,
 )
-"""The name of an algorithm, and of what programs have that deals with one: PBKDF2WithHmacSHA256,
+"""Name of an algorithm, or of a class that deals with one: PBKDF2WithHmacSHA256,
 Ed25519PrivateKey."""
 _WORDS: Final = re.compile(
     r"(?:(?:[a-z]\d{1,2}[a-z](?![A-Za-z0-9])|[A-Z]?[a-z]{2,}+|[A-Z]+(?=[A-Z][a-z]|[^A-Za-z]|\Z)|[a-z](?![A-Za-z]))++"
     r"\d{0,3}+(?![A-Za-z0-9])|\d{1,4}+(?![A-Za-z0-9])|[^A-Za-z0-9]++)*+"
 )
-"""Words of a language or names of a program, whatever stands between them."""
+"""Words of a language, or names of a program, with anything between them."""
 _PHRASE: Final = re.compile(r"[A-Za-z]++[-_.].*[A-Za-z]{3}", re.DOTALL)
 _NUMBERED: Final = re.compile(r"[^A-Za-z0-9]*+[A-Za-z]++\d{2,}+[^A-Za-z0-9]*+")
 """One word with a number behind it: rather a password than a name."""
@@ -93,29 +93,29 @@ _SELDOM: Final = {
     "y": "bdfghjklqruvwxyz",
     "z": "bcdfghjklmnpqrstuvwxz",
 }
-"""Letter -> those that seldom follow it in a word, in English or in a language near it. Chance puts
-half of all letters so, a word made of words hardly any."""
+"""Letter -> letters that seldom follow it in a word, in English or in a language near it. In random
+text half of all pairs are such, in words hardly any."""
 _PAIRS: Final = frozenset(first + second for first in _SELDOM for second in _SELDOM[first])
 _WORD_OR_BLANK: Final = re.compile(r"[A-Za-z]{4}|\s")
 _SIGN: Final = re.compile(r"[!-/:-@\[-`{-~]")
 _LEAST_SIGNS: Final = 4
 _LEAST_PAIRS: Final = 3
 _SHARE: Final = 4
-"""Of so many pairs of letters one at least is such a pair where chance has put them."""
+"""In random text, at least one pair of letters in this many is rare."""
 _LEAST_BITS: Final = 2.3
 _LEAST_LENGTH: Final = 8
 _LOOKED_AT: Final = 256
-"""So much of a text is looked at."""
+"""Longest part of a text that is examined."""
 
 
 @lru_cache(1_024)
 def tells_about(name: str) -> bool:
-    """Whether a name says something about a secret, like how long it is, and not the secret."""
+    """Check whether a name describes a secret, like its length, and does not hold it."""
     return _NEUTRAL.search(name) is not None
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether something stands here in the place of a secret."""
+    """Check whether a value is a placeholder for a secret."""
     if _PLACEHOLDER.fullmatch(value) is not None:
         return True
     begins = _STANDS_IN.match(value) is not None
@@ -123,24 +123,24 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_words(text: str) -> bool:
-    """Whether nothing but words, short numbers and signs is in a text."""
+    """Check whether a text consists of words, short numbers and punctuation."""
     return _WORDS.fullmatch(text) is not None
 
 
 def is_phrase(text: str) -> bool:
-    """Whether a text is several words with signs between them, as far as it is looked at."""
+    """Check whether the examined part of a text is several words with punctuation between them."""
     text = text[:_LOOKED_AT]
     return _PHRASE.match(text) is not None and is_words(text)
 
 
 def names_test(value: str) -> bool:
-    """Whether a value is rather a test that has passed."""
+    """Check whether a value is rather the name of a test that has passed."""
     return _TEST.search(value) is not None
 
 
 def looks_random(value: str) -> bool:
-    """Whether no language has made a value, and it is no hash, id, date, number or expression."""
-    # Most values are short, words or numbers, and that is seen at once.
+    """Check whether a value looks random: no words, hash, id, date, number or expression."""
+    # Most values are short, words or numbers, which is found out at once.
     if len(value) < _LEAST_LENGTH or value.isdigit():
         return False
     value = _COLOUR.sub("", value[:_LOOKED_AT])
@@ -158,7 +158,7 @@ def looks_random(value: str) -> bool:
 
 
 def _is_put_by_chance(value: str) -> bool:
-    """Whether letters follow each other as they hardly do in words; capitals begin new ones."""
+    """Check whether pairs of letters are rarer than in words; capitals begin new ones."""
     if not value.isalpha():
         return False
     pairs = [(first + second).lower() for first, second in pairwise(value) if second.islower()]
@@ -167,7 +167,7 @@ def _is_put_by_chance(value: str) -> bool:
 
 
 def _is_mostly_signs(value: str) -> bool:
-    """Whether several signs stand among letters of which no word could be made."""
+    """Check whether there is much punctuation among letters that form no word."""
     if _WORD_OR_BLANK.search(value) is not None:
         return False
     signs = _SIGN.findall(value)
@@ -175,6 +175,6 @@ def _is_mostly_signs(value: str) -> bool:
 
 
 def bits(value: str) -> float:
-    """Shannon's entropy of the characters of a text, for each of them."""
+    """Shannon entropy of a text per character."""
     size = len(value)
     return -sum(n / size * math.log2(n / size) for n in Counter(value).values())

@@ -14,13 +14,13 @@ from dragoman.text.redact.values import value_at
 
 _FIELD: Final = re.compile(rb"(?i)\b" + WHICH_FORM + QUOTES + rb"\s{0,8}[:=]\s{0,8}")
 _QUOTED: Final = re.compile(rb"[\"'\]`*]")
-"""Beside a field in quotes only what is quoted is a text; YAML has both without."""
+"""Behind a quoted field only a quoted value is a text; YAML has both without quotes."""
 _LONGEST: Final = 400
-"""So far behind its beginning a field of an object, or an item of a list, is looked for."""
+"""Distance from its start in which a field of an object, or an item of a list, is searched."""
 _ITEM: Final = re.compile(
     rb"""\\{0,3}["']?(?:\s|\\{1,3}[nrt]){0,40}[\[,](?:\s|\\{1,3}[nrt]){0,40}"""
 )
-"""What stands before an item, with the quote of the one before it."""
+"""Start of an item, with the quote of the one before it."""
 _BARE: Final = rb"[^\s,\[\](){}<>\"'`]+"
 _BARE_ITEMS: Final = re.compile(
     rb"\[\s{0,40}(?!\S*(?:A-Z|a-z|0-9))"
@@ -29,7 +29,7 @@ _BARE_ITEMS: Final = re.compile(
     + _BARE
     + rb"){0,15},?\s{0,40}\](?=[\s,\]}]|\Z)"
 )
-"""Those of a list without quotes, as YAML has them, and no expression; so Go prints a single one:
+"""Items of a list without quotes, as in YAML, and no expression; Go prints a single one like this:
 `map[X-Api-Key:[…]]`."""
 _BARE_ITEM: Final = re.compile(_BARE)
 _BLANK: Final = re.compile(r"\s")
@@ -37,12 +37,12 @@ _BLANK: Final = re.compile(r"\s")
 
 
 def inside(data: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """Where the secrets are of an object or a list that begins here."""
+    """Find the secrets of an object or a list that begins here."""
     return _READERS.get(data[at : at + 1], _nowhere)(data, at)
 
 
 def _in_object(data: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """Up to where the first object in it ends."""
+    """Search up to the end of the first object in it."""
     most = at + _LONGEST
     end = data.find(b"}", at, most)
     while (field := _FIELD.search(data, at, end if end >= 0 else most)) is not None:
@@ -55,7 +55,7 @@ def _in_object(data: bytes, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _in_list(data: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """Up to the first item that is no text."""
+    """Search up to the first item that is no text."""
     most = at + _LONGEST
     if (bare := _BARE_ITEMS.match(data, at, most)) is not None:
         items = _BARE_ITEM.finditer(data, at, bare.end())
@@ -76,4 +76,4 @@ def _nowhere(_: bytes, __: int) -> Iterator[tuple[int, int]]:
 
 
 _READERS: Final = {b"{": _in_object, b"[": _in_list}
-"""What something begins with -> what finds the secrets in it."""
+"""First byte -> function that finds the secrets."""

@@ -26,15 +26,15 @@ _WORD: Final = _NAMES + rb"[A-Za-z0-9_.-]{0,40}"
 _ABOUT: Final = (
     rb"[ \t]{1,2}(?:\[[^\[\]\r\n]{0,40}\]?|\([^()\r\n]{0,24}\)?|(?:for|of)(?:[ \t][^\s:=]{0,40})?)"
 )
-"""What is said of a name before its value comes."""
+"""Addition behind a name, before its value."""
 _FIRST: Final = rb"(?:" + KEYS + rb"|unexpected)[ ]"
-"""What a name may begin with, and a blank."""
+"""First word of a name that consists of two."""
 _BEGUN: Final = (
     rb"""(?:"(?:[^"\\\n]|\\[^\n]|"")*|'(?:[^'\\\n]|\\[^\n]|''|'\\''|'"'"')*"""
     rb"""|\\{1,3}(?:"(?:[^"\n]|\\{3}")*|'[^'\n]*)?)?"""
 )
-"""A quoted value with quotes of its own, as `values` reads it. It has no bound: what is looked at
-has one, and counting takes a state for each number."""
+"""A quoted value with quotes of its own, as `name_patterns` parses it. Unbounded: the searched part
+is bounded, and counting takes a state for each number."""
 _LINE_END: Final = rb"[ \t]{0,8}(?:\r|\r?\n|\\{1,3}n?)[ \t>]{0,16}"
 _FILE: Final = rb"(?:machine|login|account)"
 _NAMED: Final = Linear(
@@ -91,14 +91,14 @@ ANY_WORD: Final = (
     + SETS
     + rb")|\|"
 )
-"""What every secret that a name tells needs somewhere in a text that goes on."""
+"""Every named secret in a text that goes on needs a match of this."""
 _BY_PLACE: Final = Anywhere(ANY_LOGIN + rb"|" + ANY_COMMAND)
-"""What cookies and commands need."""
+"""Cookies and commands need a match of this."""
 LONGEST_PENDING: Final = 640
 
 
 def pending(data: bytes) -> int:
-    """Where a name begins whose secret may follow when more of the text has come; -1: nowhere."""
+    """Start of a name whose secret may follow when more text comes; -1: none."""
     named = _NAMED.search(data, max(0, len(data) - LONGEST_PENDING))
     begins = [named.start()] if named else []
     if _BY_PLACE.is_in(data):

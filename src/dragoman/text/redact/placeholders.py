@@ -12,12 +12,12 @@ _LONGEST: Final = 84
 
 
 def unmasked(value: bytes) -> str:
-    """What stands beside placeholders."""
+    """Remove placeholders."""
     return (_MASKED.sub(b"", value) if b"[" in value else value).decode(errors="replace")
 
 
 def in_placeholder(data: bytes, at: int) -> bool:
-    """Whether something is part of a placeholder."""
+    """Check whether a position is in a placeholder."""
     begin = data.rfind(MARK, max(0, at - _LONGEST), at)
     found = PLACEHOLDER.match(data, begin) if begin >= 0 else None
     return found is not None and at < found.end()

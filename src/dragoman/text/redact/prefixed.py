@@ -17,7 +17,7 @@ _BORDER: Final = (
     rb"(?:\A|[^A-Za-z0-9]|\\[nrtbfav0]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}"
     rb"|\\[0-7]{3})"
 )
-"""What may stand before a credential: nothing of a word, unless it is the end of an escape."""
+"""Allowed before a credential: nothing of a word, unless it is the end of an escape."""
 ANY_RULE: Final = (
     _BORDER
     + rb"(?:"
@@ -25,7 +25,7 @@ ANY_RULE: Final = (
     + rb")|"
     + _any(rule for rule in RULES if rule.shows)
 )
-"""What every credential of a rule needs somewhere in the text.
+"""Every credential of a rule needs a match of this.
 
 Not the rules themselves: all together they have so many states that every new text is slow.
 """
@@ -41,11 +41,11 @@ _SHOWS: Final = Linear(
     _BORDER + rb"(?:" + _any(rule for rule in RULES if not rule.starts) + rb")", captures=False
 )
 _WINDOW: Final = 2_048
-"""So far ahead a beginning is looked for at once: a search may look at all of it in vain."""
+"""Distance in which a start is searched at once: a search may scan all of it in vain."""
 _OVERLAP: Final = 256
-"""No beginning is longer."""
+"""Longest possible start."""
 _AHEAD: Final = 2_048
-"""So far a rule looks for what it needs; what it takes then has no such bound."""
+"""Distance in which a rule must match; the whole match has no such bound."""
 _BY_LOOKS: Final = tuple((r, Linear(r.pattern, captures=False)) for r in RULES if not r.starts)
 _BY_START: Final = defaultdict[int, list[tuple[Rule, Linear]]](list)
 for _rule in filter(lambda rule: rule.starts, RULES):
@@ -58,7 +58,7 @@ _Teller = Callable[[bytes, Sequence[int]], _Told | None]
 
 
 def prefixed(data: bytes) -> Iterator[_Told]:
-    """Where credentials are that can be told by their looks, and of what kind."""
+    """Find credentials by their format: start, end and kind."""
     yield from _each(data, _BEGINS, _by_start)
     yield from _each(data, _SHOWS, _by_looks)
 
@@ -81,7 +81,7 @@ def _each(data: bytes, detect: Linear, tell: _Teller) -> Iterator[_Told]:
 
 
 def _places(data: bytes, start: int) -> Sequence[int]:
-    """Where a credential may begin that was found together with what stands before it."""
+    """Possible starts of a credential that was found together with the character before it."""
     if data[start] in _ESCAPING:
         return range(start, min(start + _LONGEST_ESCAPE + 1, len(data)))
     return (
@@ -113,8 +113,9 @@ def _by_looks(data: bytes, places: Sequence[int]) -> _Told | None:
 
 
 def _end(pattern: Linear, data: bytes, start: int, shown: int = 0) -> int:
-    """Where a credential that begins here ends, with so much that is always the same; 0: none
-    does, or it is a name that only begins like one."""
+    """End of a credential that begins here, behind its fixed prefix; 0: none does, or it is a name
+    that only begins like one.
+    """
     border = min(start + _AHEAD, len(data))
     found = pattern.match(data, start, border)
     if found is None or is_phrase(data[start + shown : found.end()].decode(errors="replace")):

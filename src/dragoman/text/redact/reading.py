@@ -8,38 +8,38 @@ from typing import Final
 from dragoman.text.linear import Linear
 
 Piece = tuple[int, int, bytes]
-"""Where something stands in a text, and what is read in its place."""
+"""Start and end in a text, and the replacement."""
 _Pieces = Callable[[bytes], Iterable[Piece]]
 _PASSED: Final = b";\n"
-"""What is read in the place of lines that are passed over."""
+"""Replacement of skipped lines."""
 
 
 class Reading:
-    """A text as it is read, and where in the text each of its bytes stands.
+    """A normalized text, and the original positions of its bytes.
 
-    Most texts hold nothing, so that the places are told only when the first is asked for.
+    Most texts have no findings, so the positions are computed when the first is needed.
     """
 
     def __init__(self, text: bytes, read: bytes, pieces: _Pieces) -> None:
-        """`pieces`: what is read otherwise in the text, in its order."""
+        """`find_replacements` finds the replaced pieces of the text, in order."""
         self.data = read
         self._text = text
         self._pieces = pieces
 
     def place(self, at: int) -> int:
-        """Where in the text the byte stands that is read here."""
+        """Original position of a byte."""
         starts, places, wholes = self._map
         piece = bisect_right(starts, at) - 1
         return places[piece] + (0 if wholes[piece] else at - starts[piece])
 
     def end(self, at: int) -> int:
-        """Where in the text something ends that ends here as it is read."""
+        """Original end of a span that ends here."""
         starts, places, wholes = self._map
         piece = bisect_right(starts, at - 1) - 1
         return places[piece] + (wholes[piece] or at - starts[piece])
 
     def at(self, place: int) -> int:
-        """Where it is read what stands here in the text, or what follows it."""
+        """Normalized position of an original one, or of what follows it."""
         starts, places, wholes = self._map
         piece = bisect_right(places, place) - 1
         if wholes[piece]:
@@ -49,8 +49,9 @@ class Reading:
 
     @cached_property
     def _map(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Where each piece begins as it is read, and in the text; and how many bytes of the text
-        are one, whatever of it is meant (0: each is itself)."""
+        """Normalized and original start of each piece, and its original length if it was replaced
+        as a whole (0: it was not).
+        """
         pieces = [(0, 0, 0)]
         end = size = 0
         for start, behind, instead in self._pieces(self._text):
@@ -65,7 +66,7 @@ class Reading:
 
 
 def left_out(data: bytes, what: Linear) -> Reading:
-    """A text without what an expression finds."""
+    """Remove the matches of an expression."""
     spans = [found.span() for found in what.finditer(data)]
     borders = [0, *(border for span in spans for border in span), len(data)]
     kept = (data[a:b] for a, b in zip(borders[::2], borders[1::2], strict=True))
@@ -75,8 +76,7 @@ def left_out(data: bytes, what: Linear) -> Reading:
 def in_lines(
     data: bytes, lines: Linear, read: Callable[[bytes], bytes], pieces: _Pieces
 ) -> Reading:
-    """Of a text the lines that an expression finds, read otherwise: so most of a text is
-    read but once."""
+    """Normalize the matching lines only, so that most of a text is searched but once."""
     spans = [found.span() for found in lines.finditer(data)]
     parts, at = list[bytes](), 0
     for start, end in spans:

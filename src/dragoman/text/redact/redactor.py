@@ -22,36 +22,35 @@ from dragoman.text.redact.stream import Stream
 from dragoman.text.strict_json import below
 
 _SAID_BY: Final = {"value": ("name", "key"), "text": ("element",)}
-"""A field -> those beside it that say what it is; a browser types `text` into an `element`."""
+"""Field -> fields beside it that describe it; a browser types `text` into an `element`."""
 _OF_ELEMENT: Final = " field"
-"""What is typed into a `Password field` is the password, and nothing about it."""
+"""A `Password field` holds the password, and nothing about it."""
 _PAIR: Final = 2
 _REMEMBERED: Final = 1_024
-"""Of so many keys it is known what they hold: the same ones come again and again."""
+"""Number of keys whose redaction is cached: the same ones come again and again."""
 _LATELY: Final = 32
 _SHORT: Final = 16_384
-"""Of so many texts that are no longer than this it is known what they hold: the words of a message
-stand in what it asks for, too, and are looked through once."""
+"""Longest text whose redaction is cached: the words of a message are also in its commands."""
 
 
 class Masked(Struct, frozen=True):
-    """A text without secrets, and what was taken out of it."""
+    """A redacted text, and the secrets that were found."""
 
     text: str
     found: tuple[Found, ...] = ()
 
 
 class MaskedLine(Struct, frozen=True):
-    """A line without secrets, the kinds of those it had, and what is to be known for the next."""
+    """A redacted line, the kinds of its secrets, and the state for the next line."""
 
     text: str
     kinds: tuple[str, ...]
     since: int
-    """How many lines came since the last one of a private key that has not ended; OVER: none."""
+    """Lines since the last one of an open private key; NO_OPEN_KEY: none is open."""
 
 
 class MaskedTree(Struct, frozen=True):
-    """A JSON value without secrets, and where which kind was taken out."""
+    """A redacted JSON value, and the places of its secrets."""
 
     value: Any
     found: tuple[tuple[str, str], ...] = ()
@@ -59,12 +58,12 @@ class MaskedTree(Struct, frozen=True):
 
 
 class Redactor:
-    """Takes secrets out. Several threads may use it at once."""
+    """Masks secrets. Several threads may use it at once."""
 
     def __init__(
         self, known: Sequence[Secret] = (), key: bytes = b"", *, known_only: bool = False
     ) -> None:
-        """`key`: what the digests are keyed with; `known_only`: no rules, only what is known."""
+        """`key` is the key of the digests; `known_only` turns the rules off."""
         self._finder = Finder(known, key, known_only=known_only)
         self._known = known
         self._key = key
@@ -73,12 +72,12 @@ class Redactor:
         self._lately = lru_cache(_LATELY)(self.text)
 
     def knowing(self, *secrets: Secret) -> "Redactor":
-        """One that knows these values, too."""
+        """Return a redactor that knows these values, too."""
         known = (*self._known, *secrets)
         return Redactor(known, self._key, known_only=self._known_only)
 
     def text(self, text: str) -> Masked:
-        """A whole text without secrets."""
+        """Redact a whole text."""
         found = self._finder.find(text)
         if not found:
             return Masked(text)
@@ -89,11 +88,14 @@ class Redactor:
         return Masked("".join((*pieces, text[end:])), tuple(found))
 
     def stream(self, held: str = "") -> Stream:
-        """For a text that comes in pieces; `held`: what an earlier stream of it has held back."""
+        """Redact a text that comes in pieces; `carry_over` is that of an earlier stream of the same
+        text.
+        """
         return Stream(self._finder, held)
 
     def line(self, line: str, since: int = OVER) -> MaskedLine:
-        """A line that is kept as it comes; `since`: that of the line before it."""
+        """Redact a line that is recorded at once; `lines_since` is the state after the line before.
+        """
         size = 0
         if since != OVER:
             size, since = of_key(line, since)
@@ -108,16 +110,17 @@ class Redactor:
         return MaskedLine(text + masked.text, tuple(kinds), since)
 
     def may_hold(self, data: bytes) -> bool:
-        """Whether it is worth to look into a text, also in JSON; a no is quick, and is meant."""
+        """Check whether a text, or JSON, may contain a secret; a no is quick and certain."""
         return self._finder.may_hold(data)
 
     def knows(self, data: bytes) -> bool:
-        """Whether a value that is known is in a text, or may be."""
+        """Check whether a known value is in a text, or may be."""
         return self._finder.known.are_in(data)
 
     def tree(self, value: Any, path: str = "") -> MaskedTree:
-        """A JSON value without secrets: in its texts, and where a key names one. `path`: its own,
-        which the paths of what was found begin with."""
+        """Redact a JSON value: its texts, and values behind the key of a secret. `path` is a prefix
+        for the paths of findings.
+        """
         found = list[tuple[str, str]]()
         walked = self._walked(value, path, "", found)
         return MaskedTree(walked, tuple(found)) if found else MaskedTree(value)
@@ -143,7 +146,7 @@ class Redactor:
         return value
 
     def _as_command(self, items: list[Any], path: str, found: list[tuple[str, str]]) -> list[Any]:
-        """A list without the passwords that a program is given in it."""
+        """Mask the passwords in a list of arguments."""
         texts = [_as_bytes(item) if isinstance(item, str) else b"" for item in items]
         for number, start in in_arguments(texts):
             before, secret = texts[number][:start], texts[number][start:]
@@ -158,7 +161,7 @@ class Redactor:
         return masked.text
 
     def _named(self, name: str, value: str) -> tuple[str, list[str]]:
-        """A text that a key stands before, and the kinds of what was taken out."""
+        """Redact a text behind a key; the kinds of its secrets."""
         masked = self._lately(value) if len(value) <= _SHORT else self.text(value)
         kind = "" if self._known_only or not name else key_names_secret(name)
         if kind and looks_random(masked.text):
@@ -168,8 +171,9 @@ class Redactor:
 
 
 def _name_in(fields: dict[str, Any], key: str, name: str) -> str:
-    """What a field of an object of this name is called: by its key, by another field that
-    describes it, or like the object where it only says which of several it is."""
+    """Name of an object's field: its key, another field that describes it, or the name of the
+    object where the key only says which of several it is.
+    """
     by = _SAID_BY.get(key.lower(), ())
     said = next((said for one, said in fields.items() if one.lower() in by), None)
     if isinstance(said, str):
@@ -178,8 +182,8 @@ def _name_in(fields: dict[str, Any], key: str, name: str) -> str:
 
 
 def _names_of(items: Sequence[Any], name: str) -> Iterator[str]:
-    """What the items of a list of this name are called: like the list, by the option before them,
-    or by the first of a pair."""
+    """Names of a list's items: that of the list, the option before an item, or the first of a pair.
+    """
     is_pair = len(items) == _PAIR
     yield name
     for item in items:
@@ -193,7 +197,7 @@ def _as_bytes(text: str) -> bytes:
 
 
 def is_secret_variable(name: str, value: str) -> bool:
-    """Whether a variable of the environment holds a secret, by its name or by its looks."""
+    """Check whether an environment variable holds a secret, by its name or its value."""
     if names_secret(name):
         return not is_placeholder(value) and not value.startswith(("/", "."))
     return bool(Redactor().text(value).found)

@@ -12,42 +12,43 @@ from msgspec import Struct
 from dragoman.text.linear import literally
 
 _RARE: Final = 4
-"""So long a beginning hardly ever stands in ordinary text by chance."""
+"""Shortest prefix that hardly ever stands in ordinary text by chance."""
 
 
 _COUNT: Final = re.compile(rb"\{(\d{2,})(?:,\d*)?\}")
 _ENDLESS: Final = re.compile(rb"\{\d{2,},\}\\\..*", re.DOTALL)
-"""What may go on for long before a dot: a look for the dot at every place would take too long."""
+"""Unbounded part before a dot: searching for the dot at every position would take too long."""
 _ENOUGH: Final = 10
-"""So many characters of a row are enough to be rare."""
+"""Length of a row's pattern that is rare enough."""
 
 
 class Rule(Struct, frozen=True):
-    """One format."""
+    """Format of one kind of credential."""
 
     kind: str
     starts: tuple[bytes, ...]
-    """How such a credential begins; none: it is told by something inside."""
+    """Prefixes of such a credential; none: it is recognized by an inner part."""
     rest: bytes
-    """What follows, as a regular expression."""
+    """Regular expression behind the prefix."""
     source: str
-    """The page that describes it."""
+    """Page that describes it."""
     shows: bool = False
-    """Whether its beginning is a name or an address that may stay."""
+    """True if the prefix is a name or an address that may stay."""
 
     @property
     def beginning(self) -> bytes:
-        """How it begins, as a regular expression."""
+        """Regular expression of the prefix."""
         return b"(?:" + b"|".join(map(literally, self.starts)) + b")"
 
     @property
     def pattern(self) -> bytes:
-        """The whole, as a regular expression."""
+        """Regular expression of the whole."""
         return self.beginning + self.rest
 
     @property
     def lead(self) -> bytes:
-        """What is looked for first: the beginning, or so much more that it is rare."""
+        """Regular expression that is searched first: the prefix, or as much more as makes it rare.
+        """
         if self.starts and all(len(start) >= _RARE for start in self.starts):
             return self.beginning
         pattern = _ENDLESS.sub(b"{%d}" % _ENOUGH, self.pattern)

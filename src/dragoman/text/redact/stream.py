@@ -15,23 +15,23 @@ from dragoman.text.redact.hidden import may_hide, open_sequence, read
 from dragoman.text.redact.pending import LONGEST_PENDING, pending
 
 MOST_HELD: Final = 65_536
-"""A text without a pause is held back up to so many characters."""
+"""Largest carry-over of a text without a pause, in characters."""
 _LEAST_HELD: Final = 4_096
-"""Of such a text so many stay, or as many as the longest known value has."""
+"""Smallest carry-over of such a text, or the length of the longest known value."""
 _LOOK_BACK: Final = 1_024
-"""So far before a border a name can stand whose secret is behind it."""
+"""Largest distance between a border and a name whose secret is behind it."""
 
 _MOST_STEPS: Final = 8
-"""So many names in a row are gone back over; of more, all waits."""
+"""Number of open names in a row that are followed back; behind more, all waits."""
 
 
 class Stream:
-    """One text, fed piece by piece."""
+    """Redacts one text piece by piece."""
 
     def __init__(self, finder: Finder, held: str = "") -> None:
-        """`held`: what another stream of the same text has not given out."""
+        """`carry_over` is that of another stream of the same text."""
         self.found: dict[tuple[str, str], int] = defaultdict(int)
-        """Kind and digest of what was taken out so far -> how often."""
+        """Kind and digest of masked secrets -> their number."""
         self._finder = finder
         self._held = held
         known = finder.known
@@ -40,11 +40,11 @@ class Stream:
 
     @property
     def held(self) -> str:
-        """What came in and was not given out yet, with all secrets that are in it."""
+        """Text that came in and was not returned yet, including its secrets."""
         return self._held
 
     def feed(self, piece: str) -> str:
-        """Take a piece in; what can be given out now."""
+        """Add a piece; the redacted text that is complete."""
         held = self._held = self._held + piece
         border = self._phrase(_after_space(held, len(held) - self._broken))
         if 0 < border < SMALL and not self._finder.may_begin(held[:border]):
@@ -62,7 +62,7 @@ class Stream:
         return self._give(border)
 
     def close(self) -> str:
-        """The end: what was held back."""
+        """End the text; the redacted rest."""
         return self._give(len(self._held))
 
     def _give(self, border: int) -> str:
@@ -75,7 +75,7 @@ class Stream:
         return "".join((*pieces, ready[end:]))
 
     def _goes_on(self, border: int) -> int:
-        """Where something begins that may go on behind the border; else the border."""
+        """Start of something that may go on behind the border; else the border."""
         before = self._held[max(0, border - _LOOK_BACK) : border]
         data = before.encode(errors="surrogatepass")
         begins = [open_sequence(data)]
@@ -86,13 +86,13 @@ class Stream:
         return min(*first, border, self._block(border), self._value(border))
 
     def _phrase(self, border: int) -> int:
-        """The border, before a known value with white space in it that it would cut."""
+        """Border before a known value with white space that it would cut."""
         while self._broken and border and (first := self._cut_phrase(border)) >= 0:
             border = _after_space(self._held, first)  # which may cut another one
         return border
 
     def _cut_phrase(self, border: int) -> int:
-        """Where the known value begins that the border cuts; -1: none does."""
+        """Start of the known value that the border cuts; -1: none."""
         lost = max(0, border - self._broken)
         window = self._held[lost : border + self._broken].encode(errors="surrogatepass")
         for start, end, _ in self._finder.known.spans(window):
@@ -117,7 +117,9 @@ class Stream:
         return border if begin < 0 else lost + _character(before, begin)
 
     def _forced(self) -> int:
-        """A border in a text without a pause: where no secret is, and none follows its name."""
+        """Border in a text without a pause: outside of secrets, and not between a name and its
+        value.
+        """
         size = len(self._held)
         border, before = size - self._keep, 0
         for one in self._finder.find(self._held):
@@ -130,14 +132,15 @@ class Stream:
 
 
 def _after_space(text: str, end: int) -> int:
-    """The last place up to `end` that white space stands before; 0: there is none."""
+    """Last position up to `end` behind white space; 0: there is none."""
     find, end = text.rfind, max(0, end)
     return max(find(" ", 0, end), find("\n", 0, end), find("\t", 0, end), find("\r", 0, end)) + 1
 
 
 def _pending(data: bytes) -> int:
-    """Where a name begins whose secret may follow, as it stands there, as it is seen, as a shell
-    reads its lines or as it is meant; -1: nowhere."""
+    """Start of a name whose secret may follow, in the text as it is, without hidden characters,
+    with continued lines joined, or unescaped; -1: none.
+    """
     begin = pending(data)
     if begin >= 0:
         return begin
@@ -151,5 +154,5 @@ def _pending(data: bytes) -> int:
 
 
 def _character(data: bytes, at: int) -> int:
-    """The place of a byte in the text."""
+    """Position of a byte in the text."""
     return at if data.isascii() else len(data[:at].decode(errors="surrogatepass"))

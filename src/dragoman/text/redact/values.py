@@ -5,29 +5,29 @@ from typing import Final, NamedTuple
 
 _BARE: Final = rb"[!#$%*+\-./0-9:=?@A-Z^_a-z~\x80-\xff]"
 _JOINED: Final = rb"""(?![A-Za-z_][A-Za-z0-9_.-]{0,40}[ ]?["']?[=:])(?=""" + _BARE + rb")"
-"""What may stand in the middle of a password goes on with it, unless the next name follows."""
+"""Allowed in the middle of a password, unless the next name follows."""
 _NO_ENTITY: Final = rb"(?!&(?:amp|lt|gt|quot|apos|nbsp|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});)"
-"""What HTML writes otherwise is told apart where the text is read as it is meant."""
+"""HTML entities are left to the unescaped text."""
 _INSIDE: Final = rb"(?:" + _BARE + rb"|" + _NO_ENTITY + rb"[&;,)|]" + _JOINED + rb")"
 _NO_TAG: Final = rb"(?!</?[A-Za-z][A-Za-z0-9:._-]{0,40}(?:[ \t][^<>\r\n]{0,80})?/?>|\]\]>)"
 _BARE_VALUE: Final = re.compile(rb"`?" + _BARE + _INSIDE + rb"{0,127}+")
 _REST: Final = re.compile(rb"(?:" + _INSIDE + rb"|" + _NO_TAG + rb"[(\[{}\]<>]" + _JOINED + rb")*+")
-"""Behind what looks random brackets are no part of a program, but a tag is none of a value."""
+"""In a random value brackets are no code, but a tag is no part of it."""
 _OF_STRING: Final = re.compile(
     rb"(?:(?:Some|Ok|Just|String|Secret[A-Za-z]{0,12})\()?[FRBUfrbu]{0,2}(?=\\{0,3}[\"'])"
 )
-"""What some languages write before a quoted text, or around it."""
+"""Prefix of a string literal in some languages."""
 _GOES_ON: Final = rb"(?=[^\s,;:)\]}\"'])"
 _QUOTE: Final = {
     b"'": re.compile(rb"(?P<own>'(?:'" + _GOES_ON + rb"|\\''|\"'\"'))|(?P<behind>\\*)'"),
     b'"': re.compile(rb'(?P<own>""' + _GOES_ON + rb')|(?P<behind>\\*)"'),
 }
-"""A quote; one that is doubled, or put between others as in a shell, is the text's own."""
+"""A quote; one that is doubled, or put between others as in a shell, belongs to the text."""
 _LONGEST_QUOTED: Final = 200
 
 
 class Value(NamedTuple):
-    """Where a value stands, and whether without quotes."""
+    """Span of a value, and whether it has no quotes."""
 
     start: int
     end: int
@@ -35,7 +35,7 @@ class Value(NamedTuple):
 
 
 def value_at(data: bytes, at: int) -> Value | None:
-    """What stands here in quotes, or as a word."""
+    """Parse the value here: quoted, or a word."""
     prefix = _OF_STRING.match(data, at)
     quote = begin = prefix.end() if prefix else at
     while data[quote : quote + 1] == b"\\":
@@ -53,14 +53,14 @@ def value_at(data: bytes, at: int) -> Value | None:
 
 
 def whole(data: bytes, value: Value) -> Value:
-    """A value without quotes of which so much was looked at, up to where it ends."""
+    """Extend a value without quotes, of which a bounded part was parsed, to its end."""
     rest = _REST.match(data, value.end)
     assert rest is not None, "it matches nothing, too"
     return without_punctuation(data, value._replace(end=rest.end()))
 
 
 def without_punctuation(data: bytes, value: Value) -> Value:
-    """A word without the signs of the sentence that it stands in."""
+    """Remove the punctuation of the sentence around a word."""
     end = value.end
     while end > value.start and data[end - 1] in b".,;:":
         end -= 1
@@ -68,7 +68,7 @@ def without_punctuation(data: bytes, value: Value) -> Value:
 
 
 def _unclosed_at(data: bytes, at: int) -> Value | None:
-    """The first word of what is quoted and goes on too far, or does not end in its line."""
+    """Parse the first word of a quoted text that is too long, or does not end in its line."""
     word = _bare_at(data, at)
     return whole(data, word)._replace(is_bare=False) if word else None
 
@@ -79,7 +79,7 @@ def _bare_at(data: bytes, at: int) -> Value | None:
 
 
 def _closing(data: bytes, start: int, sign: bytes, opening: int) -> int:
-    """Where a quoted text ends whose quote stands behind so many backslashes; -1: nowhere.
+    """Position of the closing quote behind as many backslashes as the opening one; -1: none.
 
     One behind more of them belongs to the text, unless they are backslashes of the text.
     """
