@@ -5,49 +5,49 @@ from typing import Final, Literal
 from msgspec import Struct
 
 Trust = Literal["T0", "T1", "T2"]
-"""How far an agent is trusted: T0 by nobody yet, T1 as usual, T2 wholly."""
+"""Trust in an agent: T0 unproven, T1 usual, T2 full."""
 
 Spoken = Literal["aof", "agentmail", "saop", "acp", "ccos"]
-"""The dialects that there are, for whoever says which of them an agent understands."""
+"""Names of the dialects that an agent may understand."""
 
 TIERS: tuple[Trust, ...] = ("T0", "T1", "T2")
-"""The tiers, lowest first."""
+"""Trust tiers, the lowest first."""
 
 
 KEPT_BYTES: Final = 65_536
-"""Up to this size an output stands in the ledger, unless the settings say otherwise."""
+"""Largest output that is stored in the ledger, unless the settings say otherwise."""
 PLACE: Final = "locality:"
-"""How a constraint begins that names the place where the work must be done."""
+"""Prefix of a constraint that names the place where the work must be done."""
 
 
 class Parts(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a score is made of; it is their sum: skill + ... + cost, but never less than 0."""
+    """Parts of a score; the score is their sum, but never below 0."""
 
     skill: float = 0.0
     constraint: float = 0.0
     success: float = 0.0
     newcomer: float = 0.0
-    """The benefit of the doubt, while there are few results to judge by."""
+    """Bonus of an agent with few results."""
     turn: float = 0.0
-    """Given to whoever is known least when it is the newcomers' turn."""
+    """Bonus of the least known agent when it is the newcomers' turn."""
     cost: float = 0.0
-    """What its price takes away."""
+    """Penalty for its cost."""
 
 
 class Candidate(Struct, frozen=True, omit_defaults=True, gc=False):
-    """An agent that might do something, and why it stands where it stands."""
+    """An agent with its score for a goal, and the parts of that score."""
 
     agent: str
     score: float
     parts: Parts
     threshold: float
-    """What its score has to reach."""
+    """Score that it has to reach."""
     matched: tuple[str, ...] = ()
-    """Those of its skills that the goal names."""
+    """Skills of the agent that the goal names."""
 
     @property
     def is_good_enough(self) -> bool:
-        """Whether its score reaches its threshold."""
+        """True if the score reaches the threshold."""
         return self.score >= self.threshold
 
 
@@ -67,12 +67,12 @@ class Policy(Struct, frozen=True, omit_defaults=True):
 
 
 class Wish(Struct, frozen=True):
-    """What is to be done, as far as it decides by whom."""
+    """Requirements of a piece of work, by which an agent is chosen."""
 
     goal: str
     constraints: tuple[str, ...] = ()
-    """What whoever does it should be able to keep to; locality:PLACE is a must."""
+    """Constraints that the agent should meet; locality:PLACE is mandatory."""
     skills: tuple[str, ...] = ()
-    """What whoever does it must be able to do."""
+    """Skills that the agent must have."""
     patience_ms: int = 0
-    """How long it may take; 0: as long as it likes."""
+    """Time limit; 0: none."""

@@ -6,24 +6,24 @@ from dragoman.core.events import RejectReason
 
 
 class DraftHandoff(Command, frozen=True, tag="handoff.draft"):
-    """Begin a package, or write over parts of one that was not offered yet."""
+    """Create a draft, or overwrite parts of one."""
 
     package: dict[str, object]
-    """The parts that are written."""
+    """Parts to write."""
     id: str = ""
     recipient: str = ""
     teamspace: str = ""
-    """Empty, like the recipient: as it is, or `default`."""
+    """Empty, like the recipient: unchanged, or `default`."""
 
 
 class DiscardDraft(Command, frozen=True, tag="handoff.discard"):
-    """Throw a draft away."""
+    """Discard a draft."""
 
     id: str
 
 
 class ProposeHandoff(Command, frozen=True, tag="handoff.propose"):
-    """Offer a package, or the draft with this id, to its recipient."""
+    """Propose a package, or the draft with this id, to its recipient."""
 
     task: str
     recipient: str
@@ -38,9 +38,9 @@ class ProposeHandoff(Command, frozen=True, tag="handoff.propose"):
     sla_ms: dict[str, int] = {}
     """State -> how long it may last."""
     due_at: int | None = None
-    """When the work has to be done; it is told when that is not so."""
+    """Deadline of the work; it is escalated when it passes."""
     drafted: str = ""
-    """What the draft is known by that this was made of, where it was made of one."""
+    """Fingerprint of the draft that this was made from, if any."""
 
     @property
     def about(self) -> str:
@@ -49,37 +49,37 @@ class ProposeHandoff(Command, frozen=True, tag="handoff.propose"):
 
     @property
     def held(self) -> str:
-        """Whoever hands on the task that it works on is alive."""
+        """The holder of the task shows by this that it is alive."""
         return self.task
 
 
 Failure = tuple[RejectReason, str]
-"""What a check of the gate found: the reason, and what is wrong."""
+"""Failed check of the gate: the reason, and the detail."""
 
 
 class HandoffCommand(Command, frozen=True):
-    """A command about one handoff that there is."""
+    """A command about one existing handoff."""
 
     handoff: str
 
 
 class AcceptHandoff(HandoffCommand, frozen=True, tag="handoff.accept"):
-    """Take what was offered, as far as it stands the checks that were made of it."""
+    """Accept a proposed handoff, if it passed the checks."""
 
     package_hash: str
-    """Of the package that was checked."""
+    """Hash of the package that was checked."""
     passed: tuple[str, ...] = ()
     failed: tuple[Failure, ...] = ()
     waits_for: str = ""
-    """What could not be checked just now."""
+    """Checks that could not be made just now."""
     artifacts: dict[str, str] = {}
-    """Artifact -> the SHA-256 under which its verified copy is kept."""
+    """Artifact -> SHA-256 of its verified copy."""
     left_out: tuple[str, ...] = ()
     notes: str = ""
 
 
 class RejectHandoff(HandoffCommand, frozen=True, tag="handoff.reject"):
-    """Do not take what was offered, or give it back."""
+    """Reject a handoff, or give the work back."""
 
     reason: RejectReason
     detail: str
@@ -87,23 +87,23 @@ class RejectHandoff(HandoffCommand, frozen=True, tag="handoff.reject"):
 
 
 class WithdrawHandoff(HandoffCommand, frozen=True, tag="handoff.withdraw"):
-    """Take an offer back."""
+    """Withdraw a proposal."""
 
     note: str = ""
 
 
 class ActivateHandoff(HandoffCommand, frozen=True, tag="handoff.activate"):
-    """Begin the work that was accepted."""
+    """Begin the accepted work."""
 
     session: str = ""
     ttl_ms: int = DEFAULT_TTL_MS
     work_state_update: dict[str, object] = {}
     failed: tuple[Failure, ...] = ()
-    """What was found wrong when the verified copies were looked at again."""
+    """Faults of the verified copies, which were checked again."""
 
 
 class CompleteHandoff(HandoffCommand, frozen=True, tag="handoff.complete"):
-    """The work that was handed over is done."""
+    """Complete the work that was handed over."""
 
     notes: str = ""
     final_artifacts: tuple[dict[str, object], ...] = ()
@@ -111,42 +111,42 @@ class CompleteHandoff(HandoffCommand, frozen=True, tag="handoff.complete"):
 
 
 class CloseHandoff(HandoffCommand, frozen=True, tag="handoff.close"):
-    """End the record of a handoff."""
+    """Close the record of a handoff."""
 
     notes: str = ""
 
 
 class ApproveHandoff(HandoffCommand, frozen=True, tag="handoff.approve"):
-    """A person's yes or no to a package."""
+    """Approve or deny a package, by a person."""
 
     is_yes: bool = True
     package_hash: str = ""
-    """Of the package that was seen; empty: the one that there is."""
+    """Hash of the package that the person saw; empty: the present one."""
     note: str = ""
 
 
 class EscalateHandoff(HandoffCommand, frozen=True, tag="handoff.escalate"):
-    """Tell that a state lasts too long; nothing happens while it does not."""
+    """Escalate a stage that exceeds its SLA; a no-op while it does not."""
 
     told: tuple[str, ...] = ()
 
 
 class ExtendHandoff(HandoffCommand, frozen=True, tag="handoff.extend"):
-    """Give the present state more time."""
+    """Extend the present stage."""
 
     by_ms: int
     stage: str = ""
 
 
 class ReassignHandoff(HandoffCommand, frozen=True, tag="handoff.reassign"):
-    """Offer the same package to somebody else."""
+    """Offer the same package to another recipient."""
 
     recipient: str
     notes: str = ""
 
 
 class NoteHandoff(HandoffCommand, frozen=True, tag="handoff.note"):
-    """Add something beside the package."""
+    """Add a note beside the package."""
 
     kind: str
     text: str = ""
@@ -154,7 +154,7 @@ class NoteHandoff(HandoffCommand, frozen=True, tag="handoff.note"):
 
 
 class AddWorkItem(Command, frozen=True, tag="workq.add"):
-    """Put an item into the work queue."""
+    """Add an item to the work queue."""
 
     title: str = ""
     id: str = ""
@@ -165,15 +165,15 @@ class ClaimWorkItem(Command, frozen=True, tag="workq.claim"):
 
     item: str
     owner: str = ""
-    """Empty: whoever asks."""
+    """Empty: the caller."""
     sender: str = ""
-    """From whom it may be taken, beside whoever asks."""
+    """Owner from whom it may be taken, besides the caller."""
 
 
 class ReleaseWorkItem(Command, frozen=True, tag="workq.release"):
-    """Own an item no more."""
+    """Release an item of the work queue."""
 
     item: str
     is_orphaned: bool = False
-    """It has lost its owner, who is nobody else than the sender."""
+    """Its owner, which can only be the sender, is gone."""
     sender: str = ""

@@ -20,36 +20,38 @@ class DescribeAgent(Command, frozen=True, tag="agent.describe"):
 
 
 class DelegateIntent(Command, frozen=True, tag="intent.delegate"):
-    """Give a goal to the first of its candidates that governance has nothing against.
+    """Delegate a goal to the first candidate that governance permits.
 
-    The same again is a no-op; of an intent that has come to nothing it is a new beginning.
+    The same again is a no-op; for an intent that was rejected or needs follow-up it is a new start.
     """
 
     goal: str
     id: str = ""
-    """Without one it gets one; if a task has this name already, it is the one to be done."""
+    """Empty: the hub makes one. An existing task with this name becomes the intent's task."""
     params: dict[str, object] = {}
     constraints: tuple[str, ...] = ()
     skills: tuple[str, ...] = ()
     patience_ms: int = 0
-    """How long each request may take; where there is a moment, the time until that."""
+    """Time limit of each request; with a deadline, the time until it."""
     plan: str = ""
     follows: str = ""
     tries: int = 3
     review_required: bool = False
     candidates: tuple[Candidate, ...] = ()
-    """As they were ranked just before; what may have changed is looked at again."""
+    """As just ranked; what may have changed since is checked again."""
     policy: Policy = Policy()
     agent: str = ""
-    """Whom it is meant for, if nobody else will do."""
+    """Agent that it must go to, if no other will do."""
     request_id: str = ""
-    """What whoever asks calls the request; empty: it gets a name. Said again, it is a repeat."""
+    """The caller's id of the request; empty: the hub makes one. The same again is a repeat."""
     due_by: int = 0
-    """The moment by which it is to be done; 0: none is said."""
+    """Deadline of the intent; 0: none."""
     kept_bytes: int = KEPT_BYTES
-    """Up to which size its outputs stand in the ledger, also those that other dialects report."""
+    """Largest output that is stored in the ledger, also of reports in other dialects."""
     passed_on: dict[str, object] = {}
-    """What else its agents are told: `meta`, and fields that we do not know. It decides nothing."""
+    """Further content for its agents: `meta`, and fields that the hub does not know. It decides
+    nothing.
+    """
 
 
 class IntentCommand(Command, frozen=True):
@@ -59,17 +61,17 @@ class IntentCommand(Command, frozen=True):
 
     @property
     def about(self) -> str:
-        """Its task."""
+        """The intent's task."""
         return f"intent:{self.intent}"
 
     @property
     def held(self) -> str:
-        """Whoever works on it shows by this that it is alive."""
+        """The agent that works on it shows by this that it is alive."""
         return self.about
 
 
 class ReceiveResult(IntentCommand, frozen=True, tag="intent.result"):
-    """The result of a request; one that does not fit is an anomaly and changes nothing."""
+    """Record the result of a request; one that does not fit is an anomaly and changes nothing."""
 
     agent: str
     success: bool
@@ -77,50 +79,52 @@ class ReceiveResult(IntentCommand, frozen=True, tag="intent.result"):
     error: str = ""
     request_id: str = ""
     left_out: int = 0
-    """How many bytes of output there are that are not kept, and not said here."""
+    """Size in bytes of an output that is not stored and not included here."""
     digest: str = ""
-    """Of such a result, by `result_digest`."""
+    """Digest of such a result, by `result_digest`."""
     fault: str = ""
-    """What is wrong with the shape of the message, which is an anomaly for that."""
+    """Fault in the shape of the message, which makes it an anomaly."""
     attempt: int = 0
-    """Which request of the intent it answers, from 1; 0: it does not say."""
+    """Number of the request that it answers, from 1; 0: not stated."""
     passed_on: dict[str, object] = {}
-    """What else it says, where policy says that it is kept."""
+    """Further content of the result, if policy stores it."""
 
 
 class UpdateIntent(IntentCommand, frozen=True, tag="intent.update"):
-    """Word from whoever works on a request: how far it is, in percent."""
+    """Record an update from the agent of a request: its progress in percent."""
 
     agent: str
     progress: float | None = None
     message: str = ""
     request_id: str = ""
     sequence: int = 0
-    """Which piece of a result that comes in pieces, once for each; 0: it has none."""
+    """Number of the chunk, each sent once; 0: none."""
     partial: object = None
-    """That piece, where policy says that it is kept."""
+    """The chunk, if policy stores it."""
     attempt: int = 0
-    """Which request of the intent it is about, from 1; 0: it does not say."""
+    """Number of the request that it is about, from 1; 0: not stated."""
 
 
 class CancelIntent(TaskCommand, frozen=True, tag="intent.cancel"):
-    """Nobody is to reach this goal any more; `task` is `intent:ID`."""
+    """Cancel an intent; `task` is `intent:ID`."""
 
     reason: str = ""
 
     @property
     def held(self) -> str:
-        """It is no sign of life."""
+        """Empty: it is no sign of life."""
         return ""
 
 
 class ExpireRequest(IntentCommand, frozen=True, tag="intent.expire"):
-    """End a request whose deadline has passed; nothing happens while it has not."""
+    """End a request whose deadline has passed; a no-op before that."""
 
     is_called: bool = False
-    """Whether the hub hands its agent the requests itself: what it has not, counts for nobody."""
+    """True if the hub dispatches requests to this agent itself: one that it did not dispatch counts
+    for nobody.
+    """
 
     @property
     def held(self) -> str:
-        """It is no sign of life."""
+        """Empty: it is no sign of life."""
         return ""

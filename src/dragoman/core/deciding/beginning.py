@@ -7,9 +7,11 @@ from dragoman.core.states.task import Task
 
 
 def may_begin(task: Task, agent: str, read: Read, now: int) -> bool:
-    """Not where governance keeps it from the agent, nor with what has to be ended first.
+    """Return whether an agent that claims the next ready task may get this one.
 
-    Whoever names such a task is told why not; who takes what comes is given the one behind it.
+    It may not if governance vetoes it for the task's intent, or if an overdue request must be ended
+    first. A claim that names such a task is refused with the reason; a claim of the next task skips
+    it.
     """
     intent = intent_of(task, read.intent)
     if intent is None:

@@ -48,20 +48,20 @@ from dragoman.core.states.task import Task
 from dragoman.core.states.task_fold import EVOLVE_TASK
 
 SHOWN_ERROR = 500
-"""So much of an error stands in the chain."""
+"""Longest part of an error that is recorded in the chain."""
 SHOWN_VETOES = 8
 
 AT_REST: frozenset[Status] = frozenset({"backlog", "blocked", "deadletter"})
-"""From these a task has to be made ready when its intent is dispatched."""
+"""Statuses from which a task is made ready when its intent is dispatched."""
 WAITING: frozenset[Status] = frozenset({"backlog", "ready", "in-progress"})
-"""In these somebody is asked for the task of an intent, or somebody has to see to it."""
+"""Statuses in which the task of an intent needs an agent, or a person's attention."""
 UNDER_WAY: frozenset[Status] = frozenset({"ready", "in-progress"})
-"""In these a task can be brought to its end by a result."""
+"""Statuses in which a result can end the task."""
 GIVEN_UP: frozenset[Status] = frozenset({"blocked", "deadletter", "cancelled"})
 
 
 class Terms(Struct, frozen=True):
-    """On which terms an intent is delegated from now on."""
+    """Terms on which an intent is delegated from now on."""
 
     policy: Policy
     patience_ms: int
@@ -72,13 +72,15 @@ class Terms(Struct, frozen=True):
 
 
 class Course:
-    """Collects events in order; the intent, the task and the standings follow each of them."""
+    """Collects events in order; the intent, the task and the reputations are folded with each of
+    them.
+    """
 
     def __init__(self, intent: Intent, task: Task, read: Read, now: int) -> None:
         self.intent = intent
         self.task = task
         self.vetoed: dict[str, list[str]] = {}
-        """Why candidates were not taken -> which ones."""
+        """Reasons of vetoes -> the candidates that they kept out."""
         self._events: list[tuple[str, AnyEvent]] = []
         self._read = read
         self._now = now
@@ -86,39 +88,39 @@ class Course:
 
     @property
     def events(self) -> StreamEvents:
-        """All that follows."""
+        """All events so far."""
         return tuple(self._events)
 
     @property
     def is_kept_from_owner(self) -> bool:
-        """Whether its task has just gone to somebody that governance keeps it from."""
+        """True if the task has just gone to an agent that governance vetoes."""
         kept = any(self.task.assignee in agents for agents in self.vetoed.values())
         return kept and self.intent.request is None
 
     def forbidden(self, more: object = ()) -> tuple[str, ...]:
-        """Why nobody may have it, in the words that it and its task have by now, and `more`."""
+        """Reason why nobody may have this goal, given its texts, the task's texts, and `extra`."""
         intent = self.intent
         why = check_goal(intent.goal, intent.policy, told_beside(intent, self.task, more))
         return () if why is None else (why,)
 
     def against(self, agent: str, more: object = ()) -> tuple[str, ...]:
-        """What its policy has against somebody who has not to be chosen: that one is known."""
+        """Vetoes of the policy against an agent that was chosen by hand."""
         intent, now = self.intent, self._now
         against = against_policy(agent, self._standing(agent), intent.wish(now), intent.policy, now)
         return (*self.forbidden(more), *against)
 
     def say(self, event: IntentEvent) -> None:
-        """The intent goes on."""
+        """Record an event of the intent."""
         self._events.append((intent_stream(self.intent.id), event))
         self.intent = EVOLVE_INTENT[type(event)](self.intent, event, self._now)
 
     def move(self, event: TaskEvent) -> None:
-        """Its task goes on."""
+        """Record an event of its task."""
         self._events.append((task_stream(self.task.id), event))
         self.task = EVOLVE_TASK[type(event)](self.task, event, self._now)
 
     def tell(self, others: StreamEvents) -> None:
-        """Something that concerns neither of them, but belongs here."""
+        """Record events of other streams that belong to this decision."""
         self._events += others
 
     def offer(
@@ -127,9 +129,9 @@ class Course:
         terms: Terms | None = None,
         request_id: str = "",
     ) -> bool:
-        """Give it to the first candidate that may have it; whether there was one.
+        """Dispatch to the first eligible candidate; return whether there was one.
 
-        `candidates` and `terms` are new ones; without them those go on that are left.
+        `candidates` and `terms` are new ones; without them the remaining candidates are tried.
         """
         anew = candidates
         for candidate in candidates or (*self.intent.candidates, *self._former_owners()):
@@ -144,38 +146,38 @@ class Course:
         return False
 
     def _is_passed_over(self, candidate: Candidate) -> bool:
-        """Whether it has failed, or still may not have it, as was told when it was proposed."""
+        """Return whether a candidate has failed, or is still vetoed as when it was proposed."""
         intent, agent = self.intent, candidate.agent
         is_known = agent in intent.turned_down
         return agent in intent.failed or (is_known and bool(self._vetoes(candidate)))
 
     def _former_owners(self) -> tuple[Candidate, ...]:
-        """Those who have handed it over and are no candidates any more, the last one first."""
+        """Former owners who handed the task over and are no longer ranked, the last one first."""
         ranked = {candidate.agent for candidate in self.intent.candidates}
         owners = (agent for agent in reversed(self.task.chain) if agent not in ranked)
         return tuple(map(self.candidate, filter(self.intent.was_relieved, owners)))
 
     def ask(self, agent: str, *, is_forgiven: bool) -> None:
-        """Somebody has its task by hand: a request, if governance has nothing against it."""
+        """Request the agent that has the task by hand, if governance permits it."""
         candidate = self.candidate(agent)
         self._propose(candidate)
         self._give(candidate, self.why_not(candidate, is_forgiven=is_forgiven), RULES)
 
     def why_not(self, candidate: Candidate, *, is_forgiven: bool = False) -> tuple[str, ...]:
-        """Why somebody who has its task by hand, or would take it, is not asked for it."""
+        """Vetoes against requesting an agent that has the task by hand or would claim it."""
         has_failed = candidate.agent in self.intent.failed and not is_forgiven
         failed = ("it has failed this before",) if has_failed else ()
         return (*self.forbidden(), *failed, *self._vetoes(candidate))
 
     def candidate(self, agent: str) -> Candidate:
-        """Somebody who was not ranked with others, as it would be."""
+        """Score of an agent that was not ranked with others."""
         standing = self._standing(agent)
         known = () if standing is None else (standing,)
         ranked = Roster(known, self._now).rank(self.intent.wish(self._now), lambda _: False)
         return ranked[0] if ranked else Candidate(agent, 0.0, Parts(), 0.0)
 
     def hand_to(self, agent: str) -> None:
-        """Somebody has chosen its owner: a request, if its policy has nothing against it."""
+        """Request the owner that somebody chose, if the intent's policy permits it."""
         candidate = self.candidate(agent)
         self._propose(candidate)
         self._give(candidate, self.against(agent), POLICY)
@@ -183,7 +185,7 @@ class Course:
     def _give(
         self, candidate: Candidate, against: tuple[str, ...], rules: Rules, request_id: str = ""
     ) -> bool:
-        """It is somebody's if nothing is against it, by these rules; whether it is."""
+        """Dispatch to the candidate if no rule vetoes it; return whether it was dispatched."""
         agent, id = candidate.agent, self.intent.id
         if against:
             self.say(IntentRejected(id, against, agent))
@@ -196,7 +198,8 @@ class Course:
     def _dispatch(self, agent: str, request_id: str = "", until: int | None = None) -> None:
         """Open a request; the task is the agent's from now on.
 
-        `until` is its end where it goes on in the time of another; else it has its own.
+        `until` is the deadline if the request continues in the time of another one; else it has its
+        own.
         """
         task, intent = self.task, self.intent
         under_way = task.status == "in-progress"
@@ -213,12 +216,12 @@ class Course:
         self._about(AgentAssigned(agent, intent.id, request_id))
 
     def _free_name(self, number: int) -> str:
-        """What the request with this number is called, unless another came under that name."""
+        """Id of the request with this number; if it is in use, the next free one."""
         names = (f"{self.intent.id}.{n}" for n in count(number))
         return next(name for name in names if not self._read.requested(name))
 
     def complete(self, request: OpenRequest, ending: Ending) -> None:
-        """The open request ends; what is learned from it is learned in the same breath."""
+        """End the open request, and record its feedback for the agent in the same decision."""
         id, agent, error = self.intent.id, request.agent, ending.error
         took = max(self._now - request.sent_at, 0)
         self.say(
@@ -236,7 +239,7 @@ class Course:
                 ending.passed_on,
             )
         )
-        # Nobody makes a record of its own: what it has asked of itself says nothing to others.
+        # Agents build no record of their own: what one delegates to itself does not count.
         if not ending.feedback or agent == self.intent.by:
             self._about(AgentRelieved(agent, id, request.id))
             return
@@ -245,21 +248,21 @@ class Course:
         self.say(IntentFedBack(id, request.id, agent, ending.success, *counted))
 
     def supersede(self, request: OpenRequest, owner: str, until: int | None = None) -> None:
-        """A request ends without feedback; the owner gets one instead, where there is one."""
+        """End a request without feedback; the new owner, if there is one, gets another request."""
         self.say(IntentSuperseded(self.intent.id, request.id, request.agent, owner))
         self._about(AgentRelieved(request.agent, self.intent.id, request.id))
         if owner:
             self.renew(owner, request.agent, until)
 
     def renew(self, owner: str, last: str, until: int | None = None) -> None:
-        """Another request: whoever had the last one may have this one too."""
+        """Open another request; the agent that had the last one may have this one too."""
         if owner == last and not self.against(owner):
             self._dispatch(owner, until=until)
         else:
             self.hand_to(owner)
 
     def go_on(self, why: str) -> None:
-        """After a failure: to the next candidate, or to the deadletter."""
+        """After a failure, try the next candidate, or deadletter the task."""
         forbidden = self.forbidden()
         if self.task.open_blockers or (not forbidden and self.offer()):
             self.settle()
@@ -269,15 +272,15 @@ class Course:
         reason = f"{self._why_not_on(forbidden)}: {why}"
         if self.task.status != "deadletter":
             self.move(TaskTransitioned(self.task.status, "deadletter", reason[:SHOWN_ERROR]))
-        # Also when governance had something against all others: it is the failure that ends it.
+        # Also if governance vetoed all others: the failure is what ends it.
         self.say(IntentNeedsFollowUp(self.intent.id, reason[:SHOWN_ERROR]))
 
     def forbid(self) -> None:
-        """Nobody is asked, because of its words."""
+        """Reject the intent because its texts contain a forbidden goal."""
         self.say(IntentRejected(self.intent.id, self.forbidden()))
 
     def _why_not_on(self, forbidden: tuple[str, ...]) -> str:
-        """Why nobody else is asked after a failure, whose words follow."""
+        """Reason why no further agent is tried; the error of the failure follows it."""
         if forbidden:
             return f"{forbidden[0]}; the last failed"
         intent = self.intent
@@ -287,10 +290,10 @@ class Course:
         return "nobody else may have it, the last failed"
 
     def settle(self, cancelled: str = "") -> None:
-        """The intent ends as its task has ended, or waits for somebody where nobody is asked.
+        """End the intent if its task has ended, or ask for follow-up if no agent is requested.
 
-        `cancelled` says who has just cancelled the task, and why: news also for an intent that
-        had come to nothing before.
+        `cancelled` says who has just cancelled the task, and why: this is recorded even for an
+        intent that needed follow-up before.
         """
         status, intent = self.task.status, self.intent
         if status == "done" and self.intent.state != "Satisfied":
@@ -302,12 +305,12 @@ class Course:
             self.wait(self.why_waiting())
 
     def wait(self, why: str) -> None:
-        """Nobody is asked: somebody has to see to it."""
+        """No agent is requested: somebody has to follow up."""
         is_unwanted = self.task.status == "cancelled"
         self.say(IntentNeedsFollowUp(self.intent.id, why[:SHOWN_ERROR], is_unwanted))
 
     def why_waiting(self) -> str:
-        """What keeps its task from being somebody's work."""
+        """Reason why the task is nobody's work now."""
         task = self.task
         if task.status in WAITING and task.open_blockers:
             return f"its task waits for {', '.join(task.open_blockers)}"
@@ -354,7 +357,7 @@ class Course:
         return self._standings[agent]
 
     def _about(self, event: StandingEvent) -> Standing:
-        """An agent's standing after one more event."""
+        """Record an event of an agent's reputation and return the reputation after it."""
         known = self._standing(event.name)
         standing = EVOLVE_STANDING[type(event)](known, event, self._now)
         self._standings[event.name] = standing
@@ -363,8 +366,9 @@ class Course:
 
 
 def is_late(task: Task, request: OpenRequest, now: int) -> bool:
-    """Whether its time is over; a review takes as long as it takes, and so does a session that has
-    reported in time.
+    """Return whether the deadline of a request has passed.
+
+    Time in review does not count, and neither does a session that has reported in time.
     """
     if request.deadline is None or now < request.deadline or task.status not in UNDER_WAY:
         return False
@@ -373,7 +377,7 @@ def is_late(task: Task, request: OpenRequest, now: int) -> bool:
 
 
 def task_after(task: Task, events: StreamEvents, now: int) -> Task:
-    """The task after those of these events that are about it."""
+    """Fold the events that concern this task."""
     stream = task_stream(task.id)
     for name, event in events:
         if name == stream:

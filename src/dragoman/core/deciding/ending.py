@@ -3,17 +3,18 @@
 from msgspec import Struct
 
 TAKEN_BACK: frozenset[str] = frozenset({"cancelled", "blocked", "given up", "unsent"})
-"""Why the hub has ended a request, where that says nothing about the agent: by a person's word, or
-because it was never handed over."""
+"""Reasons for which the hub ends a request without feedback for the agent: a person decided so, or
+it was never dispatched.
+"""
 
 
 class Ending(Struct, frozen=True):
-    """How a request has ended."""
+    """Outcome of a request: its result, or the reason for which the hub ended it."""
 
     success: bool
     error: str = ""
     synthetic: str = ""
-    """Why the hub itself ends it."""
+    """Reason for which the hub itself ends it; empty: it has a result."""
     digest: str = ""
     output: object = None
     left_out: int = 0
@@ -21,5 +22,5 @@ class Ending(Struct, frozen=True):
 
     @property
     def feedback(self) -> bool:
-        """Whether it says anything about the agent."""
+        """True if the outcome counts for or against the agent."""
         return self.synthetic not in TAKEN_BACK

@@ -29,7 +29,7 @@ RejectReason = Literal[
 
 
 class HandoffDrafted(Event, frozen=True):
-    """A package is being put together; it replaces what its draft held before."""
+    """A draft was created or updated; the package replaces the one before."""
 
     id: str
     sender: str
@@ -39,13 +39,13 @@ class HandoffDrafted(Event, frozen=True):
 
 
 class HandoffDiscarded(Event, frozen=True):
-    """A draft was thrown away: its sender may begin another one under its id."""
+    """A draft was discarded; its sender may reuse the id."""
 
     by: str
 
 
 class HandoffProposed(Event, frozen=True):
-    """A package was offered: from here on it does not change."""
+    """A package was proposed: from now on it does not change."""
 
     id: str
     task: str
@@ -64,7 +64,7 @@ class HandoffProposed(Event, frozen=True):
 
 
 class HandoffMoved(Event, frozen=True):
-    """The handoff went from one state to another."""
+    """A handoff changed its state."""
 
     from_: HandoffStatus
     to: HandoffStatus
@@ -72,24 +72,24 @@ class HandoffMoved(Event, frozen=True):
     superseded_by: str = ""
     by: str = ""
     frees: bool = False
-    """Whether its task is nobody's again, as it was before it was offered."""
+    """True if the task has no owner any more, as before the proposal."""
     owner: str | None = None
-    """Whose its task is from then on, where that one got it beside handoffs; empty: nobody's."""
+    """Owner that the task got without a handoff; empty: nobody; None: no change."""
 
 
 class HandoffVerified(Event, frozen=True):
-    """The gate has looked at the package and what it refers to."""
+    """The gate checked the package and its artifacts."""
 
     passed: tuple[str, ...]
     failed: tuple[str, ...] = ()
-    """What was not as it has to be, the first by the order of the checks first."""
+    """Failed checks, in the order of the gate."""
     artifacts: dict[str, str] = {}
-    """Artifact -> the SHA-256 under which its verified copy is kept."""
+    """Artifact -> SHA-256 of its verified copy."""
     left_out: tuple[str, ...] = ()
 
 
 class HandoffRejected(Event, frozen=True):
-    """The work is not taken over, or given back."""
+    """A handoff was rejected, or the work was given back."""
 
     by: str
     reason: RejectReason
@@ -98,7 +98,7 @@ class HandoffRejected(Event, frozen=True):
 
 
 class HandoffApproved(Event, frozen=True):
-    """A person has said yes or no to the package with this hash."""
+    """A person approved or denied the package with this hash."""
 
     by: str
     package_hash: str
@@ -107,12 +107,14 @@ class HandoffApproved(Event, frozen=True):
 
 
 class HandoffEscalated(Event, frozen=True):
-    """Something about the handoff does not go on, or has not gone on in time."""
+    """A handoff does not proceed, or has not proceeded in time."""
 
     trigger: str
     stage: str
     to: str
-    """Who was told; empty: nobody, because it was over when somebody saw that it was late."""
+    """Recipient of the notice; empty: nobody, because the stage had ended when the delay was
+    noticed.
+    """
     sla_ms: int = 0
     elapsed_ms: int = 0
     recommended: str = ""
@@ -120,7 +122,7 @@ class HandoffEscalated(Event, frozen=True):
 
 
 class HandoffExtended(Event, frozen=True):
-    """A coordinator gave the present state more time."""
+    """A coordinator extended the present stage."""
 
     until: int
     by: str
@@ -128,7 +130,7 @@ class HandoffExtended(Event, frozen=True):
 
 
 class HandoffNoted(Event, frozen=True):
-    """Something was said beside the package."""
+    """A note was added beside the package."""
 
     by: str
     kind: str
@@ -137,34 +139,34 @@ class HandoffNoted(Event, frozen=True):
 
 
 class TaskHandedOver(Event, frozen=True):
-    """The task's way from owner to owner has changed: a handoff began, was taken, or is over."""
+    """The active handoff or the chain of owners of a task changed."""
 
     handoff: str
     chain: tuple[str, ...]
     owner: str = ""
-    """Whose it is until it is taken, and again when it is given back."""
+    """Owner until the handoff is activated, and again after a rejection."""
     recipient: str = ""
-    """Both empty: no handoff is under way any more."""
+    """Empty, like the owner: no handoff is active any more."""
     is_taken: bool = False
-    """Whether the recipient has it in hand."""
+    """True if the recipient has activated it."""
     lifts_block: bool = False
-    """Whether its owner has offered it though it is blocked or in the backlog: that lifts it."""
+    """True if the owner offered it while it was blocked or in the backlog: that lifts the block."""
     was_free: bool = False
-    """Whether nobody had it before it was offered."""
+    """True if the task had no owner before the proposal."""
 
 
 ItemStatus = Literal["open", "claimed", "orphaned"]
 
 
 class WorkItemAdded(Event, frozen=True):
-    """Something is to be seen to."""
+    """An item was added to the work queue."""
 
     id: str
     title: str
 
 
 class WorkItemPassed(Event, frozen=True):
-    """An item has another owner, or (empty) none."""
+    """An item got another owner, or (empty) none."""
 
     id: str
     owner: str

@@ -47,7 +47,7 @@ class AgentRated(Event, frozen=True):
 
 
 class IntentCreated(Event, frozen=True):
-    """A goal is to be delegated, under rules that stay with it."""
+    """A goal is to be delegated, under terms that stay with it."""
 
     id: str
     task: str
@@ -57,17 +57,17 @@ class IntentCreated(Event, frozen=True):
     constraints: tuple[str, ...] = ()
     skills: tuple[str, ...] = ()
     patience_ms: int = 0
-    """How long each request of it may take; 0: as long as it likes."""
+    """Time limit of each request; 0: none."""
     plan: str = ""
     follows: str = ""
-    """The intent that it follows up."""
+    """Intent that it follows up."""
     tries: int = 3
-    """How many requests may be made of it before it is given up."""
+    """Number of failed requests after which it is given up."""
     policy: Policy = Policy()
     kept_bytes: int = KEPT_BYTES
-    """Up to which size its outputs stand in the ledger."""
+    """Largest output that is stored in the ledger."""
     passed_on: dict[str, object] = {}
-    """What else was said with it, for its agents: `meta`, and fields that we do not know."""
+    """Further content for its agents: `meta`, and fields that the hub does not know."""
 
 
 class IntentProposed(Event, frozen=True):
@@ -79,56 +79,55 @@ class IntentProposed(Event, frozen=True):
     parts: Parts
     threshold: float
     candidates: tuple[Candidate, ...] = ()
-    """All who come into question, the best first; on the first proposal after they were ranked."""
+    """All candidates, the best first; only on the first proposal after a ranking."""
     policy: Policy | None = None
-    """The rules from now on, where they are others than before."""
+    """New policy, if it changed."""
     patience_ms: int | None = None
-    """How long a request may take from now on, where that is another time than before."""
+    """New time limit of a request, if it changed."""
     tries: int = 0
-    """How many may be asked from now on, where that are other numbers than before; else 0."""
+    """New number of tries, if it changed; else 0."""
     due_by: int = 0
-    """With the candidates: the moment at which each request ends that is made before it, if one was
-    said; else 0."""
+    """With candidates: deadline of all requests made before it, if one was stated; else 0."""
     kept_bytes: int | None = None
-    """Up to which size outputs are kept from now on, where that is another than before."""
+    """New limit of stored outputs, if it changed."""
     passed_on: dict[str, object] | None = None
-    """What else agents are told from now on, where that is something else than before."""
+    """New further content for agents, if it changed."""
 
 
 class IntentApproved(Event, frozen=True):
-    """Governance has nothing against this agent."""
+    """Governance permits this agent."""
 
     intent: str
     agent: str
     checks: tuple[str, ...]
-    """The rules that it has passed."""
+    """Rules that it passed."""
 
 
 class IntentRejected(Event, frozen=True):
-    """Governance says no: to an agent, or to all of them."""
+    """Governance vetoed an agent, or the goal for all agents."""
 
     intent: str
     reasons: tuple[str, ...]
     agent: str = ""
-    """Empty: nobody is left who may be given it."""
+    """Empty: no eligible agent is left."""
     due_by: int = 0
-    """The moment that was said, where nobody was proposed for it: a proposal has its own."""
+    """Stated deadline, if no agent was proposed; a proposal carries its own."""
 
 
 class IntentDispatched(Event, frozen=True):
-    """A request is open with an agent, which owns the task from now on."""
+    """A request was opened for an agent, which owns the task from now on."""
 
     intent: str
     request_id: str
     agent: str
     number: int
     after: int
-    """How many attempts the task had seen before: only a later one's report answers it."""
+    """Number of attempts on the task before: only the report of a later one answers the request."""
     deadline: int | None = None
 
 
 class IntentUpdated(Event, frozen=True):
-    """Word from whoever works on a request."""
+    """Update from the agent of a request."""
 
     intent: str
     request_id: str
@@ -136,12 +135,12 @@ class IntentUpdated(Event, frozen=True):
     progress: float | None = None
     message: str = ""
     sequence: int = 0
-    """Which piece of a result that comes in pieces."""
+    """Number of the chunk, if a result is sent in chunks."""
     partial: object = None
 
 
 class IntentCompleted(Event, frozen=True):
-    """A request has come to its end."""
+    """A request ended."""
 
     intent: str
     request_id: str
@@ -149,21 +148,21 @@ class IntentCompleted(Event, frozen=True):
     success: bool
     duration_ms: int
     error: str = ""
-    """Its beginning, if it is long."""
+    """Cut off if it is long."""
     synthetic: str = ""
-    """Why the hub itself ended it: no result has come."""
+    """Reason for which the hub itself ended it; empty: a result came."""
     digest: str = ""
-    """Of the result: tells a repeat from another one."""
+    """Digest of the result, to recognize a repeat."""
     output: object = None
-    """Where policy says that it is kept."""
+    """Output, if policy stores it."""
     left_out: int = 0
-    """So many bytes of output were not kept."""
+    """Size in bytes of an output that was not stored."""
     passed_on: dict[str, object] = {}
-    """What else the result says, where policy says that it is kept."""
+    """Further content of the result, if policy stores it."""
 
 
 class IntentFedBack(Event, frozen=True):
-    """What came of a request was counted for its agent, in the same breath."""
+    """The result of a request was counted for its agent, in the same transaction."""
 
     intent: str
     request_id: str
@@ -180,16 +179,16 @@ class IntentSatisfied(Event, frozen=True):
 
 
 class IntentNeedsFollowUp(Event, frozen=True):
-    """It has come to nothing by itself: somebody has to see to it."""
+    """The intent failed or was cancelled: a person may have to follow up."""
 
     intent: str
     reason: str
     cancelled: bool = False
-    """Whether somebody did not want it any more: then there is nothing to see to."""
+    """True if it was cancelled: then nothing is left to do."""
 
 
 class IntentSuperseded(Event, frozen=True):
-    """A request is void by what became of its task: another owner or none, or other words."""
+    """A request became void: its task has another owner, none, or a forbidden text."""
 
     intent: str
     request_id: str
@@ -205,7 +204,7 @@ class IntentFollowed(Event, frozen=True):
 
 
 class IntentAnomaly(Event, frozen=True):
-    """Somebody said something about the intent that does not fit: it changed nothing."""
+    """A message did not fit the intent; it changed nothing."""
 
     intent: str
     reason: str

@@ -23,7 +23,7 @@ from dragoman.text.words import Words, words_of
 
 
 class Case(Struct, frozen=True):
-    """One agent, and what it might be given."""
+    """One agent as a candidate for one piece of work."""
 
     candidate: Candidate
     standing: Standing
@@ -37,16 +37,18 @@ class Case(Struct, frozen=True):
 Rules = dict[str, Callable[[Case], str | None]]
 
 FORBIDDEN_GOAL: Final = "forbidden goal"
-"""The rule that is asked first: it is about the words, whoever would be given them."""
+"""First rule: it is about the texts, whichever agent would get them."""
 
 NOBODY: Final = (
     "nobody in the registry has said what it can do: `dragoman agent add NAME --skill SKILL`"
 )
-"""Why nobody may be given anything where nobody can be asked."""
+"""Reason if the registry has no agent with skills."""
 
 
 def check_goal(goal: str, policy: Policy, beside: Iterable[str] = ()) -> str | None:
-    """Why nobody may be given this goal, or what an agent would be told beside it."""
+    """Reason why nobody may be given this goal, or the other texts that its agent would see; None:
+    no veto.
+    """
     if not policy.forbidden_goals:
         return None
     by_first_word = _phrases(policy.forbidden_goals)
@@ -58,8 +60,8 @@ def check_goal(goal: str, policy: Policy, beside: Iterable[str] = ()) -> str | N
 
 
 def told_beside(intent: Intent, task: Task, more: object = ()) -> Iterator[str]:
-    """All text that an agent is told beside the goal: what was asked for with it, what its task
-    says, and what else comes with these.
+    """All texts that an agent would see besides the goal: the intent's arguments, the task's texts,
+    and `extra`.
     """
     asked = [intent.params, intent.constraints, intent.skills, intent.passed_on]
     others = msgspec.to_builtins((task.delegation, task.checkpoint))
@@ -91,7 +93,9 @@ def _phrases(forbidden: tuple[str, ...]) -> Mapping[str, Sequence[Words]]:
 
 
 def _found(text: Seen, by_first_word: Mapping[str, Sequence[Words]]) -> Words | None:
-    """A phrase whose words follow one another there, or whose letters do where some are hidden."""
+    """Find a phrase whose words follow one another in the text, or whose letters do if some are
+    hidden.
+    """
     words = text.words
     for place, word in enumerate(words):
         for phrase in by_first_word.get(word, ()):
@@ -112,7 +116,7 @@ def vetoes(
     policy: Policy,
     now: int,
 ) -> tuple[str, ...]:
-    """Why this agent may not be given it; none: it may."""
+    """Reasons why this agent may not be given the work; none: it may."""
     agent, descriptor = candidate.agent, None if standing is None else standing.descriptor
     if record is None:
         return (f"unknown: nobody in the registry is called {agent}",)
@@ -126,10 +130,10 @@ def vetoes(
 def against_policy(
     agent: str, standing: Standing | None, wish: Wish, policy: Policy, now: int
 ) -> tuple[str, ...]:
-    """Why the policy keeps it from an agent that was chosen by hand; none: it does not.
+    """Reasons why the policy forbids an agent that was chosen by hand; none: it permits it.
 
-    What only tells the better candidate from the worse is not asked: somebody has chosen. Whoever
-    is not in the registry has said nothing of itself.
+    Rules that only tell better candidates from worse are skipped, because somebody has chosen. An
+    agent that is not in the registry has claimed no skills.
     """
     known = standing or Standing(agent)
     case = Case(
@@ -240,7 +244,7 @@ POLICY: Final[Rules] = {
     "cost": _cost,
     "data locality": _locality,
 }
-"""Those of the rules that somebody has set: in the settings, or with the intent."""
+"""The rules that are configured: in the settings, or with the intent."""
 
 RULES: Final[Rules] = {
     "threshold": _threshold,
@@ -250,4 +254,4 @@ RULES: Final[Rules] = {
     "availability": _availability,
     "latency": _latency,
 }
-"""Rule -> why an agent does not pass it, or None."""
+"""Rule -> check that returns the reason of a veto, or None."""

@@ -10,21 +10,22 @@ from dragoman.core.states.task import ActiveHandoff, Task
 
 
 def owner_of(task: Task, sender: str) -> str:
-    """Whose the task is; what nobody has taken is the sender's by its word (S-ADOPT)."""
+    """Owner of the task; the sender, if nobody owns it (S-ADOPT)."""
     return task.assignee or sender
 
 
 def chain_of(task: Task, owner: str) -> tuple[str, ...]:
-    """The owners so far, the present one last."""
+    """Owners so far, the present one last."""
     return with_owner(task.chain, owner)
 
 
 def check_owner(
     task: Task, old: Handoff | None, actor: Actor, find: Callable[[str], Handoff | None]
 ) -> Refusal | None:
-    """Only its owner hands work on, once at a time; or whoever has accepted it, further.
+    """Check that the caller may hand the task on: its owner, once at a time, or a recipient that
+    has accepted it.
 
-    `old` is the handoff in whose place a new one is to come.
+    `old` is the handoff that the new one would supersede.
     """
     if task.is_final:
         return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
@@ -53,9 +54,9 @@ def check_owner(
 
 
 def _under_way(task: Task, by: ActiveHandoff, handoff: Handoff | None, actor: Actor) -> Refusal:
-    """There is an offer already; who may put another in its place is told how."""
+    """Refusal because an offer is open; it tells a caller that may supersede it how."""
     is_its_own = handoff is not None and may_replace(handoff, actor)
-    # Told at every door: the argument and the option are called alike.
+    # The same at all surfaces: the argument and the option have one name.
     instead = f": offer it in the place of that (supersedes {by.id})" if is_its_own else ""
     where = f"{by.recipient}'s" if by.is_taken else f"on its way to {by.recipient}"
     return Refusal(
@@ -64,9 +65,9 @@ def _under_way(task: Task, by: ActiveHandoff, handoff: Handoff | None, actor: Ac
 
 
 def _check_unowned(task: Task, actor: Actor) -> Refusal | None:
-    """What nobody has is offered by whoever could take it, or could make it ready.
+    """Check that the caller may offer a task without an owner: it could claim it or make it ready.
 
-    Else an offer would lift a block, or take out of the backlog what nobody has put into the queue.
+    Else an offer would lift a block, or take a task out of the backlog that nobody has queued.
     """
     if task.status == "ready" or (task.status, "ready") in MAY_MOVE[relation(actor, task, None, 0)]:
         return None
@@ -79,7 +80,7 @@ def _check_unowned(task: Task, actor: Actor) -> Refusal | None:
 
 
 def on_its_way(task: Task, by: ActiveHandoff) -> Refusal:
-    """Nobody else decides whose the task is while it is handed over."""
+    """Refusal of a change of owner while a handoff is active."""
     where, instead = f"on its way to {by.recipient}", ", or its sender withdraw it"
     if by.is_taken:
         where, instead = f"{by.recipient}'s", ""
@@ -92,7 +93,7 @@ def on_its_way(task: Task, by: ActiveHandoff) -> Refusal:
 
 
 def promised_to(task: Task, name: str) -> str:
-    """To whom else the task is delegated who has not had it yet; empty: to nobody."""
+    """Agent to which the task is delegated and which has not had it yet; empty: none."""
     asked = task.delegation
     if asked is None or not task.is_delegated or asked.to_agent in (name, *task.agents):
         return ""
@@ -100,10 +101,10 @@ def promised_to(task: Task, name: str) -> str:
 
 
 def may_replace(old: Handoff, actor: Actor) -> bool:
-    """Whether the caller may put another handoff in the place of one that is under way.
+    """Return whether the caller may supersede an active handoff.
 
-    Whoever has accepted the work may pass it on (S-ACP-15); until it is activated, its sender may
-    offer it anew.
+    A recipient that has accepted the work may pass it on (S-ACP-15); until it is activated, its
+    sender may offer it anew.
     """
     if old.recipient == actor.name:
         return old.status in ("accepted", "activated")
@@ -116,11 +117,11 @@ def may_go_back(
     old: Handoff | None,
     find: Callable[[str], Handoff | None],
 ) -> bool:
-    """Whether the last owner of a chain may offer the work to the one before, in the place of one.
+    """Return whether the last owner may offer the work to the owner before it, superseding `old`.
 
-    Whoever passes work on that it has begun has no handoff left by whose rejection it could go
-    back: it goes back by an offer in the place of the one that has come to nothing. Between the two
-    there may be others that have come to nothing as well.
+    An owner that has passed activated work on has no handoff left that the former owner could get
+    it back by: it goes back by superseding the offer that was rejected. Between the two, other
+    rejected offers are allowed.
     """
     if chain[-2:-1] != (recipient,):
         return False
@@ -135,9 +136,10 @@ def may_go_back(
 def check_cycle(
     chain: tuple[str, ...], recipient: str, *, goes_back: bool = False, way: str = ""
 ) -> Refusal | None:
-    """None when the recipient has not owned the work before, or had it last and gets it back.
+    """Check that the recipient has not owned the work before, unless it had it last and gets it
+    back.
 
-    `way` is how else the work can get to it.
+    `hint` says how else the work can get to it.
     """
     if recipient not in chain or (goes_back and chain[-2:-1] == (recipient,)):
         return None
@@ -148,7 +150,7 @@ def check_cycle(
 
 
 def way_back(task: Task, chain: tuple[str, ...], recipient: str) -> str:
-    """How work gets back to one who has owned it, if its owner may not offer it to that one."""
+    """Hint how the work gets back to a former owner, if its owner may not offer it."""
     under_way = task.handoff
     if under_way is not None and under_way.is_taken and under_way.owner == recipient:
         return f"reject {under_way.id} to give it back"

@@ -21,20 +21,22 @@ SKILL: Final = 0.5
 CONSTRAINT: Final = 0.2
 SUCCESS: Final = 0.3
 DOUBT: Final = 0.5
-"""The success rate that is believed of somebody unknown, until results say otherwise."""
+"""Success rate that is assumed of an unknown agent, until results say otherwise."""
 COST: Final = 0.2
-"""The most that a price can take away; half of it is taken at a price of 1."""
+"""Largest penalty for cost; half of it applies at a cost of 1."""
 TURN: Final = SKILL + CONSTRAINT + SUCCESS + COST
-"""As much as two scores can differ by: whoever has the turn stands first, above any threshold."""
+"""Largest possible difference of two scores: whoever has the newcomers' turn ranks first, above any
+threshold.
+"""
 EVERY: Final = 10
-"""Every so many-th piece of work is the newcomers': it goes to whoever is known least."""
+"""Each time this many pieces of work were assigned, one goes to the least known agent."""
 TRUST: Final[Mapping[Trust, float]] = {"T0": 0.7, "T1": 0.85, "T2": 1.0}
 
 _DIGITS: Final = 4
 _UNITS: Final = 10**_DIGITS
 _TURN_UNITS: Final = round(TURN * _UNITS)
 _ORDERS: Final = 64
-"""For so many sets of constraints the order is kept."""
+"""The ordering is cached for this many sets of constraints."""
 
 MEANINGLESS: Final = frozenset(
     words_of(
@@ -43,11 +45,11 @@ MEANINGLESS: Final = frozenset(
         "agent agents expert"
     )
 )
-"""Words that stand in any goal, or that anyone may say of itself: naming them is no match."""
+"""Words that occur in any goal, or that any agent may claim: naming them is no match."""
 
 
 def telling(text: str) -> frozenset[str]:
-    """The words of a text that say something."""
+    """Words of a text that are not stop words."""
     return frozenset(words_of(text)) - MEANINGLESS
 
 
@@ -56,14 +58,14 @@ _telling_of_skill = lru_cache(maxsize=8_192)(telling)
 
 
 class _Entry(Struct, frozen=True, gc=False):
-    """An agent, as far as its score does not depend on what is to be done."""
+    """The parts of an agent's score that do not depend on the goal."""
 
     agent: str
     skills: tuple[str, ...]
     alone: tuple[tuple[str, ...], ...]
-    """Each of them by itself."""
+    """Each skill as a tuple of its own."""
     levels: tuple[float, ...]
-    """The part for skill if the goal names so many of them."""
+    """Skill part of the score, by how many of its skills the goal names."""
     constraints: frozenset[str]
     trust: float
     success: float
@@ -76,7 +78,7 @@ class _Entry(Struct, frozen=True, gc=False):
 
 
 _Place = tuple[int, str, Candidate]
-"""What the order goes by: the best score first (counted in units), then the name."""
+"""Sort key and candidate: the best score first (negated, in units), then the name."""
 
 
 class _Order(Struct, frozen=True):
@@ -84,27 +86,27 @@ class _Order(Struct, frozen=True):
 
     places: list[_Place]
     bases: dict[str, tuple[int, float]]
-    """Agent -> its score as it is then, which may be below zero, and the part for constraints."""
+    """Agent -> its score without skills, which may be below zero, and the part for constraints."""
 
 
 class Roster:
-    """Everyone whom something can be delegated to.
+    """Ranks the agents of the registry for a goal.
 
-    What does not depend on the goal is reckoned once for each agent, and once for each agent and
-    set of constraints: a ranking looks only at those of whose skills the goal names a word.
+    What does not depend on the goal is computed once for each agent, and once for each agent and
+    set of constraints: a ranking looks only at agents of whose skills the goal names a word.
     """
 
     def __init__(self, standings: Iterable[Standing], now: int) -> None:
         self._entries: dict[str, _Entry] = {}
         self._skills: dict[str, list[tuple[str, int, frozenset[str]]]] = {}
-        """One word of a skill -> agent, which of its skills that is, and all of its words."""
+        """One word of a skill -> agent, index of the skill, and all words of the skill."""
         self._orders: dict[frozenset[str], _Order] = {}
-        """Constraints -> the order under these."""
+        """Constraints -> ordering of the agents under them."""
         for standing in standings:
             self.put(standing, now)
 
     def put(self, standing: Standing, now: int) -> None:
-        """This is how an agent stands now."""
+        """Update the scores of an agent."""
         descriptor = standing.descriptor
         if descriptor is None:
             return
@@ -123,9 +125,9 @@ class Roster:
     def rank(
         self, wish: Wish, may_have_it: Callable[[Candidate], bool] = lambda _: True
     ) -> tuple[Candidate, ...]:
-        """All of them, the most likely first; ties go by name.
+        """Rank all agents, the best first; ties are ordered by name.
 
-        Whoever may not have it does not take the newcomers' turn from those who may.
+        An agent that may not have the work does not take the newcomers' turn from those that may.
         """
         asked = frozenset(map(str.casefold, wish.constraints))
         matched = self._matched(telling(" ".join((wish.goal, *wish.skills))))
@@ -142,7 +144,7 @@ class Roster:
         return tuple([candidate for _, _, candidate in places])
 
     def _matched(self, words: frozenset[str]) -> dict[str, list[int]]:
-        """Agent -> those of its skills all of whose words the goal has."""
+        """Agent -> its skills of which the goal has all words."""
         matched: dict[str, list[int]] = {}
         for word in words:
             for agent, index, told in self._skills.get(word, ()):
@@ -168,12 +170,12 @@ class Roster:
         order: _Order,
         may_have_it: Callable[[Candidate], bool],
     ) -> _Place | None:
-        """Of those who may do it, whoever is known least, if it is the newcomers' turn.
+        """Least known of the matching agents, if it is the newcomers' turn.
 
-        What was given to others than those who can do this does not count: else the turn could
-        fall on the same few skills for ever. While nobody may have it nothing is given out, and no
-        turn would ever come: then those whom only their threshold keeps from it are tried, each
-        with one piece of work at a time.
+        Only work that was assigned to matching agents is counted: else the turn could always fall
+        on the same few skills. If no matching agent is eligible, nothing would be assigned and no
+        turn would ever come: then agents that only their threshold keeps out are tried, each with
+        one piece of work at a time.
         """
 
         def place(one: _Entry, *, is_turn: bool) -> _Place:
@@ -189,7 +191,7 @@ class Roster:
         return next((turn for turn in turns if may_have_it(turn[2])), None)
 
     def _learn(self, entry: _Entry, before: _Entry | None) -> None:
-        """What an agent can do is found by one word of each of its skills."""
+        """Index the skills of an agent by one word of each."""
         for skill in before.skills if before else ():
             for word in sorted(_telling_of_skill(skill))[:1]:
                 known = self._skills[word]
@@ -224,7 +226,7 @@ def _entry(standing: Standing, descriptor: Descriptor, now: int) -> _Entry:
 
 
 def _apart(skills: Iterable[str]) -> tuple[str, ...]:
-    """Each skill once: the same in other letters, or in another order, is no other one."""
+    """Each skill once: other case or another order of the words makes no other skill."""
     by_words: dict[frozenset[str], str] = {}
     for skill in skills:
         by_words.setdefault(_telling_of_skill(skill), skill)
@@ -232,7 +234,7 @@ def _apart(skills: Iterable[str]) -> tuple[str, ...]:
 
 
 def _base(entry: _Entry, asked: frozenset[str]) -> tuple[int, float]:
-    """The score without any skill, in units, and the part for constraints."""
+    """Score without skills, in units, and the part for constraints."""
     kept = len(asked & entry.constraints) / len(asked) if asked else 1.0
     constraint = round(entry.trust * CONSTRAINT * kept, _DIGITS)
     return round((constraint + entry.success + entry.newcomer + entry.cost) * _UNITS), constraint
@@ -263,11 +265,12 @@ def _picked(entry: _Entry, named: Sequence[int]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4_096)
 def _levels(trust: float, claimed: int) -> tuple[float, ...]:
-    """The part for skill of whoever claims to have so many, by how many of them the goal names.
+    """Skill part of the score of an agent with this many skills, by how many of them the goal
+    names.
 
-    One that it does not name counts against the others by half: whoever can do more than is asked
-    for is no worse for it by much, and whoever claims to be able to do all is. Each one that it
-    does name takes away three quarters of the doubt whether that is enough.
+    A skill that the goal does not name counts half against the others: an agent that can do more
+    than is asked for loses little, one that claims everything loses much. Each skill that is named
+    removes three quarters of the remaining doubt.
     """
     shares = (
         hits / (hits + (claimed - hits) / 2) * (1 - 0.25**hits) for hits in range(claimed + 1)

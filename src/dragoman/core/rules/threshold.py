@@ -9,19 +9,19 @@ from typing import Final
 from dragoman.core.states.standing import Evidence
 
 BASE: Final = 0.25
-"""Where it stands for everyone of whom too little is known."""
+"""Threshold of an agent with too few results."""
 ENOUGH: Final = 5
-"""So many results it takes before it moves."""
+"""Number of results from which the threshold adapts."""
 FALL: Final = 0.15
-"""So much it falls for one that surely never fails."""
+"""Largest decrease, for an agent that certainly never fails."""
 RISE: Final = 0.55
-"""So much it rises for one that surely always fails."""
+"""Largest increase, for an agent that certainly always fails."""
 LEAST: Final = 0.10
 MOST: Final = 0.75
 
 
 def threshold(evidence: Evidence) -> float:
-    """What the score of an agent with these results has to reach."""
+    """Compute the score that an agent with this evidence has to reach."""
     if evidence.samples < ENOUGH:
         return BASE
     fall = FALL * max(0.0, 2 * evidence.lower - 1)

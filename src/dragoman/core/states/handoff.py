@@ -23,12 +23,12 @@ HANDOFF_TRANSITIONS: Final[Mapping[HandoffStatus, tuple[HandoffStatus, ...]]] = 
     "completed": ("closed",),
     "closed": (),
 }
-"""From each state, the states that a handoff may go to."""
+"""State -> states that a handoff may go to."""
 
 ACTIVE: Final[frozenset[HandoffStatus]] = frozenset(
     {"proposed", "validating", "accepted", "activated"}
 )
-"""At most one handoff of a task is in one of these."""
+"""States of an active handoff; a task has at most one."""
 
 DEFAULT_SLA_MS: Final[Mapping[HandoffStatus, int]] = {
     "proposed": 5 * 60_000,
@@ -36,7 +36,7 @@ DEFAULT_SLA_MS: Final[Mapping[HandoffStatus, int]] = {
     "accepted": 15 * 60_000,
     "activated": 24 * 3_600_000,
 }
-"""State -> how long it may last before a coordinator is told."""
+"""State -> time after which a coordinator is notified."""
 
 NEXT_STAGE: Final[Mapping[HandoffStatus, str]] = {
     "proposed": "proposed→validating",
@@ -44,13 +44,13 @@ NEXT_STAGE: Final[Mapping[HandoffStatus, str]] = {
     "accepted": "accepted→activated",
     "activated": "activated→completed",
 }
-"""State -> how an escalation names the way that was not gone in time."""
+"""State -> label of the transition that an escalation waits for."""
 
 _ABOUT_WORK: Final = ("task", "context", "work_state", "artifacts")
-"""The parts of a package that are for whoever does the work."""
+"""Parts of a package that the agent of the work needs."""
 
 SLA_STAGES: Final = tuple(DEFAULT_SLA_MS)
-"""The states that have a time."""
+"""States with an SLA."""
 
 LEGAL: Final[Mapping[HandoffStatus, tuple[str, ...]]] = {
     "draft": ("draft", "propose", "discard"),
@@ -62,20 +62,22 @@ LEGAL: Final[Mapping[HandoffStatus, tuple[str, ...]]] = {
     "completed": ("close",),
     "closed": (),
 }
-"""State -> the actions that it has; where the lease has ended, what is activated is so again."""
+"""State -> actions that it allows; after an expired lease an activated handoff can be activated
+again.
+"""
 
 ALL_HANDOFFS: Final = "handoffs"
-"""The list of all that were offered."""
+"""List of all handoffs that were proposed."""
 ITEMS_DUE: Final = "handoffs.items"
-"""The list of those whose items of a work queue are not yet where the work is."""
+"""List of handoffs whose work items have not been transferred to the present owner yet."""
 WORKQ_NOTE: Final = "workq_integration"
-"""The kind of note that says how it went with them."""
+"""Kind of the note that records the outcome of that transfer."""
 _OVER: Final = frozenset({"not_applicable", "returned", "not_returned"})
-"""How it went, where nothing is left to be given back."""
+"""Outcomes after which no item remains to be returned."""
 
 
 class Step(Struct, frozen=True, omit_defaults=True):
-    """One transition: where to, when, by whom."""
+    """One transition: state, time, actor and note."""
 
     to: HandoffStatus
     at: int
@@ -84,7 +86,7 @@ class Step(Struct, frozen=True, omit_defaults=True):
 
 
 class Extension(Struct, frozen=True):
-    """More time for a state, by a coordinator's word."""
+    """Extension of a stage by a coordinator."""
 
     until: int
     by: str
@@ -92,7 +94,7 @@ class Extension(Struct, frozen=True):
 
 
 class Approval(Struct, frozen=True, omit_defaults=True):
-    """A person's word on a package."""
+    """Approval or denial of a package by a person."""
 
     by: str
     at: int
@@ -102,7 +104,7 @@ class Approval(Struct, frozen=True, omit_defaults=True):
 
 
 class Rejection(Struct, frozen=True, omit_defaults=True):
-    """Why the work is not taken over."""
+    """Rejection of a handoff, with its reason."""
 
     by: str
     at: int
@@ -112,7 +114,7 @@ class Rejection(Struct, frozen=True, omit_defaults=True):
 
 
 class Escalation(Struct, frozen=True, omit_defaults=True):
-    """Something that was told to a coordinator."""
+    """Escalation that was sent to a coordinator."""
 
     trigger: str
     stage: str
@@ -123,7 +125,7 @@ class Escalation(Struct, frozen=True, omit_defaults=True):
 
 
 class Note(Struct, frozen=True, omit_defaults=True):
-    """Something that was said beside the package (S-ACP-11)."""
+    """Note beside the package (S-ACP-11)."""
 
     by: str
     at: int
@@ -133,7 +135,7 @@ class Note(Struct, frozen=True, omit_defaults=True):
 
 
 class Handoff(Struct, frozen=True, omit_defaults=True):
-    """The state of one handoff, folded from its entries."""
+    """State of one handoff, folded from its entries."""
 
     id: str
     sender: str
@@ -141,66 +143,66 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     status: HandoffStatus
     created_at: int
     entered_at: int
-    """When it came into its present state."""
+    """Time at which the present state began."""
     package: dict[str, object]
     task: str = ""
-    """The task's primary id; empty while it is a draft."""
+    """Primary id of the task; empty while the handoff is a draft."""
     teamspace: str = "default"
     thread: str = ""
     title: str = ""
     reason: str = ""
     package_hash: str = ""
     chain: tuple[str, ...] = ()
-    """The owners when it was offered, the first one first (S-ACP-5)."""
+    """Owners at the time of the proposal, the first one first (S-ACP-5)."""
     supersedes: str = ""
     superseded_by: str = ""
     sla_ms: dict[str, int] = {}
-    """State -> how long it may last, where that differs from the hub's rule at the time."""
+    """State -> its SLA, if it differs from the hub's default at the time."""
     due_at: int | None = None
-    """When the work has to be done, where its sender has said so."""
+    """Deadline of the work, if its sender stated one."""
     steps: tuple[Step, ...] = ()
-    """The way that it has gone since it was offered."""
+    """Transitions since the proposal."""
     extension: Extension | None = None
-    """Of its present state."""
+    """Extension of the present state."""
     passed: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     artifacts: dict[str, str] = {}
-    """Artifact -> the SHA-256 under which its verified copy is kept."""
+    """Artifact -> SHA-256 of its verified copy."""
     left_out: tuple[str, ...] = ()
-    """Artifacts that the recipient did not take (S-ACP-15)."""
+    """Artifacts that the recipient declined (S-ACP-15)."""
     approval: Approval | None = None
     rejection: Rejection | None = None
     went_to: str | None = None
-    """Whose the task became beside it, which has ended it; empty: nobody's."""
+    """Owner that the task got without a handoff, which ended this one; empty: nobody."""
     escalations: tuple[Escalation, ...] = ()
     is_escalated: bool = False
-    """Whether it was told that its present state lasts too long."""
+    """True if the present stage was escalated."""
     notes: tuple[Note, ...] = ()
     workq: str = ""
     resolved_at: int | None = None
     is_discarded: bool = False
-    """Whether it is a draft that was thrown away: nothing of it is left but its id."""
+    """True if it is a discarded draft, of which only the id is left."""
 
     @property
     def initiated_at(self) -> int:
-        """When it was offered; of a draft, when it was begun."""
+        """Time of the proposal; of a draft, time of its creation."""
         return self.steps[0].at if self.steps else self.created_at
 
     @property
     def owner(self) -> str:
-        """Whose the work is until its recipient begins, and again when that one gives it back."""
+        """Owner of the work until the recipient activates it, and again after a rejection."""
         return self.chain[-1] if self.chain else self.sender
 
     @property
     def chain_once_taken(self) -> tuple[str, ...]:
-        """The owners from when its recipient begins."""
+        """Owners after the recipient activates it."""
         return with_owner(self.chain, self.recipient)
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """The chain by now: its recipient too, from when that one begins until it gives it back.
+        """Present chain: it includes the recipient from activation until a rejection.
 
-        What the hub itself ends, because the task has ended too, stays the recipient's.
+        If the hub ends the handoff because the task has ended, the recipient stays in it.
         """
         if self.went_to is not None:
             return with_owner(self.chain, self.went_to)
@@ -211,47 +213,47 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
 
     @property
     def goes_back(self) -> bool:
-        """Whether it is offered to the one who had the work before its owner."""
+        """True if it is offered to the owner before the present one."""
         return self.chain[-2:-1] == (self.recipient,)
 
     @property
     def was_passed_on(self) -> bool:
-        """Whether its recipient has begun and then offered the work further, which ended it."""
+        """True if the recipient activated it and then passed the work on, which completed it."""
         step = self.step("completed")
         if step is None or step.note != passing_on(self.superseded_by):
             return False
-        return self.note("completion_notes", step.at) is None  # nobody has said these words
+        return self.note("completion_notes", step.at) is None  # no completion note of its own
 
     @property
     def is_active(self) -> bool:
-        """Whether the task is on its way, or in the recipient's hands."""
+        """True if it is proposed and not ended yet."""
         return self.status in ACTIVE
 
     @property
     def needs_approval(self) -> bool:
-        """Whether a person has to say yes before it is accepted (S-ACP-9)."""
+        """True if a person has to approve it before it is accepted (S-ACP-9)."""
         policy = section(self.package, "policy")
         return bool(policy.get("requires_human_approval")) or policy.get("human_gate") == "required"
 
     @property
     def is_approved(self) -> bool:
-        """Whether a person has said yes to this very package."""
+        """True if a person has approved exactly this package."""
         said = self.approval
         return said is not None and said.is_yes and said.package_hash == self.package_hash
 
     @property
     def awaits_approval(self) -> bool:
-        """Whether nobody can accept it before a person has said yes."""
+        """True if it cannot be accepted before a person approves it."""
         return self.needs_approval and not self.is_approved
 
     @property
     def deadline(self) -> int | None:
-        """When a coordinator has to be told; None: never, or one was."""
+        """Time of the next escalation; None: none is due."""
         return None if self.is_escalated else self.due_by
 
     @property
     def due_by(self) -> int | None:
-        """Until when its present state may last; None: for ever."""
+        """Deadline of the present stage; None: it has none."""
         if not self.is_active:
             return None
         if self.extension is not None:
@@ -259,27 +261,27 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         return within_span(self.entered_at + self.stage_ms)
 
     def is_late(self, now: int) -> bool:
-        """Whether its present state has lasted too long, and nobody was told yet."""
+        """Return whether the present stage exceeds its SLA and was not escalated yet."""
         deadline = self.deadline
         return deadline is not None and deadline <= now
 
     @property
     def stage_ms(self) -> int:
-        """How long its present state may last, as it was set at first."""
+        """SLA of the present stage without extensions."""
         if self.status == "activated" and self.due_at is not None:
             return max(0, self.due_at - self.entered_at)
         return self.sla_ms.get(self.status, DEFAULT_SLA_MS.get(self.status, 0))
 
     @property
     def granted_ms(self) -> int:
-        """How long its present state may last by now, with the time that it was given besides."""
+        """SLA of the present stage with its extension."""
         if self.extension is None:
             return self.stage_ms
         return max(0, self.extension.until - self.entered_at)
 
     @property
     def items_due(self) -> str:
-        """Whose the items of a work queue have to become; empty: they are, as far as that went."""
+        """Agent that the work items have to be transferred to; empty: nothing is pending."""
         if self.step("activated") is None:
             return ""
         if self.rejection is not None:
@@ -287,8 +289,8 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         return "" if self.workq else self.recipient
 
     def about_work(self) -> dict[str, object]:
-        """What whoever does the work has to know: those parts of the package, and how it was said
-        to stand since.
+        """Parts of the package that the agent of the work needs, with the updates of the work
+        state.
         """
         parts = {name: self.package.get(name) for name in _ABOUT_WORK}
         said = [note.data for note in self.notes if note.kind == "work_state_update"]
@@ -298,22 +300,23 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         return {name: part for name, part in parts.items() if part}
 
     def step(self, to: HandoffStatus) -> Step | None:
-        """When and by whom it came into this state; it comes into each once."""
+        """Step into this state; each state is entered at most once."""
         return next((step for step in self.steps if step.to == to), None)
 
     def note(self, kind: str, since: int) -> Note | None:
-        """The first note of a kind since a moment, as far as it is at hand."""
+        """First note of a kind since this time, among those in memory."""
         return next((note for note in self.notes if note.kind == kind and note.at >= since), None)
 
 
 def passing_on(successor: str) -> str:
-    """How the end of a handoff is worded whose recipient offers the work further."""
+    """Note on a completed handoff whose recipient passed the work on."""
     return f"re-delegated as {successor}"
 
 
 def with_owner(chain: tuple[str, ...], owner: str) -> tuple[str, ...]:
-    """The owners so far, this one last; what came back to one, by whatever way, is as if it had
-    not gone on from there. Nobody (empty) is no owner.
+    """Append an owner to a chain; if it is in the chain already, cut the chain after it.
+
+    An empty owner changes nothing.
     """
     if not owner:
         return chain
@@ -321,15 +324,15 @@ def with_owner(chain: tuple[str, ...], owner: str) -> tuple[str, ...]:
 
 
 def section(package: Mapping[str, object], name: str) -> dict[str, Any]:
-    """A part of a package; empty when it has no such part."""
+    """Part of a package; empty if it is missing."""
     part = package.get(name)
     return cast(dict[str, Any], part) if isinstance(part, dict) else {}
 
 
 def lists_of_handoff(handoff: Handoff) -> tuple[str, ...]:
-    """The lists that a query walks along: all, by task, by each side, by state.
+    """Lists that the handoff is on: all, by task, by sender, by recipient, by state.
 
-    A draft stands on its sender's list alone, until it is thrown away.
+    A draft is only on its sender's list of drafts, until it is discarded.
     """
     if handoff.is_discarded:
         return ()

@@ -31,11 +31,11 @@ from dragoman.core.states.handoff import (
 )
 
 REMEMBERED: Final = 64
-"""How many notes, and how many escalations, a handoff keeps at hand; the ledger has them all."""
+"""Number of notes, and of escalations, that the state keeps; the ledger has all of them."""
 
 
 def _drafted(old: Handoff | None, event: HandoffDrafted, at: int) -> Handoff:
-    """A draft is written over as often as its sender likes."""
+    """A draft may be overwritten any number of times."""
     created_at = at if old is None or old.is_discarded else old.created_at
     return Handoff(
         id=event.id,
@@ -50,13 +50,13 @@ def _drafted(old: Handoff | None, event: HandoffDrafted, at: int) -> Handoff:
 
 
 def _discarded(handoff: Handoff, event: HandoffDiscarded, at: int) -> Handoff:
-    """Its sender keeps the id."""
+    """The sender keeps the id."""
     del event
     return Handoff(handoff.id, handoff.sender, "", "draft", at, at, {}, is_discarded=True)
 
 
 def handoff_proposed(old: Handoff | None, event: HandoffProposed, at: int) -> Handoff:
-    """The handoff as it is offered."""
+    """The handoff as it is proposed."""
     return Handoff(
         id=event.id,
         sender=event.sender,
@@ -147,4 +147,6 @@ EVOLVE_HANDOFF: dict[type[HandoffEvent], Callable[[Any, Any, int], Handoff]] = {
     HandoffExtended: _extended,
     HandoffNoted: _noted,
 }
-"""Event -> the handoff after it, from the handoff before it (None at first) and its time."""
+"""Event -> fold from the handoff before it (None at first), the event and its time to the handoff
+after it.
+"""

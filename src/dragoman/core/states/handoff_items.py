@@ -5,22 +5,22 @@ from typing import Any, Final, cast
 
 ITEM: Final = "workq_item"
 MOST_ITEMS: Final = 16
-"""So many go along with one handoff: for each of them a queue outside may have to be asked."""
+"""Largest number of items for one handoff: each may need a call to an external queue."""
 _PREFIX: Final = "workq:"
 
 
 def bare(item: str) -> str:
-    """The id of an item, without the prefix by which others refer to it."""
+    """Id of an item without its `workq:` prefix."""
     return item.removeprefix(_PREFIX)
 
 
 def items_of(package: Mapping[str, object]) -> tuple[str, ...]:
-    """The items that a package refers to, each once; no more than may go along."""
+    """Work items that a package refers to, each once, up to the limit."""
     return all_items(package)[:MOST_ITEMS]
 
 
 def all_items(package: Mapping[str, object]) -> tuple[str, ...]:
-    """The same, however many there are."""
+    """All work items that a package refers to, each once."""
     return tuple(dict.fromkeys(bare(name) for name in _named(package)))
 
 

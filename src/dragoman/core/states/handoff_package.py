@@ -17,9 +17,10 @@ def filled(
     session: str,
     chain: tuple[str, ...],
 ) -> dict[str, object]:
-    """The package with what the hub knows, whatever its sender says of that (S-ACP-16).
+    """The package with the fields that only the hub knows, whatever its sender put there
+    (S-ACP-16).
 
-    A sender that holds nothing has no session that the hub knows of: its name stands for it.
+    A sender that holds no task has no session known to the hub: its name is used instead.
     """
     provenance = {
         **section(command.package, "provenance"),
@@ -36,7 +37,9 @@ def filled(
 
 
 def thread_of(stated: str, task: Task) -> str:
-    """In which thread a handoff is spoken of: the task has one, whatever it is called there."""
+    """Thread of the letters about a handoff: a task has one thread, whichever of its names is
+    stated.
+    """
     return task.in_letters if not stated or stated in task.names else stated
 
 
@@ -48,13 +51,13 @@ def sealed(package: Mapping[str, object]) -> tuple[dict[str, object], str]:
 
 
 def mark_of(draft: Handoff) -> str:
-    """What a draft is known again by: another word in it gives another mark."""
+    """Fingerprint of a draft: it changes with every change of the draft."""
     said = {"package": draft.package, "to": draft.recipient, "teamspace": draft.teamspace}
     return canonical_sha256(said)
 
 
 def hash_of(package: Mapping[str, object]) -> str:
-    """The hash of all of a package but the hash itself."""
+    """Hash of the package without its hash field."""
     verification = section(package, "verification")
     bare = {key: value for key, value in verification.items() if key != "package_hash"}
     return canonical_sha256({**package, "verification": bare})

@@ -27,7 +27,7 @@ from dragoman.core.offers import KEPT_BYTES, Candidate, Policy, Wish
 from dragoman.core.states.task import Task
 
 KIND: Final = "intent"
-"""The kind of name under which the task of an intent is known."""
+"""Kind of alias by which the task of an intent is found."""
 
 IntentState = Literal[
     "New",
@@ -44,22 +44,23 @@ IntentState = Literal[
 OVER: Final[frozenset[IntentState]] = frozenset(
     {"DelegationRejected", "Satisfied", "NeedsFollowUp"}
 )
-"""In these nothing happens by itself any more."""
+"""States in which nothing happens without a new command."""
 RENEWABLE: Final[frozenset[IntentState]] = frozenset({"DelegationRejected", "NeedsFollowUp"})
-"""From these it may be delegated anew."""
+"""States from which it may be delegated again."""
 
 REMEMBERED_RESULTS: Final = 32
 REMEMBERED_ANOMALIES: Final = 8
 """An anomaly that equals one of the last few is a repeat and adds no entry."""
 REMEMBERED_RUNS: Final = 64
-"""So many runs of numbers of updates are remembered of a request: with more, the lowest gap between
-them is closed, as if its numbers had come."""
+"""Number of ranges of update numbers that are kept for a request; beyond it the lowest gap is
+closed, as if the missing updates had come.
+"""
 ANOMALIES_PER_MINUTE: Final = 60
 _MINUTE_MS: Final = 60_000
 
 
 class OpenRequest(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What an agent was asked for and has not brought back."""
+    """Request that an agent has not answered yet."""
 
     id: str
     agent: str
@@ -68,15 +69,15 @@ class OpenRequest(Struct, frozen=True, omit_defaults=True, gc=False):
     after: int
     deadline: int | None = None
     pieces: tuple[tuple[int, int], ...] = ()
-    """The numbers of the updates that came, in their order: the first and last of every run."""
+    """Numbers of the updates so far, as sorted ranges (first, last)."""
 
     def has_heard(self, piece: int) -> bool:
-        """Whether an update with this number came before; 0: it has none."""
+        """Return whether an update with this number was recorded; 0: unnumbered."""
         return any(first <= piece <= last for first, last in self.pieces)
 
 
 class Closed(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A request that has come to its end."""
+    """Request that has ended."""
 
     id: str
     agent: str
@@ -88,7 +89,7 @@ class Closed(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Intent(Struct, frozen=True, omit_defaults=True):
-    """An intent as it stands now, folded from the stream `intent:ID`."""
+    """State of an intent, folded from the stream `intent:ID`."""
 
     id: str
     task: str
@@ -109,63 +110,64 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     kept_bytes: int = KEPT_BYTES
     passed_on: dict[str, object] = {}
     candidates: tuple[Candidate, ...] = ()
-    """Those of the last ranking who were not asked yet, the best first."""
+    """Candidates of the last ranking that were not requested yet, the best first."""
     turned_down: tuple[str, ...] = ()
-    """Those of them whom governance has had something against: they are asked once that is gone."""
+    """Candidates that governance vetoed; they are tried again once the veto is gone."""
     tried: int = 0
-    """How many of them have failed since: who was stopped by a person's word, or whose task went to
-    another, was not tried."""
+    """Number of failures since the ranking; a request that a person ended, or whose task went to
+    another agent, is no try.
+    """
     request: OpenRequest | None = None
     requests: int = 0
-    """How many requests were ever made."""
+    """Number of requests so far."""
     closed: tuple[Closed, ...] = ()
     agents: tuple[str, ...] = ()
-    """Everyone who ever had a request of it."""
+    """All agents that ever had a request."""
     failed: tuple[str, ...] = ()
-    """Those who failed since that ranking: they are not tried again."""
+    """Agents that failed since the ranking; they are not tried again."""
     reasons: tuple[str, ...] = ()
-    """Why it was rejected, or needs somebody to follow it up."""
+    """Reasons why it was rejected or needs follow-up."""
     updates: int = 0
     anomalies: int = 0
     recent: tuple[str, ...] = ()
-    """The last anomalies, in short."""
+    """Digests of the last anomalies."""
     minute: int = 0
     in_minute: int = 0
-    """How many anomalies there were in that minute."""
+    """Number of anomalies in that minute."""
 
     def wish(self, now: int) -> Wish:
-        """What is to be done, as far as it decides by whom."""
+        """Requirements by which an agent is chosen."""
         return Wish(self.goal, self.constraints, self.skills, self.time_from(now))
 
     def time_from(self, now: int) -> int:
-        """How long a request may take that is made now; 0: as long as it likes.
+        """Time limit of a request that is made now; 0: none.
 
-        The moment that was said stands for whoever is asked before it. After it there is as much
-        time again for each of those who are tried instead (S-CCOS-4).
+        The stated deadline counts for requests made before it. After it, each further agent gets
+        the same amount of time again (S-CCOS-4).
         """
         return self.due_by - now if self.due_by > now else self.patience_ms
 
     @property
     def deadline(self) -> int | None:
-        """When the open request has to be ended."""
+        """Deadline of the open request."""
         return None if self.request is None else self.request.deadline
 
     def was_relieved(self, agent: str) -> bool:
-        """Whether the last request of this agent ended because the task went to another."""
+        """Return whether the agent's last request ended because the task went to another agent."""
         last = next((one for one in reversed(self.closed) if one.agent == agent), None)
         return last is not None and last.is_superseded
 
     def is_repeat(self, event: IntentAnomaly) -> bool:
-        """Whether an anomaly equals one of the last few."""
+        """Return whether an anomaly equals one of the last few."""
         return _gist(event) in self.recent
 
     def is_flooded(self, now: int) -> bool:
-        """Whether no more anomalies are taken in this minute."""
+        """Return whether the limit of anomalies for this minute is reached."""
         return self.minute == now // _MINUTE_MS and self.in_minute >= ANOMALIES_PER_MINUTE
 
 
 def intent_of(task: Task, find: Callable[[str], "Intent | None"]) -> "Intent | None":
-    """The intent that a task belongs to: named by the task, and naming it."""
+    """The intent that a task belongs to: each of the two must name the other."""
     if not task.aliases:
         return None
     prefix = f"{KIND}:"
@@ -174,7 +176,9 @@ def intent_of(task: Task, find: Callable[[str], "Intent | None"]) -> "Intent | N
 
 
 def lists_of_intent(intent: Intent) -> tuple[str, ...]:
-    """The lists on which it stands: all, its plan's, its agents', what it follows, what is open."""
+    """Lists that the intent is on: all, its plan, its agents, the followed intent, open ones,
+    requests.
+    """
     lists = ["intents", *(f"delegated:{name}" for name in intent.agents)]
     if intent.plan:
         lists.append(f"plan:{intent.plan}")
@@ -287,7 +291,7 @@ def _completed(intent: Intent, event: IntentCompleted, at: int) -> Intent:
 
 def _fed_back(intent: Intent, event: IntentFedBack, at: int) -> Intent:
     del at
-    # What was ended without a word about the agent does not speak against it, and was no try.
+    # What ended without feedback does not count against the agent, and was no try.
     if event.success:
         return replace(intent, state="FeedbackApplied")
     failed = tuple(dict.fromkeys((*intent.failed, event.agent)))
@@ -301,7 +305,7 @@ def _satisfied(intent: Intent, event: IntentSatisfied, at: int) -> Intent:
 
 def _needs_follow_up(intent: Intent, event: IntentNeedsFollowUp, at: int) -> Intent:
     del at
-    # Whoever takes it up again may fail: then the others are still there to be asked.
+    # If whoever takes the task up again fails, the remaining candidates are tried.
     left = () if event.cancelled else intent.candidates
     return replace(intent, state="NeedsFollowUp", candidates=left, reasons=(event.reason,))
 
@@ -352,4 +356,6 @@ EVOLVE_INTENT: dict[type[IntentEvent], Callable[[Any, Any, int], Intent]] = {
     IntentFollowed: _followed,
     IntentAnomaly: _odd,
 }
-"""Event -> the intent after it, from the intent before it (None at first) and its time."""
+"""Event -> fold from the intent before it (None at first), the event and its time to the intent
+after it.
+"""

@@ -55,13 +55,13 @@ Position = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
 
 class Action(Struct, frozen=True, forbid_unknown_fields=True):
-    """Something that is done with a handoff."""
+    """An action on handoffs."""
 
     action: ActionName
 
 
 class GivenProvenance(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a sender may say of where it comes from; the hub knows the rest better."""
+    """Provenance as a sender states it; the hub overwrites what it knows itself."""
 
     origin_session: str = ""
     related_sessions: Names = ()
@@ -71,7 +71,7 @@ class GivenProvenance(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GivenTimes(Struct, frozen=True, forbid_unknown_fields=True):
-    """How long each state may last, where a sender says so."""
+    """SLA of each state, as a sender states it."""
 
     proposed: Duration | UnsetType = UNSET
     validating: Duration | UnsetType = UNSET
@@ -80,19 +80,19 @@ class GivenTimes(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def by_stage(self) -> dict[str, str]:
-        """State -> its time, of those that have one."""
+        """State -> its stated duration."""
         return {stage: span for stage, span in asdict(self).items() if span is not UNSET}
 
 
 class GivenVerification(Struct, frozen=True, forbid_unknown_fields=True):
-    """By what a sender knows its package."""
+    """Schema version and package hash, as a sender states them."""
 
     schema_version: Literal["1.0.0"] = "1.0.0"
     package_hash: Sha256 | UnsetType = UNSET
 
 
 class Initiate(Action, frozen=True, kw_only=True):
-    """Offer a package."""
+    """Propose a package."""
 
     to_agent: Name
     task: Task
@@ -109,12 +109,12 @@ class Initiate(Action, frozen=True, kw_only=True):
     supersedes: str = ""
     from_agent: str = ""
     handoff_id: str = ""
-    """Of the draft that is offered; else the hub gives it one."""
+    """Id of the draft that is proposed; else the hub makes one."""
     sla: GivenTimes = GivenTimes()
 
 
 class Draft(Action, frozen=True, kw_only=True):
-    """Write something of a package; what is left out stays as it is."""
+    """Write parts of a package; what is left out stays unchanged."""
 
     handoff_id: str = ""
     to_agent: str = ""
@@ -135,20 +135,20 @@ class Draft(Action, frozen=True, kw_only=True):
 
 
 class OnHandoff(Action, frozen=True, kw_only=True):
-    """Something that is done with one handoff."""
+    """An action on one handoff."""
 
     handoff_id: Name
 
 
 class Accept(OnHandoff, frozen=True, kw_only=True):
-    """Take it over, or all of it but some artifacts."""
+    """Accept a handoff, or all of it but some artifacts."""
 
     notes: Notes = ""
     leave_out: Annotated[tuple[Name, ...], Meta(max_length=256)] = ()
 
 
 class Reject(OnHandoff, frozen=True, kw_only=True):
-    """Do not take it, or give it back."""
+    """Reject a handoff, or give the work back."""
 
     reason: RejectReason
     detail: Words
@@ -156,54 +156,54 @@ class Reject(OnHandoff, frozen=True, kw_only=True):
 
 
 class Activate(OnHandoff, frozen=True, kw_only=True):
-    """Begin."""
+    """Begin the work."""
 
     work_state_update: WorkStateUpdate = WorkStateUpdate()
     session: str = ""
 
 
 class Complete(OnHandoff, frozen=True, kw_only=True):
-    """It is done."""
+    """Complete the work."""
 
     completion_notes: Notes = ""
     final_artifacts: Artifacts = ()
 
 
 class Close(OnHandoff, frozen=True, kw_only=True):
-    """End the record."""
+    """Close the record."""
 
     closure_notes: Notes = ""
 
 
 class Withdraw(OnHandoff, frozen=True, kw_only=True):
-    """Take an offer back."""
+    """Withdraw a proposal."""
 
     notes: Notes = ""
 
 
 class ExtendSla(OnHandoff, frozen=True, kw_only=True):
-    """Give it more time."""
+    """Extend the present stage."""
 
     by: Duration
     stage: str = ""
 
 
 class Reassign(OnHandoff, frozen=True, kw_only=True):
-    """Offer it to somebody else."""
+    """Offer the same package to another recipient."""
 
     to_agent: Name
     notes: Notes = ""
 
 
 class Approve(OnHandoff, frozen=True, kw_only=True):
-    """A person's word on it."""
+    """Approve or deny a package, by a person."""
 
     package_hash: Sha256 | UnsetType = UNSET
     notes: Notes = ""
 
 
 class Query(Action, frozen=True, kw_only=True):
-    """Look handoffs up."""
+    """Query handoffs."""
 
     handoff_id: str = ""
     task_id: str = ""
@@ -233,7 +233,7 @@ SHAPES: Final[dict[str, type[Action]]] = {
     "deny": Approve,
     "query": Query,
 }
-"""Action -> what it is given."""
+"""Action -> shape of its arguments."""
 
 
 def _hint(text: str) -> Any:
@@ -295,4 +295,4 @@ USUAL: Final[dict[str, Any]] = msgspec.to_builtins(
         if not field.required
     }
 )
-"""Field -> its published default: who sends that has said nothing."""
+"""Field -> its published default; sending it is the same as leaving it out."""

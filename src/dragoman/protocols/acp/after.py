@@ -20,13 +20,13 @@ from dragoman.protocols.acp.reply import Reply, at_gate, with_metadata
 from dragoman.protocols.acp.settings import Choices
 
 _BACK: Final = frozenset({"reject", "reassign"})
-"""Actions by which work that was begun may come back, and its items with it."""
+"""Actions that may give begun work back, and its work items with it."""
 _SAID: Final = frozenset({"approve"})
-"""Actions of which it is told when nobody has asked for them."""
+"""Actions that get a warning if nobody has asked for them."""
 
 
 def lingers(asked: Asked, reply: Reply, choices: Choices) -> bool:
-    """Whether something is looked up or somebody is called; else nobody has to wait for it."""
+    """Return whether a follow-up reads the store or calls a queue, so that it needs a thread."""
     if _lacks(asked, reply) or asked.action in _SAID:
         return True
     if choices.workq is None:
@@ -40,7 +40,7 @@ def lingers(asked: Asked, reply: Reply, choices: Choices) -> bool:
 def follow_up(
     asked: Asked, _: Actor, facts: Facts, reply: Reply, choices: Choices
 ) -> tuple[Commands, Any]:
-    """What the hub notes down, and the whole reply."""
+    """Follow up an action: commands that record what was done, and the complete reply."""
     if asked.action in _SAID:
         return (), _with_doubt(reply, facts)
     if asked.action in _BACK:
@@ -68,7 +68,7 @@ def follow_up(
 
 
 def _with_doubt(reply: Reply, facts: Facts) -> Reply:
-    """A word that nobody has asked for is on record, and changes nothing."""
+    """Warn that the approval was not asked for: it is recorded, and changes nothing."""
     found = find_handoff(facts.store, reply["handoff_id"])
     if isinstance(found, Refusal) or found.needs_approval:
         return reply
@@ -83,7 +83,7 @@ def _with_items(told: Reply, status: str, details: Sequence[str] = ()) -> Reply:
 
 
 def _given_back(id: str, facts: Facts, workq: Workq | None, reply: Reply) -> tuple[Commands, Reply]:
-    """What is noted down and told when items come back with work that had been begun."""
+    """Return work items whose work was given back: commands, and the reply."""
     found = find_handoff(facts.store, id) if workq is not None else None
     if workq is None or not isinstance(found, Handoff) or not found.items_due:
         return (), reply
@@ -92,13 +92,15 @@ def _given_back(id: str, facts: Facts, workq: Workq | None, reply: Reply) -> tup
 
 
 def _lacks(asked: Asked, reply: Reply) -> bool:
-    """Whether what is told of such an action is not known: it was said before, and not done now."""
+    """Return whether the reply lacks the result of the action, because it was a duplicate."""
     wanted = {"accept": "verification_passed", "activate": "fence"}.get(asked.action)
     return wanted is not None and wanted not in reply.get("metadata", {})
 
 
 def _with_attempt(told: Reply, handoff: Handoff, facts: Facts) -> Reply:
-    """Under which token the work is done; once it is over, the task's is another one."""
+    """Add the attempt and its fencing token, unless the handoff is over and the task has another
+    token.
+    """
     found = find_task(facts.store, handoff.task)
     if isinstance(found, Refusal) or not handoff.is_active:
         return told

@@ -18,7 +18,7 @@ SEND: Final = "acp_send"
 
 
 def hear(incoming: Incoming, operations: Mapping[str, Operation]) -> Heard | None:
-    """The message in what came in, bare or wrapped; None when it is not for us."""
+    """Parse the ACP message in what came in, bare or wrapped; None: it is no ACP message."""
     value = None if incoming.is_too_large else incoming.value
     for inner in layers(value):
         name = whose(inner)
@@ -28,7 +28,7 @@ def hear(incoming: Incoming, operations: Mapping[str, Operation]) -> Heard | Non
 
 
 def whose(value: Any) -> str:
-    """The operation that a JSON value is meant for; empty: none of ours."""
+    """Operation that a JSON value is meant for; empty: none."""
     if _word(value, "action") in SHAPES:
         return HANDOFF
     is_addressed = isinstance(field_of(value, "payload"), dict) and "to" in value

@@ -17,7 +17,7 @@ _LATE: Final = (
     "timeout_risk: the deadline {} has passed: it can be offered all the same, and a coordinator "
     "is told that it is late as soon as it is activated"
 )
-"""Work that is late may be handed over; whether that makes sense is for its recipient to say."""
+"""Late work may be handed over: the recipient decides whether that makes sense."""
 
 _UNUSED: Final = (
     "sla.activated is not used: the deadline {} is the time that the work itself has; leave one of "
@@ -26,7 +26,7 @@ _UNUSED: Final = (
 
 
 def doubts_about_times(given: Initiate, due_at: int | None, now: int) -> Iterator[str]:
-    """What is odd about when the work has to be done."""
+    """Warnings about the deadline of the work."""
     if due_at is None:
         return
     if due_at <= now:
@@ -36,7 +36,7 @@ def doubts_about_times(given: Initiate, due_at: int | None, now: int) -> Iterato
 
 
 def doubts_about_task(name: str, store: Store) -> Iterator[str]:
-    """What keeps the work of an offer from beginning, as its task stands now."""
+    """Warning if the present status of the task keeps the work from beginning."""
     found = find_task(store, name)
     if not isinstance(found, Refusal) and found.task.status == "deadletter":
         yield (
@@ -46,7 +46,9 @@ def doubts_about_task(name: str, store: Store) -> Iterator[str]:
 
 
 def doubts_about(recipient: str, sender: Actor, store: Store) -> Iterator[str]:
-    """Why an offer may wait for ever; no reason to refuse it, for names and roles may come."""
+    """Warnings about a recipient for whom an offer may wait for ever; it is not refused, because
+    names and roles may be registered later.
+    """
     known = find_agent(store, recipient)
     if known is not None and known.role not in MAY_WRITE:
         yield f"{recipient} is registered as {known.role}, and can accept nothing"
@@ -54,9 +56,9 @@ def doubts_about(recipient: str, sender: Actor, store: Store) -> Iterator[str]:
 
 
 def doubts_about_name(name: str, sender: Actor, store: Store) -> Iterator[str]:
-    """Whether there is somebody of this name.
+    """Warning if nobody is registered under this name.
 
-    Among people who are not registered themselves, every name is as good as another.
+    Senders that are not registered themselves get none: among them any name is as good as another.
     """
     if find_agent(store, name) is None and find_agent(store, sender.name) is not None:
         told = quoted_name(name)

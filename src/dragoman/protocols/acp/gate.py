@@ -25,19 +25,19 @@ _REASON: Final[Mapping[Trouble, RejectReason]] = {
     "different": "hash_mismatch",
     "too_large": "policy_violation",
 }
-"""What is wrong with an artifact -> why the handoff is rejected for it."""
+"""Trouble with an artifact -> reason of the rejection."""
 
 _ORDER: Final[Sequence[RejectReason]] = ("missing_artifact", "policy_violation", "hash_mismatch")
-"""Which of them is the reason, if there are several: the first (section 4.1)."""
+"""Order of reasons: the first one found is the reason of the rejection (section 4.1)."""
 
 PASSING: Final = "passing"
-"""What may be otherwise when it is looked at again."""
+"""Trouble that may be gone at the next check."""
 
 NO_STORE: Final = "artifacts cannot be looked at here: there is no place to keep them"
 
 
 class Verdict(Struct, frozen=True):
-    """What the gate has found."""
+    """Result of the gate."""
 
     passed: tuple[str, ...] = ()
     failed: tuple[Failure, ...] = ()
@@ -47,27 +47,27 @@ class Verdict(Struct, frozen=True):
 
 
 class _Findings:
-    """What is found on the way, check by check."""
+    """Collects the result of each check."""
 
     def __init__(self) -> None:
         self.passed: list[str] = []
         self.failed: list[Failure] = []
 
     def add(self, check: str, failures: Collection[Failure]) -> None:
-        """A check that was made, and what it found."""
+        """Add a check and its failures."""
         self.failed += failures
         if not failures:
             self.passed.append(check)
 
 
 def examine(handoff: Handoff, leave_out: Collection[str], choices: Choices) -> Verdict:
-    """All checks of a package; `leave_out`: artifacts that the recipient does not want."""
+    """Run all checks of a package; `leave_out`: artifacts that the recipient declines."""
     found = _Findings()
     package: Mapping[str, Any] = handoff.package
     found.add("schema", [("schema_invalid", fault.detail) for fault in package_faults(package)])
     found.add("policy", list(policy_failures(package, choices)))
     looked_at = _look(handoff, leave_out, choices)
-    # Whether files are there comes before what they hold, whatever the order in which they stand.
+    # Whether files exist comes before what they contain, whatever their order in the package.
     found.add("artifacts", sorted(looked_at.failed, key=lambda one: _ORDER.index(one[0])))
     found.add("cycle", list(_cycle(handoff)))
     found.add("package_hash", list(_hash(handoff)))
@@ -81,15 +81,15 @@ def examine(handoff: Handoff, leave_out: Collection[str], choices: Choices) -> V
 
 
 def artifacts_of(handoff: Handoff) -> tuple[Artifact, ...]:
-    """What goes along with a handoff; nothing, where that cannot be understood."""
+    """Artifacts of a package; none if they cannot be parsed."""
     given = shaped(handoff.package.get("artifacts", []), Artifacts)
     return cast(tuple[Artifact, ...], given) if isinstance(given, tuple) else ()
 
 
 def foreseen(artifacts: Collection[Artifact], teamspace: str, choices: Choices) -> list[str]:
-    """What the gate would find wrong with the files of an offer now, none of which is read.
+    """Foresee failures of an offer's files, without reading them.
 
-    It is no reason to refuse the offer: they may be there by the time that it is accepted.
+    The offer is not refused for them: the files may be there when it is accepted.
     """
     store, looked = choices.artifacts, _Looked()
     if store is None:
@@ -105,12 +105,12 @@ def foreseen(artifacts: Collection[Artifact], teamspace: str, choices: Choices) 
 
 
 def _told(looked: "_Looked") -> list[str]:
-    """What looking has found, in words."""
+    """Format the failures and transient problems of files."""
     return [f"{code}: {detail}" for code, detail in looked.failed] + looked.waits_for
 
 
 def wrong_with(artifacts: Collection[Artifact], teamspace: str, choices: Choices) -> list[str]:
-    """What is wrong with files now, as the gate would look at them; nothing is kept of them."""
+    """Verify files as the gate would, without keeping copies; return what is wrong, in words."""
     store, looked = choices.artifacts, _Looked()
     if store is None:
         return []
@@ -120,7 +120,7 @@ def wrong_with(artifacts: Collection[Artifact], teamspace: str, choices: Choices
     for artifact, size in measured:
         wrong = size if isinstance(size, NotKept) else None
         expected = _expected(artifact)
-        # Where nothing is stated about a file, there is nothing to read it for.
+        # If nothing is stated about a file, it need not be read.
         if wrong is None and not is_too_much and expected != Expected():
             wrong = store.look(teamspace, artifact.ref.path, expected)
         if wrong is not None:
@@ -131,10 +131,10 @@ def wrong_with(artifacts: Collection[Artifact], teamspace: str, choices: Choices
 def check_copies(
     handoff: Handoff, store: ArtifactStore | None, *, remakes: bool = False
 ) -> tuple[RejectReason | Literal["passing"], str] | None:
-    """What has happened to the verified copies since they were made (S-ACP-8); None: nothing.
+    """Check the verified copies that were made at acceptance (S-ACP-8); None: all are intact.
 
-    One that is not here, as when another hub has made it, is as good as there while the artifact
-    itself still has the hash that was verified; `remakes`: then it is made here too.
+    A missing copy, as when another hub has made it, counts as present while the artifact itself
+    still has the verified hash; `recreate`: then the copy is made here too.
     """
     if not handoff.artifacts:
         return None
@@ -153,13 +153,13 @@ def check_copies(
 
 
 def _still_missing(copy: NotKept, file: NotKept) -> NotKept:
-    """The copy is not there, and cannot be made from the file either, be it just now."""
+    """Combine the missing copy with the trouble that kept it from being made from the file."""
     trouble = PASSING if file.trouble == PASSING else copy.trouble
     return NotKept(trouble, f"{copy.detail}, and of the artifact itself: {file.detail}")
 
 
 def policy_failures(package: Mapping[str, Any], choices: Choices) -> Iterator[Failure]:
-    """What a package says or holds that is not permitted here."""
+    """Values or secrets in a package that are not permitted here."""
     policy = section(package, "policy")
     permitted = (
         ("classification", choices.classifications),
@@ -171,7 +171,7 @@ def policy_failures(package: Mapping[str, Any], choices: Choices) -> Iterator[Fa
         if isinstance(value, str) and value not in values:
             allowed = ", ".join(sorted(values)) or "nothing"
             yield "policy_violation", f"policy.{field}: {value!a} is not permitted here: {allowed}"
-    # What is hashed cannot be masked: a package with a secret in it is not taken at all.
+    # A hashed document cannot be masked: a package with a secret in it is rejected.
     secret = choices.secret_in(package)
     if secret is not None:
         yield "policy_violation", secret.detail
@@ -195,7 +195,7 @@ def _hash(handoff: Handoff) -> Iterator[Failure]:
 
 
 class _Looked(Struct):
-    """What looking at the artifacts came to."""
+    """Findings about the artifacts of a package."""
 
     failed: list[Failure] = []
     waits_for: list[str] = []
@@ -221,7 +221,7 @@ def _look(handoff: Handoff, leave_out: Collection[str], choices: Choices) -> _Lo
         if isinstance(size, NotKept):
             _add(artifact, size, looked)
         elif not is_too_much:
-            # What several artifacts refer to is read once.
+            # A file that several artifacts refer to is read once.
             expected = _expected(artifact)
             key = artifact.ref.path, expected
             if key not in taken:
@@ -233,7 +233,7 @@ def _look(handoff: Handoff, leave_out: Collection[str], choices: Choices) -> _Lo
 def _measured(
     files: Collection[Artifact], teamspace: str, store: ArtifactStore, most: int, looked: _Looked
 ) -> list[tuple[Artifact, int | NotKept]]:
-    """Each file and its size; that all of them are too much is a failure of its own."""
+    """Each file with its size; too many bytes in total are a failure of its own."""
     paths = dict.fromkeys(artifact.ref.path for artifact in files)
     sizes = {path: store.size(teamspace, path) for path in paths}
     found = [(artifact, sizes[artifact.ref.path]) for artifact in files]
@@ -250,7 +250,7 @@ def _expected(artifact: Artifact) -> Expected:
 
 
 def _add(artifact: Artifact, found: Kept | NotKept, looked: _Looked) -> None:
-    """What was found of an artifact, to the rest."""
+    """Add the result of one artifact to the findings."""
     name = artifact.artifact_id
     if isinstance(found, Kept):
         looked.kept[name] = found.sha256

@@ -14,15 +14,15 @@ from dragoman.protocols.acp.read import read_action
 
 PACKAGE: Final = "package"
 OFFER: Final = "offer"
-"""What `initiate` is given: a package before the hub has added its part, and for whom it is."""
+"""Arguments of `initiate`: a package before the hub has completed it, and its recipient."""
 KINDS: Final = (PACKAGE, OFFER, HANDOFF, SEND)
 
 
 def lint(value: Any, kind: str, strict: bool) -> Linted:
-    """Everything that is to be said about a package, an offer, an action or a message.
+    """Lint a package, an offer, an action or a message.
 
-    A package is sealed, and is the one that its hash says; an offer is not yet, and names a
-    recipient. There is nothing that a hub lets pass and only strict would mind.
+    A package is sealed and must match its hash; an offer is not sealed yet and names a recipient.
+    Strict makes no difference: the hub accepts nothing here that strict would refuse.
     """
     del strict
     found = whose(value) or _unnamed(value)
@@ -34,7 +34,7 @@ def lint(value: Any, kind: str, strict: bool) -> Linted:
 
 
 def _unnamed(value: Any) -> str:
-    """What an object is that does not say so."""
+    """Kind of an object that does not state its kind."""
     if not isinstance(value, dict):
         return ""
     return OFFER if "to_agent" in value else PACKAGE

@@ -64,7 +64,7 @@ EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
 MOST_PAYLOAD: Final = 4_096
 
 _OF_HANDOFF: Final = frozenset({"handoff_id", "package_hash"})
-"""A message about a handoff carries these, and whoever wants more looks it up."""
+"""Payload keys of a message about a handoff; everything else is looked up by them."""
 
 
 class Send(
@@ -108,7 +108,7 @@ class Lookup(
 
 
 def operations(choices: Choices) -> Iterator[Operation]:
-    """The three of them."""
+    """The three operations of messages."""
 
     def lookup(asked: Lookup, actor: Actor, facts: Facts) -> Any:
         return _lookup(asked, actor, facts, is_shown_to(actor, choices.teamspaces, facts.store))
@@ -145,7 +145,7 @@ def _asking(name: str, shape: Any, ask: Any, summary: str) -> Operation:
 
 
 def read_message(value: Any) -> Send | Fault:
-    """A message in its shape, with a payload that fits."""
+    """Parse a message to send; its payload must fit its type and the size limit."""
     sent = shaped(value, Send)
     if isinstance(sent, Fault):
         return sent
@@ -191,7 +191,7 @@ def _posted(sent: Send, actor: Actor, store: Store, choices: Choices) -> Command
 
 
 def _unfounded(sent: Send, actor: Actor, store: Store, choices: Choices) -> Fault | None:
-    """Why a message about a handoff is none: only its two sides speak about this very package."""
+    """Check that the caller is a party of the handoff, and that the hash is that of its package."""
     id, stated = (str(sent.payload[name]) for name in ("handoff_id", "package_hash"))
     found = find_handoff(store, id, actor.name, closed_to(choices.teamspaces, actor))
     if isinstance(found, Refusal):
@@ -206,7 +206,7 @@ def _unfounded(sent: Send, actor: Actor, store: Store, choices: Choices) -> Faul
 
 
 def _meant(name: str, store: Store, choices: Choices) -> tuple[str, ...]:
-    """Whom a name stands for: the role of coordinators is addressed like an agent."""
+    """Resolve a recipient: the role `coordinator` can be addressed like an agent."""
     if name != COORDINATOR or find_agent(store, name) is not None:
         return (name,)
     return coordinators(store) or (choices.coordinator,)
@@ -222,7 +222,9 @@ def _sent(_: Send, __: Commands, accepted: Accepted) -> Any:
 
 
 def _doubted(sent: Send, actor: Actor, store: Store, reply: Reply) -> Reply:
-    """The reply, and whom it may not reach; the role of coordinators is always somebody's."""
+    """Add warnings about recipients that nobody is registered as; somebody always stands in for the
+    coordinators.
+    """
     names = (name for name in dict.fromkeys(sent.to) if name != COORDINATOR)
     doubts = [doubt for name in names for doubt in doubts_about_name(name, actor, store)]
     return with_metadata(reply, warnings=doubts) if doubts else reply
@@ -308,7 +310,7 @@ def _row(letter: Letter, reader: str) -> Mapping[str, Any]:
 
 
 def _payload(body: str) -> Mapping[str, Any]:
-    """What it says; a letter of this kind may have been written by hand."""
+    """Decode the payload; a letter of this kind may have been written by hand."""
     try:
         said = msgspec.json.decode(body)
     except msgspec.DecodeError:

@@ -21,11 +21,11 @@ from dragoman.protocols.acp.settings import DEFAULTS, Choices
 
 NAME: Final = "acp"
 _LOOKS: Final = frozenset({"initiate", "validate", "query"})
-"""Actions for which something is looked up before the hub is asked, beside the handoff."""
+"""Actions that read more than the handoff before the hub decides."""
 
 
 def dialect(choices: Choices = DEFAULTS) -> Dialect:
-    """ACP as a door is handed it."""
+    """The ACP dialect with these settings."""
     operations = (_handoff(choices), *messages.operations(choices), *workq.operations(choices))
     by_name = {operation.name: operation for operation in operations}
     return Dialect(
@@ -75,7 +75,7 @@ def _handoff(choices: Choices) -> Operation:
 
 
 def _impostor(asked: Asked, speaker: str) -> Fault | None:
-    """Who initiates is who speaks; in a query the name is a filter."""
+    """Check that the sender of an offer is the caller; in a query `from_agent` is a filter."""
     named = asked.said.get("from_agent", "") if asked.action in ("initiate", "draft") else ""
     if named in ("", speaker):
         return None

@@ -19,7 +19,9 @@ from dragoman.protocols.acp.workq_outside import outside_of
 
 
 def outlook(handoff: Handoff, facts: Facts, choices: Choices) -> Outlook:
-    """What can be seen from here."""
+    """Diagnose a handoff: missing files, parts that a draft lacks, where items of an external queue
+    are.
+    """
     find, queue = _BEFORE.get(handoff.status), outside_of(choices)
     return Outlook(
         () if find is None else tuple(find(handoff, facts, choices)),
@@ -29,11 +31,13 @@ def outlook(handoff: Handoff, facts: Facts, choices: Choices) -> Outlook:
 
 
 def _offer(draft: Handoff, facts: Facts, choices: Choices) -> Iterator[str]:
-    """What it lacks, what is not permitted, and, of a whole one, what else it is refused for."""
+    """Parts that a draft lacks, values that are not permitted, and further refusals that it would
+    get.
+    """
     yield from lacks(draft)
     yield from (detail for _, detail in policy_failures(draft.package, choices))
     known = find_agent(facts.store, draft.sender)
-    # Of whom nothing is known as little as possible is said: it may be the person at the keyboard.
+    # An unknown sender may be the person at the keyboard: it is checked as one.
     sender = Actor(known.role if known else "human", draft.sender)
     offer = drafted(draft.id, draft, sender)
     if isinstance(offer, Asked):
@@ -41,7 +45,9 @@ def _offer(draft: Handoff, facts: Facts, choices: Choices) -> Iterator[str]:
 
 
 def _files(handoff: Handoff, _: Facts, choices: Choices) -> Iterator[str]:
-    """What the gate would find. It is no reason to refuse an offer: they may be there by then."""
+    """Failures that the gate would find; an offer is not refused for them, because files may
+    follow.
+    """
     wanted = [one for one in artifacts_of(handoff) if one.artifact_id not in handoff.left_out]
     yield from wrong_with(wanted, handoff.teamspace, choices)
 
@@ -58,4 +64,4 @@ _BEFORE: Final[Mapping[HandoffStatus, Callable[[Handoff, Facts, Choices], Iterat
     "validating": _files,
     "accepted": _beginning,
 }
-"""State -> what is looked at before it can be left."""
+"""State -> function that finds the obstacles to the next state."""

@@ -32,9 +32,9 @@ from dragoman.text.shape_words import MISSING, below, no_such_field
 
 
 def composed(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The package of an initiate, before the hub adds what it knows and seals it.
+    """Compose the package of an initiate, before the hub completes and seals it.
 
-    The deadline beside it goes into it, so that the hash stands for it too.
+    A deadline beside the package goes into it, so that it is hashed too.
     """
     given = _part(said, "verification")
     deadline = {"deadline": said["deadline"]} if said.get("deadline") else {}
@@ -50,24 +50,24 @@ def composed(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def due_at_of(given: Initiate) -> int | None:
-    """When the work of an initiate has to be done, if that is said anywhere."""
+    """Parse the deadline of an initiate, if one is stated."""
     stated = given.deadline or given.task.deadline or ""
     return parse_rfc3339(stated) if stated else None
 
 
 def hash_as_given(said: Mapping[str, Any]) -> str:
-    """The hash of the package exactly as its sender wrote it, nothing filled in."""
+    """Hash of the package exactly as its sender wrote it, without defaults."""
     return hash_of({name: said[name] for name in SECTIONS if name in said})
 
 
 def package_faults(package: Mapping[str, Any]) -> Iterator[Fault]:
-    """Everything in which this is no package, part by part."""
+    """Find every fault of a package, part by part."""
     yield from _faults_of(package, Package)
     yield from _beyond_shape(package)
 
 
 def offer_faults(said: Mapping[str, Any]) -> Iterator[Fault]:
-    """Everything in which these arguments of an initiate are not yet what can be offered."""
+    """Find every fault of the arguments of an initiate."""
     full = completed(said)
     yield from _faults_of(full, Initiate)
     yield from _beyond_shape(full)
@@ -77,7 +77,7 @@ def offer_faults(said: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def action_faults(said: Mapping[str, Any], first: Fault) -> Iterator[Fault]:
-    """Everything in which these are no arguments of an action; `first` is what is known of it."""
+    """Find every fault of the arguments of an action; `first` is the one that is known."""
     if said["action"] == "initiate":
         found = list(offer_faults(meant_by(said)))
     else:
@@ -86,7 +86,7 @@ def action_faults(said: Mapping[str, Any], first: Fault) -> Iterator[Fault]:
 
 
 def _beyond_shape(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """What a shape cannot say, of the parts that have theirs."""
+    """Faults that the shapes of a package's parts cannot express."""
     task, artifacts = shaped(given.get("task"), Task), shaped(given.get("artifacts"), Artifacts)
     if isinstance(task, Task):
         yield from task_faults(task)
@@ -96,7 +96,7 @@ def _beyond_shape(given: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _faults_of(given: Mapping[str, Any], shape: Any, at: str = "") -> Iterator[Fault]:
-    """What is missing in an object, what is too much, and what is wrong, key by key."""
+    """Missing, unknown and invalid fields of an object, key by key."""
     known = _fields_of(shape)
     for name in given:
         if name not in known:
@@ -117,7 +117,7 @@ def _faults_of(given: Mapping[str, Any], shape: Any, at: str = "") -> Iterator[F
 
 
 def _faults_in(value: Any, shape: Any, at: str) -> Iterator[Fault]:
-    """The same of each object in a list of them."""
+    """The same for each object in a list."""
     if shape is None or not isinstance(value, list):
         return
     for number, one in enumerate(cast(list[Any], value)):
@@ -127,7 +127,7 @@ def _faults_in(value: Any, shape: Any, at: str) -> Iterator[Fault]:
 
 @cache
 def _items_of(type: Any) -> Any:
-    """The shape of what stands in a list; None where that is no list of objects."""
+    """Shape of the items of a list; None if they are no objects."""
     inner = get_args(type)
     if get_origin(type) is Annotated:
         return _items_of(inner[0])
@@ -140,13 +140,13 @@ def _is_shape(type: Any) -> bool:
 
 @cache
 def _fields_of(shape: Any) -> Mapping[str, FieldInfo]:
-    """The fields of a shape by their names; finding them out takes longer than all checks."""
+    """Fields of a shape by name; cached, because finding them takes longer than all checks."""
     return {field.name: field for field in fields(shape)}
 
 
 @cache
 def _any_of(shape: Any) -> Any:
-    """The same shape, of which anything may be missing."""
+    """The same shape with every field optional."""
     of_any = [(name, field.type | UnsetType, UNSET) for name, field in _fields_of(shape).items()]
     return defstruct(shape.__name__, of_any, frozen=True)
 

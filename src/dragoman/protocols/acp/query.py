@@ -45,7 +45,7 @@ from dragoman.protocols.acp.translate import drafted, initiate, lacks
 
 
 def answer(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Any:
-    """What is known; None when nothing is asked."""
+    """Answer a query; None if the action is none."""
     if asked.action == "query":
         return _query(asked.given, actor, facts, choices)
     if asked.action == "validate":
@@ -117,7 +117,7 @@ def _validate(id: str, actor: Actor, facts: Facts, choices: Choices) -> Reply | 
 def refusals(
     offer: Asked, actor: Actor, facts: Facts, choices: Choices
 ) -> Iterator[Refusal | Fault]:
-    """For what the package itself would be refused, if it were proposed now."""
+    """Refusals that the package would get if it were proposed now."""
     given: Initiate = offer.given
     made = initiate(offer, None, actor, facts, choices)
     if isinstance(made, Fault):
@@ -147,7 +147,7 @@ def refusals(
 def _wrong_hash(
     made: Commands, task: Task | None, actor: Actor, chain: tuple[str, ...]
 ) -> Refusal | None:
-    """That a hash which the package states is not its own."""
+    """Check a hash that the package states."""
     offer = cast(ProposeHandoff, made[-1])
     _, package_hash = in_full(offer, offer.id, task, actor, chain)
     return check_stated(offer, package_hash)

@@ -25,26 +25,26 @@ _USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
     "task": {"priority": "normal"},
     "policy": {"classification": "internal", "requires_human_approval": False},
 }
-"""Part of a package -> what it says where its sender says nothing."""
+"""Part of a package -> defaults of its fields."""
 
 
 class Asked(Struct, frozen=True):
-    """An action, and its arguments in their shape."""
+    """An action with its validated arguments."""
 
     action: str
     given: Any
     said: dict[str, Any]
-    """The same as JSON, with what is usual filled in."""
+    """The arguments as JSON, with defaults filled in."""
     words: Mapping[str, Any] = {}
-    """The same as it came."""
+    """The arguments as they came."""
     seen: list[Handoff] = []
-    """The handoff as it was looked up for this, if it was: whoever answers need not look again."""
+    """The handoff, if it was looked up already, so that the reply need not read it again."""
     warnings: list[str] = []
-    """What is odd about it, and no reason to say no."""
+    """Warnings for the caller."""
 
 
 def read_action(value: Any) -> Asked | Fault:
-    """The action that a JSON value asks for, or the first fault of it."""
+    """Parse the action in a JSON value, or return its first fault."""
     if not isinstance(value, dict):
         return Fault("schema_invalid", "this is no JSON object with an action")
     said = cast(dict[str, Any], value)
@@ -60,15 +60,15 @@ def read_action(value: Any) -> Asked | Fault:
 
 
 def meant_by(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an action that there is, without what is left blank."""
+    """Arguments of an action without blank fields."""
     shape = SHAPES[said["action"]]
     return {name: value for name, value in said.items() if not _is_blank(name, value, shape)}
 
 
 def _is_blank(name: str, value: Any, shape: type[Action]) -> bool:
-    """Whether a field is only there because a client sends all that is published.
+    """Return whether a field only holds its published default, because a client sends all fields.
 
-    A part of a draft is another matter: whoever empties one means it.
+    A part of a draft never counts as blank: to empty it is meant.
     """
     if shape is Draft and name in Draft.__struct_fields__:
         return False
@@ -76,7 +76,7 @@ def _is_blank(name: str, value: Any, shape: type[Action]) -> bool:
 
 
 def completed(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an initiate, with what is usual where nothing is said."""
+    """Arguments of an initiate, with defaults filled in."""
     full: dict[str, Any] = {"policy": {}, **said}
     for name, usual in _USUAL.items():
         part = full.get(name)
@@ -86,12 +86,12 @@ def completed(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shaped(value: Any, shape: Any) -> Any:
-    """A parsed JSON value in its shape, or what is wrong with it."""
+    """Validate a JSON value against a shape; a Fault if it does not fit."""
     return in_shape(value, shape, "schema_invalid")
 
 
 def _faults(given: Action, full: Mapping[str, Any]) -> Iterator[Fault]:
-    """What a shape cannot say."""
+    """Faults that the shape of an action cannot express."""
     if isinstance(given, Initiate):
         yield from deadline_faults(given.deadline, given.task)
         yield from task_faults(given.task)
@@ -102,13 +102,13 @@ def _faults(given: Action, full: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def task_faults(task: Task) -> Iterator[Fault]:
-    """What is wrong with the task of a package beyond its shape."""
+    """Faults of a package's task beyond its shape."""
     if task.deadline is not UNSET:
         yield from moment_faults("task.deadline", task.deadline)
 
 
 def artifact_faults(artifacts: tuple[Artifact, ...], at: str) -> Iterator[Fault]:
-    """Artifacts that have one name, and paths that lead astray."""
+    """Duplicate artifact ids and unsafe paths."""
     names = set[str]()
     for number, artifact in enumerate(artifacts):
         here = f"{at}[{number}]"
@@ -121,7 +121,7 @@ def artifact_faults(artifacts: tuple[Artifact, ...], at: str) -> Iterator[Fault]
 
 
 def item_faults(package: Mapping[str, Any]) -> Iterator[Fault]:
-    """More items of a work queue than can go along."""
+    """Too many work items."""
     count = len(all_items(package))
     if count > MOST_ITEMS:
         reason = f"it refers to {count} items of a work queue, and at most {MOST_ITEMS} go along"
@@ -129,12 +129,12 @@ def item_faults(package: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def why_astray(path: str) -> str | None:
-    """Why a path, absolute or beneath a root, must not be followed; None when it may be."""
+    """Reason why a path, absolute or relative to a root, must not be followed; None: it may."""
     return why_unsafe(path.removeprefix("/"))
 
 
 def deadline_faults(stated: str, task: Task | None) -> Iterator[Fault]:
-    """What is wrong with the deadline beside a package, which goes into it: there is only one."""
+    """Faults of the deadline beside a package: a package has only one."""
     wrong = list(moment_faults("deadline", stated))
     yield from wrong
     within = "" if task is None or task.deadline is UNSET else task.deadline
@@ -146,7 +146,7 @@ def deadline_faults(stated: str, task: Task | None) -> Iterator[Fault]:
 
 
 def moment_faults(field: str, text: str) -> Iterator[Fault]:
-    """What keeps a text from being a moment; an empty one says none."""
+    """Faults of a time as text; an empty text is none."""
     try:
         parse_rfc3339(text) if text else None
     except ValueError as error:

@@ -12,4 +12,4 @@ _TOLD: Final = (*get_args(HandoffEvent), *get_args(WorkItemEvent), TaskHandedOve
 RENDER: Final[Mapping[type[Any], Callable[[AnyEvent], Any] | None]] = {
     event: msgspec.to_builtins if event in _TOLD else None for event in EVENT_NAMES
 }
-"""Event -> its rendering; None: silent on purpose, because it is no handoff's."""
+"""Event -> its rendering; None: not rendered on purpose, because it concerns no handoff."""

@@ -26,13 +26,13 @@ APPROVAL_REQUIRED: Final = "approval_required"
 TRY_AGAIN: Final = "try_again"
 
 _TIMED: Final = (ProposeHandoff, ExtendHandoff, ReassignHandoff)
-"""Commands after which a handoff has another time."""
+"""Commands that give a handoff a new deadline."""
 
 Reply = dict[str, Any]
 
 
 def done(asked: Asked, commands: Commands, accepted: Accepted) -> Reply:
-    """A yes: which handoff, and where it stands now; or that it waits for something."""
+    """Reply of success: the handoff and its state, or what it waits for."""
     told, command = accepted.receipts[-1], commands[-1]
     reply: Reply = {
         "success": True,
@@ -54,7 +54,7 @@ def done(asked: Asked, commands: Commands, accepted: Accepted) -> Reply:
 
 
 def _of_gate(reply: Reply, command: AcceptHandoff) -> Reply:
-    """What the gate has found just now; nothing, if all was said before, or the hub found more."""
+    """Add the result of the gate; nothing for a duplicate, or if the hub itself rejected it."""
     is_unknown = reply["status"] == "rejected" and not command.failed
     if is_unknown or not (command.passed or command.failed):
         return reply
@@ -70,12 +70,12 @@ def _of_gate(reply: Reply, command: AcceptHandoff) -> Reply:
 
 
 def with_metadata(reply: Reply, **more: Any) -> Reply:
-    """The reply, and what else there is to say."""
+    """Add metadata to a reply."""
     return {**reply, "metadata": {**reply.get("metadata", {}), **more}}
 
 
 def at_gate(reply: Reply, handoff: Handoff) -> Reply:
-    """What the gate has said: which checks it made, and why it did not let the handoff through."""
+    """Add the recorded result of the gate: checks, and the reason of a rejection."""
     told = _verified(reply, handoff.passed, handoff.failed, handoff.left_out)
     if handoff.failed and handoff.rejection is not None:
         said = handoff.rejection
@@ -91,19 +91,21 @@ def _verified(
 
 
 def denied(reply: Reply, code: str, detail: str) -> Reply:
-    """The reply as a no."""
+    """Turn the reply into a failure."""
     return {**reply, "success": False, "error": {"code": code, "detail": detail}}
 
 
 def no_in(reply: Any) -> Refusal | None:
-    """The no in a reply, if it is one."""
+    """Refusal in a reply, if it is a failure."""
     error: Mapping[str, str] | None = reply.get("error")
     return None if error is None else Refusal(error["code"], error["detail"])
 
 
 def refused(message: Any, refusal: Refusal, actor: Actor, facts: Facts, choices: Choices) -> Reply:
-    """A refusal: its code, what is wrong, and where the handoff stands, if the caller sees it."""
-    # What a door itself finds wrong keeps its code.
+    """Reply of a refusal: its code and detail, and the state of the handoff if the caller may see
+    it.
+    """
+    # Codes of the surface itself are kept.
     error = {"code": CODES.get(refusal.code, refusal.code), "detail": refusal.detail}
     if refusal.code == "ownership_conflict":
         error["kind"] = refusal.kind
@@ -113,7 +115,7 @@ def refused(message: Any, refusal: Refusal, actor: Actor, facts: Facts, choices:
         return reply
     closed = closed_to(choices.teamspaces, actor)
     known = find_handoff(facts.store, handoff_id, actor.name, closed)
-    # What is not there for the caller's purpose has no status either.
+    # What does not exist for the caller has no status either.
     is_hidden = refusal.code == "handoff_not_found"
     if is_hidden or isinstance(known, Refusal) or known.status == "draft":
         return {**reply, "handoff_id": handoff_id}

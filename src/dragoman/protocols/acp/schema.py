@@ -11,7 +11,7 @@ ID: Final = f"urn:dragoman:acp:package:{SCHEMA_VERSION}"
 
 
 def package_schema() -> dict[str, Any]:
-    """The whole schema, with all that it refers to."""
+    """JSON Schema (2020-12) of a handoff package, made from the shapes that validate it."""
     (root,), parts = msgspec.json.schema_components([Package])
     defined = cast(dict[str, dict[str, Any]], parts)
     own = defined.pop(str(root["$ref"]).rpartition("/")[2])

@@ -13,46 +13,47 @@ from dragoman.engine.workq import Workq
 from dragoman.protocols.acp.wire import Classification, Sensitivity, Visibility
 
 QUIET_TTL_MS: Final = 20 * 60_000
-"""A lease that is taken by activate lasts this long without a word: ACP has no heartbeats."""
+"""Duration of a lease that `activate` grants: ACP has no heartbeats."""
 
 
 class Teamspace(Struct, frozen=True):
-    """Who belongs to a teamspace, and who coordinates in it."""
+    """Members and coordinators of a teamspace."""
 
     members: frozenset[str]
     coordinators: frozenset[str] = frozenset()
 
 
 class Choices(Struct, frozen=True):
-    """The settings that this dialect goes by."""
+    """Settings of this dialect."""
 
     adopt: bool = True
-    """Whether an initiate about an unknown task makes it a task."""
+    """True if an initiate about an unknown task creates it."""
     review_required: bool = True
     max_attempts: int = 5
     backoff: Backoff = Backoff()
     ttl_ms: int = QUIET_TTL_MS
     sla_ms: Mapping[str, int] = {}
-    """State -> how long it may last, where that differs from the protocol's table."""
+    """State -> its SLA, if it differs from the protocol's default."""
     classifications: frozenset[str] = frozenset(get_args(Classification))
     visibilities: frozenset[str] = frozenset(get_args(Visibility))
     sensitivities: frozenset[str] = frozenset(get_args(Sensitivity))
-    """What of a policy is permitted here."""
+    """Permitted values of a package's policy, like the two above."""
     coordinator: str = COORDINATOR
-    """Who is meant by `coordinator` where nobody has that role."""
+    """Recipient for `coordinator` if nobody has that role."""
     teamspaces: Mapping[str, Teamspace] = {}
-    """Those that are not open to everyone."""
+    """Teamspaces that are not open to everyone."""
     artifacts: ArtifactStore | None = None
-    """Where artifacts are looked at and kept; None: nowhere."""
+    """Store that verifies and keeps artifacts; None: there is none."""
     artifacts_bytes: int = 1 << 32
-    """How many bytes the artifacts of one package may have together."""
+    """Largest total size of a package's artifacts, in bytes."""
     secret_in: Callable[[Any], Refusal | None] = lambda _: None
-    """Why a document cannot be taken: a secret is in it; None: there is none."""
+    """Refusal of a document that contains a secret; None: it contains none."""
     workq: Workq | None = None
-    """The work queue that items are handed on in; None: there is none."""
+    """Work queue in which items are transferred; None: there is none."""
     has_own_workq: bool = True
-    """Whether that is the hub's own; else its operations go there, and the hub's own keeps what
-    that one has left orphaned."""
+    """True if that queue is the hub's own; else operations go to the external queue, and the hub's
+    own keeps what is orphaned there.
+    """
 
 
 DEFAULTS: Final = Choices()

@@ -9,12 +9,12 @@ from dragoman.protocols.acp.settings import Choices
 
 
 def is_hidden(handoff: Handoff, actor: Actor, choices: Choices) -> bool:
-    """Whether a handoff is as good as not there for this one."""
+    """Return whether the caller may not see this handoff."""
     return is_shut_out(handoff, actor.name, closed_to(choices.teamspaces, actor))
 
 
 def outsider(teamspace: str, who: Actor | str, choices: Choices) -> Fault | None:
-    """Why this one has nothing to do in a teamspace; None when it has."""
+    """Check that a caller or an agent belongs to the teamspace."""
     if belongs(choices.teamspaces, teamspace, who):
         return None
     name = who if isinstance(who, str) else who.label

@@ -62,19 +62,19 @@ from dragoman.protocols.acp.settings import Choices
 from dragoman.protocols.acp.teamspace import is_hidden, outsider
 
 KIND: Final = "acp"
-"""The kind of name under which work that was born elsewhere is known."""
+"""Kind of alias for tasks that ACP created."""
 
 _NOT_KEPT: Final = frozenset({"action", "handoff_id", "to_agent", "teamspace_id", "from_agent"})
-"""What of a draft's arguments stands beside what it holds."""
+"""Arguments of a draft that are no part of its package."""
 
 
 def commands(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Commands | Fault:
-    """What the hub is asked for by an action."""
+    """Translate an action to commands."""
     if actor.role not in MAY_WRITE:
         return Fault("not_authorized", f"{actor.label} may look handoffs up, and nothing else")
     known = _known(asked.given, facts) if is_looked_up(asked, choices) else None
     if known is not None and is_hidden(known, actor, choices):
-        # Nobody is told more of it than of one that is not there, or of a draft of another's.
+        # Reveal no more of it than of one that does not exist, or of another's draft.
         is_begun = asked.action in _BEGINS
         return fault_of(taken(known.id) if is_begun else missing.handoff(known.id))
     if known is not None:
@@ -83,15 +83,15 @@ def commands(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Comm
 
 
 _LOOKED_UP: Final = frozenset({"draft", "propose", "accept", "activate"})
-"""Actions for which it counts what a handoff is like before they are decided."""
+"""Actions whose translation depends on the state of the handoff."""
 
 
 _BEGINS: Final = frozenset({"initiate", "draft"})
-"""Actions that may name an id of their own choice."""
+"""Actions whose caller may choose the id of a handoff."""
 
 
 def is_looked_up(asked: Asked, choices: Choices) -> bool:
-    """Whether the handoff has to be known before the hub is asked."""
+    """Return whether the handoff must be read before the action is translated."""
     is_delivery = asked.action == "complete" and bool(asked.given.final_artifacts)
     return asked.action in _LOOKED_UP or is_delivery or bool(choices.teamspaces)
 
@@ -101,13 +101,13 @@ def _known(given: Any, facts: Facts) -> Handoff | None:
     return found if isinstance(found, Handoff) else None
 
 
-# Before it is offered
+# Draft, propose and initiate
 
 
 def _draft(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
-    """A draft with what is said anew; a part that is written replaces the same part."""
+    """Write a draft; a part that is given replaces that part."""
     del facts
     given: Draft = asked.given
     new = {key: value for key, value in asked.said.items() if key not in _NOT_KEPT}
@@ -121,7 +121,7 @@ def _draft(
 def _propose(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
-    """A draft that is offered as it stands; one that was offered before is not offered again."""
+    """Propose a draft as it stands; one that was proposed already is not proposed again."""
     if known and known.sender == actor.name and was_drafted(facts.store, known):
         return (_offered(known),)
     offer = drafted(asked.given.handoff_id, known, actor)
@@ -136,7 +136,7 @@ def _propose(
 
 
 def _offered(known: Handoff) -> ProposeHandoff:
-    """The words by which a handoff was offered."""
+    """The proposal that created this handoff."""
     return ProposeHandoff(
         task=known.task,
         recipient=known.recipient,
@@ -153,7 +153,7 @@ def _offered(known: Handoff) -> ProposeHandoff:
 
 
 def drafted(id: str, known: Handoff | None, actor: Actor) -> Asked | Fault:
-    """What a draft would offer, or what is still wrong with it."""
+    """The offer that a draft would make, or its faults."""
     if known is None or known.sender != actor.name:
         return fault_of(missing.handoff(id))
     if known.status != "draft":
@@ -163,12 +163,12 @@ def drafted(id: str, known: Handoff | None, actor: Actor) -> Asked | Fault:
 
 
 def lacks(draft: Handoff) -> list[str]:
-    """Everything that is missing in a draft or wrong with it, a sentence each."""
+    """Everything that is missing or wrong in a draft, one sentence each."""
     return [fault.detail for fault in offer_faults(_words_of(draft))]
 
 
 def _words_of(draft: Handoff) -> dict[str, Any]:
-    """A draft as the arguments of the initiate that it becomes."""
+    """A draft as the arguments of an initiate."""
     outside = {"to_agent": draft.recipient, "teamspace_id": draft.teamspace}
     unsaid = {"to_agent": "", "teamspace_id": "default"}
     return {
@@ -182,7 +182,7 @@ def _words_of(draft: Handoff) -> dict[str, Any]:
 def initiate(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
-    """An offer, as the hub is asked for it."""
+    """Translate an offer to commands."""
     given: Initiate = asked.given
     del known
     teamspace = _teamspace_of(asked, actor, facts, choices)
@@ -220,7 +220,9 @@ def initiate(
 
 
 def _teamspace_of(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> str | Fault:
-    """Where it belongs: what comes in the place of another stays there, unless it says where."""
+    """Teamspace of an offer; one that supersedes another stays in its teamspace unless it names
+    one.
+    """
     given: Initiate = asked.given
     found = find_handoff(facts.store, given.supersedes) if given.supersedes else None
     if not isinstance(found, Handoff):
@@ -231,7 +233,7 @@ def _teamspace_of(asked: Asked, actor: Actor, facts: Facts, choices: Choices) ->
 
 
 def _adopted(given: Initiate, actor: Actor, facts: Facts, choices: Choices) -> Commands:
-    """Work that was born elsewhere becomes its sender's task with its first handoff (S-ADOPT)."""
+    """An unknown task becomes its sender's task with its first handoff (S-ADOPT)."""
     if not choices.adopt or facts.task_exists(given.task.task_id):
         return ()
     return (
@@ -246,13 +248,13 @@ def _adopted(given: Initiate, actor: Actor, facts: Facts, choices: Choices) -> C
     )
 
 
-# The gate
+# Accept, activate and complete
 
 
 def _accept(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
-    """Everything is looked at that can be looked at outside, but only for whom it is meant for."""
+    """Accept; everything outside the ledger is checked, but only for the recipient."""
     del facts
     given: Accept = asked.given
     if known is None or known.recipient != actor.name:
@@ -306,8 +308,9 @@ def _activate(
 def _complete(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands:
-    """What the work has come to is looked at; that something is missing there is no reason for a
-    no: it is done all the same, and whoever reviews it reads the files where they lie.
+    """Complete; missing final artifacts only cause warnings.
+
+    The work is done all the same, and its reviewer reads the files where they are.
     """
     del facts
     given: Complete = asked.given
@@ -323,11 +326,11 @@ def _complete(
     )
 
 
-# What needs nothing but the words
+# Actions that need only their arguments
 
 
 def _simple(make: Callable[[Any, Asked, Choices], AnyCommand]) -> Any:
-    """An action of which the command says it all."""
+    """Translate an action whose arguments say everything."""
 
     def made(
         asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
@@ -394,4 +397,4 @@ _COMMANDS: Final[Mapping[str, _Maker]] = {
     "approve": _simple(_said_by_person),
     "deny": _simple(_said_by_person),
 }
-"""Action -> its commands; what is not here only asks."""
+"""Action -> its translation; actions that are missing here are queries."""

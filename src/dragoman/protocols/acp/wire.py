@@ -16,7 +16,7 @@ Classification = Literal["internal", "restricted"]
 
 
 def _text(most: int) -> Meta:
-    """A text that says something."""
+    """A text that is not blank."""
     words = f"a text of at most {most} characters, not empty and not blank"
     return Meta(min_length=1, max_length=most, pattern=r"\S", extra={"reason": words})
 
@@ -35,7 +35,7 @@ Sha256 = Annotated[
         extra={"reason": "a SHA-256 of 64 lower-case hexadecimal digits, without a prefix"},
     ),
 ]
-"""One digest has one form."""
+"""SHA-256 in its only accepted form."""
 
 _MANY: Final = 1_000
 MOST_ARTIFACTS: Final = 256
@@ -48,7 +48,7 @@ class Part(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ExternalRef(Part, frozen=True):
-    """Something elsewhere that the task has to do with."""
+    """Reference to something outside that concerns the task."""
 
     type: Literal["workq_item", "file", "branch", "pr", "url", "session", "ticket", "other"]
     value: Words
@@ -57,7 +57,7 @@ class ExternalRef(Part, frozen=True):
 
 
 class Task(Part, frozen=True):
-    """What is to be done."""
+    """Task to be done."""
 
     task_id: Name
     title: Title
@@ -69,7 +69,7 @@ class Task(Part, frozen=True):
 
 
 class Context(Part, frozen=True):
-    """What has to be known to go on."""
+    """Context that the recipient needs."""
 
     summary: Words
     constraints: Texts = ()
@@ -79,7 +79,7 @@ class Context(Part, frozen=True):
 
 
 class WorkState(Part, frozen=True):
-    """How far it is."""
+    """State of the work."""
 
     status: Literal["not_started", "in_progress", "blocked", "review"]
     next_step: Words
@@ -91,7 +91,7 @@ class WorkState(Part, frozen=True):
 
 
 class WorkStateUpdate(Part, frozen=True):
-    """What has changed of it; the package itself does not change (S-ACP-11)."""
+    """Change of the work state; the package itself does not change (S-ACP-11)."""
 
     status: Literal["not_started", "in_progress", "blocked", "review"] | UnsetType = UNSET
     next_step: Words | UnsetType = UNSET
@@ -103,7 +103,7 @@ class WorkStateUpdate(Part, frozen=True):
 
 
 class ArtifactRef(Part, frozen=True):
-    """Where an artifact is, and what it is known by."""
+    """Location and hash of an artifact."""
 
     type: Literal["file", "branch", "pr", "url", "session", "workq_item"]
     path: Annotated[str, Meta(min_length=1, max_length=4_096)]
@@ -115,7 +115,7 @@ class ArtifactRef(Part, frozen=True):
 
 
 class Artifact(Part, frozen=True):
-    """A result that goes along."""
+    """Artifact that is handed over."""
 
     artifact_id: Name
     ref: ArtifactRef
@@ -125,7 +125,7 @@ Artifacts = Annotated[tuple[Artifact, ...], Meta(max_length=MOST_ARTIFACTS)]
 
 
 class Provenance(Part, frozen=True):
-    """Where it comes from; the hub fills in what it knows itself."""
+    """Origin of the package; the hub fills in what it knows itself."""
 
     origin_session: str
     related_sessions: Names = ()
@@ -135,7 +135,7 @@ class Provenance(Part, frozen=True):
 
 
 class Policy(Part, frozen=True):
-    """What may be done with it."""
+    """Policy of the package."""
 
     classification: Classification
     requires_human_approval: bool
@@ -146,14 +146,14 @@ class Policy(Part, frozen=True):
 
 
 class Verification(Part, frozen=True):
-    """What the package is known by."""
+    """Schema version and hash of the package."""
 
     schema_version: Literal["1.0.0"]
     package_hash: Sha256
 
 
 class Package(Part, frozen=True):
-    """Everything that is handed over: it never changes once it is proposed (S-ACP-2)."""
+    """Handoff package: it never changes once it is proposed (S-ACP-2)."""
 
     handoff_id: Name
     thread_id: Name
@@ -175,4 +175,4 @@ SECTIONS: Final = (
     "policy",
     "verification",
 )
-"""The parts that a sender writes; the hub adds the ids."""
+"""Parts that a sender writes; the hub adds the ids."""

@@ -34,11 +34,11 @@ from dragoman.protocols.acp.workq_outside import (
 
 
 class NewItem(Struct, frozen=True, forbid_unknown_fields=True):
-    """Something to be seen to."""
+    """New item of the work queue."""
 
     title: Annotated[str, Meta(max_length=500)] = ""
     item_id: str | None = None
-    """Without one it gets an id."""
+    """Empty: the hub makes one."""
 
 
 class OneItem(Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,13 +48,13 @@ class OneItem(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Claim(OneItem, frozen=True, forbid_unknown_fields=True):
-    """An item, and for whom; else for you."""
+    """An item, and its new owner; empty: the caller."""
 
     owner: str = ""
 
 
 def operations(choices: Choices) -> Iterator[Operation]:
-    """All of them."""
+    """The four operations of the work queue."""
     yield _writing(
         choices,
         "workq.create",

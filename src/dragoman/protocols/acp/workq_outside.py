@@ -20,16 +20,16 @@ from dragoman.protocols.acp.reply import Reply
 from dragoman.protocols.acp.settings import Choices
 
 DEGRADED: Final = {"workq_status": "degraded"}
-"""Of an answer that is the hub's own, because the queue outside had none."""
+"""Metadata of the hub's own answer, if the external queue gave none."""
 
 
 def outside_of(choices: Choices) -> Workq | None:
-    """The queue outside, if there is one."""
+    """The external queue, if there is one."""
     return None if choices.has_own_workq else choices.workq
 
 
 def told(state: ItemState) -> Reply:
-    """What a caller is told of an item there."""
+    """Reply with the state of an external item."""
     return {
         "success": True,
         "item_id": state.item_id,
@@ -39,7 +39,7 @@ def told(state: ItemState) -> Reply:
 
 
 def silent(item: str, why: str = "it does not answer") -> Fault:
-    """Nobody can say."""
+    """Fault: the external queue does not answer."""
     return Fault("try_again", f"the work queue outside cannot say how {item} stands: {why}")
 
 
@@ -49,8 +49,9 @@ def _create_outside(_: Workq, __: Any, ___: Actor, ____: Facts) -> Fault:
 
 
 def _release_outside(outside: Workq, asked: Any, _: Actor, facts: Facts) -> Fault | None:
-    """The protocol has no word for it (section 8.3); while the queue is silent, the hub's copy is
-    released."""
+    """Refuse: the protocol has no such call (section 8.3). While the queue does not answer, the
+    hub's copy is released.
+    """
     item = bare(asked.item_id)
     is_kept = not isinstance(find_item(facts.store, item), Refusal)
     if is_kept and outside.item_exists(item) is None:
@@ -60,13 +61,13 @@ def _release_outside(outside: Workq, asked: Any, _: Actor, facts: Facts) -> Faul
 
 
 def _claim_outside(outside: Workq, asked: Any, actor: Actor, facts: Facts) -> Any:
-    """What the queue outside says to it; None: it is silent, and the hub's copy counts."""
+    """Claim in the external queue; None: it does not answer, and the hub's copy counts."""
     item, owner = bare(asked.item_id), asked.owner or actor.name
     malformed = check_id(item, "item id") or check_agent(owner)
     if malformed is not None:
         return fault_of(malformed)
     if actor.task:
-        return None  # an attempt's credential does not reach so far, and is told so
+        return None  # an attempt's credential has no such rights, and is told so by the decider
     state = outside.item_status(item) if owner != actor.name else None
     former = actor.name if state is None else state.owner
     if former != actor.name and actor.role not in COORDINATES:
@@ -87,4 +88,4 @@ OUTSIDE: Final[dict[str, Callable[[Workq, Any, Actor, Facts], Any]]] = {
     "workq.claim": _claim_outside,
     "workq.release": _release_outside,
 }
-"""Operation -> how it goes where the queue is outside."""
+"""Operation -> its function for an external queue."""

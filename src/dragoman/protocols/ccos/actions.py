@@ -31,31 +31,31 @@ TYPES: Final[Mapping[type[AnyEvent], str]] = {
     events.IntentFollowed: "FollowedUp",
     events.IntentAnomaly: "Anomaly",
 }
-"""Event -> the type of its Action: those of the specification, and what else is told."""
+"""Event -> type of its Action: those of the specification, and further ones."""
 
 _SEPARATOR: Final = "#"
 _FIRST: Final = 1
 _SHOWN_APART: Final = frozenset(
     {"intent", "agent", "request_id", "success", "duration_ms", "error", "id", "plan", "number"}
 )
-"""Fields of events that an Action has fields of its own for."""
+"""Fields of events that are fields of an Action."""
 _MOMENTS: Final = frozenset({"deadline", "due_by"})
 _PAYLOADS: Final = frozenset({"partial", "output", "passed_on"})
 SHOWN_BYTES: Final = 1_024
-"""So much of a piece or an output is told where a whole story is."""
+"""Largest chunk or output that is included where a whole chain is shown."""
 
 
 class Action(Struct, frozen=True, gc=False):
     """One step, with the telemetry that the specification asks for (section 14)."""
 
     action_id: str
-    """The intent and the number of the entry in its chain: i-1#3."""
+    """Intent and number of the entry in its chain: i-1#3."""
     type: str
     intent_id: str
     at: str
     actor: str
     parent_id: str | UnsetType = UNSET
-    """What caused it; the first one has no parent."""
+    """Action that caused it; the first one has no parent."""
     plan_id: str | UnsetType = UNSET
     agent_id: str | UnsetType = UNSET
     request_id: str | UnsetType = UNSET
@@ -65,51 +65,51 @@ class Action(Struct, frozen=True, gc=False):
     success: bool | UnsetType = UNSET
     error: str | UnsetType = UNSET
     details: dict[str, Any] | UnsetType = UNSET
-    """Whatever else the entry says."""
+    """Other fields of the entry."""
     hash: str | UnsetType = UNSET
-    """The hash of the entry, which covers all that stands before it in the chain."""
+    """Hash of the entry, which covers all entries before it in the chain."""
 
 
 class Chain:
-    """Follows the entries of one intent and knows the cause of each."""
+    """Follows the entries of one intent and finds the parent of each."""
 
     def __init__(self, intent: str) -> None:
         self._intent = intent
         self._plan = ""
         self._begin = 0
-        """What the next proposal follows from: the creation, or a request that came to nothing."""
+        """Parent of the next proposal: the creation, or a request that failed."""
         self._ends = 0
-        """What the end of the intent follows from."""
+        """Parent of the end of the intent."""
         self._stands = 0
-        """Where the intent stands: created, asked of somebody, or ended."""
+        """Entry of the present state: created, dispatched, or ended."""
         self._proposed: dict[str, int] = {}
         self._approved: dict[str, int] = {}
         self._sent: dict[str, tuple[int, str]] = {}
-        """Request -> the number of the entry that dispatched it, and when."""
+        """Request -> number of the entry that dispatched it, and the time."""
         self._asked: dict[str, int] = {}
-        """Agent -> the number of the entry that last sent it a request."""
+        """Agent -> number of the entry that last dispatched a request to it."""
         self._completed: dict[str, int] = {}
         self._replaced = 0
 
     def passed(self, entry: Entry) -> None:
-        """The entry is not told, but what comes later may follow from it; nothing does from word
-        of how it goes.
+        """Skip an entry that is not rendered; later ones may still follow from it, but never from
+        an update or an anomaly.
         """
         line = read_line(entry.line)
         if line.event not in _CAUSELESS:
             self._cause(line, CODEC.decode(line.event, line.v, line.body))
 
     def _cause(self, line: Line[Any], event: Any) -> int:
-        """The number of the entry that it follows from; what follows from it is remembered."""
+        """Number of the parent; the entry is remembered as a possible parent of later ones."""
         parent = _PARENTS[type(event)](self, event, line.version)
         if isinstance(event, events.IntentDispatched):
             self._sent[event.request_id] = (line.version, to_rfc3339(line.at))
-            self._asked.pop(event.agent, None)  # so that the last one is the last
+            self._asked.pop(event.agent, None)  # so that the latest entry comes last
             self._asked[event.agent] = line.version
         return parent
 
     def action(self, entry: Entry) -> Action:
-        """The entry as an Action; entries come in their order."""
+        """Render the next entry as an Action."""
         line = read_line(entry.line)
         event: Any = CODEC.decode(line.event, line.v, line.body)
         number, at = line.version, to_rfc3339(line.at)
@@ -139,40 +139,42 @@ class Chain:
             hash=entry.hash.hex(),
         )
 
-    # The cause of each kind of entry
+    # Parent of each kind of entry
 
     def created(self, event: events.IntentCreated, number: int) -> int:
-        """Nothing in the chain caused it."""
+        """None: it starts the chain."""
         self._plan = event.plan
         self._begin = self._ends = self._stands = number
         return 0
 
     def proposed(self, event: events.IntentProposed, number: int) -> int:
-        """It was created, or an agent has failed."""
+        """Creation, or the failure of an agent."""
         self._proposed[event.agent] = number
         return self._begin
 
     def approved(self, event: events.IntentApproved, number: int) -> int:
-        """The agent was proposed."""
+        """Proposal of the agent."""
         self._approved[event.agent] = number
         return self._proposed.get(event.agent, self._begin)
 
     def rejected(self, event: events.IntentRejected, number: int) -> int:
-        """The agent was proposed, or nobody is left."""
+        """Proposal of the agent; if no agent is left, what the proposals follow from."""
         if event.agent:
-            self._ends = number  # if it was the last one
+            self._ends = number  # in case no candidate follows
             return self._proposed.get(event.agent, self._begin)
         cause, self._begin, self._ends = self._begin, 1, number
         return cause
 
     def dispatched(self, event: events.IntentDispatched, number: int) -> int:
-        """The agent was approved, or had the request before: whichever was the last."""
+        """Approval of the agent, or its superseded request, whichever is later."""
         self._stands = number
         cause, self._replaced = max(self._replaced, self._approved.get(event.agent, 0)), 0
         return cause or self._begin
 
     def of_request(self, event: Any, number: int) -> int:
-        """The request was sent; of one that is unknown here: the agent's last one, or anybody's."""
+        """Dispatch of the request; for an unknown request, the last dispatch to the agent, or to
+        anybody.
+        """
         del number
         sent = self._sent.get(event.request_id)
         if sent is not None:
@@ -180,27 +182,27 @@ class Chain:
         return self._asked.get(event.agent, next(reversed(self._asked.values()), _FIRST))
 
     def completed(self, event: events.IntentCompleted, number: int) -> int:
-        """The request was sent."""
+        """Dispatch of the request."""
         self._completed[event.request_id] = self._begin = self._ends = number
         return self.of_request(event, number)
 
     def fed_back(self, event: events.IntentFedBack, number: int) -> int:
-        """The request was completed."""
+        """Completion of the request."""
         self._ends = number
         return self._completed.get(event.request_id, 1)
 
     def superseded(self, event: events.IntentSuperseded, number: int) -> int:
-        """The request was sent, and the task went to another, or has to be begun anew."""
+        """Dispatch of the request, whose task went to another agent or has to be begun anew."""
         self._replaced = self._begin = self._ends = number
         return self.of_request(event, number)
 
     def ended(self, _: Any, number: int) -> int:
-        """The last request has come to its end; what may follow is a new beginning."""
+        """End of the last request; what follows is a new start."""
         self._begin, self._stands = 1, number
         return self._ends
 
     def followed(self, _: Any, number: int) -> int:
-        """Where the intent stood when somebody wanted more."""
+        """Last state of the intent when it was followed up."""
         del number
         return self._stands
 
@@ -220,7 +222,7 @@ _PARENTS: Final[Mapping[type[AnyEvent], Callable[[Chain, Any, int], int]]] = {
     events.IntentFollowed: Chain.followed,
     events.IntentAnomaly: Chain.of_request,
 }
-"""Event -> the number of the entry that caused it."""
+"""Event -> function that returns the number of its parent."""
 
 
 _CAUSELESS: Final = frozenset(
@@ -229,7 +231,7 @@ _CAUSELESS: Final = frozenset(
 
 
 def actions(intent: str, entries: Iterable[Entry], after: int = 0) -> Iterator[Action]:
-    """The entries of an intent's stream, given from the first one on, as Actions after a number."""
+    """Actions of an intent's entries, which are given from the first one on, after a number."""
     chain = Chain(intent)
     for entry in entries:
         if entry.version <= after:
@@ -239,7 +241,7 @@ def actions(intent: str, entries: Iterable[Entry], after: int = 0) -> Iterator[A
 
 
 def in_short(action: Action) -> dict[str, Any]:
-    """The Action as a value, without long pieces and outputs: of these only their size."""
+    """The Action as a value; long chunks and outputs are replaced by their size."""
     told: dict[str, Any] = msgspec.to_builtins(action)
     details: dict[str, Any] = told.get("details", {})
     if _PAYLOADS.isdisjoint(details):
@@ -252,7 +254,7 @@ def in_short(action: Action) -> dict[str, Any]:
 
 
 def weight(action: Action) -> int:
-    """How many bytes of pieces and outputs it has."""
+    """Size of its chunks and outputs in bytes."""
     return sum(_sizes(action.details or {}).values())
 
 
@@ -261,7 +263,7 @@ def _sizes(details: Mapping[str, Any]) -> dict[str, int]:
 
 
 def as_tree(chain: Iterable[Action]) -> dict[str, Any] | None:
-    """The Actions as a tree: each with those that it caused, in their order."""
+    """The Actions as a tree: each with its children, in order."""
     root: dict[str, Any] | None = None
     nodes: dict[str, dict[str, Any]] = {}
     for action in chain:
@@ -276,12 +278,12 @@ def as_tree(chain: Iterable[Action]) -> dict[str, Any] | None:
 
 
 def number_of(action_id: str) -> tuple[str, int]:
-    """The intent of an Action and its number in the chain; ("", 0): this is no Action's id."""
+    """Intent and entry number of an Action id; ("", 0): it is none."""
     intent, found, number = action_id.rpartition(_SEPARATOR)
     is_number = bool(found) and number.isascii() and number.isdigit() and len(number) < 16
     return (intent, int(number)) if is_number else ("", 0)
 
 
 def render(entry: Entry) -> Action:
-    """One entry by itself, as an Action whose cause is not looked for."""
+    """Render one entry by itself as an Action, without searching for its parent."""
     return Chain(entry.stream.partition(":")[2]).action(entry)

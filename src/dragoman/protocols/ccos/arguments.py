@@ -11,7 +11,7 @@ from dragoman.engine.reads.turns import CURSOR_WORDS
 from dragoman.protocols.ccos.wire import AgentId, IntentId
 
 MOST_TOLD: Final = 10_000
-"""How many Actions a story has; more are asked for by the page."""
+"""Largest number of Actions in one answer of `ccos.why`; more are queried by page."""
 
 Words = tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...]
 FewWords = Annotated[
@@ -29,53 +29,53 @@ Count = Annotated[int, Meta(ge=1, le=PAGE)]
 
 
 class Asked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Arguments; a name that is not known is a mistake and is told."""
+    """Arguments of an operation; an unknown name is refused."""
 
 
 class Terms(Asked, frozen=True, kw_only=True):
-    """On which terms an agent works."""
+    """Terms of an agent."""
 
     constraints: Words = ()
     locality: Words = ()
-    """Where it works on data."""
+    """Places where it processes data."""
     trust: Trust | None = None
-    """How far it is trusted, T0 to T2; its own word never raises that."""
+    """Trust in it, T0 to T2; its own word never raises that."""
     cost: Annotated[float, Meta(ge=0)] = 0.0
     latency_ms: Annotated[int, Meta(ge=0)] = 0
     capacity: Annotated[int, Meta(ge=0)] = 0
-    """How many requests it takes at a time; 0: any number."""
+    """Largest number of open requests; 0: no limit."""
 
 
 class Register(Terms, frozen=True, kw_only=True):
-    """What an agent can do, on which terms, and how it is reached."""
+    """Skills and terms of an agent, and how it is reached."""
 
     agent_id: AgentId
     skills: Words
     speaks: tuple[Spoken, ...] = ()
-    """The dialects that it understands; none: as it is known, or ccos."""
+    """Dialects that it understands; none: unchanged, or ccos."""
     reach: str = ""
-    """Where it is; empty: it asks for its requests itself."""
+    """Its address; empty: it polls for its requests."""
 
 
 class Discover(Terms, frozen=True, kw_only=True):
-    """An A2A agent card, to be taken into the registry."""
+    """An A2A agent card to be registered."""
 
     card: dict[str, Any]
     agent_id: MaybeAgent = ""
-    """What to call the agent; empty: as its card does."""
+    """Name of the agent; empty: taken from its card."""
 
 
 class Wanted(Asked, frozen=True, kw_only=True):
-    """What is to be done, as far as it decides by whom."""
+    """Requirements by which an agent is chosen."""
 
     goal: ShortGoal
     constraints: FewWords = ()
     skills: FewWords = ()
-    """What whoever does it must be able to do."""
+    """Skills that the agent must have."""
 
 
 class Ranked(Wanted, frozen=True, kw_only=True):
-    """Who would be asked to do this."""
+    """Query of the agents that a goal would go to."""
 
     after: Annotated[int, Meta(ge=0)] = 0
     """`next` of the page before."""
@@ -86,16 +86,15 @@ class Delegate(Wanted, frozen=True, kw_only=True):
     """A goal for the agent that is most likely to reach it."""
 
     intent_id: NewId | None = None
-    """Without one it gets an id."""
+    """Empty: the hub makes one."""
     params: dict[str, Any] = {}
     deadline: MaybeMoment = ""
-    """The moment at which requests fail, whoever has them; those made after it get as much time
-    again."""
+    """Time at which requests fail; a request that is made after it gets as much time again."""
     within_ms: Annotated[int, Meta(ge=WAIT_MS[0], le=WAIT_MS[1])] | None = None
-    """Instead of it: how long each request may take, from when it is made."""
+    """Instead of it: time limit of each request, from when it is made."""
     plan_id: MaybeId = ""
     follows: MaybeId = ""
-    """The intent that it follows up."""
+    """Intent that it follows up."""
 
 
 class OneIntent(Asked, frozen=True, kw_only=True):
@@ -105,29 +104,29 @@ class OneIntent(Asked, frozen=True, kw_only=True):
 
 
 class Story(OneIntent, frozen=True, kw_only=True):
-    """An intent whose story is told, as far as this."""
+    """Query of an intent's causal chain, up to a number of Actions."""
 
     limit: Annotated[int, Meta(ge=1, le=MOST_TOLD)] = MOST_TOLD
 
 
 class Cancel(Asked, frozen=True, kw_only=True):
-    """An intent that is not to be reached any more."""
+    """An intent to be cancelled."""
 
     intent_id: IntentId
     reason: Annotated[str, Meta(max_length=500)] = ""
 
 
 class History(Asked, frozen=True, kw_only=True):
-    """An intent, and where its history goes on."""
+    """Query of an intent, and of a page of its history."""
 
     intent_id: IntentId
     after: Annotated[int, Meta(ge=0)] = 0
-    """The number of the last entry of the page before."""
+    """Number of the last entry of the page before."""
     limit: Count = 200
 
 
 class Intents(Asked, frozen=True, kw_only=True):
-    """Which intents; all that is said must hold."""
+    """Query of intents; all filters must match."""
 
     agent_id: str = ""
     plan_id: str = ""
@@ -139,31 +138,31 @@ class Intents(Asked, frozen=True, kw_only=True):
 
 
 class Requests(Asked, frozen=True, kw_only=True):
-    """Open requests: the caller's, or another agent's."""
+    """Query of open requests: the caller's, or another agent's."""
 
     agent_id: MaybeAgent = ""
     limit: Count = 20
 
 
 class Agents(Asked, frozen=True, kw_only=True):
-    """Which agents of the registry."""
+    """Query of the registry."""
 
     skill: str = ""
     speaks: Spoken | None = None
     after: str = ""
-    """The last name of the page before."""
+    """Last name of the page before."""
     limit: Count = 100
 
 
 class WantedActions(Asked, frozen=True, kw_only=True):
-    """Which Actions of the causal chain; all that is said must hold."""
+    """Query of Actions of the causal chain; all filters must match."""
 
     intent_id: str = ""
     plan_id: str = ""
     agent_id: str = ""
     type: str = ""
     parent_id: str = ""
-    """Only what this Action has caused."""
+    """Only Actions that this one caused."""
     since: MaybeMoment = ""
     until: MaybeMoment = ""
     cursor: Cursor = ""

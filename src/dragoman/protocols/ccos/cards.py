@@ -27,7 +27,7 @@ Words = Annotated[str, Meta(max_length=10_000)]
 
 
 class Skill(Struct, frozen=True):
-    """One thing that the agent can do."""
+    """A skill of the agent."""
 
     id: Words = ""
     name: Words = ""
@@ -35,14 +35,14 @@ class Skill(Struct, frozen=True):
 
 
 class Interface(Struct, frozen=True, rename="camel"):
-    """One way to reach it."""
+    """An endpoint of the agent."""
 
     url: Words
     protocol_binding: Words = ""
 
 
 class Card(Struct, frozen=True, rename="camel"):
-    """The parts of a card that matter here, of A2A 0.3 and 1.0."""
+    """The relevant parts of a card, of A2A 0.3 and 1.0."""
 
     name: Words
     skills: tuple[Skill, ...] = ()
@@ -54,28 +54,28 @@ class Card(Struct, frozen=True, rename="camel"):
 
 
 class BadCard(ValueError):
-    """Why something is no card that can be used."""
+    """A card that cannot be used, with the reason."""
 
 
 class Discovered(Struct, frozen=True):
     """An agent as its card presents it."""
 
     name: str
-    """The card's name in the form that names have here."""
+    """The card's name in the form of an agent name."""
     title: str
     skills: tuple[str, ...]
     url: str
-    """Where it listens; empty: the card does not say."""
+    """Address of the agent; empty: the card does not say."""
     binding: str
-    """What it speaks there, in the words of A2A, such as JSONRPC."""
+    """Its protocol, in the terms of A2A, such as JSONRPC."""
     version: str
     idle: tuple[str, ...] = ()
-    """What the card names as skills and says nothing, such as `agent`: it is left out."""
+    """Skills that are only stop words, such as `agent`: they are left out."""
     too_long: tuple[str, ...] = ()
-    """What it names as skills, but is no tag and no name: it is left out too."""
+    """Texts that are too long for a tag or a name: they are left out too."""
 
     def left_out(self) -> Iterator[str]:
-        """What does not count as a skill, and why not."""
+        """Remarks on skills that are left out."""
         if self.idle:
             yield f"words that say nothing were left out of its skills: {', '.join(self.idle)}"
         if self.too_long:
@@ -84,7 +84,7 @@ class Discovered(Struct, frozen=True):
 
 
 def read_card(data: bytes, name: str = "") -> Discovered:
-    """The agent of a card, under this name or its own; BadCard says what is wrong."""
+    """Parse a card; the agent gets this name or its own. Raises InvalidCard."""
     try:
         card = msgspec.convert(parse_json(data, MOST_BYTES), Card)
     except (StrictJsonError, msgspec.ValidationError) as error:
@@ -122,7 +122,7 @@ def name_of(title: str) -> str:
 
 
 def _named(card: Card) -> list[str]:
-    """Ids, names and tags of all skills, each once, in their order."""
+    """Ids, names and tags of all skills, each once, in order."""
     words = (word for skill in card.skills for word in (skill.id, skill.name, *skill.tags))
     seen = dict.fromkeys(_plain(word).lower() for word in words)
     return [word for word in seen if word]

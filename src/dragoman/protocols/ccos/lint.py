@@ -16,9 +16,9 @@ from dragoman.text.shape_words import NO_OBJECT
 
 
 def lint(value: Any, kind: str, strict: bool) -> Linted:
-    """Everything that is to be said about one message.
+    """Lint one message.
 
-    Strict minds also what the hub takes: names that it would refuse, and fields that nobody knows.
+    Strict also reports what the hub accepts: names that it would refuse, and unknown fields.
     """
     if not isinstance(value, dict):
         return _wrong(kind, Fault("", NO_OBJECT))

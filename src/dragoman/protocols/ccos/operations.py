@@ -57,22 +57,22 @@ _GOAL: Final[Mapping[str, str]] = {
     "plan": "plan_id",
     "follows": "follows",
 }
-"""What the core calls a field of what is wanted -> what it is called here."""
+"""Field of the core's command -> field of the message."""
 _TERMS: Final[Mapping[str, str]] = {
     name: name for name in ("constraints", "locality", "cost", "latency_ms", "capacity")
 }
-"""The same of the terms of an agent."""
+"""The same for the terms of an agent."""
 _OFFER: Final[Mapping[str, str]] = {
     **_TERMS,
     "name": "agent_id",
     "skills": "skills",
     "reach": "reach",
 }
-"""The same of all that it says of itself."""
+"""The same for everything that an agent registers."""
 
 
 def dialect(choices: Choices = DEFAULTS) -> Dialect:
-    """CCOS 019 as a door is handed it."""
+    """The CCOS 019 dialect with these settings."""
     operations = (*_messages(choices), *_writing(choices), *_reading(choices))
     by_kind = dict(zip(KINDS, operations, strict=False))
     return Dialect(
@@ -90,7 +90,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
 
 
 def _hear(incoming: Incoming, by_kind: dict[str, Operation], choices: Choices) -> Heard | None:
-    """One of the three messages, bare or wrapped like any message."""
+    """Parse one of the three messages, bare or wrapped."""
     found = detect(incoming)
     if isinstance(found, Fault):
         return Heard("TaskResult", words_of_call(incoming, choices.kept_bytes), fault=found)
@@ -99,10 +99,10 @@ def _hear(incoming: Incoming, by_kind: dict[str, Operation], choices: Choices) -
 
 def _heard(found: Spoken, operation: Operation, choices: Choices) -> Heard:
     message = read_message(found.kind, found.value)
-    # A request is from whoever runs the show, and about an intent that may be new.
+    # A request comes from an orchestrator, and its intent may be new.
     is_request = found.kind == "TaskRequest"
     whole = msgspec.Raw(msgspec.json.encode(found.value))
-    # What is asked for is kept: it must be able to go out again.
+    # The whole request is stored: it must be possible to send it out again.
     said = whole if is_request else words(found.value, choices.kept_bytes)
     sender = "" if is_request else found.value["agent_id"]
     target = "" if is_request else f"{KIND}:{found.value['intent_id']}"
@@ -120,7 +120,7 @@ def _heard(found: Spoken, operation: Operation, choices: Choices) -> Heard:
 
 
 def _content(message: Any) -> bytes:
-    """What tells an update from others, if it is numbered; the rest are known by their intent."""
+    """Content key of a numbered update; other messages are identified by their intent."""
     if not isinstance(message, TaskUpdate) or not isinstance(message.sequence, int):
         return b""
     return msgspec.json.encode(as_value(message), order="deterministic")
@@ -174,7 +174,7 @@ def _messages(choices: Choices) -> Iterator[Operation]:
 
 
 def _accepted(_: Any, __: Commands, accepted: Accepted) -> Accepted:
-    """Of an operation whose answer is looked up when all is on record."""
+    """Reply of an operation whose answer is read after the commit."""
     return accepted
 
 
@@ -185,7 +185,9 @@ def _intent_of(message: TaskResult | TaskUpdate | Broken) -> str:
 def _delegated(
     choices: Choices, asked: Any, _: Actor, facts: Facts, accepted: Accepted
 ) -> tuple[Commands, Any]:
-    """How the intent stands, with the request if one is open, and whether that reaches anybody."""
+    """Reply with the state of the intent, its open request, and whether the request reaches
+    anybody.
+    """
     told = _state(accepted, facts)
     assert not isinstance(told, Refusal), "it was delegated in the same breath"
     remarks = [*accepted.warnings, _other_time(asked, facts, accepted)]
@@ -196,7 +198,7 @@ def _delegated(
 
 
 def _other_time(asked: Any, facts: Facts, accepted: Accepted) -> str:
-    """What whoever says how long a request may take is told where that was said before."""
+    """Remark that `within_ms` is ignored, because the intent exists with another time limit."""
     within = getattr(asked, "within_ms", None)
     intent = find_intent(facts.store, accepted.name) if within else None
     if not isinstance(intent, Intent) or intent.patience_ms == within:
@@ -208,7 +210,7 @@ def _other_time(asked: Any, facts: Facts, accepted: Accepted) -> str:
 def _received(
     message: TaskResult, _: Actor, facts: Facts, accepted: Accepted
 ) -> tuple[Commands, Any]:
-    """How the intent stands now; a task that is none's has its status."""
+    """Reply with the state of the intent; for a task without an intent, its status."""
     told = _state(accepted, facts)
     last = accepted.receipts[-1]
     state = {"status": last.status} if isinstance(told, Refusal) else {"state": told["state"]}
@@ -217,7 +219,7 @@ def _received(
 
 
 def _state(accepted: Accepted, facts: Facts) -> dict[str, Any] | Refusal:
-    """How it stands; under a key of the caller's, as it stood the first time."""
+    """State of the intent; for a repeated idempotency key, its state at the first time."""
     last = accepted.receipts[-1]
     intent = find_intent(facts.store, accepted.name, last.reached)
     if isinstance(intent, Refusal):
@@ -297,7 +299,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
 def _registered(
     choices: Choices, _: Any, __: Actor, facts: Facts, accepted: Accepted
 ) -> tuple[Commands, Any]:
-    """What counts now: an agent's own word does not loosen what others vouch for."""
+    """Reply with the terms that count: an agent cannot loosen what others vouch for."""
     name = accepted.name
     standing, record = find_standing(facts.store, name), find_agent(facts.store, name)
     descriptor = standing.descriptor if standing else None
@@ -312,7 +314,7 @@ def _registered(
 def _discovered(
     choices: Choices, asked: arguments.Discover, actor: Actor, facts: Facts, accepted: Accepted
 ) -> tuple[Commands, Any]:
-    """The same, and which of the card's skills do not count."""
+    """The same, with the skills of the card that do not count."""
     more, told = _registered(choices, asked, actor, facts, accepted)
     remarks = (*translate.card_of(asked).left_out(), told.get("remark"))
     remark = "; ".join(filter(None, remarks))
@@ -369,7 +371,7 @@ def _asking(
     is_empty: Callable[[Any], bool] | None = None,
     wakes: str = "",
 ) -> Operation:
-    """An operation that changes nothing, for everyone; without a summary it is no tool."""
+    """A read-only operation for all roles; without a summary it is not offered as a tool."""
     return Operation(
         name=name,
         shape=shape,
@@ -385,7 +387,7 @@ def _asking(
 
 
 def _requests(asked: arguments.Requests, actor: Actor, facts: Facts) -> Any:
-    """The hub's queue: what an agent was given and has not brought back."""
+    """Open requests of an agent: what it was assigned and has not answered."""
     agent = asked.agent_id or actor.name
     malformed = check_agent(agent)
     if malformed is not None:

@@ -31,9 +31,9 @@ from dragoman.protocols.ccos.wire import as_value
 
 _PAGE = 100
 _MOST_LOOKED_AT = 20_000
-"""So many Actions, or intents, are looked at for one page."""
+"""Number of Actions, or intents, that are scanned for one page."""
 _MOST_BYTES = 4 * 1024 * 1024
-"""So much of pieces and outputs is in one page, and one more."""
+"""Size of chunks and outputs after which a page ends."""
 _OF_WHO_WAS_ASKED: Final = frozenset(
     {
         "DelegationApproved",
@@ -44,11 +44,11 @@ _OF_WHO_WAS_ASKED: Final = frozenset(
         "RequestSuperseded",
     }
 )
-"""What is told only of an agent that has had a request. Others are proposed, or speak unasked."""
+"""Types that only concern agents that had a request; not proposals and anomalies."""
 
 
 def why(asked: Story, facts: Facts) -> Any:
-    """The answer of `ccos.why`: what happened, as a tree; long pieces only by their size."""
+    """Answer `ccos.why`: the causal chain as a tree; long chunks only by their size."""
     intent = find_intent(facts.store, asked.intent_id)
     if isinstance(intent, Refusal):
         return fault_of(intent, "intent_id")
@@ -65,7 +65,7 @@ def why(asked: Story, facts: Facts) -> Any:
 
 
 def look(asked: History, facts: Facts) -> Any:
-    """The answer of `ccos.intent`: how it stands, and its history."""
+    """Answer `ccos.intent`: the state of an intent, and its history."""
     intent = find_intent(facts.store, asked.intent_id)
     if isinstance(intent, Refusal):
         return fault_of(intent, "intent_id")
@@ -77,7 +77,7 @@ def look(asked: History, facts: Facts) -> Any:
 
 
 def _result(store: Store, intent: Intent) -> dict[str, Any]:
-    """How the last request ended, with its output where policy has kept it."""
+    """Result of the last request, with its output if policy stores it."""
     if not any(not one.is_superseded for one in intent.closed):
         return {}
     action = next(one for one in _backwards(store, intent.id) if one.type == "TaskCompleted")
@@ -85,13 +85,13 @@ def _result(store: Store, intent: Intent) -> dict[str, Any]:
     fields = ("agent_id", "request_id", "success", "error", "duration_ms", "at")
     result = {name: told[name] for name in fields if name in told}
     details = told.get("details", {})
-    # What its agent says besides stands apart, so that none of it passes for the hub's own word.
+    # What the agent adds stands apart, so that it is not taken for the hub's own word.
     fields = ("output", "synthetic", "left_out", "digest", "passed_on")
     return {"result": result | {name: details[name] for name in fields if name in details}}
 
 
 def _backwards(store: Store, intent: str) -> Iterator[Action]:
-    """The Actions of an intent from the last one on, whose causes are not looked for."""
+    """Actions of an intent from the last one on, without their parents."""
     stream, after = intent_stream(intent), _length(store, intent)
     while after > 0:
         after, until = max(after - _PAGE, 0), after
@@ -99,15 +99,13 @@ def _backwards(store: Store, intent: str) -> Iterator[Action]:
 
 
 def listed(asked: Intents, facts: Facts) -> Any:
-    """The answer of `ccos.intents`: a page of those that stand on all lists that are asked for, the
-    oldest first.
-    """
+    """Answer `ccos.intents`: a page of the intents that match all filters, the oldest first."""
     named = (("follows", asked.follows), ("plan", asked.plan_id), ("delegated", asked.agent_id))
     said = [f"{kind}:{name}" for kind, name in named if name]
     wanted = said + ["intents:open"] * asked.open or ["intents"]
     rows: list[dict[str, Any]] = []
     last = asked.after
-    # The shortest list, by rule of thumb, is gone through.
+    # Go through the list that is probably the shortest.
     for looked_at, placed in enumerate(_on(facts.store, wanted[0], asked.after)):
         fits = set(wanted) <= set(lists_of_intent(placed.intent))
         if looked_at == _MOST_LOOKED_AT or (fits and len(rows) == asked.limit):
@@ -126,7 +124,7 @@ def _on(store: Store, list_: str, after: int) -> Iterator[Placed]:
 
 
 def shown(store: Store, intent: Intent) -> dict[str, Any]:
-    """An intent as it stands now."""
+    """State of an intent, for a reply."""
     request = open_request(store, intent)
     told: dict[str, Any] = {
         "intent_id": intent.id,
@@ -152,7 +150,7 @@ def shown(store: Store, intent: Intent) -> dict[str, Any]:
 
 
 def _brief(action: Action) -> dict[str, Any]:
-    """An Action as one line of a history: named by the state that it led to."""
+    """An Action as a row of a history: named by the state that it led to."""
     told = in_short(action)
     told["state"] = told["type"]
     for known in ("intent_id", "hash"):
@@ -161,7 +159,7 @@ def _brief(action: Action) -> dict[str, Any]:
 
 
 def ask(asked: WantedActions, facts: Facts) -> Any:
-    """The answer of `ccos.actions`: a page of the Actions that are wanted."""
+    """Answer `ccos.actions`: a page of the matching Actions."""
     if asked.type and asked.type not in TYPES.values():
         known = ", ".join(TYPES.values())
         return Fault("invalid_field", f"{asked.type[:40]!a} is no type; known: {known}", "type")
@@ -192,13 +190,13 @@ def _chain(store: Store, intent: str, after: int = 0) -> Iterator[Action]:
 
 
 def _length(store: Store, intent: str) -> int:
-    """How many entries its chain has."""
+    """Number of entries in its chain."""
     row = store.stream(intent_stream(intent))
     return 0 if row is None else row.version
 
 
 def _span(asked: WantedActions) -> tuple[str, str] | Fault:
-    """From when to when, in the form that Actions have, which sorts like time."""
+    """Bounds of the time range, in the form that Actions have, which sorts by time."""
     told: list[str] = []
     for name, given in (("since", asked.since), ("until", asked.until)):
         try:
@@ -220,7 +218,7 @@ def _fits(action: Action, asked: WantedActions, since: str, until: str) -> bool:
 
 
 def _intents(asked: WantedActions, store: Store, at: int) -> Iterator[Placed]:
-    """The intents that may have what is wanted, by the shortest list that holds them all."""
+    """Intents that may have matching Actions, by the shortest list that holds them all."""
     one = asked.intent_id or number_of(asked.parent_id)[0]
     if one:
         intent = find_intent(store, one)
@@ -236,6 +234,6 @@ def _intents(asked: WantedActions, store: Store, at: int) -> Iterator[Placed]:
 
 
 def _cursor(given: str) -> tuple[int, int]:
-    """The place of an intent and the number of an Action; without one, the beginning."""
+    """Position of an intent and number of an Action; (0, 0) without a cursor."""
     place, _, number = given.partition(".")
     return int(place or 0), int(number or 0)

@@ -19,13 +19,13 @@ from dragoman.protocols.ccos.settings import Choices
 PARTS: Final = tuple(field.name for field in fields(Parts))
 _CLOSE: Final = 0.0001
 _COMPARED: Final = 2
-"""So many of those who may have it are told apart."""
+"""Number of eligible agents that are compared in the explanation."""
 _NAMED: Final = 5
-"""So many of those who were passed over are named."""
+"""Number of passed-over agents that are named."""
 
 
 class Weighed(Struct, frozen=True):
-    """A candidate, what was learned of it, and what governance has against it."""
+    """A candidate with its results, and the vetoes of governance."""
 
     candidate: Candidate
     trust: Trust
@@ -33,13 +33,13 @@ class Weighed(Struct, frozen=True):
     successes: int
     reasons: tuple[str, ...]
     is_elsewhere: bool
-    """Whether it has an address of its own."""
+    """True if it has an address of its own."""
     is_busy: bool
-    """Whether it has as much as it works on at a time."""
+    """True if all its slots are in use."""
 
 
 def rank(asked: Ranked, facts: Facts, choices: Choices) -> dict[str, Any]:
-    """The answer of `ccos.rank`."""
+    """Answer `ccos.rank`."""
     now = facts.now()
     wish = Wish(asked.goal, asked.constraints, asked.skills, choices.patience_ms)
     ranked = facts.registry.rank(wish, now, choices.policy)
@@ -47,7 +47,7 @@ def rank(asked: Ranked, facts: Facts, choices: Choices) -> dict[str, Any]:
     weigh = partial(_weighed, wish=wish, facts=facts, choices=choices, now=now)
     end = asked.after + asked.limit
     shown = [weigh(one) for one in ranked[asked.after : end]]
-    # Whoever gets it is sought among all, also where only a few are shown.
+    # The chosen agent is searched among all, even if only a page is shown.
     before, behind = map(weigh, ranked[: asked.after]), map(weigh, ranked[end:])
     able = () if forbidden else _in_turn(_able(chain(before, shown, behind)))
     if able and able[0].candidate in ranked[end:]:
@@ -67,7 +67,7 @@ def _able(candidates: Iterable[Weighed]) -> Iterator[Weighed]:
 
 
 def _in_turn(able: Iterable[Weighed]) -> tuple[Weighed, ...]:
-    """The first of them whom it would be given to: whoever has a hand free, and then the others."""
+    """First eligible agents in the order of assignment: those with a free slot first."""
     free, busy = list[Weighed](), list[Weighed]()
     for one in able:
         (busy if one.is_busy else free).append(one)

@@ -23,13 +23,13 @@ from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
 
 _WHOLE: Final = ("attempt", "sequence", "protocol_version")
 _CLAIMS: Final = (b'"intent_id"', b'"success"')
-"""What a result of unusual length has in it: looked for before it is parsed."""
+"""Markers of a result, searched in a very long message before it is parsed."""
 _PAYLOADS: Final = ("output", "partial")
 _MOST_SHOWN: Final = 300
 
 
 class Broken(Struct, frozen=True):
-    """A TaskResult that says something wrong about an intent."""
+    """A malformed TaskResult about an intent."""
 
     intent_id: str
     agent_id: str
@@ -38,14 +38,16 @@ class Broken(Struct, frozen=True):
 
 
 class Spoken(Struct, frozen=True):
-    """A message of ours, by its type, as a JSON value."""
+    """A recognized message: its type and its JSON value."""
 
     kind: str
     value: Mapping[str, Any]
 
 
 def detect(incoming: Incoming) -> Spoken | Fault | None:
-    """The message in what came in; a fault: it is ours, and too long; None: it is not ours."""
+    """Recognize the message in what came in; a Fault: it is CCOS, but too long; None: it is not
+    CCOS.
+    """
     is_long = len(incoming.text) > MOST_BYTES
     if is_long and not all(claim in incoming.text for claim in _CLAIMS):
         return None
@@ -61,7 +63,7 @@ def detect(incoming: Incoming) -> Spoken | Fault | None:
 
 
 def _unwrapped(value: Any) -> Spoken | None:
-    """The message, bare or under one of the usual names."""
+    """Recognize a message, bare or under one of the usual keys."""
     for inner in layers(value):
         if isinstance(inner, dict):
             found = cast(dict[str, Any], inner)
@@ -73,7 +75,7 @@ def _unwrapped(value: Any) -> Spoken | None:
 
 
 def shaped(value: Any, shape: type[Any], code: str = "invalid_field") -> Any:
-    """A parsed JSON value in its shape, or what is wrong with it."""
+    """Validate a JSON value against a shape; a Fault if it does not fit."""
     said = without_nulls(value) if shape in KINDS.values() else value
     if isinstance(said, dict):
         said, shape = with_others(cast(dict[str, Any], said), shape)
@@ -81,12 +83,12 @@ def shaped(value: Any, shape: type[Any], code: str = "invalid_field") -> Any:
 
 
 def reader(shape: type[Any]) -> Callable[[Any], Any]:
-    """Reads arguments of this shape."""
+    """Make a parser for arguments of this shape."""
     return lambda value: shaped(value, shape)
 
 
 def read_result(value: Any) -> TaskResult | Broken | Fault:
-    """A TaskResult; of one that is wrong what it is about, and why it is."""
+    """Parse a TaskResult; of a malformed one, what it is about, and the reason."""
     read = shaped(value, TaskResult, "anomaly")
     if not isinstance(read, Fault) or not isinstance(value, dict):
         return read
@@ -98,15 +100,15 @@ def read_result(value: Any) -> TaskResult | Broken | Fault:
 
 
 def read_message(kind: str, value: Mapping[str, Any]) -> Message | Broken | Fault:
-    """A message of one of the three types."""
+    """Parse a message of one of the three types."""
     if KINDS[kind] is TaskResult:
         return read_result(value)
     return shaped(value, KINDS[kind], "invalid_envelope")
 
 
 def words(value: Mapping[str, Any], kept_bytes: int) -> Raw:
-    """What the ledger keeps of a result or an update: of a payload that is longer than policy says
-    only its size.
+    """Text of a result or an update that the ledger stores; of payloads above the limit only the
+    size.
     """
     payloads = {name: value[name] for name in _PAYLOADS if name in value}
     sizes = {name: len(msgspec.json.encode(part)) for name, part in payloads.items()}
@@ -117,8 +119,10 @@ def words(value: Mapping[str, Any], kept_bytes: int) -> Raw:
 
 
 def words_of_call(incoming: Incoming, kept_bytes: int) -> Raw:
-    """The same of what is no message as it stands; of what cannot be read nothing that is longer
-    than that, because nobody knows where in it the payload is.
+    """The same for a call that is no valid message.
+
+    Of one that cannot be parsed nothing above the limit is stored, because nobody knows where in it
+    the payload is.
     """
     value = incoming.value
     if isinstance(value, dict):
@@ -132,7 +136,7 @@ def _text(value: Mapping[str, Any], key: str) -> str:
 
 
 def _with_whole_numbers(value: Any) -> Any:
-    """The same with 1.0 as 1 where a whole number is meant: JSON has one kind of number."""
+    """Convert 1.0 to 1 where an integer is expected: JSON has one kind of number."""
     if not isinstance(value, dict):
         return value
     said = cast(dict[str, Any], value)

@@ -16,7 +16,7 @@ _PAGE = 500
 
 
 def agents(asked: Agents, facts: Facts) -> Any:
-    """The answer of `ccos.agents`: by name, by skill, by dialect."""
+    """Answer `ccos.agents`: by name, by skill, by dialect."""
     found: list[dict[str, Any]] = []
     after, now = asked.after, facts.now()
     while page := list_agents(facts.store, after, _PAGE):
@@ -42,7 +42,7 @@ def _fits(asked: Agents, record: AgentRecord, standing: Standing) -> bool:
 
 
 def shown(record: AgentRecord, standing: Standing, now: int) -> dict[str, Any]:
-    """An agent of the registry."""
+    """An agent of the registry, for a reply."""
     descriptor, evidence = standing.descriptor, standing.evidence(now)
     assert descriptor is not None, "others are no part of the registry"
     return {
@@ -60,7 +60,7 @@ def shown(record: AgentRecord, standing: Standing, now: int) -> dict[str, Any]:
 
 
 def remark(name: str, facts: Facts, choices: Choices) -> str:
-    """Why nothing that is given to an agent will reach it; empty: it calls, or is called."""
+    """Warning that requests will not reach an agent; empty: it polls, or the hub calls it."""
     standing = find_standing(facts.store, name)
     descriptor = None if standing is None else standing.descriptor
     if name in choices.called or descriptor is None or not descriptor.reach:
@@ -76,7 +76,7 @@ def remark(name: str, facts: Facts, choices: Choices) -> str:
 
 
 def terms(descriptor: Descriptor) -> dict[str, Any]:
-    """What an agent can do, and on which terms."""
+    """Skills and terms of an agent, for a reply."""
     return {
         "skills": list(descriptor.skills),
         "constraints": list(descriptor.constraints),

@@ -9,4 +9,4 @@ from dragoman.protocols.ccos.actions import TYPES, render
 RENDER: Final[Mapping[type[Any], Callable[..., Any] | None]] = {
     event: render if event in TYPES else None for event in EVENT_NAMES
 }
-"""Event -> its rendering; None: silent on purpose, because it is no intent's."""
+"""Event -> its rendering; None: not rendered on purpose, because it concerns no intent."""

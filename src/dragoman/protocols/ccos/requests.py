@@ -16,11 +16,11 @@ from dragoman.engine.reads.handoffs import taken_handoff
 from dragoman.protocols.ccos.wire import FullRequest, TaskRequest
 
 TASK: str = "task"
-"""The key of `params` under which the task stands, unless whoever delegates has used it."""
+"""Key of `params` that holds the task, unless the delegator uses it."""
 
 
 class LeftOff(Struct, frozen=True, omit_defaults=True):
-    """Where an earlier attempt stopped, in the words of its agent."""
+    """Checkpoint of an earlier attempt, in the words of its agent."""
 
     commit: str = ""
     description: str = ""
@@ -28,21 +28,21 @@ class LeftOff(Struct, frozen=True, omit_defaults=True):
 
 
 class HandedOver(Struct, frozen=True, omit_defaults=True, rename={"from_": "from"}.get):
-    """What its agent has accepted and begun (ACP)."""
+    """Handoff that the agent has activated (ACP)."""
 
     handoff_id: str
     from_: str
     package: dict[str, object]
-    """The parts that are about the work, and how it was said to stand since."""
+    """Parts of the package about the work, with later updates of the work state."""
     artifacts: dict[str, str] = {}
-    """Their SHA-256, under which the hub keeps what was verified."""
+    """Artifact -> SHA-256 of its verified copy."""
 
 
 class TaskParams(Struct, frozen=True, omit_defaults=True):
-    """What is known about the task beside its goal, in types that stay."""
+    """Facts about the task besides its goal, in stable types."""
 
     task_id: str
-    """What messages of AOF/1 and files call it."""
+    """Id in messages of AOF/1 and in files."""
     title: str
     priority: str
     description: str = ""
@@ -59,19 +59,20 @@ class TaskParams(Struct, frozen=True, omit_defaults=True):
 
 
 def open_request(store: Store, intent: Intent, version: int = 0) -> TaskRequest | None:
-    """The request that is open for an intent; None: none is. `version` is that of its task, where
-    it is shown as it was.
+    """TaskRequest of the open request of an intent; None: there is none.
+
+    `version` is a version of its task, if it is to be shown as it was then.
     """
     found = None if intent.request is None else find_task(store, intent.task, version)
     if found is None or isinstance(found, Refusal):
         return None
-    # What was said about a handoff since then would not stand in a picture of then.
+    # Later updates of a handoff do not belong in an earlier state.
     handoff = None if version else taken_handoff(store, found.task, found.task.assignee)
     return request_of(intent, found.task, handoff)
 
 
 def request_of(intent: Intent, task: Task, handoff: Handoff | None = None) -> TaskRequest | None:
-    """The same, for whoever has the task in hand, and the handoff by which its agent has it."""
+    """TaskRequest of an intent, given its task, and the handoff by which the agent has the task."""
     request = intent.request
     if request is None:
         return None
@@ -92,7 +93,7 @@ def request_of(intent: Intent, task: Task, handoff: Handoff | None = None) -> Ta
 def request_for_task(
     task: Task, agent: str, session: str, handoff: Handoff | None = None
 ) -> TaskRequest:
-    """A task that came to be in another dialect, as an agent of CCOS is asked to do it."""
+    """TaskRequest for a task that was created in another dialect."""
     goal = task.title if not task.body else f"{task.title}\n\n{task.body}"
     return TaskRequest(
         intent_id=task.id,

@@ -9,17 +9,17 @@ from dragoman.core.offers import KEPT_BYTES, Policy
 
 
 class Choices(Struct, frozen=True):
-    """The settings that this dialect goes by."""
+    """Settings of this dialect."""
 
     policy: Policy = Policy()
     tries: int = 3
-    """How many requests are made of an intent before it is given up."""
+    """Number of failed requests after which an intent is given up."""
     patience_ms: int = 3_600_000
-    """How long a request may take that has no deadline of its own."""
+    """Time limit of a request without a deadline of its own."""
     called: Mapping[str, int] = {}
-    """The agents that the settings say how to call -> how much each works on at a time."""
+    """Agents that the hub calls, by the settings -> how many requests each works on at a time."""
     kept_bytes: int = KEPT_BYTES
-    """Outputs up to so many bytes stand whole in the ledger; of others only their digest."""
+    """Largest output that is stored in the ledger; of a larger one only its digest is."""
 
 
 DEFAULTS: Final = Choices()

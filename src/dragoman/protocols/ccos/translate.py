@@ -37,13 +37,13 @@ NAME = "ccos"
 
 
 def register(asked: Register, facts: Facts) -> Commands:
-    """An agent becomes known, if it is not, and then what it can do."""
+    """Register an agent that is unknown, and describe its skills."""
     described = _described(asked.agent_id, asked.skills, asked, asked.reach)
     return (*_known(asked.agent_id, asked.speaks, facts), described)
 
 
 def discover(asked: Discover, facts: Facts) -> Commands | Fault:
-    """The same by the agent's card; who is new is trusted by nobody yet."""
+    """Register the agent of a card; a new one is not trusted yet."""
     try:
         found = card_of(asked)
     except BadCard as error:
@@ -58,16 +58,16 @@ def discover(asked: Discover, facts: Facts) -> Commands | Fault:
             "the card's agent another name, or say that one if it has moved there",
             "card",
         )
-    # What is trusted is who was reached so far: nobody inherits that by a name.
+    # Trust belongs to the address that was reached so far: nobody inherits it by a name.
     is_unproven = not is_the_same and not asked.trust
     terms = msgspec.structs.replace(asked, trust="T0") if is_unproven else asked
-    # It speaks A2A, which is spoken elsewhere: what it is told here is left to whoever carries it.
+    # Its A2A endpoint is not called by the hub: whoever transports its requests does that.
     commands = () if known is not None else (RegisterAgent(found.name),)
     return (*commands, _described(found.name, found.skills, terms, found.url))
 
 
 def card_of(asked: Discover) -> Discovered:
-    """What the card says of its agent; BadCard for what is none."""
+    """Parse the card of the arguments; raises InvalidCard."""
     return read_card(msgspec.json.encode(asked.card), asked.agent_id)
 
 
@@ -93,7 +93,7 @@ def _described(name: str, skills: tuple[str, ...], terms: Terms, reach: str) -> 
 
 
 def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Fault:
-    """A goal for the first of its candidates that governance has nothing against."""
+    """Delegate a goal to the best candidates."""
     now = facts.now()
     if asked.within_ms and asked.deadline:
         return Fault("invalid_field", "say either deadline or within_ms, not both", "within_ms")
@@ -122,7 +122,7 @@ def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Faul
 
 
 def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | Fault:
-    """A goal for one agent, named by whoever runs the show; governance looks at it all the same."""
+    """Delegate a goal to one named agent; governance applies all the same."""
     now = facts.now()
     misnamed = check_agent(message.agent_id)
     if misnamed is not None:
@@ -154,7 +154,7 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
 
 
 def _due_by(deadline: str | UnsetType) -> int | Fault:
-    """The moment that was said; 0: none was. Whether it lies ahead does not matter to a repeat."""
+    """Parse a deadline; 0: none. A past one is allowed here, because it may be a repeat."""
     if deadline is UNSET:
         return 0
     try:
@@ -168,7 +168,7 @@ def _time_until(due_by: int, now: int, choices: Choices) -> int:
 
 
 def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Commands:
-    """The end of a request; what is wrong is for the intent to know."""
+    """Translate a result; a malformed one becomes an anomaly of its intent."""
     if isinstance(message, Broken):
         intent, agent, request_id = message.intent_id, message.agent_id, message.request_id
         return (ReceiveResult(intent, agent, False, request_id=request_id, fault=message.reason),)
@@ -176,7 +176,7 @@ def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Comm
     encoded = msgspec.json.encode(output, order="deterministic")
     size = len(encoded)
     is_kept = size <= choices.kept_bytes or output is None
-    # What is not kept does not come into the writer's transaction either.
+    # What is not stored does not enter the writer's transaction either.
     digest = "" if is_kept else result_digest(message.success, msgspec.Raw(encoded), message.why)
     if _is_plain_task(message, facts):
         left: dict[str, object] = {"left_out": size, "digest": digest}
@@ -197,13 +197,14 @@ def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Comm
 
 
 def _kept(beside: dict[str, Any], choices: Choices) -> dict[str, Any]:
-    """What else a result says, where policy keeps so much; the rest is in its original words."""
+    """Further content of a result within the limit; else it is only in the original text."""
     return beside if len(msgspec.json.encode(beside)) <= choices.kept_bytes else {}
 
 
 def _is_plain_task(message: TaskResult | TaskUpdate, facts: Facts) -> bool:
-    """Whether it is about a task that nobody has delegated as an intent (S-ADOPT the other way),
-    from the agent that has it, or whose word on it was the last.
+    """Return whether the message is about a task without an intent (S-ADOPT the other way).
+
+    It must come from the task's owner, or from the agent of its last report.
     """
     if not isinstance(find_intent(facts.store, message.intent_id), Refusal):
         return False
@@ -219,7 +220,7 @@ def _kept_output(output: object) -> dict[str, object]:
 
 
 def _report(message: TaskResult, details: dict[str, object]) -> ReportOutcome:
-    """What a result says about a task that came to be in another dialect."""
+    """Report on a task that was created in another dialect."""
     return ReportOutcome(
         message.intent_id,
         "done" if message.success else "failed",
@@ -232,7 +233,7 @@ def _report(message: TaskResult, details: dict[str, object]) -> ReportOutcome:
 
 
 def update(message: TaskUpdate, facts: Facts, choices: Choices) -> Commands:
-    """How it goes; a piece of the output is kept where all of it would be."""
+    """Translate an update; a chunk is stored if an output of its size would be."""
     progress = None if message.progress is UNSET else message.progress
     percent = progress if progress is None or progress > 1 else 100 * progress
     partial = None if message.partial is UNSET else message.partial
@@ -255,7 +256,7 @@ def update(message: TaskUpdate, facts: Facts, choices: Choices) -> Commands:
 
 
 def cancel(asked: Cancel, actor: Actor, facts: Facts) -> Commands | Fault:
-    """The intent's task is cancelled; its open request ends without a word about the agent."""
+    """Cancel the intent's task; its open request ends without feedback for the agent."""
     del actor
     intent = find_intent(facts.store, asked.intent_id)
     if isinstance(intent, Refusal):

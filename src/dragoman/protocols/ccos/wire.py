@@ -17,13 +17,13 @@ from dragoman.text.strict_cbor import is_cbor_map, parse_cbor, to_cbor
 from dragoman.text.strict_json import check_sayable, parse_json
 
 MOST_RESULT: Final = 16 * 1024 * 1024
-"""The largest TaskResult, in bytes (S-LIMIT)."""
+"""Largest TaskResult in bytes (S-LIMIT)."""
 
 VERSIONS: Final = (1,)
-"""The versions of the protocol that are understood; 1 is what a message has that names none."""
+"""Protocol versions that are understood; a message that names none has version 1."""
 
 _MOST_NAME: Final = 300
-"""Longer than any name that the grammars allow, so that they say what is wrong."""
+"""Longer than any name that the grammars allow, so that the grammars report the fault."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=_MOST_NAME)]
 IntentId = Annotated[
@@ -42,16 +42,16 @@ Progress = Annotated[float, Meta(ge=0, le=100)]
 
 
 class Envelope(Struct, frozen=True, kw_only=True):
-    """What all three share. Fields that we do not know are let through (S-LIMIT)."""
+    """Fields that all three messages share. Unknown fields are accepted (S-LIMIT)."""
 
     intent_id: IntentId
     agent_id: AgentId
     request_id: Name | UnsetType = UNSET
     """Names one dispatch; the same when it is sent again, and only one execution counts."""
     attempt: Attempt | UnsetType = UNSET
-    """Which request for this intent it is, from 1."""
+    """Number of the request for this intent, from 1."""
     meta: dict[str, Any] | UnsetType = UNSET
-    """Whatever else is to travel with it; it never changes a decision."""
+    """Further content; it never changes a decision."""
     protocol_version: int | UnsetType = UNSET
     """Read if present; not written in version 1."""
 
@@ -69,7 +69,7 @@ class TaskRequest(Envelope, frozen=True, kw_only=True):
     goal: Goal
     params: dict[str, Any] = {}
     deadline: Moment | UnsetType = UNSET
-    """After this a synthetic failure stands, and a result comes too late."""
+    """After this a synthetic failure is recorded, and a result comes too late."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,7 +78,7 @@ class TaskRequest(Envelope, frozen=True, kw_only=True):
 
 
 class TaskResult(Envelope, frozen=True, kw_only=True):
-    """How it ended: with an output, or with an error, never with both or neither (S-CCOS-1)."""
+    """Result of a request: an output or an error, never both or neither (S-CCOS-1)."""
 
     success: bool
     output: Any = UNSET
@@ -94,7 +94,7 @@ class TaskResult(Envelope, frozen=True, kw_only=True):
             if self.output is UNSET:
                 force_setattr(self, "output", None)
             return
-        if self.output is None:  # how the specification's own shape writes that there is none
+        if self.output is None:  # the specification's own shape writes null for no output
             force_setattr(self, "output", UNSET)
         if self.output is not UNSET:
             raise ValueError("a failure has no output: leave output out, or say success: true")
@@ -103,20 +103,20 @@ class TaskResult(Envelope, frozen=True, kw_only=True):
 
     @property
     def why(self) -> str:
-        """What went wrong; empty: nothing did."""
+        """The error; empty: none."""
         return self.error or ""
 
 
 class TaskUpdate(Envelope, frozen=True, kw_only=True):
-    """How it goes, before it has ended; also a piece of a result that is streamed."""
+    """Progress of a request, or a chunk of a streamed result."""
 
     progress: Progress | UnsetType = UNSET
-    """A share up to 1, or percent above that."""
+    """A fraction up to 1, or percent above that."""
     message: Words | UnsetType = UNSET
     sequence: Annotated[int, Meta(ge=0, le=WHOLE)] | UnsetType = UNSET
-    """The place of this piece among those of its request."""
+    """Number of this chunk within its request."""
     partial: Any = UNSET
-    """A piece of the output; the TaskResult has the whole of it."""
+    """A chunk of the output; the TaskResult has the whole output."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,19 +126,19 @@ class TaskUpdate(Envelope, frozen=True, kw_only=True):
 
 
 class FullRequest(TaskRequest, frozen=True, kw_only=True):
-    """A TaskRequest that says more than we know of."""
+    """A TaskRequest with unknown fields."""
 
     others: dict[str, Any]
 
 
 class FullResult(TaskResult, frozen=True, kw_only=True):
-    """A TaskResult that says more than we know of."""
+    """A TaskResult with unknown fields."""
 
     others: dict[str, Any]
 
 
 FULL: Final[Mapping[type[Any], type[Any]]] = {TaskRequest: FullRequest, TaskResult: FullResult}
-"""Shape -> the same with all fields that a message has."""
+"""Shape -> the same with a field for unknown fields."""
 
 _NULL_IS_ABSENT: Final = frozenset(
     {
@@ -163,7 +163,7 @@ KINDS: Final[Mapping[str, type[TaskRequest | TaskResult | TaskUpdate]]] = {
 
 
 def kind_of(value: Mapping[str, Any]) -> str:
-    """What a message is, by what it has to say; empty: none of the three."""
+    """Type of a message, by its fields; empty: none of the three."""
     if "success" in value:
         return "TaskResult"
     if "goal" in value:
@@ -185,7 +185,7 @@ def succeeded(request: TaskRequest, output: object = None) -> TaskResult:
 
 
 def failed(request: TaskRequest, error: str) -> TaskResult:
-    """The result of a request that was not."""
+    """The result of a request that failed."""
     return TaskResult(
         intent_id=request.intent_id,
         agent_id=request.agent_id,
@@ -197,14 +197,14 @@ def failed(request: TaskRequest, error: str) -> TaskResult:
 
 
 def as_value(message: Message) -> dict[str, Any]:
-    """The message as a JSON value; the version is not written while it is the first."""
+    """The message as a JSON value; version 1 is not written."""
     written: dict[str, Any] = msgspec.to_builtins(message)
     written.pop("protocol_version", None)
     return written.pop("others", {}) | written
 
 
 def with_others(value: dict[str, Any], shape: type[Any]) -> tuple[dict[str, Any], type[Any]]:
-    """A message and its shape, so that what we do not know of it is kept apart, and not lost."""
+    """Move unknown fields of a message aside, to keep them; return it with its shape."""
     known = shape.__struct_encode_fields__
     others = {name: part for name, part in value.items() if name not in known}
     if not others or shape not in FULL:
@@ -213,9 +213,9 @@ def with_others(value: dict[str, Any], shape: type[Any]) -> tuple[dict[str, Any]
 
 
 def passed_on(message: TaskRequest | TaskResult) -> dict[str, Any]:
-    """What it says beside all that decides anything: `meta`, and what we do not know.
+    """Further content of a message that decides nothing: `meta` and unknown fields.
 
-    `meta.hub` is the hub's own word to whoever it starts: nobody else puts anything there.
+    `meta.hub` is reserved for the hub's own notes to agents that it starts: it is removed.
     """
     others = message.others if isinstance(message, FullRequest | FullResult) else {}
     if message.meta is UNSET:
@@ -224,12 +224,12 @@ def passed_on(message: TaskRequest | TaskResult) -> dict[str, Any]:
 
 
 def as_json(message: Message) -> bytes:
-    """The message as JSON; StrictJsonError for what no reader would take as it was meant."""
+    """Encode the message as JSON; StrictJsonError if a strict reader would misread it."""
     return msgspec.json.encode(_sayable(message))
 
 
 def as_cbor(message: Message) -> bytes:
-    """The same as CBOR, in its deterministic form."""
+    """Encode the message as CBOR, in its deterministic form."""
     return to_cbor(_sayable(message))
 
 
@@ -240,7 +240,7 @@ def _sayable(message: Message) -> dict[str, Any]:
 
 
 def without_nulls(value: Any) -> Any:
-    """The same without optional fields that are null: so the specification writes none."""
+    """Drop optional fields that are null: the specification treats them as absent."""
     if not isinstance(value, dict):
         return value
     fields = cast(dict[str, Any], value)
@@ -249,7 +249,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def read(data: bytes, shape: type[M], most_bytes: int = MOST_RESULT) -> M:
-    """A message of this shape, from JSON or CBOR.
+    """Parse a message of this shape, from JSON or CBOR.
 
     Raises StrictJsonError for what is neither, msgspec.ValidationError for another shape.
     """

@@ -19,9 +19,9 @@ from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.task import Task
 
 COORDINATOR: Final = "coordinator"
-"""The role that is told, and its name where nobody is registered in it."""
+"""Role that is notified, and the recipient's name if nobody is registered with that role."""
 COORDINATES: Final[frozenset[Role]] = MAY_DISPATCH | frozenset[Role]({"coordinator"})
-"""Roles that may see to a handoff that is not theirs (S-ACP-7)."""
+"""Roles that may manage a handoff of others (S-ACP-7)."""
 
 _FROM_THE_HUB: Final = frozenset({"system.error", "status.blocked"})
 _NOTHING: Final[Mapping[str, Any]] = {}
@@ -30,7 +30,7 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 def found(
     id: str, read: Read, states: tuple[HandoffStatus, ...], action: str
 ) -> tuple[Handoff, Task] | Refusal:
-    """The handoff in one of these states, and its task."""
+    """Find the handoff, which must be in one of these states, and its task."""
     handoff = known(id, read)
     if isinstance(handoff, Refusal):
         return handoff
@@ -41,7 +41,7 @@ def found(
 
 
 def wrong_state(handoff: Handoff, states: tuple[HandoffStatus, ...], action: str) -> Refusal:
-    """It is not where it would have to be for this."""
+    """Refusal of an action in a state that does not allow it."""
     instead = f", and {handoff.superseded_by} has taken its place" if handoff.superseded_by else ""
     return Refusal(
         "invalid_transition",
@@ -50,9 +50,9 @@ def wrong_state(handoff: Handoff, states: tuple[HandoffStatus, ...], action: str
 
 
 def known(id: str, read: Read) -> Handoff | Refusal:
-    """The handoff with this id, for somebody who may do something about it.
+    """Find the handoff with this id for a caller that may act on it.
 
-    A draft is none to anybody but its sender, and one that was thrown away to nobody.
+    A draft exists only for its sender, and a discarded one for nobody.
     """
     refusal = check_write(read.actor) or check_id(id, "handoff id")
     if refusal:
@@ -73,9 +73,9 @@ def letter(
     *,
     whose: str = "",
 ) -> tuple[str, MailPosted]:
-    """A message about a handoff: its id and hash, and what there is to say (S-ACP-14).
+    """Letter about a handoff, with its id, its package hash and further fields (S-ACP-14).
 
-    `whose` word it is: where somebody else has brought it about, the hub tells of it.
+    Sent in the name of the hub if the caller is not the `speaker`, because somebody else caused it.
     """
     is_own = kind not in _FROM_THE_HUB and whose in ("", read.actor.name)
     ids = (f"{read.cause}.{kind}{f'.{n}' if n else ''}" for n in count())
@@ -96,35 +96,35 @@ def letter(
 
 
 def check_sla(ms: int) -> Refusal | None:
-    """None when a stage may last so long."""
+    """Check the duration of a stage."""
     return check_duration("the time of a stage", ms, *WAIT_MS)
 
 
 def decided(id: str, state: HandoffStatus | Literal["discarded"], *events: AnyEvent) -> Decision:
-    """A yes that concerns nothing but the handoff."""
+    """Decision that concerns only the handoff."""
     return noted(handoff_stream(id), state, *events)
 
 
 def done_already(handoff: Handoff) -> Decision:
-    """A yes to what was done before: where that handoff stands now."""
+    """Accept a repeated command: the current state of its handoff, no events."""
     stream, until = handoff_stream(handoff.id), handoff.deadline or 0
     told = Receipt("", None, stream=stream, state=handoff.status, expires_at=until)
     return Decision(replace(told, seal=handoff.package_hash))
 
 
 def about(id: str, state: HandoffStatus, task: Task) -> Receipt:
-    """What the caller is told of a handoff and its task."""
+    """Receipt with the state of a handoff and of its task."""
     return replace(receipt(task, task.status), stream=handoff_stream(id), state=state)
 
 
 def offered_until(handoff: Handoff, task: Task) -> Receipt:
-    """The same, with what stands for its package and the time that it has."""
+    """Receipt of an offer, with its package hash and its deadline."""
     told = about(handoff.id, handoff.status, task)
     return replace(told, seal=handoff.package_hash, expires_at=handoff.deadline or 0)
 
 
 def not_yours(handoff: Handoff, actor: Actor, action: str, whose: str) -> Refusal:
-    """It is for somebody else to do this."""
+    """Refusal of an action that is reserved for others."""
     return Refusal(
         "not_authorized", f"{actor.label} may not {action} {handoff.id}: that is for {whose}"
     )

@@ -14,9 +14,10 @@ from dragoman.core.states.handoff import Handoff
 
 
 def draft(command: DraftHandoff, read: Read, now: int) -> Decision | Refusal:
-    """A package that is not complete yet; each part that is written replaces the same part.
+    """Create a draft, or update parts of it; a part that is given replaces that part.
 
-    What two write at once is there in the end, because the parts come together here.
+    Parts are merged here, in the transaction, so that concurrent updates of different parts all
+    last.
     """
     del now
     id = command.id or read.cause
@@ -38,7 +39,7 @@ def draft(command: DraftHandoff, read: Read, now: int) -> Decision | Refusal:
 
 
 def discard(command: DiscardDraft, read: Read, now: int) -> Decision | Refusal:
-    """A draft that nobody is to get; what was offered is withdrawn instead."""
+    """Discard a draft; what was proposed already is withdrawn instead."""
     del now
     known = read.handoff(command.id)
     if known is not None and known.is_discarded and known.sender == read.actor.name:
@@ -54,7 +55,7 @@ def discard(command: DiscardDraft, read: Read, now: int) -> Decision | Refusal:
 def _with_parts(
     known: Handoff | None, command: DraftHandoff, id: str, sender: str
 ) -> HandoffDrafted:
-    """The draft with what is said anew."""
+    """Event that merges the given parts into the draft."""
     if known is None or known.is_discarded:
         teamspace = command.teamspace or "default"
         return HandoffDrafted(id, sender, command.recipient, command.package, teamspace)
@@ -84,5 +85,5 @@ def check_draft(known: Handoff, actor: Actor) -> Refusal | None:
 
 
 def taken(id: str) -> Refusal:
-    """Somebody else has this id; nobody is told more than that."""
+    """Refusal of an id that somebody else uses; it reveals no more than that."""
     return Refusal("not_authorized", f"the id {id} is taken: choose another")

@@ -32,11 +32,11 @@ from dragoman.core.states.task import Reported, Task
 
 
 class _Course(Struct, frozen=True):
-    """What was asked for, and what it meets."""
+    """A change of a task: the command, and what it affects."""
 
     command: AnyCommand
     report: TaskReported | Reported | None
-    """What was said of the attempt, now or before."""
+    """Report of the attempt, from this decision or an earlier one."""
     handoff: Handoff
     task: Task
     read: Read
@@ -44,7 +44,7 @@ class _Course(Struct, frozen=True):
 
 
 def with_handoff(command: AnyCommand, decision: Decision, read: Read, now: int) -> Decision:
-    """The decision, and what follows from it for a handoff of its task."""
+    """Extend a decision by its consequences for the active handoff of a task."""
     report: TaskReported | None = None
     for stream, event in decision.events:
         report = event if isinstance(event, TaskReported) else report
@@ -63,14 +63,14 @@ def with_handoff(command: AnyCommand, decision: Decision, read: Read, now: int) 
 
 
 def _moved(event: TaskTransitioned, course: _Course) -> StreamEvents:
-    """Cancelled, or finished by its sender: there is nothing left to hand over.
+    """React to a transition: a task that is cancelled, or finished by its sender, needs no handoff.
 
-    What its recipient has brought so far as to be looked at, is done as far as the handoff goes.
+    If the recipient has brought the task to review or done, the handoff is complete.
     """
     handoff, task = course.handoff, course.task
     if handoff.status == "activated" and event.to in ("review", "done"):
         return completed(handoff, task, course.read, _said(event, course))
-    # What is only partly done, or has to be looked at, can still be handed on.
+    # Partial work, and work in review, can still be handed on.
     if _is_given_up(event, course):
         return overtaken(handoff, task, f"{task.id} was given up by {task.assignee}", course.read)
     is_finished = event.to in ("done", "cancelled")
@@ -81,9 +81,9 @@ def _moved(event: TaskTransitioned, course: _Course) -> StreamEvents:
 
 
 def _said(event: TaskTransitioned, course: _Course) -> HandoffNoted:
-    """Whose word has brought the work so far, and what it was.
+    """Completion note: by whom, and in which words.
 
-    A report is its agent's, whoever ends the session in which it takes effect.
+    A report is attributed to its agent, whoever ends the session in which it takes effect.
     """
     if course.report is not None and event.reason.startswith((REPORTED, STALE)):
         return HandoffNoted(course.report.agent, COMPLETION, course.report.notes)
@@ -91,7 +91,7 @@ def _said(event: TaskTransitioned, course: _Course) -> HandoffNoted:
 
 
 def _is_given_up(event: TaskTransitioned, course: _Course) -> bool:
-    """Whether the intent of the task has come to nothing before anybody has taken it over."""
+    """Return whether the intent of the task was given up before the recipient activated it."""
     if event.to != "deadletter" or course.handoff.status == "activated":
         return False
     return intent_of(course.task, course.read.intent) is not None
@@ -105,7 +105,9 @@ def _over(handoff: Handoff, task: Task, read: Read) -> StreamEvents:
 
 
 def _given(event: TaskEdited, course: _Course) -> StreamEvents:
-    """Delegated to somebody else, because whoever had it has failed an intent."""
+    """React to a new owner: the task was delegated to another agent, because its owner failed an
+    intent.
+    """
     handoff, task = course.handoff, course.task
     if event.reserved_for in (None, task.assignee):
         return ()
@@ -114,7 +116,9 @@ def _given(event: TaskEdited, course: _Course) -> StreamEvents:
 
 
 def _rewound(event: TaskRewound, course: _Course) -> StreamEvents:
-    """What was taken over since is nobody's to go on with, and what was offered is not its own."""
+    """React to a rewind: it undoes what was taken over since, and what was proposed is not the
+    task's any more.
+    """
     handoff, task = course.handoff, course.task
     if lost_handoff(task, event.restored) is None:
         return ()
@@ -123,8 +127,10 @@ def _rewound(event: TaskRewound, course: _Course) -> StreamEvents:
 
 
 def _checkpointed(event: TaskCheckpointed, course: _Course) -> StreamEvents:
-    """What the recipient leaves to a successor ends its part, and with it that it is its work;
-    but an intent's goes on with whoever is asked for it.
+    """React to a checkpoint: the recipient leaves the work to a successor, which ends its part and
+    its ownership.
+
+    A task of an intent goes on with the agent that is requested next.
     """
     handoff, task = course.handoff, course.task
     if handoff.status != "activated" or task.status != "in-progress":
@@ -137,7 +143,7 @@ def _checkpointed(event: TaskCheckpointed, course: _Course) -> StreamEvents:
 
 
 def _requeued(_: TaskRequeued, course: _Course) -> StreamEvents:
-    """The recipient is gone: the handoff stays, and whoever runs the show is told at once."""
+    """React to an expired lease: the handoff stays, and the coordinators are notified at once."""
     handoff, command = course.handoff, course.command
     if handoff.status != "activated" or not isinstance(command, ExpireLease):
         return ()
@@ -163,4 +169,4 @@ _FOLLOW: Final[dict[type[AnyEvent], Callable[[Any, _Course], StreamEvents]]] = {
     TaskCheckpointed: _checkpointed,
     TaskRequeued: _requeued,
 }
-"""Event of a task -> what it means for its handoff."""
+"""Event of a task -> reaction of its handoff."""

@@ -27,7 +27,7 @@ _UNDECIDED = ("proposed", "validating")
 
 
 def accept(command: AcceptHandoff, read: Read, now: int) -> Decision | Refusal:
-    """The recipient takes the package, if it stands every check (S-ACP-3)."""
+    """Accept the package, if it passes every check (S-ACP-3)."""
     at = found(command.handoff, read, _UNDECIDED, "accept")
     if isinstance(at, Refusal):
         return at
@@ -60,7 +60,7 @@ def accept(command: AcceptHandoff, read: Read, now: int) -> Decision | Refusal:
 
 
 def _governed(command: AcceptHandoff, forbidden: str) -> AcceptHandoff:
-    """What was looked at, and what an intent's policy has against it, in the order of the gate."""
+    """Add the veto of an intent's policy to the findings of the gate, in the gate's order."""
     if not forbidden:
         return command
     failed: tuple[Failure, ...] = (("policy_violation", forbidden), *command.failed)
@@ -72,7 +72,7 @@ def _governed(command: AcceptHandoff, forbidden: str) -> AcceptHandoff:
 
 
 def _failures(command: AcceptHandoff, handoff: Handoff, task: Task) -> tuple[Failure, ...]:
-    """What the gate found, and a cycle that has come about since it looked."""
+    """Failures that the gate found, or an ownership cycle that has come about since."""
     if command.failed:
         return command.failed
     chain = chain_of(task, owner_of(task, handoff.sender))
@@ -88,7 +88,7 @@ def _waits_for(command: AcceptHandoff, handoff: Handoff) -> str:
 
 
 def _is_still_waiting(command: AcceptHandoff, handoff: Handoff, waits_for: str) -> bool:
-    """Whether all of this was said before: nothing is added to say it again."""
+    """Return whether the same result is recorded already, so that nothing is added."""
     said = [note.text for note in handoff.notes if note.kind == "waiting"]
     return (
         said[-1:] == [waits_for]
@@ -110,7 +110,7 @@ def _looked_at(
 
 
 def approve(command: ApproveHandoff, read: Read, now: int) -> Decision | Refusal:
-    """A person's word, bound to the package that was seen (S-ACP-9)."""
+    """Record a person's approval or denial, bound to the package that the person saw (S-ACP-9)."""
     del now
     at = found(command.handoff, read, _UNDECIDED, "approve or deny")
     if isinstance(at, Refusal):

@@ -10,11 +10,11 @@ from dragoman.core.reading import Decision, Read
 from dragoman.core.states.handoff import NEXT_STAGE, Handoff
 
 LEAVING: Final[frozenset[type[AnyEvent]]] = frozenset({HandoffMoved, HandoffExtended})
-"""With one of these a state of a handoff ends, or gets more time."""
+"""Events that end a stage of a handoff or extend it."""
 
 
 def lateness(handoff: Handoff, now: int, to: str, recommended: str = "") -> HandoffEscalated:
-    """Word that the present state lasts too long; `to` is who hears it, empty: nobody."""
+    """Escalation of a stage that exceeds its SLA; `to` is who is notified, empty: nobody."""
     return HandoffEscalated(
         trigger="timeout",
         stage=NEXT_STAGE[handoff.status],
@@ -27,10 +27,10 @@ def lateness(handoff: Handoff, now: int, to: str, recommended: str = "") -> Hand
 
 
 def with_lateness(decision: Decision, read: Read, now: int) -> Decision:
-    """The decision, and before it on record that a state ends by it too late, or gets more time.
+    """Add an escalation before each event that ends, or extends, a stage that is overdue.
 
-    That is so where nobody has looked in time, because no hub runs. There is nothing left to be
-    done about it, so nobody is written to.
+    That happens if no hub was running when the SLA was breached. Nobody is notified, because
+    nothing is left to be done about it.
     """
     left = dict.fromkeys(stream for stream, event in decision.events if type(event) in LEAVING)
     handoffs = filter(None, (read.handoff(name.removeprefix(handoff_stream(""))) for name in left))

@@ -62,7 +62,7 @@ from dragoman.text.lookalikes import shows
 
 
 def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal:
-    """The package is offered to its recipient: from here on it does not change (S-ACP-2)."""
+    """Propose a package to its recipient; from now on it does not change (S-ACP-2)."""
     refusal = check_shape(command, read.actor)
     if refusal:
         return refusal
@@ -117,7 +117,7 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
 
 
 def _check_claim(task: Task, read: Read, now: int) -> Refusal | None:
-    """None when whoever offers what nobody has could have it, as far as its intent goes."""
+    """Check that the intent's policy would let the sender have a task that nobody owns."""
     if task.assignee or read.actor.role != "agent":
         return None
     forbidden = why_not_to(read.actor.name, task, read, now)
@@ -125,15 +125,16 @@ def _check_claim(task: Task, read: Read, now: int) -> Refusal | None:
 
 
 def _was_lifted(task: Task) -> bool:
-    """Whether its owner has offered it where it stands, which counts for whoever gets it next.
+    """Return whether the owner lifted the block of the task by offering it; the next recipient
+    keeps that.
 
-    What came since is not lifted by who offers the same to somebody else.
+    A block that came later is not lifted by offering the same package to somebody else.
     """
     return task.handoff is not None and task.handoff.lifts_block
 
 
 def _session(task: Task) -> str:
-    """The stay in which its owner works on it, or has; one that waits was left by another."""
+    """Session in which the owner works on the task, or last did; none for a task that waits."""
     return "" if task.status in ("ready", "backlog") else task.session
 
 
@@ -146,9 +147,11 @@ def _begun(
     *,
     lifts_block: bool,
 ) -> StreamEvents:
-    """The offer, the task on its way, and word to the recipient.
+    """Events of an offer: the handoff, the active handoff of the task, and a letter to the
+    recipient.
 
-    Meanwhile the task stays its owner's, also when that one's lease ends.
+    Until the recipient activates it the task stays with its owner, even when the owner's lease
+    expires.
     """
     stream, under_way = task_stream(task.id), task.handoff
     was_free = under_way.was_free if under_way else not task.assignee
@@ -170,7 +173,7 @@ def _begun(
 
 
 def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refusal:
-    """The same package to somebody else: the old handoff ends, a new one begins in its place."""
+    """Offer the same package to another recipient: a new handoff supersedes the old one."""
     states = ("proposed", "validating", "accepted", "activated")
     at = found(command.handoff, read, states, "reassign")
     if isinstance(at, Refusal):
@@ -213,7 +216,7 @@ def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refus
 
 
 def _check_next(handoff: Handoff, recipient: str) -> Refusal | None:
-    """None when the same package can go to this one instead."""
+    """Check that the same package may go to this recipient instead."""
     id = handoff.id
     if recipient == handoff.recipient:
         return Refusal("invalid_field", f"{recipient} is the recipient of {id}: name another one")
@@ -224,7 +227,7 @@ def _check_next(handoff: Handoff, recipient: str) -> Refusal | None:
 
 
 def check_shape(command: ProposeHandoff, actor: Actor) -> Refusal | None:
-    """None when an offer can be made in these words, whatever its task is like."""
+    """Check the fields of a proposal, whatever the state of its task."""
     return (
         check_write(actor)
         or (check_id(command.id, "handoff id") if command.id else None)
@@ -254,7 +257,7 @@ def _check_stages(command: ProposeHandoff) -> Refusal | None:
 
 
 def _check_context(command: ProposeHandoff) -> Refusal | None:
-    """What must be there for a package to leave its draft (rule 2 of the state machine)."""
+    """Check the content without which a package stays a draft (rule 2 of the state machine)."""
     criteria: object = section(command.package, "task").get("success_criteria")
     first = cast(list[object], criteria)[:1] if isinstance(criteria, list) else []
     wanted: dict[str, object] = {
@@ -276,7 +279,7 @@ def _check_id(id: str, read: Read) -> Refusal | None:
 
 
 def _check_seen(command: ProposeHandoff, read: Read) -> Refusal | None:
-    """None when the draft that is offered is still the one that was read for it."""
+    """Check that the draft has not changed since it was read for this proposal."""
     known = read.handoff(command.id) if command.drafted else None
     if known is None or mark_of(known) == command.drafted:
         return None
@@ -286,21 +289,23 @@ def _check_seen(command: ProposeHandoff, read: Read) -> Refusal | None:
 def in_full(
     command: ProposeHandoff, id: str, task: Task | None, actor: Actor, chain: tuple[str, ...]
 ) -> tuple[dict[str, object], str]:
-    """The package as it is offered, and its hash; `task` is None while nobody knows it here."""
+    """Return the package as it is proposed, and its hash; `task` is None if the hub does not know
+    it.
+    """
     thread = command.thread if task is None else thread_of(command.thread, task)
     session = "" if task is None else _session(task)
     return sealed(filled(command, id, thread, actor.label, session=session, chain=chain))
 
 
 def check_stated(command: ProposeHandoff, package_hash: str) -> Refusal | None:
-    """None when a hash that its sender states is that of the package, as sent or as sealed."""
+    """Check a hash that the sender states: of the package as sent, or as sealed by the hub."""
     if command.stated_hash in ("", package_hash, hash_of(command.package)):
         return None
     return Refusal("hash_mismatch", "the package is not the one whose package_hash is stated")
 
 
 def check_old(supersedes: str, old: Handoff | None, task: Task) -> Refusal | None:
-    """None when what is to be superseded is there, and about the same task."""
+    """Check that the handoff to supersede exists and is about the same task."""
     if not supersedes:
         return None
     if old is None or old.status == "draft":
@@ -313,9 +318,9 @@ def check_old(supersedes: str, old: Handoff | None, task: Task) -> Refusal | Non
 
 
 def check_last(old: Handoff | None, find: Callable[[str], Handoff | None]) -> Refusal | None:
-    """None when nothing has come in the place of what is to be superseded; else the last is named.
+    """Check that nothing has superseded this handoff yet; else name the latest of the series.
 
-    That one is over, because it is looked at only by who may offer the work now.
+    The latest one is over, because this is checked only for whoever may hand the task over now.
     """
     if old is None or not old.superseded_by:
         return None
@@ -328,14 +333,14 @@ def check_last(old: Handoff | None, find: Callable[[str], Handoff | None]) -> Re
 
 
 def _replaced(old: Handoff, id: str, read: Read) -> StreamEvents:
-    """What becomes of a handoff when another takes its place (S-ACP-15)."""
+    """Events for a handoff that another one supersedes (S-ACP-15)."""
     stream, by = handoff_stream(old.id), read.actor.name
     if not old.is_active:
         return ((stream, HandoffNoted(by, "superseded_by", id)),)
     note = f"superseded by {id}" if by == old.sender else passing_on(id)
     if old.status == "activated":
         moved = HandoffMoved("activated", "completed", note, id, by)
-        # The work is not done by that: whoever has handed it over is told where it goes.
+        # The work is not done by that: the sender is told where it goes.
         onward = {"superseded_by": id, "note": note}
         return ((stream, moved), letter(read, "handoff.complete", (old.sender,), old, onward))
     why = HandoffRejected(by, "other", note)

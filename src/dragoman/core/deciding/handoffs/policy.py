@@ -8,7 +8,9 @@ from dragoman.core.states.task import Task
 
 
 def why_not_to(agent: str, task: Task, read: Read, now: int, package: object = ()) -> str:
-    """Why this agent may not have it, with what the package says; empty: nothing is against it."""
+    """Reason why the policy of the task's intent forbids this agent, given the package; empty: none
+    (S-CCOS-4).
+    """
     intent = intent_of(task, read.intent)
     if intent is None:
         return ""

@@ -33,13 +33,13 @@ from dragoman.core.states.wave import Happened
 
 
 def offered_before(command: ProposeHandoff, task: Task, read: Read) -> Handoff | None:
-    """The handoff that these words have begun: the one they name, or the one under way."""
+    """Find the handoff that an equal proposal has created: the one it names, or the active one."""
     under_way = task.handoff.id if task.handoff else ""
     known = read.handoff(command.id or under_way) if command.id or under_way else None
     if known is None or known.status == "draft" or known.sender != read.actor.name:
         return None
     session = section(known.package, "provenance").get("origin_session", "")
-    is_there = command.thread in ("", known.thread)  # which may have been called otherwise then
+    is_there = command.thread in ("", known.thread)  # which may have had another name then
     thread = known.thread if is_there else thread_of(command.thread, task)
     sender = read.actor.label
     same = filled(command, known.id, thread, sender, session=session, chain=known.chain)
@@ -53,7 +53,9 @@ def offered_before(command: ProposeHandoff, task: Task, read: Read) -> Handoff |
 
 
 def done_before(command: HandoffCommand, read: Read, now: int) -> Handoff | None:
-    """The handoff to which this caller has done the same before; of a reassignment the new one."""
+    """Find the handoff to which the caller has applied this command before; of a reassignment, the
+    new one.
+    """
     is_done = DONE_BEFORE.get(type(command))
     handoff = read.handoff(command.handoff) if is_done else None
     if is_done is None or handoff is None or not is_done(command, handoff, read):
@@ -66,7 +68,7 @@ def done_before(command: HandoffCommand, read: Read, now: int) -> Handoff | None
 
 
 def _accepted(command: AcceptHandoff, handoff: Handoff, read: Read) -> bool:
-    """Also what the gate has turned down: it says no again, with the same reason."""
+    """Includes an acceptance that the gate rejected: it is refused again, for the same reason."""
     if read.actor.name != handoff.recipient or handoff.left_out != command.left_out:
         return False
     step = _still(handoff, "accepted")
@@ -77,7 +79,7 @@ def _accepted(command: AcceptHandoff, handoff: Handoff, read: Read) -> bool:
 
 
 def _still(handoff: Handoff, to: HandoffStatus) -> Step | None:
-    """The step into a state, if the handoff was not rejected since."""
+    """Step into this state, unless the handoff was rejected since."""
     return None if handoff.step("rejected") else handoff.step(to)
 
 
@@ -103,7 +105,7 @@ def _activated(command: ActivateHandoff, handoff: Handoff, read: Read) -> bool:
     if step is None or read.actor.name != handoff.recipient:
         return False
     task = read.task(handoff.task) if handoff.status == "activated" else None
-    # Whoever has begun again after its lease was lost has said other words then.
+    # An activation after a lost lease may come with other words.
     since = task.moved_at if isinstance(task, Task) else step.at
     said = handoff.note("work_state_update", since)
     return (said.data if said else {}) == command.work_state_update
@@ -137,7 +139,7 @@ def _said_by_person(command: ApproveHandoff, handoff: Handoff, read: Read) -> bo
 
 
 def _extended(command: ExtendHandoff, handoff: Handoff, read: Read) -> bool:
-    """More time once more is asked for by the same words only when this time is over as well."""
+    """Return whether the same extension is still in effect; after it ends, it is a new one."""
     said = (read.actor.name, command.by_ms)
     if command.stage not in ("", handoff.status, NEXT_STAGE.get(handoff.status)):
         return said in _extensions(command.stage, read.history(handoff_stream(handoff.id)))
@@ -146,7 +148,9 @@ def _extended(command: ExtendHandoff, handoff: Handoff, read: Read) -> bool:
 
 
 def _extensions(stage: str, history: Iterable[Happened]) -> Iterator[tuple[str, int]]:
-    """Who has given a stage more time that was left since, and how much; no state keeps that."""
+    """Extensions of a stage that has ended since: actor and duration; read from the history,
+    because no state keeps them.
+    """
     status: HandoffStatus = "proposed"
     for event, _ in history:
         if isinstance(event, HandoffMoved):
@@ -175,4 +179,4 @@ DONE_BEFORE: Final[dict[type[HandoffCommand], Callable[[Any, Handoff, Read], boo
     ExtendHandoff: _extended,
     ReassignHandoff: _reassigned,
 }
-"""Command -> whether this caller has done just that to the handoff before."""
+"""Command -> predicate: has this caller applied exactly that to the handoff before?"""

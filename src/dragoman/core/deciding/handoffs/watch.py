@@ -38,11 +38,11 @@ RECOMMENDED: Final[Mapping[HandoffStatus, str]] = {
     "accepted": "reassign",
     "activated": "extend_sla",
 }
-"""State -> what is recommended to the coordinator when it lasts too long."""
+"""State -> action recommended to the coordinator when it exceeds its SLA."""
 
 
 def escalate(command: EscalateHandoff, read: Read, now: int) -> Decision | Refusal:
-    """A state that lasts too long is told once, and nothing moves by that (S-ACP-10)."""
+    """Escalate a stage that exceeds its SLA, once; the handoff stays in its state (S-ACP-10)."""
     handoff = known(command.handoff, read)
     if isinstance(handoff, Refusal):
         return handoff
@@ -59,7 +59,7 @@ def escalate(command: EscalateHandoff, read: Read, now: int) -> Decision | Refus
 def blocked_letter(
     read: Read, told: tuple[str, ...], handoff: Handoff, issue: str, recommended: str
 ) -> tuple[str, MailPosted]:
-    """Word to the coordinators that a handoff does not go on."""
+    """Letter to the coordinators about a handoff that does not proceed."""
     said = {
         "task_id": handoff.task,
         "blocking_issue": issue,
@@ -70,7 +70,7 @@ def blocked_letter(
 
 
 def extend(command: ExtendHandoff, read: Read, now: int) -> Decision | Refusal:
-    """More time for the present state, by a coordinator."""
+    """Extend the deadline of the present stage, by a coordinator."""
     states = ("proposed", "validating", "accepted", "activated")
     at = found(command.handoff, read, states, "extend_sla")
     if isinstance(at, Refusal):
@@ -89,7 +89,7 @@ def extend(command: ExtendHandoff, read: Read, now: int) -> Decision | Refusal:
 
 
 def _check_stage(stage: str, handoff: Handoff) -> Refusal | None:
-    """None when this is the stage that it is in, or none is named."""
+    """Check that the named stage, if any, is the present one."""
     if stage in ("", handoff.status, NEXT_STAGE[handoff.status]):
         return None
     if stage not in {*NEXT_STAGE, *NEXT_STAGE.values()}:
@@ -102,7 +102,7 @@ def _check_stage(stage: str, handoff: Handoff) -> Refusal | None:
 
 
 def note(command: NoteHandoff, read: Read, now: int) -> Decision | Refusal:
-    """Something beside the package, by whoever is part of the handoff, or by the hub."""
+    """Add a note to the handoff, by one of its parties, a coordinator or the hub."""
     del now
     handoff = known(command.handoff, read)
     if isinstance(handoff, Refusal):

@@ -26,10 +26,10 @@ from dragoman.core.reading import Decision, Read
 from dragoman.core.states.handoff import LEGAL, Handoff
 
 Ask = Callable[[AnyCommand], Decision | Refusal]
-"""What would be decided, for the same caller."""
+"""Decides another command for the same caller, without recording it."""
 
 Asked = Callable[[Handoff, str], AnyCommand]
-"""How an action is asked for, of a handoff, and for somebody who has nothing to do with it."""
+"""Makes the command of an action from a handoff and the name of an uninvolved agent."""
 
 ACCEPTANCE: Final[dict[str, Asked]] = {
     "accept": lambda handoff, _: AcceptHandoff(handoff.id, handoff.package_hash),
@@ -38,7 +38,7 @@ APPROVAL: Final[dict[str, Asked]] = {
     "approve": lambda handoff, _: ApproveHandoff(handoff.id),
     "deny": lambda handoff, _: ApproveHandoff(handoff.id, is_yes=False),
 }
-"""In the place of acceptance, which only waits while a person's word is missing."""
+"""In place of acceptance, which would only wait for a person's approval."""
 WAYS: Final[dict[str, Asked]] = {
     "activate": lambda handoff, _: ActivateHandoff(handoff.id),
     "complete": lambda handoff, _: CompleteHandoff(handoff.id),
@@ -49,11 +49,13 @@ WAYS: Final[dict[str, Asked]] = {
     "close": lambda handoff, _: CloseHandoff(handoff.id),
 }
 _TOLD: Final = {"extend_sla": "extend_sla (on the command line: extend)"}
-"""Action -> its name in words, where that is not one for all doors."""
+"""Action -> its label, if the command line calls it otherwise."""
 
 
 def with_ways(refusal: Refusal, command: AnyCommand, read: Read, ask: Ask) -> Refusal:
-    """The no to what a handoff is not in the right state for, and what the caller can do now."""
+    """Extend the refusal of a command in the wrong state by the actions that the caller can take
+    now.
+    """
     if refusal.code != "invalid_transition":
         return refusal
     handoff = _asked_about(command, read)
@@ -83,5 +85,5 @@ def _ways(handoff: Handoff, read: Read, ask: Ask) -> tuple[str, ...]:
 
 
 def _leads_on(answer: Decision | Refusal) -> bool:
-    """Whether it is a yes by which something happens: what was done before is no way."""
+    """Return whether an outcome changes something; a duplicate does not."""
     return isinstance(answer, Decision) and answer.refusal is None and bool(answer.events)

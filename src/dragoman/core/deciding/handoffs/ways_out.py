@@ -30,7 +30,7 @@ from dragoman.core.states.task import Task
 
 
 def reject(command: RejectHandoff, read: Read, now: int) -> Decision | Refusal:
-    """The recipient does not take the work, or gives it back; a coordinator may force it."""
+    """Reject the handoff, or give the work back, by its recipient; a coordinator may force it."""
     del now
     refusal = check_text("detail", command.detail, TEXT, least=1) or check_text(
         "suggested_fix", command.suggested_fix, TEXT
@@ -51,7 +51,7 @@ def reject(command: RejectHandoff, read: Read, now: int) -> Decision | Refusal:
 
 
 def withdraw(command: WithdrawHandoff, read: Read, now: int) -> Decision | Refusal:
-    """The sender takes its offer back before anybody works on it (S-ACP-4)."""
+    """Withdraw a proposal, by its sender, before anybody works on it (S-ACP-4)."""
     del now
     at = found(command.handoff, read, ("proposed", "validating", "accepted"), "withdraw")
     if isinstance(at, Refusal):
@@ -68,12 +68,12 @@ def withdraw(command: WithdrawHandoff, read: Read, now: int) -> Decision | Refus
 
 
 def withdrawal(note: str) -> str:
-    """How a rejection by the sender itself is worded."""
+    """Detail of a rejection by the sender itself."""
     return f"withdrawn: {note}" if note else "withdrawn"
 
 
 def reassignment(notes: str) -> str:
-    """How a rejection is worded by which somebody else gets the work."""
+    """Detail of the rejection that reassigns the work to somebody else."""
     return f"reassigned: {notes}" if notes else "reassigned"
 
 
@@ -86,7 +86,9 @@ def turned_down(
     at: HandoffStatus | None = None,
     superseded_by: str = "",
 ) -> StreamEvents:
-    """The rejection, the task back with its owner, and word to whoever did not ask for it."""
+    """Events of a rejection: the handoff, the task back to its owner, a letter to the other
+    parties.
+    """
     stream = handoff_stream(handoff.id)
     after = given_back(handoff, task, reopens=not superseded_by)
     moved = HandoffMoved(
@@ -108,10 +110,11 @@ def turned_down(
 def overtaken(
     handoff: Handoff, task: Task, detail: str, read: Read, *, owner: str | None = None
 ) -> StreamEvents:
-    """The task has gone another way, and stays there: the hub rejects the handoff and closes it.
+    """Events by which the hub rejects and closes a handoff because its task has changed otherwise.
 
-    `owner` is whose it is from now on (empty: nobody's), where that changes: as by any rejection,
-    its recipient is out of the chain then (S-ACP-5). What has only ended stays whose it is.
+    `owner` is the new owner of the task (empty: nobody), None if the owner does not change. With a
+    new owner the recipient leaves the chain, as by any rejection (S-ACP-5); a task that has only
+    ended stays with its owner.
     """
     stream, why = handoff_stream(handoff.id), HandoffRejected(HUB, "other", detail)
     goes_to = None if owner == task.assignee else owner
@@ -128,10 +131,10 @@ def overtaken(
 def told_off(
     handoff: Handoff, why: HandoffRejected, read: Read, superseded_by: str = ""
 ) -> tuple[str, MailPosted]:
-    """Word of a rejection to its sides, and to whose the work is, but not to who asked for it.
+    """Letter about a rejection to the sender, the recipient and the owner, except the caller.
 
-    What was passed on before it was begun is still somebody else's than its sender's. The reason
-    is told whole: the bound of a payload is for what agents send.
+    The owner is another than the sender if the work was passed on before it was activated. The
+    reason is sent in full: the size limit of payloads is for what agents send.
     """
     said = {"reason": why.reason, "detail": why.detail}
     if why.suggested_fix:
@@ -144,13 +147,13 @@ def told_off(
 
 
 def lease_ended(handoff: Handoff, task: Task, read: Read) -> LeaseChange | None:
-    """What the recipient holds ends with the handoff; what its sender holds does not."""
+    """End of the recipient's lease, if it is held; a lease of the sender is not ended."""
     is_held = handoff.status == "activated" and read.lease(task) is not None
     return LeaseChange(task.id, None) if is_held else None
 
 
 def _task_given_back(handoff: Handoff, task: Task, after: Task) -> StreamEvents:
-    """Nothing is on its way any more; what was taken over is ready for its former owner again."""
+    """Events that end the active handoff of a task and make its former owner the owner again."""
     stream = task_stream(task.id)
     events: list[tuple[str, AnyEvent]] = []
     if after.status != task.status:
@@ -162,13 +165,12 @@ def _task_given_back(handoff: Handoff, task: Task, after: Task) -> StreamEvents:
 
 
 def given_back(handoff: Handoff, task: Task, *, reopens: bool = True) -> Task:
-    """The task as it is when this handoff of it is rejected (S-OWN).
+    """The task after this handoff of it is rejected (S-OWN).
 
-    What has ended stays with whoever had it then. What is in the deadletter goes back to its owner
-    too, but it is not made ready by that. What nobody had before it was offered is nobody's again,
-    unless somebody has begun. A rejection re-opens what was begun
-    (S-ACP-4); who offers it to somebody else instead takes it from whoever works on it, and that is
-    all: what is blocked stays so.
+    A task that has ended stays with its owner of that time. A deadlettered task goes back to its
+    former owner, but is not made ready. A task that had no owner before the offer has none again,
+    unless somebody has begun. A rejection reopens work that was begun (S-ACP-4); a reassignment
+    only takes it from whoever works on it: a blocked task stays blocked.
     """
     under_way = task.handoff
     if under_way is not None and under_way.was_free:

@@ -41,23 +41,25 @@ from dragoman.core.states.lease import granted
 from dragoman.core.states.task import CLAIMABLE, Task
 
 COMPLETION: Final = "completion_notes"
-"""What is noted beside a package when the work is over."""
+"""Kind of the note that ends the work."""
 MAKE_READY: Final = "a person, a coordinator or an orchestrator"
-"""Who may end that a task is put aside or given up."""
+"""Roles that may make a blocked, backlogged or deadlettered task ready, in words."""
 HELD_BACK: Final[Mapping[Status, tuple[str, str]]] = {
     "blocked": ("blocked", "{owner}, " + MAKE_READY),
     "backlog": ("in the backlog", MAKE_READY),
 }
-"""What is not begun from here unless its owner has offered it there -> in words, and who lifts it.
+"""Statuses that keep a recipient from beginning unless the owner offered the task in them -> the
+status in words, and who may make it ready.
 """
 _ENDS_THE_OFFER: Final[frozenset[Outcome]] = frozenset({"done", "blocked"})
-"""After a report of these nobody can begin; what is partly done can still be handed on."""
+"""After a report with one of these outcomes nobody can begin; after a partial one they can."""
 
 
 def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refusal:
-    """The recipient begins: a new attempt of its own, and the sender's token is dead (S-OWN).
+    """Begin the work: a new attempt of the recipient, which invalidates the sender's fencing token
+    (S-OWN).
 
-    A recipient whose lease has ended goes on by it: a new attempt, and no other state.
+    A recipient whose lease has expired activates again: a new attempt, and no change of state.
     """
     has_begun = is_adrift(read.handoff(command.handoff), read, now)
     at = found(command.handoff, read, ("activated" if has_begun else "accepted",), "activate")
@@ -103,7 +105,7 @@ def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refus
 
 
 def is_adrift(handoff: Handoff | None, read: Read, now: int) -> bool:
-    """Whether the recipient has begun, and nobody holds the task any more."""
+    """Return whether the handoff is activated and nobody holds a valid lease on its task."""
     if handoff is None or handoff.status != "activated":
         return False
     task = read.task(handoff.task)
@@ -112,7 +114,7 @@ def is_adrift(handoff: Handoff | None, read: Read, now: int) -> bool:
 
 
 def check_beginning(task: Task) -> Refusal | None:
-    """None when the recipient can begin, or go on, as far as the task itself goes."""
+    """Check that the status of the task lets the recipient begin or resume."""
     if task.is_final:
         return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
     if task.status == "deadletter":
@@ -133,8 +135,9 @@ def check_beginning(task: Task) -> Refusal | None:
 
 
 def _check_report(task: Task) -> Refusal | None:
-    """None unless whoever holds the task has said what ends that it can be begun: it is done, or
-    something is in the way. That counts, although its session has still to end.
+    """Check that the holder has not reported the task done or blocked.
+
+    Such a report counts even while it waits for the end of the holder's session.
     """
     said = task.reported if task.status == "in-progress" else None
     if said is None or said.outcome not in _ENDS_THE_OFFER:
@@ -146,15 +149,15 @@ def _check_report(task: Task) -> Refusal | None:
 
 
 def _check_policy(handoff: Handoff, task: Task, read: Read, now: int) -> Refusal | None:
-    """None when the policy of the task's intent still has nothing against its recipient."""
+    """Check that the policy of the task's intent still permits the recipient."""
     forbidden = why_not_to(handoff.recipient, task, read, now, handoff.package)
     return Refusal("policy_violation", forbidden) if forbidden else None
 
 
 def _taken_up(task: Task, taken: TaskClaimed) -> StreamEvents:
-    """The recipient goes on; what its own dead lease still keeps is put down first.
+    """Events by which the recipient resumes; the task leaves its expired lease first.
 
-    That is no failed attempt: whoever was silent has come back before anybody saw to it.
+    That is no failed attempt: the recipient came back before the expired lease was handled.
     """
     stream = task_stream(task.id)
     if task.status in CLAIMABLE:
@@ -164,7 +167,7 @@ def _taken_up(task: Task, taken: TaskClaimed) -> StreamEvents:
 
 
 def _taken_over(handoff: Handoff, task: Task, taken: TaskClaimed) -> StreamEvents:
-    """The task changes hands; what is claimed out of another's hands is put down first."""
+    """Events by which the task changes hands; a task that is in progress is released first."""
     stream = task_stream(task.id)
     events: list[tuple[str, AnyEvent]] = [
         (
@@ -186,7 +189,7 @@ def _taken_over(handoff: Handoff, task: Task, taken: TaskClaimed) -> StreamEvent
 
 
 def _noted(command: ActivateHandoff, handoff: Handoff) -> StreamEvents:
-    """Where the work stands now goes beside the package, which never changes (S-ACP-11)."""
+    """Note with the present state of the work; the package itself never changes (S-ACP-11)."""
     if not command.work_state_update:
         return ()
     update = HandoffNoted(handoff.recipient, "work_state_update", data=command.work_state_update)
@@ -194,7 +197,7 @@ def _noted(command: ActivateHandoff, handoff: Handoff) -> StreamEvents:
 
 
 def complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refusal:
-    """The work is done: that is also the report of the recipient's attempt (S-SESSION)."""
+    """Complete the handoff: this is also the report of the recipient's attempt (S-SESSION)."""
     at = found(command.handoff, read, ("activated",), "complete")
     if isinstance(at, Refusal):
         return at
@@ -232,9 +235,11 @@ def complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refus
 def completed(
     handoff: Handoff, task: Task, read: Read, said: HandoffNoted, *, is_left: bool = False
 ) -> StreamEvents:
-    """The recipient's part is over, in whatever dialect it said so, and its sender is told.
+    """Events that end the recipient's part, whatever dialect reported it, and a letter to the
+    sender.
 
-    Its task is nobody's to hand back any more. What `is_left` to a successor is not done.
+    The task cannot be handed back any more. `is_checkpoint`: the work is left to a successor, not
+    done.
     """
     stream = handoff_stream(handoff.id)
     over: StreamEvents = (
@@ -250,7 +255,7 @@ def completed(
 
 
 def close(command: CloseHandoff, read: Read, now: int) -> Decision | Refusal:
-    """The record is final."""
+    """Close the record of the handoff."""
     del now
     at = found(command.handoff, read, ("rejected", "completed"), "close")
     if isinstance(at, Refusal):

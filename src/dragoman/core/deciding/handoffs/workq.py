@@ -13,7 +13,7 @@ from dragoman.core.states.work_item import WorkItem
 
 
 def add(command: AddWorkItem, read: Read, now: int) -> Decision | Refusal:
-    """A new item, nobody's yet."""
+    """Add an item, which nobody owns yet."""
     del now
     id = command.id or read.cause
     refusal = (
@@ -32,7 +32,7 @@ def add(command: AddWorkItem, read: Read, now: int) -> Decision | Refusal:
 
 
 def claim(command: ClaimWorkItem, read: Read, now: int) -> Decision | Refusal:
-    """An item goes to whoever asks for it, or from its owner to the next."""
+    """Claim an item for the caller, or pass it on to another owner."""
     del now
     owner = command.owner or read.actor.name
     refusal = check_write(read.actor) or check_agent(owner)
@@ -52,10 +52,10 @@ def claim(command: ClaimWorkItem, read: Read, now: int) -> Decision | Refusal:
 
 
 def release(command: ReleaseWorkItem, read: Read, now: int) -> Decision | Refusal:
-    """An item is nobody's again; `is_orphaned`: it has lost its owner, and waits for a new one.
+    """Release an item; `is_orphaned`: its owner is gone, and it waits for a new one.
 
-    The hub notes down what was orphaned in a queue outside, so that somebody finds it here. An item
-    of a third is not touched by that: another queue may have given the same name to something else.
+    The hub records items that were orphaned in an external queue, so that they are found here. An
+    item of a third party is left alone: another queue may use the same id for something else.
     """
     del now
     refusal = check_write(read.actor)

@@ -14,7 +14,7 @@ from dragoman.core.states.task import Task, can_move
 
 
 def cancel(command: CancelIntent, read: Read, now: int) -> Decision | Refusal:
-    """Its task is cancelled, and its open request ends without a word about the agent."""
+    """Cancel the intent's task; its open request ends without counting for or against the agent."""
     del now
     task = read.task(command.task)
     if isinstance(task, Refusal):

@@ -49,13 +49,13 @@ from dragoman.core.states.task_fold import EVOLVE_TASK
 
 ORIGIN: Final = "ccos"
 _NAMED: Final = 5
-"""So many of those whom a reason concerns are named."""
+"""At most this many agents are named for one reason."""
 _OPEN: Final = ("backlog", "ready")
-"""A task that exists already is delegated from these."""
+"""Statuses in which an existing task can be delegated."""
 
 
 def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusal:
-    """A new intent goes to the first of its candidates that may have it, or is rejected."""
+    """Delegate a new intent to the first eligible candidate, or reject it."""
     refusal = check_write(read.actor) or next(filter(None, faults(command)), None)
     if refusal:
         return refusal
@@ -102,7 +102,9 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
 
 
 def _check_request(request_id: str, intent: str, read: Read) -> Refusal | None:
-    """None unless another intent has a request of this name: whoever gets it twice does it once."""
+    """Check that no other intent uses this request id: an agent that gets an id twice works on it
+    once.
+    """
     other = read.requested(request_id) if request_id else ""
     if other in ("", intent):
         return None
@@ -113,7 +115,9 @@ def _check_request(request_id: str, intent: str, read: Read) -> Refusal | None:
 
 
 def _check_follower(followed: Intent, actor: Actor) -> Refusal | None:
-    """It is written into the chain of what is followed: that is not for everyone, nor for ever."""
+    """Check that the caller may follow up this intent, and how many do: each is recorded in its
+    chain.
+    """
     if actor.role not in MAY_DELEGATE and actor.name not in (followed.by, *followed.agents):
         return Refusal(
             "not_authorized",
@@ -129,7 +133,7 @@ def _check_follower(followed: Intent, actor: Actor) -> Refusal | None:
 
 
 def receipt_of(course: Course) -> Receipt:
-    """What became of the task, and which intent it is about."""
+    """Receipt with the state of the task, about the intent."""
     task = course.task
     return Receipt(
         task.id, task.status, task.attempts, task.fence, stream=intent_stream(course.intent.id)
@@ -146,7 +150,9 @@ def _with_exact_numbers(command: DelegateIntent) -> DelegateIntent:
 
 
 def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Decision | Refusal:
-    """The same goal once more: nothing, or a new beginning of what has come to nothing."""
+    """Decide a repeated delegation: a no-op, or a new start of an intent that was rejected or needs
+    follow-up.
+    """
     task = read.task(known.task)
     if isinstance(task, Refusal):
         return task
@@ -156,7 +162,7 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
         return refusal
     if command.request_id and read.requested(command.request_id):
         return _check_whose(command, known) or _repeated(command, course, before=True)
-    # Nothing can begin with a moment that has passed: who says that of this intent says it again.
+    # Nothing can start with a deadline that has passed: stating it again is a repeat.
     is_late = 0 < command.due_by == known.due_by <= now
     is_to_begin = known.state in RENEWABLE and not task.is_final and not is_late
     if not is_to_begin or task.status == "in-progress":
@@ -173,13 +179,13 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
 
 
 def _repeated(command: DelegateIntent, course: Course, *, before: bool = False) -> Decision:
-    """The yes to what was asked for before, with what is said otherwise this time."""
+    """Accept a repeat, with a remark on what differs this time."""
     remark = _remark(command, course, "" if before else command.request_id)
     return Decision(replace(receipt_of(course), before=before, remark=remark))
 
 
 def _remark(command: DelegateIntent, course: Course, request_id: str) -> str:
-    """What of a repeat counts for nothing; `request_id` is another name for the request."""
+    """Remark on fields of a repeat that are ignored; `request_id`: another name for the request."""
     known = course.intent
     if course.task.status == "cancelled":
         return f"{known.id} stays cancelled: delegate another intent, to follow it up"
@@ -210,7 +216,7 @@ def _check_renewer(known: Intent, actor: Actor) -> Refusal | None:
 
 
 def _check_time(command: DelegateIntent, now: int) -> Refusal | None:
-    """None unless what is to begin has no time, or too much; of a repeat that is not asked."""
+    """Check the deadline of an intent that is to start; a repeat is not checked."""
     if 0 < command.due_by <= now:
         why = f"the deadline {to_rfc3339(command.due_by)} has passed"
         return Refusal("invalid_field", why, path="due_by")
@@ -221,7 +227,7 @@ def _check_time(command: DelegateIntent, now: int) -> Refusal | None:
 
 
 def _check_the_same(command: DelegateIntent, known: Intent) -> Refusal | None:
-    """None unless it is about something else, or is said to belong elsewhere than it does."""
+    """Check that the repeat is about the same goal, plan and followed intent."""
     for field in ("goal", "params", "constraints", "skills"):
         if getattr(command, field) != getattr(known, field):
             what = "another" if field == "goal" else "other"
@@ -244,7 +250,7 @@ def _check_the_same(command: DelegateIntent, known: Intent) -> Refusal | None:
 
 
 def _check_whose(command: DelegateIntent, known: Intent) -> Refusal | None:
-    """None unless it is meant for somebody else than the one who has it, or had it last."""
+    """Check that a named agent is the one that has, or last had, the request."""
     last = _last_request(known)
     if not command.agent or last is None or last.agent == command.agent:
         return None
@@ -260,7 +266,7 @@ def _last_request(known: Intent) -> OpenRequest | Closed | None:
 
 
 def _give(course: Course, command: DelegateIntent) -> None:
-    """To the first that may have it; else the intent is rejected, and its task blocked."""
+    """Offer the intent to its candidates; if none is eligible, reject it and block its task."""
     beside = told_beside(course.intent, course.task, command.passed_on)
     forbidden = check_goal(command.goal, command.policy, beside)
     if forbidden is None and command.candidates and _offered(course, command):
@@ -274,7 +280,7 @@ def _give(course: Course, command: DelegateIntent) -> None:
 
 
 def _why_not_them(course: Course) -> tuple[str, ...]:
-    """Why those who were looked at may not have it: each reason once, with whom it concerns."""
+    """Reasons of the vetoes, each once, with the agents that it concerns."""
     told: list[str] = []
     for reason, agents in list(course.vetoed.items())[:SHOWN_VETOES]:
         others = len(agents) - _NAMED
@@ -292,14 +298,14 @@ def _offered(course: Course, command: DelegateIntent) -> bool:
         command.passed_on,
         command.due_by,
     )
-    # A new beginning: whoever has failed it may try again, after those who have not.
+    # A new start: agents that failed may try again, after those that have not.
     failed = course.intent.failed
     candidates = tuple(sorted(command.candidates, key=lambda one: one.agent in failed))
     return course.offer(candidates, terms, command.request_id)
 
 
 def _begun(command: DelegateIntent, id: str, read: Read, now: int) -> Decision | Refusal:
-    """The task of an intent: one that has this name, or a new one that is in no queue yet."""
+    """Find the task with the intent's name, or create one that is in no queue yet."""
     alias = f"{KIND}:{id}"
     known = read.task(alias)
     if isinstance(known, Refusal) and known.code == "task_not_found":
@@ -351,7 +357,7 @@ def _taken(task: Task, alias: str, read: Read) -> Decision | Refusal:
 
 
 def _task_of(begun: Decision, read: Read, now: int) -> Task:
-    """The task that an intent begins with, after what has happened to it."""
+    """The task of the intent, after the events of this decision."""
     for _, event in begun.events:
         if isinstance(event, TaskCreated):
             return EVOLVE_TASK[TaskCreated](None, event, now)

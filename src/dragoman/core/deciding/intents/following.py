@@ -45,18 +45,18 @@ TOLD: Final[frozenset[type[AnyEvent]]] = frozenset(
         TaskUnblocked,
     }
 )
-"""What concerns the intent of a task."""
+"""Events of a task that concern its intent."""
 _FAILURES: Final = ("failed", "blocked")
 
 
 def followed(
     decision: Decision, read: Read, now: int, own: str = "", *, gives: bool = False
 ) -> Decision | Refusal:
-    """The decision, and what becomes of the intents whose tasks it moves.
+    """Extend a decision by its consequences for the intents of the tasks that it changes.
 
-    `own` is the task of the intent that it is about: that one is seen to already. What is done by
-    whoever works on a task after its time is refused; so is what `gives` it to one that its intent
-    may not go to.
+    The intent of `handled_task` is handled by the command itself. An action of the worker after the
+    deadline is refused; so is an `is_assignment` command that gives a task to an agent that its
+    intent may not go to.
     """
     seen_to = {task_stream(own)}
     for stream, event in decision.events:
@@ -89,7 +89,7 @@ def followed(
 
 
 def _is_workers(stream: str, events: StreamEvents, request: OpenRequest, read: Read) -> bool:
-    """Whether it is the doing of the agent that was asked, or of one that begins with the task."""
+    """Return whether the requested agent, or one that claims the task, caused the events."""
     if read.actor.role != "agent":
         return False
     begins = any(name == stream and isinstance(event, TaskClaimed) for name, event in events)
@@ -97,14 +97,14 @@ def _is_workers(stream: str, events: StreamEvents, request: OpenRequest, read: R
 
 
 def _kept_from(course: Course) -> Refusal:
-    """The no to whoever gives the task to one that governance keeps it from, or takes it so."""
+    """Refusal of an owner that governance vetoes."""
     against = "; ".join(course.intent.reasons)
     who = f"{course.task.assignee} may not have the intent {course.intent.id}"
     return Refusal("policy_violation", f"{who}: {against}"[:REASON])
 
 
 def _hear(course: Course, event: TaskProgressed, read: Read) -> None:
-    """Word from whoever has the open request is an update of it."""
+    """Record progress by the agent of the open request as an update of the intent."""
     intent, request = course.intent, course.intent.request
     if request is None or request.agent != read.actor.name or intent.updates >= UPDATES:
         return
@@ -112,9 +112,9 @@ def _hear(course: Course, event: TaskProgressed, read: Read) -> None:
 
 
 def _found(stream: str, read: Read) -> tuple[Task, Intent] | None:
-    """The task as it was, and its intent."""
+    """Find the task as it was before, and its intent."""
     task = read.task(stream.partition(":")[2])
-    # A task that was born in this decision, and one without such a name, belong to no intent.
+    # A task created in this decision, and one without an intent alias, belongs to no intent.
     if (
         isinstance(task, Refusal)
         or task_stream(task.id) != stream
@@ -125,18 +125,18 @@ def _found(stream: str, read: Read) -> tuple[Task, Intent] | None:
 
 
 class _Why(Struct, frozen=True):
-    """What is known of why the task was moved."""
+    """Reason for which the task was moved."""
 
     reason: str = ""
-    """In the words of whoever moved it."""
+    """As stated by whoever moved it."""
     cancelled: str = ""
-    """Who does not want it any more, and why; empty: nobody has said so."""
+    """Canceller of the task and the reason; empty: it was not cancelled."""
     late: Ending | None = None
-    """How the open request has ended before that, where its time was over."""
+    """Timeout that ended the open request before, if its deadline had passed."""
 
 
 def _why(stream: str, events: StreamEvents, read: Read, late: Ending | None) -> _Why:
-    """Why the task was moved last."""
+    """Reason of the last transition of the task."""
     why = _Why(late=late)
     for name, event in events:
         if name == stream and isinstance(event, TaskTransitioned):
@@ -156,9 +156,9 @@ def _reconcile(course: Course, before: Task, why: _Why) -> None:
 
 
 def _go_back(course: Course) -> None:
-    """After a rewind: what was asked for since does not count any more, and nothing is learned.
+    """Sync after a rewind: requests since then are void, and nothing is counted for their agents.
 
-    Whoever has the task then is asked for it anew, even if it has failed: that was later.
+    The agent that owns the task then gets a new request, even if it failed: that was later.
     """
     task, request = course.task, course.intent.request
     if request is not None:
@@ -172,12 +172,12 @@ def _go_back(course: Course) -> None:
 
 
 def _place(task: Task) -> tuple[object, ...]:
-    """What decides whether somebody is to be asked for it."""
+    """Values that decide whether an agent is to be requested."""
     return task.status, task.assignee, task.open_blockers
 
 
 def _take_up(course: Course, before: Task) -> None:
-    """Sent back by a reviewer, or taken up again after it had come to nothing."""
+    """Request the owner again, after a reviewer sent the task back or an intent was revived."""
     task = course.task
     if not _can_begin(task):
         return
@@ -188,8 +188,8 @@ def _take_up(course: Course, before: Task) -> None:
 
 
 def _is_forgiven(agent: str, before: Task) -> bool:
-    """Whether it is asked again although it has failed: somebody took the task out of the
-    deadletter for it, or what it said was in the way is not any more.
+    """Return whether an agent that has failed may be requested again: somebody took the task out of
+    the deadletter for it, or its blocker is gone.
     """
     report = before.reported
     if before.status != "blocked" or report is None:
@@ -202,7 +202,7 @@ def _can_begin(task: Task) -> bool:
 
 
 def _answer(course: Course, request: OpenRequest, before: Task, why: _Why) -> None:
-    """The open request ends by what was reported, by the task's end, or with another owner."""
+    """Close or keep the open request, by the report, the task's end or a new owner."""
     task = course.task
     report = _report(task, request)
     outcome = "" if report is None else report.outcome
@@ -214,7 +214,7 @@ def _answer(course: Course, request: OpenRequest, before: Task, why: _Why) -> No
         if task.status == "ready":
             course.go_on(ending.error)
     elif task.status in GIVEN_UP:
-        # Whoever was silent so often that the task was given up has failed; a person's word
+        # An agent that stayed silent until the task was given up has failed; a person's decision
         # says nothing about the agent.
         is_its_own_doing = task.status == "deadletter" and task.failures >= task.max_attempts
         error = why.cancelled or f"the task is {task.status}{why.reason}"
@@ -234,25 +234,25 @@ def _answer(course: Course, request: OpenRequest, before: Task, why: _Why) -> No
 
 
 def _stays(course: Course, request: OpenRequest, before: Task, why: _Why) -> None:
-    """It is its agent's still, who is looked at, or is to begin with it once more."""
+    """Keep the request with its agent: it is in review, or the agent is to begin once more."""
     task = course.task
     if task.status == "review":
         if why.late:
             course.complete(request, why.late)
     elif course.forbidden():
-        # What nobody has begun is asked of nobody, once its words are forbidden.
+        # Work that nobody has begun is not requested any more, once its texts are forbidden.
         _pass_on(course, request, "", why)
         course.forbid()
     elif before.status == "review":
-        # What a reviewer sends back is asked for anew: the review took none of the agent's time.
+        # Work that a reviewer sends back is a new request: review took none of the agent's time.
         course.supersede(request, task.assignee)
     elif before.checkpoint != task.checkpoint and not why.late:
-        # Whoever goes on is told where: that is another request, in the time of the first.
+        # The agent is told where to continue: a new request within the deadline of the first.
         course.supersede(request, task.assignee, request.deadline)
 
 
 def _pass_on(course: Course, request: OpenRequest, owner: str, why: _Why) -> None:
-    """It is another's now, or nobody's."""
+    """End the request, because the task has another owner or none."""
     if why.late is None:
         course.supersede(request, owner)
         return
@@ -267,14 +267,16 @@ def _is_with_another_who_failed(course: Course, request: OpenRequest) -> bool:
 
 
 def _returned(course: Course, request: OpenRequest) -> None:
-    """By a handoff it is back with one who has failed it, and who is not tried again."""
+    """End the request of a task that a handoff has returned to an agent that failed it, and try the
+    next agent.
+    """
     course.supersede(request, "")
     if course.task.handoff is None:
         course.go_on(f"it is back with {course.task.assignee}, who has failed it")
 
 
 def _report(task: Task, request: OpenRequest) -> Reported | None:
-    """How the attempt that the request led to has ended; None: it has not."""
+    """Report that ended the attempt of this request; None: it has not ended."""
     report = task.reported
     if report is None or task.status == "in-progress":
         return None

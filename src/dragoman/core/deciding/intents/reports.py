@@ -13,13 +13,13 @@ from dragoman.core.states.intent import Intent, OpenRequest
 from dragoman.core.states.task import Reported
 
 FAILURE_TYPE: Final = "failure_type"
-"""Where the details of a report say what kind of failure it was."""
+"""Key of a report's details that names the type of failure."""
 _PERCENT: Final = re.compile(r"\s*(100|[0-9]{1,2}(?:\.[0-9]+)?) ?%\s*")
 _NOTHING: Final[tuple[object, ...]] = ("", None, (), [], {})
 
 
 def success_of(report: Reported | None, kept_bytes: int) -> Ending:
-    """The end of what was done: its output is whatever its agent has said about that."""
+    """Outcome of successful work: the output is everything that the report says about it."""
     output = None if report is None else _output(report)
     if output is None:
         return Ending(True)
@@ -36,7 +36,7 @@ def _output(report: Reported) -> dict[str, object] | None:
 
 
 def failure_of(report: Reported) -> Ending:
-    """The end of what was not: of which kind, what was in the way, and what else was said."""
+    """Outcome of failed work: the failure type, the blockers and the notes."""
     said = "; ".join(filter(None, (*report.blockers, report.notes)))
     kind = report.details.get(FAILURE_TYPE)
     if isinstance(kind, str) and kind and not said.startswith(kind):
@@ -45,7 +45,7 @@ def failure_of(report: Reported) -> Ending:
 
 
 def update_of(intent: Intent, request: OpenRequest, event: TaskProgressed) -> IntentUpdated:
-    """How it goes, as word from whoever has the request; a share only where one is said."""
+    """Progress of a task as an update of its request; a percentage only if one is stated."""
     share = _PERCENT.fullmatch(event.progress)
     progress = None if share is None else float(share[1])
     said = "; ".join(filter(None, (event.progress, event.notes, *event.blockers)))

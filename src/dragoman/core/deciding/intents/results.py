@@ -41,15 +41,17 @@ from dragoman.core.states.moves import RESULT
 from dragoman.core.states.task import Task
 
 MAY_DELIVER: frozenset[Role] = MAY_DISPATCH | frozenset[Role]({"agent"})
-"""Who may hand in what an agent has to say: the agent, and whoever carries it."""
+"""Roles that may deliver a result: the agent, and whoever transports it."""
 _UNSENT = "unsent"
 _BY_TIME = ("deadline", _UNSENT)
-"""Why the hub has ended a request, where that is its deadline."""
+"""Reasons for which the hub ends a request at its deadline."""
 _SHOWN = 400
 
 
 def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
-    """The open request ends, and with it the attempt on the task; an equal repeat is a no-op."""
+    """End the open request by its result, and with it the attempt on the task; an equal repeat is a
+    no-op.
+    """
     refusal = (
         check_text("error", command.error, TEXT)
         or check_json("output", command.output)
@@ -94,13 +96,13 @@ def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
 
 
 def update(command: UpdateIntent, read: Read, now: int) -> Decision | Refusal:
-    """Word from whoever has the open request; from anyone else it is an anomaly."""
+    """Record an update from the agent of the open request; from anybody else it is an anomaly."""
     refusal = (
         check_text("message", command.message, TEXT)
         or check_range("sequence", command.sequence, 0, WHOLE)
         or check_json("partial", command.partial)
     )
-    if command.progress is not None and not 0 <= command.progress <= 100:  # nor what is no number
+    if command.progress is not None and not 0 <= command.progress <= 100:  # NaN is refused as well
         refusal = Refusal("invalid_field", f"progress is {command.progress}; say 0 to 100 percent")
     course = refusal or _course(command, read, now)
     if isinstance(course, Refusal):
@@ -136,7 +138,7 @@ def update(command: UpdateIntent, read: Read, now: int) -> Decision | Refusal:
 
 
 def expire(command: ExpireRequest, read: Read, now: int) -> Decision | Refusal:
-    """A request whose deadline has passed fails by that; a review takes as long as it takes."""
+    """Fail a request whose deadline has passed; time in review does not count."""
     course = _course(command, read, now)
     if isinstance(course, Refusal):
         return course
@@ -150,8 +152,9 @@ def expire(command: ExpireRequest, read: Read, now: int) -> Decision | Refusal:
 
 
 def too_late(course: Course, request: OpenRequest, agent: str, read: Read, now: int) -> Decision:
-    """What comes after the deadline, in any dialect, is an anomaly; the deadline stands, also where
-    nobody has seen to it yet.
+    """Record what comes after the deadline, in any dialect, as an anomaly.
+
+    The deadline counts even if the timeout was not recorded yet.
     """
     _time_out(course, request, now)
     late = f"it is late: {request.id} ended at {to_rfc3339(request.deadline or now)}"
@@ -159,14 +162,14 @@ def too_late(course: Course, request: OpenRequest, agent: str, read: Read, now: 
 
 
 def _over(course: Course, request: OpenRequest, read: Read, now: int) -> Decision | Refusal | None:
-    """The no to what comes after its time, or for an attempt that is over; None: it counts."""
+    """Refuse what comes after the deadline or for an attempt that has ended; None: it counts."""
     if is_late(course.task, request, now):
         return too_late(course, request, request.agent, read, now)
     return check_alive(course.task, read, now)
 
 
 def _before(course: Course) -> Decision:
-    """The yes to what was said before."""
+    """Accept a repeat of something that is recorded already."""
     return Decision(replace(receipt_of(course), before=True))
 
 
@@ -188,13 +191,13 @@ def _course(
 
 
 def _asked_for(read: Read) -> Intent | None:
-    """What an attempt's credential was given out for: it knows of what is said about nothing."""
+    """Intent of the task that an attempt's credential was issued for, and limited to."""
     task = read.task(read.actor.task) if read.actor.task else None
     return intent_of(task, read.intent) if isinstance(task, Task) else None
 
 
 def _one_of(command: ReceiveResult) -> str | None:
-    """What is wrong with output and error; None when exactly one of them is said (S-CCOS-1)."""
+    """Fault if not exactly one of output and error is given (S-CCOS-1)."""
     if command.success:
         return "it is a success and has an error" if command.error else None
     if command.output is not None or command.left_out:
@@ -221,7 +224,7 @@ def _fits(command: ReceiveResult | UpdateIntent, request: OpenRequest) -> bool:
 
 
 def _closed(command: ReceiveResult | UpdateIntent, intent: Intent) -> Closed | None:
-    """The request that it answers, if that has ended: the named one, or the agent's last."""
+    """Closed request that the message answers: the one it names, or the agent's last one."""
     for ended in reversed(intent.closed):
         if ended.agent == command.agent and command.request_id in ("", ended.id):
             return ended
@@ -229,20 +232,24 @@ def _closed(command: ReceiveResult | UpdateIntent, intent: Intent) -> Closed | N
 
 
 def _is_of_one(command: ReceiveResult, course: Course, read: Read, now: int) -> bool:
-    """Whether it is known which request it answers: by its name, or because only the attempt that
-    is under way can have said it.
+    """Return whether it is certain which request the result answers: by its id, or because only the
+    current attempt can have sent it.
     """
     is_attempt = bool(read.actor.task) and check_alive(course.task, read, now) is None
     return is_attempt or bool(command.request_id)
 
 
 def _came_before(command: ReceiveResult, intent: Intent, digest: str) -> bool:
-    """Whether this agent has said just that: whoever means it anew names the new request."""
+    """Return whether this agent has sent an equal result; to send it again on purpose, name the new
+    request.
+    """
     return any(one.agent == command.agent and one.digest == digest for one in intent.closed)
 
 
 def _why_it_waits(course: Course, request: OpenRequest, read: Read, now: int) -> str | None:
-    """Why the task takes no result now; one that nobody has claimed is claimed by its result."""
+    """Reason why the task takes no result now; a task that nobody has claimed is claimed by its
+    result.
+    """
     task = course.task
     if task.status not in UNDER_WAY:
         return f"its task is {task.status}: no result is expected now"
@@ -258,7 +265,7 @@ def _is_repeat(command: ReceiveResult, intent: Intent, digest: str) -> bool:
 
 
 def _why_not(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
-    """Why what is said about an intent does not fit it."""
+    """Reason why a message does not fit the intent."""
     ended, request = _closed(command, intent), intent.request
     if ended is not None and ended.is_superseded:
         return f"{ended.id} was superseded by what became of the task"
@@ -280,11 +287,11 @@ def _why_not(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
 def _odd(
     course: Course, command: ReceiveResult | UpdateIntent, why: str, read: Read, now: int
 ) -> Decision | Refusal:
-    """An anomaly: on record with the intent unless it is a repeat, and the caller is told no."""
+    """Record an anomaly with the intent, unless it is a repeat, and refuse the message."""
     request_id = quoted_name(command.request_id)[1:-1]
     event = IntentAnomaly(course.intent.id, why[:_SHOWN], _shown(command.agent), request_id)
     if course.intent.is_flooded(now):
-        return _told(event)  # on record with whoever said it, so that a flood hides nobody else
+        return _told(event)  # recorded with the caller, so that a flood hides no other anomaly
     return _on_record(course, event, read)
 
 
@@ -299,7 +306,7 @@ def _told(event: IntentAnomaly) -> Refusal:
 
 
 def _end_attempt(course: Course, command: ReceiveResult, request: OpenRequest, read: Read) -> None:
-    """The attempt on the task, claimed by the result if it was not before, has an outcome."""
+    """End the attempt with an outcome; the result claims the task if nobody has."""
     task, agent = course.task, request.agent
     if task.status == "ready":
         by = dispatcher(read.actor, agent)
@@ -318,16 +325,17 @@ def _end_attempt(course: Course, command: ReceiveResult, request: OpenRequest, r
 
 
 def _requeue(course: Course, reason: str, now: int) -> None:
-    """Ready again at once, for somebody else."""
+    """Make the task ready again at once, for another agent."""
     task = course.task
     if task.status == "in-progress":
         course.move(TaskRequeued(task.attempts, reason, task.failures + 1, now))
 
 
 def overdue(task: Task, request: OpenRequest, now: int, *, is_called: bool = False) -> Ending:
-    """The failure that stands when nothing has come in time.
+    """Outcome of a request whose deadline has passed without a result.
 
-    What the hub was to hand over itself, and could not, says nothing about the agent.
+    A request that the hub itself should have dispatched, and could not, does not count against the
+    agent.
     """
     due = to_rfc3339(request.deadline or now)
     why = task.why_not_begun(request.after)
@@ -346,7 +354,9 @@ def _time_out(course: Course, request: OpenRequest, now: int, *, is_called: bool
 
 
 def _decided(course: Course, read: Read) -> Decision:
-    """All of it; whoever held the task does so no longer, if it has moved on."""
+    """Decision with all events of the workflow; it ends the lease if the task is no longer in
+    progress.
+    """
     before = read.lease(course.task)
     is_over = before is not None and course.task.status != "in-progress"
     ended = LeaseChange(course.task.id, None) if is_over else None
@@ -354,7 +364,7 @@ def _decided(course: Course, read: Read) -> Decision:
 
 
 def result_digest(success: bool, output: object, error: str) -> str:
-    """What a result is known by: an equal one is a repeat. The output may be encoded already."""
+    """Digest that identifies a result, to detect repeats. The output may be encoded already."""
     said = msgspec.json.encode([success, output, error], order="deterministic")
     if b".0" in said:
         said = msgspec.json.encode(_whole(msgspec.json.decode(said)), order="deterministic")
@@ -362,7 +372,7 @@ def result_digest(success: bool, output: object, error: str) -> str:
 
 
 def _whole(value: Any) -> Any:
-    """The same with 1.0 written as 1, as RFC 8785 has them: as JSON they are one number."""
+    """The same value with 1.0 written as 1, as RFC 8785 does: in JSON they are one number."""
     if isinstance(value, dict):
         return {name: _whole(one) for name, one in cast(dict[str, Any], value).items()}
     if isinstance(value, list):

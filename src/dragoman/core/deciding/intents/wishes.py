@@ -25,7 +25,7 @@ from dragoman.core.offers import Policy
 
 
 def faults(command: DelegateIntent) -> Iterator[Refusal | None]:
-    """Each field, in order: None, or why it cannot be taken."""
+    """Check each field of a delegation, in order."""
     yield check_id(command.id, "intent id", "id") if command.id else None
     yield check_text("goal", command.goal, REASON, least=1)
     yield check_json("params", command.params) or _check_size("params", command.params)
