@@ -114,8 +114,8 @@ def _asked(intent: Intent, agent: str, title: str) -> Iterator[str]:
 
 
 def _handed_over(handoff: Handoff) -> Iterator[str]:
-    """Section about the handoff: its package as JSON, and the location of its verified artifacts.
-    """
+    """Section about the handoff: its package as JSON, and the location of its verified
+    artifacts."""
     yield f"## What {handoff.sender} has handed over as {handoff.id}\n"
     yield _listed("Its package", handoff.about_work())
     if handoff.artifacts:

@@ -75,8 +75,8 @@ class FunctionRunner:
 
 
 async def _in_a_thread(work: Work, request: bytes) -> bytes | Awaitable[bytes] | Ended:
-    """Call the function in a thread; one that never ends blocks nobody, nor the end of the process.
-    """
+    """Call the function in a thread; one that never ends blocks nobody, nor the end of the
+    process."""
     loop = asyncio.get_running_loop()
     given: asyncio.Future[bytes | Awaitable[bytes] | Ended] = loop.create_future()
 

@@ -76,8 +76,8 @@ def open_place(
 
 
 def open_stage(data: Path, clock: Clock) -> Place:
-    """Open an empty directory for the demo: all parts are real, but no settings of the user apply.
-    """
+    """Open an empty directory for the demo: all parts are real, but no settings of the user
+    apply."""
     make_directory(data)
     key = load_or_create(data)
     return opened(data, Settings(), Engines(open_store("", data), clock, key), create=True)
@@ -105,8 +105,8 @@ class Engines(Struct, frozen=True):
 
 
 def opened(data: Path, settings: Settings, engines: Engines, *, create: bool) -> Place:
-    """Open a data directory on an open store; writes go through the running hub, if there is one.
-    """
+    """Open a data directory on an open store; writes go through the running hub, if there is
+    one."""
     beaten, hints = Heard(), Hints()
     try:
         redactor = open_redactor(settings, data, engines.key)

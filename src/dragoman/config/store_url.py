@@ -21,8 +21,8 @@ def beginning_at(folder: Path, url: str) -> str:
 
 
 def why_there(url: str, data: Path) -> str:
-    """Hint where the location of a store comes from, for error messages; empty: it is the default.
-    """
+    """Hint where the location of a store comes from, for error messages; empty: it is the
+    default."""
     if not url:
         return ""
     return (

@@ -69,8 +69,8 @@ def _told(text: str, error: str) -> str:
 
 
 def line_of(text: str, place: str) -> int | None:
-    """Line of a setting (`http.port`) or a section (`[http]`) that has a line of its own, if any.
-    """
+    """Line of a setting (`http.port`) or a section (`[http]`) that has a line of its own, if
+    any."""
     section = ""
     for number, line in enumerate(text.split("\n"), 1):
         header = re.fullmatch(r"\s*\[([^][]+)\]\s*(?:#.*)?", line)

@@ -28,8 +28,8 @@ def _what(said: bytes | Mapping[str, Any]) -> str:
 
 
 def _broken(text: bytes) -> Fault | None:
-    """The syntax error of something that begins as JSON or CBOR; other text may be of any dialect.
-    """
+    """The syntax error of something that begins as JSON or CBOR; other text may be of any
+    dialect."""
     is_cbor = is_cbor_map(text)
     if not is_cbor and text.lstrip()[:1] not in (b"{", b"["):
         return None

@@ -339,8 +339,8 @@ class Attempt:
             await asyncio.sleep(_STORE_REST_SECONDS)
 
     async def _hear(self, said: bytes) -> str:
-        """Submit a message of the agent; it is not lost while the store is away, the agent waits.
-        """
+        """Submit a message of the agent; it is not lost while the store is away, the agent
+        waits."""
         while True:
             try:
                 noted = await self._speak(self._actor, said)

@@ -101,8 +101,8 @@ class Dispatcher:
     # Interface
 
     def hint(self, streams: Collection[str]) -> None:
-        """Look for work: these streams have new entries. (An `OnCommit`, called from any thread.)
-        """
+        """Look for work: these streams have new entries. (An `OnCommit`, called from any
+        thread.)"""
         if self._desks:
             self._waking.hint(streams)
 
@@ -302,8 +302,8 @@ class Dispatcher:
         return True
 
     async def _begin_claimed(self) -> None:
-        """Start the runs of claimed tasks; those that cannot start yet are tried in the next round.
-        """
+        """Start the runs of claimed tasks; those that cannot start yet are tried in the next
+        round."""
         while self._claims:
             claim = self._claims.popleft()
             try:
@@ -376,8 +376,8 @@ class Dispatcher:
             yield from desk.attempts.values()
 
     async def _drain(self) -> None:
-        """Let agents finish within the grace time, then stop them; remote agents are not awaited.
-        """
+        """Let agents finish within the grace time, then stop them; remote agents are not
+        awaited."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._policy.grace_ms / 1_000
         while self.running and (left := end - loop.time()) > 0:

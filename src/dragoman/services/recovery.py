@@ -27,8 +27,8 @@ class Recovery:
         coordinator: str = COORDINATOR,
         teams: Mapping[str, Team] = NO_TEAMS,
     ) -> None:
-        """`coordinator` is notified where nobody else could be; `teams` have members of their own.
-        """
+        """`coordinator` is notified where nobody else could be; `teams` have members of their
+        own."""
         self._hub = hub
         self._backoff = backoff
         self._coordinator = coordinator

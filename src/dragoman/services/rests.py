@@ -99,8 +99,8 @@ class LeftAlone:
         return {rest.task for rest in rests if rest not in called}
 
     def words(self, queues: Collection[str], now: float) -> str:
-        """Message about the first task of these queues to become available; empty: none cools down.
-        """
+        """Message about the first task of these queues to become available; empty: none cools
+        down."""
         rests = [one for one in self._rests.resting(now) if one.given_back.queue in queues]
         if not rests:
             return ""

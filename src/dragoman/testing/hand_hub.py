@@ -121,8 +121,8 @@ class HandHub:
         return self._delegation.call(operation, arguments, actor)
 
     def dispatch(self, workers: Mapping[str, Worker]) -> int:
-        """Dispatch every open request to its agent's function and submit the result; their number.
-        """
+        """Dispatch every open request to its agent's function and submit the result; their
+        number."""
         return self._delegation.dispatch(workers)
 
     def task(self, name: str) -> Task:

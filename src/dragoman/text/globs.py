@@ -176,8 +176,8 @@ def _meet(
     fit: Callable[[T, T], bool],
     describes: Callable[[Any, Any], bool],
 ) -> bool:
-    """Check whether one sequence could match both patterns; `wildcard` matches any number of items.
-    """
+    """Check whether one sequence could match both patterns; `wildcard` matches any number of
+    items."""
     if many in a and many in b:
         # Each can match the other's middle, so that only the two ends can disagree.
         return _ends_fit(a, b, many, fit) and _ends_fit(a[::-1], b[::-1], many, fit)

@@ -20,7 +20,7 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 
 def nearest_or_all(name: str, known: Iterable[str]) -> str:
-    """`; did you mean …?` for an unknown name; when none comes near, `; known: …` and all of them.
-    """
+    """`; did you mean …?` for an unknown name; when none comes near, `; known: …` and all of
+    them."""
     names = list(known)
     return meant(name, names) or (f"; known: {', '.join(names)}" if names else "")

@@ -117,8 +117,8 @@ def _is_utf8(text: str) -> bool:
 
 
 def _too_large(most_bytes: int) -> StrictJsonError:
-    """Error for a text that is too long to be parsed, and may not even have been read to its end.
-    """
+    """Error for a text that is too long to be parsed, and may not even have been read to its
+    end."""
     return StrictJsonError(
         f"it has more than {most_bytes} bytes, and no more are taken", too_large=True
     )

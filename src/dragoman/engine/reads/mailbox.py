@@ -157,8 +157,8 @@ def _position(place: Listed) -> int:
 
 
 def late_by(store: Store, query: ListQuery, now: int) -> list[Listed]:
-    """The letters that are overdue and not escalated yet: while no hub runs, nothing is escalated.
-    """
+    """The letters that are overdue and not escalated yet: while no hub runs, nothing is
+    escalated."""
     places = list[Listed]()
     for stream in store.overdue(now, MOST_LOOKED_AT):
         row = store.stream(stream) if stream.startswith(mail_stream("")) else None
@@ -192,8 +192,8 @@ def thread_page(
     before: int | None = None,
     fits: Fits = _every,
 ) -> Page:
-    """A page of a thread; that of a bead has all letters about it, in whatever thread (S-MAIL-8).
-    """
+    """A page of a thread; that of a bead has all letters about it, in whatever thread
+    (S-MAIL-8)."""
     query = ListQuery(f"thread:{thread}", after, before, limit)
     return page_of(store, query, fits, walk(store, replace(query, list=f"bead:{thread}")))
 

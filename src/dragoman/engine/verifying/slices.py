@@ -84,8 +84,8 @@ def spans(head: int, sizes: Iterable[int], size: int = SLICE) -> list[Span]:
 
 
 def check_slice(store: Store, span: Span) -> Slice:
-    """Check every hash, version and position of a slice, as far as possible without its neighbours.
-    """
+    """Check every hash, version and position of a slice, as far as possible without its
+    neighbours."""
     try:
         sound = _sound(store, span)
     except (StoreCorrupt, TypeError):

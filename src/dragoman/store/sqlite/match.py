@@ -6,8 +6,8 @@ from dragoman.text.words import Term, Wanted
 
 
 def match(wanted: Wanted) -> str:
-    """An FTS5 expression of groups of terms. Words are letters and digits, so none ends a string.
-    """
+    """An FTS5 expression of groups of terms. Words are letters and digits, so none ends a
+    string."""
     return " OR ".join(map(_group, wanted))
 
 

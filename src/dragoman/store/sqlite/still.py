@@ -74,8 +74,8 @@ Readers = Shared | Still
 
 
 def readers_of(path: Path) -> Readers:
-    """Readers for a process without a writer, which create no file that would hinder a later one.
-    """
+    """Readers for a process without a writer, which create no file that would hinder a later
+    one."""
     return Shared(path) if os.access(path, os.W_OK) else _readers_that_make_no_file(path)
 
 

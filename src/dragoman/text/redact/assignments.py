@@ -200,8 +200,8 @@ def _is_in_place(data: bytes, begin: int, at: int, value: Value) -> bool:
 
 
 def _is_cell(data: bytes, value: Value) -> bool:
-    """Check whether a value is all of a cell, and not a program in a pipe, or a type beside others.
-    """
+    """Check whether a value is all of a cell, and not a program in a pipe, or a type beside
+    others."""
     is_all = _END_OF_CELL.match(data, value.end) is not None
     return is_all and not names_secret(_text(data, value.start, value.end))
 

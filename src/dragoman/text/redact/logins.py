@@ -113,8 +113,8 @@ def in_urls(data: bytes) -> Iterator[_Told]:
 
 
 def beside_users(data: bytes) -> Iterator[_Told]:
-    """Find passwords behind a user, as Oracle, the password file of PostgreSQL and Go write them.
-    """
+    """Find passwords behind a user, as Oracle, the password file of PostgreSQL and Go write
+    them."""
     for found in _TOGETHER.finditer(data):
         start, end = max(found.span(1), found.span(2), found.span(3))
         if looks_random(unmasked(data[start:end])):

@@ -94,8 +94,8 @@ class Redactor:
         return Stream(self._finder, held)
 
     def line(self, line: str, since: int = OVER) -> MaskedLine:
-        """Redact a line that is recorded at once; `lines_since` is the state after the line before.
-        """
+        """Redact a line that is recorded at once; `lines_since` is the state after the line
+        before."""
         size = 0
         if since != OVER:
             size, since = of_key(line, since)
@@ -182,8 +182,8 @@ def _name_in(fields: dict[str, Any], key: str, name: str) -> str:
 
 
 def _names_of(items: Sequence[Any], name: str) -> Iterator[str]:
-    """Names of a list's items: that of the list, the option before an item, or the first of a pair.
-    """
+    """Names of a list's items: that of the list, the option before an item, or the first of a
+    pair."""
     is_pair = len(items) == _PAIR
     yield name
     for item in items:

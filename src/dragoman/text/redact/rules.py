@@ -47,8 +47,8 @@ class Rule(Struct, frozen=True):
 
     @property
     def lead(self) -> bytes:
-        """Regular expression that is searched first: the prefix, or as much more as makes it rare.
-        """
+        """Regular expression that is searched first: the prefix, or as much more as makes it
+        rare."""
         if self.starts and all(len(start) >= _RARE for start in self.starts):
             return self.beginning
         pattern = _ENDLESS.sub(b"{%d}" % _ENOUGH, self.pattern)
