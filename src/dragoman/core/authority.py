@@ -1,12 +1,16 @@
 """Who may do what: one table of roles and relations, and the check that a caller holds a task."""
 
+from typing import TYPE_CHECKING
+
 from dragoman.core.actors import HUB, NO_HUB, Actor, Role
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Status
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.states.agent import AgentRecord
-from dragoman.core.states.lease import Lease
 from dragoman.core.states.task import CLAIMABLE, TRANSITIONS, Task
+
+if TYPE_CHECKING:
+    from dragoman.core.states.agent import AgentRecord
+    from dragoman.core.states.lease import Lease
 
 Move = tuple[Status, Status]
 
@@ -120,7 +124,7 @@ def why_no_worker(label: str) -> str:
     return f"{label} may not ask for workers; that is for orchestrators"
 
 
-def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
+def holds(actor: Actor, lease: "Lease | None", now: int) -> bool:
     """True if the caller has the valid lease, whatever its role: a lease knows a name only."""
     return (
         lease is not None
@@ -130,7 +134,7 @@ def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
     )
 
 
-def why_no_holder(known: AgentRecord | None) -> str:
+def why_no_holder(known: "AgentRecord | None") -> str:
     """Reason why this agent can hold no task; empty: it can. An unknown name counts as an agent."""
     if known is None or known.role in MAY_HOLD:
         return ""
@@ -145,12 +149,12 @@ def dispatcher(actor: Actor, agent: str) -> str:
     return actor.name if actor.role == "orchestrator" and actor.name != agent else ""
 
 
-def vouches_for(actor: Actor, known: AgentRecord | None) -> bool:
+def vouches_for(actor: Actor, known: "AgentRecord | None") -> bool:
     """True if the caller may manage this agent's credentials; an unknown name is an agent's."""
     return (known.role if known is not None else "agent") in MAY_VOUCH[actor.role]
 
 
-def relation(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
+def relation(actor: Actor, task: Task, lease: "Lease | None", now: int) -> str:
     """Relation of the caller to the task: a key of MAY_MOVE."""
     if is_own_gate(actor, task):
         return "coordinator"
@@ -183,7 +187,7 @@ def check_write(actor: Actor) -> Refusal | None:
 
 
 def check_word(
-    actor: Actor, task: Task, lease: Lease | None, fence: int | None, now: int
+    actor: Actor, task: Task, lease: "Lease | None", fence: int | None, now: int
 ) -> Refusal | None:
     """Refuse unless the caller may write about the task.
 
@@ -199,7 +203,7 @@ def check_word(
 
 
 def check_own(
-    actor: Actor, task: Task, lease: Lease | None, fence: int | None, now: int
+    actor: Actor, task: Task, lease: "Lease | None", fence: int | None, now: int
 ) -> Refusal | None:
     """Refuse unless the caller may speak for the work on the task.
 
@@ -213,7 +217,7 @@ def check_own(
 
 
 def check_fence(
-    actor: Actor, task: Task, lease: Lease | None, fence: int | None, now: int
+    actor: Actor, task: Task, lease: "Lease | None", fence: int | None, now: int
 ) -> Refusal | None:
     """Refuse a fencing token that is not the valid attempt's or, for an agent, not its own.
 
@@ -232,7 +236,7 @@ def check_fence(
 
 
 def check_hold(
-    actor: Actor, task: Task, lease: Lease | None, fence: int | None, now: int
+    actor: Actor, task: Task, lease: "Lease | None", fence: int | None, now: int
 ) -> Refusal | None:
     """Refuse unless the caller holds the task now, under this fencing token if it names one."""
     is_of_now = fence is None or _is_living(lease, fence, now)
@@ -252,12 +256,12 @@ def check_hold(
     )
 
 
-def _is_living(lease: Lease | None, fence: int, now: int) -> bool:
+def _is_living(lease: "Lease | None", fence: int, now: int) -> bool:
     """True if this is the fencing token of the valid attempt, whoever holds it."""
     return lease is not None and lease.fence == fence and lease.is_live(now)
 
 
-def _what_became(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
+def _what_became(actor: Actor, task: Task, lease: "Lease | None", now: int) -> str:
     if lease is None:
         # The credential of an attempt cannot claim.
         if not actor.task and not _obstacle(actor, task):

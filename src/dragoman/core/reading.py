@@ -1,24 +1,27 @@
 """What a decider may ask: a view of the present on behalf of one actor, and the answer it gives."""
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal
-from dragoman.core.events import AnyEvent, Status
-from dragoman.core.states.agent import AgentRecord
-from dragoman.core.states.handoff import Handoff
-from dragoman.core.states.intent import Intent
-from dragoman.core.states.lease import Lease
-from dragoman.core.states.letter import Mail
-from dragoman.core.states.reservations import Reservations
-from dragoman.core.states.standing import Standing
-from dragoman.core.states.task import Task
-from dragoman.core.states.trace import Logged, Trace, TurnLog
-from dragoman.core.states.wave import Happened, Wave
-from dragoman.core.states.work_item import WorkItem
+from dragoman.core.events import Status
+
+if TYPE_CHECKING:
+    from dragoman.core.events import AnyEvent
+    from dragoman.core.states.agent import AgentRecord
+    from dragoman.core.states.handoff import Handoff
+    from dragoman.core.states.intent import Intent
+    from dragoman.core.states.lease import Lease
+    from dragoman.core.states.letter import Mail
+    from dragoman.core.states.reservations import Reservations
+    from dragoman.core.states.standing import Standing
+    from dragoman.core.states.task import Task
+    from dragoman.core.states.trace import Logged, Trace, TurnLog
+    from dragoman.core.states.wave import Happened, Wave
+    from dragoman.core.states.work_item import WorkItem
 
 
 class Read(Protocol):
@@ -29,11 +32,11 @@ class Read(Protocol):
         """The caller."""
         ...
 
-    def task(self, name: str) -> Task | Refusal:
+    def task(self, name: str) -> "Task | Refusal":
         """The task with this id, alias (KIND:NAME) or bare alias name."""
         ...
 
-    def task_at(self, task: Task, version: int) -> Task | None:
+    def task_at(self, task: "Task", version: int) -> "Task | None":
         """The task as it was after this entry of its stream; None: it has no such entry."""
         ...
 
@@ -41,51 +44,51 @@ class Read(Protocol):
         """True if any task has this id, alias or bare alias name."""
         ...
 
-    def lease(self, task: Task) -> Lease | None:
+    def lease(self, task: "Task") -> "Lease | None":
         """The task's lease, valid or expired."""
         ...
 
-    def agent(self, name: str) -> AgentRecord | None:
+    def agent(self, name: str) -> "AgentRecord | None":
         """Record of the agent or person with this name."""
         ...
 
     def next_ready(
-        self, queues: tuple[str, ...], now: int, may_begin: Callable[[Task], bool]
-    ) -> Task | None:
+        self, queues: tuple[str, ...], now: int, may_begin: "Callable[[Task], bool]"
+    ) -> "Task | None":
         """First task of these queues that the caller may start on; a queue is named by the agent
         that its tasks are reserved for.
         """
         ...
 
-    def handoff(self, id: str) -> Handoff | None:
+    def handoff(self, id: str) -> "Handoff | None":
         """Handoff with this id."""
         ...
 
-    def work_item(self, id: str) -> WorkItem | None:
+    def work_item(self, id: str) -> "WorkItem | None":
         """Item of the work queue with this id."""
         ...
 
-    def mail(self, id: str) -> Mail | None:
+    def mail(self, id: str) -> "Mail | None":
         """Letter with this id."""
         ...
 
-    def wave(self, id: str) -> Wave | None:
+    def wave(self, id: str) -> "Wave | None":
         """Wave with this id."""
         ...
 
-    def open_waves(self) -> tuple[Wave, ...]:
+    def open_waves(self) -> "tuple[Wave, ...]":
         """Open waves, oldest first."""
         ...
 
-    def history(self, stream: str) -> Iterable[Happened]:
+    def history(self, stream: str) -> "Iterable[Happened]":
         """All events of a stream with their times, in order."""
         ...
 
-    def reservations(self) -> Reservations:
+    def reservations(self) -> "Reservations":
         """All reservations of files."""
         ...
 
-    def intent(self, id: str) -> Intent | None:
+    def intent(self, id: str) -> "Intent | None":
         """Intent with this id."""
         ...
 
@@ -93,19 +96,19 @@ class Read(Protocol):
         """Id of the intent that has had a request with this id; empty: none has."""
         ...
 
-    def standing(self, name: str) -> Standing | None:
+    def standing(self, name: str) -> "Standing | None":
         """Capabilities and reputation of an agent."""
         ...
 
-    def trace(self, session: str) -> Trace | None:
+    def trace(self, session: str) -> "Trace | None":
         """State of the trace of this session."""
         ...
 
-    def turns(self, task: str) -> TurnLog | None:
+    def turns(self, task: str) -> "TurnLog | None":
         """State of the turns of the task with this id."""
         ...
 
-    def logged(self, key: str) -> Logged | None:
+    def logged(self, key: str) -> "Logged | None":
         """Position and digest of the recorded turn or trace event with this key."""
         ...
 
@@ -165,10 +168,10 @@ class LeaseChange(Struct, frozen=True):
     """A lease to write, or (None) to end."""
 
     task: str
-    lease: Lease | None
+    lease: "Lease | None"
 
 
-StreamEvents = tuple[tuple[str, AnyEvent], ...]
+StreamEvents = tuple[tuple[str, "AnyEvent"], ...]
 """Events to record, each with its stream."""
 
 
@@ -184,13 +187,13 @@ class Decision(Struct, frozen=True):
     """Refusal that is on record with its target: the events stand, and the caller is refused."""
 
 
-def receipt(task: Task, status: Status, lease: Lease | None = None) -> Receipt:
+def receipt(task: "Task", status: Status, lease: "Lease | None" = None) -> Receipt:
     """Receipt of a command about an existing task."""
     expires_at = lease.expires_at if lease else 0
     return Receipt(task.id, status, task.attempts, task.fence, expires_at)
 
 
-def noted(stream: str, state: str, *events: AnyEvent) -> Decision:
+def noted(stream: str, state: str, *events: "AnyEvent") -> Decision:
     """Decision about one stream that is no task: its state, and the events."""
     told = Receipt("", None, stream=stream, state=state)
     return Decision(told, tuple((stream, event) for event in events))

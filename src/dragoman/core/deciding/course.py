@@ -1,7 +1,7 @@
 """The course of an intent: what follows from one step to the next, for it, its task, its agents."""
 
 from itertools import count
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
@@ -10,7 +10,6 @@ from dragoman.core.events import (
     AgentAssigned,
     AgentRated,
     AgentRelieved,
-    AnyEvent,
     IntentApproved,
     IntentCompleted,
     IntentDispatched,
@@ -46,6 +45,9 @@ from dragoman.core.states.intent import EVOLVE_INTENT, OVER, RENEWABLE, Intent, 
 from dragoman.core.states.standing import EVOLVE_STANDING, Standing
 from dragoman.core.states.task import Task
 from dragoman.core.states.task_fold import EVOLVE_TASK
+
+if TYPE_CHECKING:
+    from dragoman.core.events import AnyEvent
 
 SHOWN_ERROR = 500
 """Longest part of an error that is recorded in the chain."""

@@ -1,7 +1,7 @@
 """What an attempt's credential may say: words about its one task, under its one fencing token."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -13,7 +13,6 @@ from dragoman.core.commands import (
     AdoptTask,
     AdvanceWave,
     AnswerMail,
-    AnyCommand,
     ClaimWorkItem,
     CreateTask,
     DelegateIntent,
@@ -50,6 +49,9 @@ from dragoman.core.errors import Refusal
 from dragoman.core.reading import Read
 from dragoman.core.states.handoff import section
 from dragoman.core.states.task import Task
+
+if TYPE_CHECKING:
+    from dragoman.core.commands import AnyCommand
 
 SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     TaskCommand: lambda command: command.held,
@@ -103,7 +105,7 @@ _LAST_WORDS: Final = (RejectMessage, RecordTrace, ReleaseReservations, PostMail,
 about the message that ended it."""
 
 
-def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
+def bound(command: "AnyCommand", read: Read, now: int) -> "AnyCommand | Refusal":
     """Bind the command to the credential's fencing token, or refuse what is outside its scope."""
     actor = read.actor
     forbidden = _check_bearer(command, read)
@@ -138,14 +140,14 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
     return check_alive(task, read, now) or command
 
 
-def _was_done(command: AnyCommand, read: Read, now: int) -> bool:
+def _was_done(command: "AnyCommand", read: Read, now: int) -> bool:
     """True if it repeats what was done to a handoff before and adds nothing: the answer to what
     ended the attempt may have been lost.
     """
     return isinstance(command, HandoffCommand) and done_before(command, read, now) is not None
 
 
-def _check_bearer(command: AnyCommand, read: Read) -> Refusal | None:
+def _check_bearer(command: "AnyCommand", read: Read) -> Refusal | None:
     """Refuse a caller that may hold no task, or a draft that is not about its task."""
     # An agent that was made an observer during an attempt may not act in it any more.
     cannot_hold = why_no_holder(read.agent(read.actor.name))

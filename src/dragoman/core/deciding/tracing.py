@@ -1,6 +1,6 @@
 """Deciders of traces: record, move because of one, escalate (S-SAOP-6, 9, 11)."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -18,13 +18,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deciding.tasks import adoption, claims, lifecycle
 from dragoman.core.errors import Refusal
-from dragoman.core.events import (
-    AnyEvent,
-    EntropyEscalated,
-    EntropySettled,
-    TraceAnomaly,
-    TraceRecorded,
-)
+from dragoman.core.events import EntropyEscalated, EntropySettled, TraceAnomaly, TraceRecorded
 from dragoman.core.ids import (
     check_event_id,
     check_session,
@@ -37,6 +31,9 @@ from dragoman.core.states.lease import renewed
 from dragoman.core.states.moves import MOVES
 from dragoman.core.states.task import Task
 from dragoman.core.states.trace import MOST_CALL, PARTS, Logged, Trace, misfits
+
+if TYPE_CHECKING:
+    from dragoman.core.events import AnyEvent
 
 SAOP = "saop"
 """Kind of alias under which SAOP adopts a task."""
@@ -281,10 +278,10 @@ def transition(command: RequestTransition, read: Read, now: int) -> Decision | R
     return replace(decision, events=_stamped(decision, command))
 
 
-def _stamped(decision: Decision, command: RequestTransition) -> tuple[tuple[str, AnyEvent], ...]:
+def _stamped(decision: Decision, command: RequestTransition) -> "tuple[tuple[str, AnyEvent], ...]":
     """The events, where a status change names the trace event that caused it."""
 
-    def stamped(event: Any) -> AnyEvent:
+    def stamped(event: Any) -> "AnyEvent":
         if type(event) not in MOVES:
             return event
         return replace(event, commit=command.commit, asked_by=command.asked_by)

@@ -1,13 +1,12 @@
 """The moves of a task: every event by which it changes its status, in one table."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from dragoman.core.events import (
     EVENT_NAMES,
-    AnyEvent,
     Event,
     Status,
     TaskClaimed,
@@ -15,6 +14,9 @@ from dragoman.core.events import (
     TaskRewound,
     TaskTransitioned,
 )
+
+if TYPE_CHECKING:
+    from dragoman.core.events import AnyEvent
 
 REPORTED: Final = "reported_"
 STALE: Final = "stale_heartbeat_"
@@ -47,7 +49,7 @@ MOVES: Final[dict[type[Event], Callable[[Any], Move]]] = {
 MOVE_NAMES: Final = frozenset(EVENT_NAMES[moved] for moved in MOVES)
 
 
-def move_of(event: AnyEvent) -> Move | None:
+def move_of(event: "AnyEvent") -> Move | None:
     """Status change that an event makes, if it makes one."""
     as_move = MOVES.get(type(event))
     return None if as_move is None else as_move(event)

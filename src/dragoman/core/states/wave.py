@@ -3,14 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    AnyEvent,
     Status,
     TaskCheckpointed,
     TaskClaimed,
@@ -30,6 +29,9 @@ from dragoman.core.states.reservations import Conflict, FindTask, Reservation, S
 from dragoman.core.states.task import Task
 from dragoman.text.safe_text import safe_text
 
+if TYPE_CHECKING:
+    from dragoman.core.events import AnyEvent
+
 ENDED: Final[frozenset[Status]] = frozenset(
     {"review", "done", "blocked", "deadletter", "cancelled"}
 )
@@ -38,7 +40,7 @@ ENDED: Final[frozenset[Status]] = frozenset(
 GIVEN_UP: Final[frozenset[Status]] = frozenset({"blocked", "deadletter"})
 """Statuses in which a bead is stuck until somebody sees to it."""
 
-Happened = tuple[AnyEvent, int]
+Happened = tuple["AnyEvent", int]
 """An event and its time."""
 
 _LISTED_IN_REPORT = 200

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import count
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -11,12 +11,15 @@ from dragoman.core import missing
 from dragoman.core.actors import HUB, Actor
 from dragoman.core.authority import MAY_DISPATCH, check_write
 from dragoman.core.errors import Refusal
-from dragoman.core.events import AnyEvent, HandoffStatus, MailPosted, Role
+from dragoman.core.events import HandoffStatus, MailPosted, Role
 from dragoman.core.ids import check_id, handoff_stream, mail_stream
 from dragoman.core.limits import WAIT_MS, check_duration
 from dragoman.core.reading import Decision, Read, Receipt, noted, receipt
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.task import Task
+
+if TYPE_CHECKING:
+    from dragoman.core.events import AnyEvent
 
 COORDINATOR: Final = "coordinator"
 """Role that is notified, and the recipient's name if nobody is registered with that role."""
@@ -100,7 +103,7 @@ def check_sla(ms: int) -> Refusal | None:
     return check_duration("the time of a stage", ms, *WAIT_MS)
 
 
-def decided(id: str, state: HandoffStatus | Literal["discarded"], *events: AnyEvent) -> Decision:
+def decided(id: str, state: HandoffStatus | Literal["discarded"], *events: "AnyEvent") -> Decision:
     """Decision that concerns only the handoff."""
     return noted(handoff_stream(id), state, *events)
 

@@ -1,19 +1,18 @@
 """What a task's course does to the handoff that it is on its way by (S-OWN)."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core.commands import AnyCommand, ExpireLease
+from dragoman.core.commands import ExpireLease
 from dragoman.core.deciding.handoffs.common import COORDINATOR
 from dragoman.core.deciding.handoffs.watch import blocked_letter
 from dragoman.core.deciding.handoffs.ways_out import overtaken
 from dragoman.core.deciding.handoffs.work import COMPLETION, completed
 from dragoman.core.deciding.tasks.rewinding import lost_handoff
 from dragoman.core.events import (
-    AnyEvent,
     HandoffEscalated,
     HandoffNoted,
     TaskCheckpointed,
@@ -30,11 +29,15 @@ from dragoman.core.states.intent import intent_of
 from dragoman.core.states.moves import REPORTED, STALE
 from dragoman.core.states.task import Reported, Task
 
+if TYPE_CHECKING:
+    from dragoman.core.commands import AnyCommand
+    from dragoman.core.events import AnyEvent
+
 
 class _Course(Struct, frozen=True):
     """A change of a task: the command, and what it affects."""
 
-    command: AnyCommand
+    command: "AnyCommand"
     report: TaskReported | Reported | None
     """Report of the attempt, from this decision or an earlier one."""
     handoff: Handoff
@@ -43,7 +46,7 @@ class _Course(Struct, frozen=True):
     now: int
 
 
-def with_handoff(command: AnyCommand, decision: Decision, read: Read, now: int) -> Decision:
+def with_handoff(command: "AnyCommand", decision: Decision, read: Read, now: int) -> Decision:
     """Extend a decision by its consequences for the active handoff of a task."""
     report: TaskReported | None = None
     for stream, event in decision.events:
@@ -162,7 +165,7 @@ def _requeued(_: TaskRequeued, course: _Course) -> StreamEvents:
     return ((handoff_stream(handoff.id), lost), told)
 
 
-_FOLLOW: Final[dict[type[AnyEvent], Callable[[Any, _Course], StreamEvents]]] = {
+_FOLLOW: "Final[dict[type[AnyEvent], Callable[[Any, _Course], StreamEvents]]]" = {
     TaskTransitioned: _moved,
     TaskEdited: _given,
     TaskRewound: _rewound,

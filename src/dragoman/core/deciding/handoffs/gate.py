@@ -1,5 +1,7 @@
 """Deciders of the gate: the recipient takes a package that stands every check, a person agrees."""
 
+from typing import TYPE_CHECKING
+
 from msgspec.structs import replace
 
 from dragoman.core.actors import HUB
@@ -9,7 +11,6 @@ from dragoman.core.deciding.handoffs.policy import why_not_to
 from dragoman.core.deciding.handoffs.ways_out import turned_down
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    AnyEvent,
     HandoffApproved,
     HandoffMoved,
     HandoffNoted,
@@ -22,6 +23,9 @@ from dragoman.core.reading import Decision, Read, StreamEvents
 from dragoman.core.rules.handoff_chain import chain_of, check_cycle, owner_of
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.task import Task
+
+if TYPE_CHECKING:
+    from dragoman.core.events import AnyEvent
 
 _UNDECIDED = ("proposed", "validating")
 

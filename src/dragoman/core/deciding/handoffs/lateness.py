@@ -1,15 +1,18 @@
 """A state of a handoff that lasts too long is told, whoever notices it, and when (S-ACP-10)."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from dragoman.core.events import AnyEvent, HandoffEscalated, HandoffExtended, HandoffMoved
+from dragoman.core.events import HandoffEscalated, HandoffExtended, HandoffMoved
 from dragoman.core.ids import handoff_stream
 from dragoman.core.reading import Decision, Read
 from dragoman.core.states.handoff import NEXT_STAGE, Handoff
 
-LEAVING: Final[frozenset[type[AnyEvent]]] = frozenset({HandoffMoved, HandoffExtended})
+if TYPE_CHECKING:
+    from dragoman.core.events import AnyEvent
+
+LEAVING: "Final[frozenset[type[AnyEvent]]]" = frozenset({HandoffMoved, HandoffExtended})
 """Events that end a stage of a handoff or extend it."""
 
 

@@ -4,7 +4,7 @@ Whoever hands work over stays its owner until the recipient activates it (S-OWN)
 """
 
 from collections.abc import Callable
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from dragoman.core import missing
 from dragoman.core.actors import Actor
@@ -34,7 +34,6 @@ from dragoman.core.deciding.handoffs.ways_out import (
 from dragoman.core.deciding.handoffs.work import HELD_BACK
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    AnyEvent,
     HandoffMoved,
     HandoffNoted,
     HandoffProposed,
@@ -59,6 +58,9 @@ from dragoman.core.states.handoff_fold import handoff_proposed
 from dragoman.core.states.handoff_package import filled, hash_of, mark_of, sealed, thread_of
 from dragoman.core.states.task import Task
 from dragoman.text.lookalikes import shows
+
+if TYPE_CHECKING:
+    from dragoman.core.events import AnyEvent
 
 
 def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal:

@@ -5,7 +5,7 @@ stays done when the handoff has gone on since; only what was undone by a rejecti
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.core.actors import HUB
 from dragoman.core.commands import (
@@ -29,7 +29,9 @@ from dragoman.core.reading import Read
 from dragoman.core.states.handoff import NEXT_STAGE, Handoff, Step, section
 from dragoman.core.states.handoff_package import filled, hash_of, thread_of
 from dragoman.core.states.task import Task
-from dragoman.core.states.wave import Happened
+
+if TYPE_CHECKING:
+    from dragoman.core.states.wave import Happened
 
 
 def offered_before(command: ProposeHandoff, task: Task, read: Read) -> Handoff | None:
@@ -147,7 +149,7 @@ def _extended(command: ExtendHandoff, handoff: Handoff, read: Read) -> bool:
     return longer is not None and not handoff.is_escalated and (longer.by, longer.by_ms) == said
 
 
-def _extensions(stage: str, history: Iterable[Happened]) -> Iterator[tuple[str, int]]:
+def _extensions(stage: str, history: "Iterable[Happened]") -> Iterator[tuple[str, int]]:
     """Extensions of a stage that has ended since: actor and duration; read from the history,
     because no state keeps them.
     """

@@ -4,12 +4,11 @@ Each way is tried before it is named, so that none is named which the hub would 
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dragoman.core.commands import (
     AcceptHandoff,
     ActivateHandoff,
-    AnyCommand,
     ApproveHandoff,
     CloseHandoff,
     CompleteHandoff,
@@ -25,10 +24,13 @@ from dragoman.core.limits import WAIT_MS
 from dragoman.core.reading import Decision, Read
 from dragoman.core.states.handoff import LEGAL, Handoff
 
-Ask = Callable[[AnyCommand], Decision | Refusal]
+if TYPE_CHECKING:
+    from dragoman.core.commands import AnyCommand
+
+Ask = Callable[["AnyCommand"], Decision | Refusal]
 """Decides another command for the same caller, without recording it."""
 
-Asked = Callable[[Handoff, str], AnyCommand]
+Asked = Callable[[Handoff, str], "AnyCommand"]
 """Makes the command of an action from a handoff and the name of an uninvolved agent."""
 
 ACCEPTANCE: Final[dict[str, Asked]] = {
@@ -52,7 +54,7 @@ _TOLD: Final = {"extend_sla": "extend_sla (on the command line: extend)"}
 """Action -> its label, if the command line calls it otherwise."""
 
 
-def with_ways(refusal: Refusal, command: AnyCommand, read: Read, ask: Ask) -> Refusal:
+def with_ways(refusal: Refusal, command: "AnyCommand", read: Read, ask: Ask) -> Refusal:
     """Extend the refusal of a command in the wrong state by the actions that the caller can take
     now.
     """
@@ -70,7 +72,7 @@ def with_ways(refusal: Refusal, command: AnyCommand, read: Read, ask: Ask) -> Re
     return Refusal(refusal.code, f"{refusal.detail}; {then}", refusal.kind)
 
 
-def _asked_about(command: AnyCommand, read: Read) -> Handoff | None:
+def _asked_about(command: "AnyCommand", read: Read) -> Handoff | None:
     if isinstance(command, DiscardDraft):
         return read.handoff(command.id)
     return read.handoff(command.handoff) if isinstance(command, HandoffCommand) else None

@@ -1,5 +1,7 @@
 """Deciders of the ways out: the work is not taken, given back, or its offer is taken back."""
 
+from typing import TYPE_CHECKING
+
 from msgspec.structs import replace
 
 from dragoman.core.actors import HUB
@@ -13,7 +15,6 @@ from dragoman.core.deciding.handoffs.common import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    AnyEvent,
     HandoffMoved,
     HandoffRejected,
     HandoffStatus,
@@ -27,6 +28,9 @@ from dragoman.core.limits import TEXT, check_text
 from dragoman.core.reading import Decision, LeaseChange, Read, StreamEvents
 from dragoman.core.states.handoff import Handoff, with_owner
 from dragoman.core.states.task import Task
+
+if TYPE_CHECKING:
+    from dragoman.core.events import AnyEvent
 
 
 def reject(command: RejectHandoff, read: Read, now: int) -> Decision | Refusal:

@@ -1,7 +1,7 @@
 """Deciders of the way through: the recipient begins, finishes, and the record is closed."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -23,7 +23,6 @@ from dragoman.core.deciding.tasks.attempts import report
 from dragoman.core.deciding.tasks.claims import check_lease_end
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    AnyEvent,
     HandoffMoved,
     HandoffNoted,
     Outcome,
@@ -39,6 +38,9 @@ from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, StreamEv
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.lease import granted
 from dragoman.core.states.task import CLAIMABLE, Task
+
+if TYPE_CHECKING:
+    from dragoman.core.events import AnyEvent
 
 COMPLETION: Final = "completion_notes"
 """Kind of the note that ends the work."""

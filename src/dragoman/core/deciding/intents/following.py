@@ -1,6 +1,6 @@
 """What other dialects do to the task of an intent is followed by the intent, in the same breath."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,7 +11,6 @@ from dragoman.core.deciding.intents.reports import failure_of, success_of, updat
 from dragoman.core.deciding.intents.results import overdue, too_late
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    AnyEvent,
     DelegationRequested,
     TaskCheckpointed,
     TaskClaimed,
@@ -30,7 +29,10 @@ from dragoman.core.reading import Decision, Read, StreamEvents
 from dragoman.core.states.intent import RENEWABLE, Intent, OpenRequest, intent_of
 from dragoman.core.states.task import Reported, Task
 
-TOLD: Final[frozenset[type[AnyEvent]]] = frozenset(
+if TYPE_CHECKING:
+    from dragoman.core.events import AnyEvent
+
+TOLD: "Final[frozenset[type[AnyEvent]]]" = frozenset(
     {
         DelegationRequested,
         TaskCheckpointed,

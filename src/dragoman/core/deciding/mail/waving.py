@@ -2,27 +2,19 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from dragoman.core import missing
 from dragoman.core.authority import MAY_DELEGATE
-from dragoman.core.commands import (
-    DEFAULT_ATTEMPTS,
-    AdoptTask,
-    AdvanceWave,
-    AnyCommand,
-    PostMail,
-    StartWave,
-)
+from dragoman.core.commands import DEFAULT_ATTEMPTS, AdoptTask, AdvanceWave, PostMail, StartWave
 from dragoman.core.deciding.course import task_after
 from dragoman.core.deciding.mail import mailing
 from dragoman.core.deciding.mail.reserving import check_patterns, on_record, swept, tidied
 from dragoman.core.deciding.tasks.lifecycle import moved
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    AnyEvent,
     ReservationTaken,
     TaskCheckpointed,
     TaskRequeued,
@@ -48,11 +40,15 @@ from dragoman.core.states.wave import (
     why_given_up,
 )
 
+if TYPE_CHECKING:
+    from dragoman.core.commands import AnyCommand
+    from dragoman.core.events import AnyEvent
+
 KIND: Final = "bead"
 """Kind of alias under which a wave adopts an unknown task."""
 COMPLETE: Final = "WAVE_COMPLETE"
 """Type of the letter that is the closing report."""
-MAY_FAIL: Final[frozenset[type[AnyEvent]]] = frozenset({TaskRequeued, TaskCheckpointed})
+MAY_FAIL: "Final[frozenset[type[AnyEvent]]]" = frozenset({TaskRequeued, TaskCheckpointed})
 """Events that end an attempt as a failure."""
 _FAILURE = re.compile(r"[A-Z][A-Z0-9_]{0,63}", re.ASCII)
 
@@ -63,7 +59,7 @@ def commands_of_start(
     *,
     review_required: bool = True,
     max_attempts: int = DEFAULT_ATTEMPTS,
-) -> tuple[AnyCommand, ...]:
+) -> "tuple[AnyCommand, ...]":
     """Commands of a wave's start: adopt unknown beads, hold them back, release the first ones.
 
     A name with its kind (KIND:NAME) must be that of a known task.
@@ -276,5 +272,5 @@ def _bead(name: str, read: Read) -> Task | Refusal:
     return known
 
 
-def _told(id: str, *events: tuple[str, AnyEvent]) -> Decision:
+def _told(id: str, *events: "tuple[str, AnyEvent]") -> Decision:
     return Decision(Receipt("", None, stream=wave_stream(id)), events)

@@ -1,5 +1,7 @@
 """Deciders of delegation: a part of a task is offered, taken or not, and may be late (S-AOF-7)."""
 
+from typing import TYPE_CHECKING
+
 from dragoman.core import missing
 from dragoman.core.authority import MAY_DELEGATE, MAY_DISPATCH, check_hold, check_write
 from dragoman.core.commands import (
@@ -12,7 +14,6 @@ from dragoman.core.deciding.tasks.lifecycle import moved
 from dragoman.core.deciding.tasks.links import check_cycle
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    AnyEvent,
     DelegationAccepted,
     DelegationEscalated,
     DelegationRejected,
@@ -28,6 +29,9 @@ from dragoman.core.reading import Decision, LeaseChange, Read, receipt
 from dragoman.core.rules.handoff_chain import on_its_way
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.task import Delegation, DelegationState, Task
+
+if TYPE_CHECKING:
+    from dragoman.core.events import AnyEvent
 
 MOST_DEPTH = 1
 """Delegated work cannot be delegated on."""
