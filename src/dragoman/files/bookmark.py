@@ -14,26 +14,26 @@ from dragoman.ledger.entry import Entry
 
 
 class Mark(Struct, frozen=True, omit_defaults=True):
-    """A place in a ledger."""
+    """Content of the cursor file: a position in a ledger."""
 
     ledger: str = ""
     position: int = 0
     behind: dict[str, str] = {}
-    """Streams before the position whose files could not be written and are tried again, and why."""
+    """Streams before the position whose files could not be written and are retried -> problem."""
 
 
 _marks: Final = msgspec.json.Decoder(Mark)
 
 
 class Bookmark:
-    """Where the files of a data directory are in the ledger of a store."""
+    """Position in the ledger up to which the files are written, saved in `projection.json`."""
 
     def __init__(self, store: Store, disk: Disk) -> None:
         self._store = store
         self._disk = disk
 
     def read(self) -> Mark | None:
-        """Where it stands, whichever ledger that is in; None: nowhere that could be read."""
+        """Load the cursor, of whichever ledger; None when it is missing or cannot be decoded."""
         data = self._disk.read(CURSOR, MOST_BYTES)
         try:
             return _marks.decode(data) if data else None
@@ -41,23 +41,23 @@ class Bookmark:
             return None
 
     def of_this_ledger(self) -> Mark | None:
-        """Where it stands, if it fits."""
+        """Load the cursor, if it belongs to this ledger."""
         mark = self.read()
         return mark if mark is not None and self.fits(mark) else None
 
     def fits(self, mark: Mark) -> bool:
-        """Whether it is of this ledger, and not of a longer copy of it."""
+        """True when it belongs to this ledger, and not to a longer copy of it."""
         return mark.ledger == self._store.ledger_id() and mark.position <= self._store.head()
 
     def put(self, position: int, behind: dict[str, str]) -> None:
-        """Everything before the position is durable before the mark is."""
+        """Save the cursor after making everything before its position durable."""
         self._disk.settle()
         mark = Mark(self._store.ledger_id(), position, behind)
         put(self._disk, CURSOR, msgspec.json.encode(mark) + b"\n")
         self._disk.settle()
 
     def last_shown(self) -> Entry | None:
-        """The last entry that the files show."""
+        """Last entry that the files show."""
         mark = self.of_this_ledger()
         if mark is None or not mark.position:
             return None

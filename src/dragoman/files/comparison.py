@@ -23,14 +23,14 @@ _ANYWHERE: Final = ""
 
 
 class Difference(Struct, frozen=True):
-    """A file that is not as the ledger says; left over: it was about to be removed in a crash."""
+    """A file that differs from the ledger; `left over`: its removal was interrupted by a crash."""
 
     path: str
     problem: Literal["missing", "changed", "surplus", "left over"]
 
 
 class Sources(Struct, frozen=True):
-    """What is compared: the ledger, as it is read for files, and the files."""
+    """The ledger and the files to compare."""
 
     store: Store
     disk: Disk
@@ -49,10 +49,10 @@ _beat: Final = msgspec.json.Decoder(_Beat)
 
 
 def compare(sources: Sources, level: int, progress: Callable[[int], None]) -> Iterator[Difference]:
-    """Every difference: task by task, then letter by letter, then day by day.
+    """Yield every difference: by task, by letter, then by day of the event log.
 
-    The files show the ledger up to the position `level`, and nobody writes them meanwhile: a task
-    that has gone on since then is not compared.
+    The files show the ledger up to `position`, and nobody writes them meanwhile: a task that has
+    changed since then is not compared.
     """
     homes: dict[str, str] = {}
     after = 0
@@ -90,7 +90,7 @@ def _of_task(disk: Disk, shown: Picture, lease: Lease | None) -> Iterator[Differ
 
 
 def _lags(disk: Disk, path: str, task_id: str, lease: Lease | None) -> bool:
-    """Whether it is an earlier sign of life of this lease: a later one leaves no entry."""
+    """True for an earlier heartbeat of this lease: a later one leaves no entry in the ledger."""
     try:
         beat = _beat.decode(disk.read(path, MOST_BYTES) or b"")
         at = parse_rfc3339(beat.last_heartbeat)
@@ -113,7 +113,7 @@ def _check(disk: Disk, path: str, expected: bytes) -> Iterator[Difference]:
 
 
 def _surplus(disk: Disk, homes: dict[str, str]) -> Iterator[Difference]:
-    """Task files where their task is not; whatever has another kind of name is left alone."""
+    """Task files in a folder that is not their task's; files with other names are ignored."""
     for status in STATUSES:
         for look in disk.list(f"{TASKS}/{status}"):
             path, task_id = f"{TASKS}/{status}/{look.name}", task_of_file(look.name)
@@ -133,7 +133,7 @@ def _compare_mail(sources: Sources, level: int) -> Iterator[Difference]:
 
 def _compare_log(sources: Sources, log: LineLog, level: int) -> Iterator[Difference]:
     known: dict[str, _Followed] = {}
-    # Whoever wrote the files may have been stopped after the lines and before it noted them.
+    # The projector may have been stopped between writing the lines and saving the cursor.
     for until, may_be_missing in ((level, False), (sources.store.head(), True)):
         after = level if may_be_missing else 0
         while page := sources.store.entries(after, _PAGE, until=until):
@@ -150,7 +150,7 @@ def _compare_log(sources: Sources, log: LineLog, level: int) -> Iterator[Differe
 
 
 class _Followed:
-    """A file of lines, compared piece by piece with what it should hold."""
+    """Line file that is compared chunk by chunk with its expected content."""
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
@@ -160,7 +160,7 @@ class _Followed:
         self._must_be = False
 
     def follow(self, expected: bytes, may_be_missing: bool) -> None:
-        """Go on with what should come next; of what may be missing the file holds a beginning."""
+        """Compare the next chunk; of lines that may be missing the file has a prefix."""
         self._must_be = self._must_be or not may_be_missing
         if self._is_same:
             found = self._disk.piece(self._path, self._at, len(expected))

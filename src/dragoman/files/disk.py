@@ -13,40 +13,40 @@ Kind = Literal["file", "folder", "link", "other"]
 
 
 class Look(Protocol):
-    """What stands under a name, without having been opened."""
+    """Metadata of a path, without having been opened."""
 
     @property
     def name(self) -> str:
-        """The last part of its path."""
+        """Last part of the path."""
         ...
 
     @property
     def kind(self) -> Kind:
-        """What it is; a link is never followed."""
+        """Kind of file; a link is never followed."""
         ...
 
     @property
     def size(self) -> int:
-        """How many bytes."""
+        """Size in bytes."""
         ...
 
     @property
     def mtime_ns(self) -> int:
-        """When it was last written."""
+        """Modification time."""
         ...
 
     @property
     def links(self) -> int:
-        """Under how many names the file is known."""
+        """Number of hard links."""
         ...
 
 
 class Tail(Protocol):
-    """How a file of lines ends."""
+    """End of a file of lines."""
 
     @property
     def end(self) -> int:
-        """Where its last whole line ends; what follows was torn off."""
+        """Offset of the end of the last whole line; a torn line may follow."""
         ...
 
     @property
@@ -56,54 +56,58 @@ class Tail(Protocol):
 
 
 class Disk(Protocol):
-    """The operations. A content is durable before `replace` gives it its name, a name after
-    `settle`."""
+    """File operations. A content is durable before `replace` gives it its name, a name after
+    `sync`."""
 
     def look(self, path: str) -> Look | None:
-        """What stands there."""
+        """Metadata of a path; None when there is nothing."""
         ...
 
     def list(self, folder: str) -> Sequence[Look]:
-        """What stands in a folder, by name; nothing when there is no such folder."""
+        """Entries of a folder by name; empty when there is no such folder."""
         ...
 
     def read(self, path: str, most: int) -> bytes | None:
-        """A regular file's content; None when there is none, or when it is longer than `most`."""
+        """Content of a regular file; None when there is none, or when it is longer than
+        `max_bytes`."""
         ...
 
     def piece(self, path: str, start: int, most: int) -> bytes:
-        """At most so many bytes of a regular file; none where there is no such file."""
+        """At most `max_bytes` of a regular file from an offset; empty when there is no such
+        file."""
         ...
 
     def opened(self, path: str) -> AbstractContextManager[tuple[FileIO, Look] | None]:
-        """A regular file, open for reading, and what it is; None when there is none."""
+        """Open a regular file for reading, with its metadata; None when there is none."""
         ...
 
     def tail(self, path: str) -> Tail:
-        """How a file of lines ends."""
+        """Find the last whole line of a file."""
         ...
 
     def write(self, path: str, data: bytes, mtime_ns: int | None = None) -> None:
-        """A new file in the place of whatever had that name; its content is durable in time."""
+        """Create a file, replacing one of that name; its content is durable before the next
+        `replace`."""
         ...
 
     def append(self, path: str, keep: int, data: bytes, mtime_ns: int | None = None) -> None:
-        """Add to a file after its first `keep` bytes; what followed them is gone."""
+        """Append to a file after its first `offset` bytes; what followed them is cut off."""
         ...
 
     def replace(self, old: str, new: str) -> None:
-        """Rename a file over whatever has the new name."""
+        """Rename a file, replacing one of the new name."""
         ...
 
     def swap(self, old: str, new: str, seen: Look | None) -> bool:
-        """Rename a file to a name under which nothing else stands than was seen there.
+        """Rename a file to a name that is free, or under which there still is what was `expected`.
 
-        False, and everything is as it was, when something else does: somebody was faster.
+        False, with nothing changed, when somebody else was faster.
         """
         ...
 
     def move(self, old: str, new: str) -> bool:
-        """Rename a file or folder; False when the new name is taken (an empty folder is not)."""
+        """Rename a file or folder; False when the new name is taken (by more than an empty
+        folder)."""
         ...
 
     def remove(self, path: str) -> None:
@@ -111,9 +115,10 @@ class Disk(Protocol):
         ...
 
     def discard(self, path: str, aside: str, seen: Look) -> bool:
-        """Remove a file that still is what was seen; it is looked at once more under a free name.
+        """Remove a file that still is as `expected`; it is checked once more under a temporary
+        name.
 
-        False, and it stays, when it is not: somebody was faster, and what he wrote is not lost.
+        False, and the file stays, when somebody else was faster: what they wrote is not lost.
         """
         ...
 
@@ -122,30 +127,30 @@ class Disk(Protocol):
         ...
 
     def make_folder(self, path: str) -> None:
-        """A folder, and those above it; nothing happens when it is there."""
+        """Create a folder and its parents; nothing happens when it exists."""
         ...
 
     def make_folders(self, path: str, names: Iterable[str]) -> None:
-        """Folders within one that exists, if they are not there."""
+        """Create folders within one that exists, unless they exist."""
         ...
 
     def keep(self, path: str) -> None:
-        """A name is as it should be: make it durable with the others."""
+        """Make a name durable at the next `sync`, although it was not changed."""
         ...
 
     def settle(self) -> None:
-        """Make every name durable that was changed or kept since the last time."""
+        """Make every name durable that was changed since the last time."""
         ...
 
     def lock(self, path: str) -> AbstractContextManager[None]:
-        """Wait until nobody else has this lock, and hold it."""
+        """Hold an exclusive lock, waiting for it."""
         ...
 
     def hold(self, path: str) -> AbstractContextManager[None]:
-        """The same for a moment within a longer piece of work."""
+        """Hold a lock for a moment within a longer operation."""
         ...
 
     def still(self, path: str) -> AbstractContextManager[None]:
-        """As `lock`, for whoever only reads: it needs no file where none can be made, and raises
-        StoreUnavailable at its end if somebody else has begun meanwhile."""
+        """Like `lock`, for readers: it needs no lock file where none can be created, and raises
+        StoreUnavailable at its end if a writer has begun meanwhile."""
         ...

@@ -11,9 +11,9 @@ from typing import Final
 from dragoman.text.safe_text import HARMFUL
 
 TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
-"""Where Markdown would begin a tag, a comment, or a link in angle brackets."""
+"""Beginning of a tag, a comment, or a link in angle brackets in Markdown."""
 _LINK: Final = re.compile(r"\](?=[(:])")
-"""Where Markdown would go on to the address of a link or an image, or of a name for one."""
+"""Bracket before the address of a link or image, or of a reference definition, in Markdown."""
 
 _REFERENCE: Final = re.compile(r"&((?:amp;)*)#x([0-9a-f]{1,6});")
 _LAST_CODE: Final = 0x10FFFF
@@ -23,18 +23,18 @@ _ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-f]{1,6})\}|(.))", re.DOTALL)
 
 
 def without_markup(text: str) -> str:
-    """The text without tags and links, for a file of Markdown that nobody reads back."""
+    """Escape tags and links, for Markdown files that are never parsed."""
     return _LINK.sub(r"]\\", TAG.sub("&lt;", text))
 
 
 def with_references(text: str) -> str:
-    """The text with every character that steers or hides as a reference."""
+    """Encode every control or invisible character as a reference."""
     text = _REFERENCE.sub(lambda m: f"&amp;{m[0][1:]}" if _means_harm(m[2]) else m[0], text)
     return HARMFUL.sub(lambda m: f"&#x{ord(m[0]):x};", text)
 
 
 def without_references(text: str) -> str:
-    """The text that `with_references` was given."""
+    """Reverse `encode_references`."""
     return _REFERENCE.sub(_dereferenced, text)
 
 
@@ -50,7 +50,7 @@ def _means_harm(digits: str) -> bool:
 
 
 def on_one_line(text: str, also: str = "") -> str:
-    """The text without line breaks, bars, tags and links, nor any of the characters `also`."""
+    """Escape line breaks, bars, tags and links, and the characters in `also`."""
     marks = {**_BACKSLASHED, **{mark: f"\\{mark}" for mark in also}}
     text = text.translate(str.maketrans(marks))
     for acting in (TAG, HARMFUL):
@@ -59,7 +59,7 @@ def on_one_line(text: str, also: str = "") -> str:
 
 
 def from_one_line(text: str) -> str:
-    """The text that `on_one_line` was given."""
+    """Reverse `escape_line`."""
     return _ESCAPE.sub(_unescaped, text)
 
 
@@ -71,7 +71,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def split_unescaped(text: str, mark: str) -> list[str]:
-    """The parts between those marks that no backslash precedes."""
+    """Split at separators that no backslash precedes."""
     parts, start, at = list[str](), 0, 0
     while at < len(text):
         if text[at] == "\\":

@@ -13,7 +13,8 @@ from dragoman.files.line_log import Files, LineLog, Written, number_under
 from dragoman.ledger.entry import Entry, read_line
 
 RenderLines = Callable[[Entry, Callable[[str], str]], list[bytes]]
-"""The lines of an entry, each with an `eventId` that rises; it is told how AOF ids are found."""
+"""Renders an entry as lines, each with an `eventId` that rises; gets a function that finds AOF
+ids."""
 
 
 _id: Final = number_under("eventId")
@@ -27,7 +28,7 @@ def event_log(
     shown: Callable[[], Entry | None],
     warn: Warn,
 ) -> LineLog:
-    """The log of all events; `shown` is the newest entry that the files show."""
+    """Open the log of all events; `last_projected` returns the newest entry that the files show."""
 
     def rendered(entry: Entry) -> Written:
         lines = render(entry, aof_id_of)
@@ -38,7 +39,7 @@ def event_log(
         return [f"{EVENTS}/{name}" for name in names if name.endswith(".jsonl")]
 
     def last() -> list[str]:
-        """Where the newest line was written."""
+        """File of the newest line."""
         try:
             written = [rendered(entry)] if (entry := shown()) else []
         except LedgerError:
@@ -46,14 +47,14 @@ def event_log(
         return [path for path, lines in written if lines]
 
     def begins(path: str) -> int | None:
-        # Clocks go back: which entries are of a day whose file is gone, or in whose place something
-        # else stands, only the whole ledger says.
+        # Clocks go back: only the whole ledger can say which entries belong to a day whose file is
+        # gone, or replaced by something else.
         if disk.look(path) is None:
             return 1 if path in last() else None
         return 1 if re.fullmatch(_OF_A_DAY, path) else None
 
     def growing() -> list[str]:
-        # Only the last day goes on: of the others, `verify` tells what was done to them.
+        # Only the last day grows: damage to the others is reported by `verify`.
         return sorted({*found()[-1:], *last()})
 
     return LineLog(disk, rendered, _id, Files(found, growing, begins), warn)

@@ -22,23 +22,24 @@ R = TypeVar("R")
 
 
 def concerns_all(error: Exception) -> bool:
-    """Whether a fault is of the disk or of the store, and not of the one thing that met it."""
+    """True when an error concerns the disk or the store, and not only one stream."""
     if isinstance(error, OSError):
         return error.errno in _OF_THE_DISK
     return isinstance(error, StoreUnavailable)
 
 
 class Guard:
-    """Works on one stream after the other; those whose files could not be written are kept, so
-    that they are tried again."""
+    """Runs work per stream, and remembers streams whose files could not be written, to retry
+    them."""
 
     def __init__(self, warn: Warn) -> None:
         self._warn = warn
         self.behind: dict[str, str] = {}
-        """Stream -> why its files lag."""
+        """Stream -> problem."""
 
     def run(self, work: Callable[[], R], stream: str, what: str) -> R | None:
-        """What the work comes to; None, and a warning, when only the files of this one suffer."""
+        """Run the work and return its result; None, with a warning, when it failed for this stream
+        only."""
         try:
             return work()
         except LedgerError as error:
@@ -57,11 +58,11 @@ class Guard:
             return None
 
     def fell_behind(self, stream: str, words: str) -> None:
-        """The files of a stream could not be written; the next look around tries again."""
+        """Remember that the files of a stream could not be written; the next scan retries."""
         self.behind[stream] = words
         self._warn(words)
 
     def trouble(self) -> str:
-        """What is wrong, in short; empty: nothing is."""
+        """Short summary of the failures; empty when there are none."""
         words, *more = self.behind.values() or ("",)
         return words if not more else f"{words} (and the files of {len(more)} more)"

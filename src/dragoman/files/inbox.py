@@ -25,11 +25,11 @@ from dragoman.text.safe_text import safe_text
 PROCESSED: Final = "processed"
 REJECTED: Final = "rejected"
 _NO_MESSAGE: Final = re.compile(rf"({PROCESSED}|{REJECTED})(-found(-[0-9]+)?)?", re.ASCII)
-"""Where messages end, and what stood in the way of that and was put aside."""
+"""Folders for results, and what was moved out of their way."""
 
 _UNFINISHED: Final = (".tmp", ".part")
 _TAKEN: Final = ".taken-"
-"""What the name of a message begins with while it is being sent."""
+"""Prefix of a message's name while it is being sent."""
 _NOT_PLAIN: Final = {
     "link": "it is a link",
     "folder": "it is a folder; an agent's folder stands directly in the inbox",
@@ -37,7 +37,7 @@ _NOT_PLAIN: Final = {
 }
 
 Answer = Refusal | Sequence[str]
-"""A no, or what was odd about a message that was taken."""
+"""A refusal, or the warnings of an accepted message."""
 
 Send = Callable[[bytes, str | None], Answer]
 """Sends a message on behalf of an agent, or (None) of the `fromAgent` that it names."""
@@ -50,17 +50,17 @@ class _Letter(Struct, frozen=True):
 
     @property
     def dropped(self) -> str:
-        """Where it was put."""
+        """Path under which it was dropped."""
         return f"{self.folder}/{self.name}"
 
     @property
     def taken(self) -> str:
-        """Where it is while it is being sent."""
+        """Path while it is being sent."""
         return f"{self.folder}/{_TAKEN}{fitted(self.name, len(_TAKEN))}"
 
 
 class Inbox:
-    """Takes what was put into the inbox, in the order of the names."""
+    """Sends the messages in the inbox, in the order of their names."""
 
     name = "inbox"
 
@@ -71,19 +71,20 @@ class Inbox:
         self._warn = warn
         self._left: list[str] = []
         self._faults: list[Exception] = []
-        """Those of our own."""
+        """Unexpected errors: bugs of our own."""
         self.rejected = 0
-        """How many messages of the last run were rejected."""
+        """Number of messages that the last run has rejected."""
 
     def trouble(self) -> str:
-        """What was left of the last run; empty: nothing was."""
+        """Summary of messages that could not be processed; empty when there are none."""
         words, *more = self._left or ("",)
         return words if not more else f"{words} (and {len(more)} more)"
 
     def run_once(self, now: int) -> int:
-        """Send every message once; how many there were.
+        """Send every message once; returns their number.
 
-        One that cannot be taken, for whatever reason, stops none of the others, and is told.
+        A message that cannot be processed, for whatever reason, stops none of the others, and is
+        reported.
         """
         del now
         self.rejected, self._left, self._faults, done = 0, [], [], 0
@@ -102,7 +103,7 @@ class Inbox:
         return done
 
     def _take_all(self, folder: str, speaker: str | None, found: Sequence[Look]) -> int:
-        """What a crash left behind comes first, because its name sorts first."""
+        """Leftovers of a crash come first, because their names sort first."""
         taken = 0
         for look in found:
             letter = _Letter(folder, speaker, look.name.removeprefix(_TAKEN))
@@ -113,7 +114,7 @@ class Inbox:
 
     @contextmanager
     def _confined(self, what: str) -> Generator[None]:
-        """A fault that is of one message or folder is told, and the others are taken."""
+        """Report an error of one message or folder, and go on with the others."""
         try:
             yield
         except Exception as error:
@@ -128,7 +129,7 @@ class Inbox:
 
     def _take(self, letter: _Letter) -> None:
         found = self._disk.look(letter.taken) or self._seize(letter)
-        if found is None:  # whoever put it there has taken it back
+        if found is None:  # its sender has removed it
             return
         try:
             answer = self._answer(letter, found)
@@ -162,7 +163,7 @@ class Inbox:
         return self._disk.look(letter.taken)
 
     def _answer(self, letter: _Letter, found: Look) -> Answer:
-        """What is said to a message, which is sent unless it must not even be opened."""
+        """Send a message, or refuse it unread."""
         wrong = check_agent(letter.speaker) if letter.speaker is not None else None
         wrong = wrong or _unsafe(found, self._most)
         if wrong:
@@ -187,7 +188,7 @@ def _was_taken(look: Look) -> bool:
 
 
 def _is_finished(look: Look) -> bool:
-    """Whether it is a whole message: one that is still being written has a name that says so."""
+    """True for a complete message: one that is still being written has a name that says so."""
     if _was_taken(look):
         return True
     if _NO_MESSAGE.fullmatch(look.name) or look.name.startswith("."):
@@ -196,7 +197,7 @@ def _is_finished(look: Look) -> bool:
 
 
 def _unsafe(look: Look, most: int) -> Refusal | None:
-    """What must not be opened at all."""
+    """Refuse a file that must not be opened."""
     if look.kind != "file":
         return Refusal("invalid_envelope", f"a message is a plain file: {_NOT_PLAIN[look.kind]}")
     if look.links > 1:

@@ -9,7 +9,7 @@ from dragoman.core.ids import is_aof_id
 
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 PARTS: Final = ("inputs", "work", "outputs")
-"""The folders of a task's own folder."""
+"""Subfolders of a task's own folder."""
 
 TASKS: Final = "tasks"
 RUNS: Final = "runs"
@@ -20,32 +20,32 @@ ARTIFACTS: Final = "artifacts"
 INBOX: Final = "inbox"
 CURSOR: Final = "projection.json"
 LOCK: Final = "projection.lock"
-"""Held by whoever writes the files, for as long as that takes."""
+"""Held while the projection is written."""
 MOVING: Final = "folders.lock"
-"""Held by whoever moves a task's own folder, for that moment: agents that start wait for it."""
+"""Held while a task's own folder is moved: agents that start wait for it."""
 TAKING: Final = "inbox.lock"
-"""Held by whoever takes letters out of the inbox, until they are sent and filed."""
+"""Held while messages of the inbox are sent and moved away."""
 
 COPIES: Final = "artifacts.lock"
-"""Held by whoever removes a copy or finds that one is there already, for that moment; its time says
-when copies were last looked through."""
+"""Held while a copy is removed or found to exist. Its modification time is that of the last cleanup
+of copies."""
 
 GITIGNORE: Final = ".gitignore"
 ALL_OF_IT: Final = b"*\n"
-"""What stands in it, so that the repository around a data directory leaves that alone."""
+"""Content of .gitignore, so that a repository around a data directory ignores it."""
 
 REASON: Final = ".reason.txt"
-"""What the note beside a file that was not taken over is called, after the file."""
+"""Suffix of the note beside a file that was rejected."""
 
 WARNING: Final = ".warning.txt"
-"""The same beside a message that was taken, though something about it was odd."""
+"""Suffix of the note beside a message that was accepted with warnings."""
 
 MOST_NAME: Final = 255
-"""How many bytes the name of a file may have."""
+"""Limit of a file name in bytes."""
 
 _BILLION: Final = 1_000_000_000
 _LAST_SECOND: Final = 9_223_372_035
-"""In the year 2262: what fits into 64 bits of nanoseconds, file systems keep."""
+"""In the year 2262: file systems keep 64 bits of nanoseconds."""
 
 _KIND: Final = re.compile(r"[A-Z][A-Z_]{0,63}", re.ASCII)
 _LETTER: Final = re.compile(r"[0-9]{4,}-[A-Z_]+\.md", re.ASCII)
@@ -53,79 +53,79 @@ _NO_KIND: Final = frozenset({"UNKNOWN"})
 
 
 def task_path(status: Status, task_id: str) -> str:
-    """The task's file."""
+    """Path of a task's file."""
     return f"{TASKS}/{status}/{task_id}.md"
 
 
 def folder_path(status: Status, task_id: str) -> str:
-    """The task's own folder."""
+    """Path of a task's own folder."""
     return f"{TASKS}/{status}/{task_id}"
 
 
 def run_folder(task_id: str, attempt: int = 0) -> str:
-    """The run artifacts; with a number, those of an earlier attempt."""
+    """Folder of run artifacts; with a number, those of an earlier attempt."""
     return f"{RUNS}/{task_id}/attempts/{attempt}" if attempt else f"{RUNS}/{task_id}"
 
 
 def events_path(day: str) -> str:
-    """The event lines of a day (UTC)."""
+    """Path of the event lines of a day (UTC)."""
     return f"{EVENTS}/{day}.jsonl"
 
 
 def handoffs_path(teamspace: str) -> str:
-    """The audit lines of the handoffs of a teamspace."""
+    """Path of the audit log of a teamspace's handoffs."""
     return f"{TEAMSPACES}/{teamspace}/handoffs/handoffs.jsonl"
 
 
 def artifact_path(sha256: str) -> str:
-    """The verified copy of an artifact, by the hash of its content."""
+    """Path of the verified copy of an artifact, by the hash of its content."""
     return f"{ARTIFACTS}/sha256/{sha256[:2]}/{sha256}"
 
 
 def copies_folder(part: str = "") -> str:
-    """Where all verified copies lie, or those whose hash begins with two such digits."""
+    """Folder of all verified copies, or of those whose hash begins with these two digits."""
     return f"{ARTIFACTS}/sha256/{part}".rstrip("/")
 
 
 def artifact_root(teamspace: str) -> str:
-    """Where the artifacts of a teamspace lie, unless the settings name more places."""
+    """Default folder of a teamspace's artifacts; the settings may name more."""
     return f"{TEAMSPACES}/{teamspace}/{ARTIFACTS}"
 
 
 def incoming_artifact(id: str) -> str:
-    """Where a copy lies until the hash of its content is known."""
+    """Path of a copy until the hash of its content is known."""
     return f"{ARTIFACTS}/incoming/{id}"
 
 
 def thread_folder(thread: str) -> str:
-    """The letters of a thread."""
+    """Folder of a thread's letters."""
     return f"{MAIL}/{thread}"
 
 
 def letter_path(thread: str, number: int, kind: str) -> str:
-    """The n-th letter of a thread, named by its type if it has one."""
+    """Path of the n-th letter of a thread, named by its type if it has one."""
     named = kind if _KIND.fullmatch(kind) and kind not in _NO_KIND else "MAIL"
     return f"{thread_folder(thread)}/{number:04d}-{named}.md"
 
 
 def numbers_path(thread: str) -> str:
-    """Where it is kept which letter of a thread has which number."""
+    """Path of the list of a thread's letter numbers."""
     return f"{thread_folder(thread)}/.numbers"
 
 
 def is_letter(name: str) -> bool:
-    """Whether a file of this name stands for a letter."""
+    """True for the file name of a letter."""
     return _LETTER.fullmatch(name) is not None
 
 
 def staged(path: str) -> str:
-    """Where the next content of a file waits until it replaces the old one."""
+    """Path of the next content of a file until it replaces the old one."""
     folder, _, name = path.rpartition("/")
     return f"{folder}/.{name}.next" if folder else f".{name}.next"
 
 
 def is_staged_task(name: str) -> bool:
-    """Whether a file of this name is the next content of a task's file."""
+    """True for the file name of a task file's next content."""
     waits = name.startswith(".") and name.endswith(".next")
     return waits and task_of_file(name[1 : -len(".next")]) is not None
 
@@ -133,18 +133,18 @@ def is_staged_task(name: str) -> bool:
 def numbered(path: str, number: int, spare: int = 0) -> str:
     """The path itself, or its n-th alternative when it is taken: `a.md`, `a-2.md`.
 
-    A name that would be too long, with so many bytes to spare, is shortened.
+    The name is shortened if needed, leaving `reserve` bytes.
     """
     folder, slash, name = path.rpartition("/")
     return f"{folder}{slash}{fitted(name, spare, f'-{number}' if number > 1 else '')}"
 
 
 def fitted(name: str, spare: int, mark: str = "") -> str:
-    """A file's name with a mark before its kind, its stem cut between characters so that the name
-    may grow by so many bytes."""
+    """Shorten a file name, keeping its extension and leaving `reserve` bytes; `suffix` goes before
+    the extension."""
     stem, dot, kind = name.partition(".") if not name.startswith(".") else (name, "", "")
     room = MOST_NAME - spare - _length(f"{mark}{dot}{kind}")
-    if room < 1:  # what follows the dot is no kind, or only its end is
+    if room < 1:  # the part after the dot is no extension, or not only that
         stem, dot, kind, room = name, "", "", MOST_NAME - spare - _length(mark)
     while _length(stem) > room:
         stem = stem[:-1]
@@ -152,23 +152,23 @@ def fitted(name: str, spare: int, mark: str = "") -> str:
 
 
 def _length(name: str) -> int:
-    """In bytes; a name on the disk need not be text."""
+    """Length in bytes; a name on the disk need not be text."""
     return len(name.encode(errors="surrogateescape"))
 
 
 def task_of_file(name: str) -> str | None:
-    """The AOF id that a file name stands for; None for a stray."""
+    """AOF id that a file name stands for; None for any other file."""
     stem, dot, kind = name.rpartition(".")
     return stem if dot and kind == "md" and is_aof_id(stem) else None
 
 
 def discarded(path: str) -> str:
-    """Where a file is looked at for the last time before it is removed."""
+    """Path under which a file is checked once more before it is removed."""
     return f"{path}-found"
 
 
 def task_of_discarded(name: str) -> str | None:
-    """The AOF id of a task whose file was on its way out under this name or an alternative."""
+    """AOF id of a task whose file was being removed under this name or an alternative."""
     stem, _, rest = name.partition(".")
     plain, _, number = stem.rpartition("-")
     ids = [stem, plain] if number.isdecimal() else [stem]
@@ -176,11 +176,11 @@ def task_of_discarded(name: str) -> str | None:
 
 
 def stamp(path: str, size: int, moment: int) -> int:
-    """A modification time (ns) that only a file written here, in this place, can have.
+    """Modification time (ns) that marks a file as written here, at this path.
 
-    Its second is the moment's, or the nearest that file systems keep; its fraction is a digest of
-    the place, the size and that second. An edit changes the time, a move the place: so a scan can
-    pass over untouched files without reading them. A false alarm costs a look; the content decides.
+    Its second is that of `at_ms`, or the nearest that file systems keep; its fraction is a digest
+    of path, size and second. An edit changes the time, a move the path: so a scan can skip
+    unchanged files without reading them. A false alarm costs one read; the content decides.
     """
     second = min(max(moment // 1_000, 0), _LAST_SECOND)
     digest = blake2b(f"{path} {size} {second}".encode(), digest_size=8).digest()
@@ -188,5 +188,5 @@ def stamp(path: str, size: int, moment: int) -> int:
 
 
 def has_stamp(path: str, size: int, mtime_ns: int) -> bool:
-    """Whether the file has the modification time that it was written with."""
+    """True when a file has the modification time that it was written with."""
     return stamp(path, size, mtime_ns // _BILLION * 1_000) == mtime_ns

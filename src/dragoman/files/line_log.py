@@ -21,19 +21,19 @@ from dragoman.files.putting import make_way, set_aside
 from dragoman.ledger.entry import Entry
 
 LINES_PER_ENTRY: Final = 10
-"""An entry's lines are numbered from ten times its position on, so that they rise for ever."""
+"""Lines of an entry are numbered from ten times its position on, so that numbers always rise."""
 _MOST_BYTES: Final = 1 << 40
 _MOST_NUMBER: Final = 1 << 63
 
 Written = tuple[str, list[bytes]]
-"""The path of a file, and the lines that an entry adds to it."""
+"""Path of a file, and the lines that an entry adds to it."""
 
 Pages = Callable[[int], Iterable[list[Entry]]]
-"""The entries after a position, as far as the files should show them."""
+"""Reads the entries after a position, as far as the files should show them."""
 
 
 def number_under(key: str) -> Callable[[bytes], int]:
-    """How a line's number is read, which stands under this key; -1: the line is none of ours."""
+    """Make a function that reads a line's number under this key; -1 when it has none."""
     shape = msgspec.defstruct("Numbered", [("number", int, msgspec.field(name=key))])
     decoder = msgspec.json.Decoder[Any](shape)
 
@@ -54,14 +54,14 @@ _dated: Final = msgspec.json.Decoder(_Dated)
 
 
 class Files(Struct, frozen=True):
-    """Which files of lines there are."""
+    """Finds the files of a log."""
 
     found: Callable[[], Sequence[str]]
     growing: Callable[[], Sequence[str]]
-    """Those that go on; also what is gone, where it is known to have been there."""
+    """Files that still grow; also missing ones that are known to have existed."""
     begins: Callable[[str], int | None] = lambda _: None
-    """No later than the first entry of a file; None: it is not known to have one, so that it is new
-    when it is not there."""
+    """Position no later than the first entry of a file; None when it is not known to have one, so
+    that a missing file is new."""
 
 
 class LineLog:
@@ -75,7 +75,7 @@ class LineLog:
         files: Files,
         warn: Warn,
     ) -> None:
-        """`number` is of a line of ours, -1 of any other."""
+        """`number` returns the number of a line, -1 for a line that was not written here."""
         self._disk = disk
         self._render = render
         self._number = number
@@ -83,22 +83,22 @@ class LineLog:
         self._warn = warn
 
     def add(self, entries: Iterable[Entry], earlier: Pages) -> None:
-        """Add what is missing of these entries, which follow on one another and on `earlier`."""
+        """Append missing lines of these entries, which follow one another and `earlier`."""
         for path, lines in self.by_path(entries).items():
             if not self._is_as_left(path):
                 self._complete([path], earlier)
             self._add(path, lines)
 
     def complete(self, pages: Pages) -> None:
-        """Write what was cut off from the files that go on."""
+        """Restore missing lines of the files that grow."""
         self._complete(self.changed(), pages)
 
     def changed(self) -> Sequence[str]:
-        """The files that go on and are not as they were left."""
+        """Growing files that are not as they were left."""
         return [path for path in self._files.growing() if not self._is_as_left(path)]
 
     def rewrite(self, pages: Iterable[list[Entry]]) -> None:
-        """All files anew from all entries; each replaces the old one when it is complete."""
+        """Rewrite all files from all entries; each replaces the old one when it is complete."""
         ends: dict[str, int] = {}
         for page in pages:
             for path, lines in self.by_path(page).items():
@@ -131,7 +131,7 @@ class LineLog:
         return paths
 
     def found(self) -> Iterator[str]:
-        """The files that there are."""
+        """Existing files."""
         yield from self._files.found()
 
     def _is_as_left(self, path: str) -> bool:
@@ -141,7 +141,7 @@ class LineLog:
         return has_stamp(path, look.size, look.mtime_ns)
 
     def _complete(self, paths: Sequence[str], pages: Pages) -> None:
-        """Write what these files lack behind their last line, however far back that is."""
+        """Append the lines that these files lack after their last one, however many those are."""
         if not paths:
             return
         for page in pages(min(map(self._reached, paths))):
@@ -152,7 +152,7 @@ class LineLog:
             self._mark(path)
 
     def _reached(self, path: str) -> int:
-        """The position behind which lines of a file may be missing."""
+        """Position up to which a file is known to be complete."""
         tail = self._disk.tail(path)
         if not tail.end:
             return (self._files.begins(path) or 1) - 1
@@ -168,7 +168,7 @@ class LineLog:
             self._append(path, tail.end, data, mark)
 
     def _mark(self, path: str) -> None:
-        """A file that lacks nothing is looked at again only when it has changed again."""
+        """Stamp a complete file, so that it is not checked again before it changes."""
         look = self._disk.look(path)
         if look is not None:
             mark = stamp(path, look.size, _moment(self._disk.tail(path).line))
@@ -184,7 +184,7 @@ class LineLog:
             self._disk.append(path, keep, data, mtime_ns)
 
     def _make_way(self, path: str) -> None:
-        """Nothing but a file stands in the place of a file, nor anything in that of its folder."""
+        """Move aside anything but a file at this path, and anything but a folder at its parent."""
         make_way(self._disk, path.rpartition("/")[0])
         found = self._disk.look(path)
         if found is not None and found.kind != "file":
@@ -194,12 +194,12 @@ class LineLog:
             )
 
     def _is_of_a_ledger(self, path: str) -> bool:
-        """Whether a file was written as one of these, be it for another ledger."""
+        """True for a file that was written as one of these, even for another ledger."""
         return self._number(self._disk.tail(path).line) >= 0
 
     def _last(self, path: str, tail: Tail, most: int = _MOST_NUMBER) -> int:
-        """The last of our numbers in a file: a line that somebody has added there has none, nor
-        can a number be ours that is beyond the `most` that was ever to be written."""
+        """Last number in a file. A line that somebody has added has none, and a number beyond
+        `limit`, which was never written, does not count."""
         last = self._number(tail.line)
         if not tail.end or 0 <= last <= most:
             return last
@@ -208,7 +208,7 @@ class LineLog:
 
 
 def _moment(line: bytes) -> int:
-    """When that happened of which a line tells; any moment does for a stamp, if it tells none."""
+    """Time of a line, for its stamp; 0 when it has none."""
     try:
         return parse_rfc3339(_dated.decode(line).timestamp)
     except (msgspec.MsgspecError, ValueError):

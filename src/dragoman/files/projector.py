@@ -48,21 +48,21 @@ from dragoman.ledger.entry import Entry
 
 PERSON: Final = Actor("file", "files", via="files")
 TRUSTED: Final = Actor("trusted-file", "files", via="files")
-"""Who asks when a task file was edited or moved; trusted where `files.trust_moves` says so."""
+"""Actor of edited or moved task files; trusted if `files.trust_moves` is set."""
 
 _PAGE: Final = 1_000
 _FOLDERS: Final = (RUNS, EVENTS, INBOX, *(f"{TASKS}/{status}" for status in STATUSES))
 
 _PLACES: Final = {**dict.fromkeys((TASKS, *_FOLDERS), "folder"), CURSOR: "file"}
-"""Place -> what belongs there."""
+"""Path -> expected kind."""
 
 Progress = Callable[[int], None]
 _Survey = Mapping[Status, Sequence[Look]]
-"""What stands in the folder of each status."""
+"""Files in the folder of each status."""
 
 
 class Behind(Struct, frozen=True):
-    """How far the files show the ledger, where the rest of it cannot be written."""
+    """Position that the files show, when later entries cannot be written."""
 
     position: int
     head: int
@@ -70,7 +70,7 @@ class Behind(Struct, frozen=True):
 
 
 class Projector:
-    """The ledger as files beneath a data directory."""
+    """Projects the ledger to files beneath a data directory."""
 
     def __init__(
         self,
@@ -96,12 +96,12 @@ class Projector:
             handoff_log(hub.store, disk, warn),
         )
         self.behind: Behind | None = None
-        """What the last comparison found the files to lack, with no harm done."""
+        """Entries that the last comparison could not project; None when there are none."""
 
     def level(self, beaten: Iterable[str] = ()) -> int:
-        """Bring the files level with the ledger; how many entries that took.
+        """Project new entries; returns their number.
 
-        `beaten` are the streams whose leases were renewed: heartbeats leave no entry.
+        `renewed` are the streams whose leases were renewed: heartbeats leave no entry.
         """
         with self._disk.lock(LOCK):
             done = self._follow()
@@ -110,7 +110,7 @@ class Projector:
         return done
 
     def sweep(self) -> int:
-        """Look for what people edited or moved and what was written late; how much was answered."""
+        """Scan for edited, moved and late files; returns how many edits were answered."""
         with self._disk.lock(LOCK):
             self._make_folders()
             self._follow()
@@ -127,54 +127,52 @@ class Projector:
         return answered
 
     def trouble(self) -> str:
-        """What is wrong with the files of single tasks or letters; empty: nothing is."""
+        """Summary of failures with single tasks or letters; empty when there are none."""
         return self._guard.trouble()
 
     def look_at_runs(self) -> None:
-        """Look at the run files of all that is in progress."""
+        """Check the run files of all tasks in progress."""
         with self._disk.lock(LOCK):
             self._look_at_runs()
             self._disk.settle()
 
     def rebuild(self, progress: Progress) -> int:
-        """Write everything anew, wherever it is missing or differs; how many tasks there were."""
+        """Rewrite every file that is missing or differs; returns the number of tasks."""
         with self._disk.lock(LOCK):
             self._bring_back(self._survey())
             return self._rebuild(progress)
 
     def lag(self) -> tuple[int, Sequence[str]]:
-        """How many entries are not in the files yet, and the streams that could not be brought."""
+        """Number of entries not projected yet, and streams whose files could not be written."""
         mark = self._bookmark.read() or Mark()
         return max(0, self._store.head() - mark.position), tuple(mark.behind)
 
     def has_begun(self) -> bool:
-        """Whether the files were ever written to their end: a restore may have been stopped."""
+        """True when the files were ever written completely: a restore may have been stopped."""
         return self._bookmark.read() is not None
 
     def taken_places(self) -> Iterator[str]:
-        """Where something else stands than belongs there: the next look around puts it aside."""
+        """Paths with another kind of file than expected; the next scan moves it aside."""
         for place, kind in _PLACES.items():
             found = self._disk.look(place)
             if found is not None and found.kind != kind:
                 yield place
 
     def leftovers(self) -> Iterator[str]:
-        """Files that were about to be removed when a process was killed: the next look around puts
-        them right."""
+        """Files whose removal was interrupted by a crash: the next scan repairs that."""
         for status, look, _ in _discarded(self._survey()):
             yield f"{TASKS}/{status}/{look.name}"
 
     def changed_logs(self) -> Iterator[str]:
-        """The files of lines that are not as they were left: some of it may be cut off."""
+        """Line files that are not as they were left: lines may be missing."""
         for log in self._logs:
             yield from log.changed()
 
     def compare(self, progress: Progress) -> Iterator[Difference]:
-        """Every file that is missing, changed or surplus.
+        """Yield every file that is missing, changed or surplus.
 
-        What was committed but not written yet is written first, and what is committed meanwhile
-        waits for the lock: neither is a difference. Nor is what cannot be written now; `behind`
-        tells of it.
+        Committed entries are projected first, and later ones wait for the lock: neither is a
+        difference. Nor are entries that cannot be projected now; `stale` reports them.
         """
         refused = self._catch_up()
         with self._disk.still(LOCK):
@@ -185,14 +183,14 @@ class Projector:
             yield from compare(sources, level, progress)
 
     def _catch_up(self) -> str:
-        """Write what was committed but not written yet; why that cannot be, if it cannot."""
+        """Project committed entries; returns the problem when that is not possible."""
         try:
             with self._disk.lock(LOCK):
                 if self._bookmark.of_this_ledger() is not None:
                     self._follow()
         except OSError as error:
             return error.strerror or f"{error}"
-        except DragomanError as error:  # what a file asks for goes to the hub
+        except DragomanError as error:  # an edit in a file is submitted to the hub
             return error.detail
         return ""
 
@@ -204,9 +202,10 @@ class Projector:
     def _follow(self) -> int:
         mark = self._bookmark.read() or Mark(self._store.ledger_id())
         if not self._bookmark.fits(mark):
-            # Another ledger, or an older copy of this one: what the files show never happened here.
+            # Another ledger, or an older copy of this one: the files show events that never
+            # happened here.
             return self._rebuild(lambda _: None)
-        # Up to here and no further, or others who go on writing would keep us for ever.
+        # Up to the present head only, or other writers would keep this going for ever.
         done, head = 0, self._store.head()
         self._guard.behind = {**mark.behind, **self._guard.behind}
         for page in self._pages(head, mark.position):
@@ -216,7 +215,7 @@ class Projector:
         return done
 
     def _forget_behind(self) -> list[str]:
-        """The streams whose files lag; whoever tries them finds out whether they still do."""
+        """Clear the list of failed streams; those that fail again are added again."""
         behind = list(self._guard.behind)
         self._guard.behind.clear()
         return behind
@@ -227,7 +226,7 @@ class Projector:
             self._bookmark.put(mark.position, self._guard.behind)
 
     def _complete_logs(self) -> None:
-        """What was cut off from a file of lines is written again, as far as it was written."""
+        """Restore missing lines of line files, up to the cursor."""
         mark = self._bookmark.of_this_ledger()
         if mark is not None:
             for log in self._logs:
@@ -241,7 +240,7 @@ class Projector:
         self._bring([e.stream for e in page])
 
     def _bring(self, streams: Sequence[str]) -> int:
-        """Bring the files of these streams level; how many wishes were answered."""
+        """Project these streams; returns how many edits were answered."""
         answered = self._files.bring(s for s in streams if s.startswith(task_stream("")))
         self._mail.bring(streams)
         return answered
@@ -265,7 +264,7 @@ class Projector:
         return tasks
 
     def _remove_strangers(self) -> None:
-        """Files of tasks of another ledger, as they were written: none is a wish."""
+        """Remove unedited task files of another ledger: none is an edit."""
         for status in STATUSES:
             for look in self._disk.list(f"{TASKS}/{status}"):
                 task_id, path = task_of_file(look.name), f"{TASKS}/{status}/{look.name}"
@@ -290,20 +289,20 @@ class Projector:
             yield page
             after = page[-1].position
 
-    # Looking for what others did
+    # Finding changes of others
 
     def _survey(self) -> _Survey:
         return {status: self._disk.list(f"{TASKS}/{status}") for status in STATUSES}
 
     def _bring_back(self, survey: _Survey) -> list[str]:
-        """Put right what a process that was killed has left; the ids of the tasks that it is of."""
+        """Recover files whose removal was interrupted; returns the ids of their tasks."""
         found = [*_discarded(survey)]
         for status, look, task_id in found:
             bring_back(self._disk, f"{TASKS}/{status}", look.name, task_id)
         return [task_id for _, _, task_id in found]
 
     def _suspects(self, survey: _Survey) -> Iterator[str]:
-        """Ids of tasks whose file was touched, or whose folder stands where the file does not."""
+        """Ids of tasks whose file was touched, or whose folder stands apart from their file."""
         for status, found in survey.items():
             folder = f"{TASKS}/{status}"
             files = {task_of_file(look.name): look for look in found if task_of_file(look.name)}
@@ -317,10 +316,10 @@ class Projector:
                     self._disk.remove(f"{folder}/{look.name}")
 
     def _lost(self, survey: _Survey) -> Iterator[str]:
-        """Streams of tasks whose file is gone.
+        """Streams of tasks whose file is missing.
 
-        Files that were written here, in their places, are counted first: only where there are
-        fewer than tasks is it worth to compare names.
+        Unedited files are counted first: names are compared only if there are fewer files than
+        tasks.
         """
         counts = self._store.counts()
         for status, found in survey.items():
@@ -334,22 +333,22 @@ class Projector:
                     yield row.name
 
     def _has_file(self, row: Row, names: Collection[str]) -> bool:
-        """Whether a task that may have another AOF id has its file among these."""
+        """True when a task that may have another AOF id has its file among these."""
         try:
             shown = self._streams.picture_of(row)
         except LedgerError:
-            return False  # whoever tries to bring its file tells
+            return False  # reported when its files are projected
         return shown is None or f"{shown.task.aof_id}.md" in names
 
     def _look_at(self, task_ids: Iterable[str]) -> int:
-        """Hear what the files of these tasks ask for."""
+        """Submit the edits in the files of these tasks."""
         found = {task_id: find_stream(self._store, task_id) for task_id in task_ids}
         known = [stream for stream in found.values() if not isinstance(stream, Refusal)]
         strange = [task_id for task_id, stream in found.items() if isinstance(stream, Refusal)]
         return self._files.bring(known) + sum(map(self._unknown, strange))
 
     def _unknown(self, task_id: str) -> int:
-        """A file for a task that there is not: it stays, with a note beside it."""
+        """Leave a file without a task as it is, and write a note beside it."""
         noted = 0
         for status in STATUSES:
             path = f"{TASKS}/{status}/{task_id}.md"
@@ -370,7 +369,7 @@ class Projector:
 
 
 def _discarded(survey: _Survey) -> Iterator[tuple[Status, Look, str]]:
-    """The files of tasks that were on their way out, each with its status and the task's id."""
+    """Task files whose removal was interrupted, each with its status and the task's id."""
     for status, looks in survey.items():
         for look in looks:
             task_id = task_of_discarded(look.name) if look.kind == "file" else None

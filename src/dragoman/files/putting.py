@@ -5,13 +5,13 @@ from dragoman.files.layout import discarded, has_stamp, numbered, staged, stamp
 
 
 def put(disk: Disk, path: str, data: bytes) -> None:
-    """The file has this content; a reader or a crash sees the old or the new, no mix."""
+    """Write a file atomically, unless it has this content already."""
     if stage_if_new(disk, path, data):
         disk.replace(staged(path), path)
 
 
 def stage_if_new(disk: Disk, path: str, data: bytes) -> bool:
-    """Whether the file has another content so far; then this one waits beside it."""
+    """Stage a content beside the file if it differs; True if it does."""
     if disk.read(path, len(data)) == data:
         disk.keep(path)
         return False
@@ -20,7 +20,7 @@ def stage_if_new(disk: Disk, path: str, data: bytes) -> bool:
 
 
 def stage(disk: Disk, path: str, data: bytes, mtime_ns: int | None = None) -> None:
-    """The next content waits beside the file; the folder is made if need be."""
+    """Stage the next content beside the file, creating the folder if needed."""
     try:
         disk.write(staged(path), data, mtime_ns)
     except (FileNotFoundError, NotADirectoryError):
@@ -29,12 +29,12 @@ def stage(disk: Disk, path: str, data: bytes, mtime_ns: int | None = None) -> No
 
 
 def stage_among_others(disk: Disk, path: str, data: bytes, moment: int) -> bool:
-    """The same in a task's own folder, where agents and people write too: what stands there and was
-    not written here, or was changed since, is kept under another name."""
+    """Stage a file in a task's own folder, where agents and people write too: a file that was not
+    written here, or was changed since, is kept under another name."""
     if disk.read(path, len(data)) == data:
         disk.keep(path)
         return False
-    # The stamp holds wherever the folder stands.
+    # The stamp is valid wherever the folder is moved.
     found, own = disk.look(path), path.split("/", 2)[-1]
     if found is not None and not has_stamp(own, found.size, found.mtime_ns):
         set_aside(disk, path, f"{path}-found")
@@ -43,7 +43,7 @@ def stage_among_others(disk: Disk, path: str, data: bytes, moment: int) -> bool:
 
 
 def have_folder(disk: Disk, folder: str) -> None:
-    """The folder exists, whatever stood in its place."""
+    """Create the folder if it is missing, whatever is in its place."""
     try:
         disk.make_folder(folder)
     except NotADirectoryError:
@@ -51,7 +51,7 @@ def have_folder(disk: Disk, folder: str) -> None:
 
 
 def make_way(disk: Disk, folder: str) -> None:
-    """The folder exists; a file or link in its way is kept under another name, never followed."""
+    """Create the folder; a file or link in its place is kept under another name, never followed."""
     parts = folder.split("/")
     for end in range(1, len(parts) + 1):
         path = "/".join(parts[:end])
@@ -62,7 +62,7 @@ def make_way(disk: Disk, folder: str) -> None:
 
 
 def set_aside(disk: Disk, path: str, aside: str) -> str:
-    """Move something to a name, or to its first alternative that is free; that name."""
+    """Move a file to a name, or to its first free alternative; returns that name."""
     number = 1
     while not disk.move(path, numbered(aside, number)):
         number += 1
@@ -70,13 +70,12 @@ def set_aside(disk: Disk, path: str, aside: str) -> str:
 
 
 def discard(disk: Disk, path: str, seen: Look) -> bool:
-    """Remove a file that still is what was seen; False, and nothing is lost, when it is not."""
+    """Remove a file that still is as `expected`; False, with nothing lost, when it is not."""
     return disk.discard(path, free_name(disk, discarded(path), ""), seen)
 
 
 def free_name(disk: Disk, path: str, note: str) -> str:
-    """The path or its first alternative that nothing has yet, nor its note, for which there is room
-    beside it."""
+    """The path or its first alternative that is free, together with the name of its note."""
     number, spare = 1, len(staged(note))
     while disk.look(kept := numbered(path, number, spare)) or disk.look(kept + note):
         number += 1

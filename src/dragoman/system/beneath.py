@@ -37,11 +37,11 @@ _FILE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _TAKEN: Final = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR)
 _MOST_UNSYNCED: Final = 128
 _NOT_THERE: Final = (FileNotFoundError, NotADirectoryError)
-"""What lies behind a link is not there either."""
+"""A path behind a symlink counts as missing, too."""
 
 
 class Beneath:
-    """A disk as the files face wants it, beneath a folder that exists."""
+    """Implementation of the disk port, beneath a folder that exists."""
 
     def __init__(self, root: Path) -> None:
         self._walk = Walk(root)
@@ -49,7 +49,7 @@ class Beneath:
         self._unsynced: list[int] = []
 
     def look(self, path: str) -> Seen | None:
-        """What stands there."""
+        """Kind, size and times of a path, without following a link; None when there is nothing."""
         *above, name = parts_of(path)
         try:
             found = self._walk.stat(tuple(above), name)
@@ -58,7 +58,7 @@ class Beneath:
         return seen_as(name, found)
 
     def list(self, folder: str) -> list[Seen]:
-        """What stands in a folder, by name."""
+        """Entries of a folder, sorted by name."""
         try:
             with (
                 self._walk.folder(parts_of(folder)) as descriptor,
@@ -69,7 +69,8 @@ class Beneath:
             return []
 
     def read(self, path: str, most: int) -> bytes | None:
-        """A regular file's content, unless it is longer than `most`."""
+        """Content of a regular file; None when there is none, or when it is longer than
+        `max_bytes`."""
         with self._file(path, os.O_RDONLY) as descriptor:
             if descriptor is None:
                 return None
@@ -77,7 +78,8 @@ class Beneath:
             return data if len(data) <= most else None
 
     def piece(self, path: str, start: int, most: int) -> bytes:
-        """At most so many bytes of a regular file; none where there is no such file."""
+        """At most `max_bytes` of a regular file from an offset; empty when there is no such
+        file."""
         with self._file(path, os.O_RDONLY) as descriptor:
             if descriptor is None:
                 return b""
@@ -86,7 +88,7 @@ class Beneath:
 
     @contextmanager
     def opened(self, path: str) -> Generator[tuple[FileIO, Seen] | None]:
-        """A regular file, open for reading, and what it is; None when there is none."""
+        """Open a regular file for reading, with its FileStat; None when there is none."""
         with self._file(path, os.O_RDONLY) as descriptor:
             if descriptor is None:
                 yield None
@@ -96,9 +98,9 @@ class Beneath:
 
     @contextmanager
     def created(self, path: str) -> Generator[FileIO]:
-        """A new file to write into, in the place of whatever had that name; durable at the end.
+        """Create a file, replacing one of that name; durable when the context ends.
 
-        It is for its owner's eyes only: what is copied may not have been for everybody's.
+        Only its owner can read it: the original may not have been readable by everybody.
         """
         with self._walk.parent(path) as (folder, name):
             descriptor = create(name, folder, 0o600)
@@ -108,14 +110,14 @@ class Beneath:
         self.keep(path)
 
     def touch(self, path: str) -> bool:
-        """A regular file counts as written now; False when there is none."""
+        """Set the modification time of a regular file to now; False when there is none."""
         with self._file(path, os.O_RDONLY) as descriptor:
             if descriptor is not None:
                 os.utime(descriptor)
             return descriptor is not None
 
     def tail(self, path: str) -> Tail:
-        """How a file of lines ends."""
+        """Find the last whole line of a file of lines."""
         with self._file(path, os.O_RDONLY) as descriptor:
             if descriptor is None:
                 return Tail()
@@ -124,10 +126,11 @@ class Beneath:
             return Tail(end, os.pread(descriptor, max(end - 1 - start, 0), start))
 
     def write(self, path: str, data: bytes, mtime_ns: int | None = None) -> None:
-        """A new file in the place of whatever had that name; durable before the next `replace`."""
+        """Create a file, replacing one of that name; its content is durable before the next
+        `replace`."""
         with self._walk.parent(path) as (folder, name):
             descriptor = create(name, folder)
-        # Many files are synced together, which a disk does in little more time than one.
+        # Many files are synced together, which takes a disk little longer than one.
         self._unsynced.append(descriptor)
         write_all(descriptor, data)
         if mtime_ns is not None:
@@ -136,7 +139,7 @@ class Beneath:
             self._sync_contents()
 
     def append(self, path: str, keep: int, data: bytes, mtime_ns: int | None = None) -> None:
-        """Add to a file after its first `keep` bytes, durably."""
+        """Append to a file after its first `offset` bytes, durably."""
         with self._walk.parent(path) as (folder, name):
             flags = _FILE | os.O_WRONLY | os.O_CREAT
             descriptor = os.open(name, flags, 0o644, dir_fd=folder)
@@ -154,7 +157,7 @@ class Beneath:
         self.keep(path)
 
     def appender(self, path: str) -> Appender:
-        """A regular file to add to, made when there is none."""
+        """Open a regular file for appending; created when there is none."""
         with self._walk.parent(path) as (folder, name):
             flags = _FILE | os.O_WRONLY | os.O_APPEND | os.O_CREAT
             descriptor = os.open(name, flags, 0o644, dir_fd=folder)
@@ -164,7 +167,7 @@ class Beneath:
         return Appender(descriptor)
 
     def replace(self, old: str, new: str) -> None:
-        """Rename a file over whatever has the new name, all contents being durable by then."""
+        """Rename a file, replacing one of the new name; all contents are durable by then."""
         self._sync_contents()
         with (
             self._walk.parent(old) as (source, old_name),
@@ -175,9 +178,9 @@ class Beneath:
         self.keep(new)
 
     def swap(self, old: str, new: str, seen: object) -> bool:
-        """Rename a file to a name under which nothing else stands than was seen there (None).
+        """Rename a file to a name that is free, or under which there still is what was `expected`.
 
-        False, and everything is as it was, when somebody was faster: what he wrote is not lost.
+        False, with nothing changed, when somebody else was faster: what they wrote is not lost.
         """
         self._sync_contents()
         with (
@@ -225,9 +228,10 @@ class Beneath:
         self.keep(path)
 
     def discard(self, path: str, aside: str, seen: object) -> bool:
-        """Remove a file that still is what was seen, after a last look under a free name.
+        """Remove a file that still is as `expected`; it is checked once more under a temporary
+        name.
 
-        False, and it stays, when somebody was faster: what he wrote is not lost.
+        False, and the file stays, when somebody else was faster: what they wrote is not lost.
         """
         with self._walk.parent(path) as (folder, name):
             try:
@@ -252,7 +256,7 @@ class Beneath:
         return True
 
     def make_folder(self, path: str) -> None:
-        """A folder, and those above it."""
+        """Create a folder and its parents."""
         try:
             self._make_folder(path)
         except FileNotFoundError:
@@ -269,7 +273,7 @@ class Beneath:
         self.keep(path)
 
     def make_folders(self, path: str, names: Iterable[str]) -> None:
-        """Empty folders within one; their names need not survive a power cut."""
+        """Create folders within one; their names need not survive a power cut."""
         with self._walk.folder(parts_of(path)) as folder:
             for name in names:
                 try:
@@ -278,11 +282,11 @@ class Beneath:
                     os.close(open_folder(name, folder, (*parts_of(path), name)))
 
     def keep(self, path: str) -> None:
-        """Make this name durable with the others."""
+        """Make this name durable at the next `sync`."""
         self._unsettled[parts_of(path)[:-1]] = None
 
     def settle(self) -> None:
-        """Make every changed name durable, and let go of the folders that were kept open."""
+        """Make every changed name durable, and close cached folders."""
         try:
             self._sync_contents()
             pending = list(self._unsettled)
@@ -293,7 +297,7 @@ class Beneath:
             self.close()
 
     def close(self) -> None:
-        """Let go of the folders that were kept open, and of contents that nobody waits for."""
+        """Close cached folders, and files whose sync is pending but not needed any more."""
         self._walk.close()
         while self._unsynced:
             os.close(self._unsynced.pop())
@@ -312,15 +316,15 @@ class Beneath:
                     with self._walk.folder(parts) as folder:
                         descriptors.append(os.dup(folder))
                 except _NOT_THERE:
-                    continue  # it was moved or removed after all: its parent is synced too
+                    continue  # moved or removed since: its parent is synced too
                 opened.callback(os.close, descriptors[-1])
             sync_all(descriptors)
 
     @contextmanager
     def lock(self, path: str) -> Generator[None]:
-        """Wait until nobody else has this lock, and hold it; the file is never removed.
+        """Hold an exclusive lock, waiting for it; the lock file is never removed.
 
-        At its end nothing is kept open: another time these names may stand for other folders.
+        Cached folders are closed at the end: later these names may belong to other folders.
         """
         try:
             with self.hold(path):
@@ -330,7 +334,7 @@ class Beneath:
 
     @contextmanager
     def hold(self, path: str) -> Generator[None]:
-        """The same for a moment within a longer piece of work: what is kept open stays so."""
+        """Hold a lock for a moment within a longer operation: cached folders stay open."""
         with self._walk.parent(path) as (folder, name):
             descriptor = open_lock(name, folder)
         with locked(descriptor):
@@ -338,7 +342,7 @@ class Beneath:
 
     @contextmanager
     def still(self, path: str) -> Generator[None]:
-        """As `lock`, for whoever only reads: where no file can be made, none is needed."""
+        """Like `lock`, for readers: on a read-only disk it goes without a lock file."""
         with self._walk.parent(path) as (folder, name):
             descriptor = open_lock(name, folder, reads=True)
         try:
@@ -351,7 +355,7 @@ class Beneath:
 
     @contextmanager
     def _file(self, path: str, flags: int) -> Generator[int | None]:
-        """A regular file, open; None when there is none."""
+        """Open a regular file; None when there is none."""
         descriptor: int | None = None
         try:
             with self._walk.parent(path) as (folder, name):

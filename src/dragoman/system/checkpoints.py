@@ -12,7 +12,7 @@ from dragoman.system.keys import LedgerKey, NoKeys
 
 
 class CheckpointFile:
-    """Adds signed lines, and gives back only those whose signature holds."""
+    """Appends signed lines, and returns only those whose signature holds."""
 
     def __init__(self, path: Path, key: LedgerKey | NoKeys) -> None:
         self.path = path
@@ -20,33 +20,34 @@ class CheckpointFile:
 
     @property
     def public(self) -> Ed25519PublicKey:
-        """The half of the key with which anyone can check them."""
+        """Public key with which anyone can verify the checkpoints."""
         return self._key.public
 
     @property
     def doubt(self) -> str:
-        """Why the private half does not show that the public one is ours; empty: it does."""
+        """Reason why the private key does not prove the public key to be ours; empty when it
+        does."""
         if isinstance(self._key, LedgerKey):
             return ""
         return self._key.why.detail if self._key.is_private_there else "only the public key is here"
 
     def lines(self) -> list[bytes]:
-        """Every checkpoint as it was signed, unchecked."""
+        """All checkpoint lines as they were signed, unverified."""
         return read_lines(self.path)
 
     def last(self) -> Checkpoint | None:
-        """The newest checkpoint that holds; BadCheckpoint when there are lines and none does.
+        """Newest valid checkpoint; BadCheckpoint when there are lines and none is valid.
 
-        Who can spoil the lines behind it could as well remove them: nothing is weaker for it.
+        Skipping invalid lines at the end is no weakness: an attacker could as well remove them.
         """
         return self._newest()[0]
 
     def spoiled_at_the_end(self) -> int:
-        """How many lines behind that one do not hold."""
+        """Number of invalid lines after the newest valid checkpoint."""
         return self._newest()[1]
 
     def add(self, ledger: str, tree: Tree, at: int) -> None:
-        """Sign the ledger as it stands, durably."""
+        """Sign the present state of the ledger, durably."""
         checkpoint = checkpoint_of(ledger, tree, at, self._key.public)
         append_line(self.path, sign(checkpoint, self._key.private))
 

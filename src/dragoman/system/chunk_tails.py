@@ -29,34 +29,35 @@ from dragoman.system.private_file import OURS_ALONE
 from dragoman.text.digest import keyed_digest
 
 MOST_AGE: Final = 7 * 86_400
-"""After so many seconds nobody waits for the rest of a thought any more."""
+"""After so many seconds a carry-over is dropped: no further chunk is expected."""
 PATIENCE: Final = 600
-"""After so many seconds without another chunk, a thought has no other end than what it has."""
+"""After so many seconds without another chunk, a text counts as ended and its carry-over is
+flushed."""
 MOST_PAST: Final = 1024 * 1024
-"""So many bytes of what is past lie there at most, or as many as of what is not."""
+"""Limit of outdated bytes in the file, unless the live ones are more."""
 _STALE: Final = 60
-"""What nobody has come to for so many seconds is marked when somebody does."""
+"""A carry-over untouched for so many seconds is touched on disk when a chunk reads it."""
 _NONCE: Final = 12
 _HEAD: Final = 4
-"""So many bytes say how long a frame is."""
+"""Length of the prefix that holds a frame's length."""
 
 
 class _Kept(Struct, array_like=True):
-    """What is held back under a key. (Texts as bytes: they may hold half of a character.)"""
+    """A carry-over under its key. (Texts are bytes: they may end in half of a character.)"""
 
     what: Literal["held", "ending", "ended"]
-    """`ending`: no chunk goes on with it any more, it is to be told; `ended`: it was."""
+    """`held`: waiting for the next chunk; `ending`: set aside, to be flushed; `ended`: flushed."""
     key: bytes
     at: float
-    """When a chunk came to it last."""
+    """Time of the last chunk that used it."""
     after: bytes = b""
     event: str = ""
-    """What has to be on record for it to hold; empty: it does."""
+    """Event that must be recorded for `text` to hold; empty when it holds already."""
     before: bytes = b""
-    """What holds until then."""
+    """Carry-over that holds until then."""
 
     def settled(self, is_recorded: Recorded) -> bytes:
-        """What is held back, by the record."""
+        """The carry-over that holds, depending on whether its event is recorded."""
         return self.after if not self.event or is_recorded(self.event) else self.before
 
 
@@ -65,7 +66,7 @@ _decode = msgspec.msgpack.Decoder(list[_Kept]).decode
 
 
 class ChunkTails:
-    """Keeps them sealed. Several threads may use it, and several processes the same folder."""
+    """Encrypted store of carry-overs. Safe for several threads, and for several processes."""
 
     def __init__(self, folder: Path, secret: bytes, now: Callable[[], float]) -> None:
         self._folder = folder
@@ -78,7 +79,7 @@ class ChunkTails:
         self._forget()
 
     def get(self, key: str, is_recorded: Recorded) -> str:
-        """What the last chunk that is on record has left."""
+        """Carry-over of the last recorded chunk; empty when there is none."""
         name = _bytes(key)
         with self._lock, self._told():
             self._look()
@@ -90,7 +91,7 @@ class ChunkTails:
         return _text(held)
 
     def put(self, left: Sequence[Left]) -> None:
-        """Keep these for the next chunks, each if its event is on record then."""
+        """Store carry-overs for the next chunks, each valid once its event is recorded."""
         now = self._now()
         kept = [
             _Kept("held", _bytes(one.key), now, _bytes(one.after), one.event, _bytes(one.before))
@@ -104,7 +105,7 @@ class ChunkTails:
                 self._append(kept)
 
     def settle(self, left: Sequence[Left]) -> None:
-        """The events of these are on record: what is not held back any more goes."""
+        """The events of these are recorded: drop carry-overs that are empty now."""
         with self._lock:
             for one in left:
                 kept = self._held.get(_bytes(one.key))
@@ -113,10 +114,10 @@ class ChunkTails:
             self._tidy()
 
     def left(self, is_recorded: Recorded) -> Iterator[tuple[str, str]]:
-        """What no chunk has come to for minutes: its key, and the text.
+        """Carry-overs that no chunk has used for minutes: key and text.
 
-        It is put aside, so that a chunk that comes now does not tell it as well; there it stays,
-        and is told again, until it is dropped.
+        They are set aside, so that a chunk that comes now does not flush them a second time. They
+        stay set aside, and are returned again, until they are dropped.
         """
         with self._lock:
             with suppress(OSError):
@@ -130,7 +131,8 @@ class ChunkTails:
             self._tidy()
 
     def drop(self, key: str) -> None:
-        """What was put aside is on record; what a chunk has left since stays."""
+        """Remove a carry-over that was set aside and is recorded; what a chunk has left since
+        stays."""
         with self._lock:
             with suppress(OSError), self._alone():
                 self._look()
@@ -138,15 +140,17 @@ class ChunkTails:
             self._tidy()
 
     def _end(self, name: bytes, is_recorded: Recorded) -> _Kept | None:
-        """What is to be told under a key; None: nothing, or a chunk may go on with it."""
+        """Set a stale carry-over aside; None when there is nothing to flush, or a chunk may go on
+        with it."""
         kept = self._held.get(name)
-        # Not under the lock, for which somebody may wait who has locked the record.
+        # Not under the lock: somebody who has locked the ledger may be waiting for it.
         held = kept.settled(is_recorded) if self._is_left(kept) else b""
         with self._lock, suppress(OSError), self._alone():
             self._look()
             is_the_same = kept is not None and kept is self._held.get(name)
             if is_the_same and self._is_left(kept) and name not in self._ending:
-                # For good, because its event may still come: aside it does not change any more.
+                # Final, because its event may still be recorded: once set aside it does not change
+                # any more.
                 self._hold(kept, held)
                 if held:
                     self._append([_Kept("ending", name, kept.at, held)])
@@ -156,14 +160,14 @@ class ChunkTails:
         return kept is not None and kept.at < self._now() - PATIENCE
 
     def _come_to(self, kept: _Kept) -> None:
-        """A chunk has come: nobody else ends this thought meanwhile, in whatever process."""
+        """Mark as used, so that no other process ends this text meanwhile."""
         is_stale, kept.at = kept.at < self._now() - _STALE, self._now()
         if is_stale:
             with self._alone():
                 self._append([kept], synced=False)
 
     def _hold(self, kept: _Kept, held: bytes) -> None:
-        """This holds, whatever becomes of an event."""
+        """Fix the text, whatever becomes of its event."""
         kept.after, kept.event, kept.before = held, "", b""
         if not held:
             del self._held[kept.key]
@@ -171,7 +175,7 @@ class ChunkTails:
     # The file
 
     def _look(self) -> None:
-        """Read it, if somebody else has written to it."""
+        """Read the file again, if somebody else has written to it."""
         try:
             if _seen(self._path.stat()) == self._seen:
                 return
@@ -192,12 +196,12 @@ class ChunkTails:
         self._held: dict[bytes, _Kept] = {}
         self._ending: dict[bytes, _Kept] = {}
         self._seen: tuple[int, ...] = ()
-        """The file as it was when it was read, or written by us; empty: there was none."""
+        """Identity of the file when it was last read or written here; empty when there was none."""
         self._size = self._least = 0
-        """So far it can be read, and so much was in it when it was last written anew."""
+        """End of the readable part of the file, and its size when it was last compacted."""
 
     def _opened(self, data: bytes) -> Iterator[_Kept]:
-        """What it says, in its order; a frame that is not ours is passed over."""
+        """Decrypt frames in order; a frame that cannot be decrypted is skipped."""
         while frame := _frame_at(data, self._size):
             self._size += _HEAD + len(frame)
             with suppress(InvalidTag, ValueError):
@@ -219,7 +223,7 @@ class ChunkTails:
             self._ending.pop(kept.key, None)
 
     def _append(self, kept: Sequence[_Kept], *, synced: bool = True) -> None:
-        """Write more; what a crash has left of an earlier write is cut off."""
+        """Append a frame; a torn frame that a crash has left is cut off."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self._path, flags, OURS_ALONE)
         try:
@@ -239,7 +243,7 @@ class ChunkTails:
             self._fold(one)
 
     def _tidy(self) -> None:
-        """What is past goes: all of it where nothing is held back, else when it is much."""
+        """Remove the file when nothing is held back, compact it when most of it is outdated."""
         is_empty = not self._held and not self._ending
         is_much = self._size - self._least > max(self._least, MOST_PAST)
         if not self._seen or not (is_empty or is_much):
@@ -258,7 +262,7 @@ class ChunkTails:
 
     @contextmanager
     def _alone(self) -> Generator[None]:
-        """Nobody else writes while this lasts, in whatever process."""
+        """Hold an exclusive lock against other processes."""
         descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -272,7 +276,7 @@ class ChunkTails:
             sync_folder(self._folder.parent)
 
     def _sweep(self) -> None:
-        """Once in a process, what is too old goes, which only others could read."""
+        """Once per process, remove files that are too old, left by hubs with another secret."""
         if self._is_swept:
             return
         self._is_swept = True
@@ -294,12 +298,12 @@ class ChunkTails:
 
 
 def _seen(file: os.stat_result) -> tuple[int, ...]:
-    """What tells a file that somebody has written to from the same as it was."""
+    """Inode, size and time, which change when somebody else writes to the file."""
     return file.st_ino, file.st_size, file.st_mtime_ns
 
 
 def _frame_at(data: bytes, start: int) -> bytes:
-    """The frame that begins here; empty: there is none, or not all of it."""
+    """Frame at an offset; empty when there is none, or not all of it."""
     start += _HEAD
     end = start + int.from_bytes(data[start - _HEAD : start])
     return data[start:end] if end <= len(data) else b""

@@ -4,7 +4,7 @@ import time
 
 
 class SystemClock:
-    """The machine's wall clock."""
+    """Wall clock of the machine."""
 
     def now(self) -> int:
         """Milliseconds since the epoch, UTC."""
@@ -12,26 +12,26 @@ class SystemClock:
 
 
 class FixedClock:
-    """A clock that stands still, for a command that was told what time it is."""
+    """Clock that stands still, for a command with `--now`."""
 
     def __init__(self, at: int) -> None:
         self._at = at
 
     def now(self) -> int:
-        """The one moment it knows."""
+        """The fixed time."""
         return self._at
 
 
 class HandClock:
-    """A clock that moves only when it is moved, for tests and simulations."""
+    """Clock that moves only when it is advanced, for tests and simulations."""
 
     def __init__(self, start: int) -> None:
         self._at = start
 
     def now(self) -> int:
-        """The start and everything it was advanced by."""
+        """Start time plus everything it was advanced by."""
         return self._at
 
     def advance(self, milliseconds: int) -> None:
-        """Move on; a negative number plays a wall clock that was set back."""
+        """Move on; a negative number simulates a wall clock that was set back."""
         self._at += milliseconds

@@ -9,19 +9,19 @@ from io import FileIO
 from typing import Any, Final
 
 _LARGE: Final = 1 << 20
-"""Less than this is not worth a beginning of its own."""
+"""Smaller writes are not worth starting a writeback of their own."""
 
 
 class EagerFile(FileIO):
-    """A file to write into, from its start to its end."""
+    """File whose writeback starts with every large write, so that the final sync is shorter."""
 
     def write(self, b: Any, /) -> int:
-        """As much as the system takes at a time; the disk begins with it."""
+        """Write what the system takes at a time, and start its writeback."""
         start = self.tell()
         count = super().write(b)
         if count >= _LARGE and hasattr(os, "posix_fadvise"):
-            # Linux writes out what nobody needs in memory, and does not wait for it. No file system
-            # has to know that, and whoever syncs is told of what could not be written.
+            # Linux writes out pages that nobody needs in memory, and does not wait for it. File
+            # systems may ignore the hint; write errors are reported by the later sync.
             with suppress(OSError):
                 os.posix_fadvise(self.fileno(), start, count, os.POSIX_FADV_DONTNEED)
         return count

@@ -46,29 +46,29 @@ _CLOSED: Final = tuple(
         ("fc00::/7", "private"),
         ("fe80::/10", "link-local"),
         ("ff00::/8", "multicast"),
-        # Inside of the global range; some of these carry an IPv4 address that nobody has checked.
+        # Within the global range; some of these embed an IPv4 address that was not checked.
         ("2001::/23", "reserved"),
         ("2001:db8::/32", "reserved"),
         ("2002::/16", "reserved"),
         ("3fff::/20", "reserved"),
     )
 )
-"""Networks that are no place on the public internet. Written down, because what the standard
-library calls global changes between its releases."""
+"""Networks outside the public internet. Listed here, because what the standard library calls global
+changes between its releases."""
 
 _GLOBAL_V6: Final = ip_network("2000::/3")
 
 T = TypeVar("T")
 Resolve = Callable[..., Sequence[tuple[Any, ...]]]
-"""What `socket.getaddrinfo` does."""
+"""Signature of `socket.getaddrinfo`."""
 
 
 class ForbiddenAddress(PermissionError):
-    """The name leads to an address that nobody on the outside should make us call."""
+    """The host name resolves to an address that is not public."""
 
 
 class Endpoint:
-    """A URL that somebody has named, and what is done with it."""
+    """HTTP client for one URL of the settings."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Endpoint:
         tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
         seconds: float = _SECONDS,
     ) -> None:
-        """Check the URL; `setting` is what an error calls it, for a URL can hold a secret."""
+        """Parse the URL; `setting` names it in errors, since a URL can hold a secret."""
         parts, self._host, self._port = _parsed(url, setting)
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._host_header = parts.netloc
@@ -91,15 +91,17 @@ class Endpoint:
         self._seconds = seconds
 
     def post(self, headers: Mapping[str, str], body: bytes) -> int:
-        """The status that was answered; OSError, with words for a person, when none was."""
+        """Send a POST and return the status; OSError with a readable message when there was no
+        answer."""
         return self._ask(self._head("POST", headers, len(body)) + body, 0)[0]
 
     def exchange(self, headers: Mapping[str, str], body: bytes, most: int) -> tuple[int, bytes]:
-        """The same with so much of the body that was answered."""
+        """Send a POST and return status and body, at most `max_bytes` of it."""
         return self._ask(self._head("POST", headers, len(body)) + body, most)
 
     def get(self, headers: Mapping[str, str], most: int) -> tuple[int, bytes]:
-        """The status, and of the body at most so many bytes; OSError when nothing was answered."""
+        """Send a GET and return status and body, at most `max_bytes` of it; OSError without an
+        answer."""
         return self._ask(self._head("GET", headers, 0), most)
 
     def _ask(self, message: bytes, most: int) -> tuple[int, bytes]:
@@ -112,7 +114,7 @@ class Endpoint:
             except Exception as error:  # noqa: BLE001  raised again where the caller waits
                 answer.set_exception(error)
 
-        # In a thread, because nothing else ends a resolver that does not answer.
+        # In a thread, because nothing else interrupts a resolver that does not answer.
         Thread(target=work, name="fetch", daemon=True).start()
         try:
             return answer.result(self._seconds)
@@ -152,7 +154,7 @@ class Endpoint:
 
     def _addresses(self) -> Sequence[tuple[Any, ...]]:
         found = self._resolve(self._host, self._port, type=socket.SOCK_STREAM)
-        # One closed address among open ones is a trick too: none of them is called then.
+        # One private address among public ones is an attack too: none of them is called then.
         for *_, (address, *_) in () if self._is_open else found:
             kind = closed_kind(address)
             if kind:
@@ -164,7 +166,7 @@ class Endpoint:
 
 
 def closed_kind(address: str) -> str:
-    """What kind of address it is if it is none of the public internet, else ""."""
+    """Kind of a non-public address (`private`, `loopback`, ...), else ""."""
     ip = ip_address(address.partition("%")[0])
     for network, kind in _CLOSED:
         if ip in network:
@@ -193,7 +195,7 @@ def _plain(host: str) -> str:
 
 
 class _Call:
-    """The connection of one exchange, so that another thread can end it."""
+    """Connection of one request, which another thread can abort."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -201,7 +203,7 @@ class _Call:
         self._is_over = False
 
     def connect(self, addresses: Sequence[tuple[Any, ...]]) -> socket.socket:
-        """Reach one of these addresses, in their order."""
+        """Connect to the first of these addresses that answers."""
         problem: OSError = ConnectionError("the name has no address")
         for family, kind, protocol, _, address in addresses:
             line = socket.socket(family, kind, protocol)
@@ -217,8 +219,8 @@ class _Call:
         raise problem
 
     def encrypt(self, plain: socket.socket, tls: ssl.SSLContext, host: str) -> ssl.SSLSocket:
-        """Go on in secret, with a host that has proved its name."""
-        # The handshake comes after, so that a hanging one can be ended too.
+        """Start TLS with a host that proves its name."""
+        # The handshake comes after the socket is stored, so that a hanging one can be aborted too.
         line = tls.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
         self._use(line)
         try:
@@ -229,12 +231,13 @@ class _Call:
         return line
 
     def hang_up(self) -> None:
-        """Nobody waits any more: whoever reads or writes is woken."""
+        """Shut the connection down and wake the thread that reads or writes it."""
         self._is_over = True
         line = self._socket
         if line is not None:
             with suppress(OSError):
-                # The plain one: that of an SSLSocket also drops what the other thread is using.
+                # The method of the plain socket: that of SSLSocket also drops what the other thread
+                # is using.
                 socket.socket.shutdown(line, socket.SHUT_RDWR)
 
     def _use(self, line: socket.socket) -> None:
@@ -245,7 +248,7 @@ class _Call:
 
 
 class _AtMost(io.RawIOBase):
-    """The beginning of what a socket gives; after that it ends, whatever else is sent."""
+    """Reads at most so many bytes of a socket, then reports its end."""
 
     def __init__(self, raw: socket.SocketIO, most: int) -> None:
         self._raw = raw
@@ -265,7 +268,7 @@ class _AtMost(io.RawIOBase):
 
 
 class _Answer(HTTPResponse):
-    """An answer of which only the beginning is read: its head, and so much of its body."""
+    """Response whose head and body are limited in size."""
 
     def __init__(self, line: socket.socket, most: int) -> None:
         super().__init__(line)

@@ -15,14 +15,14 @@ _BLOCK: Final = 65_536
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Replace the file by this content; a reader or a crash sees the old or the new, no mix."""
+    """Replace a file by this content; a reader or a crash sees the old or the new, never a mix."""
     with _temporary(path, data, mode) as temporary:
         temporary.replace(path)
     sync_folder(path.parent)
 
 
 def create_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> bool:
-    """Create the file with this content; False when somebody else was faster."""
+    """Create a file with this content; False when somebody else was faster."""
     with _temporary(path, data, mode) as temporary:
         # A rename would replace what another process has just made; a link refuses.
         try:
@@ -37,9 +37,9 @@ def create_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> bool:
 
 
 def append_line(path: Path, line: bytes, *, follow: bool = True) -> None:
-    """Add a line at the end, under a lock; what a crash left of an earlier one is cut off first.
+    """Append a line under a lock; a torn line that a crash has left is cut off first.
 
-    `follow`: whether the path may be a link.
+    `follow_links`: the path may be a link.
     """
     if _NEWLINE in line:
         raise ValueError("A line cannot hold a newline: write it as several lines.")
@@ -54,7 +54,8 @@ def append_line(path: Path, line: bytes, *, follow: bool = True) -> None:
 
 
 def read_lines(path: Path) -> list[bytes]:
-    """All whole lines without their newlines; a torn last line is none, nor is a missing file."""
+    """All whole lines without their newlines; a torn last line is skipped, a missing file is
+    empty."""
     try:
         descriptor = open_plain(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -66,7 +67,7 @@ def read_lines(path: Path) -> list[bytes]:
 
 
 def lines_from_the_end(path: Path) -> Generator[bytes]:
-    """All whole lines without their newlines, the last first, read as they are asked for."""
+    """All whole lines without their newlines, last first, read lazily."""
     try:
         descriptor = open_plain(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -81,7 +82,7 @@ def lines_from_the_end(path: Path) -> Generator[bytes]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable: a file's own sync does not cover its name."""
+    """Sync a folder, to make names in it durable: a file's own sync does not cover its name."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -91,7 +92,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _temporary(path: Path, data: bytes, mode: int) -> Generator[Path]:
-    """A synced file with the content beside `path`, gone at the end unless it was renamed."""
+    """Synced temporary file beside `path`, removed at the end unless it was renamed."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     descriptor = os.open(temporary, flags, mode)
@@ -107,7 +108,7 @@ def _temporary(path: Path, data: bytes, mode: int) -> Generator[Path]:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Every byte, however few the system takes at a time."""
+    """Write every byte, however few the system takes at a time."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
@@ -122,7 +123,7 @@ def _cut_torn_line(descriptor: int) -> None:
 
 
 def end_of_last_line(descriptor: int, size: int) -> int:
-    """Where the last whole line before `size` ends; 0 when there is none."""
+    """Offset at which the last whole line before `size` ends; 0 when there is none."""
     end = size
     while end > 0:
         start = max(0, end - _BLOCK)

@@ -7,16 +7,16 @@ is, and everyone waits for it.
 import gc
 
 _MANY_OBJECTS = 50_000
-"""So many new ones are worth a look. Modules make as many, and all of them stay: to go through them
-again and again, as is usual, takes a tenth of the time of a short command."""
+"""New objects before a collection. Loading the modules makes as many, and all of them stay: the
+default threshold costs a short command a tenth of its time."""
 
 
 def look_seldom() -> None:
-    """From the beginning on: only after very many new objects."""
+    """Raise the collection threshold, at process start."""
     gc.set_threshold(_MANY_OBJECTS)
 
 
 def leave_what_is_there() -> None:
-    """When all is loaded that a long life needs: no look goes through it again."""
+    """Exclude all present objects from later collections, once a long-lived process is loaded."""
     gc.collect()
     gc.freeze()

@@ -15,22 +15,22 @@ class NoRepository(Exception):
 
 
 def hooks_folder(folder: Path, variables: Mapping[str, str]) -> Path:
-    """Where the hooks of the repository around a folder are."""
+    """Folder of the hooks of the repository that contains a folder."""
     said = _git(folder, variables, "rev-parse", "--git-path", "hooks")
     return folder / os.fsdecode(said.removesuffix(b"\n"))
 
 
 def main_checkout(folder: Path, variables: Mapping[str, str]) -> Path | None:
-    """Where the repository itself is checked out, of which a folder may be another worktree; None
-    for one that only has worktrees."""
+    """Main checkout of the repository that a folder is a worktree of; None for a bare
+    repository."""
     said = _git(folder, variables, "rev-parse", "--git-common-dir")
     common = folder / os.fsdecode(said.removesuffix(b"\n"))
     return common.parent if common.name == ".git" else None
 
 
 def staged_files(folder: Path, variables: Mapping[str, str]) -> list[str]:
-    """The paths of all that the next commit would change, from the root of the repository."""
-    # Outside of a repository diff compares other things, and answers with how it is used.
+    """Paths that the next commit would change, relative to the root of the repository."""
+    # Outside of a repository `git diff` compares other things, and prints its usage.
     _git(folder, variables, "rev-parse", "--git-dir")
     said = _git(folder, variables, "diff", "--cached", "--name-only", "--no-renames", "-z")
     return [os.fsdecode(path) for path in said.split(b"\0") if path]

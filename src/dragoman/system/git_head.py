@@ -11,14 +11,14 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 _REF: Final = "ref: "
 _DIRECTORY: Final = "gitdir: "
 _LINKS: Final = 5
-"""So often one name may stand for another."""
+"""Limit of symbolic refs that are followed."""
 
 Mark = tuple[int, int, int] | None
-"""Of a file that was read: its number, its size, and when it was changed."""
+"""Inode, size and modification time of a file that was read."""
 
 
 class GitHead:
-    """Reads HEAD of a repository, or of a worktree of one."""
+    """Reads HEAD of a repository or worktree."""
 
     def __init__(self, repository: Path) -> None:
         self._repository = repository.resolve()
@@ -26,7 +26,7 @@ class GitHead:
         self._commit = ""
 
     def __call__(self) -> str:
-        """The commit; empty: there is no repository, or no commit in it yet."""
+        """Commit of HEAD; empty when there is no repository, or no commit in it yet."""
         if not self._read or any(_mark(path) != mark for path, mark in self._read.items()):
             self._read = {}
             self._commit = self._find()
@@ -44,9 +44,9 @@ class GitHead:
         return named if _COMMIT.fullmatch(named) else ""
 
     def _directory(self) -> Path:
-        """Where git keeps everything: a folder, or what a file of a worktree points at.
+        """The `.git` folder, or the one that a worktree's `.git` file points at.
 
-        As git does, it is looked for in the folders above, too.
+        As git does, it is looked for in parent folders, too.
         """
         for folder in (self._repository, *self._repository.parents):
             at = folder / ".git"
@@ -67,8 +67,8 @@ class GitHead:
         return ""
 
     def _text(self, path: Path) -> str:
-        """What a file says; empty: nothing, or it is not there. Its next change is noticed."""
-        # Before it is read: what is written meanwhile is a change that is noticed.
+        """Text of a file, empty when it is missing; its next change is noticed."""
+        # Marked before it is read, so that a change during the read is noticed.
         self._read.setdefault(path, _mark(path))
         try:
             return path.read_text(encoding="utf-8").strip()

@@ -13,10 +13,11 @@ _LENGTH: Final = struct.Struct(">Q")
 
 
 class Helper:
-    """Such a process; it ends with this one at the latest."""
+    """Process that answers requests; it ends with this one at the latest."""
 
     def __init__(self, run: Callable[[], None]) -> None:
-        """OSError when none can be started; `run` is a function of a module, and calls `serve`."""
+        """Start the process; OSError if it cannot be. `run` is a module function that calls
+        `serve_requests`."""
         self._talk, theirs = socket.socketpair()
         # It finds modules where this process finds them, not in the folder in which it is started.
         words = (
@@ -36,25 +37,25 @@ class Helper:
             raise
 
     def ask(self, question: bytes) -> bytes | None:
-        """What it answers; None: it has ended, or could not. Then it can be asked no more."""
+        """Send a request and wait for its answer; None when the process has ended."""
         with suppress(OSError):
             _send(self._talk, question)
             return _receive(self._talk)
         return None
 
     def end(self) -> None:
-        """End it, whatever it does: who waits for its answer has None."""
+        """Kill the process; a pending request gets None."""
         self._program.kill()
         self._program.wait()
 
     def close(self) -> None:
-        """Let go of one that has ended, and that nobody asks."""
+        """Close the connection to a process that has ended."""
         self._talk.close()
 
 
 def serve(answer: Callable[[bytes], bytes]) -> None:
-    """Answer questions, in the other process, until nobody is there to ask them."""
-    # Whoever interrupts the program ends the one that asks, and with it this one.
+    """Answer requests, in the helper process, until the parent closes the connection."""
+    # An interrupt ends the parent process, and with it this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(fileno=sys.stdin.fileno()) as talk:
         while (question := _receive(talk)) is not None:
@@ -66,11 +67,11 @@ def _send(talk: socket.socket, data: bytes) -> None:
 
 
 def _receive(talk: socket.socket) -> bytes | None:
-    """The next message, whole; None: the other side has gone."""
+    """Next whole message; None when the other side has closed the connection."""
     head = talk.recv(_LENGTH.size, socket.MSG_WAITALL)
     if len(head) < _LENGTH.size:
         return None
     (length,) = _LENGTH.unpack(head)
-    # In one stroke: between two, other threads of this process would keep the other side waiting.
+    # In one call: between two, other threads of this process would keep the other side waiting.
     data = talk.recv(length, socket.MSG_WAITALL)
     return data if len(data) == length else None

@@ -11,7 +11,7 @@ from dragoman.system.token_file import load_token
 
 
 class HubAddress(Struct, frozen=True):
-    """Where a hub can be called, and what it is shown."""
+    """URL of a running hub, the token for it, and the configuration it runs with."""
 
     url: str
     token: str
@@ -19,14 +19,14 @@ class HubAddress(Struct, frozen=True):
 
 
 def clock_runs(running: HubAddress) -> HubRunning:
-    """The no to whoever sets the clock beside a hub."""
+    """Error for `--now` while a hub runs."""
     return HubRunning(
         f"a hub runs at {running.url}, and its clock decides: leave out --now, or stop it"
     )
 
 
 def find_hub(data: Path) -> HubAddress | None:
-    """The hub that runs for this data directory and can be called; None: there is none."""
+    """Address of the hub that runs for this data directory; None when there is none."""
     running = holder(data)
     if running is None or not running.url:
         return None

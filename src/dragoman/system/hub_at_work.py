@@ -30,22 +30,22 @@ from dragoman.system.private_file import BadKey
 _SECONDS: Final = 30.0
 _TRIES: Final = 3
 _LEAVING_SECONDS: Final = 25.0
-"""So long a hub whose door is closed may hold its data directory: then something is wrong."""
+"""Limit for a hub that accepts no requests any more and still holds its data directory."""
 _PAUSE_SECONDS: Final = 0.05
 
 
 class Reach(Struct, frozen=True):
-    """How the hub is reached, and how long it is waited for."""
+    """Address of the hub, a way to find it again, and timeouts."""
 
     first: HubAddress
     seek: Callable[[], HubAddress | None]
-    """Where the hub is now, if there is one."""
+    """Finds the hub's present address, if it still runs."""
     seconds: float = _SECONDS
     leaving_seconds: float = _LEAVING_SECONDS
 
 
 class RemoteEngine(Engine):
-    """Takes requests as every engine does, and has them run where the hub is."""
+    """Engine that has its requests run by the hub."""
 
     def __init__(
         self, store: Store, clock: Clock, secret: bytes, reach: Reach, on_leases: OnLeases
@@ -56,8 +56,8 @@ class RemoteEngine(Engine):
         self._told = on_leases
 
     def handle_now(self, request: Request) -> Outcome:
-        """Have one request run by the hub; once there is none any more, it is run here."""
-        # With a key it can be asked for again when the answer was lost on its way.
+        """Have one request run by the hub; if it has stopped, run it here."""
+        # With an idempotency key the request can be retried when its answer was lost.
         request = replace(request, key=request.key or new_id())
         asked = Do(
             request.actor,
@@ -73,7 +73,8 @@ class RemoteEngine(Engine):
         return super().handle_now(request) if answered is None else self._outcome(*answered)
 
     def carry(self, say: Say) -> Answer | None:
-        """Have an operation carried out by the hub, words and all; None: none runs any more."""
+        """Have the hub handle an operation, original text and all; None when no hub runs any
+        more."""
         actor = {name: value for name, value in asdict(say.actor).items() if value}
         query = urlencode({"operation": say.operation, **actor})
         answered = self._carried(f"/v1/say?{query}", say.words, key=say.key or new_id())
@@ -88,7 +89,7 @@ class RemoteEngine(Engine):
         return told.taken or told.turned
 
     def _carried(self, path: str, body: bytes, key: str = "") -> tuple[str, int, bytes] | None:
-        """Where the hub is, and what it says; None: there is none any more."""
+        """Address of the hub, status and body; None when no hub runs any more."""
         deadline = time.monotonic() + self._reach.leaving_seconds
         while (hub := self._hub) is not None:
             try:
@@ -114,11 +115,11 @@ class RemoteEngine(Engine):
         self._told({"task:" + receipt.task for receipt in receipts if receipt.task})
 
     def handle(self, request: Request) -> asyncio.Future[Outcome]:
-        """The same, without holding up the event loop."""
+        """Like `handle_now`, without blocking the event loop."""
         return asyncio.get_running_loop().run_in_executor(None, self.handle_now, request)
 
     def _ask(self, hub: HubAddress, path: str, body: bytes, key: str) -> tuple[int, bytes]:
-        """What the hub says; ConnectionRefusedError: its door is closed."""
+        """Status and body; ConnectionRefusedError when the hub accepts no connections."""
         url, seconds = hub.url, self._reach.seconds
         for left in reversed(range(_TRIES)):
             try:

@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _LOOK_SECONDS: Final = 3.0
-"""So long a hub is waited for by whoever can do without its answer."""
+"""Timeout for callers that can do without the answer."""
 
 
 class Problem(Struct, frozen=True):
-    """Why a hub says no."""
+    """Error answer of a hub."""
 
     code: str = ""
     detail: str = ""
@@ -35,7 +35,7 @@ def call_hub(
     body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> tuple[int, bytes]:
-    """The status and the body of its answer; OSError or HTTPException: there is none."""
+    """Send one request and return status and body; OSError or HTTPException without an answer."""
     connection = _connect(hub.url, seconds)
     try:
         shown = {"Authorization": f"Bearer {hub.token}", **(headers or {})}
@@ -47,7 +47,7 @@ def call_hub(
 
 
 def read_hub(hub: HubAddress, path: str, shape: type[T], seconds: float = _LOOK_SECONDS) -> T:
-    """What the hub shows there; asked once, and StoreUnavailable says why it shows nothing."""
+    """Get a resource of the hub, decoded; one try, and StoreUnavailable says what failed."""
     try:
         status, answer = call_hub(hub, "GET", path, seconds)
     except TimeoutError as error:
@@ -69,7 +69,7 @@ def read_hub(hub: HubAddress, path: str, shape: type[T], seconds: float = _LOOK_
 
 
 def problem_in(answer: bytes) -> Problem:
-    """What an answer that is a no says; nothing, where it is not a hub's."""
+    """Decode an error answer; an empty Problem when it is none of a hub's."""
     try:
         return msgspec.json.decode(answer, type=Problem)
     except msgspec.MsgspecError:
@@ -77,7 +77,7 @@ def problem_in(answer: bytes) -> Problem:
 
 
 def unexpected(url: str, status: int, problem: Problem) -> StoreUnavailable:
-    """An answer that nobody here can do anything with."""
+    """Error for an answer of the hub that has no meaning here."""
     return StoreUnavailable(
         f"the hub at {url} answered {status} "
         f"({problem.code or 'no code'}: {problem.detail or 'no reason'})"

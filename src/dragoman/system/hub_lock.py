@@ -29,35 +29,35 @@ _PAUSE_SECONDS: Final = 0.001
 
 
 class Works(Struct, frozen=True, omit_defaults=True):
-    """What a hub works on: whoever works beside it must work on the same."""
+    """Configuration that a hub runs with: a process beside it must use the same."""
 
     store: str = ""
-    """The URL of its store; empty: nothing was said."""
+    """URL of its store; empty when unknown."""
     ledger: str = ""
-    """The id of its ledger."""
+    """Id of its ledger."""
     settings: str = ""
-    """The file of its settings; empty: that of the data directory."""
+    """Its settings file; empty for that of the data directory."""
     variables: dict[str, str] = {}
-    """Its settings that come from the environment."""
+    """Its settings from the environment."""
 
     def __repr__(self) -> str:
         return f"Works({self.ledger})"  # a URL and a variable may hold secrets
 
 
 class Holder(Struct, frozen=True, omit_defaults=True):
-    """Who holds the lock; a process that has not yet written its name has pid 0."""
+    """Holder of the lock; pid 0 for a process that has not yet written its name."""
 
     pid: int = 0
     host: str = ""
     since: str = ""
     who: str = ""
     url: str = ""
-    """Where it can be called; empty: nowhere, or not yet."""
+    """URL of its API; empty when it has none, or none yet."""
     works: Works = Works()
 
 
 class HubRunning(DragomanError):
-    """Another process is the hub of this data directory; the detail says which."""
+    """Another process is the hub of this data directory; the detail names it."""
 
     code = "hub_running"
 
@@ -71,11 +71,11 @@ class HubLock:
 
     @classmethod
     def acquire(cls, data: Path, who: str, *, clock: Clock | None = None) -> Self:
-        """Become the hub of this directory, or raise HubRunning: a hub is not waited for."""
+        """Acquire the lock without waiting, or raise HubRunning."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
         descriptor = open_plain(data / _NAME, flags, 0o600)
         try:
-            os.fchmod(descriptor, 0o600)  # what it says may hold the password of a database
+            os.fchmod(descriptor, 0o600)  # its content may hold the password of a database
             if not _take(descriptor):
                 raise _running(data, _read_holder(descriptor))
             since = to_rfc3339((clock or SystemClock()).now())
@@ -87,11 +87,11 @@ class HubLock:
         return cls(descriptor, mine)
 
     def works_on(self, works: Works) -> None:
-        """Say what the hub works on."""
+        """Write the hub's configuration into the lock file."""
         self._say(replace(self._mine, works=works))
 
     def announce(self, url: str) -> None:
-        """Say where the hub can be called: from now on commands go through it."""
+        """Write the hub's URL into the lock file: from now on commands go through it."""
         self._say(replace(self._mine, url=url))
 
     def _say(self, mine: Holder) -> None:
@@ -100,7 +100,7 @@ class HubLock:
             _write_holder(self._descriptor, mine)
 
     def release(self) -> None:
-        """Let another process be the hub; releasing twice does nothing."""
+        """Release the lock; releasing twice does nothing."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             try:
@@ -116,7 +116,7 @@ class HubLock:
 
 
 def holder(data: Path) -> Holder | None:
-    """Who is the hub of this directory; None when nobody is, whatever the file still says."""
+    """Present holder of the lock; None when it is free, whatever the file still says."""
     try:
         descriptor = open_plain(data / _NAME, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -130,7 +130,7 @@ def holder(data: Path) -> Holder | None:
 
 
 def _take(descriptor: int) -> bool:
-    # A shared lock is held, for a moment, by someone who only looks: that turns no hub away.
+    # A reader holds a shared lock for a moment: that must not turn a hub away.
     for _ in range(_TRIES):
         if _lock(descriptor, fcntl.LOCK_EX):
             return True

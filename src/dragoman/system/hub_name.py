@@ -7,7 +7,8 @@ from dragoman.system.files import create_atomically
 
 
 def hub_name(data: Path, new_id: Callable[[], str]) -> str:
-    """Made once, in `hub.id`; machines that share their keys still have names of their own."""
+    """Id of this hub, created once in `hub.id`; hubs that share their keys still have ids of their
+    own."""
     path = data / "hub.id"
     if not path.exists():
         create_atomically(path, f"hub-{new_id()}\n".encode())

@@ -17,5 +17,5 @@ class CountingIds:
         self._numbers = count(1)
 
     def __call__(self) -> str:
-        """The next number."""
+        """The next id."""
         return f"00000000-0000-7000-8000-{next(self._numbers):012x}"

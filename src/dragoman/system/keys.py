@@ -28,48 +28,48 @@ _SECRET_BYTES: Final = 32
 
 @dataclass(frozen=True)
 class LedgerKey:
-    """What a hub signs checkpoints with, and what it keys its digests with."""
+    """Private key that signs checkpoints, and the secret for keyed digests."""
 
     private: Ed25519PrivateKey = field(repr=False)
     secret: bytes = field(repr=False)
 
     @property
     def public(self) -> Ed25519PublicKey:
-        """The half that anyone may have."""
+        """The public key."""
         return self.private.public_key()
 
     @property
     def id(self) -> str:
-        """The short name of the key, as checkpoints carry it."""
+        """Short id of the key, as checkpoints carry it."""
         return key_id(self.public)
 
 
 @dataclass(frozen=True)
 class NoKeys:
-    """What there is to read with where the keys cannot be used: the public half, at most."""
+    """Stand-in for keys that cannot be loaded: at most the public key, for reading."""
 
     why: BadKey
     known: Ed25519PublicKey | None = None
     is_private_there: bool = False
-    """Whether there is a private key, though it cannot be used."""
+    """True when a private key exists, though it cannot be used."""
     secret: bytes = field(repr=False, default_factory=lambda: secrets.token_bytes(_SECRET_BYTES))
-    """Nobody else's: what is keyed with it means nothing elsewhere, and nothing is written."""
+    """Random, so digests keyed with it mean nothing elsewhere; nothing is written with it."""
 
     @property
     def public(self) -> Ed25519PublicKey:
-        """With this anyone can check; BadKey when it is gone too."""
+        """The public key; BadKey when it is missing too."""
         if self.known is None:
             raise self.why
         return self.known
 
     @property
     def private(self) -> Ed25519PrivateKey:
-        """Nothing is signed without it."""
+        """BadKey: nothing can be signed."""
         raise self.why
 
 
 def load_to_read(folder: Path) -> LedgerKey | NoKeys:
-    """The keys of a data directory for whoever may need none: why not is told on their use."""
+    """Load the keys for a reader that may need none: errors are raised when a key is used."""
     try:
         return load(folder)
     except BadKey as error:
@@ -80,7 +80,7 @@ def load_to_read(folder: Path) -> LedgerKey | NoKeys:
 
 
 def load(folder: Path) -> LedgerKey:
-    """The keys of a data directory that has some."""
+    """Load the keys of a data directory that has some."""
     keys = folder / "keys"
     loaded = LedgerKey(
         private=_load_private(keys / "ledger.key"), secret=_load_secret(keys / "secret")
@@ -90,17 +90,17 @@ def load(folder: Path) -> LedgerKey:
 
 
 def are_made(folder: Path) -> bool:
-    """Whether a data directory has had keys: the public one is written last."""
+    """True when a data directory has had keys: the public key is written last."""
     return (folder / "keys" / "ledger.pub").exists()
 
 
 def are_any(keys: Path) -> bool:
-    """Whether there is any key at all in the folder of keys."""
+    """True when any key file exists in the folder of keys."""
     return any((keys / name).exists() for name in _FILES)
 
 
 def load_or_create(folder: Path) -> LedgerKey:
-    """The keys of a data directory; made on first use, and the same for all who come at once."""
+    """Load the keys of a data directory; created on first use, the same for concurrent callers."""
     keys = folder / "keys"
     if not keys.is_dir():
         keys.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -147,7 +147,7 @@ def _check_public(path: Path, pem: bytes) -> None:
 
 
 def _derivable(path: Path, what: str) -> BadKey:
-    """Of a public key that the private one, which can be read, makes good."""
+    """Error about a public key that can be derived again from the private one."""
     private = path.with_name("ledger.key")
     return BadKey(
         f"The file {path} {what}. It follows from the private key beside it: "
@@ -156,7 +156,7 @@ def _derivable(path: Path, what: str) -> BadKey:
 
 
 def _public_alone(keys: Path) -> Ed25519PublicKey | None:
-    """The public key, where the others cannot be used; none if the private one belies it."""
+    """Public key when the others cannot be loaded; None if the private key contradicts it."""
     path = keys / "ledger.pub"
     if not path.is_file():
         return None
@@ -174,7 +174,7 @@ def _public_in(pem: bytes) -> Ed25519PublicKey | None:
 
 
 def _belies(keys: Path, public: bytes) -> bool:
-    """Whether there is a private key that shows this public one to be another's."""
+    """True when a private key exists that does not belong to this public key."""
     try:
         return _public_pem(_load_private(keys / "ledger.key").public_key()) != public
     except BadKey:
@@ -195,7 +195,7 @@ def _damaged(path: Path, what: str) -> BadKey:
 
 
 def remedy(keys: Path) -> str:
-    """What to do about keys that are lost or damaged."""
+    """Advice on lost or damaged keys."""
     data = keys.parent
     there = quote(str(data))
     return (

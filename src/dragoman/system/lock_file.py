@@ -14,10 +14,10 @@ _CANNOT_MAKE: Final = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, err
 
 
 def open_lock(name: str, folder: int, *, reads: bool = False) -> int | None:
-    """The open file; None: nobody has ever used this lock, and it cannot be made.
+    """Open a lock file; None when it never existed and cannot be created.
 
-    Whoever writes needs one all the same, unless nobody can change anything there; whoever only
-    reads goes on without it, and looks afterwards whether somebody has begun.
+    Writers need it all the same, unless the file system is read-only. Readers go on without a lock,
+    and check afterwards that no writer has begun.
     """
     try:
         return os.open(name, _PLAIN | os.O_RDWR | os.O_CREAT, 0o644, dir_fd=folder)
@@ -26,7 +26,7 @@ def open_lock(name: str, folder: int, *, reads: bool = False) -> int | None:
             raise
         refused = error
     try:
-        # One that is only read can be locked as well.
+        # A file opened read-only can be locked as well.
         return os.open(name, _PLAIN | os.O_RDONLY, dir_fd=folder)
     except FileNotFoundError:
         if reads or refused.errno == errno.EROFS:
@@ -36,7 +36,7 @@ def open_lock(name: str, folder: int, *, reads: bool = False) -> int | None:
 
 @contextmanager
 def locked(descriptor: int | None) -> Generator[None]:
-    """Wait for the lock of an open file, and hold it; None: there is none to wait for."""
+    """Hold the lock of an open file, waiting for it; None means that there is no lock."""
     if descriptor is None:
         yield
         return
@@ -48,7 +48,7 @@ def locked(descriptor: int | None) -> Generator[None]:
 
 
 def disturbed(path: str) -> StoreUnavailable:
-    """What was read without a lock is not certain."""
+    """Error: a writer began while this was read without a lock."""
     return StoreUnavailable(
         f"somebody has begun to write (there is {path} now) while this was read where no lock "
         "could be made; what was read may be mixed up and is not used. Try again"

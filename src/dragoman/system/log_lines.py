@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 class RedactedLines(logging.Formatter):
-    """Writes a record as the default does, and takes secrets out of all that it says."""
+    """Formats a log record and redacts secrets in it."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         super().__init__()
@@ -17,6 +17,6 @@ class RedactedLines(logging.Formatter):
 
 
 def redact_log_lines(redact: Callable[[str], str]) -> None:
-    """From now on nothing gets into the log of this process that `redact` takes out."""
-    if logging.lastResort is not None:  # what prints where nobody has said how to
+    """Redact everything that this process logs."""
+    if logging.lastResort is not None:  # the handler that prints when logging is not configured
         logging.lastResort.setFormatter(RedactedLines(redact))

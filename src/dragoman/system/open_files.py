@@ -3,11 +3,11 @@
 import resource
 
 _ENOUGH = 65_536
-"""More would only make programs slow that close all they might have inherited."""
+"""A higher limit would only slow down programs that close all inherited descriptors."""
 
 
 def raise_limit() -> int:
-    """Raise the soft limit as far as this process may, if that is not enough yet; what it is."""
+    """Raise the soft limit as far as this process may, up to what is wanted; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return _ENOUGH

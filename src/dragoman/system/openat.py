@@ -18,7 +18,7 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 
 
 class Seen(Struct, frozen=True):
-    """What stands under a name."""
+    """Metadata of a name, without following a link."""
 
     name: str
     kind: Kind
@@ -26,37 +26,37 @@ class Seen(Struct, frozen=True):
     mtime_ns: int
     links: int
     inode: int
-    """Which file it is, whatever its name."""
+    """Identifies the file, whatever its name."""
 
 
 class Tail(Struct, frozen=True):
-    """How a file of lines ends: where its last whole line ends, and that line."""
+    """End of the last whole line of a file, and that line."""
 
     end: int = 0
     line: bytes = b""
 
 
 class Appender:
-    """A file that grows, open until it is closed."""
+    """File opened for appending."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor
 
     def write(self, data: bytes) -> None:
-        """Add to its end; not durable by itself."""
+        """Append data; not durable by itself."""
         if self._descriptor is None:
             raise ValueError("The file is closed.")
         write_all(self._descriptor, data)
 
     def close(self) -> None:
-        """Let go of it; twice does nothing."""
+        """Close the file; closing twice does nothing."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
 
 def open_folder(part: str, folder: int, parts: tuple[str, ...]) -> int:
-    """The folder of this name; `parts` is its whole path, for the error."""
+    """Open a folder by name; `parts` is its whole path, for the error."""
     try:
         return os.open(part, FOLDER, dir_fd=folder)
     except OSError as error:
@@ -68,7 +68,7 @@ def open_folder(part: str, folder: int, parts: tuple[str, ...]) -> int:
 
 
 def create(name: str, folder: int, mode: int = 0o644) -> int:
-    """A new file, in place of one of that name."""
+    """Create a file, replacing one of that name."""
     try:
         return os.open(name, _NEW, mode, dir_fd=folder)
     except FileExistsError:
@@ -77,7 +77,7 @@ def create(name: str, folder: int, mode: int = 0o644) -> int:
 
 
 def move_to_free(old: str, new: str, source: int, target: int) -> None:
-    """Rename unless the new name is taken; whoever has the file open goes on writing into it."""
+    """Rename unless the new name is taken; processes that have the file open keep writing to it."""
     if rename_to_free(old, new, source, target):
         return
     if look_at(new, target) is not None:
@@ -86,14 +86,15 @@ def move_to_free(old: str, new: str, source: int, target: int) -> None:
 
 
 def trade(old: str, new: str, source: int, target: int, seen: object) -> bool:
-    """Put a file in the place of another, if that one is still as it was seen."""
+    """Replace a file, if it still is as expected."""
     there = look_at(new, target)
     if there is None or seen_as(new, there) != seen:
         return False
     if not exchange(old, new, source, target):
         os.replace(old, new, src_dir_fd=source, dst_dir_fd=target)
         return True
-    # What stood there is looked at once more where nobody looks for it: then nothing was missed.
+    # The displaced file is checked once more under its new name, where nobody writes: no edit is
+    # lost.
     gone = look_at(old, source)
     if gone is not None and seen_as(new, gone) != seen:
         exchange(old, new, source, target)
@@ -103,9 +104,9 @@ def trade(old: str, new: str, source: int, target: int, seen: object) -> bool:
 
 
 def discard(name: str, aside: str, folder: int, seen: object) -> bool:
-    """Remove a file, if it is still as it was seen."""
+    """Remove a file, if it still is as expected."""
     move_to_free(name, aside, folder, folder)
-    # Looked at where nobody looks for it: what is saved from here on is another file.
+    # Checked under a temporary name: whatever is saved from here on is another file.
     gone = look_at(aside, folder)
     if gone is None or seen_as(name, gone) != seen:
         move_to_free(aside, name, folder, folder)
@@ -115,7 +116,7 @@ def discard(name: str, aside: str, folder: int, seen: object) -> bool:
 
 
 def look_at(name: str, folder: int) -> os.stat_result | None:
-    """What stands under a name, if anything does."""
+    """Stat a name without following a link; None when there is nothing."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -123,7 +124,7 @@ def look_at(name: str, folder: int) -> os.stat_result | None:
 
 
 def present(entries: Iterator[os.DirEntry[str]]) -> Iterator[Seen]:
-    """What is in a folder, but for what goes away meanwhile."""
+    """Metadata of folder entries, except those that vanish meanwhile."""
     for entry in entries:
         try:
             yield seen_as(entry.name, entry.stat(follow_symlinks=False))
@@ -139,13 +140,13 @@ _KINDS: Final[dict[int, Kind]] = {
 
 
 def seen_as(name: str, found: os.stat_result) -> Seen:
-    """The same in our words."""
+    """Convert a stat result."""
     kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
     return Seen(name, kind, found.st_size, found.st_mtime_ns, found.st_nlink, found.st_ino)
 
 
 def read_from(descriptor: int, most: int) -> bytes:
-    """The next bytes, at most so many."""
+    """Read the next bytes, at most `max_bytes`."""
     blocks, left = list[bytes](), most
     while left and (block := os.read(descriptor, min(left, 1 << 20))):
         blocks.append(block)

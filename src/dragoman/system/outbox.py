@@ -14,7 +14,8 @@ from dragoman.system.plain_file import open_plain
 class OutboxFiles:
     """`notify.cursor`, `notify.failed.jsonl` and `notify.lock` in the data directory.
 
-    None of them may be a link: agents write beside them, and a link would lead out of there.
+    None of them may be a link: agents write beside them, and a link would lead out of the
+    directory.
     """
 
     def __init__(self, data: Path) -> None:
@@ -24,7 +25,7 @@ class OutboxFiles:
 
     @contextmanager
     def alone(self) -> Generator[bool]:
-        """Whether nobody else delivers just now; nobody can begin to while this lasts."""
+        """Hold the notifier's lock if it is free; yields False when another process delivers."""
         descriptor = open_plain(self._lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         try:
             try:
@@ -37,31 +38,31 @@ class OutboxFiles:
             os.close(descriptor)
 
     def load(self) -> bytes:
-        """What was saved last; empty before the first time."""
+        """Saved cursor; empty before the first time."""
         return _read(self._cursor)
 
     def save(self, data: bytes) -> None:
-        """Keep it, durably."""
+        """Save the cursor, durably."""
         write_atomically(self._cursor, data)
 
     def damaged(self) -> StoreCorrupt:
-        """What to say when what was saved cannot be read."""
+        """Error for a saved cursor that cannot be decoded."""
         return StoreCorrupt(
             f"{self._cursor} is damaged, so nobody is notified: bring it back from a backup, or "
             "move it away, and notifications go on with what happens from then on"
         )
 
     def give_up(self, line: bytes) -> None:
-        """Write down what could not be delivered."""
+        """Record a notice that could not be delivered."""
         append_line(self._failed, line, follow=False)
 
     def given_up(self) -> list[bytes]:
-        """Everything that was written down so."""
+        """All recorded notices that could not be delivered."""
         return _read(self._failed).splitlines()
 
 
 def _read(path: Path) -> bytes:
-    """The content of a file that is no link; empty when there is none."""
+    """Content of a file that is no link; empty when there is none."""
     try:
         descriptor = open_plain(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:

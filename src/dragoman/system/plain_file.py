@@ -7,21 +7,21 @@ from pathlib import Path
 
 
 class NotPlain(OSError):
-    """Something else stands in the place of a file."""
+    """There is no regular file at this path."""
 
     def __init__(self, path: Path | str) -> None:
         super().__init__(errno.EINVAL, "it is not a regular file", str(path))
 
 
 def what_to_do(error: OSError) -> str:
-    """How whoever looks after the directory gets on."""
+    """Advice for the person who looks after the directory."""
     if isinstance(error, NotPlain | IsADirectoryError):
         return "move it out of the way, and put the file back that was there, if there was one"
     return "look at its rights and at the disk"
 
 
 def open_plain(path: Path, flags: int, mode: int = 0o644) -> int:
-    """A regular file, open; OSError when it is none, or cannot be opened."""
+    """Open a regular file; OSError when it is none, or cannot be opened."""
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -30,6 +30,6 @@ def open_plain(path: Path, flags: int, mode: int = 0o644) -> int:
 
 
 def read_plain(path: Path) -> bytes:
-    """What a regular file holds."""
+    """Content of a regular file."""
     with os.fdopen(open_plain(path, os.O_RDONLY), "rb") as file:
         return file.read()

@@ -19,8 +19,9 @@ class BadKey(DragomanError):
 
 
 def read_private_file(path: Path, remedy: str) -> bytes:
-    """What the file holds; BadKey when others can use it, or (with the remedy) when it is none."""
-    # Not blocking, so that a pipe put in the file's place cannot hold the hub for ever.
+    """Read the file; BadKey when others can access it, or (with the remedy) when it is not
+    regular."""
+    # Non-blocking, so that a pipe in place of the file cannot hang the hub.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         mode = os.fstat(descriptor).st_mode

@@ -20,9 +20,9 @@ _BUFFER: Final = 65_536
 _PROC: Final = Path("/proc")
 _BOOT: Final = _PROC / "sys/kernel/random/boot_id"
 _START_TIME: Final = 19
-"""Where it stands in /proc/PID/stat, after the name of the program."""
+"""Index in /proc/PID/stat, counted after the program name."""
 _DEAD: Final = "Z"
-"""The state of one who has ended and is not reaped, the first in that file."""
+"""State of a process that has ended and is not reaped, the first field in that file."""
 _GONE: Final = (FileNotFoundError, ProcessLookupError, PermissionError)
 _PATIENCE_MS: Final = 2_000
 _ROUNDS: Final = 10
@@ -30,12 +30,12 @@ _MOMENT_S: Final = 0.02
 
 
 class Process:
-    """A running program and all of its session."""
+    """A running process and its session."""
 
     def __init__(self, program: subprocess.Popen[bytes], stdout: "_Way", stderr: "_Way") -> None:
         self.pid = program.pid
         self.started = started_at(program.pid)
-        """With the number it names this program and no other, as long as the machine is up."""
+        """Together with the pid it identifies this process until the machine restarts."""
         self.stdout = stdout.reader
         self.stderr = stderr.reader
         self._ways = (stdout, stderr)
@@ -49,9 +49,10 @@ class Process:
     async def start(
         cls, words: Sequence[str], variables: Mapping[str, str], folder: Path, stdin: Path | None
     ) -> Self:
-        """Start it, without a shell; OSError when it cannot be started.
+        """Start a program without a shell; OSError when it cannot be started.
 
-        What it reads is a file and no pipe, so that nobody waits for one that does not read.
+        Standard input is a file and no pipe, so that nothing waits for a program that does not
+        read.
         """
         program = _started(words, variables, folder, stdin)
         try:
@@ -62,11 +63,12 @@ class Process:
             raise
 
     async def wait(self) -> int:
-        """Its exit code; by then nothing of its session is left. A signal's number is negative."""
+        """Wait for the exit code (negative for a signal); by then nothing of its session is
+        left."""
         return await asyncio.shield(self._code)
 
     async def stop(self, grace: float) -> None:
-        """Ask the session to end, and end it after so many seconds."""
+        """Send SIGTERM to the session, then SIGKILL after `grace` seconds."""
         self._signal(signal.SIGTERM)
         try:
             async with asyncio.timeout(grace):
@@ -76,7 +78,7 @@ class Process:
             await self.wait()
 
     def close(self) -> None:
-        """Listen no more, although somebody outside of its session may hold its output open."""
+        """Close the output pipes, even if somebody outside of the session holds them open."""
         for way in self._ways:
             way.transport.close()
 
@@ -87,14 +89,14 @@ class Process:
                 _signal_strays(self.pid, demand, patience_ms=0)
 
     def _await_end(self) -> None:
-        """In a thread of its own: wait for the program, then end what it has left behind."""
+        """In a thread of its own: wait for the program, then kill what is left of its session."""
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         _signal_group(self.pid, signal.SIGKILL)
         _end_strays(self.pid)
         with self._ending:
             code = self._program.wait()
             self._is_reaped = True
-        # A loop that was closed has nobody left who waits.
+        # The event loop may be closed already.
         with suppress(RuntimeError):
             self._code.get_loop().call_soon_threadsafe(self._tell, code)
 
@@ -123,7 +125,7 @@ def _started(
 
 
 class _Way(NamedTuple):
-    """How a program is heard."""
+    """Output pipe of a process."""
 
     reader: asyncio.StreamReader
     transport: asyncio.ReadTransport
@@ -139,17 +141,17 @@ async def _way(pipe: IO[bytes] | None) -> _Way:
 
 
 def started_at(pid: int) -> str:
-    """When a program was started, as its kernel counts, and since which start of the machine."""
+    """Start time of a process in kernel ticks, with the boot id of the machine."""
     fields = _stat(pid)
     return f"{_boot()} {fields[_START_TIME]}" if fields else ""
 
 
 def end_leftover(pid: int, started: str, variable: str) -> bool:
-    """End what is left of a program that somebody else has started; whether there was anything.
+    """Kill what is left of a process that another hub started; True if there was anything.
 
-    Only what is certainly of that program: itself, by its number and start, with its group; those
-    of its session that carry its `NAME=value` among their variables; and whoever carries that when
-    there was no time to write the number down (0).
+    Only what certainly belongs to it: the process itself, by pid and start time, with its group;
+    those of its session that have `NAME=value` in their environment; and all that have it when
+    there was no time to record the pid (0).
     """
     if not pid:
         return _end_carriers(variable, None)
@@ -164,7 +166,7 @@ def end_leftover(pid: int, started: str, variable: str) -> bool:
 
 
 def _end_carriers(variable: str, session: int | None) -> bool:
-    """End whoever was started with this variable, in this session or in any group but our own."""
+    """Kill processes with this variable, in this session, or in any group but our own if None."""
     ended = False
     for _ in range(_ROUNDS):  # one of them may have started another one meanwhile
         said = {pid: _variables(pid) for pid in _numbers() if _is_meant(pid, session)}
@@ -184,7 +186,7 @@ def _is_meant(pid: int, session: int | None) -> bool:
 
 
 def _variables(pid: int) -> list[bytes]:
-    """Those that a program was started with; none while it becomes another program."""
+    """Environment of a process; empty while it executes another program."""
     try:
         said = (_PROC / f"{pid}/environ").read_bytes()
     except _GONE:
@@ -193,13 +195,13 @@ def _variables(pid: int) -> list[bytes]:
 
 
 def _numbers() -> Iterator[int]:
-    """Of all that runs; of nothing where there is no /proc."""
+    """All pids; none where there is no /proc."""
     if _PROC.is_dir():
         yield from (int(folder.name) for folder in _PROC.iterdir() if folder.name.isdecimal())
 
 
 def _end_group_of(pid: int) -> bool:
-    """End a program with its group, and wait until it is gone; False when it was already."""
+    """Kill a process with its group, and wait for its exit; False when it was gone already."""
     try:
         with _watched(pid) as watched:
             _signal_group(_group(pid), signal.SIGKILL)
@@ -216,14 +218,14 @@ def _end_strays(leader: int) -> None:
 
 
 def _signal_strays(leader: int, demand: signal.Signals, patience_ms: int) -> int:
-    """Signal those who have left a program's group but not its session; how many there were.
+    """Signal processes that have left a program's group but not its session; return their number.
 
-    `timeout` leaves the group, and so does what a shell with job control has started.
+    `timeout` leaves the group, and so do jobs of a shell with job control.
     """
     strays = [pid for pid in _numbers() if _is_stray(pid, leader)]
     for pid in strays:
         with suppress(*_GONE), _watched(pid) as watched:
-            # The number may be another's by now; what is watched is not.
+            # The pid may have been reused by now; the pidfd is not.
             if _is_stray(pid, leader):
                 signal.pidfd_send_signal(watched, demand)
                 _await_gone(watched, patience_ms)
@@ -240,7 +242,7 @@ def _is_dead(pid: int) -> bool:
 
 @contextmanager
 def _watched(pid: int) -> Generator[int]:
-    """A program under its own name, which is nobody else's when the number is; _GONE: no more."""
+    """Open a pidfd, which survives reuse of the pid; one of _GONE_ERRORS when it has ended."""
     watched = os.pidfd_open(pid)
     try:
         yield watched
@@ -255,7 +257,7 @@ def _await_gone(watched: int, patience_ms: int) -> None:
 
 
 def _group(pid: int) -> int:
-    """The group of a program; 0 when it is gone."""
+    """Process group; 0 when the process is gone."""
     try:
         return os.getpgid(pid)
     except _GONE:
@@ -263,7 +265,7 @@ def _group(pid: int) -> int:
 
 
 def _session(pid: int) -> int:
-    """The session of a program; 0 when it is gone."""
+    """Session; 0 when the process is gone."""
     try:
         return os.getsid(pid)
     except _GONE:
@@ -277,9 +279,9 @@ def _signal_group(group: int, demand: signal.Signals) -> None:
 
 
 def _stat(pid: int) -> list[str]:
-    """What the kernel says of a program, after its name; nothing when there is none."""
+    """Fields of /proc/PID/stat after the program name; empty when there is no such process."""
     try:
-        # The name stands in brackets and may hold anything, brackets too.
+        # The name stands in parentheses and may hold anything, parentheses too.
         return (_PROC / f"{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except _GONE:
         return []

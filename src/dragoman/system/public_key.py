@@ -14,7 +14,7 @@ _MOST_BYTES: Final = 65_536
 
 
 def read_public_key(path: Path) -> str:
-    """The key's 32 bytes in base64url, from PEM or from OpenSSH's one line."""
+    """Public key as 32 bytes in base64url, from PEM or OpenSSH format."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES)
@@ -24,7 +24,7 @@ def read_public_key(path: Path) -> str:
     try:
         key = load(data)
     except (ValueError, UnsupportedAlgorithm):
-        # Not quoted: it may be the private half, by mistake.
+        # The content is not quoted: it may be the private key, by mistake.
         raise BadKey(f"The file {path} does not hold a public key. {_HOW}") from None
     if not isinstance(key, Ed25519PublicKey):
         raise BadKey(f"The file {path} holds a key that is not Ed25519. {_HOW}")

@@ -27,7 +27,7 @@ def rename_to_free(old: str, new: str, source: int, target: int) -> bool:
 
 
 def exchange(old: str, new: str, source: int, target: int) -> bool:
-    """Let two names, both of which exist, stand for each other's file; False as above."""
+    """Exchange two existing names; False as above."""
     return _rename(old, new, source, target, _EXCHANGE)
 
 
@@ -45,7 +45,7 @@ def _rename(old: str, new: str, source: int, target: int, how: int) -> bool:
 
 @cache
 def _renameat2() -> _Call | None:
-    """The system's call, which answers with what went wrong (0: nothing); None without it."""
+    """The system call, which returns an error number (0 for success); None without it."""
     library = ctypes.CDLL(None, use_errno=True)
     if not hasattr(library, "renameat2"):
         return None

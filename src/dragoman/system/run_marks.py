@@ -14,7 +14,7 @@ _NEXT: Final = ".next"
 
 
 class Mark(Struct, frozen=True):
-    """A program that was, or was about to be, started."""
+    """A process that was started, or was about to be."""
 
     session: str
     pid: int = 0
@@ -22,15 +22,15 @@ class Mark(Struct, frozen=True):
 
 
 class RunMarks:
-    """`agents/SESSION.json` in the data directory."""
+    """Pid files `agents/SESSION.json` in the data directory."""
 
     def __init__(self, data: Path) -> None:
         self._folder = data / "agents"
 
     def put(self, session: str, pid: int = 0, started: str = "") -> None:
-        """A program of this session is about to be started, or was, under this number.
+        """Record that a program of this session is about to start, or that it has this pid.
 
-        Not synced: after a power cut there is no program left that it could name.
+        Not synced: after a power cut there is no process left that it could name.
         """
         self._folder.mkdir(mode=0o700, exist_ok=True)
         path = self._folder / f"{session}{_KIND}"
@@ -39,13 +39,13 @@ class RunMarks:
         beside.replace(path)
 
     def remove(self, session: str) -> None:
-        """Nothing of this session is left."""
+        """Remove the file of a session of which no process is left."""
         (self._folder / f"{session}{_KIND}").unlink(missing_ok=True)
 
     def sweep(self) -> frozenset[str]:
-        """End what an earlier hub has left running; the sessions that it had started.
+        """Kill processes that an earlier hub has left running; return their sessions.
 
-        Their marks stay until they are removed: whoever sweeps may be killed too.
+        Their files stay until they are removed: this hub may be killed during the cleanup, too.
         """
         ended = frozenset(map(self._end, sorted(self._folder.glob(f"*{_KIND}"))))
         for unfinished in self._folder.glob(f"*{_NEXT}"):

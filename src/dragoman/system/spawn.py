@@ -13,8 +13,8 @@ from typing import Final
 from msgspec import Struct
 
 _LOOK: Final = 0.05
-"""How often to look whether a program has ended whose output somebody else holds open, and whether
-it is still waited for."""
+"""Interval of checks for cancellation, and for a program that has ended while somebody else holds
+its output open."""
 _BLOCK: Final = 65_536
 _MOST_KEPT: Final = 4_096
 
@@ -22,13 +22,13 @@ Program = subprocess.Popen[bytes]
 
 
 class Patience(Struct, frozen=True):
-    """How long a program is waited for."""
+    """Time limits of a program."""
 
     seconds: float = 5.0
     grace: float = 1.0
-    """What one that has to end is left, to clean up."""
+    """Time to clean up between SIGTERM and SIGKILL."""
     is_over: Callable[[], bool] = lambda: False
-    """Whether nobody waits any more: then it has to end before its time."""
+    """Returns True when the result is not needed any more: then the program is ended early."""
 
 
 _USUAL: Final = Patience()
@@ -41,10 +41,10 @@ def run(
     folder: Path,
     patience: Patience = _USUAL,
 ) -> tuple[int, bytes]:
-    """Feed a program; its exit code and the end of what it said.
+    """Run a program with this input; return its exit code and the end of its output.
 
     OSError when it cannot be started, TimeoutError when it did not end in time, InterruptedError
-    when nobody waits for it any more. Whatever it has started in its process group ends with it.
+    when it was cancelled. Whatever it has started in its process group ends with it.
     """
     deadline = time.monotonic() + patience.seconds
     with subprocess.Popen(
@@ -67,7 +67,8 @@ def run(
 
 
 def _talk(program: Program, data: bytes, deadline: float, is_over: Callable[[], bool]) -> bytes:
-    """Write and read at once, so that neither side waits for the other; until one has ended."""
+    """Write and read at the same time, so that neither side blocks the other, until one has
+    ended."""
     assert program.stdin is not None
     assert program.stdout is not None
     unsent, said = memoryview(data), b""
@@ -100,7 +101,7 @@ def _talk(program: Program, data: bytes, deadline: float, is_over: Callable[[], 
 
 
 def _send(descriptor: int, unsent: memoryview) -> memoryview:
-    """What is left to send; nothing when the program does not want more."""
+    """Data left to send; empty when the program has closed its input."""
     try:
         return unsent[os.write(descriptor, unsent) :]
     except BrokenPipeError:
@@ -108,7 +109,7 @@ def _send(descriptor: int, unsent: memoryview) -> memoryview:
 
 
 def _end_group(program: Program, grace: float) -> None:
-    """Ask the program and all it has started to end, then end them."""
+    """Send SIGTERM to the program's group, then SIGKILL."""
     for demand, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, None)):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(program.pid, demand)

@@ -10,7 +10,7 @@ _AT_ONCE: Final = 8
 
 
 def sync_all(descriptors: Sequence[int]) -> None:
-    """Each is on the disk when this returns; many are waited for together."""
+    """Sync all files; many are synced in parallel."""
     if len(descriptors) <= _FEW:
         for descriptor in descriptors:
             os.fsync(descriptor)

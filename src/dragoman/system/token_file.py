@@ -16,17 +16,17 @@ _FORM: Final = re.compile(rb"(drgo_[A-Za-z0-9_-]{43})\n?")
 
 
 def load_token(data: Path) -> bytes:
-    """The token of a data directory where a hub has started before; else FileNotFoundError."""
+    """Load the token of a data directory; FileNotFoundError where no hub has started before."""
     path = data / NAME
     found = _FORM.fullmatch(read_private_file(path, _remedy(path)))
     if found is None:
-        # Not quoted: most of it may be right.
+        # The content is not quoted: most of it may be right.
         raise BadKey(f"The file {path} does not hold a token. {_remedy(path)}")
     return found[1]
 
 
 def load_or_create_token(data: Path) -> bytes:
-    """The same; made on first use, and the same for all who come at once."""
+    """Load the token; created on first use, the same for concurrent callers."""
     path = data / NAME
     if not path.exists():
         create_atomically(path, f"drgo_{new_secret()}\n".encode(), mode=OURS_ALONE)

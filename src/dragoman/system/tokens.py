@@ -12,23 +12,23 @@ _ID_BYTES: Final = 6
 
 @dataclass(frozen=True)
 class NewToken:
-    """A token that nobody has seen yet. It is shown once, and only its digest is kept."""
+    """A token that was just created. It is shown once, and only its digest is kept."""
 
     id: str
     text: str = field(repr=False)
 
     @property
     def digest(self) -> str:
-        """What the ledger keeps of it."""
+        """Digest that the ledger keeps."""
         return digest_of(self.text)
 
 
 def new_token(agent: str) -> NewToken:
-    """A token for an agent, with a secret of 256 bits."""
+    """Create a token for an agent, with a secret of 256 bits."""
     token_id = secrets.token_hex(_ID_BYTES)
     return NewToken(token_id, write_token(agent, token_id, new_secret()))
 
 
 def new_secret() -> str:
-    """256 bits in base64url."""
+    """256 random bits in base64url."""
     return secrets.token_urlsafe(_SECRET_BYTES)

@@ -4,7 +4,7 @@ import ssl
 
 
 def unchecked() -> ssl.SSLContext:
-    """Not at all: for an address that is this machine's own, by its own lock file."""
+    """TLS without verification: for an address of this machine, found through its own lock file."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -12,7 +12,7 @@ def unchecked() -> ssl.SSLContext:
 
 
 def only(certificate: str) -> ssl.SSLContext:
-    """It must be the one in this file, or be signed by it, whatever name the hub is called by."""
+    """TLS that accepts this certificate, or one signed by it, whatever the host name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

@@ -7,21 +7,21 @@ from dragoman.system.plain_file import read_plain
 
 
 class UsageFile:
-    """`agent-usage.json`."""
+    """Usage of each agent today, in `agent-usage.json`."""
 
     def __init__(self, data: Path) -> None:
         self._path = data / "agent-usage.json"
 
     def load(self) -> bytes:
-        """What was saved last; empty before the first time."""
+        """Saved content; empty before the first time."""
         try:
             return read_plain(self._path)
         except FileNotFoundError:
             return b""
 
     def save(self, data: bytes) -> None:
-        """Keep it, durably."""
+        """Save the content, durably."""
         try:
             write_atomically(self._path, data)
-        except OSError as error:  # the name that it has until it is whole is another each time
+        except OSError as error:  # named after the file itself, not after its temporary name
             raise OSError(error.errno, error.strerror, str(self._path)) from error

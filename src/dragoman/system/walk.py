@@ -13,20 +13,20 @@ from dragoman.system.openat import open_folder
 
 _NOT_PLAIN: Final = frozenset({"", ".", ".."})
 _KEPT_OPEN: Final = 2
-"""Folders this many steps below the root stay open for a while: nobody moves those."""
+"""Folders at most this deep below the root stay open for a while: they are never moved."""
 _MOST_OPEN: Final = 32
-"""How many of them at once; the one that was not used for longest is closed first."""
+"""Limit of cached folders; the least recently used is closed first."""
 
 
 class Walk:
-    """Opens folders beneath a root that exists."""
+    """Opens folders beneath a root that exists, one path component at a time."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._open: dict[tuple[str, ...], int] = {}
 
     def stat(self, above: tuple[str, ...], name: str) -> os.stat_result:
-        """What stands in a folder under this name; not what a link leads to."""
+        """Stat a name in a folder, without following a link."""
         if len(above) <= _KEPT_OPEN:
             return os.stat(name, dir_fd=self._stay(above), follow_symlinks=False)
         with self.folder(above) as folder:
@@ -34,14 +34,14 @@ class Walk:
 
     @contextmanager
     def parent(self, path: str) -> Generator[tuple[int, str]]:
-        """The folder that something stands in, open, and its name there."""
+        """Open the parent folder of a path; yields it and the last part of the path."""
         parts = parts_of(path)
         with self.folder(parts[:-1]) as folder:
             yield folder, parts[-1]
 
     @contextmanager
     def folder(self, parts: tuple[str, ...]) -> Generator[int]:
-        """A folder, open."""
+        """Open a folder."""
         kept = min(len(parts), _KEPT_OPEN)
         start = self._stay(parts[:kept])
         walked = start
@@ -57,7 +57,8 @@ class Walk:
                 os.close(walked)
 
     def _stay(self, parts: tuple[str, ...]) -> int:
-        """A folder near the root, open until `close` or until many others were used."""
+        """Open a folder near the root, and cache it until `close` or until many others were
+        used."""
         known = self._open.pop(parts, None)
         if known is None:
             if parts:
@@ -70,13 +71,13 @@ class Walk:
         return known
 
     def close(self) -> None:
-        """Let go of the folders that were kept open."""
+        """Close cached folders."""
         while self._open:
             os.close(self._open.popitem()[1])
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """The steps of a path; ValueError when one of them could lead out."""
+    """Split a path into parts; ValueError when one of them could lead out of the root."""
     if not path:
         return ()
     parts = tuple(path.split("/"))

@@ -12,16 +12,16 @@ import msgspec
 from dragoman.engine.workq import ItemState, Moved
 
 Ask = Callable[[Mapping[str, str], bytes, int], tuple[int, bytes]]
-"""Posts to the work queue: the status that was answered, and the beginning of the answer."""
+"""Posts to the work queue; returns the status, and the beginning of the answer."""
 
 _OK: Final = 200
 _MOST_BYTES: Final = 65_536
 _ID: Final = 1
-"""Of every question: each has a connection of its own, on which nothing else is asked."""
+"""The same for every request: each has a connection of its own."""
 
 
 class Unavailable(Exception):
-    """The work queue does not answer, or not in a way that can be understood."""
+    """The work queue does not answer, or its answer cannot be decoded."""
 
 
 class NoSuchItem(Exception):
@@ -29,11 +29,11 @@ class NoSuchItem(Exception):
 
 
 class Denied(Exception):
-    """The work queue says no."""
+    """The work queue has refused the request."""
 
 
 class WorkqRpc:
-    """The work queue at a URL of the settings."""
+    """Work queue at a URL of the settings."""
 
     def __init__(self, ask: Ask, token: str = "") -> None:
         self._ask = ask
@@ -42,7 +42,7 @@ class WorkqRpc:
             self._headers["Authorization"] = f"Bearer {token}"
 
     def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
-        """Give an item from one owner to the next."""
+        """Transfer an item to another owner."""
         asked = {"item_id": item, "from_agent": sender, "to_agent": recipient}
         try:
             owner = self._call("workq.claim", asked).owner
@@ -57,7 +57,7 @@ class WorkqRpc:
         return Moved("transferred")
 
     def item_exists(self, item: str) -> bool | None:
-        """Whether there is such an item; None when nobody can say."""
+        """True when there is such an item; None when the queue cannot say."""
         try:
             self._call("workq.get", {"item_id": item})
         except NoSuchItem:
@@ -67,7 +67,7 @@ class WorkqRpc:
         return True
 
     def item_status(self, item: str) -> ItemState | None:
-        """How an item stands; None when there is none, or nobody can say."""
+        """State of an item; None when there is none, or the queue cannot say."""
         try:
             return self._call("workq.get", {"item_id": item})
         except (NoSuchItem, Denied, Unavailable):
@@ -85,7 +85,7 @@ class WorkqRpc:
         try:
             said = msgspec.json.decode(answer, type=dict[str, Any])
             error, id = said.get("error"), said.get("id")
-            # Who could not even read the question says no to nothing in particular.
+            # An error without an id answers a request that could not be parsed.
             if id != _ID and not (error and id is None):
                 raise Unavailable(f"the work queue answered {id!a:.40}, and was asked {_ID}")
             if error:

@@ -15,27 +15,27 @@ from dragoman.system.spawn import Patience, run
 
 _PATIENCE: Final = Patience(120.0)
 _ELSEWHERE: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"})
-"""Variables by which git would look into another repository than the one that is named."""
+"""Variables by which git would use another repository than the one that is named."""
 _MOST_BRANCHES: Final = 100
 _MADE_BY: Final = "dragomanHub"
-"""Under which key of a branch the repository's configuration says whose hub has made it."""
+"""Key of a branch in the repository's configuration that names the hub that created it."""
 _COMMON: Final = ("rev-parse", "--git-common-dir")
-"""Asks where a repository keeps what all of its worktrees share."""
+"""Asks for the folder that all worktrees of a repository share."""
 _MAKING: Final = Lock()
 _COMMIT: Final = re.compile("[0-9a-f]{4,64}", re.IGNORECASE)
-# Agents can write where a repository keeps its hooks, so none is run here. Filters that its
-# configuration names (as for large files) are: without them a checkout would not be what it says.
+# Agents can write to the hooks folder of a repository, so no hook is run. Filters of its
+# configuration (as for large files) are run: without them a checkout would be wrong.
 _QUIET: Final = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
 class Branch(Struct, frozen=True):
-    """The branch that a new worktree is on."""
+    """Branch of a new worktree."""
 
     name: str
     base: str
-    """What it begins at; empty: what is checked out."""
+    """Start of the branch; empty for HEAD."""
     hub: str
-    """Who makes it."""
+    """Id of the hub that creates it."""
 
 
 def open_worktree(
@@ -45,13 +45,13 @@ def open_worktree(
     variables: Mapping[str, str],
     is_over: Callable[[], bool] = _PATIENCE.is_over,
 ) -> Path:
-    """The worktree at this path; when there is none yet, one on this hub's branch of that name.
+    """Path of a worktree on a branch of this hub; created when there is none yet.
 
-    Where one of another repository stands, the path has a number behind it. So has the name of the
-    branch where there is one that this hub did not make: ids of tasks begin anew in every data
-    directory. A new branch begins at its base; but where one of ours is checked out elsewhere, as
-    by another hub of the same ledger, at that. A checkout may take long: when `is_over`, it is
-    broken off with an InterruptedError.
+    A number is appended to the path when a worktree of another repository is there, and to the
+    branch name when another hub made that branch: task ids start over in every data directory. A
+    new branch starts at its base; if one of ours is checked out elsewhere, as by another hub of the
+    same ledger, it starts there. A checkout may take long: when `is_over`, it is broken off with an
+    InterruptedError.
     """
     at = _own_place(repository, at, variables)
     if (at / ".git").is_file():
@@ -60,7 +60,7 @@ def open_worktree(
         _git(repository, variables, "worktree", "remove", "--force", "--force", str(at))
     at.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _git(repository, variables, "worktree", "prune")
-    # Git does not wait for whoever else writes the configuration just now.
+    # Git does not wait for other writers of the configuration.
     with _MAKING:
         own = _own_branch(repository, branch, variables)
     patience = replace(_PATIENCE, is_over=is_over)
@@ -69,9 +69,8 @@ def open_worktree(
 
 
 def _own_place(repository: Path, wanted: Path, variables: Mapping[str, str]) -> Path:
-    """Where this repository has the worktree, or can have it: an agent of another repository may
-    have been at the task before, and the data directory may have been moved.
-    """
+    """Path where this repository has the worktree, or can have it: an agent of another repository
+    may have worked on the task before, and the data directory may have been moved."""
     whose = repository / _git(repository, variables, *_COMMON)
     for at in map(Path, _names(str(wanted))):
         if not (at / ".git").is_file():
@@ -83,15 +82,15 @@ def _own_place(repository: Path, wanted: Path, variables: Mapping[str, str]) -> 
 
 
 def _is_half_made(at: Path, variables: Mapping[str, str]) -> bool:
-    """Whether git was killed before all was checked out, by a power cut or for its time: it writes
-    the index last. For git all that is missing is deleted, and the next commit would make it so.
-    """
+    """True when git was killed during the checkout: it writes the index last. Without an index git
+    takes all missing files for deleted, and the next commit would delete them."""
     code, index = _try(at, variables, "rev-parse", "--git-path", "index")
     return not code and not (at / index).exists()
 
 
 def _own_branch(repository: Path, wanted: Branch, variables: Mapping[str, str]) -> str:
-    """The branch that this hub has made, or makes now; the mark goes with it when it is deleted."""
+    """Branch that this hub has made, or makes now; its mark is removed when the branch is
+    deleted."""
     taken, base = _checked_out(repository, variables), wanted.base
     for name in _names(wanted.name):
         mark = f"branch.{name}.{_MADE_BY}"
@@ -107,20 +106,20 @@ def _own_branch(repository: Path, wanted: Branch, variables: Mapping[str, str]) 
 
 
 def _checked_out(repository: Path, variables: Mapping[str, str]) -> frozenset[str]:
-    """The branches that a worktree has, which git gives to no second one."""
+    """Branches that some worktree has checked out, which git does not check out twice."""
     _, listed = _try(repository, variables, "worktree", "list", "--porcelain")
     at = "branch refs/heads/"
     return frozenset(line.removeprefix(at) for line in listed.splitlines() if line.startswith(at))
 
 
 def _names(wanted: str) -> Iterator[str]:
-    """Names for a branch, the best one first."""
+    """Candidate names, the preferred one first."""
     yield wanted
     yield from (f"{wanted}-{number}" for number in range(2, _MOST_BRANCHES))
 
 
 def find_commit(repository: Path, named: str, variables: Mapping[str, str]) -> str:
-    """The commit that an agent has named by its hash; empty: the repository has none such."""
+    """Full hash of a commit that an agent has named; empty when the repository has none such."""
     if not _COMMIT.fullmatch(named):
         return ""
     code, text = _try(repository, variables, "rev-parse", "--verify", "-q", f"{named}^{{commit}}")
@@ -128,7 +127,7 @@ def find_commit(repository: Path, named: str, variables: Mapping[str, str]) -> s
 
 
 def go_on_from(worktree: Path, commit: str, variables: Mapping[str, str]) -> bool:
-    """Whether the worktree has this commit, once it was brought forward where nothing is lost."""
+    """Fast-forward the worktree to a commit; True when it contains the commit afterwards."""
     code, _ = _try(worktree, variables, "merge-base", "--is-ancestor", commit, "HEAD")
     if code:
         code, _ = _try(worktree, variables, "merge", "--ff-only", "-q", commit)
@@ -136,7 +135,7 @@ def go_on_from(worktree: Path, commit: str, variables: Mapping[str, str]) -> boo
 
 
 class BadRepository(DragomanError):
-    """A repository that does not have what is asked of it; the detail says what to do."""
+    """A repository that cannot do what was requested; the detail says what to do."""
 
     code = "bad_repository"
 
@@ -146,11 +145,11 @@ class Checkout(Struct, frozen=True):
 
     commit: str
     is_dirty: bool
-    """Whether something in the repository is not committed."""
+    """True when the repository has uncommitted changes."""
 
 
 def look_at_checkout(repository: Path, named: str, variables: Mapping[str, str]) -> Checkout:
-    """The commit of this hash; BadRepository when it is not there."""
+    """Find the commit of this hash; BadRepository when it is missing."""
     with _explained(repository):
         changed = _git(repository, variables, "status", "--porcelain", "--no-renames")
         shallow = _git(repository, variables, "rev-parse", "--is-shallow-repository") == "true"
@@ -176,10 +175,10 @@ def free_branch(
     *,
     is_checked_out_next: bool = False,
 ) -> tuple[str, bool]:
-    """The name of a branch that stands at this commit, or that there is none of; and which of both.
+    """Name of a branch at this commit, or a free name; and True if that branch exists.
 
-    A branch that has gone on from the commit is left alone: the next name has a number behind it.
-    So is one that a worktree has checked out, if this one is to be checked out next.
+    A branch that has moved on from the commit is left alone: a number is appended to the name. So
+    is one that a worktree has checked out, if this one is to be checked out next.
     """
     _refuse_if_in_the_way(repository, wanted, variables)
     taken = _checked_out(repository, variables) if is_checked_out_next else frozenset[str]()
@@ -191,7 +190,8 @@ def free_branch(
 
 
 def _refuse_if_in_the_way(repository: Path, wanted: str, variables: Mapping[str, str]) -> None:
-    """Git keeps branches as files: where one has the name of a folder, there is no such folder."""
+    """Raise if a parent of the branch name is a branch: git stores branches as files and
+    folders."""
     folder = wanted.rpartition("/")[0]
     code, _ = _try(repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{folder}")
     if not code:
@@ -202,18 +202,18 @@ def _refuse_if_in_the_way(repository: Path, wanted: str, variables: Mapping[str,
 
 
 def make_branch(repository: Path, name: str, commit: str, variables: Mapping[str, str]) -> None:
-    """A branch at a commit; nothing is checked out."""
+    """Create a branch at a commit, without a checkout."""
     with _explained(repository):
         _git(repository, variables, "branch", "--no-track", name, commit)
 
 
 def drop_branch(repository: Path, name: str, commit: str, variables: Mapping[str, str]) -> None:
-    """Take back a branch that was just made, unless it has gone on from its commit."""
+    """Delete a branch that was just created, unless it has moved on from its commit."""
     _try(repository, variables, "update-ref", "-d", f"refs/heads/{name}", commit)
 
 
 def check_out_beside(repository: Path, at: Path, branch: str, variables: Mapping[str, str]) -> None:
-    """A branch that exists, checked out into a folder that does not."""
+    """Check an existing branch out into a new folder."""
     if at.exists():
         raise BadRepository(f"{at} exists already: name a folder that does not")
     with _explained(repository):
@@ -221,13 +221,13 @@ def check_out_beside(repository: Path, at: Path, branch: str, variables: Mapping
 
 
 def take_back_worktree(repository: Path, at: Path, variables: Mapping[str, str]) -> None:
-    """Remove a worktree that was just made, unless somebody has put something into it."""
+    """Remove a worktree that was just created, unless somebody has put something into it."""
     _try(repository, variables, "worktree", "remove", str(at.absolute()))
 
 
 @contextmanager
 def _explained(repository: Path) -> Generator[None]:
-    """What git could not do, as a fault of the repository."""
+    """Convert errors of git to BadRepository."""
     try:
         yield
     except OSError as error:

@@ -22,7 +22,7 @@ ENTRIES: Final = "ledger/entries/"
 LEASES: Final = "ledger/leases.jsonl"
 FILES: Final = "files/"
 SIGNED: Final = "signed/"
-"""The checkpoints and the public key: proof of what the ledger was where it came from."""
+"""The checkpoints and the public key: proof of the ledger as it was where it came from."""
 
 TREES: Final = (TASKS, RUNS, INBOX, TEAMSPACES, ARTIFACTS)
 _LEFT_BEHIND: Final = re.compile(f"{TEAMSPACES}/[^/]+/handoffs|{ARTIFACTS}/incoming")
@@ -33,20 +33,21 @@ PUBLIC_KEY: Final = "keys/ledger.pub"
 
 IN_ONE_MEMBER: Final = 1_000
 BYTES_IN_ONE_MEMBER: Final = 16 << 20
-"""Entries in one member, so that neither side needs to hold the whole ledger; one always."""
+"""Limits of entries in one member, so that neither side holds the whole ledger; at least one
+entry."""
 
 MOST_AT_ONCE: Final = 1 << 30
-"""No part that is read as a whole is longer than this."""
+"""Limit of a member that is read as a whole."""
 NOT_TEXT: Final = "surrogateescape"
-"""How a name that is not UTF-8 is handled, on the disk and in a tar."""
+"""Error handler for names that are not UTF-8, on the disk and in a tar."""
 EXECUTE: Final = 0o111
-"""All of a file's rights that are carried over."""
+"""The only mode bits of a file that are carried over."""
 PIECE: Final = 1 << 20
-"""Files are carried over in pieces of so many bytes."""
+"""Files are copied in chunks of so many bytes."""
 
 
 class Form(Struct, frozen=True):
-    """A kind of archive: what it is called, and what it may hold."""
+    """Kind of archive: the name of its format, and the members it may have."""
 
     format: str
     places: tuple[re.Pattern[str], ...]
@@ -54,11 +55,11 @@ class Form(Struct, frozen=True):
     """Files that are read as a whole; the others may be of any length."""
 
     def has_place(self, name: str) -> bool:
-        """Whether there may be a member of this name: nothing else is ever written."""
+        """True when a member may have this name: nothing else is ever written to disk."""
         return any(place.fullmatch(name) for place in self.places)
 
     def is_long(self, name: str) -> bool:
-        """Whether a member is a file of whatever length."""
+        """True when a member is a file of any length."""
         return name.startswith(FILES) and name.removeprefix(FILES) not in self.whole
 
 
@@ -75,13 +76,13 @@ ARCHIVE: Final = Form(
 
 
 def is_kept_folder(path: str) -> bool:
-    """Whether a folder is carried though it is empty: one that somebody has made within a task's
-    own. The parts of a task's folder are made anew."""
+    """True for folders that are kept though they are empty: those that somebody made within a
+    task's own folder. The standard subfolders of a task are created anew."""
     return _KEPT_FOLDER.fullmatch(path) is not None
 
 
 def stays_behind(path: str) -> bool:
-    """Whether a folder of a tree is written anew from the ledger, or holds what is half there."""
+    """True for folders that are projected anew from the ledger, or that hold incomplete files."""
     return _LEFT_BEHIND.fullmatch(path) is not None
 
 
@@ -92,9 +93,9 @@ class Member(Struct, frozen=True, omit_defaults=True):
     size: int
     sha256: str
     raw: bytes = b""
-    """Its name, where that is not UTF-8: then `name` only shows it."""
+    """Its name as bytes, if that is not UTF-8: then `name` only displays it."""
     executable: int = 0
-    """Who may execute it: the bits of its mode that say so."""
+    """Execute bits of its mode."""
     is_folder: bool = False
 
     @property
@@ -106,14 +107,14 @@ class Member(Struct, frozen=True, omit_defaults=True):
 def member(
     path: str, size: int, sha256: str, *, executable: int = 0, is_folder: bool = False
 ) -> Member:
-    """What the manifest says of a part; its name on the disk need not be text."""
+    """Describe a member; its name on the disk need not be text."""
     shown, raw = path.encode(errors="backslashreplace"), path.encode(errors=NOT_TEXT)
     raw = b"" if raw == shown else raw
     return Member(shown.decode(), size, sha256, raw, executable, is_folder)
 
 
 class Manifest(Struct, frozen=True):
-    """What an archive holds."""
+    """Contents of an archive."""
 
     format: str
     ledger: str
@@ -125,7 +126,7 @@ class Manifest(Struct, frozen=True):
 
 
 class StoredEntry(Struct, frozen=True):
-    """An entry as the archive has it; its line is UTF-8 and so comes back byte for byte."""
+    """An entry in the archive; its line is UTF-8 and so comes back byte for byte."""
 
     position: int
     hash: str

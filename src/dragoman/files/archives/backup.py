@@ -47,21 +47,21 @@ from dragoman.files.problems import BadArchive, PlaceTaken, explained
 _PAGE: Final = 1_000
 
 Bars = Callable[[str, int], AbstractContextManager[Progress]]
-"""Makes a bar for so many things of a kind."""
+"""Opens a progress bar for so many things of a kind."""
 
 
 class Source(Struct, frozen=True):
-    """What is backed up."""
+    """The store and data directory to back up."""
 
     store: KeptStore
     data: Disk
     version: str
-    """Of this dragoman."""
+    """Version of this dragoman."""
     now: int
 
 
 def make_backup(source: Source, target: Path, beside: Disk, bars: Bars) -> Manifest:
-    """Write the backup; `beside` is the folder that it goes into. Nothing is ever replaced."""
+    """Write the backup into the folder `target_folder`. Nothing is ever replaced."""
     temporary = target.with_name(staged(target.name))
     try:
         with _alone(temporary, target) as file:
@@ -89,7 +89,7 @@ def _read_back(temporary: Path, progress: Progress) -> None:
 
 @contextmanager
 def _alone(temporary: Path, target: Path) -> Generator[IO[bytes]]:
-    """The unfinished file, emptied and ours alone; it is gone at the end unless it was renamed."""
+    """Temporary file, emptied and locked; removed at the end unless it was renamed."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(temporary, flags, 0o600), "r+b") as file:
         found = os.fstat(file.fileno())
@@ -113,7 +113,8 @@ def _alone(temporary: Path, target: Path) -> Generator[IO[bytes]]:
 
 
 def _is_named(file: IO[bytes], path: Path) -> bool:
-    """Whether this file still has this name: whoever was before us may have renamed it."""
+    """True when the open file still has this name: the backup before this one may have renamed
+    it."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
     except FileNotFoundError:
@@ -126,10 +127,11 @@ def _write(source: Source, file: IO[bytes], bars: Bars) -> Manifest:
         about = source.store.head()
         label = Label(FORM.format, source.version, source.store.ledger_id(), about)
         packer.add(LABEL, msgspec.json.encode(label))
-        # No letter is on its way meanwhile: it lies there, or is in the ledger that is read later.
+        # No message is being processed meanwhile: it is in the inbox, or in the ledger that is read
+        # later.
         with source.data.still(TAKING):
             packer.add_tree(source.data, INBOX)
-        # The checkpoints too come before the ledger: whatever they sign is then in it.
+        # The checkpoints come before the ledger, too: whatever they sign is then in it.
         for name in SINGLE:
             packer.add_file(source.data, name)
         with source.store.snapshot() as frozen:
@@ -171,15 +173,15 @@ def _add_answers(packer: Packer, frozen: Frozen) -> None:
 
 
 class Checked(Struct, frozen=True):
-    """A backup in which everything is as it was written."""
+    """A backup that was checked."""
 
     manifest: Manifest
     settings: bytes
-    """Empty: there were none."""
+    """Settings file; empty when there was none."""
 
 
 def check_backup(path: Path, progress: Progress) -> Checked:
-    """Compare a backup with its manifest, its chains and what its checkpoints have signed."""
+    """Check a backup against its manifest, its hash chains and its signed checkpoints."""
     auditor = _Auditor()
     manifest = check_archive(path, progress, FORM, auditor)
     auditor.end(manifest.head)
@@ -187,7 +189,7 @@ def check_backup(path: Path, progress: Progress) -> Checked:
 
 
 class _Auditor(Inspector):
-    """Compares the ledger with the checkpoints, which stand before it."""
+    """Compares the ledger with the checkpoints, which stand before it in the archive."""
 
     def __init__(self) -> None:
         self.kept: dict[str, bytes] = {}
@@ -226,7 +228,7 @@ def _refuse(findings: Iterator[Finding], where: str) -> None:
 
 
 def read_label(content: bytes) -> Label:
-    """What stands on a backup."""
+    """Decode the label of a backup."""
     try:
         return msgspec.json.decode(content, type=Label)
     except (msgspec.MsgspecError, UnicodeError) as error:

@@ -30,7 +30,7 @@ ANSWERS: Final = "ledger/answers/"
 
 KEYS: Final = "keys"
 PRIVATE: Final = (f"{KEYS}/ledger.key", f"{KEYS}/secret", "token", SETTINGS)
-"""For the owner's eyes only."""
+"""Files that only their owner may read."""
 SINGLE: Final = (
     CHECKPOINTS,
     PUBLIC_KEY,
@@ -41,8 +41,9 @@ SINGLE: Final = (
     "agent-usage.json",
 )
 TREES: Final = (TASKS, TEAMSPACES, ARTIFACTS, "imported")
-"""Copied after the ledger, so that everything is there that it refers to; the inbox is copied
-before: what was in it and is in the ledger by now is known there, and not done again."""
+"""Copied after the ledger, so that everything is there that it refers to. The inbox is copied
+before: a message that was in it and is in the ledger by now is known there, and not applied
+again."""
 
 _LEFT_BEHIND: Final = re.compile(
     f"{TEAMSPACES}/[^/]+/handoffs|{ARTIFACTS}/incoming|{TASKS}/[^/]+/[^/]+[.](?:md|next)"
@@ -61,26 +62,26 @@ FORM: Final = Form(
 
 
 def stays_behind(path: str) -> bool:
-    """Whether a file or folder is written anew from the ledger, or is only half there."""
+    """True for paths that are projected anew from the ledger, or that are incomplete."""
     return _LEFT_BEHIND.fullmatch(path) is not None
 
 
 class Label(Struct, frozen=True):
-    """What stands on a backup, for whoever looks at it first."""
+    """First member of a backup, which identifies it."""
 
     format: str
     dragoman: str
-    """The version that made it."""
+    """Version of dragoman that made it."""
     ledger: str
     about: int
-    """How many entries the ledger had when it was begun."""
+    """Number of entries in the ledger when the backup began."""
 
 
 class StoredAnswer(Struct, frozen=True):
-    """What a request was answered: bytes in base64."""
+    """Recorded answer of an idempotency key; bytes are base64 in JSON."""
 
     stream: str
-    """The stream in which the key is unique."""
+    """Stream within which the key is unique."""
     key: str
     fingerprint: bytes
     answer: bytes

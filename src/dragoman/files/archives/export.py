@@ -31,15 +31,15 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 def export_archive(
     store: Store, data: Disk, target: Path, beside: Disk, now: int, progress: Callable[[int], None]
 ) -> Manifest:
-    """Write the archive; `data` is the data directory, `beside` the folder that it goes into.
+    """Write the archive; `data` is the data directory, `target_folder` the folder it goes into.
 
-    Raises LedgerError, and writes nothing, when the ledger does not hold.
+    Raises LedgerError, and writes nothing, when the ledger is damaged.
     """
     temporary = target.with_name(staged(target.name))
-    # What an export that was killed has left.
+    # left by an export that was killed
     temporary.unlink(missing_ok=True)
     try:
-        # It holds what everybody has written: only its owner can read it, as a backup.
+        # It holds the words of everybody: only its owner can read it, as a backup.
         with os.fdopen(os.open(temporary, _NEW, 0o600), "wb") as file:
             with open_tar(file) as tar:
                 manifest = _pack(Packer(tar), store, data, now, progress)

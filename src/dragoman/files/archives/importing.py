@@ -40,8 +40,8 @@ from dragoman.files.disk import Disk
 from dragoman.files.problems import BadArchive, PlaceTaken
 
 IMPORTED: Final = "imported"
-"""Where the checkpoints, the public key and the settings of the place that an archive came from are
-kept. None of them counts here: settings of a stranger name a store and commands."""
+"""Folder for the checkpoints, the public key and the settings of the installation that was
+exported. None of them is used: settings of a stranger name a store and commands."""
 
 OpenStore = Callable[[Path, str], Store]
 """Opens the (empty) store of a data directory, for a ledger with this id."""
@@ -49,7 +49,7 @@ OpenDisk = Callable[[Path], Disk]
 
 
 class Tools(Struct, frozen=True):
-    """What an import needs of the outside."""
+    """Outside dependencies of an import."""
 
     open_store: OpenStore
     open_disk: OpenDisk
@@ -58,10 +58,10 @@ class Tools(Struct, frozen=True):
 
 
 def import_archive(archive: Path, data: Path, tools: Tools) -> Manifest:
-    """Make a data directory of an archive, where there is none; an error leaves nothing behind.
+    """Create a data directory from an export; an error leaves nothing behind.
 
-    The keys are new ones, made when the directory is first opened; what the old key has signed is
-    checked here and kept under `imported/`.
+    New keys are made when the directory is first opened; signatures of the old key are checked here
+    and kept under `imported/`.
     """
     data = data.resolve()
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
@@ -111,7 +111,7 @@ def _build(archive: Path, building: Path, manifest: Manifest, tools: Tools) -> N
 
 
 def _fill(archive: Path, store: Store, disk: Disk, tools: Tools) -> dict[str, bytes]:
-    """Everything into its place; what is only kept is handed back."""
+    """Load all members; returns those that are only kept."""
     transplant, kept, leases = Transplant(store, tools.now), dict[str, bytes](), b""
     for part in parts(archive):
         if part.name.startswith(ENTRIES):

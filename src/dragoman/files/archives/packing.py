@@ -39,14 +39,14 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def open_tar(file: IO[bytes]) -> tarfile.TarFile:
-    """A tar to pack into, whose names come back as they were."""
+    """Open a tar for writing, whose names come back as they were."""
     return tarfile.open(
         fileobj=file, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8", errors=NOT_TEXT
     )
 
 
 class Packer:
-    """Adds members to a tar and keeps account of them."""
+    """Adds members to a tar and lists them for the manifest."""
 
     def __init__(self, tar: tarfile.TarFile) -> None:
         self._tar = tar
@@ -54,14 +54,14 @@ class Packer:
         self.left_out: list[str] = []
 
     def add(self, name: str, content: bytes) -> None:
-        """A member that is there as a whole."""
+        """Add a member from memory."""
         part = member(name, len(content), sha256(content).hexdigest())
         self._add_member(part, io.BytesIO(content))
 
     def add_trees(
         self, data: Disk, folders: Iterable[str], stays: Callable[[str], bool] = stays_behind
     ) -> None:
-        """Folders of the data directory, one after the other."""
+        """Add folders of the data directory."""
         for folder in folders:
             if folder == TASKS:
                 self._add_tasks(data, stays)
@@ -69,21 +69,22 @@ class Packer:
                 self.add_tree(data, folder, stays)
 
     def _add_tasks(self, data: Disk, stays: Callable[[str], bool]) -> None:
-        """Tasks' own folders, each once: none moves while it is copied, and nobody waits longer."""
+        """Add each task's own folder once, under a lock held per task: none moves while it is
+        copied."""
         self._leave_out(data, TASKS)
         packed = set[str]()
         while left := _left(data, packed, stays):
             for path in left:
                 with data.still(MOVING):
                     look = data.look(path)
-                    if look is not None:  # else it has moved, and the next round finds it
+                    if look is not None:  # otherwise it has moved, and the next round finds it
                         packed.add(path)
                         self._add(data, path, look, stays)
 
     def add_tree(
         self, data: Disk, folder: str, stays: Callable[[str], bool] = stays_behind
     ) -> None:
-        """A folder with everything in it but for what stays behind."""
+        """Add a folder with everything in it that is not excluded."""
         found = data.list(folder)
         for look in found:
             self._add(data, f"{folder}/{look.name}", look, stays)
@@ -102,7 +103,8 @@ class Packer:
             self.add_file(data, path)
 
     def add_file(self, data: Disk, path: str) -> None:
-        """A file as it is read, though somebody goes on writing into it; nothing if it is gone."""
+        """Add a file as it is read, even if somebody goes on writing to it; skipped when it is
+        gone."""
         with data.opened(path) as opened, SpooledTemporaryFile[bytes](PIECE) as copy:
             if opened is None:
                 self._leave_out(data, path)
@@ -117,14 +119,15 @@ class Packer:
             self._add_member(part, copy)
 
     def _add_folder(self, data: Disk, path: str) -> None:
-        """An empty folder, where it would not be made anew."""
+        """Add an empty folder, if it would not be created anew."""
         look = data.look(path)
         if look is not None and look.kind == "folder" and is_kept_folder(path):
             part = member(FILES + path, 0, sha256().hexdigest(), is_folder=True)
             self._add_member(part, io.BytesIO())
 
     def _leave_out(self, data: Disk, path: str) -> None:
-        """Name what is no plain file, there or on the way there; what is gone is not named."""
+        """List a path as omitted if it, or a parent, is no plain file or folder; a missing one is
+        not listed."""
         parts = path.split("/")
         for end in range(1, len(parts) + 1):
             look = data.look("/".join(parts[:end]))
@@ -140,7 +143,7 @@ class Packer:
     def add_entries(
         self, store: Store | Frozen, head: int, progress: Callable[[int], None]
     ) -> None:
-        """The ledger up to a position; LedgerError when it does not hold."""
+        """Add the ledger up to a position; LedgerError when its hash chain is broken."""
         heads: dict[str, bytes] = {}
         after = 0
         while page := store.entries(after, IN_ONE_MEMBER, until=head):
@@ -161,16 +164,16 @@ class Packer:
             raise LedgerError(f"entry {after + 1} is missing: run `dragoman verify`")
 
     def add_leases(self, leases: Iterable[StoredLease]) -> None:
-        """Who holds what."""
+        """Add the leases of tasks in progress."""
         self.add(LEASES, b"".join(_encode(lease) + b"\n" for lease in leases))
 
     def add_lines(self, folder: str, first: int, stored: Iterable[Any]) -> None:
-        """Things of which the first has this number, as members none of which is long."""
+        """Add lines, numbered from `first`, as members of limited size."""
         for start, lines in _parts([_encode(one) + b"\n" for one in stored]):
             self.add(f"{folder}{first + start:012d}.jsonl", b"".join(lines))
 
     def seal(self, manifest: Manifest) -> None:
-        """Say what all members must be; nothing comes after this."""
+        """Write the manifest; nothing comes after it."""
         self.add(MANIFEST, msgspec.json.format(_encode(manifest), indent=1))
 
     def _add_member(self, part: Member, content: IO[bytes]) -> None:
@@ -183,8 +186,8 @@ class Packer:
 
 
 def _left(data: Disk, packed: set[str], stays: Callable[[str], bool]) -> list[str]:
-    """What stands in `tasks/` and its folders just now, and was packed neither there nor before it
-    moved there."""
+    """Paths in `tasks/` and its folders that were not packed yet, neither there nor before they
+    moved."""
     with data.still(MOVING):
         present = [
             path
@@ -203,7 +206,7 @@ def _within(data: Disk, path: str, look: Look) -> list[str]:
 
 
 def _parts(lines: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
-    """Cuts where a member would be too long; each with the index of its first line."""
+    """Split lines into members of limited size; each with the index of its first line."""
     start, size = 0, 0
     for index, line in enumerate(lines):
         if index > start and size + len(line) > BYTES_IN_ONE_MEMBER:

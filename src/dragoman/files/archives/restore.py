@@ -61,51 +61,54 @@ _answers: Final = msgspec.json.Decoder(StoredAnswer)
 
 
 RECORD: Final = "restored.json"
-"""Written when all else is there; it stays, and tells what the directory was made of."""
+"""Written when all else is complete. It stays, and says which backup the directory was made
+from."""
 
 
 class Nest(Protocol):
-    """Where the store of a restored directory grows, until it is complete."""
+    """Store of a restored directory: built beside its final place, and moved there when
+    complete."""
 
     def holds(self, ledger: str, head: int) -> bool:
-        """Whether its place is taken, by just this ledger; PlaceTaken: by anything else."""
+        """True when the place is taken by just this ledger; TargetTaken when it is taken by
+        another."""
         ...
 
     def open(self, building: Path, ledger: str) -> Store:
-        """An empty store beside its place, for a ledger with this id."""
+        """Open an empty store beside the final place, for a ledger with this id."""
         ...
 
     def settle(self) -> None:
-        """Move the store, which is closed, into its place."""
+        """Move the closed store into its place."""
         ...
 
     def discard(self) -> None:
-        """Remove the store, which is closed, from beside its place."""
+        """Remove the closed store from beside its place."""
         ...
 
 
 class RestoreDisk(Disk, Protocol):
-    """A disk that can also keep things to itself."""
+    """Disk that can create files readable by their owner only."""
 
     def created(self, path: str) -> AbstractContextManager[FileIO]:
-        """A new file that only its owner can read; durable at the end."""
+        """Create a file that only its owner can read; durable when the context ends."""
         ...
 
 
 class RestoreTools(Struct, frozen=True):
-    """What a restore needs of the outside."""
+    """Outside dependencies of a restore."""
 
     open_nest: Callable[[bytes], Nest]
-    """The place of the store, by the settings of the backup."""
+    """Opens the target store that the backup's settings name."""
     settle_settings: Callable[[bytes], bytes]
-    """The settings as they are to be in the new place."""
+    """Adapts the settings to the new installation."""
     open_disk: Callable[[Path], RestoreDisk]
     now: int
     bars: Bars
 
 
 def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
-    """Make a data directory of a backup, where there is none."""
+    """Create a data directory from a backup, where there is none."""
     data = data.resolve()
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
         raise PlaceTaken(f"{data} is not empty: {_what_to_do(data)}")
@@ -134,10 +137,10 @@ def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
                 nest.settle()
             except BaseException as error:
                 if is_settling and _may_be_settled(nest, manifest):
-                    raise  # the next restore does the rest, with what was built
+                    raise  # the next restore completes it, from what was built
                 shutil.rmtree(building, ignore_errors=True)
                 with suppress(OSError, DragomanError):
-                    # If that fails too, the next restore does it.
+                    # If this fails too, the next restore does it.
                     nest.discard()
                 raise explained(error, data) from error
         beside = tools.open_disk(data.parent)
@@ -171,17 +174,17 @@ def _checked(backup: Path, progress: Progress) -> Checked:
 
 
 def _may_be_settled(nest: Nest, manifest: Manifest) -> bool:
-    """Whether the store is in its place by now, or nobody can tell."""
+    """True when the store is in its place by now, or cannot be checked."""
     try:
         return nest.holds(manifest.ledger, manifest.head)
     except PlaceTaken:
-        return False  # somebody else's is
+        return False  # it belongs to another ledger
     except (OSError, DragomanError):
         return True
 
 
 def look_at(backup: Path) -> Label:
-    """What stands on a backup; BadArchive for a file that is none, or a newer one."""
+    """Read the label of a backup; BadArchive for another kind of file, or a newer format."""
     try:
         with tarfile.open(backup, mode="r:") as tar:
             first = tar.next()
@@ -205,7 +208,7 @@ def look_at(backup: Path) -> Label:
 
 @contextmanager
 def _alone(building: Path) -> Generator[None]:
-    """The unfinished directory, which nobody else works on."""
+    """Lock the unfinished directory against other restores."""
     building.mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(building, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -225,7 +228,7 @@ def _alone(building: Path) -> Generator[None]:
 
 
 def _clear(building: Path) -> None:
-    """Away with what a restore that was killed has left."""
+    """Remove the leftovers of a restore that was killed."""
     for path in building.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -262,7 +265,7 @@ def _build(
 
 
 def _was_built(building: Path, manifest: Manifest) -> bool:
-    """Whether a restore of this very backup got as far as moving things into their places."""
+    """True when a restore of this very backup got as far as moving things into their places."""
     try:
         return (building / RECORD).read_bytes() == _record(manifest)
     except (FileNotFoundError, NotADirectoryError):
@@ -288,7 +291,7 @@ def _fill(
             transplant.add(lines)
             progress(len(lines))
         elif name == LEASES:
-            # They stand behind the last entry.
+            # They stand after the last entry.
             transplant.lend(read_leases(part.whole()))
         elif name.startswith(ANSWERS):
             transplant.remember(_read_answers(part))
@@ -299,7 +302,7 @@ def _fill(
 def _place(part: Part, disk: RestoreDisk) -> None:
     path = part.name.removeprefix(FILES)
     if path == SETTINGS:
-        return  # they depend on the new place
+        return  # they are adapted to the new installation
     if path not in PRIVATE and not path.startswith((f"{KEYS}/", f"{ARTIFACTS}/")):
         copy_file(part, disk)
         return
@@ -318,7 +321,7 @@ def _place_settings(settings: bytes, disk: RestoreDisk) -> None:
 
 
 def _write(file: FileIO, data: bytes) -> None:
-    """Every byte, however few the system takes at a time."""
+    """Write every byte, however few the system takes at a time."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]

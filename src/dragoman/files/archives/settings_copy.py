@@ -13,7 +13,7 @@ _OF_THE_PLACE: Final = ("store", "notify")
 
 
 def travelling(settings: bytes) -> bytes | None:
-    """The settings without those of the place, as TOML; None when they cannot be read."""
+    """Settings without those of the installation, as TOML; None when they cannot be parsed."""
     try:
         sections = tomllib.loads(settings.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
@@ -27,6 +27,6 @@ def travelling(settings: bytes) -> bytes | None:
 
 
 def _section(name: str, values: Mapping[str, Any]) -> str:
-    # Numbers, truths, texts and lists of them are written in TOML as in JSON.
+    # Numbers, booleans, strings and lists of them are written in TOML as in JSON.
     lines = [f"{key} = {json.dumps(value)}\n" for key, value in values.items()]
     return f"[{name}]\n{''.join(lines)}"

@@ -38,7 +38,7 @@ class _Head(Struct):
     hash: bytes = GENESIS
     state: State | None = None
     lists: tuple[str, ...] = ()
-    """Those that it stands on in the store."""
+    """Lists that hold the stream in the store."""
 
 
 class Transplant:
@@ -50,15 +50,15 @@ class Transplant:
         self._most_heads = most_heads
         self._heads: dict[str, _Head] = {}
         self._in_progress: dict[str, int] = {}
-        """Stream of a task that somebody holds -> its number."""
+        """Stream of a task in progress -> number of the stream."""
 
     def add(self, lines: Sequence[bytes]) -> None:
-        """Append these lines, which follow on those before, in one transaction."""
+        """Append lines, which continue those before, in one transaction."""
         self._store.transact(lambda session: session.write(self._changes(session, lines)))
         self._forget()
 
     def lend(self, leases: Mapping[str, Lease]) -> None:
-        """Give tasks in progress their leases; one that is not known anew, as it was claimed."""
+        """Restore leases of tasks in progress; a missing one is restored as it was when claimed."""
 
         def work(session: Session) -> None:
             held = [
@@ -71,14 +71,14 @@ class Transplant:
             self._store.transact(work)
 
     def remember(self, answers: Sequence[tuple[str, str, bytes, bytes]]) -> None:
-        """What earlier requests were answered: stream, key, fingerprint and answer of each."""
+        """Restore recorded answers: stream, idempotency key, fingerprint and answer of each."""
 
         def work(session: Session) -> None:
             changes = Changes()
             self._recall(session, (stream for stream, *_ in answers))
             for stream, key, fingerprint, answer in answers:
                 if stream not in self._heads:
-                    # Whoever was never refused has a stream that holds keys and nothing else.
+                    # An actor that was never refused has a stream that holds keys and nothing else.
                     head = self._heads[stream] = _Head(session.new_stream())
                     changes.streams.append(self._row(stream, head))
                 number = self._heads[stream].number
@@ -89,7 +89,7 @@ class Transplant:
         self._forget()
 
     def _recall(self, session: Session, streams: Iterable[str]) -> None:
-        """Read those of these streams back that are in the store and not in memory."""
+        """Load the heads of these streams that are in the store and not in memory."""
         forgotten = dict.fromkeys(stream for stream in streams if stream not in self._heads)
         for row in session.streams([*forgotten]) if forgotten else ():
             state = current_state(row.name, row.fold, row.state, ())
@@ -146,7 +146,7 @@ def _move_on_lists(head: _Head, changes: Changes) -> None:
 
 
 def _claimed(history: Sequence[bytes]) -> Lease | None:
-    """The lease that the last claim of a task began."""
+    """Lease that the last claim of a task granted."""
     for data in reversed(history):
         line = read_line(data)
         event = CODEC.decode(line.event, line.v, line.body)
@@ -156,7 +156,7 @@ def _claimed(history: Sequence[bytes]) -> Lease | None:
 
 
 def _fitting(claimed: Lease | None, lease: Lease | None) -> Lease | None:
-    """The lease if it is of the task's present attempt, else the one that the claim began."""
+    """The archived lease if it belongs to the present attempt, otherwise the one of the claim."""
     if lease is None or claimed is None:
         return claimed
     same = (lease.holder, lease.fence, lease.session) == (
@@ -168,7 +168,7 @@ def _fitting(claimed: Lease | None, lease: Lease | None) -> Lease | None:
 
 
 def _number_of(aof_id: str, known: Mapping[str, int], session: Session) -> dict[str, int]:
-    """The day of an AOF id and the highest number that was given out on it."""
+    """Day of an AOF id, and the highest number used on it."""
     day, _, tail = aof_id.removeprefix("TASK-").rpartition("-")
     if not tail.isdigit():
         return {}
@@ -177,9 +177,9 @@ def _number_of(aof_id: str, known: Mapping[str, int], session: Session) -> dict[
 
 
 def check_chain(heads: dict[str, bytes], lines: Iterable[tuple[bytes, str]]) -> int | None:
-    """The index of the first line whose hash does not fit its stream; None when all do.
+    """Index of the first line whose hash does not fit its stream; None when all do.
 
-    `heads` holds the last hash of every stream and is carried on.
+    `heads` holds the last hash of every stream and is updated.
     """
     for index, (line, claimed) in enumerate(lines):
         stream = read_line(line).stream

@@ -50,13 +50,13 @@ _END_MARKS: Final = 2 * tarfile.BLOCKSIZE
 
 
 class Inspector:
-    """Looks at what is in an archive while it is checked; this one does not."""
+    """Observer of the members while an archive is checked; this one does nothing."""
 
     def part(self, name: str, content: bytes) -> None:
-        """A member that is read as a whole."""
+        """A member that was read as a whole."""
 
     def entries(self, name: str, stored: Sequence[StoredEntry]) -> None:
-        """Entries of the ledger, in order, whose chain holds."""
+        """Entries of the ledger, in order, whose chain is intact."""
 
 
 def check_archive(
@@ -65,7 +65,7 @@ def check_archive(
     form: Form = ARCHIVE,
     inspector: Inspector | None = None,
 ) -> Manifest:
-    """The manifest of an archive in which everything is as it was written."""
+    """Check all members of an archive; returns its manifest."""
     seen: dict[str, Member] = {}
     heads: dict[str, bytes] = {}
     position, end, manifest = 0, 0, None
@@ -111,7 +111,8 @@ def _check_members(manifest: Manifest, seen: dict[str, Member]) -> None:
 
 
 def _check_end(archive: Path, end: int) -> None:
-    """Behind the last member stand zeros, as many as fill the last record of a tar; no more."""
+    """Check that the last member is followed by zeros that fill the last record, and nothing
+    else."""
     whole = -(-(end + _END_MARKS) // tarfile.RECORDSIZE) * tarfile.RECORDSIZE
     if archive.stat().st_size < whole:
         raise BadArchive("its last bytes are missing: it was cut off behind the manifest")
@@ -136,7 +137,7 @@ def _check_entries(
 
 
 class Part:
-    """A member of the tar while it is read: as a whole, or piece by piece."""
+    """Member of the tar, read as a whole or in chunks."""
 
     def __init__(self, tar: tarfile.TarFile, info: tarfile.TarInfo) -> None:
         self.name = info.name
@@ -147,12 +148,12 @@ class Part:
 
     @property
     def end(self) -> int:
-        """Where the next member begins, or the end marks."""
+        """Offset of the next member, or of the end marks."""
         blocks = -(-self._info.size // tarfile.BLOCKSIZE)
         return self._info.offset_data + blocks * tarfile.BLOCKSIZE
 
     def pieces(self) -> Iterator[bytes]:
-        """The content; BadArchive where it ends too soon."""
+        """The content in chunks; BadArchive when it ends too soon."""
         left = self._info.size
         try:
             with self._tar.extractfile(self._info) or io.BytesIO() as file:
@@ -160,18 +161,18 @@ class Part:
                     left -= len(piece)
                     yield piece
         except tarfile.ReadError:
-            pass  # what is missing is told below
+            pass  # missing data is reported below
         if left:
             raise BadArchive(f"{self._tar.name}: the archive was cut off within {self.name}")
 
     def whole(self) -> bytes:
-        """The content of a part that cannot be long."""
+        """The content of a member that cannot be long."""
         if self._info.size > MOST_AT_ONCE:
             raise BadArchive(f"{self.name}: it is longer than {MOST_AT_ONCE} bytes")
         return b"".join(self.pieces())
 
     def member(self) -> Member:
-        """What the manifest should say of it."""
+        """Entry that the manifest should have for it."""
         digest = sha256()
         for piece in self.pieces():
             digest.update(piece)
@@ -185,7 +186,8 @@ class Part:
 
 
 def parts(archive: Path, form: Form = ARCHIVE) -> Iterator[Part]:
-    """The members of the tar; only plain files and folders in places that such an archive has."""
+    """Read the members of the tar; only plain files and folders with names that the format
+    allows."""
     try:
         with tarfile.open(archive, mode="r:", encoding="utf-8", errors=NOT_TEXT) as tar:
             for info in tar:
@@ -218,12 +220,12 @@ def _read_manifest(content: bytes, form: Form) -> Manifest:
 
 
 def lines_of(part: Part) -> list[bytes]:
-    """The lines of a member that holds entries, as the ledger has them."""
+    """Ledger lines of a member that holds entries."""
     return [_entries.decode(line).line.encode() for line in part.whole().splitlines()]
 
 
 def copy_file(part: Part, disk: Disk) -> None:
-    """A file of whatever length into its place, or an empty folder."""
+    """Extract a file of any length, or an empty folder."""
     path, size = part.name.removeprefix(FILES), 0
     if part.is_folder:
         disk.make_folder(path)
@@ -245,7 +247,7 @@ def copy_file(part: Part, disk: Disk) -> None:
 
 
 def _let_execute(disk: Disk, path: str, bits: int) -> None:
-    """Whoever may read the file may execute it, if the bits say so; nobody gets another right."""
+    """Restore execute bits, for those who may read the file; no other right is granted."""
     with disk.opened(path) as opened:
         if opened is not None:
             descriptor = opened[0].fileno()
@@ -255,7 +257,7 @@ def _let_execute(disk: Disk, path: str, bits: int) -> None:
 
 
 def read_leases(content: bytes) -> dict[str, Lease]:
-    """Who held what, by stream."""
+    """Decode leases; stream -> lease."""
     try:
         stored = [_leases.decode(line) for line in content.splitlines()]
     except (msgspec.MsgspecError, UnicodeError) as error:
@@ -264,9 +266,9 @@ def read_leases(content: bytes) -> dict[str, Lease]:
 
 
 def read_checkpoints(where: str, content: bytes, public_key: bytes) -> list[Checkpoint]:
-    """The checkpoints that were signed by that key; BadArchive when there are lines and none holds.
+    """Checkpoints that were signed by that key; BadArchive when there are lines and none is valid.
 
-    A line that was spoiled before it was copied proves nothing, and takes nothing from the others.
+    A line that was damaged before it was copied proves nothing, and invalidates no other line.
     """
     lines = content.splitlines()
     if not lines:

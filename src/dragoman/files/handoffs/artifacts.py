@@ -33,34 +33,34 @@ _BLOCK: Final = 1 << 20
 _PIECES: Final = 2
 _MOST_SETTLED: Final = 10_000
 _STALE_MS: Final = 3_600_000
-"""A copy into which nothing was written for so long is nobody's any more."""
+"""A copy that was not written to for so long is abandoned."""
 _MILLION: Final = 1_000_000
 _NO_FILE: Final[Mapping[Kind, str]] = {
     "folder": "it is a folder, and only files are taken",
     "link": "it is a link, and no link is followed: put the file itself there",
     "other": "it is a pipe, a socket or a device, and only files are taken",
 }
-"""What stands under the name of an artifact -> why that is none."""
+"""Kind of file -> reason why it is no artifact."""
 
 
 class ArtifactDisk(Disk, Protocol):
-    """A disk of which large files are read and written piece by piece."""
+    """Disk that reads and writes large files in chunks."""
 
     def created(self, path: str) -> AbstractContextManager[FileIO]:
-        """A new file to write into; durable at the end."""
+        """Create a file; durable when the context ends."""
         ...
 
     def touch(self, path: str) -> bool:
-        """A regular file counts as written now; False when there is none."""
+        """Set the modification time of a regular file to now; False when there is none."""
         ...
 
     def close(self) -> None:
-        """Let go of what was kept open."""
+        """Release open files and folders."""
         ...
 
 
 class ArtifactShelf:
-    """Keeps copies of artifacts beneath the data directory, in `artifacts/sha256`."""
+    """Keeps verified copies of artifacts in `artifacts/sha256` of the data directory."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class ArtifactShelf:
         roots: Sequence[Path] = (),
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        """`roots`: where artifacts may lie besides `teamspaces/ID/artifacts`."""
+        """`roots`: folders that may hold artifacts besides `teamspaces/ID/artifacts`."""
         self._data = data.absolute()
         self._open_disk = open_disk
         self._new_id = new_id
@@ -80,11 +80,11 @@ class ArtifactShelf:
         """Copies whose names this process has made durable."""
 
     def size(self, teamspace: str, path: str) -> int | NotKept:
-        """How many bytes a file beneath the roots of a teamspace has, without reading it."""
+        """Size of a file beneath the roots of a teamspace, without reading it."""
         return self._with_file(teamspace, path, lambda _, size: size)
 
     def look(self, teamspace: str, path: str, expected: Expected) -> NotKept | None:
-        """What is wrong with a file, which is read but not kept; None when it is as expected."""
+        """Verify a file without copying it; None when it is as expected."""
 
         def read(file: FileIO, size: int) -> Kept | NotKept:
             return _sized(size, expected) or _judged(*_read_through(file, size), size, expected)
@@ -93,7 +93,7 @@ class ArtifactShelf:
         return found if isinstance(found, NotKept) else None
 
     def take(self, teamspace: str, path: str, expected: Expected) -> Kept | NotKept:
-        """Look at a file beneath the roots of a teamspace, and keep a copy of it."""
+        """Verify a file beneath the roots of a teamspace, and keep a copy of it."""
 
         def keep(file: FileIO, size: int) -> Kept | NotKept:
             return _sized(size, expected) or self._keep(file, size, expected)
@@ -101,7 +101,7 @@ class ArtifactShelf:
         return self._with_file(teamspace, path, keep)
 
     def sweep(self, now: int) -> int:
-        """Remove what a crash has left of copies that were being made; how many there were."""
+        """Remove incomplete copies that a crash has left; returns their number."""
         with ExitStack() as stack:
             disk = self._disk(self._data, stack)
             folder = incoming_artifact("x").rpartition("/")[0]
@@ -117,7 +117,7 @@ class ArtifactShelf:
     def _with_file(
         self, teamspace: str, path: str, use: Callable[[FileIO, int], _T]
     ) -> _T | NotKept:
-        """What comes of a file that may be taken; else why it may not."""
+        """Open an artifact and use it; NotKept when it cannot be used."""
         absent = NotKept(
             "missing", f"there is no file {path[:200]!a} beneath the roots of artifacts"
         )
@@ -140,9 +140,9 @@ class ArtifactShelf:
         return absent
 
     def _why_not(self, seen: Look) -> NotKept | None:
-        """Why a file is not even read; None when it may be."""
+        """Check that a file may be read; None when it may."""
         if seen.links > 1:
-            # Whoever can make a link need not be able to read what it leads to: the hub is.
+            # The creator of a link need not be able to read the file: the hub is.
             detail = f"it has {seen.links} names (hard links): put a copy of it there"
             return NotKept("missing", detail)
         if seen.size > self._most_bytes:
@@ -151,7 +151,7 @@ class ArtifactShelf:
         return None
 
     def check(self, sha256: str) -> NotKept | None:
-        """What is wrong with a kept copy; None when it is what it was."""
+        """Verify a kept copy; None when it is intact."""
         try:
             with ExitStack() as stack:
                 disk = self._disk(self._data, stack)
@@ -166,9 +166,10 @@ class ArtifactShelf:
         return NotKept("different", f"the verified copy {sha256} was changed")
 
     def _places(self, teamspace: str, path: str) -> Iterator[tuple[Path, str]]:
-        """Each folder to open, and the path below it, where an artifact may lie.
+        """Folders that may hold an artifact, each with the path below it.
 
-        The usual root lies where agents write: the way to it is taken without following links too.
+        The default root is writable by agents: the way to it is walked without following links,
+        too.
         """
         usual = artifact_root(teamspace)
         for folder, prefix in ((self._data, f"{usual}/"), *((root, "") for root in self._roots)):
@@ -196,7 +197,7 @@ class ArtifactShelf:
     def _keep_large(
         self, disk: ArtifactDisk, file: FileIO, size: int, expected: Expected
     ) -> Kept | NotKept:
-        """The same for what does not fit into memory: it is hashed while it is copied."""
+        """Verify and copy a file that does not fit into memory: it is hashed while it is copied."""
         stated = expected.sha256
         is_there = bool(stated) and _is_kept(disk, file, size, stated)
         if is_there and _is_renewed(disk, artifact_path(stated)):
@@ -217,7 +218,7 @@ class ArtifactShelf:
 
     @contextmanager
     def _incoming(self, disk: ArtifactDisk, kept: str) -> Generator[FileIO]:
-        """A new copy, which gets its name when it is whole."""
+        """Write a new copy, which gets its name when it is complete."""
         incoming = self._stage(disk)
         try:
             with disk.created(incoming) as copy:
@@ -236,7 +237,7 @@ class ArtifactShelf:
         disk.replace(incoming, kept)
 
     def _settle(self, disk: ArtifactDisk, sha256: str) -> None:
-        """The name of a copy is durable: whoever refers to it may do so."""
+        """Make the name of a copy durable: a handoff may refer to it then."""
         if sha256 in self._settled:
             return
         disk.keep(artifact_path(sha256))
@@ -246,14 +247,14 @@ class ArtifactShelf:
         self._settled.add(sha256)
 
     def _disk(self, folder: Path, stack: ExitStack) -> ArtifactDisk:
-        """A disk of its own for each look: several threads may look at once."""
+        """Open a disk per call: several threads may verify at once."""
         disk = self._open_disk(folder)
         stack.callback(disk.close)
         return disk
 
 
 def _below(folder: Path, prefix: str, path: str) -> str:
-    """The path below a root, without parts that mean nothing; empty: it does not lie there."""
+    """Path below a root, without redundant parts; empty when it is not below it."""
     if path.startswith("/"):
         root = folder / prefix
         for form in dict.fromkeys((f"{root}/", f"{root.resolve()}/")):
@@ -266,7 +267,7 @@ def _below(folder: Path, prefix: str, path: str) -> str:
 
 
 def _is_kept(disk: ArtifactDisk, file: FileIO, size: int, stated: str) -> bool:
-    """Whether a file has the stated SHA-256, and its copy every byte of it."""
+    """True when a file has the stated SHA-256, and its copy equals it byte for byte."""
     with disk.opened(artifact_path(stated)) as opened:
         if opened is None or opened[1].size != size:
             return False
@@ -275,7 +276,7 @@ def _is_kept(disk: ArtifactDisk, file: FileIO, size: int, stated: str) -> bool:
         while left and (count := _fill(file, memoryview(ours)[:left])):
             if count < len(ours):
                 ours, theirs = ours[:count], theirs[:count]
-            # Bytes are compared much faster than views of them, and nearly always whole blocks.
+            # Comparing bytes is much faster than comparing views, and nearly always a whole block.
             if _fill(copy, memoryview(theirs)) < count or ours != theirs:
                 return False
             digest.update(ours)
@@ -284,15 +285,16 @@ def _is_kept(disk: ArtifactDisk, file: FileIO, size: int, stated: str) -> bool:
 
 
 def _is_renewed(disk: ArtifactDisk, kept: str) -> bool:
-    """Whether a copy that was there is there still, as if it were new: nobody removes it then."""
+    """Mark an existing copy as used now, so that the cleanup keeps it; False when it is gone."""
     with disk.hold(COPIES):
         return disk.touch(kept)
 
 
 def _read_through(file: FileIO, size: int) -> tuple[str, int]:
-    """The SHA-256 of a file and how long it is.
+    """SHA-256 and length of a file.
 
-    Nobody who goes on writing can make it longer than it was found to be, by more than a byte.
+    Reads at most one byte more than the size it was found to have, even if somebody goes on writing
+    to it.
     """
     digest, length = sha256(), 0
     view = memoryview(bytearray(min(_BLOCK, size + 1)))
@@ -303,9 +305,9 @@ def _read_through(file: FileIO, size: int) -> tuple[str, int]:
 
 
 def _copy_through(file: FileIO, size: int, copy: FileIO) -> tuple[str, int]:
-    """The same, and each piece is written by one thread while another one hashes it.
+    """Copy a file; one thread writes each block while another one hashes it.
 
-    There are two pieces, so that neither thread waits for the other one's slowest.
+    There are two buffers, so that neither thread waits for the other one's slowest block.
     """
     digest, length = sha256(), 0
     views = [memoryview(bytearray(min(_BLOCK, size + 1))) for _ in range(_PIECES)]
@@ -326,7 +328,7 @@ def _copy_through(file: FileIO, size: int, copy: FileIO) -> tuple[str, int]:
 
 
 def _fill(file: FileIO, view: memoryview) -> int:
-    """Read as much as there is and as there is room; how much that was."""
+    """Read until the buffer is full or the file ends; returns the length."""
     length = 0
     while length < len(view) and (count := file.readinto(view[length:])):
         length += count

@@ -22,7 +22,7 @@ _PIECE = 1 << 20
 
 
 class Checked(Struct, frozen=True):
-    """One check and what came of it."""
+    """Result of one check."""
 
     check: str
     ok: bool
@@ -30,7 +30,7 @@ class Checked(Struct, frozen=True):
 
 
 def check_handoff(store: Store, disk: Disk, handoff: Handoff) -> Iterator[Checked]:
-    """Every check of a handoff."""
+    """Run every check of a handoff."""
     yield _entries(store, handoff)
     yield _state(store, handoff)
     if handoff.package_hash:
@@ -42,7 +42,7 @@ def check_handoff(store: Store, disk: Disk, handoff: Handoff) -> Iterator[Checke
 
 
 def _entries(store: Store, handoff: Handoff) -> Checked:
-    """Each hash covers the one before it and its line."""
+    """Check the hash chain of its entries."""
     last, count = GENESIS, 0
     for count, entry in enumerate(history(store, handoff_stream(handoff.id)), 1):
         last = link_hash(last, entry.line)
@@ -60,7 +60,7 @@ def _state(store: Store, handoff: Handoff) -> Checked:
 
 
 def _row(store: Store, handoff: Handoff) -> Checked:
-    """Its row in the table of the protocol, which others may read as well."""
+    """Check its row in the protocol's table, which others may read as well."""
     record = record_of(handoff)
     if record is not None and is_kept(store, record):
         return Checked("row", True, "the table handoffs has it so")
@@ -77,7 +77,7 @@ def _package(handoff: Handoff) -> Checked:
 
 
 def _audit(store: Store, disk: Disk, handoff: Handoff) -> Checked:
-    """Its lines in the audit log are those that its entries give."""
+    """Check that its audit lines are those that its entries give."""
     path = handoffs_path(handoff.teamspace)
     expected = [*lines_in_ledger(store, handoff.id)]
     mark = b'"handoff_id":"%b"' % handoff.id.encode()
@@ -89,7 +89,7 @@ def _audit(store: Store, disk: Disk, handoff: Handoff) -> Checked:
 
 
 def _lines(disk: Disk, path: str) -> Iterator[bytes]:
-    """The lines of a file, of whatever length it is."""
+    """Read the lines of a file of any length."""
     start, rest = 0, b""
     while piece := disk.piece(path, start, _PIECE):
         start += len(piece)
@@ -98,7 +98,7 @@ def _lines(disk: Disk, path: str) -> Iterator[bytes]:
 
 
 def _artifact(disk: Disk, artifact: str, expected: str, *, is_rejected: bool) -> Checked:
-    """The copy that was verified is still what it was; one that nobody needs may be gone."""
+    """Check the verified copy of an artifact; that of a rejected handoff may be gone."""
     path, digest, start = artifact_path(expected), sha256(), 0
     if is_rejected and disk.look(path) is None:
         return Checked("artifact", True, f"{artifact} is not kept: the handoff was rejected")

@@ -23,14 +23,14 @@ _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 class Claims:
-    """Follows the lines of a file; ValueError says what a line claims wrongly."""
+    """Checks the lines of a file in order; ValueError names the wrong keys of a line."""
 
     def __init__(self) -> None:
         self._due: dict[str, list[_Said]] = {}
-        """Handoff -> the lines of its last event that are still to come."""
+        """Handoff -> lines of its last event that are still to come."""
 
     def first(self, line: bytes, position: int, at: int, event: AnyEvent, after: Handoff) -> None:
-        """The line that carries an event."""
+        """Check the line that carries an event."""
         said = _decode(line)
         if due := self._due.pop(after.id, None):
             raise ValueError(f"{due[0]['event']} ({due[0]['event_id']}) is missing before it")
@@ -47,7 +47,7 @@ class Claims:
             self._due[after.id] = [*numbered[1:]]
 
     def further(self, line: bytes, handoff: str) -> None:
-        """A line after that."""
+        """Check a further line of the last event."""
         due = self._due.get(handoff)
         if not due:
             raise ValueError("no event before it gives such a line")
@@ -56,7 +56,7 @@ class Claims:
             del self._due[handoff]
 
     def missing(self) -> str:
-        """What the file should go on with; empty: it is complete."""
+        """Line that is still missing at the end of the file; empty when it is complete."""
         return next((f"{due[0]['event']} of {id}" for id, due in self._due.items()), "")
 
 
@@ -68,5 +68,5 @@ def _compare(said: _Said, expected: _Said) -> None:
 
 
 def same_words(line: bytes) -> bytes:
-    """A line in the one form that does not depend on who wrote it."""
+    """Normalize a line, so that it does not depend on the JSON encoder."""
     return _encode(_decode(line))

@@ -19,7 +19,7 @@ _MILLION: Final = 1_000_000
 
 
 class Copies:
-    """Looks through all copies, at most once a day."""
+    """Removes unused copies, at most once a day."""
 
     def __init__(
         self,
@@ -27,19 +27,20 @@ class Copies:
         needed: Callable[[], Container[str]],
         now: Callable[[], int],
     ) -> None:
-        """`now` is the time that the disk goes by, whatever time the hub is told."""
+        """`now` is the clock of the file system, not the hub's."""
         self._open_disk = open_disk
         self._needed = needed
         self._now = now
 
     def sweep(self) -> int:
-        """Remove what is old and not needed; how many there were."""
+        """Remove copies that are old and not needed; returns their number."""
         now = self._now() * _MILLION
         with closing(self._open_disk()) as disk:
             last = disk.look(COPIES)
             if last is not None and now - _DAY_NS < last.mtime_ns <= now:
                 return 0
-            # First the copies, then who needs them: whoever comes in between has renewed them.
+            # List the copies before asking which are needed: one that is taken in between was
+            # renewed.
             old = [
                 copy.name
                 for folder in disk.list(copies_folder())

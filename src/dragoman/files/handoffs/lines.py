@@ -37,18 +37,18 @@ Keys = Mapping[str, Any]
 _NO_KEYS: Final[Keys] = {}
 
 Told = tuple[str, Keys]
-"""The type of a line, and its keys."""
+"""Type of a line, and its keys."""
 
 
 class Source(Struct, frozen=True):
-    """What a line is made of beside the event: who did it, and the handoff after it."""
+    """Context of an event: its actor, and the handoff after it."""
 
     actor: str
     after: Handoff
 
 
 def lines_of(entry: Entry, after: Handoff) -> list[bytes]:
-    """The lines of an entry, without their line feeds; `after` is the handoff after it."""
+    """Render the lines of an entry, without line feeds; `after` is the handoff after it."""
     line = read_line(entry.line)
     event = CODEC.decode(line.event, line.v, line.body)
     told = told_by(event, line.at, Source(_actor(line.actor), after))
@@ -66,7 +66,7 @@ def lines_of(entry: Entry, after: Handoff) -> list[bytes]:
 
 
 def told_by(event: AnyEvent, at: int, source: Source) -> list[Keys]:
-    """What the lines of an event say, but for its number and the event itself."""
+    """Render the keys of an event's lines, without event ids and without the event itself."""
     tell = _TELL.get(type(event))
     if tell is None:
         return []
@@ -76,7 +76,7 @@ def told_by(event: AnyEvent, at: int, source: Source) -> list[Keys]:
 
 
 def _origin(entry: Entry, line: Line[msgspec.Raw]) -> Keys:
-    """The event as the ledger has it, and the hash that vouches for its place there."""
+    """The event as the ledger has it, and the hash of its entry."""
     return {
         "entry": {
             "position": entry.position,
@@ -120,7 +120,7 @@ def _moved(event: HandoffMoved, source: Source) -> Iterator[Told]:
 
 
 def _actor_of(event: HandoffMoved, source: Source) -> str:
-    """Whose word it was: that of a recipient, also where somebody else has ended its session."""
+    """Actor of a transition: the recipient, even if somebody else has ended its session."""
     if event.by == _HUB:
         return _SYSTEM
     is_own_word = event.by in ("", source.actor.partition(":")[2])
@@ -131,11 +131,11 @@ _ENDS: Final[Mapping[HandoffStatus, tuple[str, str]]] = {
     "completed": ("handoff_completed", "completion_notes"),
     "closed": ("handoff_closed", "closure_notes"),
 }
-"""State -> the line that says that it was reached, and its key for what was said then."""
+"""State -> type of the line that reports it, and the key for its notes."""
 
 
 def ownership(event: HandoffEvent, after: Handoff) -> Keys:
-    """Whose the work is from an event on, and the chain; empty where that does not change."""
+    """Owner and chain that an event sets; empty when it does not change them."""
     if isinstance(event, HandoffProposed):
         return _offered(after)
     return _owner(event, after) if isinstance(event, HandoffMoved) else _NO_KEYS
@@ -146,14 +146,14 @@ def _offered(handoff: Handoff) -> Keys:
 
 
 def _owner(event: HandoffMoved, handoff: Handoff) -> Keys:
-    """Whose the work is from here on, where that has changed (S-OWN)."""
+    """Owner and chain after a transition that changes them (S-OWN)."""
     if event.to == "activated":
         return {"owner": handoff.recipient, "handoff_chain": handoff.chain_once_taken}
     if event.frees:
         return {"owner": "", "handoff_chain": handoff.chain}
     if event.owner is not None:
         return {"owner": event.owner, "handoff_chain": handoff.owners}
-    # Else the hub itself rejects what was begun only when the task has ended: it stays whose it is.
+    # Otherwise the hub rejects an activated handoff only when its task has ended: the owner stays.
     if event.from_ == "activated" and event.to == "rejected" and event.by != _HUB:
         return {"owner": handoff.owner, "handoff_chain": handoff.chain}
     return {}
@@ -167,7 +167,7 @@ def _verified(event: HandoffVerified, source: Source) -> Iterator[Told]:
 
 
 def _approved(event: HandoffApproved, source: Source) -> Iterator[Told]:
-    """A person's word is a check like any other, for one package."""
+    """An approval by a person counts as one check, for one package."""
     check = ["human_approval"]
     keys = {"passed": check if event.is_yes else [], "failed": [] if event.is_yes else check}
     said = {"note": event.note} if event.note else {}
@@ -205,7 +205,7 @@ def _transition(from_: HandoffStatus, to: HandoffStatus, actor: str, more: Keys 
 
 
 def _actor(label: str) -> str:
-    """Who did it: an agent in whatever role, a person, or the hub itself."""
+    """Actor of a line: an agent in any role, a person, or the hub itself."""
     role, _, name = label.partition(":")
     if role == _SYSTEM:
         return _SYSTEM

@@ -24,11 +24,11 @@ _NOTHING: Final[Written] = ("", [])
 
 
 number_of: Final = number_under("event_id")
-"""The number of an audit line; -1: it is none of ours."""
+"""Event id of an audit line; -1 when it has none."""
 
 
 def handoff_log(store: Store, disk: Disk, warn: Warn) -> LineLog:
-    """The log of all teamspaces."""
+    """Open the audit log of all teamspaces."""
     courses = _Courses(store)
 
     def rendered(entry: Entry) -> Written:
@@ -54,21 +54,21 @@ def handoff_log(store: Store, disk: Disk, warn: Warn) -> LineLog:
 
 
 def lines_in_ledger(store: Store, id: str) -> Iterator[bytes]:
-    """The lines of one handoff, as its entries give them."""
+    """Render the lines of one handoff from its entries."""
     courses = _Courses(store)
     for entry in history(store, handoff_stream(id)):
         yield from lines_of(entry, courses.after(entry))
 
 
 class _Courses:
-    """Handoffs as they were at each of their entries; those looked at last are remembered."""
+    """States of handoffs at each of their entries; the most recently used are cached."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._last: dict[str, tuple[int, State]] = {}
 
     def after(self, entry: Entry) -> Handoff:
-        """The handoff after an entry of its stream."""
+        """State of the handoff after an entry of its stream."""
         version, state = self._last.pop(entry.stream, (0, None))
         if version != entry.version - 1:
             state = self._folded(entry)

@@ -30,18 +30,18 @@ from dragoman.ledger.codec import CODEC
 
 
 class Replayed(Struct):
-    """Everything that a file of audit lines tells."""
+    """Content of audit logs."""
 
     handoffs: dict[str, Handoff] = {}
     owners: dict[str, str] = {}
-    """Task -> whose it was after the last line about that."""
+    """Task -> owner after the last line that sets one."""
     chains: dict[str, tuple[str, ...]] = {}
     """Task -> its owners, the first one first."""
     lines: int = 0
     torn: int = 0
-    """Which line was torn off while it was written, and does not count; 0: none."""
+    """Number of a torn line, which does not count; 0 when there is none."""
     said: dict[str, dict[int, tuple[int, bytes]]] = {}
-    """Handoff -> number of an audit line -> where it stands, and its digest."""
+    """Handoff -> event id of a line -> its line number and digest."""
 
 
 class _Origin(Struct):
@@ -69,11 +69,9 @@ _lines: Final = msgspec.json.Decoder(_Line)
 
 
 def replay(lines: Iterable[bytes]) -> Replayed:
-    """What the lines of one or several files tell, one file after the other.
+    """Replay the lines of one or several files, one file after the other.
 
-    BadFile names a bad line.
-
-    A last line without its line feed was torn off while it was written, and does not count.
+    BadFile names a bad line. A last line without its line feed is torn and does not count.
     """
     told, seen, number = Replayed(), _Seen(), 0
     for number, line in enumerate(lines, 1):
@@ -97,14 +95,14 @@ def replay(lines: Iterable[bytes]) -> Replayed:
 
 
 class _Seen(Struct):
-    """Where the reading of the lines has got to, by their numbers."""
+    """Progress of the replay, by event ids."""
 
     handoffs: dict[str, int] = {}
     """Handoff -> its last line."""
     begun: dict[str, int] = {}
     """Handoff -> its first line."""
     owners: dict[str, int] = {}
-    """Task -> the last line that says whose it is."""
+    """Task -> the last line that sets its owner."""
     claims: Claims = msgspec.field(default_factory=Claims)
 
 
@@ -144,7 +142,7 @@ def _after(before: Handoff | None, event: HandoffEvent, at: int) -> Handoff:
 
 
 def _check(line: _Line, before: Handoff | None, event: HandoffEvent, after: Handoff) -> None:
-    """Whether the line can be true: its way is one of the table, its package has its hash."""
+    """Check that a line is consistent: its transition is legal, and its package has its hash."""
     if after.id != line.handoff_id:
         raise ValueError(f"it is about {after.id}, not about {line.handoff_id}")
     if line.task_id != after.task:
@@ -167,7 +165,7 @@ def _check(line: _Line, before: Handoff | None, event: HandoffEvent, after: Hand
 
 
 def compare(told: Replayed, store: Store) -> Mapping[str, str]:
-    """Handoff or task -> how what was replayed differs from the ledger; empty: it does not.
+    """Differences between a replayed log and the ledger, by handoff or task; empty when they agree.
 
     Every handoff of the teamspaces that the lines are about has to be there; where there is no line
     at all, every handoff.
@@ -179,7 +177,7 @@ def compare(told: Replayed, store: Store) -> Mapping[str, str]:
             wrong[id] = "the ledger does not know it"
             continue
         if known.superseded_by not in told.handoffs:
-            # What took its place may stand in another teamspace's file.
+            # The handoff that supersedes it may be in another teamspace's file.
             known = replace(known, superseded_by=handoff.superseded_by)
         if essence(known) != essence(handoff):
             fields = _differing(essence(known), essence(handoff))
@@ -190,7 +188,7 @@ def compare(told: Replayed, store: Store) -> Mapping[str, str]:
 
 
 def _lines_that_differ(said: Mapping[int, tuple[int, bytes]], store: Store, id: str) -> str:
-    """Which line of a handoff is not as its entries give it, or is not there; empty: none."""
+    """Find a line that differs from the ledger, or is missing; empty when there is none."""
     meant = {number_of(line): line for line in lines_in_ledger(store, id)}
     for number, line in meant.items():
         where, digest = said.get(number, (0, b""))
@@ -209,7 +207,7 @@ def _missing(told: Replayed, store: Store) -> Iterator[str]:
 
 
 def _of_ledger(store: Store, wanted: Wanted) -> Iterator[Handoff]:
-    """All handoffs that fit, newest first."""
+    """Read all handoffs that match, newest first."""
     while True:
         page = page_of(store, wanted)
         if isinstance(page, Refusal):
@@ -221,10 +219,10 @@ def _of_ledger(store: Store, wanted: Wanted) -> Iterator[Handoff]:
 
 
 def _owners_that_differ(told: Replayed, store: Store) -> Iterator[tuple[str, str]]:
-    """Tasks whose chain is another one; what was handed on in another teamspace since is left out.
+    """Find tasks whose chain differs; tasks handed on in another teamspace since are left out.
 
-    A chain has its owner last, as handoffs have made it. Whoever the task was given to beside them
-    stands in no audit line.
+    The last owner of a chain is the one that handoffs have made. Assignments outside of handoffs
+    are in no audit line.
     """
     for name, chain in told.chains.items():
         newest, found = _newest(store, name), find_task(store, name)
@@ -238,9 +236,8 @@ def _owners_that_differ(told: Replayed, store: Store) -> Iterator[tuple[str, str
 
 
 def gone_on(told: Replayed, store: Store) -> Iterator[str]:
-    """Which tasks were handed on in another teamspace since: these lines do not tell whose they
-    are by now.
-    """
+    """Report tasks that were handed on in another teamspace since: their present owners are not in
+    these lines."""
     for name in told.chains:
         newest = _newest(store, name)
         if newest is not None and newest.id not in told.handoffs:
@@ -255,7 +252,7 @@ def _newest(store: Store, task: str) -> Handoff | None:
 
 
 def essence(handoff: Handoff) -> Handoff:
-    """The handoff without what the audit lines do not tell: notes, and more time for a state."""
+    """The handoff without what the audit log leaves out: notes, and SLA extensions."""
     return replace(handoff, notes=(), workq="", extension=None, is_escalated=False, created_at=0)
 
 

@@ -10,13 +10,13 @@ from dragoman.files.mail.letter_files import letter_in, letters_at
 from dragoman.files.mail.numbers import threads, write_numbers
 
 Expected = tuple[str, bytes | None]
-"""A path and what must stand there; None: nothing may."""
+"""Path and expected content; None when there must be no file."""
 
 
 def expected_mail(store: Store, disk: Disk, level: int) -> Iterator[Expected]:
-    """What the files of all letters must hold that the ledger had at the position `level`.
+    """Expected content of all letter files at a position of the ledger.
 
-    A letter that something happened to since then is left out.
+    Letters that have changed since then are left out.
     """
     known = set[str]()
     for thread, letters in threads(store):
@@ -46,6 +46,6 @@ def _of_thread(
 
 
 def went_on(store: Store, row: Row, level: int) -> bool:
-    """Whether something happened to this stream after the position `level`."""
+    """True when this stream has entries after a position."""
     last = store.history(row.name, row.version - 1, 1)
     return bool(last) and last[0].position > level

@@ -13,11 +13,11 @@ from dragoman.files.escapes import with_references, without_markup
 from dragoman.files.tasks.front_matter import FENCE, Value, write_fields
 
 _RULE: Final = re.compile(r"^(?=(?:---|\.\.\.)[ \t]*$)", re.MULTILINE)
-"""Where a reader of front matter could see the end of one, or a beginning."""
+"""Line that a front matter parser would take for a fence."""
 
 
 def write_mail_file(mail: Mail, number: int) -> bytes:
-    """The n-th letter of its thread."""
+    """Format the n-th letter of its thread."""
     head = write_fields(_fields(mail, number))
     return f"{FENCE}\n{head}{FENCE}\n\n{_text(mail)}\n".encode()
 

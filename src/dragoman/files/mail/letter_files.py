@@ -31,7 +31,7 @@ _AT_ONCE: Final = 64
 
 
 class _Shown(Struct, frozen=True):
-    """A letter whose file is level as soon as what waits for it takes its place."""
+    """A letter whose file is current once its staged content is published."""
 
     stream: str
     path: str
@@ -39,19 +39,19 @@ class _Shown(Struct, frozen=True):
 
 
 def letter_in(store: Store, row: Row) -> Mail | None:
-    """The letter that a row holds."""
+    """Letter in a row; None when the row holds something else."""
     state = state_of(store, row)
     return state if isinstance(state, Mail) else None
 
 
 def letters_at(disk: Disk, thread: str) -> Iterator[str]:
-    """The paths of files that stand for letters of a thread."""
+    """Paths of a thread's letter files."""
     folder = thread_folder(thread)
     return (f"{folder}/{look.name}" for look in disk.list(folder) if is_letter(look.name))
 
 
 class MailFiles:
-    """Writes what letters look like."""
+    """Projects letters to files."""
 
     def __init__(self, store: Store, disk: Disk, guard: Guard) -> None:
         self._store = store
@@ -60,11 +60,11 @@ class MailFiles:
         self._numbers = Numbers(store, disk)
 
     def bring(self, streams: Iterable[str]) -> set[str]:
-        """Bring the files of those streams level that are letters; their paths."""
+        """Project those of the streams that are letters; returns their paths."""
         letters = iter(dict.fromkeys(s for s in streams if s.startswith(mail_stream(""))))
         level = set[str]()
         while some := list(islice(letters, _AT_ONCE)):
-            # Contents wait beside the files until all of them are durable, then take their places.
+            # Contents are staged beside the files until all of them are durable, then published.
             prepared = [self._guarded_prepare(stream) for stream in some]
             for shown in filter(None, prepared):
                 level.add(shown.path)
@@ -73,7 +73,7 @@ class MailFiles:
         return level
 
     def rebuild(self) -> None:
-        """Bring all of them level, and remove what was written here for another ledger."""
+        """Project all letters, and remove files that were written for another ledger."""
         known = set[str]()
         for thread, letters in threads(self._store):
             numbers = write_numbers(at for at, _ in letters)
@@ -92,7 +92,7 @@ class MailFiles:
         return self._guard.run(partial(self._prepare, stream), stream, "a letter")
 
     def _prepare(self, stream: str) -> _Shown | None:
-        """Let the next content of a letter wait beside its place, if it has another one so far."""
+        """Stage the content of a letter, if its file differs."""
         row, first = self._store.stream(stream), self._store.history(stream, 0, 1)
         mail = None if row is None else letter_in(self._store, row)
         if mail is None or not first:
@@ -111,7 +111,7 @@ class MailFiles:
         self._guard.run(work, shown.stream, "a letter")
 
     def _remove_strangers(self, thread: str, ours: Collection[str]) -> None:
-        """Letters as they were written, which this ledger does not have."""
+        """Remove unedited letter files that this ledger does not have."""
         for path in letters_at(self._disk, thread):
             look = self._disk.look(path)
             if path not in ours and look and has_stamp(path, look.size, look.mtime_ns):

@@ -20,7 +20,7 @@ _THREAD: Final = "thread:"
 
 
 def threads(store: Store) -> Iterator[tuple[str, list[tuple[int, str]]]]:
-    """Every thread, and the position and the stream of each of its letters, in order."""
+    """Every thread with position and stream of each of its letters, in order."""
     thread, letters = "", list[tuple[int, str]]()
     for name, position, stream in _places(store, (_THREAD, 0)):
         if name != thread and letters:
@@ -33,19 +33,19 @@ def threads(store: Store) -> Iterator[tuple[str, list[tuple[int, str]]]]:
 
 
 def write_numbers(positions: Iterable[int]) -> bytes:
-    """The list of these positions."""
+    """Format the list of these positions."""
     return b"".join(_line(position) for position in positions)
 
 
 class Numbers:
-    """Finds and keeps the numbers of letters."""
+    """Finds and stores the numbers of letters."""
 
     def __init__(self, store: Store, disk: Disk) -> None:
         self._store = store
         self._disk = disk
 
     def of(self, thread: str, position: int) -> int:
-        """The number of the letter that stands at a position, counted from 1."""
+        """Number of the letter at a position, counted from 1."""
         path = numbers_path(thread)
         found = self._disk.look(path)
         count = 0 if found is None else found.size // _LINE
@@ -59,7 +59,7 @@ class Numbers:
         return self._anew(thread, position)
 
     def _place(self, path: str, count: int, position: int) -> int:
-        """How many of the lines are of earlier letters."""
+        """Number of lines of earlier letters."""
         low, high = 0, count
         while low < high:
             middle = (low + high) // 2
@@ -70,13 +70,13 @@ class Numbers:
         return low
 
     def _at(self, path: str, index: int) -> int:
-        """The position on a line; 0 before the first one, and where there is none that is ours."""
+        """Position on a line; 0 before the first one, and for a line that is not valid."""
         line = self._disk.piece(path, index * _LINE, _LINE) if index >= 0 else b""
         digits = line[:_DIGITS]
         return int(digits) if digits.isdigit() and line[_DIGITS:] == b"\n" else 0
 
     def _goes_on(self, thread: str, last: int, position: int) -> bool:
-        """Whether the letter at this position follows the last one that is known."""
+        """True when the letter at this position follows the last known one."""
         before = self._store.listed(ListQuery(_THREAD + thread, before=position, limit=1))
         return (before[0].position if before else 0) == last
 
@@ -88,7 +88,7 @@ class Numbers:
 
 
 def _places(store: Store, after: tuple[str, int]) -> Iterator[tuple[str, int, str]]:
-    """Places of threads, from there on."""
+    """Read the lists of threads, from a place on."""
     while page := store.places(after, _PAGE):
         for place in page:
             if not place[0].startswith(_THREAD):

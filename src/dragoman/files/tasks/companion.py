@@ -8,13 +8,13 @@ from dragoman.files.layout import PARTS, STATUSES, folder_path
 from dragoman.files.putting import make_way, set_aside
 
 _DEEPEST: Final = 32
-"""Folders that stand in both places are merged this deep; below, one of them gets another name."""
+"""Depth to which two folders are merged; below it, one of them gets another name."""
 
 
 def settle_folder(disk: Disk, task_id: str, status: Status) -> None:
-    """The task's folder stands with its status, holds all that was ever put into it, and is one.
+    """Move the task's folder to its status, merging all folders that it has.
 
-    Whoever calls this holds the lock MOVING, and has looked at the status since.
+    The caller holds FOLDERS_LOCK, and has read the status since.
     """
     home = folder_path(status, task_id)
     for other in STATUSES:
@@ -34,7 +34,7 @@ def _bring_home(disk: Disk, old: str, home: str) -> None:
         return
     if found.kind != "folder":
         set_aside(disk, old, home)
-    # Renamed as a whole, so that an agent that has a file of it open goes on writing into it.
+    # Renamed as a whole, so that an agent that has a file of it open goes on writing to it.
     elif not disk.move(old, home):
         make_way(disk, home)
         if not disk.move(old, home):
@@ -42,7 +42,7 @@ def _bring_home(disk: Disk, old: str, home: str) -> None:
 
 
 def _merge(disk: Disk, old: str, new: str, depth: int) -> None:
-    """Everything of one folder into another; what stands in both places is kept twice."""
+    """Merge a folder into another; of files in both, both are kept."""
     for found in disk.list(old):
         source, target = f"{old}/{found.name}", f"{new}/{found.name}"
         if disk.move(source, target):

@@ -16,12 +16,12 @@ from dragoman.text.safe_text import harmless_json, safe_text
 _WIDTH: Final = 80
 _encode: Final = json.JSONEncoder(ensure_ascii=False).encode
 _OPENING: Final = re.compile(r"^(\s*(?:[0-9]{1,9}(?=[.)])|(?=[#>+*~`=<|-])))")
-"""Where Markdown would begin a block of its own; a backslash there keeps it a text."""
+"""Beginning of a block in Markdown; a backslash there makes it plain text."""
 _NO_TESTS: Final = {"total": 0, "passed": 0, "failed": 0}
 
 
 def write_json(document: Mapping[str, Any]) -> bytes:
-    """The document indented by two; a list stands on one line where it fits."""
+    """Format a document, indented by two; a list is on one line where it fits."""
     return (_shown(document, "", 0) + "\n").encode()
 
 
@@ -64,7 +64,7 @@ def run_document(task_id: str, attempt: Attempt) -> bytes:
 
 
 def heartbeat_document(task_id: str, lease: Lease) -> bytes:
-    """run_heartbeat.json: the holder's last sign of life."""
+    """run_heartbeat.json: the holder's last heartbeat."""
     return write_json(
         {
             "taskId": task_id,
@@ -77,10 +77,10 @@ def heartbeat_document(task_id: str, lease: Lease) -> bytes:
 
 
 def result_document(task_id: str, report: Reported) -> bytes:
-    """run_result.json: how the attempt ended, in its agent's words.
+    """run_result.json: the result of the attempt, in its agent's words.
 
-    A report of another dialect, or of none, may carry anything in its details. Here stands what has
-    the form that AOF/1 asks for, so that a reader need not look twice; the event line has it all.
+    The details of a report in another dialect may hold anything. Only fields in the form of AOF/1
+    are written, so that readers need not check them; the event line has all of it.
     """
     said = report.details
     deliverables, tests = said.get("deliverables"), said.get("tests")
@@ -101,10 +101,10 @@ def result_document(task_id: str, report: Reported) -> bytes:
 
 
 def _inside(path: Any) -> str:
-    """The path if it is one that leads downwards, else nothing.
+    """The path if it leads downwards, else empty.
 
-    What it looks like otherwise was checked where it came in; a placeholder of the redactor, which
-    may stand in it since then, is no such path any more and no danger.
+    Its other properties were checked on receipt. A placeholder of redaction may have replaced parts
+    of it since; it is harmless.
     """
     is_path = isinstance(path, str) and not path.startswith("/") and "\\" not in path
     return path if is_path and ".." not in path.split("/") else ""
@@ -124,7 +124,7 @@ def _are_counts(value: Any) -> bool:
 
 
 def handoff_document(task_id: str, parent_id: str, asked: Delegation) -> bytes:
-    """inputs/handoff.json: what was asked for; this one counts."""
+    """inputs/handoff.json: the delegation; this file is authoritative."""
     return write_json(
         {
             "taskId": task_id,
@@ -141,7 +141,7 @@ def handoff_document(task_id: str, parent_id: str, asked: Delegation) -> bytes:
 
 
 def request_document(task_id: str, asked: Intent) -> bytes:
-    """inputs/request.json: what was delegated as an intent, for whoever does not speak CCOS."""
+    """inputs/request.json: the delegated intent, for agents that do not speak CCOS."""
     return write_json(
         {
             "taskId": task_id,
@@ -156,7 +156,7 @@ def request_document(task_id: str, asked: Intent) -> bytes:
 
 
 def handoff_page(asked: Delegation) -> bytes:
-    """inputs/handoff.md: the same for a reader; no text of it can make a line or heading."""
+    """inputs/handoff.md: the delegation for a reader; no text in it can make a line or heading."""
     sections = (
         ("Acceptance Criteria", asked.acceptance_criteria),
         ("Expected Outputs", asked.expected_outputs),
@@ -177,6 +177,5 @@ def handoff_page(asked: Delegation) -> bytes:
 
 
 def _plain(item: str) -> str:
-    """A text on one line that begins neither a heading nor a list of its own, nor anything that
-    acts."""
+    """Escape a text so that it stays on one line, and begins no heading or list."""
     return _OPENING.sub(r"\1\\", without_markup(safe_text(item, one_line=True)))

@@ -23,7 +23,7 @@ _OURS: Final[Mapping[str, str]] = {
     "log": "the work log",
     "unseen": "the work log",
 }
-"""What the hub keeps: an edit of these cannot be a wish."""
+"""Fields that only the hub changes: editing them is an error."""
 
 _CAN_BE: Final = "title, body, priority, assignee, metadata.reviewRequired and status can"
 _MOVED: Final = "the task file was moved"
@@ -37,12 +37,12 @@ def wishes(
     now: TaskFile,
     others: Container[Status] = (),
 ) -> tuple[AnyCommand, ...]:
-    """The commands that a file in this folder asks for; BadFile where it cannot be had.
+    """Commands that an edited or moved file asks for; BadFile when the edit is not allowed.
 
-    `base` is what the file said before it was touched, `now` what the ledger says today: only what
-    the person has changed is asked for, and only where it is not so already. A file that does not
-    say what it began from (None) is taken for one of today. In the folders `others` the task has a
-    file as well.
+    `base` is the file before it was edited, `current` the file as the ledger has it now: only the
+    person's own changes become commands, and only where they still change something. A file without
+    a known base (None) is compared with the current one. In the folders of `other_statuses` the
+    task has a file as well.
     """
     is_known, base = base is not None, base or now
     if folder != base.status:
@@ -51,7 +51,7 @@ def wishes(
         if getattr(file, field) != getattr(base, field):
             raise BadFile(_of_the_hub(name) if is_known else _old(name))
     if not base.body:
-        # The empty lines around a body that was none are the file's own, not the person's.
+        # Empty lines around an empty body belong to the file's format, not to the person's text.
         file = replace(file, body=file.body.strip("\n"))
     edit: dict[str, Any] = {
         field: getattr(file, field)
@@ -79,7 +79,7 @@ def _old(name: str) -> str:
 
 
 def _check_moved(others: Container[Status], *homes: Status) -> None:
-    """A file that was moved has left the place where it stood."""
+    """Check that a moved file is not a copy of one still in place."""
     for home in homes:
         if home in others:
             raise BadFile(

@@ -27,7 +27,7 @@ _WORDS_WITH_A_MEANING: Final = frozenset(
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _SHORT: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 _NO_YAML: Final = re.compile("[\ufffe\uffff]")
-"""What YAML takes as an escape only, of all that does no harm."""
+"""Characters that YAML allows only as an escape, though they do no harm."""
 _ESCAPE: Final = re.compile(
     r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|([nrtbf\"\\/]))"
 )
@@ -38,7 +38,7 @@ _ITEM_END: Final = re.compile(r"\s*(?:,\s*|(?=\])|\Z)")
 
 
 def write_fields(fields: Mapping[str, Value | bool | int]) -> str:
-    """The fields as lines of YAML, without the fences."""
+    """Format fields as lines of YAML, without the fences."""
     return "".join(_lines_of(fields))
 
 
@@ -63,8 +63,8 @@ def _scalar(value: str | bool | int) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text as YAML reads it from double quotes, with nothing in it that steers, hides or, where
-    somebody takes it all for Markdown, is a tag."""
+    """Quote a text as YAML, escaping control and invisible characters, and tags, in case the file
+    is read as Markdown."""
     text = text.translate(str.maketrans(_SHORT))
     for acting in (TAG, HARMFUL, _NO_YAML):
         text = acting.sub(lambda found: _code(ord(found[0])), text)
@@ -76,7 +76,7 @@ def _code(code: int) -> str:
 
 
 def read_fields(lines: Sequence[str], first: int) -> Fields:
-    """The fields of lines between the fences; `first` is the number of the first one."""
+    """Parse the lines between the fences; `first` is the number of the first one."""
     fields: Fields = {}
     reader = _Lines(lines, first)
     while (line := reader.next()) is not None:
@@ -88,7 +88,7 @@ def read_fields(lines: Sequence[str], first: int) -> Fields:
 
 
 class _Lines:
-    """The lines that say something, one after the other; the last one can be put back."""
+    """Reads lines that are not empty; the last one can be put back."""
 
     def __init__(self, lines: Sequence[str], first: int) -> None:
         self._lines = lines
@@ -136,7 +136,7 @@ def _value(text: str, reader: _Lines) -> Value:
 
 
 def _block(reader: _Lines) -> Value:
-    """What stands indented under a key: a list, a map, or nothing."""
+    """Parse the indented lines under a key: a list, a map, or nothing."""
     items, inner = list[str](), dict[str, str]()
     while (line := reader.next_indented()) is not None:
         if line.startswith("- ") or line == "-":

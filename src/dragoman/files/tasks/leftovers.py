@@ -12,8 +12,8 @@ _TAKEN: Final = "it was saved while the file was taken away, and another one sta
 
 
 def bring_back(disk: Disk, folder: str, name: str, task_id: str) -> None:
-    """What somebody has written stands in its place again, to be heard; where that is taken, it is
-    kept with a note. What nobody has written is removed, as it was to be."""
+    """Put a file whose removal was interrupted back if somebody has edited it. If its place is
+    taken, keep it with a note; if it is unedited, remove it."""
     found, place = f"{folder}/{name}", f"{folder}/{task_id}.md"
     data = disk.read(found, MOST_BYTES)
     if data is not None and is_untouched(data):

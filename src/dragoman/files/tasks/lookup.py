@@ -14,11 +14,11 @@ _OTHER_NAMES: Final = {"output": "outputs"}
 
 
 def has_file(store: Store, disk: Disk, task_id: str, ref: str) -> bool:
-    """Whether the folder of the task with this AOF id has a plain file at this path."""
-    # `./a` and `a//b` say `a` and `a/b`.
+    """True when the folder of the task with this AOF id has a plain file at this path."""
+    # `./a` and `a//b` mean `a` and `a/b`.
     first, *rest = [part for part in ref.split("/") if part not in ("", ".")] or [""]
     path = "/".join((_OTHER_NAMES.get(first, first), *rest))
-    # Whoever reports works on the task, so that is where its folder stands: no need to ask.
+    # The reporting agent works on the task, so its folder is in progress: no query is needed.
     if _is_file(disk, "in-progress", task_id, path):
         return True
     view = find_task(store, task_id)
@@ -31,5 +31,5 @@ def _is_file(disk: Disk, status: Status, task_id: str, path: str) -> bool:
     try:
         found = disk.look("/".join(filter(None, (folder_path(status, task_id), path))))
     except OSError:
-        return False  # what cannot be looked at cannot be shown to anybody either
+        return False  # a path that cannot be read cannot be shown to anybody either
     return found is not None and found.kind == "file"

@@ -21,11 +21,11 @@ from dragoman.files.tasks.task_file import Hold, TaskFile
 from dragoman.files.tasks.work_log import shown_of
 
 AofIdOf = Callable[[str], str]
-"""The AOF id of a task, by its own name."""
+"""Finds the AOF id of a task by its own name."""
 
 
 class Picture(Struct, frozen=True):
-    """All files of a task."""
+    """Content of all files of a task."""
 
     task: Task
     file: TaskFile
@@ -33,7 +33,7 @@ class Picture(Struct, frozen=True):
     current: dict[str, bytes]
     """Path -> content."""
     once: dict[str, bytes]
-    """The same for what is written where it is missing and then stays: earlier attempts, and the
+    """Files that are written if missing and then never changed: those of earlier attempts, and the
     heartbeat of an attempt whose lease is gone, of which only the claim is known."""
 
 
@@ -45,7 +45,7 @@ def picture(
     aof_id_of: AofIdOf,
     intent: Intent | None = None,
 ) -> Picture:
-    """The files of a task as it stands; of its intent only what never changes."""
+    """Build the files of a task in its present state; of its intent only the immutable part."""
     current, once = dict[str, bytes](), dict[str, bytes]()
     for attempt in story.attempts[:-1]:
         once |= _run_files(task.aof_id, attempt, run_folder(task.aof_id, attempt.number))
@@ -65,12 +65,12 @@ def picture(
 
 
 def heartbeat_path(task_id: str) -> str:
-    """The holder's last sign of life."""
+    """Path of the heartbeat file."""
     return f"{run_folder(task_id)}/run_heartbeat.json"
 
 
 def result_path(task_id: str) -> str:
-    """What the present attempt has reported."""
+    """Path of the present attempt's result."""
     return f"{run_folder(task_id)}/run_result.json"
 
 
@@ -86,7 +86,7 @@ def _run_files(task_id: str, attempt: Attempt, folder: str) -> dict[str, bytes]:
 
 
 def task_file(task: Task, version: int, story: Story, aof_id_of: AofIdOf) -> TaskFile:
-    """What the task file says."""
+    """Build the content of the task file."""
     log = shown_of(story.log)
     last = story.attempts[-1] if story.attempts and task.status == "in-progress" else None
     return TaskFile(

@@ -19,18 +19,18 @@ _MOST_BYTES: Final = 16 << 20
 _decode: Final = msgspec.json.Decoder().decode
 
 Told = Callable[[str, str], None]
-"""Puts on record what is wrong, by the AOF id of the task and a sentence."""
+"""Records a problem, by the AOF id of the task and a sentence."""
 
 
 class RunResults:
-    """Looks at what stands in the place of an attempt's result."""
+    """Checks the result files of attempts."""
 
     def __init__(self, disk: Disk, tell: Told) -> None:
         self._disk = disk
         self._tell = tell
 
     def mind(self, shown: Picture) -> None:
-        """Only the result of the present attempt is left there, or nothing."""
+        """Remove or reject a result file that is not the one of the present attempt."""
         path = result_path(shown.task.aof_id)
         if self._disk.look(path) is None:
             return
@@ -53,7 +53,7 @@ class RunResults:
 
 
 def _was_reported(shown: Picture, data: bytes) -> bool:
-    """Whether it says what some attempt at the task has reported, be it that it was replaced."""
+    """True when it equals a result that some attempt has reported, even if it was replaced."""
     try:
         found = _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

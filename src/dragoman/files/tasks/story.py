@@ -28,7 +28,7 @@ _BY_REPORT: Final = (REPORTED, STALE, RESULT)
 
 
 class Attempt(Struct, frozen=True):
-    """One claim and what became of it."""
+    """One claim and its outcome."""
 
     number: int
     agent: str
@@ -39,22 +39,22 @@ class Attempt(Struct, frozen=True):
     status: RunStatus = "running"
     ended_at: int = 0
     reason: str = ""
-    """Why it ended, if not by what its agent reported."""
+    """Reason of the end, unless it ended by its agent's report."""
     unreported: Reported | None = None
-    """What the hub says of it where its agent has ended without a report."""
+    """The hub's report on an agent that ended without one."""
     replaced: tuple[Reported, ...] = ()
-    """What it had reported before the report that counts."""
+    """Reports before the one that counts."""
 
 
 class Story(Struct, frozen=True):
-    """The log and the attempts, oldest first."""
+    """Work log and attempts, oldest first."""
 
     log: tuple[LogEntry, ...] = ()
     attempts: tuple[Attempt, ...] = ()
 
 
 def tell(events: Iterable[tuple[int, AnyEvent]]) -> Story:
-    """The story of a task's events, each with its time."""
+    """Build the history from a task's events, each with its time."""
     log, attempts = list[LogEntry](), list[Attempt]()
     for at, event in events:
         log.extend(_logged(event, at))
@@ -65,7 +65,7 @@ def tell(events: Iterable[tuple[int, AnyEvent]]) -> Story:
 
 
 def _logged(event: AnyEvent, at: int) -> tuple[LogEntry, ...]:
-    """The line that an event leaves in the work log, if it leaves one."""
+    """Work log entry of an event, if it leaves one."""
     entry = _LOGGED.get(type(event))
     is_silent = isinstance(event, TaskReported) and not event.blockers
     return () if entry is None or is_silent else (entry(event, at),)
@@ -78,8 +78,7 @@ _LOGGED: dict[type[AnyEvent], Callable[[Any, int], LogEntry]] = {
     ),
     TaskReported: lambda event, at: LogEntry(at, notes=event.notes, blockers=event.blockers),
 }
-"""Event -> the line that it leaves in the work log; of a report only what blocks the work is news
-to whoever reads the task's file."""
+"""Event -> its work log entry; of a report only blockers are news to readers of the task file."""
 
 
 def _claimed(attempts: list[Attempt], event: TaskClaimed, at: int) -> None:
@@ -117,7 +116,7 @@ def _requeued(attempts: list[Attempt], event: TaskRequeued, at: int) -> None:
 def _moved(
     attempts: list[Attempt], event: TaskRequeued | TaskTransitioned | TaskRewound, at: int
 ) -> None:
-    # A report that waited for the end of its session counts for nothing if something else came.
+    # A report that waited for the end of its session is void if another transition came first.
     if attempts and attempts[-1].report and event.reason.startswith(_BY_REPORT):
         _end(attempts, at, "completed")
     else:
@@ -125,7 +124,7 @@ def _moved(
 
 
 def _end(attempts: list[Attempt], at: int, status: RunStatus, reason: str = "") -> None:
-    """The end of the last attempt, unless it has ended before."""
+    """End the last attempt, unless it has ended before."""
     if attempts and attempts[-1].status == "running":
         attempts[-1] = replace(attempts[-1], status=status, ended_at=at, reason=reason)
 
@@ -137,4 +136,4 @@ _COURSE: dict[type[AnyEvent], Callable[[list[Attempt], Any, int], None]] = {
     TaskTransitioned: _moved,
     TaskRewound: _moved,
 }
-"""Event -> what it means for the attempts; a transition always ends the one that runs."""
+"""Event -> its effect on the attempts; a transition always ends the running one."""

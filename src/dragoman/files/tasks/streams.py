@@ -16,18 +16,18 @@ from dragoman.ledger.views import FOLD, State, current_state, fold
 
 
 class TaskStreams:
-    """Pictures of tasks, from the store."""
+    """Builds snapshots of tasks from the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def picture(self, stream: str) -> Picture | None:
-        """What the task's files should hold; None when the stream is not a task's."""
+        """Build the snapshot of a task; None when the stream is not a task's."""
         row = self._store.stream(stream)
         return self.picture_of(row) if row is not None else None
 
     def picture_of(self, row: Row) -> Picture | None:
-        """The same, of a row that was read before."""
+        """Build the snapshot of a row that was read before."""
         if not row.name.startswith(task_stream("")):
             return None
         lines = () if row.fold == FOLD else (entry.line for entry in history(self._store, row.name))
@@ -41,12 +41,12 @@ class TaskStreams:
         return picture(task, row.version, story, row.lease, self.aof_id_of, intent)
 
     def status_of(self, stream: str) -> Status | None:
-        """Where a task stands at this moment; None when there is no such task."""
+        """Present status of a task; None when there is no such task."""
         row = self._store.stream(stream)
         return row.shelf.status if row is not None else None
 
     def as_it_was(self, stream: str, version: int) -> TaskFile | None:
-        """What the task file said at an earlier version; None when there was none."""
+        """Task file at an earlier version; None when there was none."""
         events = self._events(stream, version)
         if not version or len(events) < version:
             return None
@@ -58,7 +58,7 @@ class TaskStreams:
         return task_file(state, version, tell(events), self.aof_id_of)
 
     def aof_id_of(self, name: str) -> str:
-        """The AOF id of a task by any of its names; a name that leads nowhere stands for itself."""
+        """AOF id of a task by any of its names; an unknown name is returned as it is."""
         if is_aof_id(name):
             return name
         found = find_task(self._store, name)

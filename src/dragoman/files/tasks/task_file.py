@@ -30,15 +30,15 @@ _HEADING_IN_BODY: Final = re.compile(rf"^(\\*){re.escape(HEADING)}[ \t]*$", re.M
 _SEAL: Final = re.compile(r"^projection: ([0-9]{1,16})-([0-9a-f]{16})$", re.MULTILINE)
 _UNSEALED: Final = "projection: "
 _SEAT: Final = f"\n{_UNSEALED}\n"
-"""Where the seal goes: no text of a field can hold a line break, so the first one is it."""
+"""Place of the seal: no field can hold a line break, so the first match is it."""
 
 
 _Log = tuple[int, tuple[LogEntry, ...]]
-"""How many entries are not shown, and those that are."""
+"""Number of hidden entries, and the visible ones."""
 
 
 class Hold(Struct, frozen=True):
-    """Who works on the task: the lease, as far as it does not change with every heartbeat."""
+    """The lease, without what changes with every heartbeat."""
 
     agent: str
     attempt: int
@@ -48,7 +48,7 @@ class Hold(Struct, frozen=True):
 
 
 class TaskFile(Struct, frozen=True):
-    """What a task file says."""
+    """Content of a task file."""
 
     id: str
     title: str
@@ -64,18 +64,18 @@ class TaskFile(Struct, frozen=True):
     depth: int = 0
     aliases: tuple[str, ...] = ()
     primary_id: str = ""
-    """Its own name, where that is not the AOF id."""
+    """The task's own id, if it is not the AOF id."""
     body: str = ""
     log: tuple[LogEntry, ...] = ()
-    """Its end, where it is long."""
+    """The last entries of the work log."""
     unseen: int = 0
-    """How many entries come before those."""
+    """Number of entries before those."""
     version: int = 0
-    """How many entries of its stream it shows; 0: the file does not say."""
+    """Number of entries of its stream that the file shows; 0 when it does not say."""
 
 
 def write_task_file(file: TaskFile) -> bytes:
-    """The file, sealed."""
+    """Format the file, with its seal."""
     head = write_fields(_fields(file))
     body = _HEADING_IN_BODY.sub(lambda m: "\\" + m[0], with_references(file.body))
     log = "".join(f"{write_entry(entry)}\n" for entry in file.log)
@@ -120,7 +120,7 @@ def _sealed(text: str, version: int) -> str:
 
 
 def is_untouched(data: bytes) -> bool:
-    """Whether the file is, byte for byte, a projection; of whatever version."""
+    """True when the file is, byte for byte, a projection of any version."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -133,7 +133,7 @@ def is_untouched(data: bytes) -> bool:
 
 
 def read_task_file(data: bytes) -> TaskFile:
-    """What a file says, whoever wrote it; BadFile names the line that cannot be understood."""
+    """Parse a file that anybody may have edited; BadFile names the line that is wrong."""
     try:
         text = data.decode().removeprefix("\ufeff").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -160,7 +160,7 @@ def _body_and_log(lines: Sequence[str], first: int) -> tuple[str, _Log]:
     body = list(lines[:begin])
     if body and not body[0].strip():
         del body[0]
-    # After the body stands an empty line: the one before the log, or what ends the file.
+    # An empty line follows the body: the one before the log, or the end of the file.
     if body and not body[-1].strip():
         body.pop()
     text = _HEADING_IN_BODY.sub(lambda m: m[0][1:] if m[1] else m[0], "\n".join(body))
@@ -266,7 +266,7 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "primaryId": ("primary_id", _text),
     "projection": ("version", _version),
 }
-"""Name in the file -> field of TaskFile, and how its value is read."""
+"""Name in the file -> field of TaskFile, and the parser of its value."""
 
 _REQUIRED: Final = ("id", "title", "status", "createdAt", "updatedAt", "lastTransitionAt")
 

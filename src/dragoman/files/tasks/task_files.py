@@ -45,10 +45,10 @@ from dragoman.files.tasks.task_file import is_untouched, read_task_file, write_t
 from dragoman.text.safe_text import safe_text
 
 MOST_BYTES: Final = 16 << 20
-"""A task file longer than this was not written here, and is not read."""
+"""A longer task file was not written here, and is not read."""
 
 _DIALECT: Final = "aof"
-"""Whose files these are."""
+"""Dialect of the task files."""
 
 _TRIES: Final = 8
 _AT_ONCE: Final = 64
@@ -61,14 +61,14 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _Answer = Literal["", "taken", "refused"]
-"""What became of the wish of a file; empty: it has none."""
+"""Result of an edit; empty when there was none."""
 
 Places = dict[Status, Look]
-"""Where a file of the task's name stands."""
+"""Files of a task by status; more than one when it was copied."""
 
 
 class _Plan(Struct):
-    """What is to be done for one task."""
+    """Pending projection of one task."""
 
     stream: str
     shown: Picture
@@ -76,10 +76,10 @@ class _Plan(Struct):
     heard: int
     is_home_staged: bool = False
     is_disturbed: bool = False
-    """Whether something was removed while it was written: an agent may do so with its folder at any
+    """True when a file vanished during writing: an agent may remove files of its folder at any
     moment."""
     staged: list[str] = []
-    """The other files whose next content waits."""
+    """Other files whose next content is staged."""
 
 
 class _Beat(Struct, rename="camel"):
@@ -90,7 +90,7 @@ _beat: Final = msgspec.json.Decoder(_Beat)
 
 
 class TaskFiles:
-    """Writes what a task looks like, after having looked at what stands there."""
+    """Projects tasks to files, after submitting what people have edited in them."""
 
     def __init__(
         self, hub: Hub, disk: Disk, streams: TaskStreams, actor: Actor, guard: Guard
@@ -102,16 +102,16 @@ class TaskFiles:
         self._actor = actor
         self._results = RunResults(disk, self._tell)
         self._taken: dict[str, Look] = {}
-        """Path -> a file whose wish is on record, and which has not been written anew yet. What was
-        recorded may differ from what was typed (a secret is masked), so that only this tells that
-        the file has had its answer."""
+        """Path -> file whose edit is recorded, but which is not rewritten yet. The recorded text
+        may differ from the typed one (a secret is redacted), so only this tells that the edit was
+        answered."""
 
     def bring(self, streams: Iterable[str]) -> int:
-        """Bring tasks' files level; how many wishes of people were answered on the way."""
+        """Project tasks to files; returns how many edits were answered."""
         heard, waiting = 0, dict.fromkeys(streams, _TRIES)
         while waiting:
             some = list(islice(waiting, _AT_ONCE))
-            # Contents wait beside the files until all of them are durable, then take their places.
+            # Contents are staged beside the files until all of them are durable, then published.
             plans = [plan for stream in some if (plan := self._guarded(self._prepare, stream))]
             heard += sum(plan.heard for plan in plans)
             unfinished = {
@@ -129,7 +129,7 @@ class TaskFiles:
         return self._guard.run(lambda: work(what), _name(what), "a task")
 
     def beat(self, streams: Iterable[str]) -> None:
-        """Bring only heartbeats and results level, and mind results that nobody has reported."""
+        """Project heartbeats and results only, and reject results that nobody has reported."""
         for stream in streams:
             self._guarded(self._beat, stream)
 
@@ -153,26 +153,26 @@ class TaskFiles:
     def _path(self, shown: Picture, status: Status) -> str:
         return task_path(status, shown.task.aof_id)
 
-    # What people wish
+    # Edits
 
     def _hear_all(self, shown: Picture, places: Places) -> int:
-        """Answer what the files of a task ask for; how many were answered."""
+        """Submit the edits in the files of a task; returns how many were answered."""
         heard = 0
         for status, look in places.items():
             answer = self._hear(shown, status, look, places)
             heard += bool(answer)
             if answer == "taken":
-                break  # what the others ask for is seen by what the task is now
+                break  # the edits of the other files are compared with the task's new state
         return heard
 
     def _hear(self, shown: Picture, folder: Status, look: Look, places: Places) -> _Answer:
-        """Answer what the file in this folder asks for, if it does and was not answered yet."""
+        """Submit the edit in the file of this folder, if there is one that was not answered yet."""
         path = self._path(shown, folder)
         if self._taken.get(path) == look:
             return ""
         data = self._disk.read(path, MOST_BYTES) if look.kind == "file" else None
         if data is None and has_stamp(path, look.size, look.mtime_ns):
-            return ""  # written here, and untouched since, however long it is
+            return ""  # written here and unedited, however long it is
         if data is None:
             return self._refuse(shown, path, look, None, "it is not a file that can be read here")
         try:
@@ -191,7 +191,7 @@ class TaskFiles:
         self, shown: Picture, folder: Status, data: bytes, places: Places
     ) -> tuple[AnyCommand, ...]:
         is_ours, path = is_untouched(data), self._path(shown, folder)
-        # We moved it here ourselves and were interrupted: the next content still waits beside it.
+        # An interrupted projection has moved it here: the next content is still staged beside it.
         if is_ours and (folder == shown.task.status or self._disk.look(staged(path)) is not None):
             return ()
         file = read_task_file(data)
@@ -209,13 +209,13 @@ class TaskFiles:
         return None
 
     def _tell(self, task_id: str, said: str) -> None:
-        """Put on record that something was found which is not taken for a message."""
+        """Record that a file was rejected as a message."""
         self._ask((RejectMessage("invalid_envelope", said, task_id, _DIALECT),))
 
     def _refuse(
         self, shown: Picture, path: str, look: Look, data: bytes | None, why: str
     ) -> _Answer:
-        """Say why beside the task's file, and keep what the person wrote under another name."""
+        """Write the reason beside the task's file, and keep the edited file under another name."""
         task_id, folder = shown.task.aof_id, f"{TASKS}/{shown.task.status}"
         kept = free_name(self._disk, f"{folder}/{task_id}.rejected.md", REASON)
         is_ours = data is not None and is_untouched(data)
@@ -223,22 +223,22 @@ class TaskFiles:
         if not is_ours:
             self._disk.move(path, kept)
         elif not discard(self._disk, path, look):
-            # Somebody has saved it meanwhile: what it asks for now is heard next.
+            # Somebody has saved it meanwhile: this new edit comes next.
             self._disk.remove(kept + REASON)
             return ""
         return "refused"
 
-    # What is written
+    # Projection
 
     def _prepare(self, stream: str) -> _Plan | None:
-        """Hear what people wish, and let everything that differs wait beside its place."""
+        """Submit edits, and stage every content that differs."""
         shown = self._streams.picture(stream)
         if shown is None:
             return None
         places = self._places(shown)
         heard = self._hear_all(shown, places)
         plan = _Plan(stream, shown, places, heard)
-        # An answer may have changed the ledger or the places, so everything is read again.
+        # An answer may have changed the ledger or the files, so everything is read again.
         if not heard:
             try:
                 self._stage(plan)
@@ -251,7 +251,7 @@ class TaskFiles:
         task, home = shown.task, self._path(shown, shown.task.status)
         data = write_task_file(shown.file)
         with self._disk.hold(MOVING):
-            # Of now: an agent that was started meanwhile has its folder where it works.
+            # The status of now: an agent that was started meanwhile works in its folder.
             status = self._streams.status_of(plan.stream) or task.status
             settle_folder(self._disk, task.aof_id, status)
         self._results.mind(shown)
@@ -274,7 +274,7 @@ class TaskFiles:
                 plan.staged.append(path)
 
     def _finish(self, plan: _Plan) -> bool:
-        """Everything takes its place; False when the task has to be looked at again."""
+        """Publish the staged files; False when the task has to be projected again."""
         if plan.heard or plan.is_disturbed or self._were_touched(plan):
             return False
         if not self._gather(plan):
@@ -294,7 +294,7 @@ class TaskFiles:
         return True
 
     def _were_touched(self, plan: _Plan) -> bool:
-        """Whether somebody has been at the task's file since it was looked at."""
+        """True when somebody has changed the task's file since it was read."""
         status = plan.shown.task.status
         return any(
             self._disk.look(self._path(plan.shown, place)) != plan.places.get(place)
@@ -311,8 +311,8 @@ class TaskFiles:
         )
 
     def _gather(self, plan: _Plan) -> bool:
-        """The file stands in one place only, never missing on its way there; False when somebody
-        was at it meanwhile."""
+        """Leave the task's file in one folder only, without it ever missing; False when somebody
+        changed it meanwhile."""
         home = plan.shown.task.status
         for status, look in list(plan.places.items()):
             if status == home:
@@ -325,7 +325,7 @@ class TaskFiles:
         return True
 
     def _archive_heartbeat(self, shown: Picture) -> None:
-        """The last sign of life of the attempt before goes with that attempt's other files."""
+        """Move the heartbeat file of the previous attempt to that attempt's files."""
         if len(shown.story.attempts) < 2:
             return
         before, last = shown.story.attempts[-2:]
@@ -339,12 +339,12 @@ class TaskFiles:
 
 
 def _name(what: object) -> str:
-    """The stream that a piece of work is about."""
+    """Stream that a piece of work is about."""
     return what.stream if isinstance(what, _Plan) else f"{what}"
 
 
 def reason_text(path: str, why: str, kept: str) -> bytes:
-    """The note about a file that was not taken over; `kept`: where it is, if it was edited."""
+    """Format the note about a rejected file; `kept_path` is set if it was edited."""
     lines = [f"What was found at {path} was not taken over.", "", f"Reason: {why}", ""]
     if kept:
         lines.append(f"The file as it was found is kept in {kept}.")
@@ -354,7 +354,7 @@ def reason_text(path: str, why: str, kept: str) -> bytes:
 
 
 def _beat_of(data: bytes) -> int:
-    """When a heartbeat file was last written to; what cannot be read is older than everything."""
+    """Time of a heartbeat file; one that cannot be decoded is older than everything."""
     try:
         return parse_rfc3339(_beat.decode(data).last_heartbeat)
     except (msgspec.MsgspecError, ValueError):

@@ -22,7 +22,7 @@ _NOT_OURS: Final = (
 )
 _MOST_ENTRIES: Final = 200
 _MOST_BYTES: Final = 256 << 10
-"""How much of a log is shown, so that a file which grows with every word stays a file to read."""
+"""Limit of the visible log, so that a task file stays readable."""
 
 
 class LogEntry(Struct, frozen=True):
@@ -33,13 +33,13 @@ class LogEntry(Struct, frozen=True):
     notes: str = ""
     blockers: tuple[str, ...] = ()
     by: str = ""
-    """Whose words these are, if somebody else's."""
+    """Author of the entry, if not the task's agent."""
 
 
 def write_entry(entry: LogEntry) -> str:
-    """`- <timestamp> Progress: ... | Notes: ... | Blockers: ...`, without what is not there.
+    """Format an entry: `- <timestamp> Progress: ... | Notes: ... | Blockers: ...`.
 
-    What others say than whoever works on the task begins with `By: ...`.
+    Empty parts are left out. An entry of anybody but the task's agent begins with `By: ...`.
     """
     parts = list[str]()
     if entry.by:
@@ -55,7 +55,7 @@ def write_entry(entry: LogEntry) -> str:
 
 
 def shown_of(log: Sequence[LogEntry]) -> tuple[LogEntry, ...]:
-    """The end of a log, as much of it as a file shows; the last entry always."""
+    """The end of a log that a file shows; always includes the last entry."""
     first, room = len(log), _MOST_BYTES
     while first > max(0, len(log) - _MOST_ENTRIES):
         room -= len(write_entry(log[first - 1]).encode())
@@ -66,18 +66,18 @@ def shown_of(log: Sequence[LogEntry]) -> tuple[LogEntry, ...]:
 
 
 def write_unseen(count: int, task_id: str) -> str:
-    """The line that says how many entries are not shown, and where they are."""
+    """Line that says how many entries are hidden, and which command shows them."""
     return f"*{count} earlier entries: `dragoman task log {task_id}`*"
 
 
 def read_unseen(line: str) -> int:
-    """How many entries a line says are not shown; 0 when it is another line."""
+    """Number of hidden entries that a line states; 0 when it is another line."""
     found = _UNSEEN.fullmatch(line)
     return int(found[1]) if found else 0
 
 
 def read_entry(line: str, number: int) -> LogEntry:
-    """The entry of a line; `number` is the line's, for the one who has to mend it."""
+    """Parse a line; `number` is for the error message."""
     found = _ENTRY.fullmatch(line)
     if found is None:
         raise at_line(number, _NOT_OURS)

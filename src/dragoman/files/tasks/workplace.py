@@ -17,31 +17,31 @@ OUTPUT: Final = "output.log"
 
 
 class Log(Protocol):
-    """A file that grows."""
+    """File opened for appending."""
 
     def write(self, data: bytes) -> None:
-        """Add to it."""
+        """Append data."""
         ...
 
     def close(self) -> None:
-        """Let go of it; twice does nothing."""
+        """Close the file; closing twice does nothing."""
         ...
 
 
 class GrowingDisk(Disk, Protocol):
-    """A disk with files that can be kept open and added to."""
+    """Disk that can open files for appending."""
 
     def appender(self, path: str) -> Log:
-        """A regular file to add to, made when there is none."""
+        """Open a regular file for appending; created when there is none."""
         ...
 
     def close(self) -> None:
-        """Let go of what was kept open."""
+        """Release open files and folders."""
         ...
 
 
 class Desk(Struct, frozen=True):
-    """Where an attempt takes place."""
+    """Folders and files of an attempt."""
 
     home: Path
     """The task's own folder, with its inputs, work and outputs."""
@@ -51,14 +51,15 @@ class Desk(Struct, frozen=True):
 
 
 class Workplace:
-    """Makes desks beneath the data directory. Nothing of a desk has to survive a power cut."""
+    """Creates working folders in the data directory. Nothing of them has to survive a power cut."""
 
     def __init__(self, root: Path, open_disk: Callable[[], GrowingDisk]) -> None:
         self._root = root.absolute()
         self._open_disk = open_disk
 
     def open(self, task_id: str, attempt: int, prompt: bytes) -> Desk:
-        """The desk of an attempt that has begun: by now the task is in progress."""
+        """Create the working folder of an attempt that has begun: by now the task is in
+        progress."""
         disk, home = self._open_disk(), folder_path("in-progress", task_id)
         try:
             make_way(disk, home.rpartition("/")[0])
@@ -74,12 +75,12 @@ class Workplace:
 
 
 def _open_log(disk: GrowingDisk, task_id: str, attempt: int) -> Log:
-    """The log of this attempt; that of the one before goes where its other files are."""
+    """Open the output log of this attempt; that of the previous one moves to its other files."""
     folder, earlier = run_folder(task_id), run_folder(task_id, attempt - 1)
     make_way(disk, folder)
     if attempt > 1 and disk.look(f"{folder}/{OUTPUT}"):
         make_way(disk, earlier)
-        # One that is there already was moved when this attempt began: it goes on after a restart.
+        # An existing one was moved when this attempt began: the attempt goes on after a restart.
         with suppress(FileNotFoundError):
             disk.move(f"{folder}/{OUTPUT}", f"{earlier}/{OUTPUT}")
     return disk.appender(f"{folder}/{OUTPUT}")
