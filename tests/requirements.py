@@ -3536,6 +3536,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Every tag like S-TASK that the code or a test names stands in a page of the repository.",
     ),
     Requirement(
+        "PROJECT-NAMES",
+        "Project",
+        "No module name contains a word that the glossary bans, and none stands in two folders "
+        "unless the glossary gives it one meaning for both.",
+    ),
+    Requirement(
         "PROJECT-SDIST",
         "Project",
         "A source distribution has all that its README leads to and its tests run, and every "
