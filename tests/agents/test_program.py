@@ -27,7 +27,7 @@ from dragoman.system.process import Process
 from dragoman.text.redact import Redactor
 from tests.agents.floor import FAST, PATIENCE, agent_section, floor, run
 from tests.conftest import LONG_RUN
-from tests.protocols.acp.desk import offer
+from tests.protocols.acp.hub import offer
 from tests.requirements import proves
 from tests.traces import Trace
 

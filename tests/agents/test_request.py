@@ -24,7 +24,7 @@ from dragoman.engine.runner import Assignment
 from tests.agents import answering
 from tests.agents.floor import FAST, PERSON, Floor, floor, run
 from tests.notify.receiver import Answer, Receiver, receiving, status, text
-from tests.protocols.acp.desk import offer
+from tests.protocols.acp.hub import offer
 from tests.requirements import proves
 
 pytestmark = proves("CCOS-RUNNERS")

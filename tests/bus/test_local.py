@@ -13,14 +13,14 @@ from dragoman.engine.ports import Store
 from dragoman.engine.reads.traces import Told
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
-from tests.protocols.saop.desk import Desk, completed, event, invoked, pulse, thought
+from tests.protocols.saop.hub import SaopHub, completed, event, invoked, pulse, thought
 from tests.requirements import proves
 
 LONG = 30.0
 
 
 @contextmanager
-def listening(desk: Desk, store: Store | None = None) -> Generator[LocalBus]:
+def listening(desk: SaopHub, store: Store | None = None) -> Generator[LocalBus]:
     """A bus on what the desk writes."""
     bus = LocalBus(store or desk.store, desk.hints, look=0.01)
     yield bus
@@ -42,7 +42,7 @@ def lines(events: list[Told]) -> list[str]:
 
 @proves("SAOP-BUS")
 def test_everyone_is_told_live_and_from_any_position() -> None:
-    desk = Desk()
+    desk = SaopHub()
     for number in range(5):
         desk.event(number, pulse(f"{number}"))
     with listening(desk) as bus:
@@ -60,7 +60,7 @@ def test_everyone_is_told_live_and_from_any_position() -> None:
 
 @proves("SAOP-BUS")
 def test_a_listener_gets_only_what_it_wants() -> None:
-    desk = Desk()
+    desk = SaopHub()
     with listening(desk) as bus:
         rung = threading.Event()
         one = bus.subscribe(0, lambda told: told.type.startswith("TOOL_"), wake=rung.set)
@@ -72,7 +72,7 @@ def test_a_listener_gets_only_what_it_wants() -> None:
 
 @proves("SAOP-BUS")
 def test_a_bus_that_was_left_begins_again_and_one_that_is_closed_does_not() -> None:
-    desk = Desk()
+    desk = SaopHub()
     with listening(desk) as bus:
         bus.leave(bus.subscribe())
         again = bus.subscribe()
@@ -99,7 +99,7 @@ class Faulty(MemoryStore):
 
 @proves("SAOP-BUS")
 def test_a_store_that_fails_for_a_while_loses_nothing() -> None:
-    desk = Desk()
+    desk = SaopHub()
     store = Faulty("faulty")
     store.__dict__.update(vars(desk.store))
     with listening(desk, store) as bus:
@@ -157,7 +157,7 @@ def test_a_queue_has_an_end_and_tools_are_never_skipped() -> None:
 
 @proves("SAOP-SLOW")
 def test_a_listener_that_stops_reading_is_closed_with_its_cursor_and_goes_on_from_there() -> None:
-    desk = Desk()
+    desk = SaopHub()
     with listening(desk) as bus:
         slow, quick = bus.subscribe(size=4), bus.subscribe()
         desk.event(1, invoked("c-1"))
@@ -175,7 +175,7 @@ def test_a_listener_that_stops_reading_is_closed_with_its_cursor_and_goes_on_fro
 
 @proves("SAOP-BUS")
 def test_a_position_beyond_the_ledger_is_its_end() -> None:
-    desk = Desk()
+    desk = SaopHub()
     desk.event(0, pulse("before"))
     with listening(desk) as bus:
         one = bus.subscribe(after=5_000)
@@ -202,7 +202,7 @@ def test_what_cannot_be_read_on_ends_it_for_everyone_and_is_no_secret(
     def broken(_: Told) -> bool:
         raise LookupError("a fault of ours")
 
-    desk, seen = Desk(), list[threading.ExceptHookArgs]()
+    desk, seen = SaopHub(), list[threading.ExceptHookArgs]()
     before, threading.excepthook = threading.excepthook, seen.append
     try:
         with listening(desk) as bus:

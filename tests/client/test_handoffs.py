@@ -2,7 +2,7 @@
 
 from dragoman.client import Hub
 from tests.client.stage import Stage, run
-from tests.protocols.acp.desk import offer
+from tests.protocols.acp.hub import offer
 from tests.requirements import proves
 
 pytestmark = proves("ACP-RESPONSE")

@@ -7,7 +7,7 @@ import msgspec
 
 from docs.entropy_plot import PLOT, draw, marks, recorded
 from docs.generate import DOCS
-from tests.protocols.saop.desk import turn
+from tests.protocols.saop.hub import turn
 from tests.requirements import proves
 
 PAGE = (DOCS / "dialects" / "saop.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.aof_office import BACKEND, QA, Office
-from tests.protocols.aof.scene import example
+from tests.protocols.aof.hub import example
 from tests.requirements import proves
 
 DAY = "2026-02-09"

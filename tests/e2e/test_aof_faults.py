@@ -18,7 +18,7 @@ from dragoman.files.tasks.task_file import read_task_file
 from tests.e2e.aof_office import BACKEND, QA, Office
 from tests.e2e.program import COMMAND, Program, end_of
 from tests.e2e.test_faults import NOBODY, as_nobody
-from tests.protocols.aof.scene import (
+from tests.protocols.aof.hub import (
     CHILD,
     PARENT,
     accepted,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.aof_office import BACKEND, QA, Office
 from tests.e2e.program import Program
-from tests.protocols.aof.scene import (
+from tests.protocols.aof.hub import (
     CHILD,
     PARENT,
     UNKNOWN,

@@ -17,8 +17,8 @@ from tests.e2e.running import Running, hub, ready
 from tests.engine.handoffs import accept, activate, make, offer, package
 from tests.engine.lab import ALICE
 from tests.notify.receiver import Receiver, receiving
-from tests.protocols.aof.scene import PARENT, update
-from tests.protocols.saop.desk import event, thought, turn
+from tests.protocols.aof.hub import PARENT, update
+from tests.protocols.saop.hub import event, thought, turn
 from tests.requirements import proves
 
 AT_NOON = ("--now", NOON)

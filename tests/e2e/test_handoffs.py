@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.e2e.program import Program
 from tests.e2e.running import hub
-from tests.protocols.acp.desk import artifact, offer
+from tests.protocols.acp.hub import artifact, offer
 from tests.requirements import proves
 
 pytestmark = proves("ACP-RESPONSE", "ACP-GATE", "ACP-ARTIFACTS")

@@ -12,14 +12,16 @@ from dragoman.protocols.agentmail.wire import Inbox, OneLetter, Summed, Thread
 from dragoman.protocols.ccos import arguments
 from tests.requirements import proves
 
-WORDS = ("ol-527.1", "a", "x" * 128, "x" * 129, "-a", "a b", "a/b", "ada@host", "@host", "naïve")
+NAMES = ("ol-527.1", "a", "x" * 128, "x" * 129, "-a", "a b", "a/b", "ada@host", "@host", "naïve")
 
 
 def pattern(shape: type[Struct], field: str) -> re.Pattern[str]:
     """The pattern that the schema of a shape has for a field."""
     schema: dict[str, Any] = msgspec.json.schema(shape)
-    said = schema["$defs"][shape.__name__]["properties"][field]
-    (text,) = [one for one in said.get("anyOf", [said]) if one["type"] == "string"]
+    schema_of_field = schema["$defs"][shape.__name__]["properties"][field]
+    (text,) = [
+        one for one in schema_of_field.get("anyOf", [schema_of_field]) if one["type"] == "string"
+    ]
     return re.compile(text["pattern"])
 
 
@@ -38,12 +40,12 @@ def pattern(shape: type[Struct], field: str) -> re.Pattern[str]:
         (arguments.Delegate, "follows", True),
     ],
 )
-def test_ids_are_published_as_they_are_checked(
+def test_published_id_patterns_match_the_check(
     shape: type[Struct], field: str, is_optional: bool
 ) -> None:
     published = pattern(shape, field)
-    for word in WORDS:
-        assert bool(published.search(word)) == (check_id(word, "id") is None), word
+    for name in NAMES:
+        assert bool(published.search(name)) == (check_id(name, "id") is None), name
     assert bool(published.search("")) == is_optional
 
 
@@ -57,8 +59,10 @@ def test_ids_are_published_as_they_are_checked(
         (arguments.Discover, "agent_id", True),
     ],
 )
-def test_so_are_the_names_of_agents(shape: type[Struct], field: str, is_optional: bool) -> None:
+def test_published_agent_name_patterns_match_the_check(
+    shape: type[Struct], field: str, is_optional: bool
+) -> None:
     published = pattern(shape, field)
-    for word in WORDS:
-        assert bool(published.search(word)) == (check_agent(word) is None), word
+    for name in NAMES:
+        assert bool(published.search(name)) == (check_agent(name) is None), name
     assert bool(published.search("")) == is_optional

@@ -10,13 +10,13 @@ from dragoman.ledger.entry import read_line
 from dragoman.protocols.aof.render import render_lines
 from dragoman.services.entropy import Entropy
 from tests.engine.lab import HUMAN
-from tests.protocols.saop.desk import DEVELOPER, TASK, Desk
+from tests.protocols.saop.hub import DEVELOPER, TASK, SaopHub
 from tests.requirements import proves
 
 pytestmark = proves("SAOP-ENTROPY")
 
 
-def told(desk: Desk) -> list[Any]:
+def told(desk: SaopHub) -> list[Any]:
     """What was said about turns."""
     kept = desk.store.history(f"turns:{TASK}", 0, 100)
     lines = [read_line(entry.line) for entry in kept]
@@ -24,7 +24,7 @@ def told(desk: Desk) -> list[Any]:
     return [(line.event, msgspec.json.decode(line.body)["kind"]) for line in signs]
 
 
-def show(desk: Desk, first: int, *confidences: float) -> None:
+def show(desk: SaopHub, first: int, *confidences: float) -> None:
     """Turns of the developer."""
     for index, confidence in enumerate(confidences, first):
         said = {"action": chr(97 + index), "observation": "fine"}
@@ -32,7 +32,7 @@ def show(desk: Desk, first: int, *confidences: float) -> None:
 
 
 def test_falling_confidence_is_told_once_and_settles() -> None:
-    desk = Desk()
+    desk = SaopHub()
     duty, now = Entropy(desk.hub, Thresholds(window=4)), desk.clock.now()
     assert (duty.name, duty.run_once(now)) == ("entropy", 0)
     show(desk, 0, 0.9, 0.8, 0.6, 0.5)
@@ -59,7 +59,7 @@ def test_falling_confidence_is_told_once_and_settles() -> None:
 
 
 def test_confidence_that_nobody_stated_is_not_judged() -> None:
-    desk = Desk()
+    desk = SaopHub()
     show(desk, 0, 0.95, 0.95, 0.95)
     for index in range(3, 8):
         said = {"action": chr(97 + index), "observation": "fine"}
@@ -71,7 +71,7 @@ def test_confidence_that_nobody_stated_is_not_judged() -> None:
 
 
 def test_work_that_nobody_does_is_not_judged() -> None:
-    desk = Desk()
+    desk = SaopHub()
     show(desk, 0, 0.9, 0.7, 0.5, 0.3)
     desk.do(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
     desk.do(HUMAN, MoveTask(TASK, "done"))
@@ -79,7 +79,7 @@ def test_work_that_nobody_does_is_not_judged() -> None:
 
 
 def test_turns_that_come_all_at_once_are_judged_one_by_one() -> None:
-    desk = Desk()
+    desk = SaopHub()
     show(desk, 0, 0.9, 0.8, 0.6, 0.5, 0.5, 0.6, 0.6, 0.7)
     duty = Entropy(desk.hub, Thresholds(window=4))
     assert duty.run_once(desk.clock.now()) == 2
@@ -90,7 +90,7 @@ def test_turns_that_come_all_at_once_are_judged_one_by_one() -> None:
 
 
 def test_what_another_hub_told_first_leaves_no_turn_unjudged() -> None:
-    desk = Desk()
+    desk = SaopHub()
     one, other = (Entropy(desk.hub, Thresholds(window=4)) for _ in range(2))
     now = desk.clock.now()
     show(desk, 0, 0.9, 0.8, 0.6, 0.5)
@@ -101,7 +101,7 @@ def test_what_another_hub_told_first_leaves_no_turn_unjudged() -> None:
 
 
 def test_another_attempt_begins_without_what_was_told_of_the_last_one() -> None:
-    desk = Desk()
+    desk = SaopHub()
     duty, now = Entropy(desk.hub, Thresholds(window=4)), desk.clock.now()
     show(desk, 0, 0.9, 0.8, 0.6, 0.5)
     assert duty.run_once(now) == 1

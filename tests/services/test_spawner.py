@@ -28,7 +28,7 @@ from dragoman.core.states.letter import Mail
 from dragoman.engine.plan import Taken
 from dragoman.services.spawner import Spawner, Terms, Verdict, asked_at
 from tests.engine.lab import ALICE, HUMAN, findings
-from tests.protocols.agentmail.office import BEAD, OLGA, SPAWNER, Office, letter
+from tests.protocols.agentmail.hub import BEAD, OLGA, SPAWNER, MailHub, letter
 from tests.requirements import proves
 
 pytestmark = proves("MAIL-SPAWN")
@@ -38,7 +38,7 @@ ADAS = Actor("agent", "ada")
 REQUEST = letter("SPAWN_REQUEST", "Resume: false", "Orchestrator: olga")
 
 
-class Bureau(Office):
+class Bureau(MailHub):
     """An office that answers requests for workers."""
 
     def __init__(self, settings: Settings = ADA) -> None:

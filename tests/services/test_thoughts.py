@@ -13,7 +13,7 @@ from dragoman.services.thoughts import Thoughts
 from dragoman.system.chunk_tails import PATIENCE, ChunkTails
 from dragoman.text.digest import keyed_digest
 from dragoman.text.redact import Redactor
-from tests.protocols.saop.desk import SECRET, Desk, pulse, thought
+from tests.protocols.saop.hub import SECRET, SaopHub, pulse, thought
 from tests.requirements import proves
 
 pytestmark = proves("SAOP-ENDED")
@@ -31,7 +31,7 @@ class Mind:
         self.at = 1_770_670_500.0
         self.tails = ChunkTails(self.folder, bytes(32), self.now)
         self.choices = choices = saop.Choices(redactor=Redactor(), tails=self.tails, digest=digest)
-        self.desk = Desk(choices)
+        self.desk = SaopHub(choices)
         self.duty = Thoughts(self.desk.hub, self.tails, partial(saop.last_chunk, choices=choices))
         self.desk.turn(0)
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from dragoman.core.commands import ClaimTask, CreateTask
 from tests.conformance.surface.doors import Deed, Operation, Step
-from tests.protocols.acp.desk import offer
-from tests.protocols.saop.desk import event, thought, turn
+from tests.protocols.acp.hub import offer
+from tests.protocols.saop.hub import event, thought, turn
 
 
 def _task(number: int, *, holder: str = "") -> tuple[Deed, ...]:
@@ -19,7 +19,7 @@ def _aof_id(number: int) -> str:
     return f"TASK-2026-02-09-{number:03d}"
 
 
-def _say(by: str, name: str, **arguments: Any) -> Operation:
+def _call(by: str, name: str, **arguments: Any) -> Operation:
     return Operation(by, name, arguments)
 
 
@@ -45,7 +45,7 @@ _DONE: dict[str, Any] = {
 }
 
 
-def _delegated(child: int) -> dict[str, Any]:
+def _handoff_request(child: int) -> dict[str, Any]:
     return {
         "taskId": _aof_id(child),
         "parentTaskId": _aof_id(2),
@@ -64,9 +64,9 @@ _CARD = {"name": "planner", "url": "https://planner.example", "skills": [{"name"
 CASES: dict[str, tuple[Step, ...]] = {
     "aof": (
         *_task(1, holder="ada"),
-        _say("ada", "aof_task_update", taskId=_aof_id(1), progress="half"),
-        _say("ada", "aof_task_complete", taskId=_aof_id(1), **_DONE),
-        _say("ada", "session_end", sessionId="s-1"),
+        _call("ada", "aof_task_update", taskId=_aof_id(1), progress="half"),
+        _call("ada", "aof_task_complete", taskId=_aof_id(1), **_DONE),
+        _call("ada", "session_end", sessionId="s-1"),
         *_task(2, holder="ada"),
         *_task(3),
         *_task(4),
@@ -79,62 +79,62 @@ CASES: dict[str, tuple[Step, ...]] = {
             status="in-progress",
             progress="half",
         ),
-        _aof("ada", "handoff.request", 3, "bob", **_delegated(3)),
+        _aof("ada", "handoff.request", 3, "bob", **_handoff_request(3)),
         _aof("bob", "handoff.accepted", 3, "ada", taskId=_aof_id(3), accepted=True),
-        _aof("ada", "handoff.request", 4, "bob", **_delegated(4)),
+        _aof("ada", "handoff.request", 4, "bob", **_handoff_request(4)),
         _aof(
             "bob", "handoff.rejected", 4, "ada", taskId=_aof_id(4), accepted=False, reason="no time"
         ),
         _aof("ada", "completion.report", 2, deliverables=[], blockers=[], **_DONE),
     ),
     "agentmail": (
-        _say("ada", "mail.send", to=["bob"], subject="Lunch", body_md="At noon?", id="m-1"),
-        _say("bob", "mail.inbox"),
-        _say("bob", "mail.show", id="m-1"),
-        _say("bob", "mail.read", id="m-1"),
-        _say("bob", "mail.ack", id="m-1"),
-        _say("bob", "mail.thread", thread_id="m-1"),
-        _say("bob", "mail.search", query="noon"),
-        _say("bob", "mail.summary", thread_id="m-1"),
-        _say("olga", "wave.start", beads=["ol-1"], parallel=1, wave_id="w-1"),
-        _say("ada", "wave.status", wave_id="w-1"),
-        _say("ada", "wave.list"),
-        _say("ada", "reserve.take", patterns=["src/"]),
-        _say("ada", "reserve.renew"),
-        _say("bob", "reserve.list"),
-        _say("ada", "reserve.release"),
+        _call("ada", "mail.send", to=["bob"], subject="Lunch", body_md="At noon?", id="m-1"),
+        _call("bob", "mail.inbox"),
+        _call("bob", "mail.show", id="m-1"),
+        _call("bob", "mail.read", id="m-1"),
+        _call("bob", "mail.ack", id="m-1"),
+        _call("bob", "mail.thread", thread_id="m-1"),
+        _call("bob", "mail.search", query="noon"),
+        _call("bob", "mail.summary", thread_id="m-1"),
+        _call("olga", "wave.start", beads=["ol-1"], parallel=1, wave_id="w-1"),
+        _call("ada", "wave.status", wave_id="w-1"),
+        _call("ada", "wave.list"),
+        _call("ada", "reserve.take", patterns=["src/"]),
+        _call("ada", "reserve.renew"),
+        _call("bob", "reserve.list"),
+        _call("ada", "reserve.release"),
     ),
     "acp": (
-        _say("ada", "acp_handoff", **offer(task="t-1", handoff_id="h-1")),
-        _say("ada", "acp_send", to=["bob"], type="status.update", payload={"a": 1}),
-        _say("bob", "acp_inbox"),
-        _say("bob", "acp_query", thread_id="t-1"),
-        _say("ada", "workq.create", item_id="wq-1", title="One"),
-        _say("ada", "workq.claim", item_id="wq-1"),
-        _say("bob", "workq.get", item_id="wq-1"),
-        _say("ada", "workq.release", item_id="wq-1"),
+        _call("ada", "acp_handoff", **offer(task="t-1", handoff_id="h-1")),
+        _call("ada", "acp_send", to=["bob"], type="status.update", payload={"a": 1}),
+        _call("bob", "acp_inbox"),
+        _call("bob", "acp_query", thread_id="t-1"),
+        _call("ada", "workq.create", item_id="wq-1", title="One"),
+        _call("ada", "workq.claim", item_id="wq-1"),
+        _call("bob", "workq.get", item_id="wq-1"),
+        _call("ada", "workq.release", item_id="wq-1"),
     ),
     "ccos": (
-        _say("olga", "ccos.register", agent_id="ada", skills=["translate"]),
-        _say("olga", "ccos.discover", card=_CARD),
-        _say("bob", "ccos.agents"),
-        _say("bob", "ccos.rank", goal="Translate it"),
-        _say("olga", "ccos.delegate", goal="Translate it", intent_id="i-1"),
-        _say("ada", "ccos.requests"),
-        _say("ada", "ccos.update", intent_id="i-1", agent_id="ada", progress=50),
-        _say("ada", "ccos.result", intent_id="i-1", agent_id="ada", success=True, output=1),
-        _say("bob", "ccos.intent", intent_id="i-1"),
-        _say("bob", "ccos.intents"),
-        _say("bob", "ccos.why", intent_id="i-1"),
-        _say("bob", "ccos.actions"),
-        _say("olga", "ccos.request", intent_id="i-2", agent_id="ada", goal="Translate it"),
-        _say("olga", "ccos.cancel", intent_id="i-2"),
+        _call("olga", "ccos.register", agent_id="ada", skills=["translate"]),
+        _call("olga", "ccos.discover", card=_CARD),
+        _call("bob", "ccos.agents"),
+        _call("bob", "ccos.rank", goal="Translate it"),
+        _call("olga", "ccos.delegate", goal="Translate it", intent_id="i-1"),
+        _call("ada", "ccos.requests"),
+        _call("ada", "ccos.update", intent_id="i-1", agent_id="ada", progress=50),
+        _call("ada", "ccos.result", intent_id="i-1", agent_id="ada", success=True, output=1),
+        _call("bob", "ccos.intent", intent_id="i-1"),
+        _call("bob", "ccos.intents"),
+        _call("bob", "ccos.why", intent_id="i-1"),
+        _call("bob", "ccos.actions"),
+        _call("olga", "ccos.request", intent_id="i-2", agent_id="ada", goal="Translate it"),
+        _call("olga", "ccos.cancel", intent_id="i-2"),
     ),
     "saop": (
         Operation("olga", "saop.turn", turn()),
         Operation("olga", "saop.event", event(1, thought("hm"))),
-        _say("ada", "saop.turns", task_id="task-abc-123"),
-        _say("ada", "saop.events", task_id="task-abc-123"),
+        _call("ada", "saop.turns", task_id="task-abc-123"),
+        _call("ada", "saop.events", task_id="task-abc-123"),
     ),
 }
 """Dialect -> steps with a case for each of its operations."""

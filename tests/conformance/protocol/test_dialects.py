@@ -25,35 +25,33 @@ each_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: 
 
 
 @each_dialect
-def test_every_refusal_has_a_code_and_every_event_is_told_or_silent_on_purpose(
-    dialect: Dialect,
-) -> None:
+def test_every_refusal_and_every_event_is_mapped(dialect: Dialect) -> None:
     assert set(dialect.refusals) == set(REFUSALS)
     assert set(dialect.render) == set(EVENT_NAMES)
 
 
-def test_an_agent_can_be_said_to_speak_each_of_them_and_no_other() -> None:
+def test_agents_can_register_for_each_dialect_and_no_other() -> None:
     assert set(get_args(Spoken)) == {dialect.name for dialect in DIALECTS}
 
 
-def test_every_operation_has_a_name_of_its_own() -> None:
+def test_operation_names_are_unique() -> None:
     names = Counter(one.name for dialect in DIALECTS for one in dialect.operations)
     assert [name for name, times in names.items() if times > 1] == []
 
 
 @each_dialect
-def test_every_shape_can_be_published(dialect: Dialect) -> None:
+def test_every_shape_has_a_json_schema(dialect: Dialect) -> None:
     for operation in dialect.operations:
         schema = msgspec.json.schema(operation.shape)
         assert "$defs" in schema or schema["type"] == "object", operation.name
 
 
 @each_dialect
-def test_every_operation_has_a_case_that_is_a_yes(dialect: Dialect) -> None:
-    house = House()
+def test_every_operation_has_an_accepted_case(dialect: Dialect) -> None:
+    server = House()
     for name, role in EVERYONE.items():
-        house.welcome(name, role)
-    hub = Direct(house)
+        server.welcome(name, role)
+    hub = Direct(server)
     called = set[str]()
     for step in CASES[dialect.name]:
         assert hub.take(step).code == "", step
@@ -72,31 +70,31 @@ def test_every_operation_has_a_case_that_is_a_yes(dialect: Dialect) -> None:
         ("ccos.delegate", "intent_id", {"goal": "Sum up"}),
     ],
 )
-def test_what_is_made_has_an_id_that_is_given_or_one_that_is_said_and_no_empty_one(
+def test_created_objects_get_an_id_and_empty_ids_are_refused(
     name: str, field: str, arguments: dict[str, Any]
 ) -> None:
-    house = House()
+    server = House()
     for agent, role in EVERYONE.items():
-        house.welcome(agent, role)
-    interpreter = house.door.interpreter
+        server.welcome(agent, role)
+    interpreter = server.door.interpreter
 
     empty = interpreter.call(name, {**arguments, field: ""}, HUMAN)
     assert isinstance(empty, Turned)
     assert (empty.ours or empty.code, field in empty.path) == ("invalid_id", True)
     assert "'' is not a valid" in empty.detail
-    given = interpreter.call(name, {**arguments, field: None}, HUMAN)
-    assert isinstance(given, Taken), given
-    assert given.reply[field]
+    generated = interpreter.call(name, {**arguments, field: None}, HUMAN)
+    assert isinstance(generated, Taken), generated
+    assert generated.reply[field]
 
 
 @each_dialect
-def test_every_operation_refuses_what_is_none_of_it_with_a_code_of_its_dialect(
+def test_every_operation_refuses_malformed_arguments_with_a_code_of_its_dialect(
     dialect: Dialect,
 ) -> None:
     interpreter = House().door.interpreter
     for operation in dialect.operations:
         for nonsense in ("[]", '"words"', "7", '{"a":'):
-            said = interpreter.call(operation.name, nonsense, HUMAN)
-            assert isinstance(said, Turned), (operation.name, nonsense, said)
-            assert said.code in dialect.refusals.values(), (operation.name, nonsense, said)
-            assert said.detail, (operation.name, nonsense)
+            answer = interpreter.call(operation.name, nonsense, HUMAN)
+            assert isinstance(answer, Turned), (operation.name, nonsense, answer)
+            assert answer.code in dialect.refusals.values(), (operation.name, nonsense, answer)
+            assert answer.detail, (operation.name, nonsense)

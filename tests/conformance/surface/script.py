@@ -5,7 +5,7 @@ from typing import Any
 from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, ReleaseTask, RenewLease
 from dragoman.core.events import Status
 from tests.conformance.surface.doors import Deed, Look, Operation, Step
-from tests.protocols.acp.desk import offer
+from tests.protocols.acp.hub import offer
 
 AOF_ID = "TASK-2026-02-09-001"
 """The first task's, at every door."""

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocols.acp.desk import Desk
+from tests.protocols.acp.hub import AcpHub
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def hub(tmp_path: Path) -> AcpHub:
     """Give a hub that speaks ACP."""
-    return Desk(tmp_path)
+    return AcpHub(tmp_path)

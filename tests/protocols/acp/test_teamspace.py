@@ -12,7 +12,7 @@ from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Turned
 from dragoman.protocols import agentmail
 from dragoman.protocols.acp import Teamspace
-from tests.protocols.acp.desk import ALICE, BOB, CAROL, COORDINATOR, HUMAN, Desk, offer
+from tests.protocols.acp.hub import ALICE, BOB, CAROL, COORDINATOR, HUMAN, AcpHub, offer
 from tests.requirements import proves
 
 pytestmark = proves("ACP-TEAMSPACE")
@@ -21,29 +21,29 @@ OTHER = Actor("coordinator", "otis")
 
 
 @pytest.fixture
-def team(tmp_path: Path) -> Desk:
+def team(tmp_path: Path) -> AcpHub:
     """Give a hub where alice and bob have a teamspace of their own, coordinated by cora."""
     members = Teamspace(frozenset({"alice", "bob"}), frozenset({"cora"}))
     loose = Teamspace(frozenset({"alice", "otis"}))
-    return Desk(tmp_path, teamspaces={"core": members, "loose": loose})
+    return AcpHub(tmp_path, teamspaces={"core": members, "loose": loose})
 
 
-def inside(**more: Any) -> dict[str, Any]:
+def team_offer(**more: Any) -> dict[str, Any]:
     return offer(teamspace_id="core", **more)
 
 
-def test_only_members_offer_and_receive(team: Desk) -> None:
-    assert team.code(inside(to="carol"), ALICE) == "not_authorized"
-    assert team.code(inside(), CAROL) == "not_authorized"
-    assert team.code(inside(), ALICE) == ""
+def test_only_members_offer_and_receive(team: AcpHub) -> None:
+    assert team.code(team_offer(to="carol"), ALICE) == "not_authorized"
+    assert team.code(team_offer(), CAROL) == "not_authorized"
+    assert team.code(team_offer(), ALICE) == ""
     assert team.code(offer(task="t-2", to="carol"), ALICE) == ""
     drafts = {"action": "draft", "teamspace_id": "core"}
     assert team.code(drafts, CAROL) == "not_authorized"
     assert team.code(drafts, ALICE) == ""
 
 
-def test_to_others_it_is_as_if_it_were_not_there(team: Desk) -> None:
-    id = team.say(inside(), ALICE)["handoff_id"]
+def test_handoff_does_not_exist_for_outsiders(team: AcpHub) -> None:
+    id = team.reply(team_offer(), ALICE)["handoff_id"]
     more: dict[str, dict[str, Any]] = {
         "reject": {"reason": "other", "detail": "no"},
         "extend_sla": {"by": "1h"},
@@ -52,13 +52,13 @@ def test_to_others_it_is_as_if_it_were_not_there(team: Desk) -> None:
     actions = ("query", "accept", "reject", "activate", "complete", "close", "withdraw")
     for action in (*actions, "extend_sla", "reassign", "propose", "validate"):
         for outsider in (CAROL, OTHER):
-            there = team.do(action, id, outsider, **more.get(action, {}))
-            absent = team.do(action, "absent", outsider, **more.get(action, {}))
+            there = team.act(action, id, outsider, **more.get(action, {}))
+            absent = team.act(action, "absent", outsider, **more.get(action, {}))
             assert there["error"]["code"] == "not_found", there
             assert str(there).replace(id, "absent") == str(absent)
     hash = team.handoff(id).package_hash
-    told = [
-        team.say(
+    replies = [
+        team.reply(
             {
                 "to": ["bob"],
                 "type": "handoff.accept",
@@ -69,51 +69,51 @@ def test_to_others_it_is_as_if_it_were_not_there(team: Desk) -> None:
         )
         for named in (id, "absent")
     ]
-    assert told[0]["error"]["code"] == "not_found"
-    assert str(told[0]).replace(id, "absent") == str(told[1])
+    assert replies[0]["error"]["code"] == "not_found"
+    assert str(replies[0]).replace(id, "absent") == str(replies[1])
 
 
-def test_who_is_taken_out_of_it_keeps_what_it_has_in_hand(tmp_path: Path) -> None:
+def test_removed_member_can_finish_its_open_handoffs(tmp_path: Path) -> None:
     teams = {"core": Teamspace(frozenset({"alice", "bob"}))}
-    team = Desk(tmp_path, teamspaces=teams)
-    begun, given_back = (
-        team.say(inside(task=task), ALICE)["handoff_id"] for task in ("t-1", "t-2")
+    team = AcpHub(tmp_path, teamspaces=teams)
+    active, returned = (
+        team.reply(team_offer(task=task), ALICE)["handoff_id"] for task in ("t-1", "t-2")
     )
-    for id in (begun, given_back):
-        team.do("accept", id, BOB)
-        team.do("activate", id, BOB)
+    for id in (active, returned):
+        team.act("accept", id, BOB)
+        team.act("activate", id, BOB)
     draft = {"action": "draft", "handoff_id": "d-1", "teamspace_id": "core", "to_agent": "alice"}
-    team.say(draft, BOB)
+    team.reply(draft, BOB)
     teams["core"] = Teamspace(frozenset({"alice"}))
-    assert team.do("query", begun, BOB)["handoffs"][0]["status"] == "activated"
-    listed = team.say({"action": "query", "to_agent": "bob"}, BOB)["handoffs"]
-    assert {row["handoff_id"] for row in listed} == {begun, given_back}
-    assert team.do("complete", begun, BOB)["success"]
-    assert team.do("reject", given_back, BOB, reason="other", detail="I have left")["success"]
-    assert team.say({**draft, "reason": "I leave"}, BOB)["success"]
-    assert team.do("propose", "d-1", BOB)["error"]["code"] == "schema_invalid"
-    assert team.do("discard", "d-1", BOB)["success"]
+    assert team.act("query", active, BOB)["handoffs"][0]["status"] == "activated"
+    listed = team.reply({"action": "query", "to_agent": "bob"}, BOB)["handoffs"]
+    assert {row["handoff_id"] for row in listed} == {active, returned}
+    assert team.act("complete", active, BOB)["success"]
+    assert team.act("reject", returned, BOB, reason="other", detail="I have left")["success"]
+    assert team.reply({**draft, "reason": "I leave"}, BOB)["success"]
+    assert team.act("propose", "d-1", BOB)["error"]["code"] == "schema_invalid"
+    assert team.act("discard", "d-1", BOB)["success"]
     # Nothing new: neither by it nor to it.
-    on = inside(task="t-2", supersedes=given_back)
-    assert team.code(on, ALICE) == "not_authorized"
-    assert team.code(inside(task="t-3", to="alice"), BOB) == "not_authorized"
-    assert team.do("query", begun, CAROL)["error"]["code"] == "not_found"
+    follow_up = team_offer(task="t-2", supersedes=returned)
+    assert team.code(follow_up, ALICE) == "not_authorized"
+    assert team.code(team_offer(task="t-3", to="alice"), BOB) == "not_authorized"
+    assert team.act("query", active, CAROL)["error"]["code"] == "not_found"
 
 
-def test_one_without_members_is_everyones(tmp_path: Path) -> None:
+def test_teamspace_without_members_is_open_to_all(tmp_path: Path) -> None:
     named = Teamspace(frozenset(), frozenset({"cora"}))
-    team = Desk(tmp_path, teamspaces={"core": named, "bare": Teamspace(frozenset())})
-    id = team.say(inside(to="carol"), ALICE)["handoff_id"]
-    assert team.do("accept", id, CAROL)["success"]
-    assert team.do("reject", id, OTHER, reason="other", detail="x")["error"]["code"] == "not_found"
-    assert team.do("reject", id, COORDINATOR, reason="other", detail="stuck")["success"]
-    bare = team.say(offer(task="t-2", to="carol", teamspace_id="bare"), ALICE)["handoff_id"]
-    assert team.do("reject", bare, OTHER, reason="other", detail="stuck")["success"]
+    team = AcpHub(tmp_path, teamspaces={"core": named, "bare": Teamspace(frozenset())})
+    id = team.reply(team_offer(to="carol"), ALICE)["handoff_id"]
+    assert team.act("accept", id, CAROL)["success"]
+    assert team.act("reject", id, OTHER, reason="other", detail="x")["error"]["code"] == "not_found"
+    assert team.act("reject", id, COORDINATOR, reason="other", detail="stuck")["success"]
+    bare = team.reply(offer(task="t-2", to="carol", teamspace_id="bare"), ALICE)["handoff_id"]
+    assert team.act("reject", bare, OTHER, reason="other", detail="stuck")["success"]
 
 
-def test_an_id_that_is_taken_is_taken_and_nothing_else_is_said_of_it(team: Desk) -> None:
-    offered = team.say(inside(handoff_id="h-1"), ALICE)["handoff_id"]
-    drafted = team.say({"action": "draft", "handoff_id": "d-1"}, ALICE)["handoff_id"]
+def test_used_id_reveals_nothing_about_its_handoff(team: AcpHub) -> None:
+    offered = team.reply(team_offer(handoff_id="h-1"), ALICE)["handoff_id"]
+    drafted = team.reply({"action": "draft", "handoff_id": "d-1"}, ALICE)["handoff_id"]
     for action in (offer(task="t-9", to="dan"), {"action": "draft"}):
         for id in (offered, drafted):
             answer = team.call({**action, "handoff_id": id}, CAROL)
@@ -125,27 +125,27 @@ def test_an_id_that_is_taken_is_taken_and_nothing_else_is_said_of_it(team: Desk)
             assert "status" not in answer.reply
 
 
-def test_a_draft_in_its_place_says_nothing_of_it_to_others(team: Desk) -> None:
-    id = team.say(inside(), ALICE)["handoff_id"]
+def test_superseding_draft_reveals_nothing_to_outsiders(team: AcpHub) -> None:
+    id = team.reply(team_offer(), ALICE)["handoff_id"]
     team.lab.do(HUMAN, CreateTask("T", id="t-9", ready=True))
-    said = offer("otis", "t-9") | {"action": "draft"}
+    arguments = offer("otis", "t-9") | {"action": "draft"}
 
-    def told(supersedes: str) -> str:
-        draft = team.say(said | {"supersedes": supersedes}, CAROL)["handoff_id"]
-        reply = team.do("validate", draft, CAROL)
+    def refusal_text(supersedes: str) -> str:
+        draft = team.reply(arguments | {"supersedes": supersedes}, CAROL)["handoff_id"]
+        reply = team.act("validate", draft, CAROL)
         assert reply["error"]["code"] == "not_found"
         return str(reply).replace(draft, "draft")
 
-    assert told(id).replace(id, "absent") == told("absent")
+    assert refusal_text(id).replace(id, "absent") == refusal_text("absent")
 
 
-def test_letters_about_it_are_shown_to_its_members(team: Desk) -> None:
-    id = team.say(inside(), ALICE)["handoff_id"]
-    team.do("reject", id, BOB, reason="other", detail="not for others")
-    team.say({"to": ["bob"], "type": "status.update", "payload": {"n": [1]}}, ALICE, "acp_send")
+def test_letters_of_a_teamspace_are_visible_to_its_members_only(team: AcpHub) -> None:
+    id = team.reply(team_offer(), ALICE)["handoff_id"]
+    team.act("reject", id, BOB, reason="other", detail="not for others")
+    team.reply({"to": ["bob"], "type": "status.update", "payload": {"n": [1]}}, ALICE, "acp_send")
 
-    def types(reader: Actor, **asked: str) -> list[str]:
-        return [row["type"] for row in team.say(asked, reader, "acp_query")["messages"]]
+    def types(reader: Actor, **filters: str) -> list[str]:
+        return [row["type"] for row in team.reply(filters, reader, "acp_query")["messages"]]
 
     for outsider in (CAROL, OTHER):
         assert types(outsider, task_id="t-1") == []
@@ -156,17 +156,17 @@ def test_letters_about_it_are_shown_to_its_members(team: Desk) -> None:
 
 
 @proves("ACP-CLOSED-LETTERS")
-def test_agent_mail_shows_letters_about_it_to_its_members_too(team: Desk) -> None:
-    id = team.say(inside(thread_id="th-1"), ALICE)["handoff_id"]
-    team.say({"to": ["bob"], "type": "status.update", "payload": {"n": 1}}, ALICE, "acp_send")
+def test_agent_mail_shows_teamspace_letters_to_members_only(team: AcpHub) -> None:
+    id = team.reply(team_offer(thread_id="th-1"), ALICE)["handoff_id"]
+    team.reply({"to": ["bob"], "type": "status.update", "payload": {"n": 1}}, ALICE, "acp_send")
     choices = agentmail.Choices(teamspaces=team.teamspaces)
     facts = StoreFacts(team.lab.store, lambda _task, _ref: False)
     mail = Interpreter(team.lab.hub, (agentmail.dialect(choices),), facts)
 
-    def found(operation: str, reader: Actor, **asked: Any) -> list[str]:
-        return [row["subject"] for row in mail.call(operation, asked, reader).reply["messages"]]
+    def found(operation: str, reader: Actor, **filters: Any) -> list[str]:
+        return [row["subject"] for row in mail.call(operation, filters, reader).reply["messages"]]
 
-    def looked_up(reader: Actor) -> list[list[str]]:
+    def visible_subjects(reader: Actor) -> list[list[str]]:
         return [
             found("mail.thread", reader, thread_id="th-1"),
             found("mail.search", reader, query=id),
@@ -174,27 +174,27 @@ def test_agent_mail_shows_letters_about_it_to_its_members_too(team: Desk) -> Non
             found("mail.inbox", reader, agent="alice", box="sent", thread_id="th-1"),
         ]
 
-    (letter,) = team.say({"thread_id": "th-1"}, BOB, "acp_query")["messages"]
+    (letter,) = team.reply({"thread_id": "th-1"}, BOB, "acp_query")["messages"]
     for outsider in (CAROL, OTHER):
-        assert looked_up(outsider) == [[], [], [], []]
-        no = mail.call("mail.show", {"id": letter["message_id"]}, outsider)
-        assert isinstance(no, Turned)
-        assert no.code == "mail_not_found"
+        assert visible_subjects(outsider) == [[], [], [], []]
+        refused = mail.call("mail.show", {"id": letter["message_id"]}, outsider)
+        assert isinstance(refused, Turned)
+        assert refused.code == "mail_not_found"
         summary = mail.call("mail.summary", {"thread_id": "th-1"}, outsider).reply
         assert summary["counts"] == {}
         assert found("mail.inbox", outsider, agent="bob") == ["status.update"]
     for member in (ALICE, BOB, COORDINATOR, HUMAN):
-        assert looked_up(member) == [["handoff.initiate: t-1"]] * 4
+        assert visible_subjects(member) == [["handoff.initiate: t-1"]] * 4
         assert mail.call("mail.show", {"id": letter["message_id"]}, member).reply["id"]
 
 
 @proves("ACP-CLOSED-LETTERS")
-def test_a_letter_that_is_not_there_is_neither_marked_nor_replied_to(team: Desk) -> None:
-    team.say(inside(thread_id="th-1"), ALICE)
+def test_hidden_letter_cannot_be_marked_or_replied_to(team: AcpHub) -> None:
+    team.reply(team_offer(thread_id="th-1"), ALICE)
     choices = agentmail.Choices(teamspaces=team.teamspaces)
     facts = StoreFacts(team.lab.store, lambda _task, _ref: False)
     mail = Interpreter(team.lab.hub, (agentmail.dialect(choices),), facts)
-    (letter,) = team.say({"thread_id": "th-1"}, BOB, "acp_query")["messages"]
+    (letter,) = team.reply({"thread_id": "th-1"}, BOB, "acp_query")["messages"]
     id = letter["message_id"]
     written = {"to": ["dan"], "subject": "hm", "body_md": "why?"}
     message = {"to": ["dan"], "type": "status.update", "payload": {"n": 1}}
@@ -218,42 +218,42 @@ def test_a_letter_that_is_not_there_is_neither_marked_nor_replied_to(team: Desk)
 
 
 @proves("ACP-CLOSED-LETTERS")
-def test_what_is_passed_on_stays_in_its_teamspace(team: Desk) -> None:
-    id = team.say(inside(), ALICE)["handoff_id"]
+def test_superseding_handoff_stays_in_its_teamspace(team: AcpHub) -> None:
+    id = team.reply(team_offer(), ALICE)["handoff_id"]
     for action in ("accept", "activate"):
-        assert team.do(action, id, BOB)["success"]
+        assert team.act(action, id, BOB)["success"]
     assert team.code(offer(to="otis", supersedes=id), BOB) == "not_authorized"
     draft = offer(to="otis", supersedes=id) | {"action": "draft", "handoff_id": "d1"}
     assert team.code(draft, BOB) == ""
-    assert team.do("propose", "d1", BOB)["error"]["code"] == "not_authorized"
-    absent = team.say(offer(to="otis", supersedes="absent"), CAROL)
-    there = team.say(offer(to="otis", supersedes=id), CAROL)
+    assert team.act("propose", "d1", BOB)["error"]["code"] == "not_authorized"
+    absent = team.reply(offer(to="otis", supersedes="absent"), CAROL)
+    there = team.reply(offer(to="otis", supersedes=id), CAROL)
     assert there["error"]["code"] == "not_found"
     assert str(there).replace(id, "absent") == str(absent)
-    back = team.say(offer(to="cora", supersedes=id), BOB)
+    back = team.reply(offer(to="cora", supersedes=id), BOB)
     assert team.handoff(back["handoff_id"]).teamspace == "core"
-    again = team.say(offer(to="cora", supersedes=id), BOB)
+    again = team.reply(offer(to="cora", supersedes=id), BOB)
     assert again["handoff_id"] == back["handoff_id"]
-    out = team.say(offer(to="otis", supersedes=back["handoff_id"], teamspace_id="default"), BOB)
+    out = team.reply(offer(to="otis", supersedes=back["handoff_id"], teamspace_id="default"), BOB)
     assert team.handoff(out["handoff_id"]).teamspace == "default", "it was said where"
 
 
-def test_only_members_act_and_see(team: Desk) -> None:
-    id = team.say(inside(), ALICE)["handoff_id"]
-    no = {"reason": "other", "detail": "no"}
-    assert team.do("reject", id, OTHER, **no)["error"]["code"] == "not_found"
-    assert team.do("reassign", id, COORDINATOR, to_agent="carol")["error"]["code"] == (
+def test_only_members_act_and_see(team: AcpHub) -> None:
+    id = team.reply(team_offer(), ALICE)["handoff_id"]
+    reason = {"reason": "other", "detail": "no"}
+    assert team.act("reject", id, OTHER, **reason)["error"]["code"] == "not_found"
+    assert team.act("reassign", id, COORDINATOR, to_agent="carol")["error"]["code"] == (
         "not_authorized"
     )
     one = {"action": "query", "handoff_id": id}
     assert team.code(one, CAROL) == "not_found"
-    assert team.say({"action": "query"}, CAROL)["handoffs"] == []
+    assert team.reply({"action": "query"}, CAROL)["handoffs"] == []
     for reader in (BOB, COORDINATOR, HUMAN):
-        assert [row["handoff_id"] for row in team.say(one, reader)["handoffs"]] == [id]
-    assert team.do("reject", id, COORDINATOR, **no)["success"]
+        assert [row["handoff_id"] for row in team.reply(one, reader)["handoffs"]] == [id]
+    assert team.act("reject", id, COORDINATOR, **reason)["success"]
 
 
-def test_without_named_coordinators_every_one_who_is_a_member_is_one(team: Desk) -> None:
-    id = team.say(offer(to="otis", teamspace_id="loose"), ALICE)["handoff_id"]
-    assert team.do("extend_sla", id, OTHER, by="1h")["success"]
-    assert team.do("extend_sla", id, COORDINATOR, by="1h")["error"]["code"] == "not_found"
+def test_coordinators_are_the_member_coordinators_when_none_are_named(team: AcpHub) -> None:
+    id = team.reply(offer(to="otis", teamspace_id="loose"), ALICE)["handoff_id"]
+    assert team.act("extend_sla", id, OTHER, by="1h")["success"]
+    assert team.act("extend_sla", id, COORDINATOR, by="1h")["error"]["code"] == "not_found"

@@ -63,11 +63,11 @@ def row(kind: str, **more: Any) -> dict[str, Any]:
     return {"subject": letter.subject, "body_md": letter.body_md, **more}
 
 
-def read(subject: str, body: str = "", **more: Any) -> Message:
+def parse(subject: str, body: str = "", **more: Any) -> Message:
     """A letter, read leniently."""
     return Parser().parse({"subject": subject, "body_md": body, **more})
 
 
 def fields(subject: str, body: str) -> Parsed:
     """What a letter says, read leniently."""
-    return read(subject, body).parsed
+    return parse(subject, body).parsed

@@ -23,7 +23,7 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
-def answer(case: dict[str, Any]) -> Any:
+def parse_case(case: dict[str, Any]) -> Any:
     """What we say about a case, as JSON."""
     try:
         message = Parser(strict=case["strict"]).parse(json.dumps(case["raw"]))
@@ -33,22 +33,24 @@ def answer(case: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
-def test_the_answer_is_the_expected_one(case: dict[str, Any]) -> None:
-    expected, said = case["expect"], answer(case)
-    wanted = expected.pop("parsed", {})
+def test_case_has_its_expected_result(case: dict[str, Any]) -> None:
+    expected, message = case["expect"], parse_case(case)
+    expected_fields = expected.pop("parsed", {})
 
-    assert {name: said.get(name) for name in expected} == expected
-    assert {name: said["parsed"].get(name) for name in wanted} == wanted
+    assert {name: message.get(name) for name in expected} == expected
+    assert {name: message["parsed"].get(name) for name in expected_fields} == expected_fields
 
 
-def test_a_message_as_json_has_the_names_of_its_row() -> None:
-    said = answer({"strict": False, "raw": {"subject": "DONE", "body_md": "x", "from": "ada"}})
+def test_message_as_json_has_the_field_names_of_its_row() -> None:
+    message = parse_case(
+        {"strict": False, "raw": {"subject": "DONE", "body_md": "x", "from": "ada"}}
+    )
 
-    assert (said["from"], said["body_md"], said["acknowledged"]) == ("ada", "x", None)
+    assert (message["from"], message["body_md"], message["acknowledged"]) == ("ada", "x", None)
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_a_row_in_quotes_is_no_row(strict: bool) -> None:
+def test_row_in_a_json_string_is_not_a_row(strict: bool) -> None:
     linted = lint(json.dumps({"subject": "DONE", "body_md": "Bead: a-1"}), "", strict)
 
     assert (linted.ok, linted.type) == (not strict, "UNKNOWN")
@@ -56,14 +58,14 @@ def test_a_row_in_quotes_is_no_row(strict: bool) -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_secret_copies_that_no_door_takes_are_told(strict: bool) -> None:
+def test_lint_reports_bcc_recipients(strict: bool) -> None:
     def linted(bcc: list[str]) -> Linted:
         row = {"subject": "a note", "body_md": "x", "from": "ada", "to": ["ben"], "bcc": bcc}
         return lint({**row, "id": "m-1", "timestamp": "2026-01-31T10:00:00Z"}, "", strict)
 
-    without, told = linted([]), linted(["carol"])
+    without, with_bcc = linted([]), linted(["carol"])
 
-    (issue,) = [issue for issue in told.issues if issue not in without.issues]
+    (issue,) = [issue for issue in with_bcc.issues if issue not in without.issues]
     assert issue["path"] == "bcc"
     assert "name them in cc" in issue["reason"]
-    assert told.ok is not strict
+    assert with_bcc.ok is not strict

@@ -65,99 +65,106 @@ PIECES = [
 ]
 HOSTILE = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 TEXTS = HOSTILE | st.text(st.characters(exclude_categories=[]), max_size=40)
-SOME = TEXTS.map(lambda text: "x" if not safe_text(text).strip() else text)
+NONEMPTY = TEXTS.map(lambda text: "x" if not safe_text(text).strip() else text)
 """Whatever somebody may write into a field, and never nothing."""
 FILES = st.lists(TEXTS, max_size=4)
 CHECKS = st.builds(Checks, tests=st.booleans(), lint=st.booleans(), build=st.booleans())
 PERCENT = st.integers(0, 100)
 
-WRITERS: dict[str, st.SearchStrategy[Draft]] = {
+DRAFT_STRATEGIES: dict[str, st.SearchStrategy[Draft]] = {
     "BEAD_ACCEPTED": st.builds(
-        compose.bead_accepted, SOME, title=SOME, started_at=st.just("2026-01-31T10:00:00Z")
+        compose.bead_accepted, NONEMPTY, title=NONEMPTY, started_at=st.just("2026-01-31T10:00:00Z")
     ),
     "PROGRESS": st.builds(
-        compose.progress, SOME, step=SOME, status=SOME, context_usage=PERCENT, files_touched=FILES
+        compose.progress,
+        NONEMPTY,
+        step=NONEMPTY,
+        status=NONEMPTY,
+        context_usage=PERCENT,
+        files_touched=FILES,
     ),
     "HELP_REQUEST": st.builds(
         compose.help_request,
-        SOME,
+        NONEMPTY,
         issue_type=st.sampled_from(ISSUE_TYPES),
-        problem=SOME,
-        what_tried=SOME,
-        question=SOME,
+        problem=NONEMPTY,
+        what_tried=NONEMPTY,
+        question=NONEMPTY,
         files_touched=FILES,
     ),
-    "HELP_RESPONSE": st.builds(compose.help_response, SOME, guidance=SOME)
-    | st.builds(compose.help_response, guidance=SOME.map("Well, {}".format)),
+    "HELP_RESPONSE": st.builds(compose.help_response, NONEMPTY, guidance=NONEMPTY)
+    | st.builds(compose.help_response, guidance=NONEMPTY.map("Well, {}".format)),
     "FAILED": st.builds(
         compose.failed,
-        SOME,
+        NONEMPTY,
         failure_type=st.sampled_from(FAILURE_TYPES),
-        reason=SOME,
+        reason=NONEMPTY,
         internal_attempts=st.integers(0, 999_999_999),
         partial=st.tuples(TEXTS, FILES),
         recommendation=TEXTS,
     ),
     "CHECKPOINT": st.builds(
         compose.checkpoint,
-        SOME,
+        NONEMPTY,
         reason=st.sampled_from(CHECKPOINT_REASONS),
-        commit=SOME,
-        progress=SOME,
+        commit=NONEMPTY,
+        progress=NONEMPTY,
         context_usage=PERCENT,
-        next_steps=SOME,
+        next_steps=NONEMPTY,
     ),
     "SPAWN_REQUEST": st.builds(
-        compose.spawn_request, SOME, orchestrator=SOME, resume=st.booleans(), checkpoint=SOME
+        compose.spawn_request,
+        NONEMPTY,
+        orchestrator=NONEMPTY,
+        resume=st.booleans(),
+        checkpoint=NONEMPTY,
     )
     | st.builds(
         compose.spawn_request,
-        SOME,
-        orchestrator=SOME,
+        NONEMPTY,
+        orchestrator=NONEMPTY,
         resume=st.just(value=False),
         checkpoint=st.just(""),
     ),
     "SPAWN_ACK": st.builds(
-        compose.spawn_ack, SOME, status=st.sampled_from(SPAWN_STATUSES), session=SOME
+        compose.spawn_ack, NONEMPTY, status=st.sampled_from(SPAWN_STATUSES), session=NONEMPTY
     ),
     **{
         kind: st.builds(
             write,
-            SOME,
-            commit=SOME,
+            NONEMPTY,
+            commit=NONEMPTY,
             files=FILES.map(lambda some: [*some, "a"]),
             checks=CHECKS,
-            summary=SOME,
+            summary=NONEMPTY,
         )
         for kind, write in {"OFFERING_READY": compose.offering_ready, "DONE": compose.done}.items()
     },
 }
 
 
-def reread(draft: Draft) -> Any:
+def round_trip(draft: Draft) -> Any:
     """What comes back of a letter that was sent and is read strictly."""
     letter = compose.render(draft)
     return Parser(strict=True).parse({"subject": letter.subject, "body_md": letter.body_md})
 
 
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("kind", DRAFT_STRATEGIES)
 @given(st.data())
-def test_what_is_written_comes_back(kind: str, data: st.DataObject) -> None:
-    draft = data.draw(WRITERS[kind])
-    message = reread(draft)
+def test_composed_letter_parses_back_to_its_draft(kind: str, data: st.DataObject) -> None:
+    draft = data.draw(DRAFT_STRATEGIES[kind])
+    message = round_trip(draft)
 
     assert message.parsed == draft.parsed
     assert (message.type, message.ack_required) == (kind, draft.ack_required)
 
 
-def test_every_type_can_be_written() -> None:
-    assert set(WRITERS) == set(TYPES)
+def test_every_type_has_a_constructor() -> None:
+    assert set(DRAFT_STRATEGIES) == set(TYPES)
 
 
-@given(SOME)
-def test_a_text_is_written_as_it_was_given_but_for_what_steers_and_space_around_it(
-    text: str,
-) -> None:
+@given(NONEMPTY)
+def test_text_is_kept_except_controls_and_surrounding_space(text: str) -> None:
     draft = compose.help_request(
         "a-1", issue_type="STUCK", problem=text, what_tried="x", question="y"
     )
@@ -167,24 +174,24 @@ def test_a_text_is_written_as_it_was_given_but_for_what_steers_and_space_around_
 @given(HOSTILE.map(safe_text))
 @example("```\n## a\n```\n## b\n```\n## c")
 @example("~~~\n```\n~~~\n\\# a")
-def test_a_text_can_be_told_from_what_stands_around_it(text: str) -> None:
+def test_escaping_is_reversible(text: str) -> None:
     assert unescaped(escaped(text)) == text
 
 
 @given(st.lists(st.text("ab,\\ ", min_size=1).map(str.strip).filter(bool), max_size=5))
-def test_names_with_commas_and_backslashes_can_be_told_apart(names: list[str]) -> None:
+def test_list_of_names_with_commas_and_backslashes_is_reversible(names: list[str]) -> None:
     assert parts_of(joined(names)) == tuple(names)
 
 
-def test_a_file_whose_name_begins_like_a_box_comes_back() -> None:
+def test_file_name_that_begins_with_a_checkbox_is_kept() -> None:
     names = ("[x] a.py", "[ ] b.py", "c.py")
     draft = compose.help_request(
         "a-1", issue_type="STUCK", problem="p", what_tried="x", question="y", files_touched=names
     )
-    assert reread(draft).parsed.files_touched == names
+    assert round_trip(draft).parsed.files_touched == names
 
 
-def test_closed_code_and_deeper_headings_stay_as_they_are() -> None:
+def test_closed_code_blocks_and_deeper_headings_are_not_escaped() -> None:
     text = "### Log\n```sh\n# comment\n```\nthen"
     assert escaped(text) == text
     assert escaped("# a\n```\n## b") == "\\# a\n\\```\n\\## b"
@@ -263,25 +270,25 @@ Orchestrator: crank-1
 
 
 @pytest.mark.parametrize(("kind", "body"), EXPECTED.items())
-def test_a_letter_looks_as_the_document_prints_it(kind: str, body: str) -> None:
+def test_rendered_letter_matches_the_document(kind: str, body: str) -> None:
     letter = compose.render(DRAFTS[kind]())
     assert (letter.subject, letter.body_md) == (f"[ol-527.1] {kind}", body)
 
 
 @pytest.mark.parametrize("bead", ["two words", "a]b", "done", "DONE"])
-def test_an_id_that_brackets_cannot_hold_stands_in_the_body_only(bead: str) -> None:
+def test_id_that_brackets_cannot_hold_is_written_in_the_body_only(bead: str) -> None:
     draft = compose.help_response(bead, guidance="x")
     assert compose.render(draft).subject == "HELP_RESPONSE"
-    assert reread(draft).bead_id == bead
+    assert round_trip(draft).bead_id == bead
 
 
 @pytest.mark.parametrize(
     "guidance", ["Go left.", "Go left.\nBead: a-1\n## Problem\nx", "- Files: a\n\n```\nx"]
 )
-def test_an_answer_is_written_without_a_bead_as_the_document_prints_it(guidance: str) -> None:
+def test_help_response_can_be_rendered_without_a_bead(guidance: str) -> None:
     draft = compose.help_response(guidance=guidance)
     assert compose.render(draft) == compose.Rendered("HELP_RESPONSE", f"{guidance}\n")
-    assert reread(draft).parsed == draft.parsed
+    assert round_trip(draft).parsed == draft.parsed
 
 
 REFUSED: dict[str, Callable[[], Draft]] = {
@@ -310,23 +317,23 @@ REFUSED: dict[str, Callable[[], Draft]] = {
 }
 
 
-@pytest.mark.parametrize(("words", "write"), REFUSED.items())
-def test_a_letter_that_strict_mode_would_refuse_cannot_be_written(
-    words: str, write: Callable[[], Draft]
+@pytest.mark.parametrize(("problem", "write"), REFUSED.items())
+def test_constructors_refuse_letters_that_strict_mode_would_refuse(
+    problem: str, write: Callable[[], Draft]
 ) -> None:
-    with pytest.raises(ValueError, match=f"^{words}"):
+    with pytest.raises(ValueError, match=f"^{problem}"):
         write()
 
 
-def test_a_word_of_an_enumeration_may_be_given_in_any_case() -> None:
-    asked = compose.help_request(
+def test_enumeration_values_are_case_insensitive() -> None:
+    request = compose.help_request(
         "a-1", issue_type="stuck", problem="p", what_tried="t", question="q"
     )
     acked = compose.spawn_ack("a-1", status="Spawned", session="s")
-    assert (asked.parsed.issue_type, acked.parsed.status) == ("STUCK", "spawned")
+    assert (request.parsed.issue_type, acked.parsed.status) == ("STUCK", "spawned")
 
 
 @proves("MAIL-ACK-DEFAULT")
-def test_what_is_written_asks_for_an_ack_as_its_type_does() -> None:
-    asking = {kind for kind, draft in DRAFTS.items() if draft().ack_required}
-    assert asking == {"HELP_REQUEST", "OFFERING_READY", "SPAWN_REQUEST"}
+def test_composed_letters_want_an_ack_by_their_type() -> None:
+    wanting = {kind for kind, draft in DRAFTS.items() if draft().ack_required}
+    assert wanting == {"HELP_REQUEST", "OFFERING_READY", "SPAWN_REQUEST"}

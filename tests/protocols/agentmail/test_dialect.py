@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.events import MailEvent, MailPosted
 from dragoman.protocols.agentmail import MessageType, dialect
 from tests.engine.lab import BOB
-from tests.protocols.agentmail.office import OLGA, Office, letter
+from tests.protocols.agentmail.hub import OLGA, MailHub, letter
 from tests.requirements import proves
 
 pytestmark = proves("DIALECT-COMPLETE")
@@ -15,9 +15,9 @@ pytestmark = proves("DIALECT-COMPLETE")
 MAIL = dialect()
 
 
-def test_every_event_of_a_letter_is_told_and_every_other_is_silent_on_purpose() -> None:
-    told = {event for event, render in MAIL.render.items() if render is not None}
-    assert told == set(get_args(MailEvent))
+def test_exactly_the_mail_events_are_rendered() -> None:
+    rendered = {event for event, render in MAIL.render.items() if render is not None}
+    assert rendered == set(get_args(MailEvent))
     render = MAIL.render[MailPosted]
     assert render is not None
     posted = MailPosted("m", "alice", ("bob",), "m", "", "lunch?", "at noon")
@@ -25,11 +25,11 @@ def test_every_event_of_a_letter_is_told_and_every_other_is_silent_on_purpose() 
 
 
 @proves("MAIL-TYPE")
-def test_it_names_its_ten_types() -> None:
+def test_dialect_lists_its_ten_message_types() -> None:
     assert set(MAIL.kinds) == set(MessageType) - {MessageType.UNKNOWN}
 
 
-LINED_UP: dict[str, tuple[dict[str, Any], str]] = {
+ORDERING_KEYS: dict[str, tuple[dict[str, Any], str]] = {
     "about a bead": (letter("PROGRESS", "Step: 1", bead="ol-1"), "ol-1"),
     "of the bead's thread": (letter("PROGRESS", bead="ol-1", thread_id="ol-1"), "ol-1"),
     "of a thread": ({"subject": "a", "body_md": "", "thread_id": "t-1", "to": ["bob"]}, "t-1"),
@@ -41,22 +41,20 @@ LINED_UP: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @proves("HTTP-MESSAGES")
-@pytest.mark.parametrize("which", LINED_UP)
-def test_letters_of_a_batch_keep_their_order_where_it_matters_and_share_commits_elsewhere(
-    which: str,
-) -> None:
-    row, shared = LINED_UP[which]
-    spoken = Office().door.hear(row)
-    assert spoken is not None
-    assert spoken.line_up == shared
+@pytest.mark.parametrize("which", ORDERING_KEYS)
+def test_ordering_key_is_the_thread_bead_or_recipients(which: str) -> None:
+    row, shared = ORDERING_KEYS[which]
+    routed = MailHub().router.hear(row)
+    assert routed is not None
+    assert routed.line_up == shared
 
 
 @proves("MAIL-HTTP")
-def test_an_argument_that_nobody_asks_for_is_an_error() -> None:
-    office = Office()
-    assert office.code("mail.inbox", {"unraed": True}, BOB) == "invalid_field"
-    assert office.code("wave.start", {"beads": ["a-1"], "parallel": 1, "retry": {}}, OLGA) == (
+def test_unknown_arguments_are_refused() -> None:
+    hub = MailHub()
+    assert hub.code("mail.inbox", {"unraed": True}, BOB) == "invalid_field"
+    assert hub.code("wave.start", {"beads": ["a-1"], "parallel": 1, "retry": {}}, OLGA) == (
         "invalid_field"
     )
     misspelt = {"beads": [{"id": "a-1", "fils": ["x"]}], "parallel": 1}
-    assert office.code("wave.start", misspelt, OLGA) == "invalid_field"
+    assert hub.code("wave.start", misspelt, OLGA) == "invalid_field"

@@ -5,7 +5,7 @@ import pytest
 from dragoman.protocols import agentmail
 from dragoman.protocols.agentmail import Message, MessageType, Parser
 from dragoman.protocols.agentmail.words import TYPES
-from tests.protocols.agentmail.letters import read
+from tests.protocols.agentmail.letters import parse
 from tests.requirements import proves
 
 pytestmark = proves("MAIL-FILTERS")
@@ -19,12 +19,12 @@ def types(messages: list[Message]) -> list[str]:
     return [message.type for message in messages]
 
 
-def test_completions_are_good_and_bad_ends() -> None:
+def test_completions_are_successes_failures_and_checkpoints() -> None:
     kept = agentmail.filter_completions(BOX)
     assert types(kept) == ["OFFERING_READY", "DONE", "FAILED", "CHECKPOINT"]
 
 
-def test_successes_are_good_ends() -> None:
+def test_successes_are_offerings_and_done() -> None:
     assert types(agentmail.filter_successes(BOX)) == ["OFFERING_READY", "DONE"]
 
 
@@ -37,35 +37,38 @@ def test_successes_are_good_ends() -> None:
         (("PASS", "PASS", ""), False),
     ],
 )
-def test_a_checked_success_says_that_every_check_passes(
+def test_checked_success_needs_every_check_to_pass(
     verdicts: tuple[str, str, str], passes: bool
 ) -> None:
-    message = read("DONE", VALIDATION.format(*verdicts))
+    message = parse("DONE", VALIDATION.format(*verdicts))
 
     assert agentmail.filter_successes([message]) == [message]
     assert agentmail.filter_successes([message], checked=True) == [message] * passes
     assert agentmail.passes_checks(message) is passes
 
 
-def test_pending_wants_an_ack_and_has_none() -> None:
+def test_pending_letters_want_an_ack_and_have_none() -> None:
     assert types(agentmail.filter_pending(BOX)) == [
         "HELP_REQUEST",
         "OFFERING_READY",
         "SPAWN_REQUEST",
     ]
-    acked = read("HELP_REQUEST", acknowledged=True)
-    asked = read("DONE", ack_required=True, acknowledged=False)
-    assert agentmail.filter_pending([acked, asked]) == [asked]
+    acked = parse("HELP_REQUEST", acknowledged=True)
+    requested = parse("DONE", ack_required=True, acknowledged=False)
+    assert agentmail.filter_pending([acked, requested]) == [requested]
 
 
-def test_unread_is_what_nobody_says_was_read() -> None:
-    unread, unsaid = read("DONE", read=False), read("DONE")
-    assert agentmail.filter_unread([read("DONE", read=True), unread, unsaid]) == [unread, unsaid]
+def test_unread_letters_are_those_not_marked_read() -> None:
+    unread, unmarked = parse("DONE", read=False), parse("DONE")
+    assert agentmail.filter_unread([parse("DONE", read=True), unread, unmarked]) == [
+        unread,
+        unmarked,
+    ]
 
 
-def test_by_type_bead_thread_and_sender() -> None:
-    one = read("[a-1] DONE", thread_id="t-1", **{"from": "ada"})
-    two = read("[a-2] FAILED", thread_id="t-2", **{"from": "bob"})
+def test_filters_by_type_bead_thread_and_sender() -> None:
+    one = parse("[a-1] DONE", thread_id="t-1", **{"from": "ada"})
+    two = parse("[a-2] FAILED", thread_id="t-2", **{"from": "bob"})
     both = [one, two]
 
     assert agentmail.filter_by_type(both, MessageType.FAILED) == [two]

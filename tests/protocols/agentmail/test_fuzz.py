@@ -94,7 +94,7 @@ def mutated(chance: random.Random) -> bytes:
     return bytes(data)
 
 
-def test_every_mutation_is_a_message_with_problems_of_ours() -> None:
+def test_every_mutation_parses_with_known_problems() -> None:
     chance = random.Random(63)
     parser, met = Parser(), Counter[str]()
     for _ in range(ROUNDS):
@@ -105,10 +105,10 @@ def test_every_mutation_is_a_message_with_problems_of_ours() -> None:
     assert set(met) >= {*TYPES, "UNKNOWN", "not_a_row", "unknown_type", "bad_value", "two_types"}
 
 
-def test_strict_raises_its_own_error_only_and_takes_what_lenient_reads() -> None:
+def test_strict_parsing_raises_only_mail_error_or_agrees_with_lenient() -> None:
     chance = random.Random(64)
     lenient, strict = Parser(), Parser(strict=True)
-    taken, refusals = 0, list[MailError]()
+    accepted, refusals = 0, list[MailError]()
     for _ in range(ROUNDS // 4):
         text = mutated(chance)
         try:
@@ -117,9 +117,9 @@ def test_strict_raises_its_own_error_only_and_takes_what_lenient_reads() -> None
             refusals.append(error)
         else:
             assert message == lenient.parse(text)
-            taken += 1
+            accepted += 1
     assert all(refusal.problems for refusal in refusals)
-    assert taken > ROUNDS // 100
+    assert accepted > ROUNDS // 100
 
 
 JSON = st.recursive(
@@ -131,12 +131,12 @@ FIELDS = ["id", "subject", "body_md", "from", "to", "cc", "timestamp", "ack_requ
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON) | JSON)
-def test_any_value_is_a_message(value: Any) -> None:
+def test_any_value_parses(value: Any) -> None:
     assert isinstance(Parser().parse(value), Message)
 
 
 @given(st.binary() | st.text(st.characters(exclude_categories=[])))
-def test_any_bytes_and_any_text_are_a_message(raw: bytes | str) -> None:
+def test_any_bytes_and_any_text_parse(raw: bytes | str) -> None:
     assert isinstance(Parser().parse(raw), Message)
     assert all(isinstance(message, Message) for message in Parser().parse_many(raw))
 
@@ -148,7 +148,7 @@ def test_any_bytes_and_any_text_are_a_message(raw: bytes | str) -> None:
         st.sampled_from(["## Problem", "## Changes", "Bead:", "Files:", "- ", "```", "\n", "x"])
     ).map("".join),
 )
-def test_any_subject_and_any_body_are_a_message(kind: str, subject: str, body: str) -> None:
+def test_any_subject_and_any_body_parse(kind: str, subject: str, body: str) -> None:
     Parser().parse({"subject": subject, "body_md": body})
     assert Parser().parse({"subject": f"{kind} {subject}", "body_md": body}).type == kind
 
@@ -201,7 +201,7 @@ LETTERS = {
 }
 
 
-def large(subject: str, end: str, body: str, length: int) -> dict[str, str]:
+def large_letter(subject: str, end: str, body: str, length: int) -> dict[str, str]:
     """A letter of that many characters, made of the same piece over and over."""
     if not body:
         return {"subject": subject * (length // len(subject)) + end, "body_md": ""}
@@ -209,7 +209,7 @@ def large(subject: str, end: str, body: str, length: int) -> dict[str, str]:
     return {"subject": subject + end, "body_md": start + body * (length // len(body))}
 
 
-def calls(raw: dict[str, str]) -> int:
+def count_calls(raw: dict[str, str]) -> int:
     """How many functions run, ours and the interpreter's, while a letter is read."""
     counted = 0
 
@@ -227,35 +227,35 @@ def calls(raw: dict[str, str]) -> int:
 
 
 @pytest.mark.parametrize("piece", LETTERS.values(), ids=LETTERS)
-def test_twice_the_letter_is_at_most_twice_the_work(piece: tuple[str, str, str]) -> None:
-    one, two = (calls(large(*piece, length)) for length in (8_192, 16_384))
+def test_parsing_is_linear_in_length(piece: tuple[str, str, str]) -> None:
+    one, two = (count_calls(large_letter(*piece, length)) for length in (8_192, 16_384))
     assert two <= 2 * one + 100
 
 
 @pytest.mark.parametrize("piece", LETTERS.values(), ids=LETTERS)
-def test_a_mebibyte_of_anything_is_read(piece: tuple[str, str, str]) -> None:
-    raw = large(*piece, MEBIBYTE)
+def test_mebibyte_letters_parse(piece: tuple[str, str, str]) -> None:
+    raw = large_letter(*piece, MEBIBYTE)
     message = Parser().parse(json.dumps(raw))
     assert (message.subject, message.body) == (raw["subject"], raw["body_md"])
 
 
-class Watched(Sequence[str]):
+class CountingLabels(Sequence[str]):
     """A thousand empty labels that count how often one of them is looked at."""
 
-    looks = 0
+    reads = 0
 
     def __getitem__(self, index: Any) -> Any:
         if index >= len(self):
             raise IndexError
-        self.looks += 1
+        self.reads += 1
         return "Status:"
 
     def __len__(self) -> int:
         return 1_000
 
 
-def test_a_text_that_goes_on_is_looked_for_from_its_label_on() -> None:
+def test_continuation_lines_are_read_from_their_label_on() -> None:
     # Skipping what stands before it makes no calls, and yet a letter of labels quadratic.
-    lines = Watched()
+    lines = CountingLabels()
     assert list(lines_below(lines, 900, {"Status": "status", "status": "status"})) == []
-    assert lines.looks <= 2
+    assert lines.reads <= 2

@@ -20,7 +20,7 @@ READING, WRITING = re.findall(
 )[:2]
 
 
-def run(example: str) -> dict[str, Any]:
+def run_example(example: str) -> dict[str, Any]:
     """What an example defines."""
     namespace: dict[str, Any] = {}
     exec(compile(example, "agent-mail.md", "exec"), namespace)  # noqa: S102  our own page
@@ -28,20 +28,20 @@ def run(example: str) -> dict[str, Any]:
 
 
 @proves("MAIL-LIBRARY")
-def test_the_example_reads_one_letter() -> None:
-    report = run(READING)["report"]
-    said = {kind: report(json.dumps(row(kind)).encode()) for kind in TYPES}
+def test_reading_example_parses_one_letter() -> None:
+    report = run_example(READING)["report"]
+    reports = {kind: report(json.dumps(row(kind)).encode()) for kind in TYPES}
 
-    assert said["OFFERING_READY"] == "Complete: abc123d"
-    assert said["FAILED"] == "Failed: two tests fail"
-    assert said["HELP_REQUEST"] == "Help needed: Why?"
-    assert said["DONE"] == "DONE"
+    assert reports["OFFERING_READY"] == "Complete: abc123d"
+    assert reports["FAILED"] == "Failed: two tests fail"
+    assert reports["HELP_REQUEST"] == "Help needed: Why?"
+    assert reports["DONE"] == "DONE"
 
 
 @proves("MAIL-LIBRARY")
-def test_the_example_reads_and_sifts_many() -> None:
+def test_reading_example_filters_many_letters() -> None:
     letters = json.dumps([row(kind) for kind in TYPES]).encode()
-    assert run(READING)["sift"](letters) == {
+    assert run_example(READING)["sift"](letters) == {
         "completions": 4,
         "successes": 2,
         "pending": 3,
@@ -50,17 +50,17 @@ def test_the_example_reads_and_sifts_many() -> None:
 
 
 @proves("MAIL-LIBRARY", "MAIL-COMPOSE")
-def test_the_example_writes_a_letter() -> None:
-    made = run(WRITING)
-    letter = made["letter"]
+def test_writing_example_composes_a_letter() -> None:
+    namespace = run_example(WRITING)
+    letter = namespace["letter"]
     read = Parser(strict=True).parse({"subject": letter.subject, "body_md": letter.body_md})
 
-    assert read.parsed == made["draft"].parsed
+    assert read.parsed == namespace["draft"].parsed
     assert "\n\\## not a heading" in letter.body_md
 
 
 @proves("MAIL-LIBRARY")
-def test_every_problem_and_every_constructor_is_named() -> None:
+def test_page_names_every_problem_and_constructor() -> None:
     assert {name for name in NAMES if f"`{name}`" not in PAGE} == set()
     constructors = [kind.lower() for kind in TYPES]
     assert [name for name in constructors if f"`{name}`" not in PAGE] == []
@@ -68,7 +68,7 @@ def test_every_problem_and_every_constructor_is_named() -> None:
 
 
 @proves("BENCH-MAIL-BYTES")
-def test_the_measured_letters_are_one_of_each_type_with_600_bytes() -> None:
+def test_benchmark_letters_are_one_of_each_type_with_600_bytes() -> None:
     letters = [json.loads(raw) for raw in rows()]
     assert [Parser(strict=True).parse(letter).type for letter in letters] == list(TYPES)
     assert {len(letter["body_md"].encode()) for letter in letters} == {600}

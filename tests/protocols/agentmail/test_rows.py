@@ -49,7 +49,7 @@ THEIRS = {
     [OURS, json.dumps(OURS), json.dumps(OURS).encode(), MappingProxyType(OURS), UserDict(OURS)],
     ids=["dict", "str", "bytes", "proxy", "mapping"],
 )
-def test_a_row_of_ours_is_read_in_every_form(raw: Any) -> None:
+def test_own_row_is_parsed_in_every_form(raw: Any) -> None:
     message = Parser().parse(raw)
 
     assert (message.id, message.sender, message.thread_id) == ("m-1", "ada", "a-1")
@@ -61,7 +61,7 @@ def test_a_row_of_ours_is_read_in_every_form(raw: Any) -> None:
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_a_row_of_a_mail_server_is_read(strict: bool) -> None:
+def test_row_of_a_mail_server_is_parsed(strict: bool) -> None:
     letter = row("HELP_REQUEST")
     message = Parser(strict=strict).parse({**THEIRS, **letter})
 
@@ -72,7 +72,7 @@ def test_a_row_of_a_mail_server_is_read(strict: bool) -> None:
     assert message.problems == ()
 
 
-def test_other_names_of_a_field_are_known() -> None:
+def test_foreign_field_names_are_recognized() -> None:
     message = Parser().parse(
         {
             "subject": "DONE",
@@ -89,7 +89,7 @@ def test_other_names_of_a_field_are_known() -> None:
 
 @proves("MAIL-ACK-DEFAULT")
 @pytest.mark.parametrize(
-    ("type", "wanted"),
+    ("type", "default"),
     [
         ("BEAD_ACCEPTED", False),
         ("PROGRESS", False),
@@ -104,15 +104,13 @@ def test_other_names_of_a_field_are_known() -> None:
         ("hello", False),
     ],
 )
-def test_the_type_says_whether_an_ack_is_wanted_unless_the_letter_does(
-    type: str, wanted: bool
-) -> None:
-    for said, expected in {None: wanted, True: True, False: False}.items():
-        message = Parser().parse({"subject": type, "ack_required": said})
+def test_ack_requirement_defaults_to_that_of_the_type(type: str, default: bool) -> None:
+    for stated, expected in {None: default, True: True, False: False}.items():
+        message = Parser().parse({"subject": type, "ack_required": stated})
         assert message.ack_required is expected
 
 
-WRONG_KINDS: dict[str, Any] = {
+WRONG_TYPES: dict[str, Any] = {
     "id": [],
     "subject": 7,
     "body_md": {"a": 1},
@@ -129,8 +127,8 @@ WRONG_KINDS: dict[str, Any] = {
 
 
 @proves("MAIL-STRICT")
-@pytest.mark.parametrize(("field", "value"), WRONG_KINDS.items())
-def test_a_field_of_another_kind_is_told_and_the_rest_is_read(field: str, value: Any) -> None:
+@pytest.mark.parametrize(("field", "value"), WRONG_TYPES.items())
+def test_field_of_a_wrong_type_is_reported_and_the_rest_is_parsed(field: str, value: Any) -> None:
     for raw in (OURS | {field: value}, json.dumps(OURS | {field: value})):
         message = Parser().parse(raw)
         problem = message.problems[0]
@@ -142,7 +140,7 @@ def test_a_field_of_another_kind_is_told_and_the_rest_is_read(field: str, value:
 @pytest.mark.parametrize(
     "raw", ["", "{", "[]", "7", b"\xff", "\ud800", None, 7, [], object(), "[" * 10**5]
 )
-def test_what_is_no_row_is_an_unknown_letter_with_the_reason(raw: Any) -> None:
+def test_invalid_row_is_an_unknown_letter_with_a_problem(raw: Any) -> None:
     message = Parser().parse(raw)
     assert (message.type, message.parsed) == (MessageType.UNKNOWN, Parsed())
     assert [problem.name for problem in message.problems] == ["not_a_row"]
@@ -150,12 +148,14 @@ def test_what_is_no_row_is_an_unknown_letter_with_the_reason(raw: Any) -> None:
 
 @proves("MAIL-STRICT")
 @pytest.mark.parametrize(
-    ("raw", "what"),
+    ("raw", "description"),
     [("null", "null"), (None, "null"), ("[]", "a list"), ("7", "a whole number"), ((), "a tuple")],
 )
-def test_what_is_there_instead_of_a_row_is_told_in_words(raw: Any, what: str) -> None:
+def test_problem_describes_what_stands_in_place_of_a_row(raw: Any, description: str) -> None:
     (problem,) = Parser().parse(raw).problems
-    assert problem.text == f"this is {what}: a letter is a JSON object with subject and body_md"
+    assert (
+        problem.text == f"this is {description}: a letter is a JSON object with subject and body_md"
+    )
 
 
 @proves("MAIL-STRICT")
@@ -171,13 +171,13 @@ def test_what_is_there_instead_of_a_row_is_told_in_words(raw: Any, what: str) ->
         ('{"subject":"DONE \ud800"}', "DONE \ufffd"),
     ],
 )
-def test_of_json_that_is_broken_the_rest_is_read(raw: bytes | str, subject: str) -> None:
+def test_readable_rest_of_broken_json_is_parsed(raw: bytes | str, subject: str) -> None:
     message = Parser().parse(raw)
     assert (message.type, message.subject, message.id) == (MessageType.DONE, subject, None)
     assert [problem.name for problem in message.problems] == ["not_a_row"]
 
 
-def test_many_rows_are_read_in_order() -> None:
+def test_many_rows_are_parsed_in_order() -> None:
     subjects = ["DONE", "FAILED", "PROGRESS"]
     raws = [{"subject": subject} for subject in subjects]
     lines = "\n".join(map(json.dumps, raws)) + "\n\n"

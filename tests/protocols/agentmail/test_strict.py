@@ -23,18 +23,18 @@ def problems(raw: Any) -> tuple[Problem, ...]:
     return ()
 
 
-def found(raw: Any) -> list[tuple[str, str, int]]:
+def problem_keys(raw: Any) -> list[tuple[str, str, int]]:
     """The name, the field and the line of everything that is wrong."""
     return [(one.name, one.field, one.line) for one in problems(raw)]
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_a_letter_as_the_document_has_it_is_taken(kind: str) -> None:
+def test_letter_of_the_document_is_accepted(kind: str) -> None:
     message = Parser(strict=True).parse(row(kind))
     assert (message.type, message.problems) == (kind, ())
 
 
-def test_every_type_has_its_letter() -> None:
+def test_every_type_has_a_sample_letter() -> None:
     assert set(DRAFTS) == set(TYPES)
 
 
@@ -54,7 +54,7 @@ MAY_BE_MISSING = {("FAILED", "- Commit: ghi789a")}
 
 
 @pytest.mark.parametrize(("kind", "line", "at"), LABELLED)
-def test_a_label_without_its_value_is_missed_at_its_line(kind: str, line: str, at: int) -> None:
+def test_label_without_a_value_is_missing_at_its_line(kind: str, line: str, at: int) -> None:
     letter = row(kind)
     letter["body_md"] = letter["body_md"].replace(line, line.partition(":")[0] + ":")
     expected = [] if (kind, line) in MAY_BE_MISSING else [("missing_field", at)]
@@ -74,42 +74,42 @@ SECTIONS = {
 }
 
 
-@pytest.mark.parametrize(("place", "text"), SECTIONS.items())
-def test_an_empty_section_is_missed(place: tuple[str, str], text: str) -> None:
-    kind, field = place
+@pytest.mark.parametrize(("location", "text"), SECTIONS.items())
+def test_empty_section_is_missing(location: tuple[str, str], text: str) -> None:
+    kind, field = location
     letter = row(kind)
     letter["body_md"] = letter["body_md"].replace(text, "")
 
-    ((name, missed, line),) = found(letter)
+    ((name, missed, line),) = problem_keys(letter)
     assert (name, missed) == ("missing_field", field)
     assert (line > 0) is (field != "guidance")
 
 
-def test_what_only_some_must_say() -> None:
+def test_conditional_fields_are_required() -> None:
     fresh = "Issue: a-1\nResume: {}\nOrchestrator: o-1"
     ack = "Issue: a-1\nStatus: {}"
     missed = [("missing_field", "partial_commit_sha", 0)]
 
-    assert found({"subject": "SPAWN_REQUEST", "body_md": fresh.format("false")}) == []
-    assert found({"subject": "SPAWN_REQUEST", "body_md": fresh.format("true")}) == missed
-    assert found({"subject": "SPAWN_ACK", "body_md": ack.format("Failed")}) == []
+    assert problem_keys({"subject": "SPAWN_REQUEST", "body_md": fresh.format("false")}) == []
+    assert problem_keys({"subject": "SPAWN_REQUEST", "body_md": fresh.format("true")}) == missed
+    assert problem_keys({"subject": "SPAWN_ACK", "body_md": ack.format("Failed")}) == []
     spawned = {"subject": "SPAWN_ACK", "body_md": ack.format("Spawned")}
-    assert found(spawned) == [("missing_field", "session", 0)]
+    assert problem_keys(spawned) == [("missing_field", "session", 0)]
 
 
-def test_without_files_touched_partial_progress_and_recommendation_it_is_fine() -> None:
+def test_optional_fields_may_be_absent() -> None:
     step = "Bead: a-1\nStep: s\nStatus: s\nContext usage: 1%"
     failure = "Status: FAILED\n## Failure\nType: ERROR\nReason: r\nInternal Attempts: 0"
 
-    assert found({"subject": "PROGRESS", "body_md": step}) == []
-    assert found({"subject": "[a-1] FAILED", "body_md": failure}) == []
+    assert problem_keys({"subject": "PROGRESS", "body_md": step}) == []
+    assert problem_keys({"subject": "[a-1] FAILED", "body_md": failure}) == []
 
 
-def test_the_bead_must_be_named_in_the_subject_or_in_the_body() -> None:
+def test_bead_is_required_in_subject_or_body() -> None:
     for kind in TYPES:
         letter = row(kind)
         body = re.sub(r"(Accepted bead|Bead|Issue): .*", r"\1:", letter["body_md"])
-        assert found({**letter, "body_md": body}) == []
+        assert problem_keys({**letter, "body_md": body}) == []
         names = [one.name for one in problems({"subject": kind, "body_md": body})]
         assert names == (["missing_bead_id"] if kind != MessageType.HELP_RESPONSE else [])
 
@@ -125,7 +125,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("name", "raw"), WRONG.items())
-def test_what_is_wrong_has_a_name(name: str, raw: Any) -> None:
+def test_each_problem_has_its_name(name: str, raw: Any) -> None:
     assert [one.name for one in problems(raw)][:1] == [name]
 
 
@@ -148,7 +148,7 @@ def test_what_is_wrong_has_a_name(name: str, raw: Any) -> None:
         ("BEAD_ACCEPTED", "2026-01-31T10:00:00Z", "this morning", "bad_timestamp"),
     ],
 )
-def test_a_wrong_value_is_one_error_at_its_line(kind: str, old: str, new: str, name: str) -> None:
+def test_wrong_value_is_one_problem_at_its_line(kind: str, old: str, new: str, name: str) -> None:
     letter = row(kind)
     body = letter["body_md"].replace(old, new)
     line = next(at for at, text in enumerate(body.split("\n"), 1) if new in text)
@@ -156,7 +156,7 @@ def test_a_wrong_value_is_one_error_at_its_line(kind: str, old: str, new: str, n
     assert [(one.name, one.line) for one in problems({**letter, "body_md": body})] == [(name, line)]
 
 
-def test_everything_that_is_wrong_is_told_at_once_in_words() -> None:
+def test_error_lists_all_problems() -> None:
     with pytest.raises(MailError) as caught:
         Parser(strict=True).parse({"subject": "PROGRESS", "body_md": "Context usage: 150%\nStep:"})
 
@@ -183,18 +183,18 @@ def test_everything_that_is_wrong_is_told_at_once_in_words() -> None:
         (b"\xff", ""),
     ],
 )
-def test_json_that_not_everybody_reads_alike_is_refused(text: Any, path: str) -> None:
+def test_ambiguous_json_is_refused(text: Any, path: str) -> None:
     problem = problems(text)[0]
     assert (problem.name, problem.field) == ("not_a_row", path)
 
 
-def test_what_a_letter_says_cannot_act_in_an_error() -> None:
+def test_problem_text_is_short_and_printable() -> None:
     (problem,) = problems({"subject": "\x1b[31m" + "x" * 500})
     assert problem.text.isascii()
     assert problem.text.isprintable()
     assert len(problem.text) < 400
 
 
-def test_every_problem_has_one_of_the_names() -> None:
+def test_every_problem_has_a_known_name() -> None:
     met = {one.name for raw in WRONG.values() for one in problems(raw)}
     assert met <= NAMES

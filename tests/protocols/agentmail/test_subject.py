@@ -3,10 +3,10 @@
 import pytest
 
 from dragoman.protocols.agentmail import MessageType, Parser
-from tests.protocols.agentmail.letters import read
+from tests.protocols.agentmail.letters import parse
 from tests.requirements import proves
 
-IN_PLACE = {
+LEADING = {
     "done": "DONE",
     "Done.": "DONE",
     "DONE!": "DONE",
@@ -63,15 +63,15 @@ NOWHERE = [
 
 
 @proves("MAIL-TYPE")
-@pytest.mark.parametrize(("subject", "type"), [*IN_PLACE.items(), *ELSEWHERE.items()])
-def test_a_type_in_its_place_or_in_capitals_counts(subject: str, type: str) -> None:
-    assert read(subject).type == type
+@pytest.mark.parametrize(("subject", "type"), [*LEADING.items(), *ELSEWHERE.items()])
+def test_type_counts_at_the_start_or_in_capitals(subject: str, type: str) -> None:
+    assert parse(subject).type == type
 
 
 @proves("MAIL-TYPE")
 @pytest.mark.parametrize("subject", NOWHERE)
-def test_anything_else_is_unknown_and_said_so(subject: str) -> None:
-    message = read(subject)
+def test_other_subjects_are_unknown_with_a_problem(subject: str) -> None:
+    message = parse(subject)
     assert message.type is MessageType.UNKNOWN
     assert [problem.name for problem in message.problems] == ["unknown_type"]
 
@@ -81,15 +81,15 @@ def test_anything_else_is_unknown_and_said_so(subject: str) -> None:
     ("subject", "first"),
     [("DONE but FAILED", "DONE"), ("all FAILED, not DONE", "FAILED"), ("done? FAILED", "DONE")],
 )
-def test_of_two_types_the_first_counts_and_the_other_is_told(subject: str, first: str) -> None:
-    message = read(subject)
+def test_first_of_two_types_counts_with_a_problem(subject: str, first: str) -> None:
+    message = parse(subject)
     assert message.type == first
     assert [problem.name for problem in message.problems] == ["two_types"]
 
 
 @proves("MAIL-TYPE")
-def test_a_type_twice_is_one_type() -> None:
-    assert read("DONE, really DONE").problems == ()
+def test_repeated_type_is_one_type() -> None:
+    assert parse("DONE, really DONE").problems == ()
 
 
 BEADS = {
@@ -122,12 +122,12 @@ BEADS = {
 
 @proves("MAIL-BEAD")
 @pytest.mark.parametrize(("subject", "bead_id"), BEADS.items())
-def test_the_id_before_the_type_is_the_bead(subject: str, bead_id: str) -> None:
-    assert read(subject).bead_id == bead_id
+def test_id_before_the_type_is_the_bead(subject: str, bead_id: str) -> None:
+    assert parse(subject).bead_id == bead_id
 
 
 @proves("MAIL-BEAD", "MAIL-TYPE")
-def test_a_plain_word_before_a_colon_is_an_id_if_a_task_is_named_so() -> None:
+def test_word_before_a_colon_is_a_bead_if_a_task_has_that_name() -> None:
     parser = Parser(is_known={"auth"}.__contains__)
 
     assert parser.parse({"subject": "auth: done"}).bead_id == "auth"
@@ -136,13 +136,13 @@ def test_a_plain_word_before_a_colon_is_an_id_if_a_task_is_named_so() -> None:
 
 
 @proves("MAIL-BEAD")
-def test_the_body_counts_before_the_subject_and_the_difference_is_told() -> None:
-    message = read("[a-1] PROGRESS", "Step: x\nBead: b-2")
+def test_bead_of_the_body_wins_with_a_problem() -> None:
+    message = parse("[a-1] PROGRESS", "Step: x\nBead: b-2")
     (problem,) = message.problems
 
     assert message.bead_id == "b-2"
     assert (problem.name, problem.line) == ("bead_mismatch", 2)
-    assert read("[a-1] PROGRESS", "Bead: a-1").problems == ()
+    assert parse("[a-1] PROGRESS", "Bead: a-1").problems == ()
 
 
 @proves("MAIL-BEAD")
@@ -151,12 +151,12 @@ def test_the_body_counts_before_the_subject_and_the_difference_is_told() -> None
     ("subject", "body"),
     [("{}", "Issue: a-1"), ("{}", "Bead: x-9\nIssue: a-1"), ("{}", "Bead: a-1"), ("[a-1] {}", "")],
 )
-def test_who_spawns_names_an_issue_which_is_the_bead(type: str, subject: str, body: str) -> None:
-    parsed = read(subject.format(type), body).parsed
+def test_issue_of_spawn_letters_is_the_bead(type: str, subject: str, body: str) -> None:
+    parsed = parse(subject.format(type), body).parsed
     assert (parsed.issue_id, parsed.bead_id) == ("a-1", "a-1")
 
 
 @proves("MAIL-BEAD")
-def test_an_issue_names_no_bead_elsewhere_and_a_thread_never_does() -> None:
-    assert read("PROGRESS", "Issue: a-1", thread_id="a-1").bead_id == ""
-    assert read("hello", "Bead: a-1").bead_id == "a-1"
+def test_issue_of_other_letters_and_thread_are_no_bead() -> None:
+    assert parse("PROGRESS", "Issue: a-1", thread_id="a-1").bead_id == ""
+    assert parse("hello", "Bead: a-1").bead_id == "a-1"

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from dragoman.protocols.agentmail import Message, MessageType, Parser, summarize
-from tests.protocols.agentmail.letters import read, row
+from tests.protocols.agentmail.letters import parse, row
 from tests.requirements import proves
 
 pytestmark = proves("MAIL-SUMMARY")
@@ -22,12 +22,12 @@ THREAD = [
     letter("HELP_REQUEST", 3),
     letter("HELP_RESPONSE", 4),
     letter("PROGRESS", 5),
-    read("just saying"),
+    parse("just saying"),
 ]
 
 
-def test_counts_files_commits_and_the_last_state() -> None:
-    summary = summarize([*THREAD, letter("CHECKPOINT"), letter("OFFERING_READY"), read("thanks")])
+def test_summary_has_counts_files_commits_and_last_state() -> None:
+    summary = summarize([*THREAD, letter("CHECKPOINT"), letter("OFFERING_READY"), parse("thanks")])
 
     assert summary.messages == 9
     assert summary.counts == {
@@ -45,9 +45,9 @@ def test_counts_files_commits_and_the_last_state() -> None:
     assert summary.commits == ("jkl012b", "abc123d")
 
 
-def test_the_last_state_is_what_the_last_letter_with_a_type_says() -> None:
-    said = {
-        kind: summarize([letter("PROGRESS"), letter(kind), read("well")]).last_status
+def test_last_state_comes_from_the_last_typed_letter() -> None:
+    statuses = {
+        kind: summarize([letter("PROGRESS"), letter(kind), parse("well")]).last_status
         for kind in (
             "BEAD_ACCEPTED",
             "PROGRESS",
@@ -57,7 +57,7 @@ def test_the_last_state_is_what_the_last_letter_with_a_type_says() -> None:
             "SPAWN_ACK",
         )
     }
-    assert said == {
+    assert statuses == {
         "BEAD_ACCEPTED": "BEAD_ACCEPTED",
         "PROGRESS": "Writing handler",
         "HELP_REQUEST": "STUCK",
@@ -67,7 +67,7 @@ def test_the_last_state_is_what_the_last_letter_with_a_type_says() -> None:
     }
 
 
-def test_a_question_is_open_until_an_answer_comes_after_it() -> None:
+def test_question_is_open_until_a_later_answer() -> None:
     (question,) = summarize(THREAD[:3]).open_questions
     assert (question.id, question.sender, question.question) == ("m-3", "ada", "Why?")
     assert summarize(THREAD).open_questions == ()
@@ -75,22 +75,25 @@ def test_a_question_is_open_until_an_answer_comes_after_it() -> None:
     assert [question.id for question in again.open_questions] == ["m-9"]
 
 
-def test_a_reply_that_only_repeats_a_type_is_a_plain_letter() -> None:
-    reply, other = read("Re: [ol-1] HELP_REQUEST", "Left."), read("Re: [ol-1] PROGRESS", "Step: x")
-    summary = summarize([letter("HELP_REQUEST", 1), reply, read("so"), reply, other])
+def test_reply_that_only_repeats_a_type_is_a_plain_letter() -> None:
+    reply, other = (
+        parse("Re: [ol-1] HELP_REQUEST", "Left."),
+        parse("Re: [ol-1] PROGRESS", "Step: x"),
+    )
+    summary = summarize([letter("HELP_REQUEST", 1), reply, parse("so"), reply, other])
     assert summary.counts == {"PROGRESS": 1, "HELP_REQUEST": 1, "UNKNOWN": 3}
     assert [question.id for question in summary.open_questions] == ["m-1"]
 
 
-def test_an_answer_is_for_its_own_bead_or_for_any_if_it_names_none() -> None:
-    asked, vague = letter("HELP_REQUEST"), read("HELP_REQUEST")
+def test_answer_without_a_bead_closes_any_question() -> None:
+    question, vague = letter("HELP_REQUEST"), parse("HELP_REQUEST")
 
-    assert summarize([asked, read("[x-9] HELP_RESPONSE", "no")]).open_questions
-    assert not summarize([asked, read("HELP_RESPONSE", "yes")]).open_questions
-    assert not summarize([vague, read("[x-9] HELP_RESPONSE", "yes")]).open_questions
+    assert summarize([question, parse("[x-9] HELP_RESPONSE", "no")]).open_questions
+    assert not summarize([question, parse("HELP_RESPONSE", "yes")]).open_questions
+    assert not summarize([vague, parse("[x-9] HELP_RESPONSE", "yes")]).open_questions
 
 
-def test_an_ack_is_open_until_it_is_given_or_an_answer_gives_it() -> None:
+def test_ack_is_open_until_acknowledged_or_answered() -> None:
     thread = [
         letter("SPAWN_REQUEST", 1),
         letter("OFFERING_READY", 2),
@@ -102,7 +105,7 @@ def test_an_ack_is_open_until_it_is_given_or_an_answer_gives_it() -> None:
     assert [one.id for one in summarize(answered).open_acks] == ["m-2", "m-4"]
 
 
-def test_the_same_letters_give_the_same_bytes_and_none_give_nothing() -> None:
+def test_summary_is_deterministic_and_empty_without_letters() -> None:
     assert msgspec.json.encode(summarize(THREAD)) == msgspec.json.encode(summarize(list(THREAD)))
     nothing = summarize([])
     assert (nothing.messages, nothing.counts, nothing.last_type) == (0, {}, "")

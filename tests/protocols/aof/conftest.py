@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.protocols.aof.scene import Scene
+from tests.protocols.aof.hub import AofHub
 
 
 @pytest.fixture
-def scene() -> Scene:
+def hub() -> AofHub:
     """Give a hub that speaks AOF/1, with a parent task in work and a child that waits."""
-    return Scene()
+    return AofHub()

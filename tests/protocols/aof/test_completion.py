@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.actors import Actor
 from dragoman.core.commands import MoveTask, RegisterAgent
 from dragoman.engine.plan import Taken, Turned
-from tests.protocols.aof.scene import (
+from tests.protocols.aof.hub import (
     BACKEND,
     BOSS,
     CHILD,
@@ -15,7 +15,7 @@ from tests.protocols.aof.scene import (
     PERSON,
     QA,
     UNKNOWN,
-    Scene,
+    AofHub,
     report,
     update,
 )
@@ -23,7 +23,7 @@ from tests.requirements import proves
 
 OTHER = "TASK-2026-02-09-058"
 
-WAYS = [
+OUTCOMES = [
     ("done", True, ["review"]),
     ("done", False, ["review", "done"]),
     ("blocked", True, ["blocked"]),
@@ -34,52 +34,52 @@ WAYS = [
 ]
 
 
-def moves(scene: Scene, after: int) -> list[tuple[str, str]]:
+def transitions(hub: AofHub, after: int) -> list[tuple[str, str]]:
     """(from, to) of every transition that was logged after a position."""
-    payloads = [ln["payload"] for ln in scene.lines(after) if ln["type"] == "task.transitioned"]
+    payloads = [ln["payload"] for ln in hub.lines(after) if ln["type"] == "task.transitioned"]
     return [(payload["from"], payload["to"]) for payload in payloads]
 
 
 @proves("AOF-COMPLETION", "AOF-SESSION-END")
-@pytest.mark.parametrize(("outcome", "review", "way"), WAYS)
-def test_a_report_waits_for_the_end_of_its_session(
-    scene: Scene, outcome: str, review: bool, way: list[str]
+@pytest.mark.parametrize(("outcome", "review", "statuses"), OUTCOMES)
+def test_report_applies_at_the_end_of_its_session(
+    hub: AofHub, outcome: str, review: bool, statuses: list[str]
 ) -> None:
-    scene.held(OTHER, BACKEND, session="s-1", review_required=review)
-    before = scene.size()
+    hub.create_held(OTHER, BACKEND, session="s-1", review_required=review)
+    before = hub.head()
 
-    answer = scene.taken(report(outcome) | {"taskId": OTHER})
+    answer = hub.accept(report(outcome) | {"taskId": OTHER})
 
     assert answer.reply["status"] == "in-progress"
-    assert moves(scene, before) == []
-    assert "task.completed" in scene.types(before)
+    assert transitions(hub, before) == []
+    assert "task.completed" in hub.types(before)
 
-    assert isinstance(scene.end("s-1", BACKEND), Taken)
-    assert moves(scene, before) == list(zip(["in-progress", *way], way, strict=False))
-    assert scene.task(OTHER).status == way[-1]
+    assert isinstance(hub.end_session("s-1", BACKEND), Taken)
+    assert transitions(hub, before) == list(zip(["in-progress", *statuses], statuses, strict=False))
+    assert hub.task(OTHER).status == statuses[-1]
 
 
 @proves("AOF-COMPLETION")
-@pytest.mark.parametrize(("outcome", "review", "way"), WAYS)
-def test_a_report_takes_effect_at_once_where_that_is_set(
-    outcome: str, review: bool, way: list[str]
+@pytest.mark.parametrize(("outcome", "review", "statuses"), OUTCOMES)
+def test_report_applies_at_once_when_configured(
+    outcome: str, review: bool, statuses: list[str]
 ) -> None:
-    scene = Scene(at_once=True)
-    scene.held(OTHER, BACKEND, review_required=review)
-    before = scene.size()
+    hub = AofHub(at_once=True)
+    hub.create_held(OTHER, BACKEND, review_required=review)
+    before = hub.head()
 
-    scene.taken(report(outcome) | {"taskId": OTHER})
+    hub.accept(report(outcome) | {"taskId": OTHER})
 
-    assert moves(scene, before) == list(zip(["in-progress", *way], way, strict=False))
-    types = scene.types(before)
+    assert transitions(hub, before) == list(zip(["in-progress", *statuses], statuses, strict=False))
+    types = hub.types(before)
     assert types.index("task.completed") < types.index("task.transitioned")
 
 
 @proves("AOF-COMPLETION")
-def test_what_the_report_says_is_kept_with_its_attempt(scene: Scene) -> None:
-    scene.taken(report("blocked", blockers=["Awaiting API key", "No database"]))
+def test_report_is_stored_with_its_attempt(hub: AofHub) -> None:
+    hub.accept(report("blocked", blockers=["Awaiting API key", "No database"]))
 
-    reported = scene.task().reported
+    reported = hub.task().reported
     assert reported is not None
     assert (reported.outcome, reported.agent, reported.attempt) == ("blocked", "swe-backend", 1)
     assert reported.blockers == ("Awaiting API key", "No database")
@@ -93,45 +93,45 @@ def test_what_the_report_says_is_kept_with_its_attempt(scene: Scene) -> None:
 
 
 @proves("AOF-COMPLETION")
-def test_the_latest_report_counts(scene: Scene) -> None:
-    scene.taken(report("partial"))
-    scene.taken(report("blocked"))
-    scene.end()
+def test_latest_report_counts(hub: AofHub) -> None:
+    hub.accept(report("partial"))
+    hub.accept(report("blocked"))
+    hub.end_session()
 
-    assert scene.task().status == "blocked"
+    assert hub.task().status == "blocked"
 
 
 @proves("AOF-REASONS", "AOF-REPEAT")
 @pytest.mark.parametrize("sent_at", ["2026-02-09T21:00:00.000Z", "2026-02-09T23:00:00.000Z"])
-def test_a_report_about_a_task_that_is_done_changes_nothing(scene: Scene, sent_at: str) -> None:
-    scene.do_done()
-    before = scene.task()
+def test_report_about_a_done_task_changes_nothing(hub: AofHub, sent_at: str) -> None:
+    hub.complete_parent()
+    before = hub.task()
 
-    assert scene.code(report() | {"sentAt": sent_at}) == ""
+    assert hub.code(report() | {"sentAt": sent_at}) == ""
 
-    assert scene.task() == before
-    assert "task.completed" not in scene.types(scene.size() - 1)
+    assert hub.task() == before
+    assert "task.completed" not in hub.types(hub.head() - 1)
 
 
 @proves("AOF-REASONS")
-def test_a_report_about_no_task_is_refused(scene: Scene) -> None:
-    before = scene.size()
-    assert scene.code(report() | {"taskId": UNKNOWN}) == "task_not_found"
-    (line,) = scene.lines(before)
+def test_report_about_an_unknown_task_is_refused(hub: AofHub) -> None:
+    before = hub.head()
+    assert hub.code(report() | {"taskId": UNKNOWN}) == "task_not_found"
+    (line,) = hub.lines(before)
     assert (line["type"], line["taskId"]) == ("protocol.message.rejected", UNKNOWN)
     assert line["payload"]["reason"] == "task_not_found"
 
 
 @proves("AOF-AUTHORITY")
-def test_a_report_comes_from_the_holder(scene: Scene) -> None:
-    assert scene.code(report() | {"fromAgent": "swe-qa"}) == "unauthorized_agent"
-    assert scene.code(report() | {"taskId": CHILD}) == "unassigned_task"
+def test_report_must_come_from_the_holder(hub: AofHub) -> None:
+    assert hub.code(report() | {"fromAgent": "swe-qa"}) == "unauthorized_agent"
+    assert hub.code(report() | {"taskId": CHILD}) == "unassigned_task"
 
 
 @proves("AOF-AUTHORITY")
-def test_an_old_attempt_is_told_that_its_lease_is_lost(scene: Scene) -> None:
-    scene.lab.clock.advance(400_000)
-    assert scene.code(report()) == "lease_lost"
+def test_expired_attempt_gets_lease_lost(hub: AofHub) -> None:
+    hub.lab.clock.advance(400_000)
+    assert hub.code(report()) == "lease_lost"
 
 
 @proves("AOF-WARNINGS")
@@ -146,107 +146,107 @@ def test_an_old_attempt_is_told_that_its_lease_is_lost(scene: Scene) -> None:
         ({"handoffRef": "work/h.md"}, ["outputs/summary.md", "work/h.md"], []),
     ],
 )
-def test_a_missing_file_is_a_warning_and_no_obstacle(
-    scene: Scene, fields: dict[str, Any], files: list[str], warned: list[str]
+def test_missing_file_is_only_a_warning(
+    hub: AofHub, fields: dict[str, Any], files: list[str], warned: list[str]
 ) -> None:
-    scene.files = {(PARENT, ref) for ref in files}
-    before = scene.size()
+    hub.files = {(PARENT, ref) for ref in files}
+    before = hub.head()
 
-    answer = scene.taken(report(**fields))
+    answer = hub.accept(report(**fields))
 
     assert len(answer.warnings) == len(warned)
-    lines = [ln for ln in scene.lines(before) if ln["type"] == "protocol.message.warning"]
+    lines = [ln for ln in hub.lines(before) if ln["type"] == "protocol.message.warning"]
     assert [line["payload"]["reason"] for line in lines] == warned
-    scene.end()
-    assert scene.task().status == "review"
+    hub.end_session()
+    assert hub.task().status == "review"
 
 
 @proves("AOF-WARNINGS")
 @pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize("outcome", ["done", "blocked", "needs_review", "partial"])
-def test_nor_is_it_one_for_the_credential_of_the_attempt_that_the_report_ends(
+def test_missing_file_is_only_a_warning_under_an_attempt_credential(
     outcome: str, at_once: bool
 ) -> None:
-    scene = Scene(at_once=at_once)
-    scene.files.clear()
+    hub = AofHub(at_once=at_once)
+    hub.files.clear()
     if not at_once:
-        scene.do(PERSON, MoveTask(PARENT, "ready"))
-        scene.claim(PARENT, BACKEND)  # without the name of a session: its report ends it
-    speaker, before = scene.of_the_attempt(), scene.size()
+        hub.do(PERSON, MoveTask(PARENT, "ready"))
+        hub.claim(PARENT, BACKEND)  # without the name of a session: its report ends it
+    speaker, before = hub.attempt_actor(), hub.head()
 
-    answer = scene.taken(report(outcome), speaker)
+    answer = hub.accept(report(outcome), speaker)
 
     assert len(answer.warnings) == 1
-    assert scene.task().status == ("blocked" if outcome == "blocked" else "review")
-    assert scene.types(before)[-1] == "protocol.message.warning"
-    assert scene.taken(report(outcome), speaker).repeated
+    assert hub.task().status == ("blocked" if outcome == "blocked" else "review")
+    assert hub.types(before)[-1] == "protocol.message.warning"
+    assert hub.accept(report(outcome), speaker).repeated
 
 
 @proves("AOF-WARNINGS", "AOF-TOOLS")
-def test_nor_for_its_tool() -> None:
-    scene = Scene(at_once=True)
-    scene.files.clear()
+def test_missing_file_is_only_a_warning_for_the_tool() -> None:
+    hub = AofHub(at_once=True)
+    hub.files.clear()
     payload = {"taskId": PARENT, **report()["payload"]}
-    answer = scene.call("aof_task_complete", payload, scene.of_the_attempt())
+    answer = hub.call("aof_task_complete", payload, hub.attempt_actor())
     assert isinstance(answer, Taken)
     assert len(answer.warnings) == 1
-    assert scene.task().status == "review"
+    assert hub.task().status == "review"
 
 
 @proves("AOF-WARNINGS", "AOF-REPEAT")
-def test_a_repeat_after_the_file_was_written_is_still_a_repeat(scene: Scene) -> None:
-    scene.files.clear()
-    scene.taken(report())
-    before = scene.size()
-    scene.files = {(PARENT, "outputs/summary.md")}
+def test_repeat_is_recognized_after_the_file_was_written(hub: AofHub) -> None:
+    hub.files.clear()
+    hub.accept(report())
+    before = hub.head()
+    hub.files = {(PARENT, "outputs/summary.md")}
 
-    assert scene.taken(report()).repeated
-    assert scene.size() == before
+    assert hub.accept(report()).repeated
+    assert hub.head() == before
 
 
 @proves("AOF-WARNINGS", "AOF-REPEAT", "IDEM-REPEAT")
-def test_a_repeat_warns_as_the_first_time_did_and_of_nothing_new(scene: Scene) -> None:
-    scene.files.clear()
-    first = scene.taken(report())
-    scene.files.add((PARENT, "outputs/summary.md"))
-    there = scene.taken(report())
-    scene.end()
-    over = scene.taken(report())
+def test_repeat_has_the_warnings_of_the_first_report(hub: AofHub) -> None:
+    hub.files.clear()
+    first = hub.accept(report())
+    hub.files.add((PARENT, "outputs/summary.md"))
+    there = hub.accept(report())
+    hub.end_session()
+    over = hub.accept(report())
 
     assert first.warnings
     assert [(one.repeated, one.warnings, one.reply) for one in (there, over)] == [
         (True, first.warnings, first.reply)
     ] * 2
     other = report(notes="now with its summary") | {"sentAt": "2026-02-09T22:00:00.000Z"}
-    assert scene.taken(other).warnings == ()
+    assert hub.accept(other).warnings == ()
 
 
 @proves("AOF-WARNINGS")
-def test_nothing_is_missed_when_the_work_is_done(scene: Scene) -> None:
-    scene.do_done()
-    scene.files.clear()
-    before = scene.task()
+def test_done_task_gets_no_warnings(hub: AofHub) -> None:
+    hub.complete_parent()
+    hub.files.clear()
+    before = hub.task()
 
-    scene.taken(report() | {"sentAt": "2026-02-09T23:00:00Z"})
-    assert scene.task() == before
+    hub.accept(report() | {"sentAt": "2026-02-09T23:00:00Z"})
+    assert hub.task() == before
 
 
 # Tools
 
 
-def tool(message: dict[str, Any]) -> dict[str, Any]:
+def tool_arguments(message: dict[str, Any]) -> dict[str, Any]:
     """The arguments that say what a message says."""
     return message["payload"] | {"taskId": message["taskId"]}
 
 
 @proves("AOF-TOOLS")
 @pytest.mark.parametrize("outcome", ["done", "blocked", "needs_review", "partial"])
-def test_the_tool_completes_as_the_message_does(outcome: str) -> None:
-    by_message, by_tool = Scene(), Scene()
-    for scene in (by_message, by_tool):
-        scene.files.clear()
-    by_message.taken(report(outcome))
-    answer = by_tool.call("aof_task_complete", tool(report(outcome)), BACKEND)
+def test_tool_completes_as_the_message_does(outcome: str) -> None:
+    by_message, by_tool = AofHub(), AofHub()
+    for hub in (by_message, by_tool):
+        hub.files.clear()
+    by_message.accept(report(outcome))
+    answer = by_tool.call("aof_task_complete", tool_arguments(report(outcome)), BACKEND)
 
     assert isinstance(answer, Taken)
     assert answer.reply["taskId"] == PARENT
@@ -262,28 +262,28 @@ def test_the_tool_completes_as_the_message_does(outcome: str) -> None:
     ("arguments", "code", "path"),
     [
         ({}, "invalid_envelope", "outcome"),
-        (tool(report()) | {"taskId": "nope"}, "invalid_envelope", "taskId"),
-        (tool(report("blocked", blockers=[])), "invalid_envelope", "blockers"),
-        (tool(report(summaryRef="../x")), "invalid_envelope", "summaryRef"),
-        (tool(report()) | {"taskId": UNKNOWN}, "task_not_found", ""),
-        (tool(report()) | {"taskId": CHILD}, "unassigned_task", ""),
-        (tool(report(agentId="eve")) | {"taskId": UNKNOWN}, "task_not_found", ""),
-        (tool(report(agentId="eve")), "identity_mismatch", "agentId"),
-        (tool(report(fromAgent="eve")), "identity_mismatch", "fromAgent"),
+        (tool_arguments(report()) | {"taskId": "nope"}, "invalid_envelope", "taskId"),
+        (tool_arguments(report("blocked", blockers=[])), "invalid_envelope", "blockers"),
+        (tool_arguments(report(summaryRef="../x")), "invalid_envelope", "summaryRef"),
+        (tool_arguments(report()) | {"taskId": UNKNOWN}, "task_not_found", ""),
+        (tool_arguments(report()) | {"taskId": CHILD}, "unassigned_task", ""),
+        (tool_arguments(report(agentId="eve")) | {"taskId": UNKNOWN}, "task_not_found", ""),
+        (tool_arguments(report(agentId="eve")), "identity_mismatch", "agentId"),
+        (tool_arguments(report(fromAgent="eve")), "identity_mismatch", "fromAgent"),
         ("[1]", "invalid_envelope", ""),
         ("{", "invalid_json", ""),
         ('{"a":1,"a":1}', "invalid_json", "a"),
         ('"' + "x" * 262_144 + '"', "message_too_large", ""),
     ],
 )
-def test_the_tool_says_what_is_wrong(scene: Scene, arguments: Any, code: str, path: str) -> None:
-    before = scene.size()
-    answer = scene.call("aof_task_complete", arguments, BACKEND)
+def test_tool_refuses_with_code_and_path(hub: AofHub, arguments: Any, code: str, path: str) -> None:
+    before = hub.head()
+    answer = hub.call("aof_task_complete", arguments, BACKEND)
 
     assert isinstance(answer, Turned)
     assert (answer.code, answer.path) == (code, path)
-    assert scene.size() == before + 1
-    assert scene.task().reported is None
+    assert hub.head() == before + 1
+    assert hub.task().reported is None
 
 
 @proves("AOF-SESSION-END", "AOF-TOOLS")
@@ -293,72 +293,72 @@ def test_the_tool_says_what_is_wrong(scene: Scene, arguments: Any, code: str, pa
         ("session_end", {"session": "s-other"}, "session"),
         ("session_end", {"sessionid": "s-other"}, "sessionid"),
         ("aof_task_update", {"taskId": PARENT, "statsu": "blocked", "notes": "x"}, "statsu"),
-        ("aof_task_complete", tool(report()) | {"blokers": "none"}, "blokers"),
+        ("aof_task_complete", tool_arguments(report()) | {"blokers": "none"}, "blokers"),
     ],
 )
-def test_a_call_with_a_mistyped_field_is_refused_and_ends_nobody_s_session(
-    scene: Scene, operation: str, arguments: dict[str, Any], path: str
+def test_mistyped_field_is_refused_and_ends_no_session(
+    hub: AofHub, operation: str, arguments: dict[str, Any], path: str
 ) -> None:
-    scene.taken(report())
-    before = scene.task()
-    answer = scene.call(operation, arguments, PERSON if operation == "session_end" else BACKEND)
+    hub.accept(report())
+    before = hub.task()
+    answer = hub.call(operation, arguments, PERSON if operation == "session_end" else BACKEND)
 
     assert isinstance(answer, Turned)
     assert (answer.code, answer.path) == ("invalid_envelope", path)
     assert "did you mean" in answer.detail
-    assert scene.task() == before
+    assert hub.task() == before
 
 
 @proves("AOF-SESSION-END")
 @pytest.mark.parametrize("is_tool", [False, True])
-def test_a_session_that_has_no_name_ends_with_its_report(scene: Scene, is_tool: bool) -> None:
-    scene.held(OTHER, BACKEND)
-    said = report() | {"taskId": OTHER}
+def test_unnamed_session_ends_with_its_report(hub: AofHub, is_tool: bool) -> None:
+    hub.create_held(OTHER, BACKEND)
+    message = report() | {"taskId": OTHER}
     if is_tool:
-        scene.call("aof_task_complete", tool(said) | {"taskId": OTHER}, BACKEND)
+        hub.call("aof_task_complete", tool_arguments(message) | {"taskId": OTHER}, BACKEND)
     else:
-        scene.taken(said)
-    assert scene.task(OTHER).status == "review"
+        hub.accept(message)
+    assert hub.task(OTHER).status == "review"
 
 
 @proves("AOF-TOOLS")
-def test_a_message_keeps_fields_that_nobody_knows(scene: Scene) -> None:
-    assert isinstance(scene.call("status.update", update(mood="good", notes="x"), BACKEND), Taken)
-    scene.taken(report(mood="good"))
+def test_unknown_fields_of_a_message_are_accepted(hub: AofHub) -> None:
+    assert isinstance(hub.call("status.update", update(mood="good", notes="x"), BACKEND), Taken)
+    hub.accept(report(mood="good"))
 
 
 @proves("AOF-TOOLS")
-def test_an_update_by_the_tool_is_one_by_the_message(scene: Scene) -> None:
-    answer = scene.call("aof_task_update", {"taskId": PARENT, "progress": "Half"}, BACKEND)
+def test_update_tool_works_as_the_message_does(hub: AofHub) -> None:
+    answer = hub.call("aof_task_update", {"taskId": PARENT, "progress": "Half"}, BACKEND)
     assert isinstance(answer, Taken)
     assert answer.reply == {"taskId": PARENT, "status": "in-progress"}
-    assert scene.task().notes == 1
+    assert hub.task().notes == 1
 
     blocked = {"taskId": PARENT, "status": "blocked", "blockers": ["No key"]}
-    scene.call("aof_task_update", blocked, BACKEND)
-    assert scene.task().status == "blocked"
-    assert scene.lines()[-1]["payload"]["reason"] == "No key"
+    hub.call("aof_task_update", blocked, BACKEND)
+    assert hub.task().status == "blocked"
+    assert hub.lines()[-1]["payload"]["reason"] == "No key"
 
 
 @proves("AOF-TOOLS", "AOF-REPEAT")
-def test_two_equal_calls_are_two_calls_unless_they_have_a_key(scene: Scene) -> None:
+def test_equal_calls_count_twice_without_an_idempotency_key(hub: AofHub) -> None:
     arguments = {"taskId": PARENT, "progress": "Half"}
     for _ in range(2):
-        scene.call("aof_task_update", arguments, BACKEND)
+        hub.call("aof_task_update", arguments, BACKEND)
     for _ in range(2):
-        scene.door.call("aof_task_update", arguments, BACKEND, key="k-1")
+        hub.router.call("aof_task_update", arguments, BACKEND, key="k-1")
 
-    assert scene.task().notes == 3
+    assert hub.task().notes == 3
 
 
 @proves("AOF-TOOLS", "AOF-REPEAT")
-def test_a_message_may_be_called_by_its_type(scene: Scene) -> None:
-    answer = scene.call("completion.report", report(), BACKEND)
+def test_message_type_is_callable_as_operation(hub: AofHub) -> None:
+    answer = hub.call("completion.report", report(), BACKEND)
     assert isinstance(answer, Taken)
-    assert scene.taken(report()).repeated
+    assert hub.accept(report()).repeated
 
-    assert isinstance(scene.call("status.update", report(), BACKEND), Turned)
-    bare = scene.call("completion.report", {"taskId": PARENT}, BACKEND)
+    assert isinstance(hub.call("status.update", report(), BACKEND), Turned)
+    bare = hub.call("completion.report", {"taskId": PARENT}, BACKEND)
     assert isinstance(bare, Turned)
     assert (bare.code, bare.path) == ("invalid_envelope", "protocol")
 
@@ -367,163 +367,163 @@ def test_a_message_may_be_called_by_its_type(scene: Scene) -> None:
 
 
 @proves("AOF-SESSION-END")
-def test_it_touches_only_the_attempts_of_its_session(scene: Scene) -> None:
-    scene.held(OTHER, BACKEND, session="s-other")
+def test_session_end_applies_to_attempts_of_that_session_only(hub: AofHub) -> None:
+    hub.create_held(OTHER, BACKEND, session="s-other")
     for task in (PARENT, OTHER):
-        scene.taken(report() | {"taskId": task})
+        hub.accept(report() | {"taskId": task})
 
-    answer = scene.end("s-backend", BACKEND)
+    answer = hub.end_session("s-backend", BACKEND)
 
     assert isinstance(answer, Taken)
     assert answer.reply == {
         "sessionId": "s-backend",
         "tasks": [{"taskId": PARENT, "status": "review"}],
     }
-    assert scene.task(OTHER).status == "in-progress"
+    assert hub.task(OTHER).status == "in-progress"
 
 
 @proves("AOF-SESSION-END")
-def test_an_attempt_without_a_report_stays(scene: Scene) -> None:
-    answer = scene.end("s-backend", BACKEND)
+def test_session_end_leaves_unreported_attempts(hub: AofHub) -> None:
+    answer = hub.end_session("s-backend", BACKEND)
 
     assert isinstance(answer, Taken)
     assert answer.reply["tasks"] == [{"taskId": PARENT, "status": "in-progress"}]
 
 
 @proves("AOF-SESSION-END")
-def test_an_agent_ends_its_own_stay_only(scene: Scene) -> None:
-    scene.held(OTHER, QA, session="s-backend")
-    scene.taken(report())
-    scene.taken(report() | {"taskId": OTHER, "fromAgent": "swe-qa"})
+def test_agent_ends_its_own_attempts_only(hub: AofHub) -> None:
+    hub.create_held(OTHER, QA, session="s-backend")
+    hub.accept(report())
+    hub.accept(report() | {"taskId": OTHER, "fromAgent": "swe-qa"})
 
-    scene.end("s-backend", QA)
+    hub.end_session("s-backend", QA)
 
-    assert scene.task(OTHER).status == "review"
-    assert scene.task(PARENT).status == "in-progress"
+    assert hub.task(OTHER).status == "review"
+    assert hub.task(PARENT).status == "in-progress"
 
 
 @proves("AOF-SESSION-END")
 @pytest.mark.parametrize("actor", [PERSON, BOSS])
-def test_without_a_name_all_that_have_reported_end(scene: Scene, actor: Actor) -> None:
-    scene.held(OTHER, QA, session="s-qa")
+def test_session_end_without_id_ends_all_reported_attempts(hub: AofHub, actor: Actor) -> None:
+    hub.create_held(OTHER, QA, session="s-qa")
     silent = "TASK-2026-02-09-070"
-    scene.held(silent, QA, session="s-qa")
-    scene.taken(report())
-    scene.taken(report("blocked") | {"taskId": OTHER, "fromAgent": "swe-qa"})
+    hub.create_held(silent, QA, session="s-qa")
+    hub.accept(report())
+    hub.accept(report("blocked") | {"taskId": OTHER, "fromAgent": "swe-qa"})
 
-    answer = scene.end("", actor)
+    answer = hub.end_session("", actor)
 
     assert isinstance(answer, Taken)
     ended = {task["taskId"]: task["status"] for task in answer.reply["tasks"]}
     assert ended == {PARENT: "review", OTHER: "blocked"}
-    assert scene.task(silent).status == "in-progress"
+    assert hub.task(silent).status == "in-progress"
 
 
 @proves("AOF-SESSION-END", "AOF-AUTHORITY")
-def test_without_a_name_no_agent_may(scene: Scene) -> None:
-    answer = scene.end("", BACKEND)
+def test_agent_cannot_end_sessions_without_an_id(hub: AofHub) -> None:
+    answer = hub.end_session("", BACKEND)
     assert isinstance(answer, Turned)
     assert (answer.code, answer.path) == ("unauthorized_agent", "sessionId")
 
 
 @proves("AOF-SESSION-END")
-def test_a_session_that_nobody_has_ends_nothing(scene: Scene) -> None:
-    before = scene.size()
-    answer = scene.end("s-nobody", BACKEND)
+def test_unknown_session_ends_nothing(hub: AofHub) -> None:
+    before = hub.head()
+    answer = hub.end_session("s-nobody", BACKEND)
 
     assert isinstance(answer, Taken)
     assert answer.reply == {"sessionId": "s-nobody", "tasks": []}
-    assert scene.size() == before
+    assert hub.head() == before
 
 
 @proves("AOF-SESSION-END")
-def test_the_name_of_a_session_follows_its_grammar(scene: Scene) -> None:
-    answer = scene.end("a b", PERSON)
+def test_invalid_session_id_is_refused(hub: AofHub) -> None:
+    answer = hub.end_session("a b", PERSON)
     assert isinstance(answer, Turned)
     assert (answer.code, answer.path) == ("invalid_envelope", "sessionId")
 
 
 @proves("AOF-SESSION-END")
-def test_an_empty_name_is_not_everybody(scene: Scene) -> None:
-    scene.taken(report())
+def test_empty_session_id_is_not_absent(hub: AofHub) -> None:
+    hub.accept(report())
 
-    answer = scene.call("session_end", {"sessionId": ""}, PERSON)
+    answer = hub.call("session_end", {"sessionId": ""}, PERSON)
     assert isinstance(answer, Turned)
     assert (answer.code, answer.path) == ("invalid_envelope", "sessionId")
-    assert scene.task(PARENT).status == "in-progress"
+    assert hub.task(PARENT).status == "in-progress"
 
-    assert isinstance(scene.call("session_end", {}, PERSON), Taken)
-    assert scene.task(PARENT).status == "review"
+    assert isinstance(hub.call("session_end", {}, PERSON), Taken)
+    assert hub.task(PARENT).status == "review"
 
 
 @proves("AOF-SESSION-END")
-def test_the_token_of_an_attempt_ends_that_one_and_leaves_the_others_of_its_session() -> None:
-    scene, other = Scene(), "TASK-2026-02-09-077"
-    scene.held(other, BACKEND, session="s-backend")
-    scene.taken(report())
-    scene.taken(report() | {"taskId": other})
-    answer = scene.end("s-backend", scene.of_the_attempt())
+def test_attempt_credential_ends_its_attempt_only() -> None:
+    hub, other = AofHub(), "TASK-2026-02-09-077"
+    hub.create_held(other, BACKEND, session="s-backend")
+    hub.accept(report())
+    hub.accept(report() | {"taskId": other})
+    answer = hub.end_session("s-backend", hub.attempt_actor())
     assert isinstance(answer, Taken), answer
     assert answer.reply["tasks"] == [{"taskId": PARENT, "status": "review"}]
-    assert scene.task(other).status == "in-progress"
+    assert hub.task(other).status == "in-progress"
 
 
 @proves("AOF-SESSION-END")
-def test_it_is_done_for_a_task_by_its_aof_id(scene: Scene) -> None:
-    scene.held("ol-527.1", BACKEND, session="s-bead")
-    own = scene.task("ol-527.1").aof_id
-    scene.taken(report() | {"taskId": own})
+def test_session_end_lists_tasks_by_aof_id(hub: AofHub) -> None:
+    hub.create_held("ol-527.1", BACKEND, session="s-bead")
+    own = hub.task("ol-527.1").aof_id
+    hub.accept(report() | {"taskId": own})
 
-    answer = scene.end("s-bead", BACKEND)
+    answer = hub.end_session("s-bead", BACKEND)
 
     assert isinstance(answer, Taken)
     assert answer.reply["tasks"] == [{"taskId": own, "status": "review"}]
 
 
 @proves("AOF-AUTHORITY")
-def test_a_registered_orchestrator_speaks_in_its_role(scene: Scene) -> None:
-    scene.do(PERSON, RegisterAgent("boss", "orchestrator", ("aof",)))
+def test_registered_orchestrator_acts_in_its_role(hub: AofHub) -> None:
+    hub.do(PERSON, RegisterAgent("boss", "orchestrator", ("aof",)))
     from_boss = {"fromAgent": "boss", "taskId": PARENT}
     payload = {"taskId": PARENT, "agentId": "boss", "status": "blocked", "notes": "Stop"}
 
-    scene.taken(report() | from_boss | {"type": "status.update", "payload": payload})
+    hub.accept(report() | from_boss | {"type": "status.update", "payload": payload})
 
-    assert scene.task().status == "blocked"
-    assert scene.lab.store.entries(0, 99)[-1].stream == f"task:{PARENT}"
+    assert hub.task().status == "blocked"
+    assert hub.lab.store.entries(0, 99)[-1].stream == f"task:{PARENT}"
 
 
 @proves("AOF-SESSION-END")
-def test_a_lease_that_has_ended_does_not_keep_the_rest_of_its_session(scene: Scene) -> None:
-    scene.held(OTHER, BACKEND, session="s-backend")
-    scene.lab.clock.advance(200_000)
-    scene.taken(report())
-    scene.lab.clock.advance(200_000)
+def test_expired_attempt_does_not_block_the_others_of_its_session(hub: AofHub) -> None:
+    hub.create_held(OTHER, BACKEND, session="s-backend")
+    hub.lab.clock.advance(200_000)
+    hub.accept(report())
+    hub.lab.clock.advance(200_000)
 
     for _ in range(2):
-        assert isinstance(scene.end("s-backend", BACKEND), Taken)
-        assert (scene.task(PARENT).status, scene.task(OTHER).status) == ("review", "in-progress")
+        assert isinstance(hub.end_session("s-backend", BACKEND), Taken)
+        assert (hub.task(PARENT).status, hub.task(OTHER).status) == ("review", "in-progress")
 
 
 @proves("AOF-SESSION-END", "ROLE-HOLDER")
-def test_a_coordinator_ends_its_own_stay_only(scene: Scene) -> None:
-    scene.taken(report())
+def test_coordinator_ends_its_own_attempts_only(hub: AofHub) -> None:
+    hub.accept(report())
     coordinator = Actor("coordinator", "cora", "test")
 
-    answer = scene.end("s-backend", coordinator)
+    answer = hub.end_session("s-backend", coordinator)
 
     assert isinstance(answer, Taken)
     assert answer.reply["tasks"] == []
-    assert scene.task(PARENT).status == "in-progress"
+    assert hub.task(PARENT).status == "in-progress"
 
 
 @proves("AOF-WARNINGS")
-def test_a_missing_file_with_a_long_name_warns_like_any_other(scene: Scene) -> None:
+def test_missing_file_with_a_long_name_is_only_a_warning(hub: AofHub) -> None:
     ref = "a/" * 1_985 + "b"
 
-    answer = scene.taken(report(summaryRef=ref))
+    answer = hub.accept(report(summaryRef=ref))
 
     assert len(answer.warnings[0]) < 400
     assert answer.warnings[0].startswith("there is no file a/a/")
-    reported = scene.task(PARENT).reported
+    reported = hub.task(PARENT).reported
     assert reported is not None
     assert reported.details["summaryRef"] == ref

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman.engine.plan import Turned
-from tests.protocols.aof.scene import PARENT, Scene, report, update
+from tests.protocols.aof.hub import PARENT, AofHub, report, update
 from tests.requirements import proves
 
 pytestmark = proves("AOF-DETECT")
@@ -14,7 +14,7 @@ pytestmark = proves("AOF-DETECT")
 MESSAGE = update(progress="Half of it")
 TEXT = json.dumps(MESSAGE)
 
-WAYS_IN: dict[str, Any] = {
+FORMS: dict[str, Any] = {
     "an object": MESSAGE,
     "JSON text": TEXT,
     "JSON bytes": TEXT.encode(),
@@ -33,16 +33,16 @@ WAYS_IN: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("said", WAYS_IN.values(), ids=WAYS_IN)
-def test_a_message_is_found_in_every_way(scene: Scene, said: Any) -> None:
-    answer = scene.taken(said)
+@pytest.mark.parametrize("message", FORMS.values(), ids=FORMS)
+def test_message_is_recognized_in_every_form(hub: AofHub, message: Any) -> None:
+    answer = hub.accept(message)
 
     assert (answer.dialect, answer.kind, answer.actor) == ("aof", "status.update", "swe-backend")
-    assert scene.task().notes == 1
-    assert scene.types(scene.size() - 1) == ["protocol.message.received", "task.updated"]
+    assert hub.task().notes == 1
+    assert hub.types(hub.head() - 1) == ["protocol.message.received", "task.updated"]
 
 
-NOT_OURS: dict[str, Any] = {
+UNRECOGNIZED: dict[str, Any] = {
     "nothing": "",
     "words": "please finish TASK-2026-02-09-057",
     "bytes": b"\x00\xff\xfe",
@@ -63,13 +63,13 @@ NOT_OURS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("said", NOT_OURS.values(), ids=NOT_OURS)
+@pytest.mark.parametrize("message", UNRECOGNIZED.values(), ids=UNRECOGNIZED)
 @proves("DIALECT-RECORD")
-def test_what_is_not_ours_is_ignored_and_leaves_no_trace(scene: Scene, said: Any) -> None:
-    before = scene.lab.store.picture()
+def test_unrecognized_message_is_ignored_and_not_recorded(hub: AofHub, message: Any) -> None:
+    before = hub.lab.store.picture()
 
-    assert scene.send(said) is None
-    assert scene.lab.store.picture() == before
+    assert hub.send(message) is None
+    assert hub.lab.store.picture() == before
 
 
 BROKEN: dict[str, tuple[Any, str]] = {
@@ -100,51 +100,51 @@ BROKEN: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("said", "code"), BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize(("message", "code"), BROKEN.values(), ids=BROKEN)
 @proves("AOF-REASONS", "DIALECT-RECORD", "JSON-STRICT")
-def test_what_claims_to_be_ours_and_fails_is_logged(scene: Scene, said: Any, code: str) -> None:
-    before = scene.size()
+def test_broken_aof_message_is_refused_and_logged(hub: AofHub, message: Any, code: str) -> None:
+    before = hub.head()
 
-    turned = scene.turned(said)
+    rejection = hub.reject(message)
 
-    assert turned.code == code
-    assert turned.detail
-    (line,) = scene.lines(before)
+    assert rejection.code == code
+    assert rejection.detail
+    (line,) = hub.lines(before)
     assert (line["type"], line["payload"]["reason"]) == ("protocol.message.rejected", code)
-    assert line["payload"]["detail"] == turned.detail
-    assert scene.task().notes == 0
+    assert line["payload"]["detail"] == rejection.detail
+    assert hub.task().notes == 0
 
 
 @proves("DIALECT-RECORD")
-def test_who_cannot_be_named_is_on_record_as_unknown(scene: Scene) -> None:
-    answers = [scene.turned({**report(), "fromAgent": name}) for name in ("", "a b", "x" * 500, 7)]
-    answers.append(scene.turned("AOF/1 {"))
+def test_invalid_sender_is_recorded_as_unknown(hub: AofHub) -> None:
+    answers = [hub.reject({**report(), "fromAgent": name}) for name in ("", "a b", "x" * 500, 7)]
+    answers.append(hub.reject("AOF/1 {"))
 
     assert {answer.actor for answer in answers} == {"unknown"}
-    assert scene.lines()[-1]["actor"] == "unknown"
+    assert hub.lines()[-1]["actor"] == "unknown"
 
 
 @proves("DIALECT-RECORD")
-def test_the_original_words_stay_with_the_refusal(scene: Scene) -> None:
-    said = {**report(), "version": 2, "traceId": "t-1"}
-    scene.turned(said)
-    scene.turned("AOF/1 {" + "x" * 5_000)
+def test_refusal_records_the_original_text(hub: AofHub) -> None:
+    message = {**report(), "version": 2, "traceId": "t-1"}
+    hub.reject(message)
+    hub.reject("AOF/1 {" + "x" * 5_000)
 
-    first, second = (json.loads(e.line)["said"] for e in scene.lab.store.entries(0, 99)[-2:])
-    assert first == said
+    first, second = (json.loads(e.line)["said"] for e in hub.lab.store.entries(0, 99)[-2:])
+    assert first == message
     assert second == ("AOF/1 {" + "x" * 5_000)[:1_000]
 
 
-@pytest.mark.parametrize("way", ["the prefix", "under payload", "prefixed text under message"])
-def test_a_message_is_kept_without_its_wrapping(scene: Scene, way: str) -> None:
-    scene.taken(WAYS_IN[way])
+@pytest.mark.parametrize("form", ["the prefix", "under payload", "prefixed text under message"])
+def test_message_is_recorded_without_its_wrapping(hub: AofHub, form: str) -> None:
+    hub.accept(FORMS[form])
 
-    assert json.loads(scene.lab.store.entries(0, 99)[-1].line)["said"] == MESSAGE
+    assert json.loads(hub.lab.store.entries(0, 99)[-1].line)["said"] == MESSAGE
 
 
-def test_the_speaker_of_a_broken_message_is_whoever_sent_it(scene: Scene) -> None:
-    turned = scene.door.send("AOF/1 {", via="inbox")
-    assert isinstance(turned, Turned)
-    assert turned.kind == "aof"
-    assert scene.lab.store.entries(0, 99)[-1].stream == "actor:agent:unknown"
-    assert scene.task(PARENT).notes == 0
+def test_broken_message_without_a_sender_is_recorded_under_unknown(hub: AofHub) -> None:
+    rejection = hub.router.send("AOF/1 {", via="inbox")
+    assert isinstance(rejection, Turned)
+    assert rejection.kind == "aof"
+    assert hub.lab.store.entries(0, 99)[-1].stream == "actor:agent:unknown"
+    assert hub.task(PARENT).notes == 0

@@ -15,14 +15,14 @@ SEED_REASONS = {
 }
 
 
-def test_the_reasons_of_the_seed_are_said() -> None:
+def test_dialect_has_the_refusal_reasons_of_the_seed() -> None:
     reasons = dialect().refusals
 
     assert set(reasons.values()) >= SEED_REASONS
     assert {reasons[code] for code in SEED_REASONS} == SEED_REASONS
 
 
-def test_the_operations_have_the_names_of_the_seed() -> None:
+def test_operation_names_are_those_of_the_seed() -> None:
     assert [operation.name for operation in dialect().operations] == [
         "completion.report",
         "status.update",

@@ -14,12 +14,12 @@ from dragoman.core.limits import LINKS, REASON, TEXT
 from dragoman.core.moments import parse_rfc3339
 from dragoman.protocols.aof.check import message_faults
 from dragoman.protocols.aof.read import Shaped, shaped
-from tests.protocols.aof.scene import (
+from tests.protocols.aof.hub import (
     CHILD,
     MESSAGES,
     PARENT,
     UNKNOWN,
-    Scene,
+    AofHub,
     accepted,
     rejected,
     report,
@@ -33,7 +33,7 @@ pytestmark = proves("AOF-ENVELOPE")
 MISSING = object()
 
 
-def bent(message: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+def with_value(message: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     """The message with another value at a path, or without it."""
     message = deepcopy(message)
     *outer, last = path.split(".")
@@ -155,25 +155,25 @@ WRONG = [
 
 @pytest.mark.parametrize(("message", "path", "value"), WRONG)
 @proves("AOF-REASONS")
-def test_what_is_wrong_is_named_with_its_path(
-    scene: Scene, message: dict[str, Any], path: str, value: Any
+def test_wrong_value_is_refused_with_its_path(
+    hub: AofHub, message: dict[str, Any], path: str, value: Any
 ) -> None:
-    turned = scene.turned(bent(message, path, value))
+    rejection = hub.reject(with_value(message, path, value))
 
-    assert turned.code == "invalid_envelope", turned
-    assert turned.path.startswith(path)
-    assert turned.detail.startswith(f"{turned.path}: ")
-    assert scene.types()[-1] == "protocol.message.rejected"
+    assert rejection.code == "invalid_envelope", rejection
+    assert rejection.path.startswith(path)
+    assert rejection.detail.startswith(f"{rejection.path}: ")
+    assert hub.types()[-1] == "protocol.message.rejected"
 
 
 @pytest.mark.parametrize("field", ["deliverables", "expectedOutputs", "contextRefs"])
 @pytest.mark.parametrize("ref", UNSAFE)
 @proves("AOF-WARNINGS")
-def test_a_list_of_references_leads_nowhere_else(scene: Scene, field: str, ref: str) -> None:
+def test_unsafe_reference_in_a_list_is_refused(hub: AofHub, field: str, ref: str) -> None:
     message = report() if field == "deliverables" else request()
-    turned = scene.turned(bent(message, f"payload.{field}", ["docs/ok.md", ref]))
+    rejection = hub.reject(with_value(message, f"payload.{field}", ["docs/ok.md", ref]))
 
-    assert (turned.code, turned.path) == ("invalid_envelope", f"payload.{field}[1]")
+    assert (rejection.code, rejection.path) == ("invalid_envelope", f"payload.{field}[1]")
 
 
 RULES: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -191,17 +191,19 @@ RULES: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize(("message", "path", "reason"), RULES.values(), ids=RULES)
-def test_what_the_fields_say_together_is_checked(
-    scene: Scene, message: dict[str, Any], path: str, reason: str
+def test_contradicting_fields_are_refused(
+    hub: AofHub, message: dict[str, Any], path: str, reason: str
 ) -> None:
-    turned = scene.turned(message)
+    rejection = hub.reject(message)
 
-    assert (turned.code, turned.path) == ("invalid_envelope", path)
-    assert reason in turned.detail
+    assert (rejection.code, rejection.path) == ("invalid_envelope", path)
+    assert reason in rejection.detail
 
 
 RIGHT: dict[str, dict[str, Any]] = {
-    "no lists": bent(bent(report(), "payload.deliverables", MISSING), "payload.blockers", MISSING),
+    "no lists": with_value(
+        with_value(report(), "payload.deliverables", MISSING), "payload.blockers", MISSING
+    ),
     "empty notes": report(notes=""),
     "no tests": report(tests={"total": 0, "passed": 0, "failed": 0}),
     "tests that were skipped": report(tests={"total": 9, "passed": 1, "failed": 1}),
@@ -220,25 +222,25 @@ RIGHT: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("message", RIGHT.values(), ids=RIGHT)
 @pytest.mark.parametrize("unknown", [{}, {"traceId": "t-1"}], ids=["plain", "with more"])
-def test_what_is_allowed_is_accepted(
-    scene: Scene, message: dict[str, Any], unknown: dict[str, Any]
+def test_allowed_values_are_accepted(
+    hub: AofHub, message: dict[str, Any], unknown: dict[str, Any]
 ) -> None:
-    assert scene.code(message | unknown) == ""
+    assert hub.code(message | unknown) == ""
 
 
 @pytest.mark.parametrize("kind", MESSAGES)
-def test_unknown_fields_are_kept_and_decide_nothing(kind: str) -> None:
-    plain, rich = Scene(), Scene()
+def test_unknown_fields_are_recorded_without_effect(kind: str) -> None:
+    plain, rich = AofHub(), AofHub()
     message = MESSAGES[kind]()
     more = {**message, "x": {"deep": [1.5, None]}, "payload": {**message["payload"], "status2": 1}}
     for each in (plain, rich):
         if kind in ("handoff.accepted", "handoff.rejected"):
-            each.taken(request())
+            each.accept(request())
 
-    assert rich.taken(more).receipts == plain.taken(message).receipts
+    assert rich.accept(more).receipts == plain.accept(message).receipts
     assert rich.types() == plain.types()
-    said = [json.loads(entry.line).get("said") for entry in rich.lab.store.entries(0, 99)]
-    assert more in said
+    recorded = [json.loads(entry.line).get("said") for entry in rich.lab.store.entries(0, 99)]
+    assert more in recorded
 
 
 @proves("AOF-TIMES")
@@ -246,19 +248,19 @@ def test_unknown_fields_are_kept_and_decide_nothing(kind: str) -> None:
     "moment",
     ["2026-02-09T21:00:00Z", "2026-02-09T22:00:00.000+01:00", "2026-02-09t21:00:00.0z"],
 )
-def test_times_have_a_zone(scene: Scene, moment: str) -> None:
-    scene.taken(update(notes="x") | {"sentAt": moment})
-    scene.taken(request(dueBy=moment))
+def test_times_are_normalized_to_utc(hub: AofHub, moment: str) -> None:
+    hub.accept(update(notes="x") | {"sentAt": moment})
+    hub.accept(request(dueBy=moment))
 
-    (logged,) = [line for line in scene.lines() if line["type"] == "task.updated"]
-    (asked,) = [line for line in scene.lines() if line["type"] == "delegation.requested"]
+    (logged,) = [line for line in hub.lines() if line["type"] == "task.updated"]
+    (requested,) = [line for line in hub.lines() if line["type"] == "delegation.requested"]
     assert logged["payload"]["sentAt"] == "2026-02-09T21:00:00.000Z"
-    assert asked["payload"]["dueBy"] == "2026-02-09T21:00:00.000Z"
+    assert requested["payload"]["dueBy"] == "2026-02-09T21:00:00.000Z"
 
 
 @proves("AOF-TIMES")
 @given(st.datetimes(), st.from_regex(r"\A[0-9TZ:.-]{20,24}\Z"))
-def test_what_looks_like_a_usual_time_is_one(moment: datetime, noise: str) -> None:
+def test_time_check_agrees_with_the_parser(moment: datetime, noise: str) -> None:
     for text in (moment.isoformat(timespec="milliseconds") + "Z", noise):
         read = shaped(report() | {"sentAt": text}, Raw())
         assert isinstance(read, Shaped)
@@ -271,26 +273,26 @@ def test_what_looks_like_a_usual_time_is_one(moment: datetime, noise: str) -> No
 
 
 @proves("AOF-TIMES")
-def test_a_project_is_kept(scene: Scene) -> None:
-    scene.taken(report() | {"projectId": "apollo"})
+def test_project_id_is_recorded(hub: AofHub) -> None:
+    hub.accept(report() | {"projectId": "apollo"})
 
-    (received,) = [ln for ln in scene.lines() if ln["type"] == "protocol.message.received"]
+    (received,) = [ln for ln in hub.lines() if ln["type"] == "protocol.message.received"]
     assert received["payload"]["projectId"] == "apollo"
 
 
 @proves("AOF-ENVELOPE")
-def test_ids_have_both_tails(scene: Scene) -> None:
+def test_long_task_ids_are_accepted(hub: AofHub) -> None:
     late = "TASK-2026-02-09-00001000"
-    scene.ready(late)
-    assert scene.code(bent(accepted(taskId=late), "taskId", late)) == "invalid_transition"
+    hub.create_ready(late)
+    assert hub.code(with_value(accepted(taskId=late), "taskId", late)) == "invalid_transition"
 
 
 @proves("AOF-ENVELOPE")
-def test_another_name_of_a_task_is_answered_with_where_its_id_is_told(scene: Scene) -> None:
-    turned = scene.turned(update(notes="n") | {"taskId": "ol-1"})
+def test_other_name_of_a_task_is_refused_with_a_hint(hub: AofHub) -> None:
+    rejection = hub.reject(update(notes="n") | {"taskId": "ol-1"})
 
-    assert (turned.code, turned.path) == ("invalid_envelope", "taskId")
-    assert turned.detail.endswith("is told by dragoman task show, as aofId")
+    assert (rejection.code, rejection.path) == ("invalid_envelope", "taskId")
+    assert rejection.detail.endswith("is told by dragoman task show, as aofId")
 
 
 ORDER: dict[str, tuple[Any, str]] = {
@@ -319,30 +321,30 @@ ORDER: dict[str, tuple[Any, str]] = {
 
 
 @proves("AOF-ORDER")
-@pytest.mark.parametrize(("said", "code"), ORDER.values(), ids=ORDER)
-def test_checks_come_in_their_order(scene: Scene, said: Any, code: str) -> None:
-    assert scene.code(said) == code
+@pytest.mark.parametrize(("message", "code"), ORDER.values(), ids=ORDER)
+def test_checks_run_in_order(hub: AofHub, message: Any, code: str) -> None:
+    assert hub.code(message) == code
 
 
 @proves("AOF-ORDER")
-def test_size_comes_before_json(scene: Scene) -> None:
-    assert scene.code('{"protocol":"aof",' + " " * 262_144) == "message_too_large"
+def test_size_is_checked_before_json(hub: AofHub) -> None:
+    assert hub.code('{"protocol":"aof",' + " " * 262_144) == "message_too_large"
 
 
 @proves("AOF-ORDER")
-def test_already_there_comes_before_authority(scene: Scene) -> None:
-    scene.do_done()
+def test_already_done_is_checked_before_authority(hub: AofHub) -> None:
+    hub.complete_parent()
     late = report() | {"fromAgent": "eve"}
-    assert scene.code(late) == ""
+    assert hub.code(late) == ""
 
 
 @proves("AOF-REASONS")
-def test_a_type_that_we_do_not_know_is_logged_as_unknown(scene: Scene) -> None:
-    before = scene.size()
-    turned = scene.turned({**report(), "type": "status.query", "payload": {"anything": 1}})
+def test_unknown_type_is_logged_as_unknown(hub: AofHub) -> None:
+    before = hub.head()
+    rejection = hub.reject({**report(), "type": "status.query", "payload": {"anything": 1}})
 
-    assert turned.code == "unknown_type"
-    (line,) = scene.lines(before)
+    assert rejection.code == "unknown_type"
+    (line,) = hub.lines(before)
     assert line["type"] == "protocol.message.unknown"
     assert line["payload"]["type"] == "status.query"
     assert (line["taskId"], line["actor"]) == (PARENT, "swe-backend")

@@ -7,133 +7,133 @@ import pytest
 from dragoman.core.actors import Actor
 from dragoman.core.deadlines import Backoff
 from dragoman.services.recovery import Recovery
-from tests.protocols.aof.scene import CHILD, PARENT, Scene, example, report
+from tests.protocols.aof.hub import CHILD, PARENT, AofHub, example, report
 from tests.requirements import proves
 
 pytestmark = proves("AOF-EXAMPLES")
 
 
-def staged(number: int) -> tuple[Scene, dict[str, Any]]:
+def prepare_example(number: int) -> tuple[AofHub, dict[str, Any]]:
     """A scene in which the task of an example is in its sender's hands, and the example."""
-    scene, message = Scene(), example(number)
+    hub, message = AofHub(), example(number)
     task = message["taskId"]
     if task not in (PARENT, CHILD):
-        scene.held(task, Actor("agent", message["fromAgent"]), session="s-1")
-    scene.files.add((task, "outputs/summary.md"))
-    return scene, message
+        hub.create_held(task, Actor("agent", message["fromAgent"]), session="s-1")
+    hub.files.add((task, "outputs/summary.md"))
+    return hub, message
 
 
-def payloads(scene: Scene, after: int, kind: str) -> list[dict[str, Any]]:
+def payloads(hub: AofHub, after: int, kind: str) -> list[dict[str, Any]]:
     """The payloads of the lines of one type after a position."""
-    return [line["payload"] for line in scene.lines(after) if line["type"] == kind]
+    return [line["payload"] for line in hub.lines(after) if line["type"] == kind]
 
 
 @pytest.mark.parametrize(("number", "status"), [(1, "review"), (2, "blocked")])
 @proves("AOF-COMPLETION", "AOF-SESSION-END")
-def test_1_and_2_a_completion_is_logged_and_applied_with_the_session(
+def test_1_and_2_completion_is_logged_and_applied_with_the_session(
     number: int, status: str
 ) -> None:
-    scene, message = staged(number)
-    before = scene.size()
-    scene.taken(message)
+    hub, message = prepare_example(number)
+    before = hub.head()
+    hub.accept(message)
 
-    assert scene.types(before) == ["protocol.message.received", "task.completed"]
-    (completed,) = payloads(scene, before, "task.completed")
+    assert hub.types(before) == ["protocol.message.received", "task.completed"]
+    (completed,) = payloads(hub, before, "task.completed")
     for field, value in message["payload"].items():
         assert completed[field] == value
 
-    scene.end()
-    assert scene.task(message["taskId"]).status == status
-    (moved,) = payloads(scene, before, "task.transitioned")
+    hub.end_session()
+    assert hub.task(message["taskId"]).status == status
+    (moved,) = payloads(hub, before, "task.transitioned")
     assert (moved["from"], moved["to"]) == ("in-progress", status)
 
 
 @proves("AOF-STATUS")
-def test_3_progress_is_a_line_of_the_work_log() -> None:
-    scene, message = staged(3)
-    before = scene.size()
-    scene.taken(message)
+def test_3_progress_is_written_to_the_work_log() -> None:
+    hub, message = prepare_example(3)
+    before = hub.head()
+    hub.accept(message)
 
-    assert payloads(scene, before, "task.updated") == [
+    assert payloads(hub, before, "task.updated") == [
         {
             "progress": "Executed 50/100 test cases",
             "notes": "No issues found so far",
             "sentAt": "2026-02-09T21:20:00.000Z",
         }
     ]
-    assert payloads(scene, before, "task.transitioned") == []
+    assert payloads(hub, before, "task.transitioned") == []
 
 
 @proves("AOF-STATUS")
-def test_4_an_update_with_a_status_moves_the_task() -> None:
-    scene, message = staged(4)
-    before = scene.size()
-    scene.taken(message)
+def test_4_update_with_a_status_moves_the_task() -> None:
+    hub, message = prepare_example(4)
+    before = hub.head()
+    hub.accept(message)
 
-    assert payloads(scene, before, "task.transitioned") == [
+    assert payloads(hub, before, "task.transitioned") == [
         {"from": "in-progress", "to": "blocked", "reason": "Test environment unreachable"}
     ]
 
 
 @proves("AOF-HANDOFF")
-def test_5_a_handoff_is_requested() -> None:
-    scene, message = staged(5)
-    before = scene.size()
-    scene.taken(message)
+def test_5_handoff_is_requested() -> None:
+    hub, message = prepare_example(5)
+    before = hub.head()
+    hub.accept(message)
 
-    (asked,) = payloads(scene, before, "delegation.requested")
+    (requested,) = payloads(hub, before, "delegation.requested")
     for field, value in message["payload"].items():
         if field != "taskId":
-            assert asked[field] == value
-    assert scene.task(CHILD).depth == 1
+            assert requested[field] == value
+    assert hub.task(CHILD).depth == 1
 
 
 @proves("AOF-HANDOFF")
-def test_6_a_handoff_is_accepted() -> None:
-    scene, message = staged(5)
-    scene.taken(message)
-    before = scene.size()
-    scene.taken(example(6))
+def test_6_handoff_is_accepted() -> None:
+    hub, message = prepare_example(5)
+    hub.accept(message)
+    before = hub.head()
+    hub.accept(example(6))
 
-    assert scene.types(before) == ["protocol.message.received", "delegation.accepted"]
-    assert scene.task(CHILD).status == "ready"
+    assert hub.types(before) == ["protocol.message.received", "delegation.accepted"]
+    assert hub.task(CHILD).status == "ready"
 
 
 @proves("AOF-HANDOFF")
-def test_7_a_handoff_is_rejected() -> None:
-    scene, message = Scene(), example(7)
+def test_7_handoff_is_rejected() -> None:
+    hub, message = AofHub(), example(7)
     child = message["taskId"]
-    scene.ready(child)
-    asked = example(5)
-    scene.taken(asked | {"taskId": child, "payload": asked["payload"] | {"taskId": child}})
-    before = scene.size()
-    scene.taken(message)
+    hub.create_ready(child)
+    request = example(5)
+    hub.accept(request | {"taskId": child, "payload": request["payload"] | {"taskId": child}})
+    before = hub.head()
+    hub.accept(message)
 
     reason = "Insufficient context: no test plan provided"
-    assert payloads(scene, before, "task.transitioned") == [
+    assert payloads(hub, before, "task.transitioned") == [
         {"from": "ready", "to": "blocked", "reason": reason}
     ]
-    (said_no,) = payloads(scene, before, "delegation.rejected")
-    assert said_no["reason"] == reason
+    (rejection,) = payloads(hub, before, "delegation.rejected")
+    assert rejection["reason"] == reason
 
 
-def recovered(scene: Scene) -> list[dict[str, Any]]:
+def recover(hub: AofHub) -> list[dict[str, Any]]:
     """The transitions after the holder has been silent for longer than its lease."""
-    before = scene.size()
-    scene.lab.clock.advance(300_001)
-    Recovery(scene.lab.hub, Backoff()).run_once(scene.lab.clock.now())
-    return payloads(scene, before, "task.transitioned")
+    before = hub.head()
+    hub.lab.clock.advance(300_001)
+    Recovery(hub.lab.hub, Backoff()).run_once(hub.lab.clock.now())
+    return payloads(hub, before, "task.transitioned")
 
 
-def test_8_a_silent_holder_that_has_reported_is_honoured(scene: Scene) -> None:
-    scene.taken(report("partial"))
-    (moved,) = recovered(scene)
+def test_8_expired_holder_with_a_report_gets_it_applied(hub: AofHub) -> None:
+    hub.accept(report("partial"))
+    (moved,) = recover(hub)
 
     assert moved == {"from": "in-progress", "to": "review", "reason": "stale_heartbeat_partial"}
 
 
-def test_9_a_silent_holder_that_has_not_reported_loses_the_task(scene: Scene) -> None:
-    (moved,) = recovered(scene)
+def test_9_expired_holder_without_a_report_loses_the_task(hub: AofHub) -> None:
+    (moved,) = recover(hub)
 
     assert (moved["from"], moved["to"]) == ("in-progress", "ready")
     assert moved["reason"] == "stale_heartbeat_reclaim"

@@ -20,13 +20,13 @@ from dragoman.protocols.aof import dialect
 from dragoman.protocols.aof.read import Shaped, at_a_glance, shaped
 from dragoman.text.strict_json import parse_json
 from tests.conftest import LONG_RUN
-from tests.protocols.aof.scene import MESSAGES, Scene
+from tests.protocols.aof.hub import MESSAGES, AofHub
 from tests.requirements import proves
 
 pytestmark = proves("AOF-FUZZ")
 
 ROUNDS = 1_000_000 if os.environ.get(LONG_RUN) else 4_000
-THROUGH_THE_HUB = ROUNDS // 8
+HUB_ROUNDS = ROUNDS // 8
 CORPUS = [json.dumps(make()) for make in MESSAGES.values()]
 
 Scalar = str | int | float | None
@@ -56,28 +56,28 @@ VALUES: list[Any] = [
 def replace_value(chance: random.Random, text: str) -> str:
     """Another value somewhere in the tree."""
     tree = json.loads(text)
-    place: Any = tree
+    node: Any = tree
     while True:
-        is_object = hasattr(place, "keys")
-        keys: list[Any] = list(place if is_object else range(len(place)))
+        is_object = hasattr(node, "keys")
+        keys: list[Any] = list(node if is_object else range(len(node)))
         if not keys:
             return text
         key = chance.choice(keys)
-        inner: Any = place[key]
+        inner: Any = node[key]
         if not isinstance(inner, Scalar) and chance.random() < 0.7:
-            place = inner
+            node = inner
             continue
         if is_object and chance.random() < 0.2:
-            del place[key]
+            del node[key]
         else:
-            place[key] = chance.choice(VALUES)
+            node[key] = chance.choice(VALUES)
         return json.dumps(tree)
 
 
 def swap_words(chance: random.Random, text: str) -> str:
     """A word of one message in the place of another's."""
-    words = chance.choice(CORPUS).split('"')
-    return text.replace(chance.choice(text.split('"')), chance.choice(words), 1)
+    parts = chance.choice(CORPUS).split('"')
+    return text.replace(chance.choice(text.split('"')), chance.choice(parts), 1)
 
 
 def cut(chance: random.Random, text: str) -> str:
@@ -104,18 +104,18 @@ def double(chance: random.Random, text: str) -> str:
 
 def wrap(chance: random.Random, text: str) -> str:
     """Another way in."""
-    ways: list[Callable[[str], str]] = [
+    forms: list[Callable[[str], str]] = [
         lambda inner: "AOF/1 " + inner,
         lambda inner: json.dumps({"content": inner}),
         lambda inner: '{"payload":' + inner + "}",
     ]
-    return chance.choice(ways)(text)
+    return chance.choice(forms)(text)
 
 
 MUTATORS = [replace_value, replace_value, swap_words, cut, insert, double, wrap]
 
 
-def mutated(chance: random.Random) -> bytes:
+def mutate(chance: random.Random) -> bytes:
     """A message of the corpus, changed a few times, the last time perhaps in its bytes."""
     text = chance.choice(CORPUS)
     for _ in range(chance.randrange(1, 4)):
@@ -130,75 +130,75 @@ def mutated(chance: random.Random) -> bytes:
     return bytes(data)
 
 
-def test_every_mutation_is_understood_or_has_a_fault_of_ours() -> None:
+def test_every_mutation_parses_or_has_a_known_fault() -> None:
     chance = random.Random(57)
-    hear = dialect().hear
-    met: Counter[str] = Counter()
+    parse = dialect().hear
+    counts: Counter[str] = Counter()
     for _ in range(ROUNDS):
-        heard = hear(Incoming(mutated(chance)))
-        met["not ours" if heard is None else heard.fault.code if heard.fault else "fine"] += 1
+        parsed = parse(Incoming(mutate(chance)))
+        counts["not ours" if parsed is None else parsed.fault.code if parsed.fault else "fine"] += 1
 
-    assert set(met) <= {"not ours", "fine", *REFUSALS}
-    assert set(met) >= {"not ours", "fine", "invalid_json", "invalid_envelope", "unknown_type"}
+    assert set(counts) <= {"not ours", "fine", *REFUSALS}
+    assert set(counts) >= {"not ours", "fine", "invalid_json", "invalid_envelope", "unknown_type"}
 
 
-def test_every_mutation_gets_an_answer_of_the_hub_and_lines_that_can_be_read() -> None:
+def test_every_mutation_gets_a_known_reply_and_readable_lines() -> None:
     chance = random.Random(58)
-    scene = Scene()
+    hub = AofHub()
     codes: set[str] = set()
-    for _ in range(THROUGH_THE_HUB):
-        answer = scene.send(mutated(chance))
+    for _ in range(HUB_ROUNDS):
+        answer = hub.send(mutate(chance))
         codes |= {answer.code} if isinstance(answer, Turned) else set()
-        scene.lab.clock.advance(1_000)
+        hub.lab.clock.advance(1_000)
 
     assert codes <= set(REFUSALS)
     assert len(codes) > 4
-    assert scene.lines()
+    assert hub.lines()
 
 
 @given(st.binary())
 @pytest.mark.parametrize("prefix", [b"", b"AOF/1 ", b'{"protocol":"aof",'])
-def test_any_bytes_are_answered_or_ignored(prefix: bytes, noise: bytes) -> None:
-    heard = dialect().hear(Incoming(prefix + noise))
-    assert heard is None or heard.fault is not None
+def test_any_bytes_are_refused_or_ignored(prefix: bytes, noise: bytes) -> None:
+    parsed = dialect().hear(Incoming(prefix + noise))
+    assert parsed is None or parsed.fault is not None
 
 
 @given(st.text(st.characters(exclude_categories=[])))
-def test_any_text_is_answered_or_ignored(text: str) -> None:
+def test_any_text_is_refused_or_ignored(text: str) -> None:
     dialect().hear(Incoming(text))
     dialect().hear(Incoming("AOF/1 " + text))
     dialect().hear(Incoming({"content": text, "protocol": text}))
 
 
 @proves("JSON-STRICT", "AOF-ENVELOPE")
-def test_what_is_taken_at_a_glance_is_what_a_thorough_look_would_find() -> None:
+def test_fast_parse_agrees_with_the_full_parse() -> None:
     chance = random.Random(59)
-    taken = 0
+    count = 0
     for _ in range(ROUNDS):
-        text = mutated(chance)
-        seen = at_a_glance(text)
-        if seen is None:
+        text = mutate(chance)
+        fast = at_a_glance(text)
+        if fast is None:
             continue
-        thorough = shaped(parse_json(text), seen.said)
-        assert isinstance(thorough, Shaped)
-        assert (seen.message, seen.content) == (thorough.message, thorough.content)
-        taken += 1
-    assert taken > ROUNDS // 50
+        full = shaped(parse_json(text), fast.said)
+        assert isinstance(full, Shaped)
+        assert (fast.message, fast.content) == (full.message, full.content)
+        count += 1
+    assert count > ROUNDS // 50
 
 
 @proves("JSON-STRICT")
-def test_no_character_can_be_written_shorter_than_we_write_it() -> None:
+def test_encoder_writes_each_character_in_its_shortest_form() -> None:
     # This is what makes a look at the length enough: see `at_a_glance`.
     for code in (*range(0xD800), *range(0xE000, 0x10000), 0x1F600):
         character = chr(code)
-        ways = (json.dumps(character), json.dumps(character, ensure_ascii=False))
-        shortest = min(len(way.encode()) for way in ways)
+        forms = (json.dumps(character), json.dumps(character, ensure_ascii=False))
+        shortest = min(len(form.encode()) for form in forms)
         assert len(msgspec.json.encode(character)) <= shortest
 
 
 @pytest.mark.parametrize("text", CORPUS)
 @proves("JSON-STRICT")
-def test_a_key_twice_is_never_taken_at_a_glance(text: str) -> None:
+def test_fast_parse_refuses_duplicate_keys(text: str) -> None:
     assert at_a_glance(text.encode()) is not None
     pairs = list(re.finditer(r'"\w+": (?:"[^"]*"|\d+|true|false|\[[^]]*\])', text))
     assert len(pairs) >= 9

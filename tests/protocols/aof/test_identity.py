@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.actors import Actor
-from tests.protocols.aof.scene import MESSAGES, Scene, request
+from tests.protocols.aof.hub import MESSAGES, AofHub, request
 from tests.requirements import proves
 
 pytestmark = proves("AOF-IDENTITY")
@@ -14,64 +14,64 @@ FIELDS = ("fromAgent", "payload.agentId", "payload.fromAgent")
 EVE = Actor("agent", "eve", "http")
 
 
-def spoofed(message: dict[str, Any], field: str, name: str) -> dict[str, Any]:
+def spoof(message: dict[str, Any], field: str, name: str) -> dict[str, Any]:
     """The message with another name in one of its fields."""
     if field == "fromAgent":
         return message | {"fromAgent": name}
     return message | {"payload": message["payload"] | {field.partition(".")[2]: name}}
 
 
-def prepared(kind: str) -> Scene:
-    scene = Scene()
+def prepare_hub(kind: str) -> AofHub:
+    hub = AofHub()
     if kind in ("handoff.accepted", "handoff.rejected"):
-        scene.taken(request())
-    return scene
+        hub.accept(request())
+    return hub
 
 
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("kind", MESSAGES)
-def test_a_field_that_names_somebody_else_is_refused(kind: str, field: str) -> None:
-    scene = prepared(kind)
+def test_field_that_names_another_agent_is_refused(kind: str, field: str) -> None:
+    hub = prepare_hub(kind)
     message = MESSAGES[kind]()
     speaker = Actor("agent", message["fromAgent"], "http")
-    before = scene.lab.store.picture_of_tasks()
+    before = hub.lab.store.picture_of_tasks()
 
-    turned = scene.turned(spoofed(message, field, "eve"), speaker)
+    rejection = hub.reject(spoof(message, field, "eve"), speaker)
 
-    assert (turned.code, turned.path) == ("identity_mismatch", field)
-    assert "eve" in turned.detail
-    assert scene.lab.store.picture_of_tasks() == before
-    last = scene.lines()[-1]
+    assert (rejection.code, rejection.path) == ("identity_mismatch", field)
+    assert "eve" in rejection.detail
+    assert hub.lab.store.picture_of_tasks() == before
+    last = hub.lines()[-1]
     assert last["type"] == "protocol.message.rejected"
     assert (last["actor"], last["payload"]["reason"]) == (speaker.name, "identity_mismatch")
 
 
 @pytest.mark.parametrize("kind", MESSAGES)
 @pytest.mark.parametrize("speaker", [EVE, Actor("human", "eve"), Actor("orchestrator", "eve")])
-def test_a_credential_outweighs_all_that_a_message_says(kind: str, speaker: Actor) -> None:
-    scene = prepared(kind)
-    assert scene.code(MESSAGES[kind](), speaker) == "identity_mismatch"
+def test_credential_outweighs_the_message(kind: str, speaker: Actor) -> None:
+    hub = prepare_hub(kind)
+    assert hub.code(MESSAGES[kind](), speaker) == "identity_mismatch"
 
 
 @pytest.mark.parametrize("kind", MESSAGES)
-def test_without_a_credential_the_fields_must_agree(kind: str) -> None:
-    scene = prepared(kind)
-    assert scene.code(spoofed(MESSAGES[kind](), "payload.agentId", "eve")) == "identity_mismatch"
+def test_sender_fields_must_agree_without_a_credential(kind: str) -> None:
+    hub = prepare_hub(kind)
+    assert hub.code(spoof(MESSAGES[kind](), "payload.agentId", "eve")) == "identity_mismatch"
 
 
 @pytest.mark.parametrize("kind", MESSAGES)
-def test_both_addressees_are_the_same_unless_it_is_the_dispatcher(kind: str) -> None:
-    scene = prepared(kind)
-    message = spoofed(MESSAGES[kind](), "payload.toAgent", "swe-qa")
+def test_both_recipients_must_agree_except_for_the_dispatcher(kind: str) -> None:
+    hub = prepare_hub(kind)
+    message = spoof(MESSAGES[kind](), "payload.toAgent", "swe-qa")
 
-    turned = scene.turned(message | {"toAgent": "eve"})
-    assert (turned.code, turned.path) == ("identity_mismatch", "payload.toAgent")
-    assert scene.code(message | {"toAgent": "dispatcher"}) == ""
+    rejection = hub.reject(message | {"toAgent": "eve"})
+    assert (rejection.code, rejection.path) == ("identity_mismatch", "payload.toAgent")
+    assert hub.code(message | {"toAgent": "dispatcher"}) == ""
 
 
 @pytest.mark.parametrize("kind", MESSAGES)
 @pytest.mark.parametrize("role", ["observer", "file"])
-def test_who_may_only_read_may_not_send(kind: str, role: Any) -> None:
-    scene = prepared(kind)
+def test_read_only_roles_cannot_send(kind: str, role: Any) -> None:
+    hub = prepare_hub(kind)
     message = MESSAGES[kind]()
-    assert scene.code(message, Actor(role, message["fromAgent"])) == "unauthorized_agent"
+    assert hub.code(message, Actor(role, message["fromAgent"])) == "unauthorized_agent"

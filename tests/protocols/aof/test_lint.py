@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dragoman.engine.operation import lint_text
 from dragoman.protocols.aof import dialect
 from dragoman.protocols.aof.lint import lint
-from tests.protocols.aof.scene import MESSAGES, example, report, request, update
+from tests.protocols.aof.hub import MESSAGES, example, report, request, update
 from tests.requirements import proves
 
 pytestmark = proves("AOF-LINT")
@@ -23,7 +23,7 @@ JSON = st.recursive(
 
 @pytest.mark.parametrize("number", range(1, 8))
 @pytest.mark.parametrize("strict", [True, False])
-def test_the_examples_of_the_seed_are_fine(number: int, strict: bool) -> None:
+def test_seed_examples_pass(number: int, strict: bool) -> None:
     message = example(number)
     linted = lint(message, "", strict)
 
@@ -31,7 +31,7 @@ def test_the_examples_of_the_seed_are_fine(number: int, strict: bool) -> None:
     assert linted.message == message
 
 
-def test_a_message_may_be_wrapped() -> None:
+def test_wrapped_message_passes() -> None:
     linted = lint({"content": report()}, "", True)
     assert (linted.ok, linted.message) == (True, report())
 
@@ -63,7 +63,7 @@ def test_every_finding_is_listed_with_its_path() -> None:
         (update(taskId="TASK-2026-02-09-001", notes="x"), "payload.taskId"),
     ],
 )
-def test_what_is_wrong_is_not_ok(value: Any, path: str) -> None:
+def test_invalid_messages_fail_with_their_path(value: Any, path: str) -> None:
     linted = lint(value, "", False)
 
     assert not linted.ok
@@ -71,13 +71,13 @@ def test_what_is_wrong_is_not_ok(value: Any, path: str) -> None:
 
 
 @pytest.mark.parametrize("kind", MESSAGES)
-def test_it_is_of_the_kind_that_it_must_be_of(kind: str) -> None:
+def test_message_must_have_the_requested_type(kind: str) -> None:
     assert lint(MESSAGES[kind](), kind, True).ok
     other = lint(MESSAGES[kind](), "other.kind", True)
     assert [issue["path"] for issue in other.issues] == ["type"]
 
 
-ODD = {
+STRICT_ONLY = {
     "an unknown field": (report() | {"traceId": 1}, "traceId"),
     "an unknown field of the payload": (report(mood="fine"), "payload.mood"),
     "a type in the payload": (report(type="x"), "payload.type"),
@@ -92,14 +92,12 @@ ODD = {
 
 @proves("REPORT-COST")
 @pytest.mark.parametrize("cost", [0, 0.25, 3, 1e300])
-def test_the_cost_of_a_report_passes_the_strictest(cost: float) -> None:
+def test_cost_of_a_report_passes_strict_lint(cost: float) -> None:
     assert paths(report(cost=cost), strict=True) == []
 
 
-@pytest.mark.parametrize(("message", "path"), ODD.values(), ids=ODD)
-def test_what_a_hub_lets_pass_is_listed_and_wrong_only_when_strict(
-    message: dict[str, Any], path: str
-) -> None:
+@pytest.mark.parametrize(("message", "path"), STRICT_ONLY.values(), ids=STRICT_ONLY)
+def test_tolerated_oddities_fail_only_in_strict_mode(message: dict[str, Any], path: str) -> None:
     lenient, strict = lint(message, "", False), lint(message, "", True)
 
     assert (lenient.ok, strict.ok) == (True, False)
@@ -110,7 +108,7 @@ def test_what_a_hub_lets_pass_is_listed_and_wrong_only_when_strict(
 @pytest.mark.parametrize(
     ("text", "path"), [(b"{", ""), (b'{"a":1,"a":2}', "a"), (b"\xff", ""), (b"NaN", "")]
 )
-def test_what_is_no_json_is_one_finding(text: bytes, path: str) -> None:
+def test_invalid_json_is_one_finding(text: bytes, path: str) -> None:
     linted = lint_text(dialect(), text, "", strict=False)
 
     assert (linted.ok, linted.type, linted.message) == (False, "", None)
@@ -118,14 +116,14 @@ def test_what_is_no_json_is_one_finding(text: bytes, path: str) -> None:
 
 
 @given(JSON, st.booleans())
-def test_any_value_gets_an_answer(value: Any, strict: bool) -> None:
+def test_any_value_can_be_linted(value: Any, strict: bool) -> None:
     lint(value, "", strict)
     lint({"protocol": "aof", "type": "completion.report", "payload": value}, "", strict)
     lint(report() | {"payload": value}, "", strict)
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_an_unknown_field_is_found_at_any_depth(strict: bool) -> None:
+def test_unknown_field_is_found_at_any_depth(strict: bool) -> None:
     tests = {"total": 3, "passed": 2, "failed": 1, "skipped": 0}
     linted = lint(report(tests=tests, mood="good"), "", strict)
 
@@ -138,7 +136,7 @@ def paths(value: Any, *, strict: bool = False) -> list[str]:
     return [issue["path"] for issue in lint(value, "", strict).issues]
 
 
-def test_what_is_misshapen_hides_nothing_elsewhere() -> None:
+def test_malformed_fields_do_not_hide_other_findings() -> None:
     counts = {"total": 1, "passed": 2}
     message = report("blocked", blockers=[], tests=counts, summaryRef="../x", mood="odd")
     message |= {"fromAgent": "a b", "sentAt": "now", "version": 2, "trace": 1}
@@ -155,7 +153,7 @@ def test_what_is_misshapen_hides_nothing_elsewhere() -> None:
     ]
 
 
-def test_what_follows_from_a_misshapen_field_is_not_told_twice() -> None:
+def test_consequences_of_a_malformed_field_are_not_reported() -> None:
     assert paths(report("blocked", blockers="none")) == ["payload.blockers"]
     assert paths(update(status="gone")) == ["payload.status"]
     assert paths(update(progress="x") | {"taskId": 7}) == ["taskId"]
@@ -165,7 +163,7 @@ def test_what_follows_from_a_misshapen_field_is_not_told_twice() -> None:
     assert paths({"content": "AOF/1 []"}) == [""]
 
 
-def test_a_message_without_a_type_or_of_an_unknown_one_is_looked_at_too() -> None:
+def test_message_without_a_known_type_is_checked_too() -> None:
     missing = ["version", "taskId", "fromAgent", "toAgent", "sentAt", "payload", "type"]
     assert paths({"protocol": "aof"}) == missing
     unknown = report() | {"type": "what.ever", "sentAt": "now"}
@@ -181,6 +179,6 @@ REFUSED_BY_ANY_HUB = {
 
 
 @pytest.mark.parametrize(("message", "path"), REFUSED_BY_ANY_HUB.values(), ids=REFUSED_BY_ANY_HUB)
-def test_what_every_hub_refuses_is_found_without_one(message: dict[str, Any], path: str) -> None:
+def test_contradictions_that_any_hub_refuses_are_found(message: dict[str, Any], path: str) -> None:
     assert paths(message) == [path]
     assert not lint(message, "", False).ok

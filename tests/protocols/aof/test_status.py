@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.protocols.aof.scene import BACKEND, CHILD, PARENT, UNKNOWN, Scene, update
+from tests.protocols.aof.hub import BACKEND, CHILD, PARENT, UNKNOWN, AofHub, update
 from tests.requirements import proves
 
 pytestmark = proves("AOF-STATUS")
@@ -21,13 +21,13 @@ pytestmark = proves("AOF-STATUS")
         ({}, ""),
     ],
 )
-def test_the_reason_is_the_first_that_was_given(
-    scene: Scene, fields: dict[str, Any], reason: str
+def test_reason_is_the_first_of_blockers_notes_and_progress(
+    hub: AofHub, fields: dict[str, Any], reason: str
 ) -> None:
-    before = scene.size()
-    scene.taken(update(status="blocked", **fields))
+    before = hub.head()
+    hub.accept(update(status="blocked", **fields))
 
-    received, moved = scene.lines(before)
+    received, moved = hub.lines(before)
     assert received["type"] == "protocol.message.received"
     assert moved["type"] == "task.transitioned"
     assert moved["payload"] == {"from": "in-progress", "to": "blocked", "reason": reason}
@@ -35,14 +35,16 @@ def test_the_reason_is_the_first_that_was_given(
 
 
 @pytest.mark.parametrize("status", [None, "in-progress", "backlog", "done"])
-def test_without_a_way_there_it_is_a_line_of_the_work_log(scene: Scene, status: str | None) -> None:
-    before = scene.size()
-    asked = {} if status is None else {"status": status}
-    scene.taken(update(progress="Half", notes="n", blockers=["b"], **asked))
+def test_update_without_a_possible_transition_is_written_to_the_work_log(
+    hub: AofHub, status: str | None
+) -> None:
+    before = hub.head()
+    fields = {} if status is None else {"status": status}
+    hub.accept(update(progress="Half", notes="n", blockers=["b"], **fields))
 
-    assert scene.task().status == "in-progress"
-    assert scene.types(before) == ["protocol.message.received", "task.updated"]
-    assert scene.lines(before)[1]["payload"] == {
+    assert hub.task().status == "in-progress"
+    assert hub.types(before) == ["protocol.message.received", "task.updated"]
+    assert hub.lines(before)[1]["payload"] == {
         "progress": "Half",
         "notes": "n",
         "blockers": ["b"],
@@ -51,39 +53,39 @@ def test_without_a_way_there_it_is_a_line_of_the_work_log(scene: Scene, status: 
 
 
 @proves("AOF-REPEAT")
-def test_the_same_status_without_words_is_heard_and_changes_nothing(scene: Scene) -> None:
-    before = scene.task()
-    size = scene.size()
-    answer = scene.taken(update(status="in-progress"))
+def test_same_status_without_text_changes_nothing(hub: AofHub) -> None:
+    before = hub.task()
+    size = hub.head()
+    answer = hub.accept(update(status="in-progress"))
 
     assert answer.reply["status"] == "in-progress"
-    assert scene.task() == before
-    assert scene.types(size) == ["protocol.message.received"]
+    assert hub.task() == before
+    assert hub.types(size) == ["protocol.message.received"]
 
 
 @proves("AOF-AUTHORITY")
 @pytest.mark.parametrize("status", [None, "blocked", "backlog"])
-def test_it_comes_from_the_holder(scene: Scene, status: str | None) -> None:
-    asked: dict[str, Any] = {"notes": "n"} if status is None else {"notes": "n", "status": status}
-    stranger = update(agentId="swe-qa", **asked) | {"fromAgent": "swe-qa"}
-    nobody = update(taskId=CHILD, **asked) | {"taskId": CHILD}
+def test_update_must_come_from_the_holder(hub: AofHub, status: str | None) -> None:
+    fields: dict[str, Any] = {"notes": "n"} if status is None else {"notes": "n", "status": status}
+    stranger = update(agentId="swe-qa", **fields) | {"fromAgent": "swe-qa"}
+    unassigned = update(taskId=CHILD, **fields) | {"taskId": CHILD}
 
-    assert scene.code(stranger) == "unauthorized_agent"
-    assert scene.code(nobody) in ("unassigned_task", "unauthorized_agent")
-    assert scene.task().status == "in-progress"
+    assert hub.code(stranger) == "unauthorized_agent"
+    assert hub.code(unassigned) in ("unassigned_task", "unauthorized_agent")
+    assert hub.task().status == "in-progress"
 
 
 @proves("AOF-REASONS")
-def test_no_task_is_refused(scene: Scene) -> None:
-    assert scene.code(update(taskId=UNKNOWN, notes="n") | {"taskId": UNKNOWN}) == "task_not_found"
-    assert scene.types()[-1] == "protocol.message.rejected"
+def test_update_about_an_unknown_task_is_refused(hub: AofHub) -> None:
+    assert hub.code(update(taskId=UNKNOWN, notes="n") | {"taskId": UNKNOWN}) == "task_not_found"
+    assert hub.types()[-1] == "protocol.message.rejected"
 
 
-def test_any_accepted_word_renews_the_lease(scene: Scene) -> None:
-    lease = scene.lab.lease(PARENT)
-    scene.lab.clock.advance(1_000)
-    scene.taken(update(progress="Half"))
-    renewed = scene.lab.lease(PARENT)
+def test_accepted_update_renews_the_lease(hub: AofHub) -> None:
+    lease = hub.lab.lease(PARENT)
+    hub.lab.clock.advance(1_000)
+    hub.accept(update(progress="Half"))
+    renewed = hub.lab.lease(PARENT)
 
     assert lease is not None
     assert renewed is not None

@@ -24,7 +24,7 @@ ASSIGNMENT = Assignment("ada", "i-1", "TASK-2026-02-09-001", "t", 1, 1, "s-1", 1
 SPEC = Path(ccos.__file__).with_name("SPEC.md")
 
 
-def ready(hub: HandHub) -> dict[str, Any]:
+def delegate_translation(hub: HandHub) -> dict[str, Any]:
     """Two agents that can translate, and an intent that goes to the first."""
     hub.call("ccos.register", agent_id="ada", skills=["translate"], trust="T2")
     hub.call("ccos.register", agent_id="bob", skills=["translate"])
@@ -37,7 +37,7 @@ def states(hub: HandHub) -> list[str]:
     return [action["state"] for action in history]
 
 
-def counted(hub: HandHub, agent: str) -> tuple[int, int]:
+def outcome_counts(hub: HandHub, agent: str) -> tuple[int, int]:
     """Successes and failures of an agent."""
     (row,) = [one for one in hub.call("ccos.agents")["agents"] if one["agent_id"] == agent]
     return row["successes"], row["failures"]
@@ -46,7 +46,7 @@ def counted(hub: HandHub, agent: str) -> tuple[int, int]:
 def test_criterion_1_orchestrator_hook() -> None:
     """When a delegation is approved, a TaskRequest is built and dispatched."""
     with hand_hub() as hub:
-        answer = ready(hub)
+        answer = delegate_translation(hub)
         assert answer["state"] == "TaskDispatched"
         assert answer["request"]["agent_id"] == "ada"
         assert answer["request"]["goal"] == "translate the manual"
@@ -57,36 +57,36 @@ def test_criterion_1_orchestrator_hook() -> None:
 def test_criterion_1_without_approval_nothing_is_dispatched() -> None:
     """What governance rejects becomes no TaskRequest, and is in nobody's queue."""
     with hand_hub(choices=ccos.Choices(Policy(forbidden_goals=("the manual",)))) as hub:
-        answer = ready(hub)
+        answer = delegate_translation(hub)
         assert (answer["state"], "request" in answer) == ("DelegationRejected", False)
         assert hub.call("ccos.requests", agent_id="ada") == {"requests": []}
         assert "TaskDispatched" not in states(hub)
         assert (hub.task("i-1").status, hub.task("i-1").assignee) == ("blocked", "")
 
 
-def work(request: TaskRequest) -> TaskResult:
+def run_agent(request: TaskRequest) -> TaskResult:
     """The agent, whichever way it is called."""
     return succeeded(request, {"goal": request.goal, "id": request.request_id})
 
 
-def by_the_synchronous_one(hub: HandHub) -> None:
+def dispatch_synchronously(hub: HandHub) -> None:
     """The dispatcher for tests."""
-    assert hub.dispatch({"ada": work}) == 1
+    assert hub.dispatch({"ada": run_agent}) == 1
 
 
-def by_runner(make: Callable[[Write, Work], Runner]) -> Callable[[HandHub], None]:
+def dispatch_by_runner(make: Callable[[Write, Work], Runner]) -> Callable[[HandHub], None]:
     """A real one, which is handed an assignment and says what it hears."""
 
     def dispatch(hub: HandHub) -> None:
         (request,) = hub.call("ccos.requests", agent_id="ada")["requests"]
-        runner = make(lambda _: msgspec.json.encode(request), as_bytes)
+        runner = make(lambda _: msgspec.json.encode(request), run_agent_on_bytes)
 
-        async def hear(said: bytes) -> str:
-            hub.call("ccos.result", agent="ada", **msgspec.json.decode(said))
+        async def receive(data: bytes) -> str:
+            hub.call("ccos.result", agent="ada", **msgspec.json.decode(data))
             return ""
 
         async def run() -> None:
-            running = await runner.start(ASSIGNMENT, hear)
+            running = await runner.start(ASSIGNMENT, receive)
             if isinstance(running, RunningFunction):
                 assert (await running.wait()).problem == ""
 
@@ -95,12 +95,12 @@ def by_runner(make: Callable[[Write, Work], Runner]) -> Callable[[HandHub], None
     return dispatch
 
 
-def as_bytes(data: bytes) -> bytes:
+def run_agent_on_bytes(data: bytes) -> bytes:
     """The same agent for those who know bytes only."""
-    return ccos.as_json(work(ccos.read(data, TaskRequest)))
+    return ccos.as_json(run_agent(ccos.read(data, TaskRequest)))
 
 
-def behind_a_url(write: Write, work: Work) -> UrlRunner:
+def make_url_runner(write: Write, work: Work) -> UrlRunner:
     def exchange(_: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         return 200, cast(bytes, work(body))
 
@@ -109,7 +109,11 @@ def behind_a_url(write: Write, work: Work) -> UrlRunner:
 
 @pytest.mark.parametrize(
     "dispatch",
-    [by_the_synchronous_one, by_runner(FunctionRunner), by_runner(behind_a_url)],
+    [
+        dispatch_synchronously,
+        dispatch_by_runner(FunctionRunner),
+        dispatch_by_runner(make_url_runner),
+    ],
     ids=["synchronous", "function", "url"],
 )
 def test_criterion_2_pluggable_dispatcher(dispatch: Callable[[HandHub], None]) -> None:
@@ -118,19 +122,19 @@ def test_criterion_2_pluggable_dispatcher(dispatch: Callable[[HandHub], None]) -
     Programs keep it too: tests/agents/test_request.py runs real ones.
     """
     with hand_hub() as hub:
-        ready(hub)
+        delegate_translation(hub)
         dispatch(hub)
         found = hub.call("ccos.intent", intent_id="i-1")
         assert found["result"]["output"] == {"goal": "translate the manual", "id": "i-1.1"}
         assert states(hub)[4:] == ["TaskCompleted", "FeedbackApplied", "Satisfied"]
-        assert hub.dispatch({"ada": work}) == 0, "nothing is left to hand over"
-        assert counted(hub, "ada") == (1, 0)
+        assert hub.dispatch({"ada": run_agent}) == 0, "nothing is left to hand over"
+        assert outcome_counts(hub, "ada") == (1, 0)
 
 
 def test_criterion_3_receipt_handler() -> None:
     """A TaskResult is validated, appended as an Action, and feeds back."""
     with hand_hub() as hub:
-        ready(hub)
+        delegate_translation(hub)
         hub.advance(seconds=5)
         hub.dispatch({"ada": lambda request: succeeded(request, 1)})
         assert states(hub)[4:] == ["TaskCompleted", "FeedbackApplied", "Satisfied"]
@@ -144,7 +148,7 @@ def test_criterion_3_receipt_handler() -> None:
 def test_criterion_4_happy_path_success() -> None:
     """Success satisfies the intent, and its task is done."""
     with hand_hub() as hub:
-        ready(hub)
+        delegate_translation(hub)
         hub.dispatch({"ada": lambda request: succeeded(request, "fini")})
         assert hub.call("ccos.intent", intent_id="i-1")["state"] == "Satisfied"
         assert hub.task("i-1").status == "done"
@@ -153,7 +157,7 @@ def test_criterion_4_happy_path_success() -> None:
 def test_criterion_4_failure() -> None:
     """Failure goes to the next candidate, and to nobody twice."""
     with hand_hub() as hub:
-        ready(hub)
+        delegate_translation(hub)
         hub.dispatch({"ada": lambda request: failed(request, "no dictionary")})
         assert hub.call("ccos.intent", intent_id="i-1")["request"]["agent_id"] == "bob"
         hub.dispatch({"bob": lambda request: failed(request, "no time")})
@@ -165,26 +169,26 @@ def test_criterion_4_failure() -> None:
 def test_criterion_4_mismatched_agent_id_rejection() -> None:
     """A result of another agent is an anomaly Action: no feedback, no change."""
     with hand_hub() as hub:
-        ready(hub)
-        said = {"intent_id": "i-1", "success": True, "output": 1}
+        delegate_translation(hub)
+        claim = {"intent_id": "i-1", "success": True, "output": 1}
         for agent, claims in (("bob", "bob"), ("bob", "ada"), ("ada", "bob")):
             with pytest.raises(Refused) as refused:
-                hub.call("ccos.result", agent=agent, agent_id=claims, **said)
+                hub.call("ccos.result", agent=agent, agent_id=claims, **claim)
             assert refused.value.code == "anomaly"
         assert states(hub)[4:] == ["Anomaly"] * 3
         assert hub.call("ccos.intent", intent_id="i-1")["state"] == "TaskDispatched"
-        assert counted(hub, "ada") == counted(hub, "bob") == (0, 0)
+        assert outcome_counts(hub, "ada") == outcome_counts(hub, "bob") == (0, 0)
 
 
 def test_criterion_4_feedback_metric_update() -> None:
     """Success and failure are counted once each, also when they are sent again."""
     with hand_hub() as hub:
-        ready(hub)
-        said = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "no"}
+        delegate_translation(hub)
+        failure = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "no"}
         for _ in range(2):
-            hub.call("ccos.result", agent="ada", **said)
+            hub.call("ccos.result", agent="ada", **failure)
         hub.dispatch({"bob": succeeded})
-        assert (counted(hub, "ada"), counted(hub, "bob")) == ((0, 1), (1, 0))
+        assert (outcome_counts(hub, "ada"), outcome_counts(hub, "bob")) == ((0, 1), (1, 0))
 
 
 SECTIONS = ("4.1", "4.2", "5", "6", "7", "8", "9", "10", "12", "13", "14", "15")
@@ -196,9 +200,9 @@ def test_criterion_5_docs() -> None:
     text = SPEC.read_text(encoding="utf-8")
     assert "**Status: Implemented.**" in text
     rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| ")]
-    told = [row[0].split()[0] for row in rows]
-    assert [section for section in SECTIONS if section not in told] == []
-    assert [tag for tag in (f"S-CCOS-{n}" for n in range(1, 10)) if tag not in told] == []
+    listed = [row[0].split()[0] for row in rows]
+    assert [section for section in SECTIONS if section not in listed] == []
+    assert [tag for tag in (f"S-CCOS-{n}" for n in range(1, 10)) if tag not in listed] == []
     named = set(re.findall(r"`([\w/]+\.py)(?:`|:)", text)) | set(
         re.findall(r"`(tests/[\w/]+)`", text)
     )
@@ -217,5 +221,5 @@ def test_criterion_5_every_departure_has_its_reason() -> None:
 def _exists(name: str) -> bool:
     """Whether SPEC.md names something that is there, by the rule at its beginning."""
     root = Path(__file__).parents[3]
-    places = (SPEC.parent, root / "src/dragoman", root / "tests/protocols/ccos", root)
-    return any((place / name).exists() for place in places)
+    folders = (SPEC.parent, root / "src/dragoman", root / "tests/protocols/ccos", root)
+    return any((folder / name).exists() for folder in folders)

@@ -10,7 +10,7 @@ from dragoman.protocols.ccos import failed, succeeded
 from dragoman.protocols.ccos.actions import TYPES, number_of, render
 from dragoman.testing import HandHub, Refused, hand_hub
 from tests.engine.lab import HUMAN, Lab
-from tests.protocols.ccos.test_dialect import Office
+from tests.protocols.ccos.test_dialect import CcosHub
 from tests.requirements import proves
 
 pytestmark = proves("CCOS-CHAIN")
@@ -26,22 +26,22 @@ def hub() -> Generator[HandHub]:
         assert hub.verify() == []
 
 
-def tree(told: dict[str, Any], depth: int = 0) -> list[str]:
+def tree_lines(node: dict[str, Any], depth: int = 0) -> list[str]:
     """A tree as lines: the deeper, the more points."""
-    below = [line for one in told.get("children", ()) for line in tree(one, depth + 1)]
-    return [f"{'.' * depth}{told['type']} {told.get('agent_id', '')}".strip(), *below]
+    below = [line for one in node.get("children", ()) for line in tree_lines(one, depth + 1)]
+    return [f"{'.' * depth}{node['type']} {node.get('agent_id', '')}".strip(), *below]
 
 
-def test_the_story_leads_from_the_wish_to_what_was_learned(hub: HandHub) -> None:
+def test_tree_leads_from_the_intent_to_the_feedback(hub: HandHub) -> None:
     hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
     hub.call("ccos.update", agent="ada", intent_id="i-1", agent_id="ada", progress=1)
     with pytest.raises(Refused):
         hub.call("ccos.result", agent="eva", intent_id="i-1", agent_id="eva", success=True)
     hub.dispatch({"ada": lambda request: failed(request, "no dictionary")})
     hub.dispatch({"bob": succeeded})
-    told = hub.call("ccos.why", intent_id="i-1")
-    assert told["state"] == "Satisfied"
-    assert tree(told["actions"]) == [
+    answer = hub.call("ccos.why", intent_id="i-1")
+    assert answer["state"] == "Satisfied"
+    assert tree_lines(answer["actions"]) == [
         "New",
         ".DelegationProposed ada",
         "..DelegationApproved ada",
@@ -57,26 +57,24 @@ def test_the_story_leads_from_the_wish_to_what_was_learned(hub: HandHub) -> None
         ".........FeedbackApplied bob",
         "..........Satisfied",
     ]
-    assert told["count"] == 14
+    assert answer["count"] == 14
 
 
-def test_a_rejection_hangs_on_whom_it_is_about_and_a_new_try_on_the_beginning(
-    hub: HandHub,
-) -> None:
+def test_rejection_follows_its_proposal_and_a_retry_follows_the_root(hub: HandHub) -> None:
     hub.call("ccos.delegate", goal="sing a song", intent_id="i-1")
     hub.call("ccos.register", agent_id="max", skills=["sing"])
     hub.call("ccos.delegate", goal="sing a song", intent_id="i-1")
-    lines = tree(hub.call("ccos.why", intent_id="i-1")["actions"])
+    lines = tree_lines(hub.call("ccos.why", intent_id="i-1")["actions"])
     at = lines.index(".DelegationProposed ada")
     assert lines[at + 1] == "..DelegationRejected ada"
     assert ".DelegationRejected" in lines
     assert ".DelegationProposed max" in lines
 
 
-def test_a_task_that_goes_to_another_supersedes_the_request(hub: HandHub) -> None:
+def test_reassigned_task_supersedes_the_request(hub: HandHub) -> None:
     hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
     hub.do(EditTask("i-1", assignee="eva"))
-    assert tree(hub.call("ccos.why", intent_id="i-1")["actions"])[3:] == [
+    assert tree_lines(hub.call("ccos.why", intent_id="i-1")["actions"])[3:] == [
         "...TaskDispatched ada",
         "....RequestSuperseded ada",
         ".....DelegationProposed eva",
@@ -86,12 +84,12 @@ def test_a_task_that_goes_to_another_supersedes_the_request(hub: HandHub) -> Non
 
 
 @proves("CCOS-CAUSES")
-def test_who_is_asked_anew_by_a_reviewer_was_approved_before(hub: HandHub) -> None:
+def test_request_repeated_after_review_needs_no_new_approval(hub: HandHub) -> None:
     hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
     hub.do(ClaimTask("i-1", "ada"), agent="ada")
     hub.do(MoveTask("i-1", "review"), agent="ada")
     hub.do(MoveTask("i-1", "ready"))
-    assert tree(hub.call("ccos.why", intent_id="i-1")["actions"])[3:] == [
+    assert tree_lines(hub.call("ccos.why", intent_id="i-1")["actions"])[3:] == [
         "...TaskDispatched ada",
         "....RequestSuperseded ada",
         ".....TaskDispatched ada",
@@ -99,11 +97,11 @@ def test_who_is_asked_anew_by_a_reviewer_was_approved_before(hub: HandHub) -> No
 
 
 @proves("CCOS-CAUSES")
-def test_whom_a_rewind_asks_anew_hangs_on_its_approval(hub: HandHub) -> None:
+def test_request_repeated_after_a_rewind_has_a_new_approval(hub: HandHub) -> None:
     hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
     hub.do(ClaimTask("i-1", "ada"), agent="ada")
     hub.do(RewindTask("i-1", 3, "e" * 40, "rewind/i-1", "a wrong turn"))
-    assert tree(hub.call("ccos.why", intent_id="i-1")["actions"])[4:] == [
+    assert tree_lines(hub.call("ccos.why", intent_id="i-1")["actions"])[4:] == [
         "....RequestSuperseded ada",
         ".....DelegationProposed ada",
         "......DelegationApproved ada",
@@ -112,32 +110,32 @@ def test_whom_a_rewind_asks_anew_hangs_on_its_approval(hub: HandHub) -> None:
 
 
 @proves("CCOS-CAUSES")
-@pytest.mark.parametrize("stands", ["TaskDispatched cal", "Satisfied", "NeedsFollowUp"])
-def test_a_follow_up_hangs_on_where_the_intent_stood(stands: str) -> None:
+@pytest.mark.parametrize("cause", ["TaskDispatched cal", "Satisfied", "NeedsFollowUp"])
+def test_follow_up_is_caused_by_the_last_state_of_its_intent(cause: str) -> None:
     with hand_hub() as hub:
         for agent, skill in (("ada", "cook"), ("bob", "sing")):
             hub.call("ccos.register", agent_id=agent, skills=[skill], trust="T2")
         hub.call("ccos.delegate", goal="cook more", intent_id="i-1")
         hub.dispatch({"ada": lambda request: failed(request, "burnt")})
-        if stands != "NeedsFollowUp":
+        if cause != "NeedsFollowUp":
             hub.call("ccos.register", agent_id="cal", skills=["cook"], trust="T2")
             hub.call("ccos.delegate", goal="cook more", intent_id="i-1")
-        if stands == "Satisfied":
+        if cause == "Satisfied":
             hub.dispatch({"cal": succeeded})
         hub.call("ccos.delegate", goal="cook still", intent_id="i-2", follows="i-1")
-        told = tree(hub.call("ccos.why", intent_id="i-1")["actions"])
-    where = next(index for index, line in enumerate(told) if line.endswith("FollowedUp"))
-    depth = told[where].count(".")
-    above = next(line for line in reversed(told[:where]) if line.count(".") == depth - 1)
-    assert above.lstrip(".") == stands, told
+        lines = tree_lines(hub.call("ccos.why", intent_id="i-1")["actions"])
+    position = next(index for index, line in enumerate(lines) if line.endswith("FollowedUp"))
+    depth = lines[position].count(".")
+    above = next(line for line in reversed(lines[:position]) if line.count(".") == depth - 1)
+    assert above.lstrip(".") == cause, lines
 
 
-def test_that_nobody_is_left_hangs_on_the_last_no(hub: HandHub) -> None:
+def test_needs_follow_up_is_caused_by_the_last_rejection(hub: HandHub) -> None:
     hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
     hub.do(PauseAgent("bob"))
     hub.do(PauseAgent("eva"))
     hub.dispatch({"ada": lambda request: failed(request, "no dictionary")})
-    assert tree(hub.call("ccos.why", intent_id="i-1")["actions"])[4:] == [
+    assert tree_lines(hub.call("ccos.why", intent_id="i-1")["actions"])[4:] == [
         "....TaskCompleted ada",
         ".....FeedbackApplied ada",
         ".....DelegationProposed bob",
@@ -148,14 +146,14 @@ def test_that_nobody_is_left_hangs_on_the_last_no(hub: HandHub) -> None:
     ]
 
 
-def test_actions_are_found_by_all_that_is_known_of_them(hub: HandHub) -> None:
+def test_actions_are_filtered_by_every_field(hub: HandHub) -> None:
     hub.call("ccos.delegate", goal="translate it", intent_id="i-1", plan_id="p-1")
     hub.advance(minutes=1)
     hub.dispatch({"ada": succeeded})
     hub.call("ccos.delegate", goal="translate that", intent_id="i-2")
 
-    def found(**wanted: Any) -> list[str]:
-        return [one["action_id"] for one in hub.call("ccos.actions", **wanted)["actions"]]
+    def found(**filters: Any) -> list[str]:
+        return [one["action_id"] for one in hub.call("ccos.actions", **filters)["actions"]]
 
     assert len(found()) == 11
     assert found(intent_id="i-2") == [f"i-2#{number}" for number in range(1, 5)]
@@ -170,7 +168,7 @@ def test_actions_are_found_by_all_that_is_known_of_them(hub: HandHub) -> None:
     assert found(agent_id="nobody") == []
 
 
-def test_actions_are_found_also_of_an_agent_that_was_never_asked(hub: HandHub) -> None:
+def test_actions_are_found_for_agents_without_requests(hub: HandHub) -> None:
     hub.call("ccos.register", agent_id="ada", skills=["translate"], capacity=1, trust="T2")
     for intent in ("i-1", "i-2"):
         hub.call("ccos.delegate", goal="translate it", intent_id=intent)
@@ -178,8 +176,8 @@ def test_actions_are_found_also_of_an_agent_that_was_never_asked(hub: HandHub) -
         hub.call("ccos.result", agent="eva", intent_id="i-1", agent_id="eva", success=True)
     hub.call("ccos.delegate", goal="translate it", intent_id="i-3", skills=["Latin"])
 
-    def found(agent: str, **wanted: Any) -> list[str]:
-        page = hub.call("ccos.actions", agent_id=agent, **wanted)
+    def found(agent: str, **filters: Any) -> list[str]:
+        page = hub.call("ccos.actions", agent_id=agent, **filters)
         return [f"{one['intent_id']} {one['type']}" for one in page["actions"]]
 
     rejected = ["i-3 DelegationProposed", "i-3 DelegationRejected"]
@@ -192,32 +190,32 @@ def test_actions_are_found_also_of_an_agent_that_was_never_asked(hub: HandHub) -
     ]
 
 
-def test_actions_come_in_pages(hub: HandHub) -> None:
+def test_actions_are_paged(hub: HandHub) -> None:
     for number in range(3):
         hub.call("ccos.delegate", goal="translate it", intent_id=f"i-{number}")
-    seen: list[str] = []
+    ids: list[str] = []
     cursor, more = "", True
     while more:
         page = hub.call("ccos.actions", limit=5, cursor=cursor)
-        seen += [one["action_id"] for one in page["actions"]]
+        ids += [one["action_id"] for one in page["actions"]]
         cursor, more = page["cursor"], page["more"]
-    assert seen == [f"i-{intent}#{number}" for intent in range(3) for number in range(1, 5)]
+    assert ids == [f"i-{intent}#{number}" for intent in range(3) for number in range(1, 5)]
     history = hub.call("ccos.intent", intent_id="i-0", limit=3)
     rest = hub.call("ccos.intent", intent_id="i-0", after=history["next"])
     assert [one["state"] for one in rest["history"]] == ["TaskDispatched"]
 
 
 @proves("CCOS-BOUNDED")
-def test_a_long_story_is_told_as_far_as_is_asked_for_and_goes_on_by_the_page(hub: HandHub) -> None:
+def test_long_tree_is_cut_at_the_limit_and_continues_in_pages(hub: HandHub) -> None:
     hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
     for number in range(1, 6):
-        said = {"intent_id": "i-1", "agent_id": "ada", "sequence": number}
-        hub.call("ccos.update", agent="ada", **said, partial="x" * 2_000)
+        update = {"intent_id": "i-1", "agent_id": "ada", "sequence": number}
+        hub.call("ccos.update", agent="ada", **update, partial="x" * 2_000)
     hub.dispatch({"ada": lambda request: succeeded(request, "y" * 2_000)})
-    told = hub.call("ccos.why", intent_id="i-1", limit=5)
-    assert (told["count"], told["more"], len(tree(told["actions"]))) == (12, True, 5)
+    answer = hub.call("ccos.why", intent_id="i-1", limit=5)
+    assert (answer["count"], answer["more"], len(tree_lines(answer["actions"]))) == (12, True, 5)
     whole = hub.call("ccos.why", intent_id="i-1")
-    assert ("more" in whole, len(tree(whole["actions"]))) == (False, 12)
+    assert ("more" in whole, len(tree_lines(whole["actions"]))) == (False, 12)
     # A page has the same causes as the whole, and only the sizes of what is long.
     page = hub.call("ccos.intent", intent_id="i-1", after=4, limit=2)
     assert [one["parent_id"] for one in page["history"]] == ["i-1#4", "i-1#4"]
@@ -229,7 +227,7 @@ def test_a_long_story_is_told_as_far_as_is_asked_for_and_goes_on_by_the_page(hub
 
 
 @proves("CCOS-BOUNDED")
-def test_the_result_is_found_from_the_end_whatever_came_after_it(hub: HandHub) -> None:
+def test_result_is_found_behind_many_later_anomalies(hub: HandHub) -> None:
     hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
     assert "result" not in hub.call("ccos.intent", intent_id="i-1")
     hub.dispatch({"ada": lambda request: succeeded(request, 7)})
@@ -250,11 +248,11 @@ def test_the_result_is_found_from_the_end_whatever_came_after_it(hub: HandHub) -
 
 
 @proves("CCOS-BOUNDED")
-def test_a_page_of_actions_ends_when_it_is_long_and_goes_on_behind_that(hub: HandHub) -> None:
+def test_page_of_actions_is_limited_in_bytes(hub: HandHub) -> None:
     hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
     for number in range(1, 75):
-        said = {"intent_id": "i-1", "agent_id": "ada", "sequence": number}
-        hub.call("ccos.update", agent="ada", **said, partial="x" * 60_000)
+        update = {"intent_id": "i-1", "agent_id": "ada", "sequence": number}
+        hub.call("ccos.update", agent="ada", **update, partial="x" * 60_000)
     page = hub.call("ccos.actions", intent_id="i-1", limit=500)
     assert (page["more"], 50 < len(page["actions"]) < 78) == (True, True)
     rest = hub.call("ccos.actions", intent_id="i-1", limit=500, cursor=page["cursor"])
@@ -263,7 +261,7 @@ def test_a_page_of_actions_ends_when_it_is_long_and_goes_on_behind_that(hub: Han
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "filters",
     [
         {"type": "task.created"},
         {"since": "now"},
@@ -274,15 +272,15 @@ def test_a_page_of_actions_ends_when_it_is_long_and_goes_on_behind_that(hub: Han
         {"cursor": "9" * 17 + ".1"},
     ],
 )
-def test_what_cannot_be_asked_for_is_told(hub: HandHub, wanted: dict[str, str]) -> None:
+def test_invalid_filters_are_refused(hub: HandHub, filters: dict[str, str]) -> None:
     with pytest.raises(Refused) as refused:
-        hub.call("ccos.actions", **wanted)
+        hub.call("ccos.actions", **filters)
     assert refused.value.code == "invalid_field"
 
 
 def test_every_kind_of_entry_has_a_type_and_can_be_rendered_alone() -> None:
-    office = Office()
-    lab: Lab = office.lab
+    hub = CcosHub()
+    lab: Lab = hub.lab
     entries = [entry for entry in lab.store.entries(0, 100) if entry.stream == "intent:i-1"]
     assert next(render(entry).type for entry in entries) == "New"
     assert len(set(TYPES.values())) == len(TYPES)
@@ -295,5 +293,5 @@ def test_every_kind_of_entry_has_a_type_and_can_be_rendered_alone() -> None:
     ("name", "parts"),
     [("i-1#4", ("i-1", 4)), ("i-1", ("", 0)), ("i-1#x", ("", 0)), ("i#" + "1" * 40, ("", 0))],
 )
-def test_the_id_of_an_action_has_two_parts(name: str, parts: tuple[str, int]) -> None:
+def test_action_id_has_two_parts(name: str, parts: tuple[str, int]) -> None:
     assert number_of(name) == parts

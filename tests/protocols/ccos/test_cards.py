@@ -37,7 +37,7 @@ def card(value: Any, name: str = "") -> Discovered:
     return read_card(json.dumps(value).encode(), name)
 
 
-def test_a_card_says_what_the_agent_can_do_and_where_it_is() -> None:
+def test_card_has_skills_and_address() -> None:
     found = card(OLD)
     assert found == Discovered(
         name="route-planner-eu",
@@ -49,7 +49,7 @@ def test_a_card_says_what_the_agent_can_do_and_where_it_is() -> None:
     )
 
 
-def test_a_card_of_version_1_names_its_first_interface() -> None:
+def test_version_1_card_gives_its_first_interface() -> None:
     found = card(NEW, "adder")
     assert (found.name, found.url, found.binding) == (
         "adder",
@@ -58,28 +58,28 @@ def test_a_card_of_version_1_names_its_first_interface() -> None:
     )
 
 
-def test_nothing_in_a_card_steers_a_terminal() -> None:
+def test_control_characters_are_removed_from_a_card() -> None:
     found = card(NEW | {"name": "a\x1b[31mb\u202e", "skills": [{"name": "x\x07y"}]})
     assert found.title == "ab\ufffd"
     assert found.skills == ("x\ufffdy",)
 
 
-def test_skills_of_a_card_are_never_cut_off_in_silence() -> None:
+def test_card_with_too_many_skills_is_refused() -> None:
     many = [{"id": f"skill-{number}"} for number in range(257)]
     assert len(card(NEW | {"skills": many[:256]}).skills) == 256
     with pytest.raises(BadCard, match=r"names 257 skills .* may have 256: register it with those"):
         card(NEW | {"skills": many})
 
 
-def test_and_a_sentence_that_is_no_skill_is_told() -> None:
+def test_overlong_skill_is_left_out_with_a_remark() -> None:
     sentence = "I am the best agent for everything " * 4
     skills = [{"name": sentence, "tags": ["sum"]}, {"name": "x" * 120}]
     found = card(NEW | {"skills": skills})
     assert found.skills == ("sum", "x" * 120)
     assert found.too_long == (sentence.strip().lower(),)
     with hand_hub() as hub:
-        told = hub.call("ccos.discover", card=NEW | {"skills": skills})
-    assert told["remark"].startswith(
+        answer = hub.call("ccos.discover", card=NEW | {"skills": skills})
+    assert answer["remark"].startswith(
         "what has more than 120 characters was left out of its skills: i am the best agent"
     )
 
@@ -95,17 +95,17 @@ def test_and_a_sentence_that_is_no_skill_is_told() -> None:
         (NEW | {"skills": [{"name": "the best agent"}]}, "names no skill"),
     ],
 )
-def test_what_is_no_card_is_told(value: Any, reason: str) -> None:
+def test_invalid_card_is_refused(value: Any, reason: str) -> None:
     with pytest.raises(BadCard, match=reason):
         card(value)
 
 
-def test_what_is_no_json_is_told() -> None:
+def test_invalid_json_is_refused() -> None:
     with pytest.raises(BadCard, match="not an agent card"):
         read_card(b"<html>")
 
 
-def test_a_card_does_not_take_over_who_is_known_by_its_name() -> None:
+def test_card_does_not_take_over_a_registered_name() -> None:
     card = {"name": "Ada", "url": "https://evil.example", "skills": [{"id": "x", "name": "paint"}]}
     with hand_hub() as hub:
         known: dict[str, Any] = {
@@ -125,13 +125,13 @@ def test_a_card_does_not_take_over_who_is_known_by_its_name() -> None:
         assert ada["trust"] == "T2"
 
 
-def test_a_tag_that_says_nothing_is_left_out_and_the_rest_counts() -> None:
+def test_meaningless_tags_are_left_out_with_a_remark() -> None:
     skills = [{"id": "sum", "name": "sum", "tags": ["agent", "the"]}]
     assert (card(NEW | {"skills": skills}).skills, card(NEW).idle) == (("sum",), ())
     with hand_hub() as hub:
-        told = hub.call("ccos.discover", card=NEW | {"skills": skills})
-    left_out, _, more = told["remark"].partition("; ")
-    assert (told["skills"], left_out) == (
+        answer = hub.call("ccos.discover", card=NEW | {"skills": skills})
+    left_out, _, more = answer["remark"].partition("; ")
+    assert (answer["skills"], left_out) == (
         ["sum"],
         "words that say nothing were left out of its skills: agent, the",
     )

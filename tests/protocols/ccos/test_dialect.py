@@ -51,11 +51,11 @@ def refused(hub: HandHub, operation: str, agent: str = "", **arguments: Any) -> 
     return caught.value
 
 
-def result(**said: Any) -> dict[str, Any]:
-    return {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": 1, **said}
+def result(**fields: Any) -> dict[str, Any]:
+    return {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": 1, **fields}
 
 
-def test_a_request_has_what_the_task_says(hub: HandHub) -> None:
+def test_request_has_the_fields_of_its_task(hub: HandHub) -> None:
     answer = delegate(
         hub,
         params={"lang": "fr"},
@@ -77,7 +77,7 @@ def test_a_request_has_what_the_task_says(hub: HandHub) -> None:
     assert msgspec.convert(request, TaskRequest).agent_id == "ada"
 
 
-def test_a_successor_is_told_where_the_last_one_stopped(hub: HandHub) -> None:
+def test_request_has_the_checkpoint_of_the_predecessor(hub: HandHub) -> None:
     delegate(hub)
     hub.claim("i-1", agent="ada")
     hub.do(CheckpointTask("i-1", "CONTEXT_HIGH", "abc123", "half", "go on"), agent="ada")
@@ -86,11 +86,11 @@ def test_a_successor_is_told_where_the_last_one_stopped(hub: HandHub) -> None:
     assert known.left_off == LeftOff("abc123", "half", "go on")
 
 
-def test_a_parameter_of_the_caller_is_not_overwritten(hub: HandHub) -> None:
+def test_params_of_the_caller_are_not_overwritten(hub: HandHub) -> None:
     assert delegate(hub, params={"task": "mine"})["request"]["params"] == {"task": "mine"}
 
 
-def test_the_same_intent_again_adds_nothing(hub: HandHub) -> None:
+def test_repeated_delegation_adds_nothing(hub: HandHub) -> None:
     first = delegate(hub)
     before = len(hub.history())
     assert delegate(hub) == first
@@ -99,46 +99,46 @@ def test_the_same_intent_again_adds_nothing(hub: HandHub) -> None:
 
 
 @pytest.mark.parametrize(
-    ("deadline", "why"),
+    ("deadline", "reason"),
     [
         ("yesterday", "is not a moment"),
         ("2026-02-09T20:55:00Z", "has passed"),
         ("2096-02-09T20:55:00Z", "the time until the deadline is"),
     ],
 )
-def test_a_deadline_lies_ahead(hub: HandHub, deadline: str, why: str) -> None:
-    asked = {"intent_id": "i-1", "goal": "translate", "deadline": deadline}
+def test_invalid_or_past_deadline_is_refused(hub: HandHub, deadline: str, reason: str) -> None:
+    arguments = {"intent_id": "i-1", "goal": "translate", "deadline": deadline}
     for error in (
-        refused(hub, "ccos.delegate", **asked),
-        refused(hub, "ccos.request", **asked, agent_id="ada", params={}),
+        refused(hub, "ccos.delegate", **arguments),
+        refused(hub, "ccos.request", **arguments, agent_id="ada", params={}),
     ):
         assert (error.code, error.refusal.path) == ("invalid_field", "deadline")
-        assert why in error.detail
+        assert reason in error.detail
 
 
 @proves("CCOS-DUE")
 @pytest.mark.parametrize("operation", ["ccos.request", "ccos.delegate"])
-def test_the_same_after_its_deadline_is_a_repeat(hub: HandHub, operation: str) -> None:
-    asked: dict[str, Any] = {"intent_id": "i-1", "goal": "translate it"}
-    asked["deadline"] = "2026-02-09T22:00:00Z"
+def test_repeat_after_its_deadline_is_recognized(hub: HandHub, operation: str) -> None:
+    arguments: dict[str, Any] = {"intent_id": "i-1", "goal": "translate it"}
+    arguments["deadline"] = "2026-02-09T22:00:00Z"
     if operation == "ccos.request":
-        asked |= {"agent_id": "ada", "params": {}}
-    assert "request" in hub.call(operation, **asked)
+        arguments |= {"agent_id": "ada", "params": {}}
+    assert "request" in hub.call(operation, **arguments)
     hub.advance(hours=2)
     for _ in range(3):
         hub.tick()
         hub.advance(hours=2)
-    stands = hub.call("ccos.intent", intent_id="i-1")
-    assert stands["state"] == "NeedsFollowUp"
-    again = hub.call(operation, **asked)
+    before = hub.call("ccos.intent", intent_id="i-1")
+    assert before["state"] == "NeedsFollowUp"
+    again = hub.call(operation, **arguments)
     assert (again["state"], "remark" in again) == ("NeedsFollowUp", False)
-    assert hub.call("ccos.intent", intent_id="i-1") == stands
-    other = asked | {"deadline": "2026-02-09T22:00:01Z"}
+    assert hub.call("ccos.intent", intent_id="i-1") == before
+    other = arguments | {"deadline": "2026-02-09T22:00:01Z"}
     assert refused(hub, operation, **other).refusal.path == "deadline", "that would be a beginning"
 
 
 @proves("CCOS-DUE")
-def test_a_deadline_is_the_intent_s_whoever_is_asked_before_it(hub: HandHub) -> None:
+def test_deadline_applies_to_every_request_of_the_intent(hub: HandHub) -> None:
     due = "2026-02-09T20:56:00.000Z"
     delegate(hub, deadline="2026-02-09T20:56:00Z")
     hub.advance(seconds=10)
@@ -149,7 +149,7 @@ def test_a_deadline_is_the_intent_s_whoever_is_asked_before_it(hub: HandHub) -> 
     assert [one["details"].get("due_by") for one in proposed] == [due, None]
 
 
-def test_a_missed_deadline_is_a_failure_and_what_comes_late_an_anomaly(hub: HandHub) -> None:
+def test_missed_deadline_is_a_failure_and_a_late_result_an_anomaly(hub: HandHub) -> None:
     delegate(hub, deadline="2026-02-09T20:56:00Z")
     hub.advance(minutes=2)
     hub.tick()
@@ -162,7 +162,7 @@ def test_a_missed_deadline_is_a_failure_and_what_comes_late_an_anomaly(hub: Hand
 
 
 @pytest.mark.parametrize(
-    "said",
+    "fields",
     [
         result(error="both"),
         {"intent_id": "i-1", "agent_id": "ada", "success": False},
@@ -174,20 +174,20 @@ def test_a_missed_deadline_is_a_failure_and_what_comes_late_an_anomaly(hub: Hand
         {"success": True},
     ],
 )
-def test_a_result_that_does_not_fit_is_an_anomaly(hub: HandHub, said: dict[str, Any]) -> None:
+def test_mismatched_result_is_an_anomaly(hub: HandHub, fields: dict[str, Any]) -> None:
     delegate(hub)
-    assert refused(hub, "ccos.result", "ada", **said).code == "anomaly"
+    assert refused(hub, "ccos.result", "ada", **fields).code == "anomaly"
     assert hub.call("ccos.intent", intent_id="i-1")["state"] == "TaskDispatched"
 
 
-def test_an_anomaly_stands_in_the_chain_of_its_intent(hub: HandHub) -> None:
+def test_anomaly_is_recorded_in_the_chain_of_its_intent(hub: HandHub) -> None:
     delegate(hub)
     refused(hub, "ccos.result", "ada", **result(error="both"))
     (odd,) = hub.call("ccos.actions", intent_id="i-1", type="Anomaly")["actions"]
     assert "a success has no error" in odd["details"]["reason"]
 
 
-def test_an_equal_repeat_is_a_no_op_and_another_result_an_anomaly(hub: HandHub) -> None:
+def test_equal_result_is_a_no_op_and_another_one_an_anomaly(hub: HandHub) -> None:
     delegate(hub)
     first = hub.call("ccos.result", agent="ada", **result())
     before = len(hub.history())
@@ -198,26 +198,26 @@ def test_an_equal_repeat_is_a_no_op_and_another_result_an_anomaly(hub: HandHub) 
     assert refused(hub, "ccos.result", "ada", **result(output=2)).code == "anomaly"
 
 
-def test_updates_are_told_in_percent(hub: HandHub) -> None:
+def test_updates_are_reported_in_percent(hub: HandHub) -> None:
     delegate(hub)
-    said = {"intent_id": "i-1", "agent_id": "ada"}
-    hub.call("ccos.update", agent="ada", **said, progress=0.5, message="half")
-    hub.call("ccos.update", agent="ada", **said, progress=75, partial={"page": 1}, sequence=1)
+    ids = {"intent_id": "i-1", "agent_id": "ada"}
+    hub.call("ccos.update", agent="ada", **ids, progress=0.5, message="half")
+    hub.call("ccos.update", agent="ada", **ids, progress=75, partial={"page": 1}, sequence=1)
     updates = hub.call("ccos.actions", type="TaskUpdated")["actions"]
     assert [one["details"]["progress"] for one in updates] == [50.0, 75]
     assert updates[1]["details"]["partial"] == {"page": 1}
-    assert refused(hub, "ccos.update", "bob", **said, progress=1).code == "anomaly"
-    assert refused(hub, "ccos.update", "ada", **said).code == "invalid_envelope"
+    assert refused(hub, "ccos.update", "bob", **ids, progress=1).code == "anomaly"
+    assert refused(hub, "ccos.update", "ada", **ids).code == "invalid_envelope"
 
 
-def test_an_open_request_is_in_the_agent_s_queue(hub: HandHub) -> None:
+def test_open_request_is_in_the_queue_of_its_agent(hub: HandHub) -> None:
     request = delegate(hub)["request"]
     assert hub.call("ccos.requests", agent="ada") == {"requests": [request]}
     assert hub.call("ccos.requests", agent_id="bob") == {"requests": []}
     assert refused(hub, "ccos.requests", agent_id="no name").code == "invalid_id"
 
 
-def test_cancelling_ends_the_request_without_feedback(hub: HandHub) -> None:
+def test_cancel_ends_the_request_without_feedback(hub: HandHub) -> None:
     delegate(hub)
     hub.call("ccos.cancel", intent_id="i-1", reason="no longer needed")
     found = hub.call("ccos.intent", intent_id="i-1")
@@ -231,7 +231,7 @@ def test_cancelling_ends_the_request_without_feedback(hub: HandHub) -> None:
     assert refused(hub, "ccos.cancel", intent_id="i-9").code == "intent_not_found"
 
 
-def test_a_follow_up_links_back(hub: HandHub) -> None:
+def test_follow_up_links_back(hub: HandHub) -> None:
     delegate(hub)
     hub.call("ccos.cancel", intent_id="i-1")
     delegate(hub, "i-2", follows="i-1")
@@ -241,14 +241,14 @@ def test_a_follow_up_links_back(hub: HandHub) -> None:
     assert [row["intent_id"] for row in rows] == ["i-2"]
 
 
-def test_intents_are_listed_by_what_they_have_in_common(hub: HandHub) -> None:
+def test_intents_are_filtered_and_paged(hub: HandHub) -> None:
     delegate(hub, "i-1", plan_id="p-1")
     delegate(hub, "i-2")
     hub.dispatch({"ada": succeeded})
     delegate(hub, "i-3")
 
-    def names(**wanted: Any) -> list[str]:
-        return [row["intent_id"] for row in hub.call("ccos.intents", **wanted)["intents"]]
+    def names(**filters: Any) -> list[str]:
+        return [row["intent_id"] for row in hub.call("ccos.intents", **filters)["intents"]]
 
     assert names() == ["i-1", "i-2", "i-3"]
     assert names(plan_id="p-1") == ["i-1"]
@@ -258,22 +258,22 @@ def test_intents_are_listed_by_what_they_have_in_common(hub: HandHub) -> None:
     assert set(names(agent_id="ada")) <= {"i-1", "i-2", "i-3"}
 
 
-def test_of_intents_all_that_is_said_must_hold(hub: HandHub) -> None:
+def test_intent_filters_are_combined(hub: HandHub) -> None:
     for number in range(4):
         delegate(hub, f"i-{number}", plan_id="p" if number % 2 else "q")
     hub.call("ccos.cancel", intent_id="i-1")
 
-    def names(**wanted: Any) -> list[str]:
-        return [row["intent_id"] for row in hub.call("ccos.intents", **wanted)["intents"]]
+    def names(**filters: Any) -> list[str]:
+        return [row["intent_id"] for row in hub.call("ccos.intents", **filters)["intents"]]
 
     assert names(open=True) == ["i-0", "i-2", "i-3"]
     assert names(plan_id="p", open=True) == ["i-3"]
     assert names(plan_id="p", agent_id="nobody") == []
-    asked: dict[str, Any] = {"agent_id": "ada", "open": True, "limit": 1}
+    arguments: dict[str, Any] = {"agent_id": "ada", "open": True, "limit": 1}
     mine = [name for name in names(agent_id="ada") if name != "i-1"]
     found, after = list[str](), 0
     while True:
-        page = hub.call("ccos.intents", after=after, **asked)
+        page = hub.call("ccos.intents", after=after, **arguments)
         found += [row["intent_id"] for row in page["intents"]]
         if "next" not in page:
             break
@@ -281,7 +281,7 @@ def test_of_intents_all_that_is_said_must_hold(hub: HandHub) -> None:
     assert found == mine
 
 
-def test_a_page_of_intents_ends_where_too_many_were_looked_at(
+def test_page_of_intents_ends_at_the_scan_limit(
     hub: HandHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(3):
@@ -296,7 +296,7 @@ def test_a_page_of_intents_ends_where_too_many_were_looked_at(
     )
 
 
-def test_rank_shows_the_parts_and_why_one_wins(hub: HandHub) -> None:
+def test_rank_explains_scores_and_choice(hub: HandHub) -> None:
     hub.call("ccos.register", agent_id="eva", skills=["translate"], trust="T2")
     hub.call("ccos.register", agent_id="max", skills=["cook"])
     ranked = hub.call("ccos.rank", goal="translate the manual")
@@ -311,7 +311,7 @@ def test_rank_shows_the_parts_and_why_one_wins(hub: HandHub) -> None:
     assert hub.call("ccos.rank", goal="translate", limit=1)["of"] == 4
 
 
-def test_ties_and_lone_candidates_are_explained(hub: HandHub) -> None:
+def test_rank_explains_ties_and_single_candidates(hub: HandHub) -> None:
     assert "ties go by name" in hub.call("ccos.rank", goal="translate it")["why"]
     hub.call("ccos.register", agent_id="max", skills=["cook"])
     assert "only one" in hub.call("ccos.rank", goal="cook soup")["why"]
@@ -320,7 +320,7 @@ def test_ties_and_lone_candidates_are_explained(hub: HandHub) -> None:
 
 
 @proves("CCOS-HANDS")
-def test_who_has_its_hands_full_is_passed_over_while_another_may_have_it() -> None:
+def test_busy_agent_is_passed_over_while_another_is_free() -> None:
     with hand_hub(choices=Choices(called={"ada": 1, "bob": 1})) as hub:
         hub.call("ccos.register", agent_id="ada", skills=["translate"], trust="T2")
         hub.call("ccos.register", agent_id="bob", skills=["translate"])
@@ -337,37 +337,37 @@ def test_who_has_its_hands_full_is_passed_over_while_another_may_have_it() -> No
 
 
 @proves("CCOS-NEWCOMERS")
-def test_a_skill_outlives_an_outage_that_all_its_agents_failed_in(hub: HandHub) -> None:
+def test_agents_below_the_threshold_are_probed_after_an_outage(hub: HandHub) -> None:
     for number in range(6):
         intent = f"i-{number}"
         for _ in range(2):
             agent = delegate(hub, intent)["request"]["agent_id"]
-            said = {"intent_id": intent, "agent_id": agent, "success": False, "error": "no net"}
-            hub.call("ccos.result", agent=agent, **said)
+            failure = {"intent_id": intent, "agent_id": agent, "success": False, "error": "no net"}
+            hub.call("ccos.result", agent=agent, **failure)
     first, second = delegate(hub, "j-1"), delegate(hub, "j-2")
-    asked = [one["request"]["agent_id"] for one in (first, second)]
-    assert sorted(asked) == ["ada", "bob"], "each with one piece of work"
+    agents = [one["request"]["agent_id"] for one in (first, second)]
+    assert sorted(agents) == ["ada", "bob"], "each with one piece of work"
     assert delegate(hub, "j-3")["state"] == "DelegationRejected"
-    well = {"intent_id": "j-1", "agent_id": asked[0], "success": True, "output": 1}
-    hub.call("ccos.result", agent=asked[0], **well)
-    assert delegate(hub, "j-4")["request"]["agent_id"] == asked[0]
+    success = {"intent_id": "j-1", "agent_id": agents[0], "success": True, "output": 1}
+    hub.call("ccos.result", agent=agents[0], **success)
+    assert delegate(hub, "j-4")["request"]["agent_id"] == agents[0]
 
 
 @proves("CCOS-NEWCOMERS")
 @pytest.mark.parametrize(("trust", "skills"), [("T0", 10), ("T0", 4), ("T1", 10)])
-def test_also_where_much_is_missing_to_the_threshold(trust: str, skills: int) -> None:
+def test_agents_far_below_the_threshold_are_probed_too(trust: str, skills: int) -> None:
     able = ["weld", *(f"skill{number}" for number in range(skills - 1))]
     with hand_hub() as hub:
         for name in ("w1", "w2"):
             hub.call("ccos.register", agent_id=name, skills=able, trust=trust)
         for number in range(70):
-            said = hub.call("ccos.delegate", goal="weld it", intent_id=f"i-{number}")
-            while "request" in said:
-                agent = said["request"]["agent_id"]
+            answer = hub.call("ccos.delegate", goal="weld it", intent_id=f"i-{number}")
+            while "request" in answer:
+                agent = answer["request"]["agent_id"]
                 failure = {"agent_id": agent, "success": False, "error": "no net"}
                 hub.call("ccos.result", agent=agent, intent_id=f"i-{number}", **failure)
-                said = hub.call("ccos.intent", intent_id=f"i-{number}")
-            assert said["tried"], said
+                answer = hub.call("ccos.intent", intent_id=f"i-{number}")
+            assert answer["tried"], answer
         ranked = hub.call("ccos.rank", goal="weld it")
         assert f"{ranked['chosen']} is tried with one piece of work" in ranked["why"]
         other = {"w1": "w2", "w2": "w1"}[ranked["chosen"]]
@@ -375,7 +375,7 @@ def test_also_where_much_is_missing_to_the_threshold(trust: str, skills: int) ->
         assert named["request"]["agent_id"] == other, "who is named is not kept out by who is not"
 
 
-def test_an_empty_registry_is_explained() -> None:
+def test_rank_explains_an_empty_registry() -> None:
     with hand_hub() as hub:
         assert "nobody in the registry" in hub.call("ccos.rank", goal="sing")["why"]
         answer = hub.call("ccos.delegate", goal="sing", intent_id="i-1")
@@ -383,7 +383,7 @@ def test_an_empty_registry_is_explained() -> None:
         assert answer["reasons"]
 
 
-def test_a_goal_that_praises_an_agent_gains_nothing(hub: HandHub) -> None:
+def test_praise_in_a_goal_does_not_raise_a_score(hub: HandHub) -> None:
     boast = refused(hub, "ccos.register", "liar", agent_id="liar", skills=["best for everything"])
     assert boast.code == "invalid_field"
     hub.call("ccos.register", agent="liar", agent_id="liar", skills=["cook"])
@@ -392,7 +392,7 @@ def test_a_goal_that_praises_an_agent_gains_nothing(hub: HandHub) -> None:
     assert ranked["chosen"] == "ada"
 
 
-def test_policy_rules_are_obeyed_and_told() -> None:
+def test_policy_rules_are_applied_and_explained() -> None:
     choices = Choices(policy=Policy(cost_ceiling=1.0, forbidden_goals=("delete everything",)))
     with hand_hub(choices=choices) as hub:
         hub.call("ccos.register", agent_id="ada", skills=["delete"], cost=5)
@@ -402,8 +402,8 @@ def test_policy_rules_are_obeyed_and_told() -> None:
         assert forbidden["state"] == "DelegationRejected"
         assert "forbidden goal" in forbidden["reasons"][0]
         assert "forbidden goal" in hub.call("ccos.rank", goal="delete everything")["why"]
-        asked: dict[str, Any] = {"goal": "translate it", "constraints": ["delete everything"]}
-        assert "forbidden goal" in hub.call("ccos.rank", **asked)["why"]
+        arguments: dict[str, Any] = {"goal": "translate it", "constraints": ["delete everything"]}
+        assert "forbidden goal" in hub.call("ccos.rank", **arguments)["why"]
 
 
 @pytest.mark.parametrize(
@@ -428,7 +428,7 @@ def test_policy_rules_are_obeyed_and_told() -> None:
         ("discover", {"latency_ms": 10**12}, "latency_ms"),
     ],
 )
-def test_the_field_that_is_refused_is_named(
+def test_refused_field_is_named(
     hub: HandHub, operation: str, wrong: dict[str, Any], path: str
 ) -> None:
     right: dict[str, dict[str, Any]] = {
@@ -440,7 +440,7 @@ def test_the_field_that_is_refused_is_named(
     assert refused(hub, f"ccos.{operation}", **right[operation] | wrong).refusal.path == path
 
 
-def test_an_agent_registers_itself_and_nobody_else(hub: HandHub) -> None:
+def test_agent_registers_itself_only(hub: HandHub) -> None:
     hub.call("ccos.register", agent="eva", agent_id="eva", skills=["sing"], trust="T2")
     (eva,) = hub.call("ccos.agents", skill="sing")["agents"]
     assert (eva["trust"], eva["speaks"]) == ("T0", ["ccos"])
@@ -454,30 +454,30 @@ def test_an_agent_registers_itself_and_nobody_else(hub: HandHub) -> None:
     )
 
 
-def test_the_latency_that_decides_is_shown_and_how_long_it_took_beside_it(hub: HandHub) -> None:
+def test_stated_and_measured_latency_are_both_shown(hub: HandHub) -> None:
     hub.call("ccos.register", agent_id="ada", skills=["translate"], latency_ms=60_000)
     delegate(hub)
     hub.advance(seconds=5)
     hub.call("ccos.result", agent="ada", **result())
     shown = hub.call("ccos.agents")["agents"][0]
     assert (shown["latency_ms"], shown["took_ms"]) == (60_000, 5_000)
-    asked = delegate(hub, "i-2", within_ms=30_000)["request"]["agent_id"]
-    assert asked == "bob"
+    agent = delegate(hub, "i-2", within_ms=30_000)["request"]["agent_id"]
+    assert agent == "bob"
 
 
-def test_agents_are_found_by_skill_and_dialect(hub: HandHub) -> None:
+def test_agents_are_filtered_by_skill_and_dialect(hub: HandHub) -> None:
     hub.call("ccos.register", agent_id="eva", skills=["sing songs"], speaks=["aof", "ccos"])
 
-    def names(**wanted: Any) -> list[str]:
-        return [row["agent_id"] for row in hub.call("ccos.agents", **wanted)["agents"]]
+    def names(**filters: Any) -> list[str]:
+        return [row["agent_id"] for row in hub.call("ccos.agents", **filters)["agents"]]
 
     assert names(skill="Translate") == ["ada", "bob"]
     assert names(skill="songs") == ["eva"]
     assert names(speaks="aof") == ["eva"]
     page = hub.call("ccos.agents", limit=2)
     assert names(after=page["next"]) == ["eva"]
-    told = hub.call("ccos.register", agent_id="eva", skills=["sing"], speaks=["ccos"])
-    assert told["speaks"] == ["ccos"]
+    answer = hub.call("ccos.register", agent_id="eva", skills=["sing"], speaks=["ccos"])
+    assert answer["speaks"] == ["ccos"]
     assert names(speaks="aof") == []
     unknown = refused(hub, "ccos.register", agent_id="eva", skills=["sing"], speaks=["latin"])
     assert (unknown.code, unknown.detail) == (
@@ -489,10 +489,10 @@ def test_agents_are_found_by_skill_and_dialect(hub: HandHub) -> None:
     assert sought.detail == "speaks: 'latin' is not one of: aof, agentmail, saop, acp, ccos"
 
 
-def test_a_card_is_taken_into_the_registry(hub: HandHub) -> None:
+def test_discovered_card_is_registered(hub: HandHub) -> None:
     card = {"name": "Route Planner", "url": "https://p.example", "skills": [{"tags": ["routes"]}]}
-    told = hub.call("ccos.discover", card=card)
-    assert told["agent_id"] == "route-planner"
+    answer = hub.call("ccos.discover", card=card)
+    assert answer["agent_id"] == "route-planner"
     (found,) = hub.call("ccos.agents", skill="routes")["agents"]
     assert (found["trust"], found["reach"]) == ("T0", "https://p.example")
     hub.call("ccos.discover", card=card, trust="T1", agent_id="route-planner")
@@ -502,20 +502,20 @@ def test_a_card_is_taken_into_the_registry(hub: HandHub) -> None:
     assert refused(hub, "ccos.discover", card={}).code == "invalid_field"
 
 
-def test_a_result_about_a_task_that_is_no_intent_s_reports_it(hub: HandHub) -> None:
+def test_result_about_a_plain_task_reports_it(hub: HandHub) -> None:
     task = hub.create("Paint the fence")
     hub.claim(task, agent="ada")
     hub.call("ccos.update", agent="ada", intent_id=task, agent_id="ada", progress=0.5)
-    said = {"intent_id": task, "agent_id": "ada", "success": True, "output": "red"}
-    assert hub.call("ccos.result", agent="ada", **said)["status"] == "review"
+    success = {"intent_id": task, "agent_id": "ada", "success": True, "output": "red"}
+    assert hub.call("ccos.result", agent="ada", **success)["status"] == "review"
     assert hub.task(task).reported is not None
     other = hub.create("Paint the gate")
     hub.claim(other, agent="ada")
-    lost = {"intent_id": other, "agent_id": "ada", "success": False, "error": "no paint"}
-    assert hub.call("ccos.result", agent="ada", **lost)["status"] == "ready"
+    failure = {"intent_id": other, "agent_id": "ada", "success": False, "error": "no paint"}
+    assert hub.call("ccos.result", agent="ada", **failure)["status"] == "ready"
 
 
-def test_an_unknown_argument_is_told(hub: HandHub) -> None:
+def test_unknown_arguments_and_intents_are_refused(hub: HandHub) -> None:
     assert refused(hub, "ccos.rank", goal="x", gaol="y").code == "invalid_field"
     assert refused(hub, "ccos.intent", intent_id="i-9").code == "intent_not_found"
     assert refused(hub, "ccos.why", intent_id="i-9").code == "intent_not_found"
@@ -524,24 +524,24 @@ def test_an_unknown_argument_is_told(hub: HandHub) -> None:
 # Messages, as they are sent
 
 
-class Office:
+class CcosHub:
     """A lab in which CCOS is spoken."""
 
     def __init__(self, choices: Choices | None = None) -> None:
         self.lab = Lab()
         facts = StoreFacts(self.lab.store, lambda _, __: False, now=self.lab.clock.now)
         dialect = ccos.dialect() if choices is None else ccos.dialect(choices)
-        self.interpreter = Interpreter(self.lab.hub, (dialect,), facts)
+        self.router = Interpreter(self.lab.hub, (dialect,), facts)
         self.call("ccos.register", {"agent_id": "ada", "skills": ["translate"]})
         self.call("ccos.delegate", {"goal": "translate it", "intent_id": "i-1"})
 
     def call(self, operation: str, arguments: dict[str, Any], actor: Actor = HUMAN) -> Any:
-        answer = self.interpreter.call(operation, arguments, actor)
+        answer = self.router.call(operation, arguments, actor)
         assert isinstance(answer, Taken), answer
         return answer.reply
 
-    def send(self, said: bytes | dict[str, Any], actor: Actor | None = ADA) -> Taken | Turned:
-        answer = self.interpreter.send(said, speaker=actor, via="test")
+    def send(self, message: bytes | dict[str, Any], actor: Actor | None = ADA) -> Taken | Turned:
+        answer = self.router.send(message, speaker=actor, via="test")
         assert answer is not None
         return answer
 
@@ -550,120 +550,120 @@ class Office:
         return [json.loads(entry.line) for entry in self.lab.store.entries(0, 1_000)]
 
 
-def in_json(value: object) -> bytes:
+def to_json(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
 @proves("CCOS-CBOR")
-@pytest.mark.parametrize("write", [in_json, to_cbor])
+@pytest.mark.parametrize("write", [to_json, to_cbor])
 @pytest.mark.parametrize("wrap", ["", "payload", "message", "content"])
-def test_a_result_is_heard_as_json_and_as_cbor(write: Any, wrap: str) -> None:
-    office = Office()
-    said = result()
-    answer = office.send(write({wrap: said} if wrap else said))
+def test_result_is_recognized_as_json_and_as_cbor(write: Any, wrap: str) -> None:
+    hub = CcosHub()
+    message = result()
+    answer = hub.send(write({wrap: message} if wrap else message))
     assert isinstance(answer, Taken)
     assert (answer.dialect, answer.kind) == ("ccos", "TaskResult")
     assert answer.reply["state"] == "Satisfied"
-    kept = [line["said"] for line in office.lines() if "said" in line]
-    assert kept[-1] == said
+    kept = [line["said"] for line in hub.lines() if "said" in line]
+    assert kept[-1] == message
 
 
-def test_without_a_speaker_a_result_is_from_the_agent_that_it_names() -> None:
-    office = Office()
-    answer = office.send(result(), None)
+def test_sender_of_an_unauthenticated_result_is_the_agent_it_names() -> None:
+    hub = CcosHub()
+    answer = hub.send(result(), None)
     assert isinstance(answer, Taken)
     assert answer.actor == "ada"
 
 
-def test_a_request_that_comes_in_goes_to_the_agent_that_it_names() -> None:
-    office = Office()
-    said: dict[str, Any] = {"intent_id": "i-2", "agent_id": "ada", "goal": "translate that"}
-    answer = office.send(said, HUMAN)
+def test_received_request_goes_to_the_agent_it_names() -> None:
+    hub = CcosHub()
+    message: dict[str, Any] = {"intent_id": "i-2", "agent_id": "ada", "goal": "translate that"}
+    answer = hub.send(message, HUMAN)
     assert isinstance(answer, Taken)
     assert answer.reply["request"]["agent_id"] == "ada"
-    unknown = office.send(said | {"intent_id": "i-3", "agent_id": "eva"}, HUMAN)
+    unknown = hub.send(message | {"intent_id": "i-3", "agent_id": "eva"}, HUMAN)
     assert isinstance(unknown, Taken)
     assert unknown.reply["state"] == "DelegationRejected"
-    late = office.send(said | {"intent_id": "i-4", "deadline": "2020-01-01T00:00:00Z"}, HUMAN)
+    late = hub.send(message | {"intent_id": "i-4", "deadline": "2020-01-01T00:00:00Z"}, HUMAN)
     assert isinstance(late, Turned)
-    by_agent = office.send(said | {"intent_id": "i-5"}, ADA)
+    by_agent = hub.send(message | {"intent_id": "i-5"}, ADA)
     assert isinstance(by_agent, Turned)
     assert by_agent.code == "not_authorized"
-    wrong = office.send(said | {"goal": " "}, HUMAN)
+    wrong = hub.send(message | {"goal": " "}, HUMAN)
     assert isinstance(wrong, Turned)
     assert wrong.code == "invalid_envelope"
 
 
-def test_a_numbered_update_counts_once() -> None:
-    office = Office()
-    said = {"intent_id": "i-1", "agent_id": "ada", "progress": 10, "sequence": 1.0}
-    first, again = office.send(said), office.send(said)
+def test_numbered_update_counts_once() -> None:
+    hub = CcosHub()
+    message = {"intent_id": "i-1", "agent_id": "ada", "progress": 10, "sequence": 1.0}
+    first, again = hub.send(message), hub.send(message)
     assert isinstance(first, Taken)
     assert isinstance(again, Taken)
     assert (first.repeated, again.repeated) == (False, True)
-    other = office.send(said | {"progress": 90})
+    other = hub.send(message | {"progress": 90})
     assert isinstance(other, Taken)
     assert other.repeated
-    assert office.call("ccos.intent", {"intent_id": "i-1"})["updates"] == 1
+    assert hub.call("ccos.intent", {"intent_id": "i-1"})["updates"] == 1
 
 
 @proves("CCOS-RESEND")
-def test_a_request_that_comes_in_keeps_its_name_and_an_equal_result_is_told_as_repeated() -> None:
-    office = Office()
-    said: dict[str, Any] = {"intent_id": "i-2", "agent_id": "ada", "goal": "translate that"}
-    said |= {"request_id": "elsewhere.7", "attempt": 3}
-    answer = office.send(said, HUMAN)
+def test_received_request_keeps_its_id_and_an_equal_result_is_repeated() -> None:
+    hub = CcosHub()
+    message: dict[str, Any] = {"intent_id": "i-2", "agent_id": "ada", "goal": "translate that"}
+    message |= {"request_id": "elsewhere.7", "attempt": 3}
+    answer = hub.send(message, HUMAN)
     assert isinstance(answer, Taken)
     assert answer.reply["request"]["request_id"] == "elsewhere.7"
     assert answer.reply["request"]["attempt"] == 1, "the hub counts its own"
-    result = {key: said[key] for key in ("intent_id", "agent_id", "request_id")}
+    result = {key: message[key] for key in ("intent_id", "agent_id", "request_id")}
     for is_again in (False, True):
-        told = office.send(result | {"success": True, "output": 1})
-        assert isinstance(told, Taken)
-        assert (told.repeated, told.reply["state"]) == (is_again, "Satisfied")
-    wrong = office.send({"intent_id": "i-1", "agent_id": "ada", "success": True, "attempt": 7})
+        completed = hub.send(result | {"success": True, "output": 1})
+        assert isinstance(completed, Taken)
+        assert (completed.repeated, completed.reply["state"]) == (is_again, "Satisfied")
+    wrong = hub.send({"intent_id": "i-1", "agent_id": "ada", "success": True, "attempt": 7})
     assert isinstance(wrong, Turned)
     assert "attempt 1, not 7" in wrong.detail
 
 
 @proves("CCOS-RESEND")
-def test_a_request_id_is_that_of_one_request_and_no_name_of_a_task(hub: HandHub) -> None:
-    said: dict[str, Any] = {"agent_id": "ada", "goal": "translate it"}
-    hub.call("ccos.request", intent_id="a", request_id="R1", **said)
-    hub.call("ccos.request", intent_id="c", request_id="d.1", **said)
-    taken = refused(hub, "ccos.request", intent_id="b", request_id="R1", **said)
-    assert (taken.code, "of intent a" in str(taken)) == ("already_exists", True)
+def test_request_ids_are_unique_and_no_task_names(hub: HandHub) -> None:
+    fields: dict[str, Any] = {"agent_id": "ada", "goal": "translate it"}
+    hub.call("ccos.request", intent_id="a", request_id="R1", **fields)
+    hub.call("ccos.request", intent_id="c", request_id="d.1", **fields)
+    refusal = refused(hub, "ccos.request", intent_id="b", request_id="R1", **fields)
+    assert (refusal.code, "of intent a" in str(refusal)) == ("already_exists", True)
     assert delegate(hub, "d")["request"]["request_id"] == "d.2"
     assert delegate(hub, "R1")["request"]["request_id"] == "R1.1"
 
 
-ASKED: dict[str, Any] = {"intent_id": "i-1", "agent_id": "ada", "goal": "translate it"}
-BESIDE: dict[str, Any] = {"meta": {"trace": "t-7"}, "x_team": "blue"}
+REQUEST: dict[str, Any] = {"intent_id": "i-1", "agent_id": "ada", "goal": "translate it"}
+EXTRA: dict[str, Any] = {"meta": {"trace": "t-7"}, "x_team": "blue"}
 
 
 @proves("CCOS-PASSED-ON")
-def test_what_else_a_request_says_reaches_its_agent(hub: HandHub) -> None:
-    hub.call("ccos.request", **ASKED, **BESIDE)
+def test_extra_fields_of_a_request_reach_its_agent(hub: HandHub) -> None:
+    hub.call("ccos.request", **REQUEST, **EXTRA)
     (request,) = hub.call("ccos.requests", agent="ada")["requests"]
-    assert {name: request[name] for name in BESIDE} == BESIDE
+    assert {name: request[name] for name in EXTRA} == EXTRA
     assert request["request_id"] == "i-1.1"
     failed = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "ill"}
     hub.call("ccos.result", agent="ada", **failed)
     # A new beginning says what else there is to say anew.
     forged = {"trace": "t-8", "hub": {"url": "http://elsewhere.example", "token": "t"}}
-    again = hub.call("ccos.request", **ASKED, meta=forged, request_id="R2")["request"]
+    again = hub.call("ccos.request", **REQUEST, meta=forged, request_id="R2")["request"]
     assert (again["meta"], "x_team" in again) == ({"trace": "t-8"}, False)
 
 
 @proves("CCOS-PASSED-ON", "CCOS-RESEND")
 @pytest.mark.parametrize("name", [{}, {"request_id": "R1"}])
-def test_a_repeat_that_says_something_else_besides_is_told_that_it_counts_for_nothing(
+def test_changed_extra_fields_of_a_repeat_are_ignored_with_a_remark(
     hub: HandHub, name: dict[str, Any]
 ) -> None:
-    asked = ASKED | BESIDE | name | {"deadline": "2026-02-09T21:55:00Z"}
-    first = hub.call("ccos.request", **asked)
-    assert hub.call("ccos.request", **asked) == first
-    assert hub.call("ccos.request", **ASKED, **name) == first
+    request = REQUEST | EXTRA | name | {"deadline": "2026-02-09T21:55:00Z"}
+    first = hub.call("ccos.request", **request)
+    assert hub.call("ccos.request", **request) == first
+    assert hub.call("ccos.request", **REQUEST, **name) == first
     later = {"deadline": "2026-02-09T22:00:00Z"}
     cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"meta": {"trace": "t-8"}}, "meta and other fields"),
@@ -671,102 +671,105 @@ def test_a_repeat_that_says_something_else_besides_is_told_that_it_counts_for_no
         (later, "deadline"),
         (later | {"x_team": "red"}, "meta and other fields, deadline"),
     )
-    for other, what in cases:
-        told = hub.call("ccos.request", **asked | other)
-        assert told.pop("remark") == (
-            f"i-1 was asked for before, and stays as it was: what this says of {what} counts for "
+    for other, part in cases:
+        answer = hub.call("ccos.request", **request | other)
+        assert answer.pop("remark") == (
+            f"i-1 was asked for before, and stays as it was: what this says of {part} counts for "
             "nothing"
         )
-        assert told == first
+        assert answer == first
 
 
 @proves("CCOS-DUE")
-def test_another_time_for_what_is_under_way_counts_for_nothing(hub: HandHub) -> None:
-    asked = {"goal": "translate it", "intent_id": "i-1"}
-    first = hub.call("ccos.delegate", **asked, within_ms=60_000)
+def test_changed_time_limit_of_an_open_intent_is_ignored_with_a_remark(hub: HandHub) -> None:
+    arguments = {"goal": "translate it", "intent_id": "i-1"}
+    first = hub.call("ccos.delegate", **arguments, within_ms=60_000)
     assert "remark" not in first
-    assert hub.call("ccos.delegate", **asked, within_ms=60_000) == first
-    assert hub.call("ccos.delegate", **asked) == first
-    told = hub.call("ccos.delegate", **asked, within_ms=90_000)
-    assert told.pop("remark") == (
+    assert hub.call("ccos.delegate", **arguments, within_ms=60_000) == first
+    assert hub.call("ccos.delegate", **arguments) == first
+    answer = hub.call("ccos.delegate", **arguments, within_ms=90_000)
+    assert answer.pop("remark") == (
         "i-1 was asked for before, and its requests keep their time: within_ms counts for nothing"
     )
-    assert told == first
+    assert answer == first
 
 
 @proves("CCOS-RESEND")
-def test_another_name_for_a_request_that_was_made_before_counts_for_nothing(hub: HandHub) -> None:
-    first = hub.call("ccos.request", **ASKED, request_id="ext-1")
-    told = hub.call("ccos.request", **ASKED, request_id="ext-3")
-    assert told.pop("remark") == (
+def test_changed_request_id_of_a_repeat_is_ignored_with_a_remark(hub: HandHub) -> None:
+    first = hub.call("ccos.request", **REQUEST, request_id="ext-1")
+    answer = hub.call("ccos.request", **REQUEST, request_id="ext-3")
+    assert answer.pop("remark") == (
         "i-1 was asked for before, and stays as it was: what this says of request_id (its request "
         "is ext-1) counts for nothing"
     )
-    assert told == first
+    assert answer == first
     failed = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "ill"}
     hub.call("ccos.result", agent="ada", **failed)
-    hub.call("ccos.request", **ASKED, request_id="ext-4")
+    hub.call("ccos.request", **REQUEST, request_id="ext-4")
     for known in ("ext-1", "ext-4"):
-        assert "remark" not in hub.call("ccos.request", **ASKED, request_id=known)
+        assert "remark" not in hub.call("ccos.request", **REQUEST, request_id=known)
 
 
 @proves("CCOS-PASSED-ON", "CCOS-RESEND")
-def test_that_is_a_warning_at_every_door_and_a_masked_secret_is_none() -> None:
-    office = Office()
+def test_ignored_extra_fields_are_a_warning_except_masked_secrets() -> None:
+    hub = CcosHub()
     secret = {"meta": {"password": "hunter2hunter2hunter2"}}
-    for beside, count in ((secret, 0), (secret, 0), ({"meta": {"a": 1}}, 1)):
-        answer = office.send(ASKED | beside | {"intent_id": "i-2"}, HUMAN)
+    for extra, count in ((secret, 0), (secret, 0), ({"meta": {"a": 1}}, 1)):
+        answer = hub.send(REQUEST | extra | {"intent_id": "i-2"}, HUMAN)
         assert isinstance(answer, Taken)
-        told = [one for one in answer.warnings if one.startswith("i-2 was asked for before")]
-        assert len(told) == count
-    assert "hunter2" not in json.dumps(office.lines())
+        remarks = [one for one in answer.warnings if one.startswith("i-2 was asked for before")]
+        assert len(remarks) == count
+    assert "hunter2" not in json.dumps(hub.lines())
 
 
 @proves("CCOS-PASSED-ON", "REDACT-REQUESTS")
 @pytest.mark.parametrize("secret", ["hunter2hunter2hunter2", f"ghp_{'a1B2' * 9}"])
-def test_what_else_comes_with_a_message_holds_no_secret_and_does_not_count(secret: str) -> None:
-    office = Office()
-    beside = {"meta": {"password": secret}, "api_key": secret, "x": 1}
-    for said, actor in (
-        (ASKED | beside | {"intent_id": "i-2"}, HUMAN),
-        (result(intent_id="i-2", **beside), ADA),
+def test_secrets_in_extra_fields_are_masked(secret: str) -> None:
+    hub = CcosHub()
+    extra = {"meta": {"password": secret}, "api_key": secret, "x": 1}
+    for message, actor in (
+        (REQUEST | extra | {"intent_id": "i-2"}, HUMAN),
+        (result(intent_id="i-2", **extra), ADA),
     ):
-        answer = office.send(said, actor)
+        answer = hub.send(message, actor)
         assert isinstance(answer, Taken), answer
         assert any("a secret was masked: passed_on.meta.password" in one for one in answer.warnings)
-    told = office.call("ccos.intent", {"intent_id": "i-2"})
-    assert (told["state"], told["result"]["passed_on"]["x"]) == ("Satisfied", 1)
-    assert secret not in json.dumps([office.lines(), told])
+    intent = hub.call("ccos.intent", {"intent_id": "i-2"})
+    assert (intent["state"], intent["result"]["passed_on"]["x"]) == ("Satisfied", 1)
+    assert secret not in json.dumps([hub.lines(), intent])
 
 
 @proves("CCOS-PASSED-ON")
-def test_what_else_a_result_says_reaches_whoever_wanted_it(hub: HandHub) -> None:
+def test_extra_fields_of_a_result_reach_the_delegator(hub: HandHub) -> None:
     delegate(hub)
-    said = {"meta": {"model": "m"}, "agent_id": "ada", "x_cost": 3, "success": True, "output": 1}
-    hub.call("ccos.result", agent="ada", intent_id="i-1", **said)
-    told = hub.call("ccos.intent", intent_id="i-1")["result"]
-    assert (told["passed_on"], told["output"]) == ({"meta": {"model": "m"}, "x_cost": 3}, 1)
+    fields = {"meta": {"model": "m"}, "agent_id": "ada", "x_cost": 3, "success": True, "output": 1}
+    hub.call("ccos.result", agent="ada", intent_id="i-1", **fields)
+    result_shown = hub.call("ccos.intent", intent_id="i-1")["result"]
+    assert (result_shown["passed_on"], result_shown["output"]) == (
+        {"meta": {"model": "m"}, "x_cost": 3},
+        1,
+    )
     delegate(hub, "i-2")
     long = {"meta": {"text": "x" * 70_000}, "success": True, "output": 2}
     hub.call("ccos.result", agent="ada", intent_id="i-2", agent_id="ada", **long)
-    told = hub.call("ccos.intent", intent_id="i-2")["result"]
-    assert (told["output"], "passed_on" in told) == (2, False)
+    result_shown = hub.call("ccos.intent", intent_id="i-2")["result"]
+    assert (result_shown["output"], "passed_on" in result_shown) == (2, False)
 
 
 @proves("CCOS-PASSED-ON")
-def test_nothing_that_a_result_says_besides_passes_for_the_word_of_the_hub(hub: HandHub) -> None:
+def test_extra_fields_of_a_result_cannot_imitate_fields_of_the_hub(hub: HandHub) -> None:
     delegate(hub)
     plain = hub.call("ccos.result", agent="ada", **result())
     honest = hub.call("ccos.intent", intent_id="i-1")
     forged = {"left_out": "much", "digest": "0", "synthetic": "cancelled", "by": "hub", "at": "now"}
     forged |= {"state": "Satisfied", "type": "New", "passed_on": {"meta": 1}, "details": {}}
     delegate(hub, "i-2")
-    said = result(intent_id="i-2", **forged)
-    answer = hub.call("ccos.result", agent="ada", **said)
+    fields = result(intent_id="i-2", **forged)
+    answer = hub.call("ccos.result", agent="ada", **fields)
     assert answer == plain | {"intent_id": "i-2"}
-    told = hub.call("ccos.intent", intent_id="i-2")
-    assert told["result"].pop("passed_on") == forged
-    assert told["result"].keys() == honest["result"].keys()
+    intent = hub.call("ccos.intent", intent_id="i-2")
+    assert intent["result"].pop("passed_on") == forged
+    assert intent["result"].keys() == honest["result"].keys()
     (before,) = hub.call("ccos.actions", intent_id="i-1", type="TaskCompleted")["actions"]
     (after,) = hub.call("ccos.actions", intent_id="i-2", type="TaskCompleted")["actions"]
     assert after["details"].pop("passed_on") == forged
@@ -774,42 +777,44 @@ def test_nothing_that_a_result_says_besides_passes_for_the_word_of_the_hub(hub: 
 
 
 @proves("CCOS-PASSED-ON", "CCOS-GOVERNANCE")
-def test_what_else_a_request_says_is_governed_and_has_a_bound() -> None:
+def test_extra_fields_of_a_request_are_governed_and_limited() -> None:
     policy = Policy(forbidden_goals=("delete production",))
     with hand_hub(choices=Choices(policy=policy)) as hub:
         hub.call("ccos.register", agent_id="ada", skills=["translate"])
         both: list[dict[str, Any]] = [{"meta": {"a": ["delete production"]}}, {"delete": 1}]
-        for number, beside in enumerate(both):
-            told = hub.call("ccos.request", **ASKED | beside | {"intent_id": f"i-{number}"})
-            assert ("request" in told) == bool(number)
+        for number, extra in enumerate(both):
+            answer = hub.call("ccos.request", **REQUEST | extra | {"intent_id": f"i-{number}"})
+            assert ("request" in answer) == bool(number)
         failed = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "ill"}
         hub.call("ccos.result", agent="ada", **failed)
-        anew = hub.call("ccos.request", **ASKED, x="delete production")
-        assert "it comes with the words" in anew["reasons"][0]
-        long = refused(hub, "ccos.request", **ASKED | {"intent_id": "l"}, meta={"a": "x" * 70_000})
+        retried = hub.call("ccos.request", **REQUEST, x="delete production")
+        assert "it comes with the words" in retried["reasons"][0]
+        long = refused(
+            hub, "ccos.request", **REQUEST | {"intent_id": "l"}, meta={"a": "x" * 70_000}
+        )
         assert (long.code, "meta and other fields" in str(long)) == ("invalid_field", True)
 
 
-def test_the_time_for_a_request_is_said_in_one_way() -> None:
-    office = Office()
-    wanted = {"goal": "translate this", "intent_id": "i-2", "within_ms": 60_000}
-    request = office.call("ccos.delegate", wanted)["request"]
-    assert parse_rfc3339(request["deadline"]) == office.lab.clock.now() + 60_000
-    both = wanted | {"intent_id": "i-3", "deadline": "2030-01-01T00:00:00Z"}
-    answer = office.interpreter.call("ccos.delegate", both, HUMAN)
+def test_deadline_and_within_ms_exclude_each_other() -> None:
+    hub = CcosHub()
+    arguments = {"goal": "translate this", "intent_id": "i-2", "within_ms": 60_000}
+    request = hub.call("ccos.delegate", arguments)["request"]
+    assert parse_rfc3339(request["deadline"]) == hub.lab.clock.now() + 60_000
+    both = arguments | {"intent_id": "i-3", "deadline": "2030-01-01T00:00:00Z"}
+    answer = hub.router.call("ccos.delegate", both, HUMAN)
     assert isinstance(answer, Turned)
     assert answer.path == "within_ms"
 
 
 @pytest.mark.parametrize("within", [-1, 0, 999])
-def test_no_time_at_all_is_refused(hub: HandHub, within: int) -> None:
+def test_too_short_time_limit_is_refused(hub: HandHub, within: int) -> None:
     error = refused(hub, "ccos.delegate", goal="translate", within_ms=within)
     assert error.code == "invalid_field"
     assert "within_ms" in error.detail
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         b'{"intent_id":"i-1"}',
         b'{"intent_id":"i-1","agent_id":"ada"}',
@@ -820,38 +825,38 @@ def test_no_time_at_all_is_refused(hub: HandHub, within: int) -> None:
         b'{"payload":7}',
     ],
 )
-def test_other_words_are_somebody_else_s(said: bytes) -> None:
-    office = Office()
-    assert office.interpreter.send(said, speaker=ADA) is None
+def test_other_messages_are_not_recognized(message: bytes) -> None:
+    hub = CcosHub()
+    assert hub.router.send(message, speaker=ADA) is None
 
 
 @proves("CCOS-PAYLOADS")
-def test_a_long_output_is_taken_and_kept_as_a_digest_only() -> None:
-    office = Office()
-    answer = office.send(json.dumps(result(output="x" * 5_000_000)).encode())
+def test_long_output_is_stored_as_a_digest() -> None:
+    hub = CcosHub()
+    answer = hub.send(json.dumps(result(output="x" * 5_000_000)).encode())
     assert isinstance(answer, Taken)
     assert answer.reply["state"] == "Satisfied"
-    assert max(len(entry.line) for entry in office.lab.store.entries(0, 1_000)) < 10_000
-    found = office.call("ccos.intent", {"intent_id": "i-1"})
+    assert max(len(entry.line) for entry in hub.lab.store.entries(0, 1_000)) < 10_000
+    found = hub.call("ccos.intent", {"intent_id": "i-1"})
     assert "output" not in found["result"]
     (completed,) = [one for one in found["history"] if one["state"] == "TaskCompleted"]
     assert completed["details"]["digest"]
 
 
 @proves("CCOS-PAYLOADS")
-def test_by_policy_no_output_is_kept_and_not_in_the_original_words_either() -> None:
-    office = Office(Choices(kept_bytes=0))
-    office.send(result(output="secret words"))
-    assert b"secret words" not in b"".join(e.line for e in office.lab.store.entries(0, 1_000))
+def test_zero_kept_bytes_stores_no_output_anywhere() -> None:
+    hub = CcosHub(Choices(kept_bytes=0))
+    hub.send(result(output="secret words"))
+    assert b"secret words" not in b"".join(e.line for e in hub.lab.store.entries(0, 1_000))
     # A long error in a result that is wrong is not kept in full either.
-    office = Office(Choices(kept_bytes=10))
-    office.send(result(output="secret words", error="both"))
-    assert b"secret words" not in b"".join(e.line for e in office.lab.store.entries(0, 1_000))
+    hub = CcosHub(Choices(kept_bytes=10))
+    hub.send(result(output="secret words", error="both"))
+    assert b"secret words" not in b"".join(e.line for e in hub.lab.store.entries(0, 1_000))
 
 
 @proves("CCOS-PAYLOADS")
 @pytest.mark.parametrize(
-    ("operation", "said"),
+    ("operation", "message"),
     [
         ("ccos.update", {"intent_id": "i-1", "agent_id": "ada", "partial": "secret words"}),
         ("ccos.update", {"intent_id": "i-1", "partial": "secret words"}),
@@ -860,74 +865,76 @@ def test_by_policy_no_output_is_kept_and_not_in_the_original_words_either() -> N
         ("ccos.result", b'["secret words"]'),
     ],
 )
-def test_nor_is_a_piece_of_it_or_what_is_no_message(operation: str, said: Any) -> None:
-    office = Office(Choices(kept_bytes=5))
-    office.interpreter.call(operation, said, ADA)
-    if isinstance(said, dict):
-        office.interpreter.send(json.dumps(said).encode(), speaker=ADA)
-    assert b"secret words" not in b"".join(e.line for e in office.lab.store.entries(0, 1_000))
+def test_zero_kept_bytes_stores_no_partial_or_malformed_output(
+    operation: str, message: Any
+) -> None:
+    hub = CcosHub(Choices(kept_bytes=5))
+    hub.router.call(operation, message, ADA)
+    if isinstance(message, dict):
+        hub.router.send(json.dumps(message).encode(), speaker=ADA)
+    assert b"secret words" not in b"".join(e.line for e in hub.lab.store.entries(0, 1_000))
 
 
 @proves("CCOS-PAYLOADS")
-def test_a_piece_that_may_be_kept_is_kept_and_of_another_its_size() -> None:
-    office = Office(Choices(kept_bytes=5))
+def test_short_partial_is_stored_and_of_a_long_one_its_size() -> None:
+    hub = CcosHub(Choices(kept_bytes=5))
     for partial in ("abc", "abcd"):
-        office.send({"intent_id": "i-1", "agent_id": "ada", "partial": partial})
-    first, second = (line["said"] for line in office.lines()[-2:])
+        hub.send({"intent_id": "i-1", "agent_id": "ada", "partial": partial})
+    first, second = (line["said"] for line in hub.lines()[-2:])
     assert (first["partial"], second["partial_bytes"]) == ("abc", 6)
     assert "partial" not in second
 
 
 @proves("CCOS-PAYLOADS")
-def test_what_is_longer_than_a_result_may_be_is_refused() -> None:
-    office = Office()
-    answer = office.send(json.dumps(result(output="x" * (16 * 1024 * 1024))).encode())
+def test_oversized_messages_are_refused() -> None:
+    hub = CcosHub()
+    answer = hub.send(json.dumps(result(output="x" * (16 * 1024 * 1024))).encode())
     assert isinstance(answer, Turned)
     assert answer.code == "message_too_large"
     long_update = {"intent_id": "i-1", "agent_id": "ada", "progress": 1, "meta": {"success": 1}}
     text = json.dumps(long_update | {"message": "x" * 300_000}).encode()
-    told = office.send(text)
-    assert isinstance(told, Turned)
-    assert told.code == "message_too_large"
-    assert office.interpreter.send(b"x" * 300_000, speaker=ADA) is None
+    refused_update = hub.send(text)
+    assert isinstance(refused_update, Turned)
+    assert refused_update.code == "message_too_large"
+    assert hub.router.send(b"x" * 300_000, speaker=ADA) is None
 
 
-def test_while_the_ledger_cannot_be_written_nothing_is_delegated() -> None:
-    office = Office()
-    before = office.lines()
-    office.lab.store.faults = [StoreUnavailable("the disk is full")]
+def test_store_failure_delegates_nothing() -> None:
+    hub = CcosHub()
+    before = hub.lines()
+    hub.lab.store.faults = [StoreUnavailable("the disk is full")]
     with pytest.raises(StoreUnavailable):
-        office.interpreter.call("ccos.delegate", {"goal": "translate it", "intent_id": "x"}, HUMAN)
-    assert office.lines() == before
-    assert office.call("ccos.requests", {"agent_id": "ada"})["requests"][0]["intent_id"] == "i-1"
-    assert office.call("ccos.delegate", {"goal": "translate it", "intent_id": "x"})["request"]
+        hub.router.call("ccos.delegate", {"goal": "translate it", "intent_id": "x"}, HUMAN)
+    assert hub.lines() == before
+    assert hub.call("ccos.requests", {"agent_id": "ada"})["requests"][0]["intent_id"] == "i-1"
+    assert hub.call("ccos.delegate", {"goal": "translate it", "intent_id": "x"})["request"]
 
 
-def test_results_can_be_made_and_sent_by_the_library() -> None:
-    office = Office()
+def test_library_builds_results_that_can_be_sent() -> None:
+    hub = CcosHub()
     request = msgspec.convert(
-        office.call("ccos.requests", {"agent_id": "ada"})["requests"][0], TaskRequest
+        hub.call("ccos.requests", {"agent_id": "ada"})["requests"][0], TaskRequest
     )
-    answer = office.send(ccos.as_cbor(failed(request, "no dictionary")))
+    answer = hub.send(ccos.as_cbor(failed(request, "no dictionary")))
     assert isinstance(answer, Taken)
     assert ccos.read(ccos.as_json(succeeded(request)), TaskResult).output is None
 
 
 @proves("CCOS-SCORE")
-def test_whoever_gets_it_is_shown_also_beyond_the_page() -> None:
+def test_chosen_agent_is_listed_beyond_the_page_limit() -> None:
     with hand_hub() as hub:
         for number in range(8):
             hub.call("ccos.register", agent_id=f"a{number}", skills=["paint"], locality=["us"])
         hub.call("ccos.register", agent_id="zed", skills=["paint", "cook"], locality=["eu"])
         ranked = hub.call("ccos.rank", goal="paint", constraints=["locality:eu"], limit=1)
-        asked = hub.call("ccos.delegate", goal="paint", constraints=["locality:eu"])
-        assert ranked["chosen"] == asked["request"]["agent_id"] == "zed"
+        delegated = hub.call("ccos.delegate", goal="paint", constraints=["locality:eu"])
+        assert ranked["chosen"] == delegated["request"]["agent_id"] == "zed"
         assert "zed" in [one["agent_id"] for one in ranked["candidates"]]
         paint = hub.call("ccos.rank", goal="paint", limit=1, constraints=["locality:mars"])
         assert (paint["chosen"], len(paint["candidates"])) == (None, 1)
 
 
-def test_a_ranking_is_read_page_by_page_to_its_end() -> None:
+def test_ranking_is_paged() -> None:
     with hand_hub() as hub:
         for number in range(5):
             hub.call("ccos.register", agent_id=f"a{number}", skills=["paint"])
@@ -943,13 +950,13 @@ def test_a_ranking_is_read_page_by_page_to_its_end() -> None:
 
 
 @proves("CCOS-PAYLOADS")
-def test_an_output_that_is_not_kept_is_told_with_its_size() -> None:
+def test_omitted_output_is_reported_with_its_size() -> None:
     with hand_hub(choices=Choices(kept_bytes=10)) as hub:
         hub.call("ccos.register", agent_id="ada", skills=["paint"])
         hub.call("ccos.delegate", goal="paint", intent_id="i-1")
-        said = {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": "x" * 20}
-        hub.call("ccos.result", agent="ada", **said)
-        hub.call("ccos.result", agent="ada", **said)
+        fields = {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": "x" * 20}
+        hub.call("ccos.result", agent="ada", **fields)
+        hub.call("ccos.result", agent="ada", **fields)
         found = hub.call("ccos.intent", intent_id="i-1")
         assert (found["state"], found["result"]["left_out"]) == ("Satisfied", 22)
         assert len(found["result"]["digest"]) == 32

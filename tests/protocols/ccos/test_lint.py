@@ -17,7 +17,7 @@ REQUEST = {"intent_id": "i-1", "agent_id": "ada", "goal": "Sum it up"}
 RESULT = {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": 1}
 
 
-def test_what_is_right_comes_back_as_it_was_understood() -> None:
+def test_valid_message_is_returned_as_parsed() -> None:
     linted = lint(RESULT, "", strict=True)
     assert (linted.ok, linted.type, linted.message) == (True, "TaskResult", RESULT)
 
@@ -26,7 +26,7 @@ def test_what_is_right_comes_back_as_it_was_understood() -> None:
     ("value", "ok"),
     [(RESULT | {"output": "x" * 300_000}, True), (REQUEST | {"goal": "x" * 300_000}, False)],
 )
-def test_only_a_result_may_be_long(value: dict[str, Any], ok: bool) -> None:
+def test_only_results_may_be_long(value: dict[str, Any], ok: bool) -> None:
     linted = lint_text(dialect(), json.dumps(value).encode(), "", strict=False)
     assert (linted.ok, "bytes" in str(linted.issues)) == (ok, not ok)
 
@@ -44,7 +44,7 @@ def test_only_a_result_may_be_long(value: dict[str, Any], ok: bool) -> None:
         ({"intent_id": "i"}, "TaskUpdate", "agent_id", "it is missing"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(
+def test_invalid_message_is_reported_with_its_path(
     value: Any, kind: str, path: str, reason: str
 ) -> None:
     linted = lint(value, kind, strict=False)
@@ -53,14 +53,14 @@ def test_what_is_wrong_is_told_with_its_place(
     assert reason in linted.issues[0]["reason"]
 
 
-NONE = {"request_id": None, "attempt": None, "meta": None, "protocol_version": None}
+NULLS = {"request_id": None, "attempt": None, "meta": None, "protocol_version": None}
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        REQUEST | NONE | {"deadline": None},
-        RESULT | NONE | {"error": None},
+        REQUEST | NULLS | {"deadline": None},
+        RESULT | NULLS | {"error": None},
         {
             "intent_id": "i",
             "agent_id": "ada",
@@ -72,9 +72,9 @@ NONE = {"request_id": None, "attempt": None, "meta": None, "protocol_version": N
     ids=["TaskRequest", "TaskResult", "TaskUpdate"],
 )
 @proves("CCOS-NULLS")
-def test_an_optional_field_that_is_null_is_not_there(value: dict[str, Any]) -> None:
+def test_null_counts_as_absent_for_optional_fields(value: dict[str, Any]) -> None:
     linted = lint(value, "", strict=True)
-    plain = {name: said for name, said in value.items() if said is not None}
+    plain = {name: content for name, content in value.items() if content is not None}
     assert (linted.ok, linted.message) == (True, lint(plain, "", strict=True).message)
     shape: Any = wire.KINDS[linted.type]
     for write in (json.dumps(value).encode(), to_cbor(value)):
@@ -83,7 +83,7 @@ def test_an_optional_field_that_is_null_is_not_there(value: dict[str, Any]) -> N
 
 @pytest.mark.parametrize("name", ["intent_id", "agent_id", "goal", "params"])
 @proves("CCOS-NULLS")
-def test_what_has_to_be_there_is_not_there_as_null(name: str) -> None:
+def test_null_is_refused_for_required_fields(name: str) -> None:
     linted = lint(REQUEST | {name: None}, "", strict=False)
     assert [issue["path"] for issue in linted.issues] == [name]
 
@@ -96,9 +96,7 @@ def test_what_has_to_be_there_is_not_there_as_null(name: str) -> None:
         (REQUEST | {"priority": 1}, "priority"),
     ],
 )
-def test_strict_minds_what_the_hub_would_refuse_or_not_know(
-    value: dict[str, Any], path: str
-) -> None:
+def test_strict_lint_checks_names_and_unknown_fields(value: dict[str, Any], path: str) -> None:
     assert lint(value, "", strict=False).ok
     linted = lint(value, "", strict=True)
     assert [issue["path"] for issue in linted.issues] == [path]

@@ -19,14 +19,14 @@ pytestmark = proves("CCOS-PLAIN-TASK")
 ADA, BOB = Actor("agent", "ada"), Actor("agent", "bob")
 
 
-class Desk:
+class ClaimedTaskHub:
     """A lab in which ada works on a task that nobody has delegated."""
 
     def __init__(self, *, review: bool = False, kept_bytes: int = 65_536) -> None:
         self.lab = Lab()
         facts = StoreFacts(self.lab.store, lambda _, __: True, now=self.lab.clock.now)
-        chosen = ccos.Choices(kept_bytes=kept_bytes)
-        self.door = Interpreter(self.lab.hub, (ccos.dialect(chosen),), facts)
+        settings = ccos.Choices(kept_bytes=kept_bytes)
+        self.router = Interpreter(self.lab.hub, (ccos.dialect(settings),), facts)
         self.lab.do(HUMAN, CreateTask("t", id="t1", ready=True, review_required=review))
         self.claim()
 
@@ -35,89 +35,89 @@ class Desk:
         self.lab.clock.advance(3_600_000)
         self.lab.do(actor, ClaimTask("t1", actor.name))
 
-    def send(self, *, success: bool = True, **said: Any) -> Taken | Turned:
+    def send(self, *, success: bool = True, **fields: Any) -> Taken | Turned:
         """What ada brings."""
-        what = {"output": "fini"} if success and "output" not in said else {}
-        value = {"intent_id": "t1", "agent_id": "ada", "success": success, **what, **said}
-        answer = self.door.send(value, speaker=ADA)
+        output = {"output": "fini"} if success and "output" not in fields else {}
+        value = {"intent_id": "t1", "agent_id": "ada", "success": success, **output, **fields}
+        answer = self.router.send(value, speaker=ADA)
         assert isinstance(answer, Taken | Turned), answer
         return answer
 
-    def taken(self, **said: Any) -> dict[str, Any]:
+    def accept(self, **fields: Any) -> dict[str, Any]:
         """The answer to what counts, or is a repeat."""
-        answer = self.send(**said)
+        answer = self.send(**fields)
         assert isinstance(answer, Taken), answer
         return answer.reply
 
-    def refused(self, **said: Any) -> tuple[str, str]:
+    def reject(self, **fields: Any) -> tuple[str, str]:
         """The answer to what does not count; the task is as before."""
         before = self.lab.task("t1")
-        answer = self.send(**said)
+        answer = self.send(**fields)
         assert isinstance(answer, Turned), answer
         assert self.lab.task("t1") == before
         return answer.refusal.code, answer.refusal.detail
 
 
 @pytest.mark.parametrize(("review", "status"), [(False, "done"), (True, "review")])
-def test_an_equal_repeat_is_answered_like_the_first_and_another_result_is_an_anomaly(
+def test_equal_result_gets_the_same_reply_and_another_one_is_an_anomaly(
     review: bool, status: str
 ) -> None:
-    desk = Desk(review=review)
-    first = desk.taken()
+    hub = ClaimedTaskHub(review=review)
+    first = hub.accept()
     assert first == {"intent_id": "t1", "agent_id": "ada", "status": status}
-    assert desk.taken() == first | {"repeated": True}
+    assert hub.accept() == first | {"repeated": True}
     for other in ({"output": "presque fini"}, {"success": False, "error": "it broke"}):
-        assert desk.refused(**other) == (
+        assert hub.reject(**other) == (
             "anomaly",
             "attempt 1 of t1 has another result already (done): that one counts",
         )
 
 
-def test_so_it_is_with_a_failure_while_nobody_has_begun_anew() -> None:
-    desk = Desk()
-    assert desk.taken(success=False, error="it broke")["status"] == "ready"
-    assert desk.taken(success=False, error="it broke")["repeated"]
-    assert desk.refused()[1] == (
+def test_equal_failure_is_repeated_until_the_next_claim() -> None:
+    hub = ClaimedTaskHub()
+    assert hub.accept(success=False, error="it broke")["status"] == "ready"
+    assert hub.accept(success=False, error="it broke")["repeated"]
+    assert hub.reject()[1] == (
         "attempt 1 of t1 has another result already (failed): that one counts"
     )
-    desk.claim(BOB)
-    assert desk.refused(success=False, error="it broke")[0] == "anomaly"
+    hub.claim(BOB)
+    assert hub.reject(success=False, error="it broke")[0] == "anomaly"
 
 
-def test_what_is_said_of_an_earlier_attempt_does_not_end_the_one_that_is_under_way() -> None:
-    desk = Desk()
-    desk.taken(success=False, error="it broke", attempt=1)
-    desk.claim()
-    assert desk.refused(success=False, error="it broke", attempt=1) == (
+def test_result_of_an_earlier_attempt_does_not_end_the_current_one() -> None:
+    hub = ClaimedTaskHub()
+    hub.accept(success=False, error="it broke", attempt=1)
+    hub.claim()
+    assert hub.reject(success=False, error="it broke", attempt=1) == (
         "anomaly",
         "t1 is in attempt 2, not in 1",
     )
-    assert desk.taken(attempt=2)["status"] == "done"
+    assert hub.accept(attempt=2)["status"] == "done"
 
 
-def test_an_output_that_is_not_kept_is_known_by_its_digest() -> None:
-    desk = Desk(kept_bytes=4)
-    first = desk.taken(output="x" * 100)
-    report = desk.lab.task("t1").reported
+def test_omitted_output_is_compared_by_its_digest() -> None:
+    hub = ClaimedTaskHub(kept_bytes=4)
+    first = hub.accept(output="x" * 100)
+    report = hub.lab.task("t1").reported
     assert report is not None
     assert (report.details["left_out"], "output" in report.details) == (102, False)
-    assert desk.taken(output="x" * 100) == first | {"repeated": True}
-    assert desk.refused(output="y" * 100)[0] == "anomaly"
+    assert hub.accept(output="x" * 100) == first | {"repeated": True}
+    assert hub.reject(output="y" * 100)[0] == "anomaly"
 
 
-def test_what_a_person_has_finished_has_no_result_of_its_agent() -> None:
-    desk = Desk()
-    desk.lab.do(HUMAN, MoveTask("t1", "ready"))
-    desk.lab.do(HUMAN, ClaimTask("t1", "ada"))
-    desk.lab.do(HUMAN, MoveTask("t1", "review"))
-    desk.lab.do(HUMAN, MoveTask("t1", "done"))
-    code, detail = desk.refused()
+def test_result_for_a_task_that_a_person_finished_gets_lease_lost() -> None:
+    hub = ClaimedTaskHub()
+    hub.lab.do(HUMAN, MoveTask("t1", "ready"))
+    hub.lab.do(HUMAN, ClaimTask("t1", "ada"))
+    hub.lab.do(HUMAN, MoveTask("t1", "review"))
+    hub.lab.do(HUMAN, MoveTask("t1", "done"))
+    code, detail = hub.reject()
     assert (code, "nobody holds t1 now, it is done" in detail) == ("lease_lost", True)
 
 
-def test_what_is_about_nothing_is_an_anomaly() -> None:
-    desk = Desk()
-    answer = desk.door.send({"intent_id": "t9", "agent_id": "ada", "success": True}, speaker=ADA)
+def test_result_about_an_unknown_task_is_an_anomaly() -> None:
+    hub = ClaimedTaskHub()
+    answer = hub.router.send({"intent_id": "t9", "agent_id": "ada", "success": True}, speaker=ADA)
     assert isinstance(answer, Turned)
     assert isinstance(answer.refusal, Refusal)
     assert answer.refusal.code == "anomaly"

@@ -36,9 +36,9 @@ SEED_FAILURE: dict[str, Any] = {
 }
 
 
-def result(**said: Any) -> TaskResult:
+def result(**fields: Any) -> TaskResult:
     """A result that says this."""
-    return msgspec.convert({"intent_id": "i-1", "agent_id": "ada", **said}, TaskResult)
+    return msgspec.convert({"intent_id": "i-1", "agent_id": "ada", **fields}, TaskResult)
 
 
 @proves("CCOS-FORMS")
@@ -46,7 +46,7 @@ def result(**said: Any) -> TaskResult:
     ("shape", "seed"),
     [(TaskRequest, SEED_REQUEST), (TaskResult, SEED_SUCCESS), (TaskResult, SEED_FAILURE)],
 )
-def test_the_form_of_the_seed_is_written_as_it_was_read(
+def test_seed_messages_round_trip(
     shape: type[TaskRequest | TaskResult], seed: dict[str, Any]
 ) -> None:
     message = msgspec.convert(seed, shape)
@@ -55,7 +55,7 @@ def test_the_form_of_the_seed_is_written_as_it_was_read(
 
 
 @proves("CCOS-FORMS")
-def test_additive_fields_travel_and_the_version_is_read_but_not_written() -> None:
+def test_additional_fields_round_trip_and_the_version_is_not_written() -> None:
     more = {
         "request_id": "i-1.1",
         "attempt": 1,
@@ -69,26 +69,26 @@ def test_additive_fields_travel_and_the_version_is_read_but_not_written() -> Non
 
 
 @proves("CCOS-ONE-OF")
-def test_a_success_without_output_has_the_output_null() -> None:
+def test_success_without_output_has_output_null() -> None:
     assert result(success=True).output is None
     assert wire.as_value(result(success=True))["output"] is None
 
 
 @proves("CCOS-ONE-OF")
-def test_a_null_error_is_absent() -> None:
+def test_null_error_is_absent() -> None:
     read = result(success=True, output=1, error=None)
     assert "error" not in wire.as_value(read)
     assert read.why == ""
 
 
 @proves("CCOS-ONE-OF")
-def test_a_failure_whose_output_is_null_has_none() -> None:
+def test_failure_with_output_null_has_no_output() -> None:
     assert "output" not in wire.as_value(result(success=False, error="no", output=None))
 
 
 @proves("CCOS-ONE-OF")
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("fields", "reason"),
     [
         ({"success": True, "output": 1, "error": "no"}, "a success has no error"),
         ({"success": True, "error": "no"}, "a success has no error"),
@@ -100,13 +100,13 @@ def test_a_failure_whose_output_is_null_has_none() -> None:
         ({"success": 1, "output": 1}, "Expected `bool`"),
     ],
 )
-def test_anything_else_is_refused(said: dict[str, Any], reason: str) -> None:
+def test_contradicting_results_are_refused(fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=reason):
-        result(**said)
+        result(**fields)
 
 
 @proves("CCOS-ONE-OF")
-def test_constructors_answer_a_request_and_keep_the_rule() -> None:
+def test_constructors_copy_the_request_ids_and_validate() -> None:
     request = TaskRequest(intent_id="i", agent_id="a", goal="g", request_id="i.1", attempt=1)
     good, bad = wire.succeeded(request, [1]), wire.failed(request, "it rained")
     for answer in (good, bad):
@@ -119,7 +119,7 @@ def test_constructors_answer_a_request_and_keep_the_rule() -> None:
 
 
 @proves("CCOS-FORMS")
-def test_a_goal_says_something_and_an_update_too() -> None:
+def test_empty_goals_and_updates_are_refused() -> None:
     with pytest.raises(msgspec.ValidationError, match="goal is empty"):
         msgspec.convert(SEED_REQUEST | {"goal": " "}, TaskRequest)
     with pytest.raises(msgspec.ValidationError, match="at least one of"):
@@ -139,11 +139,11 @@ def test_a_goal_says_something_and_an_update_too() -> None:
         max_leaves=10,
     )
 )
-def test_a_result_is_the_same_as_json_and_as_cbor(output: Any) -> None:
+def test_result_is_the_same_as_json_and_as_cbor(output: Any) -> None:
     request = TaskRequest(intent_id="i", agent_id="a", goal="g")
-    said = wire.succeeded(request, output)
-    assert wire.read(wire.as_cbor(said), TaskResult) == said
-    assert wire.read(wire.as_json(said), TaskResult) == said
+    message = wire.succeeded(request, output)
+    assert wire.read(wire.as_cbor(message), TaskResult) == message
+    assert wire.read(wire.as_json(message), TaskResult) == message
 
 
 @proves("CCOS-CBOR")
@@ -159,7 +159,7 @@ def test_a_result_is_the_same_as_json_and_as_cbor(output: Any) -> None:
         (["half \ud83d"], "output[0]: it has half of a surrogate pair"),
     ],
 )
-def test_what_no_reader_would_take_is_not_written(
+def test_unrepresentable_output_is_not_written(
     write: Callable[[TaskResult], bytes], output: Any, reason: str
 ) -> None:
     request = TaskRequest(intent_id="i", agent_id="a", goal="g")
@@ -168,7 +168,7 @@ def test_what_no_reader_would_take_is_not_written(
 
 
 @proves("CCOS-CBOR")
-def test_what_is_too_long_is_told() -> None:
+def test_oversized_input_is_refused() -> None:
     request = TaskRequest(intent_id="i", agent_id="a", goal="g")
     written = wire.as_cbor(wire.succeeded(request, "x" * 100))
     with pytest.raises(StrictJsonError, match="more than 50 bytes"):
@@ -187,12 +187,12 @@ def test_what_is_too_long_is_told() -> None:
         ({"intent_id": "i"}, ""),
     ],
 )
-def test_what_a_message_is_shows_in_what_it_says(value: dict[str, Any], kind: str) -> None:
+def test_message_kind_is_detected_by_its_fields(value: dict[str, Any], kind: str) -> None:
     assert wire.kind_of(value) == kind
 
 
 @proves("CCOS-FORMS")
-def test_the_example_of_the_page_runs_as_it_stands() -> None:
+def test_documentation_example_runs() -> None:
     page = Path(__file__).parents[3] / "docs" / "dialects" / "ccos.md"
     (example,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     namespace: dict[str, Any] = {}

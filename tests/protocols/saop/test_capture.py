@@ -19,7 +19,7 @@ NOW = parse_rfc3339("2026-03-01T00:00:00Z")
 ABOUT = About("T-1")
 CLAUDE = {"sessionId": "s"}
 WORDS = [{"type": "text", "text": "words"}]
-SAID = {"role": "assistant", "content": WORDS}
+ASSISTANT_MESSAGE = {"role": "assistant", "content": WORDS}
 
 
 def capture(lines: list[bytes], about: About = ABOUT, kind: str = "") -> list[Captured]:
@@ -28,7 +28,7 @@ def capture(lines: list[bytes], about: About = ABOUT, kind: str = "") -> list[Ca
     return [*(one for line in lines for one in transcript.feed(line)), *transcript.close()]
 
 
-def lines_of(name: str) -> list[bytes]:
+def sample_lines(name: str) -> list[bytes]:
     """The lines of a sample."""
     return (FOLDER / name).read_bytes().splitlines()
 
@@ -45,8 +45,8 @@ def payloads(captured: list[Captured], prefix: str = "") -> Iterator[dict[str, A
             yield one.message["payload"]
 
 
-def test_a_session_of_claude_code() -> None:
-    captured = capture(lines_of("claude-code.jsonl"))
+def test_claude_code_session_is_captured() -> None:
+    captured = capture(sample_lines("claude-code.jsonl"))
     first, second, third = turns(captured)
     assert first == {
         "turn_index": 0,
@@ -96,19 +96,19 @@ def test_a_session_of_claude_code() -> None:
     assert began["arguments"] == {"command": "pytest -q", "description": "Run the test"}
 
 
-def test_the_thought_of_a_turn_ends_once() -> None:
-    captured = capture(lines_of("claude-code.jsonl"))
-    said = [
+def test_thought_of_a_turn_ends_once() -> None:
+    captured = capture(sample_lines("claude-code.jsonl"))
+    thoughts = [
         (one["turn_index"], one["chunk"], one["is_final"]) for one in payloads(captured, "THOUGHT")
     ]
-    assert said == [
+    assert thoughts == [
         (0, "First I look at how the test fails.", True),
         (1, "An off-by-one.", True),
     ]
 
 
 @proves("CAPTURE-THOUGHTS")
-def test_a_thought_is_told_whole_before_the_tools_that_follow_it() -> None:
+def test_thought_is_complete_before_the_following_tools() -> None:
     def answer(*blocks: dict[str, Any]) -> bytes:
         message = {"id": "m", "content": blocks}
         return msgspec.json.encode({"sessionId": "s", "type": "assistant", "message": message})
@@ -121,8 +121,8 @@ def test_a_thought_is_told_whole_before_the_tools_that_follow_it() -> None:
         answer({"type": "thinking", "thinking": "too late"}),
     ]
     events = [one.message["payload"] for one in capture(lines) if one.kind == "event"]
-    told = [(one["type"], one.get("chunk"), one.get("is_final")) for one in events]
-    assert told == [
+    chunks = [(one["type"], one.get("chunk"), one.get("is_final")) for one in events]
+    assert chunks == [
         ("THOUGHT_STREAM", "a", False),
         ("THOUGHT_STREAM", "\n\nb", True),
         ("TOOL_LIFECYCLE_INVOKED", None, None),
@@ -134,7 +134,7 @@ def test_a_thought_is_told_whole_before_the_tools_that_follow_it() -> None:
 @proves("CAPTURE-THOUGHTS")
 @pytest.mark.parametrize("length", [1, 32_767, 32_768, 40_000])
 @pytest.mark.parametrize("kind", ["claude-code", "codex"])
-def test_the_chunks_of_a_thought_are_the_text_of_its_turn(kind: str, length: int) -> None:
+def test_chunks_of_a_thought_are_the_text_of_its_turn(kind: str, length: int) -> None:
     thoughts = ["a" * length, "b", "c" * length]
     if kind == "codex":
         summary = [{"type": "summary_text", "text": text} for text in thoughts]
@@ -143,14 +143,14 @@ def test_the_chunks_of_a_thought_are_the_text_of_its_turn(kind: str, length: int
         blocks = [{"type": "thinking", "thinking": text} for text in thoughts]
         line = {**CLAUDE, "type": "assistant", "message": {"id": "m", "content": blocks}}
     captured = capture([msgspec.json.encode(line)])
-    told = "".join(one["chunk"] for one in payloads(captured, "THOUGHT"))
-    assert told == turns(captured)[0]["content"]["thought"] == "\n\n".join(thoughts)
+    joined = "".join(one["chunk"] for one in payloads(captured, "THOUGHT"))
+    assert joined == turns(captured)[0]["content"]["thought"] == "\n\n".join(thoughts)
 
 
 @proves("CAPTURE-THOUGHTS")
 @pytest.mark.parametrize("blank", [" ", "\n", "\t"])
 @pytest.mark.parametrize("before", [32_767, 32_760, 30_000])
-def test_no_word_of_a_long_thought_is_cut_that_the_hub_may_know(before: int, blank: str) -> None:
+def test_long_thought_is_cut_between_words(before: int, blank: str) -> None:
     value = "v" * 4_000
     thought = f"{'a' * before}{blank}{value}{blank}{'b ' * 40_000}"
     block = {"type": "thinking", "thinking": thought}
@@ -161,8 +161,8 @@ def test_no_word_of_a_long_thought_is_cut_that_the_hub_may_know(before: int, bla
     assert max(map(len, chunks)) <= 32_768
 
 
-def test_a_session_of_codex() -> None:
-    captured = capture(lines_of("codex.jsonl"))
+def test_codex_session_is_captured() -> None:
+    captured = capture(sample_lines("codex.jsonl"))
     first, second, third, fourth = turns(captured)
     assert first["content"] == {
         "thought": "**Listing files**",
@@ -193,7 +193,7 @@ def _codex(**item: Any) -> bytes:
     return msgspec.json.encode({"type": "response_item", "payload": item})
 
 
-def test_searches_of_codex_are_tools_each_with_an_id() -> None:
+def test_codex_searches_are_tool_calls_with_unique_ids() -> None:
     search = {"type": "web_search_call", "action": {"type": "search", "query": "q"}}
     lines = [
         _codex(**search, status="completed"),
@@ -221,21 +221,26 @@ def test_searches_of_codex_are_tools_each_with_an_id() -> None:
         "\n<environment_context>\n</environment_context>",
     ],
 )
-def test_what_codex_tells_the_model_in_the_place_of_a_person_is_nobodys_words(text: str) -> None:
-    part, asked = ({"type": "input_text", "text": one} for one in (text, "go on"))
-    said = "user: go on"
-    for content, seen in (([part], ""), ([part, asked], said), ([asked], said), (text, "")):
+def test_codex_messages_injected_as_user_are_not_observed(text: str) -> None:
+    part, prompt = ({"type": "input_text", "text": one} for one in (text, "go on"))
+    observed = "user: go on"
+    for content, expected in (
+        ([part], ""),
+        ([part, prompt], observed),
+        ([prompt], observed),
+        (text, ""),
+    ):
         lines = [
             _codex(type="message", role="user", content=content),
             _codex(type="message", role="assistant", content=WORDS),
         ]
         (turn,) = turns(capture(lines))
-        assert turn["content"]["observation"] == seen
+        assert turn["content"]["observation"] == expected
 
 
 @proves("CAPTURE-OTLP")
 @pytest.mark.parametrize("kind", ["", "otlp"])
-def test_spans_of_opentelemetry(kind: str) -> None:
+def test_opentelemetry_spans_are_captured(kind: str) -> None:
     captured = capture([(FOLDER / "otlp.json").read_bytes()], kind=kind)
     first, second = turns(captured)
     assert first["content"] == {
@@ -258,22 +263,22 @@ def test_spans_of_opentelemetry(kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["claude-code.jsonl", "codex.jsonl"])
-def test_the_same_lines_give_the_same_ids_and_no_id_twice(name: str) -> None:
+def test_event_ids_are_deterministic_and_unique(name: str) -> None:
     def ids() -> list[str]:
-        captured = capture(lines_of(name))
+        captured = capture(sample_lines(name))
         return [one.message["event_id"] for one in captured if one.kind == "event"]
 
     assert ids() == ids()
     assert len(set(ids())) == len(ids())
     assert all(one[14] == "8" and one[19] in "89ab" for one in ids())
-    other = capture(lines_of(name), About("T-2"))
+    other = capture(sample_lines(name), About("T-2"))
     assert not set(ids()) & {one.message.get("event_id") for one in other}
 
 
 @pytest.mark.parametrize("name", ["claude-code.jsonl", "codex.jsonl"])
 @pytest.mark.parametrize("cut", [4, 7, 10])
-def test_what_has_grown_begins_with_what_was_there(name: str, cut: int) -> None:
-    lines = lines_of(name)
+def test_capture_of_a_longer_file_begins_with_that_of_the_shorter(name: str, cut: int) -> None:
+    lines = sample_lines(name)
     transcript = Transcript(ABOUT, NOW)
     early = [one for line in lines[:cut] for one in transcript.feed(line)]
     assert capture(lines)[: len(early)] == early
@@ -287,8 +292,8 @@ def test_what_has_grown_begins_with_what_was_there(name: str, cut: int) -> None:
         ("otlp.json", {0, 1}),
     ],
 )
-def test_a_turn_is_over_when_the_record_says_so_and_no_tool_runs(name: str, over: set[int]) -> None:
-    lines = [(FOLDER / name).read_bytes()] if name.endswith("json") else lines_of(name)
+def test_turn_is_over_when_recorded_and_no_tool_runs(name: str, over: set[int]) -> None:
+    lines = [(FOLDER / name).read_bytes()] if name.endswith("json") else sample_lines(name)
     found = set[int]()
     for count in range(len(lines) + 1):
         transcript = Transcript(ABOUT, NOW)
@@ -301,7 +306,7 @@ def test_a_turn_is_over_when_the_record_says_so_and_no_tool_runs(name: str, over
 
 @proves("CAPTURE-WHOLE")
 @pytest.mark.parametrize(
-    ("spoken", "end", "other"),
+    ("reply", "end", "other"),
     [
         (
             {**CLAUDE, "type": "assistant", "message": {"stop_reason": None, "content": WORDS}},
@@ -309,31 +314,31 @@ def test_a_turn_is_over_when_the_record_says_so_and_no_tool_runs(name: str, over
             {**CLAUDE, "type": "system", "subtype": "local_command"},
         ),
         (
-            {"type": "response_item", "payload": {**SAID, "type": "message"}},
+            {"type": "response_item", "payload": {**ASSISTANT_MESSAGE, "type": "message"}},
             {"type": "event_msg", "payload": {"type": "turn_aborted"}},
             {"type": "event_msg", "payload": {"type": "agent_message", "message": "words"}},
         ),
     ],
     ids=["claude-code", "codex"],
 )
-def test_only_the_record_says_that_an_answer_is_over(
-    spoken: dict[str, Any], end: dict[str, Any], other: dict[str, Any]
+def test_turn_is_over_only_by_its_end_record(
+    reply: dict[str, Any], end: dict[str, Any], other: dict[str, Any]
 ) -> None:
     def is_over(*lines: dict[str, Any]) -> bool:
         transcript = Transcript(ABOUT, NOW)
         for line in lines:
             list(transcript.feed(msgspec.json.encode(line)))
-        assert transcript.is_begun == (spoken in lines), "an end alone begins nothing"
+        assert transcript.is_begun == (reply in lines), "an end alone begins nothing"
         return transcript.is_over
 
-    assert not is_over(spoken)
-    assert not is_over(spoken, other)
-    assert is_over(spoken, end)
-    assert not is_over(spoken, end, spoken), "it goes on after all"
+    assert not is_over(reply)
+    assert not is_over(reply, other)
+    assert is_over(reply, end)
+    assert not is_over(reply, end, reply), "it goes on after all"
     assert is_over(end)
 
 
-def test_a_long_thought_is_cut_into_chunks_and_kept_whole_in_its_turn() -> None:
+def test_long_thought_is_chunked_in_events_and_whole_in_its_turn() -> None:
     thought = "é" * 70_000
     line = {
         "sessionId": "s",
@@ -347,7 +352,7 @@ def test_a_long_thought_is_cut_into_chunks_and_kept_whole_in_its_turn() -> None:
     assert turns(captured)[0]["metadata"]["timestamp"] == "2026-03-01T00:00:00.000Z"
 
 
-def test_what_would_not_fit_into_an_event_is_named_there() -> None:
+def test_oversized_arguments_and_output_are_left_out_by_name() -> None:
     uses = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "x" * 140_000}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": "line\n" * 250}
     lines = [
@@ -362,21 +367,21 @@ def test_what_would_not_fit_into_an_event_is_named_there() -> None:
     assert (len(pulses), pulses[-1][:15]) == (201, "… 50 more lines")
 
 
-def test_an_end_without_a_beginning_is_told_as_it_is() -> None:
+def test_tool_result_without_a_call_is_captured_as_unknown() -> None:
     result = {"type": "tool_result", "tool_use_id": "lost", "content": "x"}
     line = {"sessionId": "s", "type": "user", "message": {"content": [result]}}
     (ended,) = payloads(capture([msgspec.json.encode(line)]))
     assert (ended["call_id"], ended["tool"], ended["duration_ms"]) == ("lost", "unknown", 0)
 
 
-def test_lines_that_are_no_records_are_counted_and_the_rest_is_taken() -> None:
+def test_unreadable_lines_are_counted_and_skipped() -> None:
     transcript = Transcript(ABOUT, NOW)
     for line in (b"", b"not json", b"[1]", b'{"half":', b"\xff", b'{"who":"knows"}'):
         assert list(transcript.feed(line)) == []
     assert list(transcript.close()) == []
     assert (transcript.kind, transcript.session) == ("", "")
     assert transcript.unreadable == [2, 3, 4, 5]
-    for line in lines_of("codex.jsonl"):
+    for line in sample_lines("codex.jsonl"):
         list(transcript.feed(line))
     assert (transcript.kind, transcript.session[:8]) == ("codex", "019c4895")
     assert len(list(transcript.close())) == 1
@@ -405,11 +410,11 @@ def test_lines_that_are_no_records_are_counted_and_the_rest_is_taken() -> None:
         ),
     ],
 )
-def test_records_that_are_not_as_expected_come_to_nothing(kind: str, line: bytes) -> None:
+def test_unexpected_records_capture_nothing(kind: str, line: bytes) -> None:
     assert capture([line], kind=kind) == []
 
 
-def test_what_tools_give_in_other_shapes() -> None:
+def test_tool_inputs_and_outputs_of_other_shapes_are_captured() -> None:
     item = {"type": "function_call", "name": "f", "arguments": "not json", "id": "c"}
     outputs: list[Any] = [None, ["a"], [{"type": "input_text", "text": "b"}], '{"half"', {"x": 1}]
     lines = [
@@ -440,7 +445,7 @@ def _claude(
 
 
 @proves("CAPTURE-WHOLE")
-def test_a_tool_that_never_answered_keeps_only_its_own_turn_open() -> None:
+def test_unanswered_tool_keeps_only_its_own_turn_open() -> None:
     call = {"type": "tool_use", "id": "i1", "name": "Bash", "input": {"command": "sleep 999"}}
     transcript = Transcript(ABOUT, NOW)
     list(transcript.feed(_claude("assistant", [call, *WORDS], "m1", "end_turn")))
@@ -450,32 +455,38 @@ def test_a_tool_that_never_answered_keeps_only_its_own_turn_open() -> None:
     assert transcript.is_over
 
 
-def _queued(prompt: Any, **more: Any) -> bytes:
+def _queued_command(prompt: Any, **more: Any) -> bytes:
     attachment = {"type": "queued_command", "prompt": prompt, **more}
     return msgspec.json.encode({**CLAUDE, "type": "attachment", "attachment": attachment})
 
 
 @pytest.mark.parametrize(
-    ("line", "seen"),
+    ("line", "expected"),
     [
-        (_queued("also the docs"), "user: also the docs"),
-        (_queued("also the docs", commandMode="prompt", origin={"kind": "human"}), "user: also"),
-        (_queued([{"type": "text", "text": "also the docs"}], commandMode="prompt"), "user: also"),
-        (_queued("<task-notification>task 7 is done</task-notification>"), ""),
-        (_queued("task 7 is done", commandMode="task-notification"), ""),
-        (_queued("words of another session", origin={"kind": "peer"}), ""),
-        (_queued("go on", isMeta=True), ""),
-        (_queued("a file").replace(b"queued_command", b"edited_text_file"), ""),
+        (_queued_command("also the docs"), "user: also the docs"),
+        (
+            _queued_command("also the docs", commandMode="prompt", origin={"kind": "human"}),
+            "user: also",
+        ),
+        (
+            _queued_command([{"type": "text", "text": "also the docs"}], commandMode="prompt"),
+            "user: also",
+        ),
+        (_queued_command("<task-notification>task 7 is done</task-notification>"), ""),
+        (_queued_command("task 7 is done", commandMode="task-notification"), ""),
+        (_queued_command("words of another session", origin={"kind": "peer"}), ""),
+        (_queued_command("go on", isMeta=True), ""),
+        (_queued_command("a file").replace(b"queued_command", b"edited_text_file"), ""),
     ],
 )
-def test_what_a_person_says_while_the_agent_works_is_observed(line: bytes, seen: str) -> None:
+def test_queued_prompts_of_a_person_are_observed(line: bytes, expected: str) -> None:
     (turn,) = turns(capture([line, _claude("assistant", WORDS, "m1", "end_turn")]))
     observed = turn["content"]["observation"]
-    assert observed.startswith(seen)
-    assert bool(observed) == bool(seen)
+    assert observed.startswith(expected)
+    assert bool(observed) == bool(expected)
 
 
-def test_commands_of_the_program_itself_are_nobodys_words() -> None:
+def test_slash_commands_are_not_observed() -> None:
     lines = [
         _claude("user", "<command-name>/clear</command-name>"),
         _claude("user", "<local-command-stdout></local-command-stdout>"),
@@ -486,7 +497,7 @@ def test_commands_of_the_program_itself_are_nobodys_words() -> None:
     assert turn["content"]["observation"] == "user: go on"
 
 
-def test_what_the_program_itself_says_in_the_place_of_others_is_nobodys_words() -> None:
+def test_messages_injected_by_the_program_are_not_observed() -> None:
     reminder = "<system-reminder>Be brief.\nAlways.</system-reminder>"
     lines = [
         _claude("user", "This session goes on from another one.", isCompactSummary=True),
@@ -502,37 +513,52 @@ def test_what_the_program_itself_says_in_the_place_of_others_is_nobodys_words() 
     assert turn["content"]["observation"] == "user: go on"
 
 
-def _said_by(id: str, **more: Any) -> bytes:
-    words = {"role": "assistant", "id": id, "content": [{"type": "text", "text": id}]}
-    return msgspec.json.encode({**CLAUDE, "type": "assistant", "message": words, **more})
+def _assistant_line(id: str, **more: Any) -> bytes:
+    message = {"role": "assistant", "id": id, "content": [{"type": "text", "text": id}]}
+    return msgspec.json.encode({**CLAUDE, "type": "assistant", "message": message, **more})
 
 
-ASIDE = {"isSidechain": True, "agentId": "a9f"}
+SIDECHAIN = {"isSidechain": True, "agentId": "a9f"}
 
 
 @pytest.mark.parametrize(
-    ("lines", "session", "said"),
+    ("lines", "session", "actions"),
     [
-        ([_said_by("m1", **ASIDE), _said_by("m2", **ASIDE)], "agent-a9f", ["m1", "m2"]),
         (
-            [_said_by("m1", **ASIDE), _said_by("m2", **{**ASIDE, "agentId": "b"})],
+            [_assistant_line("m1", **SIDECHAIN), _assistant_line("m2", **SIDECHAIN)],
+            "agent-a9f",
+            ["m1", "m2"],
+        ),
+        (
+            [
+                _assistant_line("m1", **SIDECHAIN),
+                _assistant_line("m2", **{**SIDECHAIN, "agentId": "b"}),
+            ],
             "agent-a9f",
             ["m1"],
         ),
-        ([_said_by("m1", isSidechain=False), _said_by("m2", **ASIDE)], "s", ["m1"]),
-        ([_said_by("m1", isSidechain=True), _said_by("m2", isSidechain=False)], "s", ["m2"]),
+        (
+            [_assistant_line("m1", isSidechain=False), _assistant_line("m2", **SIDECHAIN)],
+            "s",
+            ["m1"],
+        ),
+        (
+            [_assistant_line("m1", isSidechain=True), _assistant_line("m2", isSidechain=False)],
+            "s",
+            ["m2"],
+        ),
     ],
     ids=["its own file", "beside another one", "in a session", "without a name"],
 )
-def test_a_sub_agent_has_a_file_of_its_own(
-    lines: list[bytes], session: str, said: list[str]
+def test_sidechain_lines_belong_to_the_file_of_their_agent(
+    lines: list[bytes], session: str, actions: list[str]
 ) -> None:
     found = turns(capture(lines))
-    assert [turn["content"]["action"] for turn in found] == said
+    assert [turn["content"]["action"] for turn in found] == actions
     assert {turn["metadata"]["session_id"] for turn in found} == {session}
 
 
-def test_a_line_that_stands_there_twice_counts_once() -> None:
+def test_duplicate_line_counts_once() -> None:
     call = {"type": "tool_use", "id": "i1", "name": "Bash", "input": {"command": "ls"}}
     result = {"type": "tool_result", "tool_use_id": "i1", "content": "one"}
     lines = [
@@ -559,9 +585,7 @@ def test_a_line_that_stands_there_twice_counts_once() -> None:
         ({"error_code": "max_uses_exceeded"}, "failure", '{"error_code":"max_uses_exceeded"}'),
     ],
 )
-def test_a_search_of_the_models_own_side_is_a_tool_that_ends(
-    found: Any, status: str, output: str
-) -> None:
+def test_server_side_search_is_a_completed_tool_call(found: Any, status: str, output: str) -> None:
     began = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}}
     ended = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": found}
     lines = [
@@ -570,12 +594,12 @@ def test_a_search_of_the_models_own_side_is_a_tool_that_ends(
     ]
     captured = capture(lines)
 
-    (told,) = payloads(captured, "TOOL_LIFECYCLE_COMPLETED")
-    assert (told["tool"], told["status"]) == ("web_search", status)
+    (completed,) = payloads(captured, "TOOL_LIFECYCLE_COMPLETED")
+    assert (completed["tool"], completed["status"]) == ("web_search", status)
     assert turns(captured)[1]["content"]["observation"] == f"web_search: {output}"
 
 
-def _exec(output: str) -> list[Captured]:
+def _capture_exec(output: str) -> list[Captured]:
     """What a call of Codex with this output comes to."""
     call = {"type": "function_call", "name": "exec_command", "call_id": "c", "arguments": "{}"}
     ended = {"type": "function_call_output", "call_id": "c", "output": output}
@@ -584,7 +608,7 @@ def _exec(output: str) -> list[Captured]:
 
 
 @pytest.mark.parametrize(
-    "why",
+    "output",
     [
         "exec command rejected by user",
         "aborted",
@@ -592,31 +616,31 @@ def _exec(output: str) -> list[Captured]:
         "failed to parse function arguments: missing field `cmd`",
     ],
 )
-def test_a_call_that_was_not_carried_out_has_failed_and_printed_nothing(why: str) -> None:
-    captured = _exec(why)
+def test_rejected_call_has_failed_without_output(output: str) -> None:
+    captured = _capture_exec(output)
 
     assert [one["status"] for one in payloads(captured, "TOOL_LIFECYCLE_COMPLETED")] == ["failure"]
     assert not [*payloads(captured, "SANDBOX_PULSE")]
 
 
-def test_a_tool_that_begins_with_such_a_word_has_run() -> None:
-    (told,) = payloads(_exec("aborted merges: 0"), "TOOL_LIFECYCLE_COMPLETED")
-    assert told["status"] == "success"
+def test_output_that_begins_like_a_rejection_is_a_success() -> None:
+    (completed,) = payloads(_capture_exec("aborted merges: 0"), "TOOL_LIFECYCLE_COMPLETED")
+    assert completed["status"] == "success"
 
 
-def test_a_tool_that_a_person_has_not_allowed_has_printed_nothing() -> None:
+def test_tool_denied_by_the_user_has_failed_without_output() -> None:
     call = {"type": "tool_use", "id": "i1", "name": "Bash", "input": {"command": "rm -r x"}}
-    said = "The user doesn't want to proceed with this tool use."
-    result = {"type": "tool_result", "tool_use_id": "i1", "content": said, "is_error": True}
+    denial = "The user doesn't want to proceed with this tool use."
+    result = {"type": "tool_result", "tool_use_id": "i1", "content": denial, "is_error": True}
     captured = capture([_claude("assistant", [call], "m1"), _claude("user", [result])])
 
     assert [one["status"] for one in payloads(captured, "TOOL_LIFECYCLE_COMPLETED")] == ["failure"]
     assert not [*payloads(captured, "SANDBOX_PULSE")]
 
 
-def test_what_is_told_of_a_call_before_its_output_is_no_output() -> None:
+def test_header_before_the_output_of_a_call_is_stripped() -> None:
     def printed(output: str) -> list[str]:
-        return [one["line"] for one in payloads(_exec(output), "SANDBOX_PULSE")]
+        return [one["line"] for one in payloads(_capture_exec(output), "SANDBOX_PULSE")]
 
     head = "Chunk ID: 1\nWall time: 0.5 seconds\nProcess exited with code 0\n"
     assert printed(f"{head}Output:\none\nOutput:\ntwo") == ["one", "Output:", "two"]

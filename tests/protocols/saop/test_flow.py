@@ -22,7 +22,7 @@ from dragoman.store.sqlite.driver import open_database
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import CountingIds
 from tests.engine.lab import START
-from tests.protocols.saop.desk import (
+from tests.protocols.saop.hub import (
     DEVELOPER,
     TASK,
     completed,
@@ -36,7 +36,7 @@ from tests.requirements import proves
 COMMIT = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
 
 
-class Stage:
+class SaopStack:
     """All who take part, with a real database."""
 
     def __init__(self, path: Path, hints: Hints) -> None:
@@ -48,7 +48,7 @@ class Stage:
         facts = StoreFacts(self.store, lambda _task, _ref: True)
         self.orchestrator = Interpreter(self.hub, (saop.dialect(),), facts)
 
-    def says(self, operation: str, message: dict[str, Any]) -> Any:
+    def submit(self, operation: str, message: dict[str, Any]) -> Any:
         """The agent speaks."""
         answer = self.orchestrator.call(operation, message, DEVELOPER)
         assert isinstance(answer, Taken), answer
@@ -64,50 +64,50 @@ class Stage:
 
 
 @contextmanager
-def staged(path: Path) -> Generator[tuple[Stage, Subscription]]:
+def open_stack(path: Path) -> Generator[tuple[SaopStack, Subscription]]:
     """The stage, and a UI that listens to the bus."""
     hints = Hints()
-    stage = Stage(path, hints)
-    bus = LocalBus(stage.store, hints, look=0.01)
-    yield stage, bus.subscribe()
+    stack = SaopStack(path, hints)
+    bus = LocalBus(stack.store, hints, look=0.01)
+    yield stack, bus.subscribe()
     bus.close()
-    stage.hub.close()
+    stack.hub.close()
 
 
-def seen(ui: Subscription, count: int) -> list[Told]:
+def receive(ui: Subscription, count: int) -> list[Told]:
     """What reaches the UI next."""
-    found: list[Told] = []
-    while len(found) < count:
-        found += ui.take(30.0)
-    return found
+    received: list[Told] = []
+    while len(received) < count:
+        received += ui.take(30.0)
+    return received
 
 
 @proves("SAOP-FLOW", "SAOP-TABLES", "SAOP-BUS")
-def test_the_data_flow_step_by_step(tmp_path: Path) -> None:
-    with staged(tmp_path / "flow.db") as (stage, ui):
+def test_data_flow_follows_the_specification_step_by_step(tmp_path: Path) -> None:
+    with open_stack(tmp_path / "flow.db") as (stack, ui):
         # Agent ->> Orchestrator: TurnEnvelope; Orchestrator ->> SQLite: INSERT INTO agent_logs
-        stage.says("saop.turn", turn(0, "I look at the tests"))
-        assert stage.rows(
+        stack.submit("saop.turn", turn(0, "I look at the tests"))
+        assert stack.rows(
             "SELECT task_id, turn_index, envelope_json ->> '$.content.thought' FROM agent_logs "
             "WHERE turn_index IS NOT NULL"
         ) == [(TASK, 0, "I look at the tests")]
-        (claimed,) = seen(ui, 1)
+        (claimed,) = receive(ui, 1)
         assert claimed.event["payload"]["to_state"] == "in-progress"
         # Orchestrator ->> EventBus: THOUGHT_STREAM chunks; EventBus ->> UI: reasoning tokens
-        stage.says("saop.event", event(1, thought("I look ")))
-        stage.says("saop.event", event(2, thought("at the tests", final=True)))
-        chunks = seen(ui, 2)
+        stack.submit("saop.event", event(1, thought("I look ")))
+        stack.submit("saop.event", event(2, thought("at the tests", final=True)))
+        chunks = receive(ui, 2)
         assert "".join(one.event["payload"]["chunk"] for one in chunks) == "I look at the tests"
         # Agent ->> Orchestrator: tool invocation; ->> EventBus: TOOL_LIFECYCLE_INVOKED
-        stage.says("saop.event", event(3, invoked("c-1", command="pytest")))
-        (call,) = seen(ui, 1)
+        stack.submit("saop.event", event(3, invoked("c-1", command="pytest")))
+        (call,) = receive(ui, 1)
         assert call.event["payload"]["arguments"] == {"command": "pytest"}
         # Orchestrator ->> Agent: tool result; ->> EventBus: TOOL_LIFECYCLE_COMPLETED
-        stage.says("saop.event", event(4, completed("c-1")))
-        assert [one.type for one in seen(ui, 1)] == ["TOOL_LIFECYCLE_COMPLETED"]
+        stack.submit("saop.event", event(4, completed("c-1")))
+        assert [one.type for one in receive(ui, 1)] == ["TOOL_LIFECYCLE_COMPLETED"]
         # Orchestrator ->> EventBus: TASK_TRANSITION (on state change), in whatever dialect
-        stage.hub.do(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
-        (moved,) = seen(ui, 1)
+        stack.hub.do(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
+        (moved,) = receive(ui, 1)
         assert moved.event["payload"] == {
             "type": "TASK_TRANSITION",
             "task_id": TASK,
@@ -117,8 +117,8 @@ def test_the_data_flow_step_by_step(tmp_path: Path) -> None:
             "timestamp": "2026-02-09T14:30:00.000Z",
         }
         # SQLite -->> Orchestrator: persist all events
-        assert stage.rows("SELECT count(event_id) FROM agent_logs") == [(6,)]
-        assert stage.rows("SELECT id, status, head_hash FROM tasks") == [(TASK, "review", COMMIT)]
-        kept = stage.says("saop.events", {"task_id": TASK})["events"]
+        assert stack.rows("SELECT count(event_id) FROM agent_logs") == [(6,)]
+        assert stack.rows("SELECT id, status, head_hash FROM tasks") == [(TASK, "review", COMMIT)]
+        kept = stack.submit("saop.events", {"task_id": TASK})["events"]
         assert all(saop.safe_parse(one, "event").ok for one in kept)
         assert len(kept) == 6

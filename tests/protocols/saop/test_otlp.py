@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.protocols.saop.otlp import Subject, document
-from tests.protocols.saop.desk import event, invoked, turn
+from tests.protocols.saop.hub import event, invoked, turn
 from tests.requirements import proves
 
 
@@ -16,7 +16,7 @@ from tests.requirements import proves
         ("2026-02-21T10:00:00.1234567890123Z", "1771668000123000000"),
     ],
 )
-def test_any_time_of_a_message_becomes_one_of_a_span(at: str, nanoseconds: str) -> None:
+def test_timestamps_are_clamped_to_span_times(at: str, nanoseconds: str) -> None:
     turns = [turn(metadata={"timestamp": at})]
     events = [event(1, {**invoked("c"), "timestamp": at})]
     (resource,) = document(Subject("l", "T", "t", "1"), turns, events)["resourceSpans"]
@@ -25,15 +25,15 @@ def test_any_time_of_a_message_becomes_one_of_a_span(at: str, nanoseconds: str) 
 
 
 @proves("CAPTURE-OTLP")
-def test_turns_of_one_index_say_of_which_attempt_they_are_or_whose() -> None:
-    places = (
+def test_turn_spans_have_attempt_and_reviewer_attributes() -> None:
+    origins = (
         {"attempt": 1, "by": "", "beside": None},
         {"attempt": -1, "by": "rita", "beside": 1},
         {"attempt": -2, "by": "rita", "beside": 0},
     )
-    turns = [{**turn(0), **place} for place in places]
+    turns = [{**turn(0), **origin} for origin in origins]
     (resource,) = document(Subject("l", "T", "t", "1"), turns, [])["resourceSpans"]
-    told = [
+    attributes = [
         {
             one["key"].removeprefix("dragoman.turn."): next(iter(one["value"].values()))
             for one in span["attributes"]
@@ -41,7 +41,7 @@ def test_turns_of_one_index_say_of_which_attempt_they_are_or_whose() -> None:
         }
         for span in resource["scopeSpans"][0]["spans"][1:]
     ]
-    assert told == [
+    assert attributes == [
         {"index": "0", "attempt": "1", "confidence": 0.9},
         {"index": "0", "attempt": "-1", "by": "rita", "beside": "1", "confidence": 0.9},
         {"index": "0", "attempt": "-2", "by": "rita", "beside": "0", "confidence": 0.9},

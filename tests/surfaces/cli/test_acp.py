@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.protocols.acp.desk import artifact, offer
+from tests.protocols.acp.hub import artifact, offer
 from tests.protocols.acp.test_package import full
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console, Said

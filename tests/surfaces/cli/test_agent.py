@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.protocols.aof.scene import CHILD, PARENT, request, update
+from tests.protocols.aof.hub import CHILD, PARENT, request, update
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 from tests.surfaces.cli.letters import Letters

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.system.hub_lock import HubLock
-from tests.protocols.aof.scene import CHILD, PARENT, report, request, update
+from tests.protocols.aof.hub import CHILD, PARENT, report, request, update
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 from tests.surfaces.cli.letters import Letters

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocols.aof.scene import MESSAGES, report, update
+from tests.protocols.aof.hub import MESSAGES, report, update
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 from tests.surfaces.cli.letters import Letters

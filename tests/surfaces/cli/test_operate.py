@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.protocols.aof.scene import PARENT, report, update
+from tests.protocols.aof.hub import PARENT, report, update
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 from tests.surfaces.cli.letters import Letters

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.surfaces.cli.person import login_name
-from tests.protocols.acp.desk import offer
-from tests.protocols.aof.scene import (
+from tests.protocols.acp.hub import offer
+from tests.protocols.aof.hub import (
     CHILD,
     PARENT,
     UNKNOWN,

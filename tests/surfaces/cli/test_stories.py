@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.protocols.acp.desk import offer
-from tests.protocols.aof.scene import PARENT, update
-from tests.protocols.saop.desk import turn
+from tests.protocols.acp.hub import offer
+from tests.protocols.aof.hub import PARENT, update
+from tests.protocols.saop.hub import turn
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dragoman.bootstrap import open_place
 from dragoman.services.clockwork import Group
 from dragoman.surfaces.cli.place import Place
-from tests.protocols.aof.scene import PARENT, update
+from tests.protocols.aof.hub import PARENT, update
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
 

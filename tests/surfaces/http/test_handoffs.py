@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.commands import RegisterAgent
-from tests.protocols.acp.desk import offer
+from tests.protocols.acp.hub import offer
 from tests.requirements import proves
 from tests.surfaces.http.house import Answer, House
 

@@ -12,7 +12,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, RecordTrace
 from dragoman.engine.reads.traces import events_of
 from dragoman.store.sqlite import SqliteStore
-from tests.protocols.saop.desk import SECRET, event, invoked, pulse, thought, transition, turn
+from tests.protocols.saop.hub import SECRET, event, invoked, pulse, thought, transition, turn
 from tests.requirements import proves
 from tests.store.sqlite.disk import failing_disk
 from tests.surfaces.http.house import House, serving

@@ -5,7 +5,7 @@ from typing import Any
 from mcp import types
 from mcp.client import Client
 
-from tests.protocols.acp.desk import offer
+from tests.protocols.acp.hub import offer
 from tests.requirements import proves
 from tests.surfaces.http.house import House
 from tests.surfaces.mcp.clients import once, talk

@@ -13,7 +13,7 @@ from dragoman.protocols import agentmail
 from dragoman.protocols.agentmail import reading
 from tests.engine.lab import ALICE, BOB, OpenStore
 from tests.engine.letters import post
-from tests.protocols.agentmail.office import BEAD, Office, letter
+from tests.protocols.agentmail.hub import BEAD, MailHub, letter
 from tests.requirements import proves
 
 pytestmark = proves("MAIL-PAGES")
@@ -21,65 +21,67 @@ pytestmark = proves("MAIL-PAGES")
 NOTE = {"to": ["bob"], "subject": "Lunch", "body_md": "At noon?", "thread_id": "t"}
 
 
-def inbox() -> Operation:
+def inbox_operation() -> Operation:
     """The operation that looks into a box."""
     return next(one for one in agentmail.dialect().operations if one.name == "mail.inbox")
 
 
-def pages(office: Office, operation: str, asked: dict[str, Any], way: str) -> Iterator[list[str]]:
+def iter_pages(
+    hub: MailHub, operation: str, arguments: dict[str, Any], cursor_field: str
+) -> Iterator[list[str]]:
     """The ids on each page, from the first to the last."""
     at: dict[str, int] = {}
     while True:
-        reply = office.ask(operation, asked | at, BOB)
+        reply = hub.ask(operation, arguments | at, BOB)
         yield [row["id"] for row in reply["messages"]]
         if not reply["more"]:
             return
-        at = {way: reply["cursor"]}
+        at = {cursor_field: reply["cursor"]}
 
 
-def test_a_page_on_which_nothing_fits_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_without_matches_is_not_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mailbox, "MOST_LOOKED_AT", 3)
-    office = Office()
+    hub = MailHub()
     for _ in range(4):
-        office.send(ALICE, NOTE)
-    last = office.send(ALICE, letter("PROGRESS", to=["bob"]))["id"]
-    asked = {"type": "PROGRESS"}
-    first = office.ask("mail.inbox", asked, BOB)
+        hub.send(ALICE, NOTE)
+    last = hub.send(ALICE, letter("PROGRESS", to=["bob"]))["id"]
+    arguments = {"type": "PROGRESS"}
+    first = hub.ask("mail.inbox", arguments, BOB)
     assert (first["messages"], first["more"]) == ([], True)
-    is_empty = inbox().is_empty
+    is_empty = inbox_operation().is_empty
     assert is_empty is not None
     assert not is_empty(first), "whoever waits goes on with the next page instead"
-    second = office.ask("mail.inbox", asked | {"after": first["cursor"]}, BOB)
+    second = hub.ask("mail.inbox", arguments | {"after": first["cursor"]}, BOB)
     assert ([row["id"] for row in second["messages"]], second["more"]) == ([last], False)
-    nothing = office.ask("mail.inbox", asked | {"after": second["cursor"]}, BOB)
+    nothing = hub.ask("mail.inbox", arguments | {"after": second["cursor"]}, BOB)
     assert is_empty(nothing)
 
 
 @proves("MAIL-LOST-CURSOR")
 @pytest.mark.parametrize(
-    ("operation", "asked"), [("mail.inbox", {}), ("mail.thread", {"thread_id": "t"})]
+    ("operation", "arguments"), [("mail.inbox", {}), ("mail.thread", {"thread_id": "t"})]
 )
-def test_a_cursor_beyond_the_end_is_brought_back_and_told(
-    operation: str, asked: dict[str, Any]
+def test_cursor_beyond_the_end_is_reset_with_a_gap(
+    operation: str, arguments: dict[str, Any]
 ) -> None:
-    office = Office()
-    office.send(ALICE, NOTE)
-    end = office.store.head()
-    level = office.ask(operation, asked | {"after": end}, BOB)
+    hub = MailHub()
+    hub.send(ALICE, NOTE)
+    end = hub.store.head()
+    level = hub.ask(operation, arguments | {"after": end}, BOB)
     assert (level["cursor"], "gap" in level) == (end, False)
-    lost = office.ask(operation, asked | {"after": end + 1}, BOB)
+    lost = hub.ask(operation, arguments | {"after": end + 1}, BOB)
     assert (lost["messages"], lost["cursor"], lost["more"]) == ([], end, False)
     assert lost["gap"] == {"after": end + 1, "until": end}
-    is_empty = inbox().is_empty
+    is_empty = inbox_operation().is_empty
     assert is_empty is not None
     assert not is_empty(lost), "nobody waits for letters from a place that there is not"
-    next_one = office.send(ALICE, NOTE)["id"]
-    found = office.ask(operation, asked | {"after": lost["cursor"]}, BOB)["messages"]
+    next_one = hub.send(ALICE, NOTE)["id"]
+    found = hub.ask(operation, arguments | {"after": lost["cursor"]}, BOB)["messages"]
     assert [row["id"] for row in found] == [next_one]
 
 
 @pytest.mark.parametrize(
-    ("operation", "asked", "way"),
+    ("operation", "arguments", "cursor_field"),
     [
         ("mail.inbox", {}, "after"),
         ("mail.inbox", {"before": 0}, "before"),
@@ -87,49 +89,51 @@ def test_a_cursor_beyond_the_end_is_brought_back_and_told(
         ("mail.search", {"query": "noon"}, "before"),
     ],
 )
-def test_pages_together_are_the_whole(operation: str, asked: dict[str, Any], way: str) -> None:
-    office = Office()
-    sent = [office.send(ALICE, NOTE)["id"] for _ in range(4)]
-    in_order = sent if way == "after" else sent[::-1]
-    found = list(pages(office, operation, asked | {"limit": 2}, way))
+def test_pages_together_are_complete(
+    operation: str, arguments: dict[str, Any], cursor_field: str
+) -> None:
+    hub = MailHub()
+    sent = [hub.send(ALICE, NOTE)["id"] for _ in range(4)]
+    in_order = sent if cursor_field == "after" else sent[::-1]
+    found = list(iter_pages(hub, operation, arguments | {"limit": 2}, cursor_field))
     assert found == [in_order[:2], in_order[2:]], "and no empty one behind the last"
 
 
 @pytest.mark.parametrize(
-    ("operation", "asked"),
+    ("operation", "arguments"),
     [
         ("mail.inbox", {"limit": 500}),
         ("mail.thread", {"thread_id": "t", "limit": 500}),
         ("mail.search", {"query": "noon", "limit": 500}),
     ],
 )
-def test_a_page_has_an_end_in_bytes(operation: str, asked: dict[str, Any]) -> None:
-    office = Office()
+def test_page_is_limited_in_bytes(operation: str, arguments: dict[str, Any]) -> None:
+    hub = MailHub()
     size = 199_000
     for _ in range(MOST_BYTES // size + 3):
-        office.send(ALICE, NOTE | {"body_md": "noon " + "x" * size})
-    reply = office.ask(operation, asked, BOB)
+        hub.send(ALICE, NOTE | {"body_md": "noon " + "x" * size})
+    reply = hub.ask(operation, arguments, BOB)
     assert len(reply["messages"]) == MOST_BYTES // size + 1
     assert reply["more"]
 
 
-def test_a_summary_is_of_the_last_letters_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_summary_covers_the_latest_letters_and_has_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_SUMMED_UP", 2)
-    office = Office()
-    office.send(ALICE, letter("PROGRESS", "Step: one", to=["bob"]))
-    whole = office.ask("mail.summary", {"thread_id": BEAD}, BOB)
+    hub = MailHub()
+    hub.send(ALICE, letter("PROGRESS", "Step: one", to=["bob"]))
+    whole = hub.ask("mail.summary", {"thread_id": BEAD}, BOB)
     assert (whole["messages"], whole["more"]) == (1, False)
-    nothing = office.ask("mail.summary", {"thread_id": "nobody"}, BOB)
+    nothing = hub.ask("mail.summary", {"thread_id": "nobody"}, BOB)
     assert (nothing["messages"], nothing["more"], nothing["cursor"]) == (0, False, 0)
     for step in ("two", "three"):
-        office.send(ALICE, letter("PROGRESS", f"Status: {step}", to=["bob"]))
-    last = office.ask("mail.summary", {"thread_id": BEAD}, BOB)
+        hub.send(ALICE, letter("PROGRESS", f"Status: {step}", to=["bob"]))
+    last = hub.ask("mail.summary", {"thread_id": BEAD}, BOB)
     assert (last["messages"], last["last_status"], last["more"]) == (2, "three", True)
-    older = office.ask("mail.summary", {"thread_id": BEAD, "before": last["cursor"]}, BOB)
+    older = hub.ask("mail.summary", {"thread_id": BEAD, "before": last["cursor"]}, BOB)
     assert (older["messages"], older["more"]) == (1, False)
 
 
-class Counting(OpenStore):
+class CountingStore(OpenStore):
     """A store that knows how many rows were read from its lists."""
 
     def __init__(self) -> None:
@@ -143,8 +147,8 @@ class Counting(OpenStore):
         return found
 
 
-def test_a_short_page_reads_no_more_than_it_shows_and_the_one_behind_it() -> None:
-    store = Counting()
+def test_short_page_reads_one_row_more_than_it_shows() -> None:
+    store = CountingStore()
     for number in range(30):
         post(store, str(number))
     page = page_of(store, ListQuery("in:bob", limit=1))

@@ -103,14 +103,16 @@ def _digest(data: bytes) -> str:
     return keyed_digest(b"key", data).hex()
 
 
-class Desk(Lab):
+class SaopHub(Lab):
     """Somewhere to say things in SAOP."""
 
-    def __init__(self, choices: saop.Choices | None = None, after: "Desk | None" = None) -> None:
+    def __init__(
+        self, choices: saop.Choices | None = None, previous: "SaopHub | None" = None
+    ) -> None:
         """`after`: the one on whose store this one goes on, with ids that it has not given."""
-        super().__init__(after.store if after else None)
-        if after:
-            self.hub: Hub = after.hub
+        super().__init__(previous.store if previous else None)
+        if previous:
+            self.hub: Hub = previous.hub
         self.choices = replace(
             choices or saop.Choices(),
             redactor=Redactor(key=b"key"),
@@ -139,6 +141,6 @@ class Desk(Lab):
         """The developer tells what happens."""
         return self.call("saop.event", event(number, payload, session))
 
-    def events(self, **asked: Any) -> list[Any]:
+    def events(self, **filters: Any) -> list[Any]:
         """What happened."""
-        return self.call("saop.events", asked)["events"]
+        return self.call("saop.events", filters)["events"]

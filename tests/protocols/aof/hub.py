@@ -107,7 +107,7 @@ MESSAGES = {
 """Type of message -> what makes a good one."""
 
 
-class Scene:
+class AofHub:
     """The parent in the hands of swe-backend, the child ready, and a door."""
 
     def __init__(self, *, at_once: bool = False) -> None:
@@ -115,24 +115,24 @@ class Scene:
         self.files = {(PARENT, "outputs/summary.md")}
         """What the tasks' folders hold."""
         facts = StoreFacts(self.lab.store, lambda task, ref: (task, ref) in self.files)
-        self.door = Interpreter(self.lab.hub, [dialect(at_once=at_once)], facts)
-        self.held(PARENT, BACKEND, session="s-backend")
-        self.ready(CHILD)
+        self.router = Interpreter(self.lab.hub, [dialect(at_once=at_once)], facts)
+        self.create_held(PARENT, BACKEND, session="s-backend")
+        self.create_ready(CHILD)
 
-    def ready(self, task: str, **fields: Any) -> None:
+    def create_ready(self, task: str, **fields: Any) -> None:
         """A task that waits."""
         self.lab.do(PERSON, CreateTask(f"Work {task}", task, ready=True, **fields))
 
-    def held(self, task: str, actor: Actor, session: str = "", **fields: Any) -> None:
+    def create_held(self, task: str, actor: Actor, session: str = "", **fields: Any) -> None:
         """A task in an agent's hands."""
-        self.ready(task, **fields)
+        self.create_ready(task, **fields)
         self.claim(task, actor, session)
 
     def claim(self, task: str, actor: Actor, session: str = "") -> None:
         """A new attempt."""
         self.lab.do(actor, ClaimTask(task, actor.name, session))
 
-    def of_the_attempt(self) -> Actor:
+    def attempt_actor(self) -> Actor:
         """Who holds the parent, under the credential of the present attempt."""
         task = self.task()
         return Actor("agent", task.assignee, "http", task.id, task.fence)
@@ -145,15 +145,15 @@ class Scene:
         self, message: bytes | str | Mapping[str, Any], speaker: Actor | None = None
     ) -> Answer | None:
         """A message; without a speaker from whom it says it is from."""
-        return self.door.send(message, speaker=speaker, via="test")
+        return self.router.send(message, speaker=speaker, via="test")
 
-    def taken(self, message: Any, speaker: Actor | None = None) -> Taken:
+    def accept(self, message: Any, speaker: Actor | None = None) -> Taken:
         """What came of a message that must be accepted."""
         answer = self.send(message, speaker)
         assert isinstance(answer, Taken), answer
         return answer
 
-    def turned(self, message: Any, speaker: Actor | None = None) -> Turned:
+    def reject(self, message: Any, speaker: Actor | None = None) -> Turned:
         """Why a message is refused that must be."""
         answer = self.send(message, speaker)
         assert isinstance(answer, Turned), answer
@@ -167,23 +167,23 @@ class Scene:
 
     def call(self, operation: str, arguments: Any, actor: Actor) -> Answer:
         """An operation by its name."""
-        return self.door.call(operation, arguments, actor)
+        return self.router.call(operation, arguments, actor)
 
-    def end(self, session: str = "", actor: Actor = PERSON) -> Answer:
+    def end_session(self, session: str = "", actor: Actor = PERSON) -> Answer:
         """The end of a session."""
         return self.call("session_end", {"sessionId": session} if session else {}, actor)
 
-    def do_done(self) -> None:
+    def complete_parent(self) -> None:
         """The parent is reported, reviewed and done."""
-        self.taken(report())
-        self.end()
+        self.accept(report())
+        self.end_session()
         self.do(PERSON, MoveTask(PARENT, "done"))
 
     def task(self, name: str = PARENT) -> Task:
         """The task as it is now."""
         return self.lab.task(name)
 
-    def size(self) -> int:
+    def head(self) -> int:
         """How many entries the ledger has."""
         return self.lab.store.head()
 

@@ -25,14 +25,14 @@ from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, Lab
 
 COORDINATOR = Actor("coordinator", "cora")
 OBSERVER = Actor("observer", "otto")
-MOST = 1 << 20
+MAX_BYTES = 1 << 20
 
-Said = dict[str, Any]
+Arguments = dict[str, Any]
 
 
-def offer(to: str = "bob", task: str = "t-1", **more: Any) -> Said:
+def offer(to: str = "bob", task: str = "t-1", **more: Any) -> Arguments:
     """The arguments of an initiate; what is None is left out."""
-    said: Said = {
+    arguments: Arguments = {
         "action": "initiate",
         "to_agent": to,
         "task": {
@@ -45,67 +45,67 @@ def offer(to: str = "bob", task: str = "t-1", **more: Any) -> Said:
         "work_state": {"status": "in_progress", "next_step": "Write the form."},
         **more,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
-def artifact(id: str = "a", path: str = "a.txt", **ref: Any) -> Said:
+def artifact(id: str = "a", path: str = "a.txt", **ref: Any) -> Arguments:
     """An artifact that is a file."""
     return {"artifact_id": id, "ref": {"type": "file", "path": path, **ref}}
 
 
-class Desk:
+class AcpHub:
     """The hub and its door for ACP, with a place for artifacts."""
 
     def __init__(self, data: Path, lab: Lab | None = None, **choices: Any) -> None:
         self.lab = lab or Lab()
         self.artifacts = data / "teamspaces" / "default" / "artifacts"
         self.artifacts.mkdir(parents=True)
-        shelf = ArtifactShelf(data, Beneath, CountingIds(), (data / "more",), MOST)
-        usual: Any = {"artifacts": shelf, "workq": HubWorkq(self.lab.hub)}
-        chosen = acp.Choices(**(usual | choices))
-        self.teamspaces = chosen.teamspaces
+        store = ArtifactShelf(data, Beneath, CountingIds(), (data / "more",), MAX_BYTES)
+        defaults: Any = {"artifacts": store, "workq": HubWorkq(self.lab.hub)}
+        settings = acp.Choices(**(defaults | choices))
+        self.teamspaces = settings.teamspaces
         facts = StoreFacts(self.lab.store, lambda _task, _ref: False, now=self.lab.hub.clock.now)
-        self.door = Interpreter(self.lab.hub, (acp.dialect(chosen),), facts)
+        self.router = Interpreter(self.lab.hub, (acp.dialect(settings),), facts)
 
-    def put(self, name: str = "a.txt", text: str = "hello\n") -> Path:
+    def write_artifact(self, name: str = "a.txt", text: str = "hello\n") -> Path:
         """A file among the artifacts."""
         path = self.artifacts / name
         path.write_text(text)
         return path
 
-    def call(self, said: Said, actor: Actor, operation: str = "acp_handoff") -> Answer:
+    def call(self, arguments: Arguments, actor: Actor, operation: str = "acp_handoff") -> Answer:
         """An operation by its name."""
-        return self.door.call(operation, said, actor)
+        return self.router.call(operation, arguments, actor)
 
-    def say(self, said: Said, actor: Actor, operation: str = "acp_handoff") -> Any:
+    def reply(self, arguments: Arguments, actor: Actor, operation: str = "acp_handoff") -> Any:
         """The reply, a yes or a no."""
-        return self.call(said, actor, operation).reply
+        return self.call(arguments, actor, operation).reply
 
-    def soon(self, said: Said, actor: Actor) -> Any:
+    def reply_async(self, arguments: Arguments, actor: Actor) -> Any:
         """The same by the way that a server takes."""
-        return asyncio.run(self.door.call_soon("acp_handoff", said, actor)).reply
+        return asyncio.run(self.router.call_soon("acp_handoff", arguments, actor)).reply
 
-    def code(self, said: Said, actor: Actor, operation: str = "acp_handoff") -> str:
+    def code(self, arguments: Arguments, actor: Actor, operation: str = "acp_handoff") -> str:
         """The code of a no; empty for a yes."""
-        reply = self.say(said, actor, operation)
+        reply = self.reply(arguments, actor, operation)
         assert reply["success"] is ("error" not in reply), reply
         return reply["error"]["code"] if "error" in reply else ""
 
-    def do(self, action: str, id: str, actor: Actor, **more: Any) -> Any:
+    def act(self, action: str, id: str, actor: Actor, **more: Any) -> Any:
         """An action on a handoff; the reply."""
-        return self.say({"action": action, "handoff_id": id, **more}, actor)
+        return self.reply({"action": action, "handoff_id": id, **more}, actor)
 
-    def offered(self, **more: Any) -> str:
+    def propose(self, **more: Any) -> str:
         """An offer of alice's; its id."""
         answer = self.call(offer(**more), ALICE)
         assert isinstance(answer, Taken), answer
         return answer.reply["handoff_id"]
 
-    def at(self, state: str, **more: Any) -> str:
+    def advance_to(self, state: str, **more: Any) -> str:
         """A handoff that has come so far; its id."""
-        id = self.offered(**more)
-        for action, actor in _WAY[state]:
-            reply = self.do(action, id, actor)
+        id = self.propose(**more)
+        for action, actor in _ACTIONS[state]:
+            reply = self.act(action, id, actor)
             assert reply["success"], reply
         return id
 
@@ -121,20 +121,20 @@ class Desk:
 
     def tamper(self, id: str, **fields: Any) -> None:
         """Change what is stored of a handoff behind the hub's back."""
-        self._put(handoff_stream(id), replace(self.handoff(id), **fields))
+        self._store_state(handoff_stream(id), replace(self.handoff(id), **fields))
 
     def tamper_task(self, name: str, **fields: Any) -> None:
         """The same with a task."""
-        self._put(task_stream(name), replace(self.task(name), **fields))
+        self._store_state(task_stream(name), replace(self.task(name), **fields))
 
-    def _put(self, stream: str, state: Handoff | Task) -> None:
+    def _store_state(self, stream: str, state: Handoff | Task) -> None:
         rows = self.lab.store.tables.rows
         number = next(row.number for row in rows.values() if row.name == stream)
         rows[number] = replace(rows[number], state=encode_state(state))
         self.lab.store.is_fresh = False
 
 
-_WAY: dict[str, tuple[tuple[str, Actor], ...]] = {
+_ACTIONS: dict[str, tuple[tuple[str, Actor], ...]] = {
     "proposed": (),
     "accepted": (("accept", BOB),),
     "activated": (("accept", BOB), ("activate", BOB)),
@@ -143,4 +143,4 @@ _WAY: dict[str, tuple[tuple[str, Actor], ...]] = {
 }
 """State -> how a handoff gets there from its offer."""
 
-__all__ = ["ALICE", "BOB", "CAROL", "COORDINATOR", "HUMAN", "MOST", "OBSERVER", "Desk"]
+__all__ = ["ALICE", "BOB", "CAROL", "COORDINATOR", "HUMAN", "MAX_BYTES", "OBSERVER", "AcpHub"]

@@ -36,20 +36,20 @@ def lines(lab: Lab) -> list[dict[str, Any]]:
     return [json.loads(line) for part in rendered for line in part]
 
 
-def test_every_step_has_a_line_with_its_task_and_without_payload() -> None:
+def test_every_intent_step_has_a_line_with_its_task_and_no_output() -> None:
     lab = Lab()
     lab.do(HUMAN, RegisterAgent("alice"), DescribeAgent("alice", ("python",)))
     found = Rosters(lab.store).shortlist(Wish("python"), Policy(), START)
-    asked = DelegateIntent("python", "i", {"x": SECRET}, patience_ms=60_000, candidates=found)
-    lab.do(HUMAN, asked)
+    command = DelegateIntent("python", "i", {"x": SECRET}, patience_ms=60_000, candidates=found)
+    lab.do(HUMAN, command)
     lab.do(ALICE, UpdateIntent("i", "alice", 50, "half", partial=SECRET))
     assert lab.code(BOB, ReceiveResult("i", "bob", success=True)) == "anomaly"
     assert lab.code(BOB, ReceiveResult("none", "bob", success=True)) == "anomaly"
     lab.do(ALICE, ReceiveResult("i", "alice", success=True, output=SECRET))
     lab.do(HUMAN, DelegateIntent("python", "j", candidates=found))
     lab.do(HUMAN, MoveTask("j", "cancelled"))
-    told = lines(lab)
-    intents = [line for line in told if line["type"].startswith("intent.")]
+    logged = lines(lab)
+    intents = [line for line in logged if line["type"].startswith("intent.")]
     assert [line["type"] for line in intents[:6]] == [
         "intent.created",
         "intent.proposed",
@@ -69,4 +69,4 @@ def test_every_step_has_a_line_with_its_task_and_without_payload() -> None:
     assert intents[3]["payload"]["deadline"].endswith("Z")
     unknown = next(line for line in intents if line["payload"].get("intent") == "none")
     assert (unknown["type"], unknown["actor"]) == ("intent.anomaly", "bob")
-    assert SECRET not in json.dumps(told)
+    assert SECRET not in json.dumps(logged)

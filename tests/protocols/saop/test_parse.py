@@ -11,12 +11,12 @@ from dragoman.engine.operation import lint_text
 from dragoman.protocols import saop
 from dragoman.protocols.saop import Payload, SaopError, Turns, Types, Version, parse, safe_parse
 from dragoman.protocols.saop.shapes import Content, Part, ThoughtStream, TurnEnvelope, TurnIndex
-from tests.protocols.saop.desk import event, thought, turn
+from tests.protocols.saop.hub import event, thought, turn
 from tests.requirements import proves
 
 TEXT = Path(__file__).with_name("cases.jsonl").read_text(encoding="utf-8")
 CASES: list[dict[str, Any]] = [json.loads(line) for line in TEXT.split("\n") if line]
-SPOKEN = saop.dialect()
+DIALECT = saop.dialect()
 
 
 @proves("SAOP-SHAPES")
@@ -24,7 +24,7 @@ SPOKEN = saop.dialect()
 def test_every_case_is_valid_or_not_as_expected(case: dict[str, Any]) -> None:
     raw, kind = case["raw"], case["kind"]
     parsed = safe_parse(raw, kind)
-    linted = lint_text(SPOKEN, raw.encode(), kind, strict=True)
+    linted = lint_text(DIALECT, raw.encode(), kind, strict=True)
 
     assert (parsed.ok, linted.ok) == (case["valid"], case["valid"]), parsed.issues
     assert bool(parsed.issues) is not parsed.ok
@@ -52,7 +52,7 @@ def test_every_case_is_valid_or_not_as_expected(case: dict[str, Any]) -> None:
         ({"content": "text"}, False),
     ],
 )
-def test_the_rules_hold_beyond_the_cases(changes: dict[str, Any], ok: bool) -> None:
+def test_turn_rules_hold_beyond_the_cases(changes: dict[str, Any], ok: bool) -> None:
     base = turn()
     content = changes.get("content", base["content"])
     metadata = {**base["metadata"], **changes.get("metadata", {})}
@@ -64,15 +64,15 @@ def test_the_rules_hold_beyond_the_cases(changes: dict[str, Any], ok: bool) -> N
 
 @proves("SAOP-LARGE")
 @pytest.mark.parametrize("kind", ["", "named"])
-def test_lint_takes_what_the_door_takes_of_each_kind(kind: str) -> None:
+def test_lint_has_the_size_limit_of_each_kind(kind: str) -> None:
     long = "x" * 300_000
     for name, message, ok in (
         ("turn", turn(thought=long), True),
         ("event", event(1, thought(long)), False),
         ("payload", thought(long), False),
     ):
-        said = json.dumps(message).encode()
-        linted = lint_text(SPOKEN, said, name if kind else "", strict=False)
+        text = json.dumps(message).encode()
+        linted = lint_text(DIALECT, text, name if kind else "", strict=False)
         assert (linted.ok, bool(linted.issues)) == (ok, not ok)
 
 
@@ -100,7 +100,7 @@ def test_parse_raises_and_safe_parse_returns_every_issue() -> None:
 
 @proves("SAOP-PARSE")
 @pytest.mark.parametrize("raw", ["", "{", "[]", "null", '"\ud800"', b"\xff", "[" * 100_000])
-def test_what_is_no_object_is_one_issue(raw: str | bytes) -> None:
+def test_value_that_is_no_object_is_one_issue(raw: str | bytes) -> None:
     for kind in ("turn", "event", "payload"):
         parsed = safe_parse(raw, kind)
         assert (parsed.ok, len(parsed.issues), parsed.data) == (False, 1, None)
@@ -113,7 +113,7 @@ class Coffee(Payload, frozen=True, tag="COFFEE_BREAK"):
 
 
 @proves("SAOP-TYPES")
-def test_a_new_type_of_event_is_one_registration() -> None:
+def test_new_event_type_is_one_registration() -> None:
     raw = event(1, {"type": "COFFEE_BREAK", "minutes": 5})
     before = safe_parse(raw, "event")
     types = saop.TYPES.plus(Coffee)
@@ -148,15 +148,15 @@ class NewTurn(Struct, frozen=True):
     metadata: NewMetadata
 
 
-def lift(old: dict[str, Any]) -> dict[str, Any]:
+def upgrade(old: dict[str, Any]) -> dict[str, Any]:
     """An old turn as a new one."""
     return {**old, "metadata": {**old["metadata"], "version": "2.0.0", "model": "unknown"}}
 
 
 @proves("SAOP-VERSIONS")
-def test_an_older_turn_is_lifted_to_the_newest_version() -> None:
-    turns = Turns({"1.0.0": Version(TurnEnvelope, lift), "2.0.0": Version(NewTurn)})
-    new = lift(turn())
+def test_older_turn_is_upgraded_to_the_newest_version() -> None:
+    turns = Turns({"1.0.0": Version(TurnEnvelope, upgrade), "2.0.0": Version(NewTurn)})
+    new = upgrade(turn())
 
     assert turns.parse(turn()) == turns.parse(json.dumps(turn())) == turns.parse(new)
     assert turns.parse(new).metadata.model == "unknown"
@@ -169,8 +169,8 @@ def test_an_older_turn_is_lifted_to_the_newest_version() -> None:
 
 
 @proves("SAOP-SHAPES")
-def test_lint_says_what_a_message_looks_like() -> None:
-    lint = SPOKEN.lint
+def test_lint_detects_the_kind_of_message() -> None:
+    lint = DIALECT.lint
 
     assert lint(turn(), "", False).type == "turn"
     assert lint(event(1, thought("x")), "", False).type == "THOUGHT_STREAM"
@@ -185,6 +185,6 @@ def test_lint_says_what_a_message_looks_like() -> None:
 
 
 @proves("SAOP-PARSE")
-def test_a_kind_that_there_is_not_is_named() -> None:
+def test_unknown_kind_is_named() -> None:
     with pytest.raises(ValueError, match="'nonsense' is no kind of message: use turn, event"):
         saop.parse(b"{}", cast(Any, "nonsense"))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dragoman.protocols.agentmail import Parser
-from tests.protocols.agentmail.letters import fields, read
+from tests.protocols.agentmail.letters import fields, parse
 from tests.requirements import proves
 
 pytestmark = proves("MAIL-FIELDS")
@@ -45,7 +45,7 @@ LABELS = [
 
 
 @pytest.mark.parametrize("body", LABELS)
-def test_a_label_may_be_written_in_many_ways(body: str) -> None:
+def test_label_spellings_are_recognized(body: str) -> None:
     assert fields("PROGRESS", body).step == "two"
 
 
@@ -71,11 +71,11 @@ def test_a_label_may_be_written_in_many_ways(body: str) -> None:
         f"Step{' ' * 100}: two",
     ],
 )
-def test_what_only_looks_like_a_label_is_none(body: str) -> None:
+def test_lines_that_resemble_labels_are_not_labels(body: str) -> None:
     assert fields("PROGRESS", body).step == ""
 
 
-def test_code_within_a_line_opens_no_fence() -> None:
+def test_inline_code_opens_no_fence() -> None:
     assert fields("PROGRESS", "```x``` is code\nStep: two").step == "two"
 
 
@@ -101,11 +101,11 @@ LISTS = {
 
 @pytest.mark.parametrize(("body", "files"), LISTS.items())
 @pytest.mark.parametrize("type", ["PROGRESS", "HELP_REQUEST"])
-def test_files_may_be_listed_in_many_ways(type: str, body: str, files: tuple[str, ...]) -> None:
+def test_file_list_spellings_are_recognized(type: str, body: str, files: tuple[str, ...]) -> None:
     assert fields(type, body).files_touched == files
 
 
-def test_a_nested_list_under_changes() -> None:
+def test_nested_file_list_under_changes_is_parsed() -> None:
     parsed = fields("DONE", "## Changes\n- Files:\n  - a.py\n  - b.py\n- Commit: abc")
     assert (parsed.files, parsed.commit_sha) == (("a.py", "b.py"), "abc")
 
@@ -136,18 +136,18 @@ SECTIONS = {
 
 
 @pytest.mark.parametrize(("body", "problem"), SECTIONS.items())
-def test_a_section_ends_where_it_ends(body: str, problem: str) -> None:
+def test_section_text_ends_at_the_next_heading_of_its_level(body: str, problem: str) -> None:
     parsed = fields("HELP_REQUEST", body)
     assert (parsed.problem, parsed.question, parsed.bead_id) == (problem, "", "")
 
 
-def test_labels_of_a_section_count_in_it_and_under_its_deeper_headings() -> None:
+def test_labels_count_in_their_section_and_its_subsections() -> None:
     body = "## Changes\n### Code\n- Commit: abc\n### Self-Validation\n- Tests: ok\n- Files: x"
     parsed = fields("DONE", body)
     assert (parsed.commit_sha, parsed.tests_pass, parsed.files) == ("abc", True, ())
 
 
-def test_after_a_section_that_we_do_not_know_nothing_is_lost() -> None:
+def test_unknown_section_does_not_hide_later_fields() -> None:
     parsed = fields("DONE", "## Changes\n- Commit: abc\n## Notes\nStatus: done\n## Summary\ns")
     assert (parsed.commit_sha, parsed.status, parsed.summary) == ("abc", "DONE", "s")
 
@@ -161,8 +161,8 @@ VALUES: list[tuple[str, str, str, Any, str]] = [
     ("PROGRESS", "Context usage: 4.5%", "context_usage", None, "bad_percentage"),
     ("PROGRESS", "Context usage: ٤٥%", "context_usage", None, "bad_percentage"),
     *[
-        ("PROGRESS", f"Context usage: {said}", "context_usage", 45, "bad_percentage")
-        for said in (
+        ("PROGRESS", f"Context usage: {text}", "context_usage", 45, "bad_percentage")
+        for text in (
             "~45%",
             "about 45%",
             "45.0%",
@@ -173,8 +173,8 @@ VALUES: list[tuple[str, str, str, Any, str]] = [
         )
     ],
     *[
-        ("PROGRESS", f"Context usage: {said}", "context_usage", None, "bad_percentage")
-        for said in (
+        ("PROGRESS", f"Context usage: {text}", "context_usage", None, "bad_percentage")
+        for text in (
             "45.5%",
             "4_5%",
             "4 5%",
@@ -216,12 +216,12 @@ VALUES: list[tuple[str, str, str, Any, str]] = [
     ("SPAWN_REQUEST", "Resume: perhaps", "resume", None, "bad_verdict"),
     ("BEAD_ACCEPTED", "Starting implementation at: now", "started_at", "now", "bad_timestamp"),
     *[
-        ("DONE", f"## Self-Validation\n- Tests: {word}", "tests_pass", verdict, "")
-        for verdict, some in {
+        ("DONE", f"## Self-Validation\n- Tests: {spelling}", "tests_pass", verdict, "")
+        for verdict, spellings in {
             True: ("PASS", "pass", "Passed", "true", "YES", "ok"),
             False: ("FAIL", "Failed", "false", "No"),
         }.items()
-        for word in some
+        for spelling in spellings
     ],
     ("DONE", "## Self-Validation\n- [ ] Tests: FAIL", "tests_pass", False, ""),
     ("DONE", "## Self-Validation\n- [x] Tests: FAIL", "tests_pass", False, ""),
@@ -235,10 +235,10 @@ VALUES: list[tuple[str, str, str, Any, str]] = [
 
 @pytest.mark.parametrize(("type", "body", "field", "value", "problem"), VALUES)
 @proves("MAIL-STRICT")
-def test_words_mean_what_they_say_or_are_told(
+def test_field_values_are_parsed_or_reported(
     type: str, body: str, field: str, value: Any, problem: str
 ) -> None:
-    message = read(type, body)
+    message = parse(type, body)
     assert getattr(message.parsed, field) == value
     assert [one.name for one in message.problems] == [problem] * bool(problem)
     assert all((one.field, one.line) == (field, len(body.split("\n"))) for one in message.problems)
@@ -254,8 +254,8 @@ def test_words_mean_what_they_say_or_are_told(
         "20260131T100000Z",
     ],
 )
-def test_a_time_may_have_any_offset_and_stays_as_it_was_written(time: str) -> None:
-    message = read("BEAD_ACCEPTED", f"Starting implementation at: {time}", timestamp=time)
+def test_timestamps_keep_their_offset_and_spelling(time: str) -> None:
+    message = parse("BEAD_ACCEPTED", f"Starting implementation at: {time}", timestamp=time)
     assert (message.parsed.started_at, message.timestamp) == (time, time)
     assert message.problems == ()
 
@@ -272,8 +272,8 @@ def test_a_time_may_have_any_offset_and_stays_as_it_was_written(time: str) -> No
         "2026W056T1000",
     ],
 )
-def test_what_is_no_date_with_a_time_is_told(time: str) -> None:
-    (problem,) = read("DONE", timestamp=time).problems
+def test_invalid_timestamp_is_reported(time: str) -> None:
+    (problem,) = parse("DONE", timestamp=time).problems
     assert (problem.name, problem.field) == ("bad_timestamp", "timestamp")
 
 
@@ -287,7 +287,7 @@ def test_what_is_no_date_with_a_time_is_told(time: str) -> None:
         ("", ""),
     ],
 )
-def test_an_answer_is_its_whole_body(body: str, guidance: str) -> None:
+def test_guidance_is_the_whole_body(body: str, guidance: str) -> None:
     assert fields("HELP_RESPONSE", body).guidance == guidance
 
 
@@ -295,14 +295,14 @@ def _in_section(title: str, inner: str) -> str:
     return f"Bead: ol-1\n\n## {title}\n{inner}"
 
 
-GOES_ON = [
+MULTILINE = [
     ("CHECKPOINT", _in_section("Progress", "- Description: {}\n- Context usage: 4%"), "progress"),
     ("FAILED", _in_section("Failure", "Reason: {}\nInternal Attempts: 2"), "reason"),
     ("PROGRESS", "Bead: ol-1\nStatus: {}\nContext usage: 4%", "status"),
 ]
 
 
-@pytest.mark.parametrize(("kind", "body", "field"), GOES_ON)
+@pytest.mark.parametrize(("kind", "body", "field"), MULTILINE)
 @pytest.mark.parametrize(
     ("written", "text"),
     [
@@ -324,7 +324,7 @@ GOES_ON = [
         ("one\n#### two", "one"),
     ],
 )
-def test_a_text_goes_on_below_its_label(
+def test_text_continues_below_its_label(
     kind: str, body: str, field: str, written: str, text: str
 ) -> None:
     assert getattr(fields(kind, body.format(written)), field) == text
@@ -339,31 +339,29 @@ def test_a_text_goes_on_below_its_label(
         ("CHECKPOINT", "Files", "red\nFiles: x"),
     ],
 )
-def test_any_label_of_its_type_ends_a_text_and_no_other_type_s(
-    kind: str, label: str, text: str
-) -> None:
-    body, field = next((body, field) for of, body, field in GOES_ON if of == kind)
+def test_only_labels_of_the_message_type_end_a_text(kind: str, label: str, text: str) -> None:
+    body, field = next((body, field) for of, body, field in MULTILINE if of == kind)
     assert getattr(fields(kind, body.format(f"red\n{label}: x")), field) == text
 
 
 @pytest.mark.parametrize("label", ["**Reason:**", "Reason:", "- Reason:"])
-def test_a_deeper_label_is_part_of_the_text_and_fills_no_field(label: str) -> None:
+def test_indented_label_is_part_of_the_text(label: str) -> None:
     broken = "the build broke\nTypeError: x\n  Type: mismatch\n\tInternal Attempts: 9\nmore"
     inner = f"{label} {broken}\nInternal Attempts: 2"
-    found = fields("FAILED", _in_section("Failure", inner))
-    assert (found.reason, found.internal_attempts) == (
+    parsed = fields("FAILED", _in_section("Failure", inner))
+    assert (parsed.reason, parsed.internal_attempts) == (
         "the build broke\nTypeError: x\nType: mismatch\nInternal Attempts: 9\nmore",
         2,
     )
 
 
-def test_labels_that_are_all_indented_end_a_text_as_at_the_margin() -> None:
+def test_equally_indented_labels_end_a_text() -> None:
     inner = "  Reason: the build broke\n    Commit: none\n  Internal Attempts: 2"
-    found = fields("FAILED", _in_section("Failure", inner))
-    assert (found.reason, found.internal_attempts) == ("the build broke\nCommit: none", 2)
+    parsed = fields("FAILED", _in_section("Failure", inner))
+    assert (parsed.reason, parsed.internal_attempts) == ("the build broke\nCommit: none", 2)
 
 
-def test_what_goes_on_below_is_what_strict_mode_reads() -> None:
+def test_strict_mode_reads_continued_text() -> None:
     body = "Bead: ol-1\nStep: 1\nStatus: red\nError: no such file\nContext usage: 4%"
     row = {"subject": "PROGRESS", "body_md": body}
     assert Parser(strict=True).parse(row).parsed.status == "red\nError: no such file"
@@ -388,21 +386,21 @@ MARKED = [
 
 
 @pytest.mark.parametrize(("kind", "body", "field", "value"), MARKED)
-def test_marks_around_a_value_that_is_no_text_are_not_part_of_it(
+def test_markup_around_values_is_stripped_except_in_texts(
     kind: str, body: str, field: str, value: Any
 ) -> None:
     assert getattr(fields(kind, body), field) == value
 
 
-def test_a_verdict_that_cannot_be_read_is_told_in_the_words_of_its_field() -> None:
-    (resume,) = read("SPAWN_REQUEST", "Issue: ol-1\nResume: perhaps").problems
+def test_invalid_verdict_names_the_allowed_values() -> None:
+    (resume,) = parse("SPAWN_REQUEST", "Issue: ol-1\nResume: perhaps").problems
     assert resume.text == "resume is 'perhaps': use true or false"
-    (tests,) = read("DONE", "Bead: ol-1\n## Self-Validation\n- Tests: mostly").problems
+    (tests,) = parse("DONE", "Bead: ol-1\n## Self-Validation\n- Tests: mostly").problems
     assert tests.text == "tests_pass is 'mostly': use PASS or FAIL"
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "told"),
+    ("kind", "body", "misplaced"),
     [
         ("DONE", "Tests: FAIL\nCommit: abc", [("tests_pass", 1), ("commit_sha", 2)]),
         ("FAILED", "Bead: a-1\n- **Type:** ERROR\n## Failure\nReason: r", [("failure_type", 2)]),
@@ -417,22 +415,22 @@ def test_a_verdict_that_cannot_be_read_is_told_in_the_words_of_its_field() -> No
         ("PROGRESS", "Commit: abc", []),
     ],
 )
-def test_what_is_told_only_where_it_does_not_count_is_named(
-    kind: str, body: str, told: list[tuple[str, int]]
+def test_misplaced_fields_are_reported(
+    kind: str, body: str, misplaced: list[tuple[str, int]]
 ) -> None:
     problems = Parser().parse({"subject": kind, "body_md": body}).problems
     found = [one for one in problems if one.name == "misplaced_field"]
-    assert [(one.field, one.line) for one in found] == told
+    assert [(one.field, one.line) for one in found] == misplaced
 
 
-def test_a_misplaced_field_says_where_it_belongs() -> None:
+def test_misplaced_field_names_its_proper_heading() -> None:
     (one,) = Parser().parse({"subject": "FAILED", "body_md": "Type: SPEC_IMPOSSIBLE"}).problems
     assert one.text == (
         "failure_type is not read where it stands: write a line Type: under a heading ## Failure"
     )
 
 
-def test_strict_mode_refuses_no_letter_for_a_misplaced_field_that_it_does_not_want() -> None:
+def test_strict_mode_accepts_unneeded_misplaced_fields() -> None:
     body = "Bead: a-1\nCommit: abc\nStatus: FAILED\n## Failure\nType: ERROR\nReason: r\n"
     body += "Internal attempts: 2"
     strict = Parser(strict=True).parse({"subject": "FAILED", "body_md": body})

@@ -23,10 +23,10 @@ def lines(prefix: str) -> list[dict[str, Any]]:
     return [line for line in written if line["type"].startswith(prefix)]
 
 
-def test_every_line_of_a_handoff_names_it() -> None:
-    about = lines("handoff.")
-    assert all(line["payload"]["handoff"] for line in about)
-    assert {line["type"] for line in about} >= {
+def test_every_handoff_line_names_its_handoff() -> None:
+    handoff_lines = lines("handoff.")
+    assert all(line["payload"]["handoff"] for line in handoff_lines)
+    assert {line["type"] for line in handoff_lines} >= {
         "handoff.proposed",
         "handoff.transitioned",
         "handoff.verified",
@@ -40,13 +40,13 @@ def test_every_line_of_a_handoff_names_it() -> None:
     assert (moved["from"], moved["to"], moved["by"]) == ("proposed", "validating", "carol")
 
 
-def test_an_offer_names_both_sides_and_the_hash_but_not_the_package() -> None:
+def test_proposed_line_has_parties_and_hash_but_no_package() -> None:
     first = lines("handoff.proposed")[0]
     assert first["taskId"] == FIRST
     assert set(first["payload"]) == {"handoff", "from", "to", "packageHash"}
 
 
-def test_an_escalation_names_its_task_and_what_it_is_about() -> None:
+def test_escalation_line_names_its_task_and_trigger() -> None:
     late, lost = lines("handoff.escalated")
     assert (late["taskId"], late["payload"]["trigger"]) == (FIRST, "timeout")
     assert late["payload"]["stage"] == "accepted→activated"
@@ -54,6 +54,6 @@ def test_an_escalation_names_its_task_and_what_it_is_about() -> None:
     assert lost["payload"]["trigger"] == "lease_lost"
 
 
-def test_more_time_is_told_as_a_moment() -> None:
+def test_extension_line_has_the_new_deadline() -> None:
     (line,) = lines("handoff.extended")
     assert line["payload"]["until"].endswith("Z")

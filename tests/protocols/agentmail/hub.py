@@ -36,8 +36,8 @@ Row = dict[str, Any]
 
 def letter(type: str, *lines: str, bead: str = BEAD, **fields: Any) -> Row:
     """A letter of this type about the bead (empty: about none)."""
-    named = [f"Issue: {bead}" if type.startswith("SPAWN") else f"Bead: {bead}"] if bead else []
-    return {"subject": type, "body_md": "\n".join([*named, *lines]), **fields}
+    bead_line = [f"Issue: {bead}" if type.startswith("SPAWN") else f"Bead: {bead}"] if bead else []
+    return {"subject": type, "body_md": "\n".join([*bead_line, *lines]), **fields}
 
 
 def section(head: str, *lines: str) -> str:
@@ -93,7 +93,7 @@ def help_request(question: str = "Which way?", **fields: Any) -> Row:
     )
 
 
-class Office:
+class MailHub:
     """The hub, its doors and its duties."""
 
     def __init__(
@@ -103,10 +103,12 @@ class Office:
         self.choices = choices or agentmail.Choices()
         facts = StoreFacts(self.lab.store, lambda _task, _ref: False, now=self.lab.clock.now)
         dialects = (aof.dialect(), agentmail.dialect(self.choices))
-        self.door = Interpreter(self.lab.hub, dialects, facts)
+        self.router = Interpreter(self.lab.hub, dialects, facts)
         disk = Disk(self.lab.clock.now)
         notifier = Notifier[Notice](self.lab.hub, disk, News(self.lab.store, ()), (), float)
-        self.duties = duties_beside(disk, notifier, self.lab.hub, self.door, settings or Settings())
+        self.duties = duties_beside(
+            disk, notifier, self.lab.hub, self.router, settings or Settings()
+        )
 
     @property
     def store(self) -> OpenStore:
@@ -135,7 +137,7 @@ class Office:
 
     def call(self, operation: str, arguments: Mapping[str, Any], actor: Actor) -> Answer:
         """An operation by its name."""
-        return self.door.call(operation, dict(arguments), actor)
+        return self.router.call(operation, dict(arguments), actor)
 
     def send(self, actor: Actor, row: Row) -> Any:
         """The reply to a letter that must be taken."""
@@ -146,13 +148,13 @@ class Office:
         effect = self.send(actor, row)["effect"]
         return "applied" if effect["applied"] else effect.get("code", "none")
 
-    def inbox(self, actor: Actor, **wanted: Any) -> list[str]:
+    def inbox(self, actor: Actor, **filters: Any) -> list[str]:
         """The ids of the letters in a box."""
-        return [row["id"] for row in self.rows(actor, **wanted)]
+        return [row["id"] for row in self.rows(actor, **filters)]
 
-    def rows(self, actor: Actor, **wanted: Any) -> list[Row]:
+    def rows(self, actor: Actor, **filters: Any) -> list[Row]:
         """The letters in a box."""
-        return self.ask("mail.inbox", wanted, actor)["messages"]
+        return self.ask("mail.inbox", filters, actor)["messages"]
 
     def mail(self, id: str) -> Mail:
         """A letter as it stands now."""
