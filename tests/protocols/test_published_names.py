@@ -1,4 +1,4 @@
-"""How names are written is published with the shapes, so that nobody has to try it out."""
+"""Published JSON Schemas give the patterns of names, so that clients can check them."""
 
 import re
 from typing import Any
@@ -16,7 +16,7 @@ NAMES = ("ol-527.1", "a", "x" * 128, "x" * 129, "-a", "a b", "a/b", "ada@host", 
 
 
 def pattern(shape: type[Struct], field: str) -> re.Pattern[str]:
-    """The pattern that the schema of a shape has for a field."""
+    """Return the pattern of a field in the schema of a shape."""
     schema: dict[str, Any] = msgspec.json.schema(shape)
     schema_of_field = schema["$defs"][shape.__name__]["properties"][field]
     (text,) = [

@@ -1,4 +1,4 @@
-"""A case for every operation of every dialect that its hub says yes to, one after the other."""
+"""Accepted calls for every operation of every dialect, in order."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.protocols.saop.hub import event, thought, turn
 
 
 def _task(number: int, *, holder: str = "") -> tuple[Deed, ...]:
-    """A task with the AOF id of this number, in somebody's hands if there is one."""
+    """Create a task with the AOF id of this number, claimed by the holder if one is named."""
     id = _aof_id(number)
     made = Deed("olga", CreateTask("Mend the roof", id=id, ready=True), "", ("", {}))
     return (made, Deed(holder, ClaimTask(id, holder, "s-1"), "", ("", {}))) if holder else (made,)
@@ -137,4 +137,4 @@ CASES: dict[str, tuple[Step, ...]] = {
         _call("ada", "saop.events", task_id="task-abc-123"),
     ),
 }
-"""Dialect -> steps with a case for each of its operations."""
+"""Dialect -> steps that call each of its operations."""

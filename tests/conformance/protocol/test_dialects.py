@@ -1,4 +1,4 @@
-"""What holds of every dialect: complete tables, and a yes and a no for each of its operations."""
+"""Properties of every dialect: complete tables, accepted and refused calls of each operation."""
 
 from collections import Counter
 from typing import Any, get_args

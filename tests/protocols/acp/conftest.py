@@ -1,4 +1,4 @@
-"""What the tests of ACP share."""
+"""Fixtures of the ACP tests."""
 
 from pathlib import Path
 

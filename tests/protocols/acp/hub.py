@@ -1,4 +1,4 @@
-"""A hub that speaks ACP under a hand-moved clock, on a real disk, and packages as agents write."""
+"""Test hub for ACP with a manual clock and real files, and packages as agents write them."""
 
 import asyncio
 from pathlib import Path
@@ -31,7 +31,7 @@ Arguments = dict[str, Any]
 
 
 def offer(to: str = "bob", task: str = "t-1", **more: Any) -> Arguments:
-    """The arguments of an initiate; what is None is left out."""
+    """Build the arguments of an initiate action; None leaves a field out."""
     arguments: Arguments = {
         "action": "initiate",
         "to_agent": to,
@@ -49,12 +49,12 @@ def offer(to: str = "bob", task: str = "t-1", **more: Any) -> Arguments:
 
 
 def artifact(id: str = "a", path: str = "a.txt", **ref: Any) -> Arguments:
-    """An artifact that is a file."""
+    """Build an artifact of type file."""
     return {"artifact_id": id, "ref": {"type": "file", "path": path, **ref}}
 
 
 class AcpHub:
-    """The hub and its door for ACP, with a place for artifacts."""
+    """Hub and router for ACP, with an artifact folder."""
 
     def __init__(self, data: Path, lab: Lab | None = None, **choices: Any) -> None:
         self.lab = lab or Lab()
@@ -68,41 +68,41 @@ class AcpHub:
         self.router = Interpreter(self.lab.hub, (acp.dialect(settings),), facts)
 
     def write_artifact(self, name: str = "a.txt", text: str = "hello\n") -> Path:
-        """A file among the artifacts."""
+        """Write a file into the artifact folder."""
         path = self.artifacts / name
         path.write_text(text)
         return path
 
     def call(self, arguments: Arguments, actor: Actor, operation: str = "acp_handoff") -> Answer:
-        """An operation by its name."""
+        """Call an operation by name."""
         return self.router.call(operation, arguments, actor)
 
     def reply(self, arguments: Arguments, actor: Actor, operation: str = "acp_handoff") -> Any:
-        """The reply, a yes or a no."""
+        """Call an operation and return its reply, accepted or refused."""
         return self.call(arguments, actor, operation).reply
 
     def reply_async(self, arguments: Arguments, actor: Actor) -> Any:
-        """The same by the way that a server takes."""
+        """Call `acp_handoff` through the async interface and return its reply."""
         return asyncio.run(self.router.call_soon("acp_handoff", arguments, actor)).reply
 
     def code(self, arguments: Arguments, actor: Actor, operation: str = "acp_handoff") -> str:
-        """The code of a no; empty for a yes."""
+        """Return the refusal code of a call, empty when it is accepted."""
         reply = self.reply(arguments, actor, operation)
         assert reply["success"] is ("error" not in reply), reply
         return reply["error"]["code"] if "error" in reply else ""
 
     def act(self, action: str, id: str, actor: Actor, **more: Any) -> Any:
-        """An action on a handoff; the reply."""
+        """Act on a handoff and return the reply."""
         return self.reply({"action": action, "handoff_id": id, **more}, actor)
 
     def propose(self, **more: Any) -> str:
-        """An offer of alice's; its id."""
+        """Propose a handoff as alice and return its id."""
         answer = self.call(offer(**more), ALICE)
         assert isinstance(answer, Taken), answer
         return answer.reply["handoff_id"]
 
     def advance_to(self, state: str, **more: Any) -> str:
-        """A handoff that has come so far; its id."""
+        """Move a new handoff to this state and return its id."""
         id = self.propose(**more)
         for action, actor in _ACTIONS[state]:
             reply = self.act(action, id, actor)
@@ -110,21 +110,19 @@ class AcpHub:
         return id
 
     def handoff(self, id: str) -> Handoff:
-        """A handoff as it stands."""
         found = find_handoff(self.lab.store, id)
         assert not isinstance(found, Refusal), found
         return found
 
     def task(self, name: str = "t-1") -> Task:
-        """A task as it stands."""
         return self.lab.task(name)
 
     def tamper(self, id: str, **fields: Any) -> None:
-        """Change what is stored of a handoff behind the hub's back."""
+        """Change the stored state of a handoff directly."""
         self._store_state(handoff_stream(id), replace(self.handoff(id), **fields))
 
     def tamper_task(self, name: str, **fields: Any) -> None:
-        """The same with a task."""
+        """Change the stored state of a task directly."""
         self._store_state(task_stream(name), replace(self.task(name), **fields))
 
     def _store_state(self, stream: str, state: Handoff | Task) -> None:
@@ -141,6 +139,6 @@ _ACTIONS: dict[str, tuple[tuple[str, Actor], ...]] = {
     "completed": (("accept", BOB), ("activate", BOB), ("complete", BOB)),
     "closed": (("accept", BOB), ("activate", BOB), ("complete", BOB), ("close", ALICE)),
 }
-"""State -> how a handoff gets there from its offer."""
+"""State -> actions that move a proposed handoff there."""
 
 __all__ = ["ALICE", "BOB", "CAROL", "COORDINATOR", "HUMAN", "MAX_BYTES", "OBSERVER", "AcpHub"]

@@ -1,4 +1,4 @@
-"""The actions of `acp_handoff`: the whole way, wrong callers, repeats, and one form of answer."""
+"""Actions of `acp_handoff`: life cycle, authorization, repeats and the form of replies."""
 
 from pathlib import Path
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""ACP as doors are handed it: complete tables, shapes that can be published, messages it hears."""
+"""The ACP dialect: complete tables, published shapes, recognition of messages."""
 
 from typing import Any, get_args
 

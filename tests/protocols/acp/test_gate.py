@@ -1,4 +1,4 @@
-"""The gate: every check, every failure, what is passing, and what a person has to agree to."""
+"""The acceptance gate: checks, failures, transient faults and human approval."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ HELLO_SHA256 = hashlib.sha256(b"hello\n").hexdigest()
 
 
 def expect_rejection(hub: AcpHub, *artifacts: dict[str, Any], **more: Any) -> Any:
-    """What accept answers about an offer that must not pass."""
+    """Accept an offer that the gate must reject, and return the reply."""
     id = hub.propose(artifacts=list(artifacts), **more)
     reply = hub.act("accept", id, BOB)
     assert (reply["success"], reply["status"]) == (False, "rejected"), reply
@@ -183,7 +183,7 @@ def test_unhashable_package_and_malformed_artifacts_are_refused(hub: AcpHub) -> 
 
 
 class FaultyArtifactStore:
-    """A shelf on a disk that cannot be read just now, or whose copies are not what they were."""
+    """Artifact store with unreadable files or changed copies while a fault is set."""
 
     def __init__(self, fault: str = "passing") -> None:
         self.fault: Any = fault
@@ -191,12 +191,12 @@ class FaultyArtifactStore:
         self.read_paths: list[str] = []
 
     def size(self, teamspace: str, path: str) -> int | NotKept:
-        """Nothing can be looked at while there is trouble."""
+        """Return the size, or the fault."""
         del teamspace, path
         return NotKept(self.fault, "input/output error") if self.fault else self.bytes
 
     def take(self, teamspace: str, path: str, expected: Expected) -> Kept | NotKept:
-        """It is kept."""
+        """Record the path and return its copy, or the fault."""
         del teamspace
         self.read_paths.append(path)
         if self.fault:
@@ -204,7 +204,7 @@ class FaultyArtifactStore:
         return Kept(expected.sha256 or "0" * 64, self.bytes)
 
     def check(self, sha256: str) -> NotKept | None:
-        """The same."""
+        """Return the fault, if one is set."""
         del sha256
         return NotKept(self.fault, "the copy was changed") if self.fault else None
 
@@ -239,7 +239,7 @@ def test_copies_are_verified_again_on_activate(tmp_path: Path, fault: str, code:
 
 @proves("ACP-ARTIFACTS")
 def test_missing_local_copy_is_made_from_the_verified_file(hub: AcpHub, tmp_path: Path) -> None:
-    """Two hubs of one store have a data directory each, and may share where artifacts lie."""
+    """Two hubs on one store have separate data directories and may share the artifact roots."""
     file, path = hub.write_artifact(), "a.txt"
     id = hub.advance_to("accepted", artifacts=[artifact()])
     other = AcpHub(tmp_path / "other", hub.lab)

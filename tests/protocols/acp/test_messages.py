@@ -1,4 +1,4 @@
-"""Messages beside handoffs: sent, found, kept small; and that handoffs themselves send theirs."""
+"""ACP messages: sending, queries, size limits, and the messages that handoffs send."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ def message_types(
 
 
 def handoff_reference(hub: AcpHub) -> dict[str, Any]:
-    """What a message says of a handoff that there is."""
+    """Propose a handoff and return its id and hash as message payload."""
     id = hub.propose()
     return {"handoff_id": id, "package_hash": hub.handoff(id).package_hash}
 
@@ -165,7 +165,7 @@ def test_handoff_sends_messages_with_its_id_and_hash_to_both_parties(hub: AcpHub
 
 
 def test_all_names_of_a_task_lead_to_one_thread(hub: AcpHub) -> None:
-    """That of its bead, as letters of Agent Mail have it (S-MAIL-8)."""
+    """The thread is named after the bead, as in Agent Mail (S-MAIL-8)."""
     hub.lab.do(HUMAN, CreateTask("Login", id="t-1", ready=True, aliases=("bead:ol-1",)))
     task = hub.task("t-1")
     for name in ("t-1", "ol-1", "bead:ol-1", task.aof_id):
@@ -214,7 +214,7 @@ def test_task_query_finds_messages_sent_in_other_threads(hub: AcpHub) -> None:
     assert message_types(hub, BOB, "acp_query", task_id="t-1") == about
     assert message_types(hub, BOB, "acp_query", task_id="t-1", thread_id="far") == about[:1]
     hub.lab.do(HUMAN, AliasTask("t-1", "bead:ol-1"))
-    # Of two names of one task, the one is the thread of this and the other what it is about.
+    # Here the thread and the bead are two names of one task.
     hub.lab.do(ALICE, PostMail(("bob",), "s", "{}", "knowledge.push", thread="t-1", bead="ol-1"))
     assert message_types(hub, BOB, "acp_query", task_id="t-1") == [*about, "knowledge.push"]
 

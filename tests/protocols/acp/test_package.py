@@ -1,4 +1,4 @@
-"""The package: its JSON Schema says yes and no where the shapes do, and drafts become packages."""
+"""Handoff packages: JSON Schema and shapes agree, and drafts become packages."""
 
 import copy
 import json
@@ -33,7 +33,7 @@ VALIDATOR: Any = Draft202012Validator(SCHEMA)
 
 
 def full() -> dict[str, Any]:
-    """A package with every field that there is."""
+    """Build a package with every field."""
     package: dict[str, Any] = {
         "handoff_id": "01890a5d-ac96-774b-bcce-b302099a8057",
         "thread_id": "th-1",
@@ -101,7 +101,7 @@ def full() -> dict[str, Any]:
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
-    """The full package with another value at a place; None: nothing there."""
+    """Build the full package with another value at a path; None removes it."""
     package = copy.deepcopy(full())
     *above, last = path.split("/")
     at: Any = package
@@ -372,7 +372,7 @@ def test_handoff_that_is_no_draft_cannot_be_proposed(hub: AcpHub, before: tuple[
 
 
 def _plan_commands(hub: AcpHub, arguments: dict[str, Any]) -> Any:
-    """What an action of alice's asks the hub for, by what can be read now."""
+    """Plan the commands of an action by alice from the current state."""
     action = read_action(arguments)
     assert not isinstance(action, Fault)
     facts = StoreFacts(hub.lab.store, lambda _task, _ref: False)
@@ -480,7 +480,7 @@ def test_validate_checks_owner_and_superseded_handoff(hub: AcpHub) -> None:
 
 @proves("ACP-QUERY")
 def test_initiated_at_of_a_draft_is_when_it_was_proposed(hub: AcpHub) -> None:
-    """As its row in the table has it, and its first line in the audit log."""
+    """The row of the table and the first line of the audit log agree."""
     drafted_at = hub.lab.clock.now()
     id = hub.reply(offer() | {"action": "draft"}, ALICE)["handoff_id"]
     query = {"action": "query", "handoff_id": id}

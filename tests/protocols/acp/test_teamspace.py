@@ -1,4 +1,4 @@
-"""Teamspaces: who belongs where, by name and by role."""
+"""Teamspaces: membership, coordinators and visibility."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ OTHER = Actor("coordinator", "otis")
 
 @pytest.fixture
 def team(tmp_path: Path) -> AcpHub:
-    """Give a hub where alice and bob have a teamspace of their own, coordinated by cora."""
+    """Give a hub with two teamspaces: one that cora coordinates, and one without coordinators."""
     members = Teamspace(frozenset({"alice", "bob"}), frozenset({"cora"}))
     loose = Teamspace(frozenset({"alice", "otis"}))
     return AcpHub(tmp_path, teamspaces={"core": members, "loose": loose})
@@ -93,7 +93,7 @@ def test_removed_member_can_finish_its_open_handoffs(tmp_path: Path) -> None:
     assert team.reply({**draft, "reason": "I leave"}, BOB)["success"]
     assert team.act("propose", "d-1", BOB)["error"]["code"] == "schema_invalid"
     assert team.act("discard", "d-1", BOB)["success"]
-    # Nothing new: neither by it nor to it.
+    # Nothing new: neither from it nor to it.
     follow_up = team_offer(task="t-2", supersedes=returned)
     assert team.code(follow_up, ALICE) == "not_authorized"
     assert team.code(team_offer(task="t-3", to="alice"), BOB) == "not_authorized"

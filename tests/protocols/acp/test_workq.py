@@ -1,4 +1,4 @@
-"""The work queue: items with an owner, handed on with a handoff and never holding it up."""
+"""Work queue: owned items, transferred with a handoff without holding it up."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ pytestmark = proves("ACP-WORKQ")
 
 
 def offer_with_items(*items: str, **more: Any) -> dict[str, Any]:
-    """An offer whose task refers to items."""
+    """Build an offer whose task refers to work items."""
     package_offer = offer(**more)
     refs = [{"type": "workq_item", "value": item} for item in items]
     package_offer["task"] = {
@@ -30,7 +30,7 @@ def offer_with_items(*items: str, **more: Any) -> dict[str, Any]:
 
 
 def activate_offer(hub: AcpHub, arguments: dict[str, Any]) -> Any:
-    """What activate answers, at the end of the way there."""
+    """Propose, accept and activate an offer, and return the last reply."""
     id = hub.reply(arguments, ALICE)["handoff_id"]
     assert hub.act("accept", id, BOB)["success"]
     return hub.act("activate", id, BOB)
@@ -105,24 +105,24 @@ def test_item_of_another_owner_stays_and_the_handoff_continues(hub: AcpHub) -> N
 
 
 class ExternalQueue:
-    """A work queue elsewhere that answers what it is told to."""
+    """External work queue with a preset answer."""
 
     def __init__(self, moved: Moved) -> None:
         self.moved = moved
         self.requests: list[tuple[str, str, str]] = []
 
     def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
-        """Note down what was asked for."""
+        """Record the request and return the preset answer."""
         self.requests.append((item, sender, recipient))
         return self.moved
 
     def item_exists(self, item: str) -> bool | None:
-        """Nobody can say."""
+        """Return None: unknown."""
         del item
         return None
 
     def item_status(self, item: str) -> ItemState | None:
-        """Nobody can say."""
+        """Return None: unknown."""
         del item
         return None
 
@@ -148,7 +148,7 @@ def test_reply_reports_the_outcome_of_an_external_queue(tmp_path: Path, outcome:
 
 
 class ExternalItems(ExternalQueue):
-    """A work queue elsewhere with items of its own."""
+    """External work queue with items, which can be made unavailable."""
 
     def __init__(self, moved: Moved, *items: ItemState, answers: bool = True) -> None:
         super().__init__(moved)
@@ -156,7 +156,7 @@ class ExternalItems(ExternalQueue):
         self.answers = answers
 
     def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
-        """As it is told to, but only of what there is."""
+        """Transfer known items as preset."""
         moved = super().transfer_ownership(item, sender, recipient)
         if moved.outcome == "transferred" and item not in self.items:
             return Moved("missing")
@@ -165,11 +165,11 @@ class ExternalItems(ExternalQueue):
         return moved
 
     def item_exists(self, item: str) -> bool | None:
-        """Unless it is silent."""
+        """Return None while the queue is unavailable."""
         return item in self.items if self.answers else None
 
     def item_status(self, item: str) -> ItemState | None:
-        """Unless it is silent."""
+        """Return None while the queue is unavailable."""
         return self.items.get(item) if self.answers else None
 
 
@@ -178,7 +178,7 @@ def external_hub(path: Path, external: ExternalItems) -> AcpHub:
 
 
 def missing_items(hub: AcpHub, id: str) -> list[str]:
-    """What a diagnosis finds of items that are not where the work is."""
+    """Return the diagnosis findings about items that are not with their task."""
     handoff = hub.handoff(id)
     diagnosis = look_at(
         hub.lab.store, handoff, hub.lab.clock.now(), outlook=hub.router.outlook(handoff)
@@ -312,7 +312,7 @@ def test_coordinator_may_assign_items(hub: AcpHub) -> None:
 
 
 def create_owned(hub: AcpHub, id: str = "wq-1", by: Actor = ALICE) -> None:
-    """An item that somebody has."""
+    """Create an item and claim it."""
     hub.reply({"item_id": id}, by, "workq.create")
     hub.reply({"item_id": id}, by, "workq.claim")
 
@@ -386,10 +386,10 @@ def test_return_is_not_applicable_when_nothing_was_transferred(hub: AcpHub) -> N
 
 
 class CrashingQueue(ExternalQueue):
-    """A queue at whose answer the hub dies, once."""
+    """External work queue that crashes the hub at its first transfer."""
 
     def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
-        """The power is gone."""
+        """Crash at the first call."""
         super().transfer_ownership(item, sender, recipient)
         if len(self.requests) == 1:
             raise SystemExit("the power is gone")

@@ -1,4 +1,4 @@
-"""A hub that speaks Agent Mail under a hand-moved clock, and letters as agents write them."""
+"""Test hub for Agent Mail with a manual clock, and letters as agents write them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,18 +35,18 @@ Row = dict[str, Any]
 
 
 def letter(type: str, *lines: str, bead: str = BEAD, **fields: Any) -> Row:
-    """A letter of this type about the bead (empty: about none)."""
+    """Build a letter of this type about the bead; an empty bead names none."""
     bead_line = [f"Issue: {bead}" if type.startswith("SPAWN") else f"Bead: {bead}"] if bead else []
     return {"subject": type, "body_md": "\n".join([*bead_line, *lines]), **fields}
 
 
 def section(head: str, *lines: str) -> str:
-    """A part of a body under a heading of its own."""
+    """Build a section of a body under its own heading."""
     return "\n".join(("", f"## {head}", *lines))
 
 
 def offering(type: str = "OFFERING_READY", tests: str = "PASS", **fields: Any) -> Row:
-    """Work that is done, with what was checked."""
+    """Build a letter about completed work with its checks."""
     return letter(
         type,
         "Status: DONE",
@@ -58,7 +58,7 @@ def offering(type: str = "OFFERING_READY", tests: str = "PASS", **fields: Any) -
 
 
 def failed(type: str, commit: str = "", **fields: Any) -> Row:
-    """Work that did not succeed."""
+    """Build a FAILED letter."""
     partial = (section("Partial Progress", f"- Commit: {commit}"),) if commit else ()
     return letter(
         "FAILED",
@@ -71,7 +71,7 @@ def failed(type: str, commit: str = "", **fields: Any) -> Row:
 
 
 def checkpoint(commit: str = "0a1b2c3", **fields: Any) -> Row:
-    """Work that somebody else has to go on with."""
+    """Build a CHECKPOINT letter for a successor."""
     return letter(
         "CHECKPOINT",
         "Reason: CONTEXT_HIGH",
@@ -82,7 +82,7 @@ def checkpoint(commit: str = "0a1b2c3", **fields: Any) -> Row:
 
 
 def help_request(question: str = "Which way?", **fields: Any) -> Row:
-    """A question of somebody who is stuck."""
+    """Build a HELP_REQUEST letter."""
     return letter(
         "HELP_REQUEST",
         "Issue Type: STUCK",
@@ -94,7 +94,7 @@ def help_request(question: str = "Which way?", **fields: Any) -> Row:
 
 
 class MailHub:
-    """The hub, its doors and its duties."""
+    """Hub with AOF and Agent Mail, its router and its duties."""
 
     def __init__(
         self, choices: agentmail.Choices | None = None, settings: Settings | None = None
@@ -112,72 +112,68 @@ class MailHub:
 
     @property
     def store(self) -> OpenStore:
-        """Where everything is kept."""
         return self.lab.store
 
     def register(self, name: str, role: Role = "agent") -> None:
-        """Make somebody known."""
+        """Register an agent."""
         self.do(HUMAN, RegisterAgent(name, role))
 
     def do(self, actor: Actor, *commands: AnyCommand) -> None:
-        """Whatever else happens."""
         self.lab.do(actor, *commands)
 
     def ask(self, operation: str, arguments: Mapping[str, Any], actor: Actor) -> Any:
-        """The reply to an operation that must be accepted."""
+        """Call an operation that must be accepted, and return its reply."""
         answer = self.call(operation, arguments, actor)
         assert isinstance(answer, Taken), answer
         return answer.reply
 
     def code(self, operation: str, arguments: Mapping[str, Any], actor: Actor) -> str:
-        """The code of an operation that must be refused."""
+        """Call an operation that must be refused, and return the code."""
         answer = self.call(operation, arguments, actor)
         assert isinstance(answer, Turned), answer
         return answer.code
 
     def call(self, operation: str, arguments: Mapping[str, Any], actor: Actor) -> Answer:
-        """An operation by its name."""
+        """Call an operation by name."""
         return self.router.call(operation, dict(arguments), actor)
 
     def send(self, actor: Actor, row: Row) -> Any:
-        """The reply to a letter that must be taken."""
+        """Send a letter that must be accepted, and return the reply."""
         return self.ask("mail.send", row, actor)
 
     def effect(self, actor: Actor, row: Row) -> str:
-        """ "applied", or the code why a letter that was taken changed nothing else, or "none"."""
+        """Send a letter and return "applied", the code of its refused effect, or "none"."""
         effect = self.send(actor, row)["effect"]
         return "applied" if effect["applied"] else effect.get("code", "none")
 
     def inbox(self, actor: Actor, **filters: Any) -> list[str]:
-        """The ids of the letters in a box."""
+        """Return the ids of the letters in an inbox."""
         return [row["id"] for row in self.rows(actor, **filters)]
 
     def rows(self, actor: Actor, **filters: Any) -> list[Row]:
-        """The letters in a box."""
+        """Return the letters in an inbox."""
         return self.ask("mail.inbox", filters, actor)["messages"]
 
     def mail(self, id: str) -> Mail:
-        """A letter as it stands now."""
         found = find_letter(self.store, id)
         assert not isinstance(found, Refusal), found
         return found
 
     def task(self, name: str = BEAD) -> Task:
-        """A task as it stands now."""
         return self.lab.task(name)
 
     def has_task(self, name: str = BEAD) -> bool:
-        """Whether there is a task of this name."""
+        """Return whether a task of this name exists."""
         return not isinstance(find_task(self.store, name), Refusal)
 
     def pass_(self, minutes: float) -> None:
-        """Time goes by, and every duty is done."""
+        """Advance the clock and run every duty."""
         self.lab.clock.advance(round(minutes * MINUTE))
         for duty in self.duties:
             duty.run_once(self.lab.clock.now())
 
     def events(self, after: int = 0) -> list[dict[str, Any]]:
-        """The lines of the event files."""
+        """Return the rendered event lines after a position."""
 
         def aof_id(name: str) -> str:
             return self.task(name).aof_id
@@ -186,5 +182,5 @@ class MailHub:
         return [msgspec.json.decode(line) for e in entries for line in render_lines(e, aof_id)]
 
     def types(self, after: int = 0) -> list[str]:
-        """The types of those lines."""
+        """Return the types of the event lines after a position."""
         return [line["type"] for line in self.events(after)]

@@ -1,4 +1,4 @@
-"""Letters to test with: one of each type as the document prints it, and a short way to read one."""
+"""Sample letters: one of each type as in the specification, and helpers to parse letters."""
 
 from collections.abc import Callable
 from typing import Any
@@ -58,16 +58,16 @@ DRAFTS: dict[str, Callable[[], Draft]] = {
 
 
 def row(kind: str, **more: Any) -> dict[str, Any]:
-    """The row of a letter of a type that strict mode takes."""
+    """Build the row of a sample letter that strict mode accepts."""
     letter = compose.render(DRAFTS[kind]())
     return {"subject": letter.subject, "body_md": letter.body_md, **more}
 
 
 def parse(subject: str, body: str = "", **more: Any) -> Message:
-    """A letter, read leniently."""
+    """Parse a letter leniently."""
     return Parser().parse({"subject": subject, "body_md": body, **more})
 
 
 def fields(subject: str, body: str) -> Parsed:
-    """What a letter says, read leniently."""
+    """Parse a letter leniently and return its fields."""
     return parse(subject, body).parsed

@@ -1,4 +1,4 @@
-"""The conformance cases, and nastier ones of our own, with the answers that are expected."""
+"""Conformance cases and harder ones of our own, with their expected results."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ CASES: list[dict[str, Any]] = [
 
 
 def parse_case(case: dict[str, Any]) -> Any:
-    """What we say about a case, as JSON."""
+    """Parse the row of a case and return the message as JSON."""
     try:
         message = Parser(strict=case["strict"]).parse(json.dumps(case["raw"]))
     except MailError as error:

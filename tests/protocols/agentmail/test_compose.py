@@ -1,4 +1,4 @@
-"""Letters that we write: strict mode takes them, and reading gives back what was written."""
+"""Composed letters: strict mode accepts them, and parsing gives the same fields back."""
 
 from collections.abc import Callable
 from typing import Any
@@ -66,7 +66,7 @@ PIECES = [
 HOSTILE = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 TEXTS = HOSTILE | st.text(st.characters(exclude_categories=[]), max_size=40)
 NONEMPTY = TEXTS.map(lambda text: "x" if not safe_text(text).strip() else text)
-"""Whatever somebody may write into a field, and never nothing."""
+"""Any text for a field, but never an empty one."""
 FILES = st.lists(TEXTS, max_size=4)
 CHECKS = st.builds(Checks, tests=st.booleans(), lint=st.booleans(), build=st.booleans())
 PERCENT = st.integers(0, 100)
@@ -144,7 +144,7 @@ DRAFT_STRATEGIES: dict[str, st.SearchStrategy[Draft]] = {
 
 
 def round_trip(draft: Draft) -> Any:
-    """What comes back of a letter that was sent and is read strictly."""
+    """Render a draft and parse it strictly."""
     letter = compose.render(draft)
     return Parser(strict=True).parse({"subject": letter.subject, "body_md": letter.body_md})
 

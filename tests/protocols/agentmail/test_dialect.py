@@ -1,4 +1,4 @@
-"""Agent Mail as doors are handed it: complete tables, and shapes that can be published."""
+"""The Agent Mail dialect: complete tables and published shapes."""
 
 from typing import Any, get_args
 

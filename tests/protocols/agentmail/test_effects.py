@@ -1,4 +1,4 @@
-"""What each type of letter asks of its task, whoever sends it and however the task stands."""
+"""Effects of letters on their task, by type of letter, sender and status of the task."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ LETTERS: dict[str, Row] = {
     "FAILED": failed("TESTS_FAIL", to=["olga"]),
     "CHECKPOINT": checkpoint(to=["olga"]),
 }
-"""What a worker says."""
+"""Type -> letter of a worker."""
 
 STATUS_AFTER: dict[str, Status] = {
     "BEAD_ACCEPTED": "in-progress",
@@ -54,13 +54,13 @@ STATUS_AFTER: dict[str, Status] = {
     "FAILED": "ready",
     "CHECKPOINT": "ready",
 }
-"""Where the word of its holder leaves the task."""
+"""Type -> status of the task after such a letter from its holder."""
 
 each_type = pytest.mark.parametrize("type", LETTERS)
 
 
 def claim_bead(hub: MailHub, actor: Actor = ALICE) -> None:
-    """The bead is in somebody's hands."""
+    """Claim the bead by a BEAD_ACCEPTED letter."""
     assert hub.effect(actor, ACCEPTED) == "applied"
 
 
@@ -457,7 +457,7 @@ def test_bead_thread_includes_its_letters_of_other_threads() -> None:
     ids = [*first, *(row["id"] for row in sent)]
 
     found, after, page = list[str](), 0, dict[str, Any]()
-    for _ in ids:  # a page at a time, in order
+    for _ in ids:  # page by page, in order
         page = hub.ask("mail.thread", {"thread_id": BEAD, "after": after, "limit": 1}, OLGA)
         found, after = [*found, *(row["id"] for row in page["messages"])], page["cursor"]
     assert found == ids

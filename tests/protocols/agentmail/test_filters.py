@@ -1,4 +1,4 @@
-"""Filters: which letters stay, in their order."""
+"""Filters for lists of letters."""
 
 import pytest
 
@@ -15,7 +15,7 @@ VALIDATION = "## Self-Validation\n- Tests: {}\n- Lint: {}\n- Build: {}"
 
 
 def types(messages: list[Message]) -> list[str]:
-    """What stayed."""
+    """Return the types of the messages."""
     return [message.type for message in messages]
 
 

@@ -1,4 +1,4 @@
-"""Any bytes, any text, any mutation of a letter: a message, never an exception, in linear time."""
+"""Fuzzing of the parser: any bytes or text parse without exceptions, in linear time."""
 
 import json
 import os
@@ -55,26 +55,26 @@ PIECES = [
 
 
 def cut(chance: random.Random, text: str) -> str:
-    """A piece missing."""
+    """Remove a piece."""
     start = chance.randrange(len(text) + 1)
     return text[:start] + text[start + chance.randrange(60) :]
 
 
 def insert(chance: random.Random, text: str) -> str:
-    """Something added."""
+    """Insert a piece."""
     at = chance.randrange(len(text) + 1)
     return text[:at] + chance.choice(PIECES) * chance.choice([1, 1, 2, 50]) + text[at:]
 
 
 def move(chance: random.Random, text: str) -> str:
-    """A piece somewhere else, perhaps of another letter."""
+    """Insert a piece of this or another letter."""
     other = chance.choice([text, chance.choice(CORPUS)])
     start, at = chance.randrange(len(other) + 1), chance.randrange(len(text) + 1)
     return text[:at] + other[start : start + chance.randrange(80)] + text[at:]
 
 
 def case(chance: random.Random, text: str) -> str:
-    """A piece in other letters."""
+    """Swap the case of a piece."""
     start = chance.randrange(len(text) + 1)
     end = start + chance.randrange(40)
     return text[:start] + text[start:end].swapcase() + text[end:]
@@ -84,7 +84,7 @@ MUTATORS = [cut, insert, insert, move, case]
 
 
 def mutated(chance: random.Random) -> bytes:
-    """A letter of the corpus, changed a few times, the last time perhaps in its bytes."""
+    """Mutate a letter of the corpus a few times, sometimes also one of its bytes."""
     text = chance.choice(CORPUS)
     for _ in range(chance.randrange(1, 5)):
         text = chance.choice(MUTATORS)(chance, text)
@@ -153,7 +153,7 @@ def test_any_subject_and_any_body_parse(kind: str, subject: str, body: str) -> N
     assert Parser().parse({"subject": f"{kind} {subject}", "body_md": body}).type == kind
 
 
-# --- the work that a letter makes
+# --- cost of parsing
 
 MEBIBYTE = 1024 * 1024
 BODIES = {
@@ -202,7 +202,7 @@ LETTERS = {
 
 
 def large_letter(subject: str, end: str, body: str, length: int) -> dict[str, str]:
-    """A letter of that many characters, made of the same piece over and over."""
+    """Build a letter of this length by repeating a piece."""
     if not body:
         return {"subject": subject * (length // len(subject)) + end, "body_md": ""}
     start = "Files touched: " if body == "\\," else ""
@@ -210,7 +210,7 @@ def large_letter(subject: str, end: str, body: str, length: int) -> dict[str, st
 
 
 def count_calls(raw: dict[str, str]) -> int:
-    """How many functions run, ours and the interpreter's, while a letter is read."""
+    """Count the function calls, Python's and ours, while a letter is parsed."""
     counted = 0
 
     def count(*_: Any) -> None:
@@ -240,7 +240,7 @@ def test_mebibyte_letters_parse(piece: tuple[str, str, str]) -> None:
 
 
 class CountingLabels(Sequence[str]):
-    """A thousand empty labels that count how often one of them is looked at."""
+    """A thousand empty labels that count how often they are read."""
 
     reads = 0
 
@@ -255,7 +255,7 @@ class CountingLabels(Sequence[str]):
 
 
 def test_continuation_lines_are_read_from_their_label_on() -> None:
-    # Skipping what stands before it makes no calls, and yet a letter of labels quadratic.
+    # Skipping the lines before it makes no calls, but would make parsing quadratic in the labels.
     lines = CountingLabels()
     assert list(lines_below(lines, 900, {"Status": "status", "status": "status"})) == []
     assert lines.reads <= 2

@@ -1,4 +1,4 @@
-"""Bodies: labels, lists, sections, code, and what the words of a field mean."""
+"""Grammar of bodies: labels, lists, sections, code blocks and field values."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Help cases: who hears of them, what closes them, and what happens when nobody answers."""
+"""Help requests: recipients, answers and escalation."""
 
 import pytest
 
@@ -24,7 +24,7 @@ pytestmark = proves("MAIL-HELP")
 
 @pytest.fixture
 def hub() -> MailHub:
-    """Give an office with an orchestrator and a helper, in which alice works on the bead."""
+    """Give a hub with orchestrators and a helper, where alice works on the bead."""
     hub = MailHub()
     hub.register("olga", "orchestrator")
     hub.register("otis", "orchestrator")

@@ -1,4 +1,4 @@
-"""The library's page tells the truth: its examples run, its problems are those that there are."""
+"""Documentation page of the library: its examples run and its lists are complete."""
 
 import json
 import re
@@ -21,7 +21,7 @@ READING, WRITING = re.findall(
 
 
 def run_example(example: str) -> dict[str, Any]:
-    """What an example defines."""
+    """Run an example and return its namespace."""
     namespace: dict[str, Any] = {}
     exec(compile(example, "agent-mail.md", "exec"), namespace)  # noqa: S102  our own page
     return namespace

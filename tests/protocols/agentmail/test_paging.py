@@ -1,4 +1,4 @@
-"""Pages of letters: as long as is wanted and no longer, and no end that is none."""
+"""Pages of letters: limits, cursors and the end of the list."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,14 +22,14 @@ NOTE = {"to": ["bob"], "subject": "Lunch", "body_md": "At noon?", "thread_id": "
 
 
 def inbox_operation() -> Operation:
-    """The operation that looks into a box."""
+    """Return the inbox operation."""
     return next(one for one in agentmail.dialect().operations if one.name == "mail.inbox")
 
 
 def iter_pages(
     hub: MailHub, operation: str, arguments: dict[str, Any], cursor_field: str
 ) -> Iterator[list[str]]:
-    """The ids on each page, from the first to the last."""
+    """Yield the ids of each page, from the first to the last."""
     at: dict[str, int] = {}
     while True:
         reply = hub.ask(operation, arguments | at, BOB)
@@ -134,14 +134,14 @@ def test_summary_covers_the_latest_letters_and_has_more(monkeypatch: pytest.Monk
 
 
 class CountingStore(OpenStore):
-    """A store that knows how many rows were read from its lists."""
+    """Store that counts the rows read from its lists."""
 
     def __init__(self) -> None:
         super().__init__()
         self.rows_read = 0
 
     def listed(self, query: ListQuery) -> list[Listed]:
-        """The page, counted."""
+        """Read a page and count its rows."""
         found = super().listed(query)
         self.rows_read += len(found)
         return found

@@ -1,4 +1,4 @@
-"""Rows: ours, those of MCP Agent Mail servers, and those that are none."""
+"""Rows: our own, those of MCP Agent Mail servers, and malformed ones."""
 
 import json
 from collections import UserDict

@@ -1,4 +1,4 @@
-"""Letters through the door: addresses, boxes, acks, deadlines, and the same letter twice."""
+"""Sending letters: recipients, inboxes, acks, deadlines and repeats."""
 
 import asyncio
 from typing import Any, cast
@@ -29,7 +29,7 @@ OBSERVER = Actor("observer", "otto")
 NOTE = letter("lunch?", bead="", to=["bob"])
 
 
-# Addresses
+# Recipients
 
 
 @proves("MAIL-ADDRESS")
@@ -483,7 +483,7 @@ def test_reply_names_its_letter_by_an_id_prefix() -> None:
     assert reply["thread_id"] == hub.mail(first).thread
 
 
-# The same letter twice
+# Repeated letters
 
 
 @proves("MAIL-REPEAT")

@@ -1,4 +1,4 @@
-"""Strict mode: what every type must say, and a named error with its line when it does not."""
+"""Strict mode: required fields of every type, and problems with name and line."""
 
 import re
 from typing import Any
@@ -15,7 +15,7 @@ pytestmark = proves("MAIL-STRICT")
 
 
 def problems(raw: Any) -> tuple[Problem, ...]:
-    """What strict mode finds wrong."""
+    """Return the problems that strict mode finds."""
     try:
         Parser(strict=True).parse(raw)
     except MailError as error:
@@ -24,7 +24,7 @@ def problems(raw: Any) -> tuple[Problem, ...]:
 
 
 def problem_keys(raw: Any) -> list[tuple[str, str, int]]:
-    """The name, the field and the line of everything that is wrong."""
+    """Return name, field and line of each problem."""
     return [(one.name, one.field, one.line) for one in problems(raw)]
 
 
@@ -39,7 +39,7 @@ def test_every_type_has_a_sample_letter() -> None:
 
 
 def lines_of(kind: str) -> list[tuple[str, int]]:
-    """Each labelled line of a letter, and its number."""
+    """Return the labelled lines of a letter with their numbers."""
     body = row(kind)["body_md"].split("\n")
     return [(line, at) for at, line in enumerate(body, 1) if re.match(r"(- )?[A-Z][\w ]*: ", line)]
 

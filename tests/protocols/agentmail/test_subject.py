@@ -1,4 +1,4 @@
-"""Subjects: where the type stands, and which id stands before it."""
+"""Subjects: position of the type and of the bead id."""
 
 import pytest
 

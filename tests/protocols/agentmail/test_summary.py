@@ -1,4 +1,4 @@
-"""Summaries: what a thread has come to, from its letters alone."""
+"""Summaries of threads, from their letters alone."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ pytestmark = proves("MAIL-SUMMARY")
 
 
 def letter(kind: str, number: int = 0, **more: Any) -> Message:
-    """A letter of a type, as the document prints it."""
+    """Parse the sample letter of a type."""
     return Parser().parse(row(kind, id=f"m-{number}", **{"from": "ada"}, **more))
 
 

@@ -1,4 +1,4 @@
-"""Waves and reservations as operations: what they are given and what they answer."""
+"""Operations of waves and file reservations."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ ORCHESTRATOR = Actor("orchestrator", "olga")
 
 
 class WaveHub:
-    """Somebody who calls operations of a hub in memory."""
+    """Hub in memory with the Agent Mail operations."""
 
     def __init__(self) -> None:
         self.lab = Lab()
@@ -28,19 +28,19 @@ class WaveHub:
         self._router = Interpreter(self.lab.hub, [dialect()], facts)
 
     def call(self, name: str, actor: Actor = ORCHESTRATOR, **arguments: Any) -> Any:
-        """The reply of an operation that must be accepted."""
+        """Call an operation that must be accepted, and return its reply."""
         answer = self.answer(name, actor, **arguments)
         assert isinstance(answer, Taken), answer
         return answer.reply
 
     def code(self, name: str, actor: Actor = ORCHESTRATOR, **arguments: Any) -> str:
-        """The code of one that must be refused."""
+        """Call an operation that must be refused, and return the code."""
         answer = self.answer(name, actor, **arguments)
         assert isinstance(answer, Turned), answer
         return answer.code
 
     def answer(self, name: str, actor: Actor = ORCHESTRATOR, **arguments: Any) -> Answer:
-        """Whatever is answered."""
+        """Call an operation, accepted or refused."""
         return self._router.call(name, arguments, actor)
 
 
@@ -50,7 +50,7 @@ def hub() -> WaveHub:
 
 
 def letter(subject: str, body: str) -> dict[str, Any]:
-    """A letter to the orchestrator."""
+    """Build a letter to the orchestrator."""
     return {"to": ["olga"], "subject": subject, "body_md": body}
 
 
@@ -175,10 +175,10 @@ def test_bead_runs_in_one_wave_at_a_time(hub: WaveHub) -> None:
     refusal = hub.code("wave.start", beads=["c", "b"], parallel=1, wave_id="V")
     assert refusal == "reserved"
     assert isinstance(find_task(hub.lab.store, "c"), Refusal), "nothing of it has happened"
-    # What has ended in the one may be in the next: it counts as it stands.
+    # A bead that has ended in one wave may run in the next, and counts there with its status.
     hub.lab.do(HUMAN, MoveTask("b", "blocked", "not now"))
     assert hub.call("wave.start", beads=["c", "b"], parallel=1, wave_id="V") == {"wave_id": "V"}
-    # And so may whatever was in a wave that is complete.
+    # So may any bead of a completed wave.
     for name in ("a", "c"):
         hub.lab.do(HUMAN, MoveTask(name, "cancelled"))
     Waves(hub.lab.hub).run_once(hub.lab.clock.now())

@@ -1,4 +1,4 @@
-"""A fresh scene for each test."""
+"""Fixtures of the AOF/1 tests."""
 
 import pytest
 
@@ -7,5 +7,5 @@ from tests.protocols.aof.hub import AofHub
 
 @pytest.fixture
 def hub() -> AofHub:
-    """Give a hub that speaks AOF/1, with a parent task in work and a child that waits."""
+    """Give a hub that speaks AOF/1, with a parent task in progress and a ready child."""
     return AofHub()

@@ -1,4 +1,4 @@
-"""Completion: four outcomes, when they take effect, warnings, tools and the end of a session."""
+"""Completion reports: four outcomes, time of effect, warnings, tools and the end of a session."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ OUTCOMES = [
 
 
 def transitions(hub: AofHub, after: int) -> list[tuple[str, str]]:
-    """(from, to) of every transition that was logged after a position."""
+    """Return (from, to) of every transition logged after a position."""
     payloads = [ln["payload"] for ln in hub.lines(after) if ln["type"] == "task.transitioned"]
     return [(payload["from"], payload["to"]) for payload in payloads]
 
@@ -171,7 +171,7 @@ def test_missing_file_is_only_a_warning_under_an_attempt_credential(
     hub.files.clear()
     if not at_once:
         hub.do(PERSON, MoveTask(PARENT, "ready"))
-        hub.claim(PARENT, BACKEND)  # without the name of a session: its report ends it
+        hub.claim(PARENT, BACKEND)  # without a session id: the report ends the session
     speaker, before = hub.attempt_actor(), hub.head()
 
     answer = hub.accept(report(outcome), speaker)
@@ -235,7 +235,7 @@ def test_done_task_gets_no_warnings(hub: AofHub) -> None:
 
 
 def tool_arguments(message: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that say what a message says."""
+    """Build the tool arguments that correspond to a message."""
     return message["payload"] | {"taskId": message["taskId"]}
 
 
@@ -363,7 +363,7 @@ def test_message_type_is_callable_as_operation(hub: AofHub) -> None:
     assert (bare.code, bare.path) == ("invalid_envelope", "protocol")
 
 
-# The end of a session
+# End of a session
 
 
 @proves("AOF-SESSION-END")

@@ -1,4 +1,4 @@
-"""Which messages are ours: every way in, and everything that only looks like one (S-AOF-1)."""
+"""Detection of AOF/1 messages in every form, and of text that only resembles one (S-AOF-1)."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""AOF/1 has the names of the specification; what every dialect has: tests/conformance/protocol."""
+"""Names of AOF/1 as in the specification (all dialects: tests/conformance/protocol)."""
 
 from dragoman.protocols.aof import dialect
 from tests.requirements import proves

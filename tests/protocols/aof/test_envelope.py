@@ -1,4 +1,4 @@
-"""Every field of the envelope and the payloads: what it may hold, and where it is wrong."""
+"""Fields of the envelope and the payloads: allowed values, and refusals with their path."""
 
 import json
 from copy import deepcopy
@@ -34,7 +34,7 @@ MISSING = object()
 
 
 def with_value(message: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """The message with another value at a path, or without it."""
+    """Copy the message with another value at a path, or without it."""
     message = deepcopy(message)
     *outer, last = path.split(".")
     inside = message
@@ -136,7 +136,7 @@ ANSWER: dict[str, list[Any]] = {
 
 
 def cases(message: dict[str, Any], fields: dict[str, list[Any]]) -> list[Any]:
-    """Each wrong value of each field, as a case."""
+    """Build one test case for each wrong value of each field."""
     return [
         pytest.param(message, path, value, id=f"{message['type']} {path} {n}")
         for path, values in fields.items()

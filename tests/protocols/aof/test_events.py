@@ -1,4 +1,4 @@
-"""Event lines: rising ids, names, actor, task, payload as specified; true, no more than true."""
+"""Rendered event lines: ids, names, actor, task and payload as specified."""
 
 from typing import Any
 
@@ -44,12 +44,12 @@ DAY = 86_400_000
 
 
 def last_line(hub: AofHub, kind: str) -> dict[str, Any]:
-    """The newest line of a type."""
+    """Return the newest line of a type."""
     return [line for line in hub.lines() if line["type"] == kind][-1]
 
 
 def busy_hub() -> AofHub:
-    """A scene in which everything has happened that can."""
+    """Build a hub in which every kind of event has been recorded."""
     hub = AofHub()
     hub.do(PERSON, CreateTask("Waits", "bead-1", blocked_by=(PARENT,), parent=CHILD, body="Text"))
     hub.create_ready(BLOCKER)

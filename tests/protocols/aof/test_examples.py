@@ -1,4 +1,4 @@
-"""The nine examples of the specification, as messages and as what follows from them."""
+"""The nine examples of the specification, as messages and with their effects."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ pytestmark = proves("AOF-EXAMPLES")
 
 
 def prepare_example(number: int) -> tuple[AofHub, dict[str, Any]]:
-    """A scene in which the task of an example is in its sender's hands, and the example."""
+    """Build a hub in which the example's sender holds its task, and load the example."""
     hub, message = AofHub(), example(number)
     task = message["taskId"]
     if task not in (PARENT, CHILD):
@@ -24,7 +24,7 @@ def prepare_example(number: int) -> tuple[AofHub, dict[str, Any]]:
 
 
 def payloads(hub: AofHub, after: int, kind: str) -> list[dict[str, Any]]:
-    """The payloads of the lines of one type after a position."""
+    """Return the payloads of the lines of one type after a position."""
     return [line["payload"] for line in hub.lines(after) if line["type"] == kind]
 
 
@@ -118,7 +118,7 @@ def test_7_handoff_is_rejected() -> None:
 
 
 def recover(hub: AofHub) -> list[dict[str, Any]]:
-    """The transitions after the holder has been silent for longer than its lease."""
+    """Expire the holder's lease, run recovery and return the transitions."""
     before = hub.head()
     hub.lab.clock.advance(300_001)
     Recovery(hub.lab.hub, Backoff()).run_once(hub.lab.clock.now())

@@ -1,4 +1,4 @@
-"""Any bytes and any mutation of a message: an answer or silence, never an exception."""
+"""Fuzzing of AOF/1: any bytes or mutation is answered or ignored, without exceptions."""
 
 import json
 import os
@@ -54,7 +54,7 @@ VALUES: list[Any] = [
 
 
 def replace_value(chance: random.Random, text: str) -> str:
-    """Another value somewhere in the tree."""
+    """Replace a value somewhere in the tree."""
     tree = json.loads(text)
     node: Any = tree
     while True:
@@ -75,19 +75,19 @@ def replace_value(chance: random.Random, text: str) -> str:
 
 
 def swap_words(chance: random.Random, text: str) -> str:
-    """A word of one message in the place of another's."""
+    """Replace a part of one message by a part of another."""
     parts = chance.choice(CORPUS).split('"')
     return text.replace(chance.choice(text.split('"')), chance.choice(parts), 1)
 
 
 def cut(chance: random.Random, text: str) -> str:
-    """A piece missing."""
+    """Remove a piece."""
     start = chance.randrange(len(text) + 1)
     return text[:start] + text[start + chance.randrange(40) :]
 
 
 def insert(chance: random.Random, text: str) -> str:
-    """Something added."""
+    """Insert a piece."""
     at = chance.randrange(len(text) + 1)
     piece = chance.choice(
         ['"', "{", "}", "[", ",", ":", "\\u", "\\ud800", "NaN", "0", "AOF/1 ", "ß"]
@@ -96,14 +96,14 @@ def insert(chance: random.Random, text: str) -> str:
 
 
 def double(chance: random.Random, text: str) -> str:
-    """A piece twice."""
+    """Duplicate a piece."""
     start = chance.randrange(len(text) + 1)
     end = start + chance.randrange(80)
     return text[:end] + text[start:end] + text[end:]
 
 
 def wrap(chance: random.Random, text: str) -> str:
-    """Another way in."""
+    """Wrap the message in another form."""
     forms: list[Callable[[str], str]] = [
         lambda inner: "AOF/1 " + inner,
         lambda inner: json.dumps({"content": inner}),
@@ -116,14 +116,14 @@ MUTATORS = [replace_value, replace_value, swap_words, cut, insert, double, wrap]
 
 
 def mutate(chance: random.Random) -> bytes:
-    """A message of the corpus, changed a few times, the last time perhaps in its bytes."""
+    """Mutate a message of the corpus a few times, sometimes also one of its bytes."""
     text = chance.choice(CORPUS)
     for _ in range(chance.randrange(1, 4)):
         mutator = chance.choice(MUTATORS)
         try:
             text = mutator(chance, text)
         except ValueError:
-            continue  # what is no JSON any more cannot be changed as a tree
+            continue  # text that is no JSON any more cannot be changed as a tree
     data = bytearray(text.encode(errors="surrogatepass"))
     if data and chance.random() < 0.1:
         data[chance.randrange(len(data))] = chance.randrange(256)
@@ -188,7 +188,7 @@ def test_fast_parse_agrees_with_the_full_parse() -> None:
 
 @proves("JSON-STRICT")
 def test_encoder_writes_each_character_in_its_shortest_form() -> None:
-    # This is what makes a look at the length enough: see `at_a_glance`.
+    # This makes the comparison of lengths in `at_a_glance` sufficient.
     for code in (*range(0xD800), *range(0xE000, 0x10000), 0x1F600):
         character = chr(code)
         forms = (json.dumps(character), json.dumps(character, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""Handoff: request, acceptance, rejection, and every row of the error table (S-AOF-7)."""
+"""Handoffs: request, acceptance, rejection, and every row of the error table (S-AOF-7)."""
 
 from typing import Any
 

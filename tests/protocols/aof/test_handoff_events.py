@@ -1,4 +1,4 @@
-"""Handoffs in the event log: each line names its handoff, and an escalation its task as well."""
+"""Rendered handoff events: each line names its handoff, an escalation also its task."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ pytestmark = proves("ACP-SLA", "ACP-STATES")
 
 
 def lines(prefix: str) -> list[dict[str, Any]]:
-    """The lines of a scripted run whose types begin like this."""
+    """Render a scripted run and return the lines whose type has this prefix."""
     store = MemoryStore("lines")
     SCRIPTS["v27"](store)
     entries = store.entries(0, 1_000)

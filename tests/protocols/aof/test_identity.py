@@ -1,4 +1,4 @@
-"""Nobody speaks for somebody else: every message, every field that names a sender or receiver."""
+"""Sender and recipient fields of every message must agree with the caller."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ EVE = Actor("agent", "eve", "http")
 
 
 def spoof(message: dict[str, Any], field: str, name: str) -> dict[str, Any]:
-    """The message with another name in one of its fields."""
+    """Copy the message with another name in one of its fields."""
     if field == "fromAgent":
         return message | {"fromAgent": name}
     return message | {"payload": message["payload"] | {field.partition(".")[2]: name}}

@@ -1,4 +1,4 @@
-"""Intents in events/: a line for each step with its task, an anomaly by its name, no payload."""
+"""Rendered intent events: a line for each step and anomaly, with its task, without output."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ SECRET = "a long output that is nobody's business"
 
 
 def lines(lab: Lab) -> list[dict[str, Any]]:
-    """All lines of the day about intents and agents."""
+    """Return all rendered lines of the ledger."""
 
     def aof_id_of(name: str) -> str:
         found = find_task(lab.store, name)

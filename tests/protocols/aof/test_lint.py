@@ -1,4 +1,4 @@
-"""lint: of any JSON value, whether it is AOF/1, of which type, and all that is wrong with it."""
+"""Lint of AOF/1 messages: recognition, type and all findings of any JSON value."""
 
 from typing import Any
 
@@ -132,7 +132,7 @@ def test_unknown_field_is_found_at_any_depth(strict: bool) -> None:
 
 
 def paths(value: Any, *, strict: bool = False) -> list[str]:
-    """Where something is to be said."""
+    """Return the paths of all findings."""
     return [issue["path"] for issue in lint(value, "", strict).issues]
 
 

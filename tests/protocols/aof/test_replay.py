@@ -1,4 +1,4 @@
-"""A session replayed: whole, twice, shuffled, wrapped, after a restart. Nothing changes."""
+"""Replay of a session: twice, shuffled, wrapped differently, after a restart. Nothing changes."""
 
 import json
 import random
@@ -44,7 +44,7 @@ SESSION = [
 
 
 def play_session() -> AofHub:
-    """A scene in which all of it has been said and taken effect."""
+    """Send the whole session and end it."""
     hub = AofHub()
     for message in SESSION:
         assert not hub.accept(message).repeated
@@ -113,7 +113,7 @@ def test_same_message_of_another_agent_in_a_new_attempt_counts() -> None:
 
 
 def start_second_attempt(hub: AofHub, *messages: Any) -> None:
-    """All of this was said in the first attempt of swe-backend, which now makes another one."""
+    """Send the messages in a first attempt of swe-backend and start its second one."""
     for message in messages:
         assert not hub.accept(message).repeated
     hub.end_session()

@@ -1,4 +1,4 @@
-"""Status updates: transition or work log, the reason, the time, and who may (S-AOF-4, S-AOF-6)."""
+"""Status updates: transition or work log, reason, time and authority (S-AOF-4, S-AOF-6)."""
 
 from typing import Any
 

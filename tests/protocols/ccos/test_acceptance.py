@@ -1,4 +1,4 @@
-"""The five acceptance criteria of section 12, each a test by its number."""
+"""The five acceptance criteria of section 12, tests named by number."""
 
 import asyncio
 import re
@@ -25,20 +25,20 @@ SPEC = Path(ccos.__file__).with_name("SPEC.md")
 
 
 def delegate_translation(hub: HandHub) -> dict[str, Any]:
-    """Two agents that can translate, and an intent that goes to the first."""
+    """Register two agents that can translate, and delegate an intent, which goes to the first."""
     hub.call("ccos.register", agent_id="ada", skills=["translate"], trust="T2")
     hub.call("ccos.register", agent_id="bob", skills=["translate"])
     return hub.call("ccos.delegate", goal="translate the manual", intent_id="i-1")
 
 
 def states(hub: HandHub) -> list[str]:
-    """The states of the intent's history."""
+    """Return the states of the intent's history."""
     history = hub.call("ccos.intent", intent_id="i-1")["history"]
     return [action["state"] for action in history]
 
 
 def outcome_counts(hub: HandHub, agent: str) -> tuple[int, int]:
-    """Successes and failures of an agent."""
+    """Return successes and failures of an agent."""
     (row,) = [one for one in hub.call("ccos.agents")["agents"] if one["agent_id"] == agent]
     return row["successes"], row["failures"]
 
@@ -55,7 +55,7 @@ def test_criterion_1_orchestrator_hook() -> None:
 
 
 def test_criterion_1_without_approval_nothing_is_dispatched() -> None:
-    """What governance rejects becomes no TaskRequest, and is in nobody's queue."""
+    """A rejected delegation builds no TaskRequest and is in no queue."""
     with hand_hub(choices=ccos.Choices(Policy(forbidden_goals=("the manual",)))) as hub:
         answer = delegate_translation(hub)
         assert (answer["state"], "request" in answer) == ("DelegationRejected", False)
@@ -65,17 +65,17 @@ def test_criterion_1_without_approval_nothing_is_dispatched() -> None:
 
 
 def run_agent(request: TaskRequest) -> TaskResult:
-    """The agent, whichever way it is called."""
+    """Compute the result of a request, as the agent does."""
     return succeeded(request, {"goal": request.goal, "id": request.request_id})
 
 
 def dispatch_synchronously(hub: HandHub) -> None:
-    """The dispatcher for tests."""
+    """Dispatch through the dispatcher for tests."""
     assert hub.dispatch({"ada": run_agent}) == 1
 
 
 def dispatch_by_runner(make: Callable[[Write, Work], Runner]) -> Callable[[HandHub], None]:
-    """A real one, which is handed an assignment and says what it hears."""
+    """Dispatch through a real runner that gets an assignment."""
 
     def dispatch(hub: HandHub) -> None:
         (request,) = hub.call("ccos.requests", agent_id="ada")["requests"]
@@ -96,7 +96,7 @@ def dispatch_by_runner(make: Callable[[Write, Work], Runner]) -> Callable[[HandH
 
 
 def run_agent_on_bytes(data: bytes) -> bytes:
-    """The same agent for those who know bytes only."""
+    """Run the agent on an encoded request."""
     return ccos.as_json(run_agent(ccos.read(data, TaskRequest)))
 
 
@@ -117,7 +117,7 @@ def make_url_runner(write: Write, work: Work) -> UrlRunner:
     ids=["synchronous", "function", "url"],
 )
 def test_criterion_2_pluggable_dispatcher(dispatch: Callable[[HandHub], None]) -> None:
-    """One contract: whoever hands it over, the same request leads to the same chain.
+    """One contract: any dispatcher leads from the same request to the same chain.
 
     Programs keep it too: tests/agents/test_request.py runs real ones.
     """
@@ -155,7 +155,7 @@ def test_criterion_4_happy_path_success() -> None:
 
 
 def test_criterion_4_failure() -> None:
-    """Failure goes to the next candidate, and to nobody twice."""
+    """Failure goes to the next candidate, never twice to the same."""
     with hand_hub() as hub:
         delegate_translation(hub)
         hub.dispatch({"ada": lambda request: failed(request, "no dictionary")})
@@ -181,7 +181,7 @@ def test_criterion_4_mismatched_agent_id_rejection() -> None:
 
 
 def test_criterion_4_feedback_metric_update() -> None:
-    """Success and failure are counted once each, also when they are sent again."""
+    """Success and failure are counted once each, also when the result is sent again."""
     with hand_hub() as hub:
         delegate_translation(hub)
         failure = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "no"}
@@ -192,7 +192,7 @@ def test_criterion_4_feedback_metric_update() -> None:
 
 
 SECTIONS = ("4.1", "4.2", "5", "6", "7", "8", "9", "10", "12", "13", "14", "15")
-"""The sections of the specification that ask for something."""
+"""Sections of the specification with requirements."""
 
 
 def test_criterion_5_docs() -> None:
@@ -211,7 +211,7 @@ def test_criterion_5_docs() -> None:
 
 
 def test_criterion_5_every_departure_has_its_reason() -> None:
-    """What departs says why, or what for."""
+    """Every departure states its reason."""
     text = SPEC.read_text(encoding="utf-8").partition("## Departures, each with its reason")[2]
     departures = text.strip().split("\n- ")
     assert len(departures) >= 3
@@ -219,7 +219,7 @@ def test_criterion_5_every_departure_has_its_reason() -> None:
 
 
 def _exists(name: str) -> bool:
-    """Whether SPEC.md names something that is there, by the rule at its beginning."""
+    """Return whether a file named in SPEC.md exists, by the rule at its beginning."""
     root = Path(__file__).parents[3]
     folders = (SPEC.parent, root / "src/dragoman", root / "tests/protocols/ccos", root)
     return any((folder / name).exists() for folder in folders)

@@ -1,4 +1,4 @@
-"""The causal chain: every entry an Action with its cause, found by all that is known of it."""
+"""The causal chain: every entry is an Action with its cause, found by all of its fields."""
 
 from collections.abc import Generator
 from typing import Any
@@ -27,7 +27,7 @@ def hub() -> Generator[HandHub]:
 
 
 def tree_lines(node: dict[str, Any], depth: int = 0) -> list[str]:
-    """A tree as lines: the deeper, the more points."""
+    """Format a tree as lines indented by dots."""
     below = [line for one in node.get("children", ()) for line in tree_lines(one, depth + 1)]
     return [f"{'.' * depth}{node['type']} {node.get('agent_id', '')}".strip(), *below]
 
@@ -216,12 +216,12 @@ def test_long_tree_is_cut_at_the_limit_and_continues_in_pages(hub: HandHub) -> N
     assert (answer["count"], answer["more"], len(tree_lines(answer["actions"]))) == (12, True, 5)
     whole = hub.call("ccos.why", intent_id="i-1")
     assert ("more" in whole, len(tree_lines(whole["actions"]))) == (False, 12)
-    # A page has the same causes as the whole, and only the sizes of what is long.
+    # A page has the same causes as the whole, and only the sizes of long values.
     page = hub.call("ccos.intent", intent_id="i-1", after=4, limit=2)
     assert [one["parent_id"] for one in page["history"]] == ["i-1#4", "i-1#4"]
     assert page["history"][0]["details"] == {"sequence": 1, "partial_bytes": 2_002}
     assert page["next"] == 6
-    assert page["result"]["output"] == "y" * 2_000  # how it ended is told whole, on each page
+    assert page["result"]["output"] == "y" * 2_000  # the result is whole on each page
     action = hub.call("ccos.actions", intent_id="i-1", type="TaskUpdated")["actions"][0]
     assert action["details"]["partial"] == "x" * 2_000
 

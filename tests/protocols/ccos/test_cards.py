@@ -1,4 +1,4 @@
-"""Agent cards of A2A: what is taken from them, and what is not."""
+"""Agent cards of A2A: fields that are used, and refusals."""
 
 import json
 from typing import Any

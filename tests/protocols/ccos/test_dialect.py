@@ -1,4 +1,4 @@
-"""The operations of CCOS on a hub: what they answer, what they refuse, what stays on record."""
+"""Operations of CCOS: replies, refusals and recorded entries."""
 
 import json
 from collections.abc import Generator
@@ -31,7 +31,7 @@ ADA = Actor("agent", "ada")
 
 @pytest.fixture
 def hub() -> Generator[HandHub]:
-    """Give a hub where ada and bob can translate; whatever happens, it verifies in the end."""
+    """Give a hub where ada and bob can translate; it must verify at the end."""
     with hand_hub() as hub:
         for agent in ("ada", "bob"):
             hub.call("ccos.register", agent_id=agent, skills=["translate"])
@@ -40,12 +40,12 @@ def hub() -> Generator[HandHub]:
 
 
 def delegate(hub: HandHub, intent: str = "i-1", **more: Any) -> dict[str, Any]:
-    """What delegating a translation answers."""
+    """Delegate a translation."""
     return hub.call("ccos.delegate", goal="translate the manual", intent_id=intent, **more)
 
 
 def refused(hub: HandHub, operation: str, agent: str = "", **arguments: Any) -> Refused:
-    """Why an operation is refused."""
+    """Call an operation that must be refused."""
     with pytest.raises(Refused) as caught:
         hub.call(operation, agent=agent, **arguments)
     return caught.value
@@ -521,11 +521,11 @@ def test_unknown_arguments_and_intents_are_refused(hub: HandHub) -> None:
     assert refused(hub, "ccos.why", intent_id="i-9").code == "intent_not_found"
 
 
-# Messages, as they are sent
+# Messages as they are sent
 
 
 class CcosHub:
-    """A lab in which CCOS is spoken."""
+    """Hub with the CCOS dialect and one delegated intent."""
 
     def __init__(self, choices: Choices | None = None) -> None:
         self.lab = Lab()
@@ -546,7 +546,7 @@ class CcosHub:
         return answer
 
     def lines(self) -> list[dict[str, Any]]:
-        """Every entry of the ledger."""
+        """Return every entry of the ledger."""
         return [json.loads(entry.line) for entry in self.lab.store.entries(0, 1_000)]
 
 
@@ -649,7 +649,7 @@ def test_extra_fields_of_a_request_reach_its_agent(hub: HandHub) -> None:
     assert request["request_id"] == "i-1.1"
     failed = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "ill"}
     hub.call("ccos.result", agent="ada", **failed)
-    # A new beginning says what else there is to say anew.
+    # A new request has its own extra fields.
     forged = {"trace": "t-8", "hub": {"url": "http://elsewhere.example", "token": "t"}}
     again = hub.call("ccos.request", **REQUEST, meta=forged, request_id="R2")["request"]
     assert (again["meta"], "x_team" in again) == ({"trace": "t-8"}, False)
@@ -848,7 +848,7 @@ def test_zero_kept_bytes_stores_no_output_anywhere() -> None:
     hub = CcosHub(Choices(kept_bytes=0))
     hub.send(result(output="secret words"))
     assert b"secret words" not in b"".join(e.line for e in hub.lab.store.entries(0, 1_000))
-    # A long error in a result that is wrong is not kept in full either.
+    # A malformed result is not stored in full either.
     hub = CcosHub(Choices(kept_bytes=10))
     hub.send(result(output="secret words", error="both"))
     assert b"secret words" not in b"".join(e.line for e in hub.lab.store.entries(0, 1_000))

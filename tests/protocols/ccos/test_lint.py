@@ -1,4 +1,4 @@
-"""lint: findings about messages of CCOS, each with its place."""
+"""Lint of CCOS messages: findings with their path."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an agent says about the task of an intent in any dialect reaches whoever delegated it."""
+"""Messages of other dialects about the task of an intent reach its delegator."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ TASK = "TASK-2026-02-09-001"
 
 
 class IntentHub:
-    """A lab in which ada has the one request, and the task of it."""
+    """Hub in which ada has the only request and holds its task."""
 
     def __init__(self, kept_bytes: int = 65_536) -> None:
         self.lab = Lab()
@@ -40,12 +40,12 @@ class IntentHub:
         return answer.reply
 
     def send(self, row: Row) -> None:
-        """What ada says."""
+        """Send a message as ada."""
         answer = self.router.send(row, speaker=ADA)
         assert isinstance(answer, Taken), answer
 
     def report(self, outcome: str, **fields: Any) -> None:
-        """A completion report of AOF/1, and the end of the session."""
+        """Send a completion report of AOF/1 and end the session."""
         self.send(report(outcome, **fields) | {"taskId": TASK, "fromAgent": "ada"})
         self.lab.do(ADA, EndAttempt("i-1"))
 
@@ -53,7 +53,7 @@ class IntentHub:
         return self.call("ccos.intent", intent_id="i-1")
 
     def result(self) -> dict[str, Any]:
-        """What whoever delegated it is told."""
+        """Return the result that the delegator sees."""
         return self.intent()["result"]
 
 

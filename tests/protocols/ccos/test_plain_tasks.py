@@ -1,4 +1,4 @@
-"""A TaskResult about a task that is no intent's reports that task, once for each attempt."""
+"""A TaskResult about a task without an intent reports that task, once for each attempt."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ ADA, BOB = Actor("agent", "ada"), Actor("agent", "bob")
 
 
 class ClaimedTaskHub:
-    """A lab in which ada works on a task that nobody has delegated."""
+    """Hub in which ada holds a task that was not delegated."""
 
     def __init__(self, *, review: bool = False, kept_bytes: int = 65_536) -> None:
         self.lab = Lab()
@@ -31,12 +31,12 @@ class ClaimedTaskHub:
         self.claim()
 
     def claim(self, actor: Actor = ADA) -> None:
-        """Somebody begins."""
+        """Start a new attempt."""
         self.lab.clock.advance(3_600_000)
         self.lab.do(actor, ClaimTask("t1", actor.name))
 
     def send(self, *, success: bool = True, **fields: Any) -> Taken | Turned:
-        """What ada brings."""
+        """Send a result as ada."""
         output = {"output": "fini"} if success and "output" not in fields else {}
         value = {"intent_id": "t1", "agent_id": "ada", "success": success, **output, **fields}
         answer = self.router.send(value, speaker=ADA)
@@ -44,13 +44,13 @@ class ClaimedTaskHub:
         return answer
 
     def accept(self, **fields: Any) -> dict[str, Any]:
-        """The answer to what counts, or is a repeat."""
+        """Send a result that must be accepted, and return the reply."""
         answer = self.send(**fields)
         assert isinstance(answer, Taken), answer
         return answer.reply
 
     def reject(self, **fields: Any) -> tuple[str, str]:
-        """The answer to what does not count; the task is as before."""
+        """Send a result that must be refused without changing the task; return code and detail."""
         before = self.lab.task("t1")
         answer = self.send(**fields)
         assert isinstance(answer, Turned), answer

@@ -1,4 +1,4 @@
-"""TaskRequest, TaskResult and TaskUpdate: their shapes, the one-of rule, JSON and CBOR."""
+"""TaskRequest, TaskResult and TaskUpdate: shapes, the one-of rule, JSON and CBOR."""
 
 import json
 import re
@@ -37,7 +37,7 @@ SEED_FAILURE: dict[str, Any] = {
 
 
 def result(**fields: Any) -> TaskResult:
-    """A result that says this."""
+    """Decode a result with these fields."""
     return msgspec.convert({"intent_id": "i-1", "agent_id": "ada", **fields}, TaskResult)
 
 

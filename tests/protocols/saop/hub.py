@@ -1,4 +1,4 @@
-"""A hub that speaks SAOP under a hand-moved clock, and messages as agents write them."""
+"""Test hub for SAOP with a manual clock, and messages as agents write them."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ TASK = "task-abc-123"
 
 
 def turn(index: int = 0, thought: str = "t", **changes: Any) -> dict[str, Any]:
-    """A turn of the developer."""
+    """Build a turn of the developer."""
     content = {"thought": thought, "action": "a", "observation": "o"}
     metadata = {
         "version": "1.0.0",
@@ -43,13 +43,13 @@ def turn(index: int = 0, thought: str = "t", **changes: Any) -> dict[str, Any]:
 
 
 def event(number: int, payload: dict[str, Any], session: str = "s-1") -> dict[str, Any]:
-    """An event of a session."""
+    """Build an event of a session."""
     id = f"01890a5d-ac96-774b-bcce-{number:012x}"
     return {"event_id": id, "session_id": session, "payload": payload}
 
 
 def thought(chunk: str, *, final: bool = False, index: int = 0) -> dict[str, Any]:
-    """A part of what the developer thinks."""
+    """Build a thought chunk of the developer."""
     return {
         "type": "THOUGHT_STREAM",
         "agent_id": "developer",
@@ -60,7 +60,7 @@ def thought(chunk: str, *, final: bool = False, index: int = 0) -> dict[str, Any
 
 
 def invoked(call: str, **arguments: Any) -> dict[str, Any]:
-    """The call of a tool."""
+    """Build the invocation of a tool."""
     return {
         "type": "TOOL_LIFECYCLE_INVOKED",
         "call_id": call,
@@ -71,7 +71,7 @@ def invoked(call: str, **arguments: Any) -> dict[str, Any]:
 
 
 def completed(call: str) -> dict[str, Any]:
-    """Its end."""
+    """Build the completion of a tool call."""
     return {
         "type": "TOOL_LIFECYCLE_COMPLETED",
         "call_id": call,
@@ -83,7 +83,7 @@ def completed(call: str) -> dict[str, Any]:
 
 
 def transition(to: str, task: str = TASK, **more: Any) -> dict[str, Any]:
-    """A task that is said to have moved."""
+    """Build a transition event of a task."""
     return {
         "type": "TASK_TRANSITION",
         "task_id": task,
@@ -95,7 +95,7 @@ def transition(to: str, task: str = TASK, **more: Any) -> dict[str, Any]:
 
 
 def pulse(line: str) -> dict[str, Any]:
-    """A line of terminal output."""
+    """Build a line of terminal output."""
     return {"type": "SANDBOX_PULSE", "line": line, "masked": False, "timestamp": AT}
 
 
@@ -104,12 +104,12 @@ def _digest(data: bytes) -> str:
 
 
 class SaopHub(Lab):
-    """Somewhere to say things in SAOP."""
+    """Hub with the SAOP dialect."""
 
     def __init__(
         self, choices: saop.Choices | None = None, previous: "SaopHub | None" = None
     ) -> None:
-        """`after`: the one on whose store this one goes on, with ids that it has not given."""
+        """Build a hub; `previous` shares its store, and its ids are not given again."""
         super().__init__(previous.store if previous else None)
         if previous:
             self.hub: Hub = previous.hub
@@ -122,25 +122,25 @@ class SaopHub(Lab):
         self.interpreter = Interpreter(self.hub, (saop.dialect(self.choices),), facts)
 
     def call(self, name: str, arguments: Any, actor: Actor = DEVELOPER) -> Any:
-        """The reply to what must be accepted."""
+        """Call an operation that must be accepted, and return its reply."""
         answer = self.interpreter.call(name, arguments, actor)
         assert isinstance(answer, Taken), answer
         return answer.reply
 
     def refusal(self, name: str, arguments: Any, actor: Actor = DEVELOPER) -> Turned:
-        """What was said instead."""
+        """Call an operation that must be refused."""
         answer = self.interpreter.call(name, arguments, actor)
         assert isinstance(answer, Turned), answer
         return answer
 
     def turn(self, index: int = 0, thought: str = "t", **changes: Any) -> Any:
-        """The developer shows a turn."""
+        """Send a turn of the developer."""
         return self.call("saop.turn", turn(index, thought, **changes))
 
     def event(self, number: int, payload: dict[str, Any], session: str = "s-1") -> Any:
-        """The developer tells what happens."""
+        """Send an event of the developer."""
         return self.call("saop.event", event(number, payload, session))
 
     def events(self, **filters: Any) -> list[Any]:
-        """What happened."""
+        """Return the recorded events."""
         return self.call("saop.events", filters)["events"]

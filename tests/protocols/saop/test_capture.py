@@ -1,4 +1,4 @@
-"""Session files become turns and events: what is taken from where, each once, whatever happens."""
+"""Capture of session files as turns and events."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,23 +23,23 @@ ASSISTANT_MESSAGE = {"role": "assistant", "content": WORDS}
 
 
 def capture(lines: list[bytes], about: About = ABOUT, kind: str = "") -> list[Captured]:
-    """All that a record comes to."""
+    """Capture all turns and events of a file."""
     transcript = Transcript(about, NOW, kind)
     return [*(one for line in lines for one in transcript.feed(line)), *transcript.close()]
 
 
 def sample_lines(name: str) -> list[bytes]:
-    """The lines of a sample."""
+    """Return the lines of a sample file."""
     return (FOLDER / name).read_bytes().splitlines()
 
 
 def turns(captured: list[Captured]) -> list[dict[str, Any]]:
-    """The turns among what was captured."""
+    """Return the captured turns."""
     return [one.message for one in captured if one.kind == "turn"]
 
 
 def payloads(captured: list[Captured], prefix: str = "") -> Iterator[dict[str, Any]]:
-    """What the events among it say."""
+    """Yield the payloads of the captured events."""
     for one in captured:
         if one.kind == "event" and one.message["payload"]["type"].startswith(prefix):
             yield one.message["payload"]
@@ -600,7 +600,7 @@ def test_server_side_search_is_a_completed_tool_call(found: Any, status: str, ou
 
 
 def _capture_exec(output: str) -> list[Captured]:
-    """What a call of Codex with this output comes to."""
+    """Capture a Codex call with this output."""
     call = {"type": "function_call", "name": "exec_command", "call_id": "c", "arguments": "{}"}
     ended = {"type": "function_call_output", "call_id": "c", "output": output}
     items = ({"type": "response_item", "payload": payload} for payload in (call, ended))

@@ -1,4 +1,4 @@
-"""What a chunk holds back outlives the hub: nothing is lost, told twice or told by half."""
+"""Carry-over of thought chunks survives a crash: no text is lost, repeated or cut."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,11 +24,11 @@ PIECES = ["it is " + SECRET[:20], SECRET[20:] + " and more of i", "t, and an end
 
 
 class HubKilled(BaseException):
-    """The hub is no more."""
+    """Crash of the hub."""
 
 
 def kill_after_commit(monkeypatch: pytest.MonkeyPatch, send: Callable[[], Any]) -> None:
-    """What is said is committed, and then the hub is killed."""
+    """Commit a message, then kill the hub before it replies."""
 
     def killed(*_: object) -> None:
         raise HubKilled
@@ -40,12 +40,12 @@ def kill_after_commit(monkeypatch: pytest.MonkeyPatch, send: Callable[[], Any]) 
 
 
 def restart(hub: SaopHub, mind: Mind) -> SaopHub:
-    """The next hub, on the same store and the same disk."""
+    """Start another hub on the same store and disk."""
     return SaopHub(saop.Choices(tails=ChunkTails(mind.folder, bytes(32), mind.now)), hub)
 
 
 def recorded_thought(hub: SaopHub) -> str:
-    """The thought as it is on record."""
+    """Return the thought as it is recorded."""
     events = [one["payload"] for one in hub.events(session_id="s-1")]
     return "".join(one["chunk"] for one in events if "chunk" in one)
 
@@ -131,7 +131,7 @@ def test_duty_completes_the_recorded_thought_only(tmp_path: Path) -> None:
 
 
 def send_concurrently(hub: SaopHub, chunks: list[dict[str, Any]]) -> list[Any]:
-    """The answers to chunks that are said at once, none after the answer to another."""
+    """Send chunks concurrently and return the replies."""
 
     async def send_all() -> list[Any]:
         answers = (
@@ -147,7 +147,7 @@ def send_concurrently(hub: SaopHub, chunks: list[dict[str, Any]]) -> list[Any]:
 
 
 def record_transactions(hub: SaopHub, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many entries each transaction from now on begins behind."""
+    """Record the ledger head at the beginning of each transaction from now on."""
     heads, transact = list[int](), hub.store.transact
 
     def counted_transact(work: Any) -> Any:

@@ -37,7 +37,7 @@ COMMIT = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
 
 
 class SaopStack:
-    """All who take part, with a real database."""
+    """Hub with a real database, for all participants of the flow."""
 
     def __init__(self, path: Path, hints: Hints) -> None:
         self.path = path
@@ -49,13 +49,13 @@ class SaopStack:
         self.orchestrator = Interpreter(self.hub, (saop.dialect(),), facts)
 
     def submit(self, operation: str, message: dict[str, Any]) -> Any:
-        """The agent speaks."""
+        """Send a message as the agent."""
         answer = self.orchestrator.call(operation, message, DEVELOPER)
         assert isinstance(answer, Taken), answer
         return answer.reply
 
     def rows(self, sql: str) -> list[Any]:
-        """What the database itself answers."""
+        """Query the database directly."""
         connection = open_database(self.path, apsw.SQLITE_OPEN_READONLY)
         try:
             return connection.execute(sql).fetchall()
@@ -65,7 +65,7 @@ class SaopStack:
 
 @contextmanager
 def open_stack(path: Path) -> Generator[tuple[SaopStack, Subscription]]:
-    """The stage, and a UI that listens to the bus."""
+    """Open the hub, with a bus subscription as UI."""
     hints = Hints()
     stack = SaopStack(path, hints)
     bus = LocalBus(stack.store, hints, look=0.01)
@@ -75,7 +75,7 @@ def open_stack(path: Path) -> Generator[tuple[SaopStack, Subscription]]:
 
 
 def receive(ui: Subscription, count: int) -> list[Told]:
-    """What reaches the UI next."""
+    """Wait for the next events at the UI."""
     received: list[Told] = []
     while len(received) < count:
         received += ui.take(30.0)
@@ -105,7 +105,7 @@ def test_data_flow_follows_the_specification_step_by_step(tmp_path: Path) -> Non
         # Orchestrator ->> Agent: tool result; ->> EventBus: TOOL_LIFECYCLE_COMPLETED
         stack.submit("saop.event", event(4, completed("c-1")))
         assert [one.type for one in receive(ui, 1)] == ["TOOL_LIFECYCLE_COMPLETED"]
-        # Orchestrator ->> EventBus: TASK_TRANSITION (on state change), in whatever dialect
+        # Orchestrator ->> EventBus: TASK_TRANSITION (on state change), in any dialect
         stack.hub.do(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
         (moved,) = receive(ui, 1)
         assert moved.event["payload"] == {

@@ -1,4 +1,4 @@
-"""Spans of a trace: times that OpenTelemetry does not have, and turns that have the same index."""
+"""Spans of a trace: times outside the range of OpenTelemetry, and turns with equal indexes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a turn and an event must look like, and everything that is wrong with one that does not."""
+"""Parsing of turns and events: schemas, issues, new event types and versions."""
 
 import json
 from pathlib import Path
@@ -107,7 +107,7 @@ def test_value_that_is_no_object_is_one_issue(raw: str | bytes) -> None:
 
 
 class Coffee(Payload, frozen=True, tag="COFFEE_BREAK"):
-    """A type that nobody knew before."""
+    """An event type that is registered by the test."""
 
     minutes: int
 
@@ -132,7 +132,7 @@ def test_new_event_type_is_one_registration() -> None:
 
 
 class NewMetadata(Struct, frozen=True):
-    """Metadata in which a model is a must."""
+    """Metadata of version 2.0.0, with a required model."""
 
     version: Literal["2.0.0"]
     task_id: str
@@ -140,7 +140,7 @@ class NewMetadata(Struct, frozen=True):
 
 
 class NewTurn(Struct, frozen=True):
-    """A turn of the version after this one."""
+    """A turn of version 2.0.0."""
 
     turn_index: TurnIndex
     agent_id: Part
@@ -149,7 +149,7 @@ class NewTurn(Struct, frozen=True):
 
 
 def upgrade(old: dict[str, Any]) -> dict[str, Any]:
-    """An old turn as a new one."""
+    """Convert a turn of version 1.0.0."""
     return {**old, "metadata": {**old["metadata"], "version": "2.0.0", "model": "unknown"}}
 
 

@@ -1,4 +1,4 @@
-"""Lines of a terminal: a private key that goes over several of them is on record in none."""
+"""Masking of terminal lines: a private key over several lines is recorded in none."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ MASKED = [False, False, *[True] * (len(LINES) - 4), False, False]
 
 
 def recorded_lines(hub: SaopHub, session: str = "s-1") -> list[Any]:
-    """What is on record of the terminal of a session."""
+    """Return the recorded terminal payloads of a session."""
     return [one["payload"] for one in hub.events(session_id=session)]
 
 

@@ -1,4 +1,4 @@
-"""Turns and events through the hub: kept once, read back in order, told from whoever they are."""
+"""Turns and events through the hub: recorded once, read in order, attributed to their sender."""
 
 import json
 from typing import Any
@@ -280,7 +280,7 @@ def test_transition_event_moves_a_task_only_if_its_sender_may() -> None:
 
 
 def read_in_pages(hub: SaopHub, session: str, limit: int) -> list[Any]:
-    """What happened in a session, read so many at a time."""
+    """Read the events of a session page by page."""
     found, after, end = list[Any](), -1, 0
     while end > after:
         after = end
@@ -476,7 +476,7 @@ def test_carry_over_is_bounded() -> None:
 
 
 def recorded_chunks(hub: SaopHub) -> list[Any]:
-    """The thoughts as they were kept."""
+    """Return the recorded thought chunks."""
     events = hub.events(session_id="s-1")
     return [one["payload"]["chunk"] for one in events if "chunk" in one["payload"]]
 
@@ -549,7 +549,7 @@ def test_missing_turns_are_reported_by_attempt() -> None:
 
     attempt(0, 2)
     attempt(0, 1, 2)
-    attempt(3, 4)  # counts on, as the file of a session does
+    attempt(3, 4)  # continues the count, as a session file does
     attempt(7, 9_007_199_254_740_991)
     attempt(1)
     answer = hub.call("saop.turns", {"task_id": TASK})
@@ -756,12 +756,12 @@ def test_turns_of_a_reviewer_have_their_own_attempt_number() -> None:
 
 
 def send_review(hub: SaopHub, actor: Actor, index: int = 0, text: str = "I look") -> Any:
-    """The answer to a turn of somebody who looks at the work of another."""
+    """Send a turn of a reviewer."""
     return hub.call("saop.turn", turn(index, text, agent_id="reviewer", role="reviewer"), actor)
 
 
 def send_two_reviews(hub: SaopHub) -> tuple[Actor, Actor]:
-    """Two reviewers who have both looked, once the developer was done."""
+    """Complete the developer's attempt and send a turn of each of two reviewers."""
     rita = Actor("agent", "rita")
     hub.do(HUMAN, RegisterAgent("rita", plays="reviewer"))
     hub.turn(0)
@@ -793,7 +793,7 @@ def test_each_reviewer_has_its_own_attempt_number_per_round() -> None:
 
 @proves("SAOP-TURNS")
 def test_turns_recorded_under_the_shared_number_are_recognized() -> None:
-    """Turns of no attempt had the number 0, whoever had shown them; before the first they have."""
+    """Turns without an attempt once shared the number 0; before the first attempt they still do."""
     hub = SaopHub()
     hub.do(HUMAN, CreateTask("One", TASK, ready=True))
     first = send_review(hub, HUMAN)
