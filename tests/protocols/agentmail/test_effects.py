@@ -640,7 +640,7 @@ def test_reply_that_only_repeats_a_type_is_a_plain_letter() -> None:
     reply = hub.send(OLGA, {**thanks, "reply_to": sent})
     assert (reply["type"], "problems" in reply) == ("UNKNOWN", False)
     assert reply["effect"]["detail"].endswith(
-        "to say OFFERING_READY anew, write the subject without Re: or Fwd:"
+        "to send a new OFFERING_READY, write the subject without Re: or Fwd:"
     )
     assert hub.inbox(ALICE, type="OFFERING_READY") == []
     assert hub.inbox(ALICE, only="completions") == []

@@ -426,7 +426,8 @@ def test_misplaced_fields_are_reported(
 def test_misplaced_field_names_its_proper_heading() -> None:
     (one,) = Parser().parse({"subject": "FAILED", "body_md": "Type: SPEC_IMPOSSIBLE"}).problems
     assert one.text == (
-        "failure_type is not read where it stands: write a line Type: under a heading ## Failure"
+        "failure_type is in the wrong section and not read: write a line Type: under a heading "
+        "## Failure"
     )
 
 

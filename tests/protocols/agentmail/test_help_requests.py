@@ -63,7 +63,7 @@ def test_plain_reply_explains_how_to_answer(hub: MailHub) -> None:
     }
     effect = hub.send(CHIRON, row)["effect"]
     assert not effect["applied"]
-    assert "; what answers it is a HELP_RESPONSE; to say HELP_REQUEST anew," in effect["detail"]
+    assert "; answer it with a HELP_RESPONSE; to send a new HELP_REQUEST," in effect["detail"]
     assert hub.mail(question).is_open
 
 
@@ -221,7 +221,7 @@ def test_answer_without_a_question_needs_a_recipient(hub: MailHub) -> None:
     assert hub.code("mail.send", letter("HELP_RESPONSE", "Left."), CHIRON) == "invalid_field"
     assert hub.effect(CHIRON, letter("HELP_RESPONSE", "Left.", to=["alice"])) == "none"
     effect = hub.send(CHIRON, letter("HELP_RESPONSE", "Left.", to=["alice"]))["effect"]
-    assert effect["detail"].startswith("no open question waits for it")
+    assert effect["detail"].startswith("it answers no open question")
     gone = letter("HELP_RESPONSE", "Left.", reply_to="nowhere")
     assert hub.code("mail.send", gone, CHIRON) == "mail_not_found"
 

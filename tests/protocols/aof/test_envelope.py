@@ -292,7 +292,7 @@ def test_other_name_of_a_task_is_refused_with_a_hint(hub: AofHub) -> None:
     rejection = hub.reject(update(notes="n") | {"taskId": "ol-1"})
 
     assert (rejection.code, rejection.path) == ("invalid_envelope", "taskId")
-    assert rejection.detail.endswith("is told by dragoman task show, as aofId")
+    assert rejection.detail.endswith("dragoman task show prints it as aofId")
 
 
 ORDER: dict[str, tuple[Any, str]] = {

@@ -107,10 +107,10 @@ def test_what_is_odd_about_a_letter_is_told_as_by_the_command_for_letters(
 ) -> None:
     row = {"to": ["boss"], "subject": "FAILED", "body_md": "Bead: ol-1\nType: SPEC_IMPOSSIBLE"}
     told = dragoman("send", letter(json.dumps(row)), "--as", "ada").out
-    assert "  warning: not understood: failure_type is not read where it stands" in told
+    assert "  warning: not understood: failure_type is in the wrong section" in told
     row = {"to": ["boss"], "subject": "HELP_RESPONSE", "body_md": "Go left."}
     told = dragoman("send", letter(json.dumps(row)), "--as", "ada").out
-    assert "  warning: no open question waits for it" in told
+    assert "  warning: it answers no open question" in told
 
 
 @proves("CLI-EXIT", "AOF-IDENTITY")

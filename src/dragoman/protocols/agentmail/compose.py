@@ -94,7 +94,9 @@ def help_response(bead: str = "", *, guidance: str) -> Draft:
     type, text = MessageType.HELP_RESPONSE, _text(guidance)
     first = text.partition("\n")[0]
     if not _word(bead) and labelled(first, FORMS[type].start.lookup)[0]:
-        raise ValueError(f"guidance begins with {quoted(first)}: name the bead, or begin otherwise")
+        raise ValueError(
+            f"guidance begins with {quoted(first)}: pass the bead, or change the first line"
+        )
     return _draft(type, bead, guidance=text)
 
 
@@ -203,7 +205,7 @@ def _draft(type: MessageType, bead: str, **fields: Any) -> Draft:
     required = (*named, *(field for field, _ in FORMS[type].required))
     for field in required:
         if getattr(parsed, field) in ("", (), None):
-            raise ValueError(f"{field} is empty: a {type} must say it")
+            raise ValueError(f"{field} is empty: a {type} requires it")
     return Draft(type, parsed)
 
 

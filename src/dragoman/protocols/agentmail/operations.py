@@ -35,15 +35,15 @@ from dragoman.text.strict_json import field_of
 NAME: Final = "agentmail"
 _NO_CHANGE: Final = "nothing_changed"
 _UNASKED: Final = (
-    "no open question waits for it, neither as the letter that it replies to, nor in its thread, "
-    "nor about its bead"
+    "it answers no open question: not the letter that it replies to, none in its thread, none "
+    "about its bead"
 )
 _ECHO: Final = (
-    "it repeats the type of the letter that it replies to, so that it was delivered as a plain "
-    "reply; {answer}to say {type} anew, write the subject without Re: or Fwd:"
+    "a reply that repeats the type of its letter is delivered as a plain reply; {answer}to send a "
+    "new {type}, write the subject without Re: or Fwd:"
 )
 _ANSWERED_BY: Final = {
-    question: f"what answers it is a {answer}; " for answer, question in ANSWERS.items()
+    question: f"answer it with a {answer}; " for answer, question in ANSWERS.items()
 }
 _WHOLE_ID: Final = 36
 _PLACES: Final = ("path", "data_uri")
@@ -229,7 +229,7 @@ def _may_be_short(id: str) -> bool:
 
 def _letter_of(commands: Commands) -> str:
     marked = commands[0]
-    assert isinstance(marked, AckMail | ReadMail), "nothing else is done to one letter"
+    assert isinstance(marked, AckMail | ReadMail), "the first command marks a letter"
     return marked.mail
 
 
@@ -244,7 +244,7 @@ def _impostor(letter: Outgoing, speaker: str) -> Fault | None:
 
 def _sent(letter: Outgoing, commands: Commands, accepted: Accepted) -> Any:
     posted = commands[0]
-    assert isinstance(posted, PostMail), "a letter is posted first"
+    assert isinstance(posted, PostMail), "the first command posts the letter"
     told = accepted.receipts[0]
     sent = {
         "id": told.stream.partition(":")[2],

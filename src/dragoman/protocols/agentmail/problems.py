@@ -8,11 +8,11 @@ from dragoman.protocols.agentmail.words import TYPES
 
 _SAID: Final[Mapping[str, str]] = {
     "not_a_row": "{right}: a letter is a JSON object with subject and body_md",
-    "bad_envelope": "{field} is of another kind: write {right}",
+    "bad_envelope": "{field} has a wrong type: write {right}",
     "unknown_type": f"the subject {{shown}} names no type: use one of {', '.join(TYPES)}",
     "two_types": "the subject names {shown} as well as {right}: name one type",
     "missing_field": "{field} is missing: write {right}",
-    "misplaced_field": "{field} is not read where it stands: write {right}",
+    "misplaced_field": "{field} is in the wrong section and not read: write {right}",
     "missing_bead_id": "no bead is named: write a line Bead: ID, or [ID] before the type",
     "bead_mismatch": "the body is about {right}, the subject about {shown}: name one bead",
     "bad_value": "{field} is {shown}: use one of {right}",

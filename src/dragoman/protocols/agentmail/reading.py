@@ -211,9 +211,11 @@ def _search(asked: Search, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
 
 def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     if asked.model and actor.role not in MAY_DISPATCH:
-        return Fault("not_authorized", f"{actor.label} may not have a model asked", "model")
+        return Fault(
+            "not_authorized", f"{actor.label} may not request a summary by a model", "model"
+        )
     if asked.model and choices.model is None:
-        detail = "no model is set up here: name a program as agentmail.summarize_command"
+        detail = "no model is configured: set agentmail.summarize_command to a program"
         return Fault("invalid_field", detail, "model")
     thread = thread_of(asked.thread_id, facts.store)
     if isinstance(thread, Refusal):

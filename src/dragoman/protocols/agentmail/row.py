@@ -29,8 +29,8 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
 }
 """Own field name -> the name that other servers use, which counts if ours is absent or empty."""
 _NO_BLIND_COPIES: Final = (
-    "there are no secret copies here: everybody who may read can see whom a letter goes to; "
-    "name them in cc, or write them a letter of their own"
+    "bcc is not supported: every reader sees all recipients of a letter; name them in cc, or send "
+    "them a separate letter"
 )
 
 

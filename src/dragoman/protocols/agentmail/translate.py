@@ -358,7 +358,7 @@ def _answering(posting: _Posting, actor: Actor) -> Iterator[AnyCommand]:
     """Answer the questions of its thread whose sender it goes to."""
     mail, type = posting.mail, posting.message.type
     if posting.is_repeat and type in ANSWERS:
-        detail = f"{type} {mail.id} was sent before, and answered then what it could"
+        detail = f"{type} {mail.id} was sent before: its answers were applied then"
         yield RejectMessage("already_exists", detail, kind=type)
     asked = [one for one in posting.replied if _answers(posting.message, actor, one)]
     reached = [
@@ -366,7 +366,7 @@ def _answering(posting: _Posting, actor: Actor) -> Iterator[AnyCommand]:
     ]
     if asked and not reached:
         detail = (
-            f"{type} leaves {asked[-1].id} open: an answer to it goes to {asked[-1].sender}, "
+            f"{type} does not answer {asked[-1].id}: send it to {asked[-1].sender}, "
             f"in the thread {asked[-1].thread}"
         )
         yield RejectMessage("invalid_field", detail, kind=type)

@@ -126,10 +126,12 @@ def _waves(choices: Choices) -> Iterator[Operation]:
         reply=lambda _, __, accepted: {"wave_id": accepted.name},
         roles=MAY_DELEGATE,
         fields=_OF_A_WAVE,
-        summary="Run beads together: so many in parallel, never two at once on the same files.",
+        summary="Run beads as a wave: at most so many in parallel, never two on the same files.",
     )
-    yield asking("wave.status", OneWave, _status, "See how a wave goes, what it waits for.")
-    yield asking("wave.list", SomeWaves, _list, "See the newest waves.")
+    yield asking(
+        "wave.status", OneWave, _status, "Show the status of a wave and what it waits for."
+    )
+    yield asking("wave.list", SomeWaves, _list, "List the newest waves.")
 
 
 def _reservations() -> Iterator[Operation]:
@@ -153,7 +155,7 @@ def _reservations() -> Iterator[Operation]:
         reply=lambda _, __, accepted: {"until": to_rfc3339(accepted.receipts[0].expires_at)},
         roles=MAY_WRITE,
         fields=as_called(Renew),
-        summary="Keep reserved files longer, counted from now; never for a shorter time.",
+        summary="Renew reservations, counted from now; a reservation never gets shorter.",
     )
     yield Operation(
         name="reserve.release",
@@ -163,9 +165,9 @@ def _reservations() -> Iterator[Operation]:
         reply=_given_back,
         roles=MAY_WRITE,
         fields=as_called(Release),
-        summary="Give reserved files back.",
+        summary="Release reserved files.",
     )
-    yield asking("reserve.list", Reservations, _reserved, "See who has reserved which files.")
+    yield asking("reserve.list", Reservations, _reserved, "List reserved files and their holders.")
 
 
 def _start(asked: Start, facts: Facts, choices: Choices) -> Commands | Fault:

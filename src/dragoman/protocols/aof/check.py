@@ -317,8 +317,8 @@ def _why_no_task_id(text: str) -> str | None:
     if is_aof_id(text):
         return None
     return (
-        f"{text[:_SHOWN]!a} is not an AOF task id like TASK-2026-02-09-057; that of a task with "
-        "another name is told by dragoman task show, as aofId"
+        f"{text[:_SHOWN]!a} is not an AOF task id like TASK-2026-02-09-057; for a task with "
+        "another name, dragoman task show prints it as aofId"
     )
 
 
@@ -329,7 +329,7 @@ def _why_no_agent(text: str) -> str | None:
 
 
 def _why_no_project(text: str) -> str | None:
-    return None if text.isprintable() else "it has a character that cannot be seen"
+    return None if text.isprintable() else "it has an invisible or control character"
 
 
 def _why_no_session(text: str) -> str | None:

@@ -89,7 +89,7 @@ def _stranger(path: str, value: Any, read: Struct) -> Iterator[Fault]:
     if not (isinstance(read, Completion) and path == _COST):
         yield check.envelope_fault("AOF/1 knows no such field", path)
     elif isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        yield check.envelope_fault("a cost is a number from 0 on; this counts as nothing", path)
+        yield check.envelope_fault("a cost is a number from 0 on; this one is ignored", path)
 
 
 def _odd_criteria(message: Message | UnknownMessage) -> Iterator[Fault]:

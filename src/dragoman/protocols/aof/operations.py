@@ -157,7 +157,7 @@ def _tools(*, at_once: bool) -> Iterator[Operation]:
         reply=_session_reply,
         roles=MAY_WRITE,
         gather=_end_session,
-        summary="AOF/1: end your stay under a session name: what you reported in it takes effect.",
+        summary="AOF/1: end a session: the reports of its attempts take effect.",
     )
 
 
@@ -173,7 +173,7 @@ def _end_session(arguments: SessionEnd, actor: Actor, facts: Facts) -> Commands 
     if not arguments.session_id and actor.role not in MAY_DISPATCH:
         return Fault(
             "not_authorized",
-            f"{actor.label} may end a session by its name only; name one",
+            f"{actor.label} must name the session that it ends",
             "sessionId",
         )
     # A result that was never reported is set aside before the session's results apply (S-AOF-8).

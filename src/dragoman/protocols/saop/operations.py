@@ -160,7 +160,7 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         identity=_two_parts,
         bounds=Bounds(choices.most_bytes, any_whole=True),
         keeps_words=False,
-        summary="Show a turn of your work on a task: thought, action, observation, confidence.",
+        summary="Send a turn of your work on a task: thought, action, observation, confidence.",
     )
     yield Operation(
         name="saop.event",
@@ -180,16 +180,16 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         bounds=Bounds(any_whole=True),
         keeps_words=False,
         summary=(
-            "Tell what happens while you work: THOUGHT_STREAM, TOOL_LIFECYCLE_INVOKED and "
+            "Send an event of your work: THOUGHT_STREAM, TOOL_LIFECYCLE_INVOKED and "
             "_COMPLETED, SANDBOX_PULSE, TASK_TRANSITION."
         ),
     )
-    yield _asking("saop.turns", AskTurns, _turns, "Read the turns of a task in their order.")
+    yield _asking("saop.turns", AskTurns, _turns, "Read the turns of a task in order.")
     yield _asking(
         "saop.events",
         AskEvents,
         _events,
-        "Read what happened, by task or session, from a position on.",
+        "Read events by task or session, from a position on.",
         is_empty=lambda answer: not answer["events"],
     )
 
@@ -259,7 +259,7 @@ def _no_status(sent: SentEvent) -> Refusal:
     known = ", ".join(sorted(translate.STATUSES))
     return Refusal(
         "invalid_transition",
-        f"{state!a} is no status of a task here: it is kept as a trace. Statuses are: {known}",
+        f"{state!a} is no status of a task: the event is only recorded. Statuses are: {known}",
     )
 
 

@@ -49,7 +49,7 @@ TurnIndex = (
 Confidence = Annotated[float, Meta(ge=0, le=1, extra={"reason": "a number from 0 to 1"})]
 Duration = Annotated[float, Meta(ge=0, extra={"reason": "a number of milliseconds, 0 or more"})]
 
-assert Part.__args__ == PARTS, "the parts that can be registered are those that can be written"
+assert Part.__args__ == PARTS, "registered parts and those of the schema are equal"
 
 
 class Content(Struct, frozen=True, gc=False):
