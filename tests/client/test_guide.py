@@ -15,7 +15,7 @@ from docs.generate import DOCS
 from dragoman.client import SyncHub, connect_sync
 from dragoman.core.commands import ClaimTask, MoveTask
 from tests.client.stage import Stage
-from tests.e2e.program import hear_interrupts
+from tests.e2e.program import restore_signal_handlers
 from tests.requirements import proves
 
 pytestmark = proves("SDK-GUIDE")
@@ -40,7 +40,7 @@ def _running(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=hear_interrupts,  # noqa: PLW1509  it calls no lock
+        preexec_fn=restore_signal_handlers,  # noqa: PLW1509  it calls no lock
     ) as program:
         try:
             yield program

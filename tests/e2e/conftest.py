@@ -12,12 +12,12 @@ from tests.e2e.program import Program
 @pytest.fixture
 def program(tmp_path: Path, bytecode: Path) -> Generator[Program]:
     """Give the program on a data directory that does not exist yet."""
-    with closing(Program(tmp_path / "hub", bytecode)) as made:
-        yield made
+    with closing(Program(tmp_path / "hub", bytecode)) as started:
+        yield started
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def anywhere(
+def program_per_store(
     program: Program, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Program:
     """Give the same, once on each of the two databases."""

@@ -16,14 +16,14 @@ from tests.surfaces.cli.console import Console
 COMMAND = (sys.executable, "-m", "dragoman")
 NOON = "2026-02-09T12:00:00Z"
 
-_SET_BY_TESTERS = frozenset(
+_TESTER_VARIABLES = frozenset(
     {"DRAGOMAN_DATA", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM"}
     # Compiled modules are kept for the next process, in a folder of the tests.
     | {"PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
 )
 
 
-class Ended(Struct, frozen=True):
+class ProcessResult(Struct, frozen=True):
     """What a process said, and the code it ended with."""
 
     code: int
@@ -47,22 +47,24 @@ class Program:
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """What the program is told by its surroundings."""
-        inherited = {k: v for k, v in os.environ.items() if k not in _SET_BY_TESTERS}
+        inherited = {k: v for k, v in os.environ.items() if k not in _TESTER_VARIABLES}
         ours = {"DRAGOMAN_DATA": str(self.data), "PYTHONPYCACHEPREFIX": str(self._bytecode)}
         return {**inherited, **ours, **(more or {})}
 
-    def prepare(self, *words: str) -> None:
+    def prepare(self, *args: str) -> None:
         """Give a command in the test's own process, where only its effect is wanted."""
-        assert Console(self.data)(*words).code == 0
+        assert Console(self.data)(*args).code == 0
 
-    def ask_here(self, *words: str) -> Any:
+    def ask_here(self, *args: str) -> Any:
         """The same, where its answer is wanted too."""
-        return Console(self.data).ask(*words)
+        return Console(self.data).ask(*args)
 
-    def run(self, *words: str, stdin: str = "", more: Mapping[str, str] | None = None) -> Ended:
+    def run(
+        self, *args: str, stdin: str = "", more: Mapping[str, str] | None = None
+    ) -> ProcessResult:
         """Run a command to its end."""
         done = subprocess.run(
-            (*COMMAND, *words),
+            (*COMMAND, *args),
             input=stdin,
             capture_output=True,
             text=True,
@@ -70,25 +72,25 @@ class Program:
             env=self.environment(more),
         )
         assert "Traceback" not in done.stderr, done.stderr
-        return Ended(done.returncode, done.stdout, done.stderr)
+        return ProcessResult(done.returncode, done.stdout, done.stderr)
 
-    def ask(self, *words: str, code: int = 0) -> Any:
+    def ask(self, *args: str, code: int = 0) -> Any:
         """The object that a command answers with --json, and that it ends as it should."""
-        ended = self.run(*words, "--json")
+        ended = self.run(*args, "--json")
         assert ended.code == code, ended
         return ended.json
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *args: str) -> subprocess.Popen[str]:
         """Begin a command, and do not wait for it."""
         process = subprocess.Popen(
-            (*COMMAND, *words),
+            (*COMMAND, *args),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env=self.environment(),
             # A build machine may run everything with them ignored, and children inherit that.
-            preexec_fn=hear_interrupts,  # noqa: PLW1509  it calls no lock
+            preexec_fn=restore_signal_handlers,  # noqa: PLW1509  it calls no lock
         )
         self._started.append(process)
         return process
@@ -100,14 +102,14 @@ class Program:
                 process.kill()
 
 
-def hear_interrupts() -> None:
+def restore_signal_handlers() -> None:
     """In a program that is about to start: let it hear them, whatever it inherits."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def end_of(process: subprocess.Popen[str]) -> Ended:
+def wait_for_exit(process: subprocess.Popen[str]) -> ProcessResult:
     """What a started command said when it has ended."""
     out, err = process.communicate()
     assert "Traceback" not in err, err
-    return Ended(process.returncode, out, err)
+    return ProcessResult(process.returncode, out, err)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.aof_office import BACKEND, QA, Office
+from tests.e2e.aof_hub import BACKEND, QA, AofHub
 from tests.protocols.aof.hub import example
 from tests.requirements import proves
 
@@ -19,36 +19,36 @@ pytestmark = proves("AOF-EXAMPLES", "FILES-ARTIFACTS", "FILES-PROJECTION", "CLI-
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Office:
+def hub(tmp_path: Path) -> AofHub:
     """Give an office without any task."""
-    return Office(tmp_path / "hub")
+    return AofHub(tmp_path / "hub")
 
 
-def at(time: str) -> tuple[str, str]:
+def at_time(time: str) -> tuple[str, str]:
     return "--now", f"{DAY}T{time}Z"
 
 
-def held(office: Office, task: str, agent: str, since: str, *words: str) -> None:
+def create_claimed(hub: AofHub, task: str, agent: str, since: str, *args: str) -> None:
     """A task that an agent has in its hands since a time of the day, in the session s-1."""
-    office.ready(task, *words, *at("20:50:00"))
-    office.claim(task, agent, *at(since), session="s-1")
+    hub.create_ready(task, *args, *at_time("20:50:00"))
+    hub.claim(task, agent, *at_time(since), session="s-1")
 
 
-def moved(office: Office, task: str) -> list[tuple[str, str, str]]:
+def transitions(hub: AofHub, task: str) -> list[tuple[str, str, str]]:
     """Every transition of a task, as its event lines say."""
     return [
         (line["payload"]["from"], line["payload"]["to"], line["payload"]["reason"])
-        for line in office.events("task.transitioned")
+        for line in hub.events_of_type("task.transitioned")
         if line["taskId"] == task
     ]
 
 
-def test_run_artifacts_are_written_when_the_lease_is_taken_and_renewed(office: Office) -> None:
-    held(office, PARENT, BACKEND, "20:55:00")
+def test_run_artifacts_are_written_on_claim_and_heartbeat(hub: AofHub) -> None:
+    create_claimed(hub, PARENT, BACKEND, "20:55:00")
     for beat in ("20:56:00", "20:57:00", "20:58:00", "21:00:00"):
-        office.console.ask("task", "heartbeat", PARENT, "--agent", BACKEND, *at(beat))
+        hub.console.ask("task", "heartbeat", PARENT, "--agent", BACKEND, *at_time(beat))
 
-    assert (office.data / f"runs/{PARENT}/run.json").read_text() == dedent("""\
+    assert (hub.data / f"runs/{PARENT}/run.json").read_text() == dedent("""\
         {
           "taskId": "TASK-2026-02-09-057",
           "agentId": "swe-backend",
@@ -62,7 +62,7 @@ def test_run_artifacts_are_written_when_the_lease_is_taken_and_renewed(office: O
           "metadata": {}
         }
         """)
-    assert (office.data / f"runs/{PARENT}/run_heartbeat.json").read_text() == dedent("""\
+    assert (hub.data / f"runs/{PARENT}/run_heartbeat.json").read_text() == dedent("""\
         {
           "taskId": "TASK-2026-02-09-057",
           "agentId": "swe-backend",
@@ -74,19 +74,19 @@ def test_run_artifacts_are_written_when_the_lease_is_taken_and_renewed(office: O
 
 
 @proves("AOF-COMPLETION", "AOF-SESSION-END")
-def test_example_1_a_report_of_done_goes_to_review_when_its_session_ends(office: Office) -> None:
-    held(office, PARENT, BACKEND, "21:06:00")
-    outputs = office.folder(PARENT) / "outputs"
+def test_example_1_done_report_leads_to_review_at_session_end(hub: AofHub) -> None:
+    create_claimed(hub, PARENT, BACKEND, "21:06:00")
+    outputs = hub.task_folder(PARENT) / "outputs"
     (outputs / "summary.md").write_text("All done.\n")
 
-    answer = office.send(example(1), *at("21:10:00"))
+    answer = hub.send(example(1), *at_time("21:10:00"))
 
     assert (answer["type"], answer["agent"], answer["warnings"]) == (
         "completion.report",
         BACKEND,
         [],
     )
-    assert (office.data / f"runs/{PARENT}/run_result.json").read_text() == dedent("""\
+    assert (hub.data / f"runs/{PARENT}/run_result.json").read_text() == dedent("""\
         {
           "taskId": "TASK-2026-02-09-057",
           "agentId": "swe-backend",
@@ -104,71 +104,71 @@ def test_example_1_a_report_of_done_goes_to_review_when_its_session_ends(office:
           "notes": "All acceptance criteria met. Tests passing. Ready for review."
         }
         """)
-    assert office.types(PARENT)[-2:] == ["protocol.message.received", "task.completed"]
-    assert office.status(PARENT) == "in-progress"
+    assert hub.event_types(PARENT)[-2:] == ["protocol.message.received", "task.completed"]
+    assert hub.status(PARENT) == "in-progress"
 
-    office.console.ask("session-end", "--session", "s-1", *at("21:11:00"))
+    hub.console.ask("session-end", "--session", "s-1", *at_time("21:11:00"))
 
-    assert office.status(PARENT) == "review"
-    assert moved(office, PARENT)[-1][:2] == ("in-progress", "review")
-    assert (office.folder(PARENT) / "outputs/summary.md").read_text() == "All done.\n"
-    office.verified()
+    assert hub.status(PARENT) == "review"
+    assert transitions(hub, PARENT)[-1][:2] == ("in-progress", "review")
+    assert (hub.task_folder(PARENT) / "outputs/summary.md").read_text() == "All done.\n"
+    hub.assert_verified()
 
 
 @proves("AOF-COMPLETION")
-def test_example_1_without_a_review_goes_on_to_done(office: Office) -> None:
-    held(office, PARENT, BACKEND, "21:06:00", "--no-review")
-    office.send(example(1), *at("21:10:00"))
-    office.console.ask("session-end", *at("21:11:00"))
+def test_example_1_without_review_leads_to_done(hub: AofHub) -> None:
+    create_claimed(hub, PARENT, BACKEND, "21:06:00", "--no-review")
+    hub.send(example(1), *at_time("21:10:00"))
+    hub.console.ask("session-end", *at_time("21:11:00"))
 
-    assert office.status(PARENT) == "done"
-    steps = [step[:2] for step in moved(office, PARENT)]
+    assert hub.status(PARENT) == "done"
+    steps = [step[:2] for step in transitions(hub, PARENT)]
     assert steps[-2:] == [("in-progress", "review"), ("review", "done")]
-    office.verified()
+    hub.assert_verified()
 
 
 @proves("AOF-COMPLETION", "NOTIFY-NEWS")
-def test_example_2_a_report_of_blocked_blocks_and_tells(office: Office, tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    office.console.ask("init")
-    (office.data / "dragoman.toml").write_text(
-        f'[notify]\ncommand = ["sh", "-c", "cat >> {told}"]\n'
+def test_example_2_blocked_report_blocks_and_notifies(hub: AofHub, tmp_path: Path) -> None:
+    notices = tmp_path / "told"
+    hub.console.ask("init")
+    (hub.data / "dragoman.toml").write_text(
+        f'[notify]\ncommand = ["sh", "-c", "cat >> {notices}"]\n'
     )
     task = f"TASK-{DAY}-058"
-    held(office, task, BACKEND, "21:12:00")
+    create_claimed(hub, task, BACKEND, "21:12:00")
 
-    office.send(example(2), *at("21:15:00"))
-    assert office.run(task, "run_result.json")["outcome"] == "blocked"
-    assert not told.exists()
-    office.console.ask("session-end", "--session", "s-1", *at("21:16:00"))
+    hub.send(example(2), *at_time("21:15:00"))
+    assert hub.run_artifact(task, "run_result.json")["outcome"] == "blocked"
+    assert not notices.exists()
+    hub.console.ask("session-end", "--session", "s-1", *at_time("21:16:00"))
 
-    assert office.status(task) == "blocked"
-    assert moved(office, task)[-1][:2] == ("in-progress", "blocked")
-    assert task in told.read_text()
-    assert "blocked" in told.read_text()
+    assert hub.status(task) == "blocked"
+    assert transitions(hub, task)[-1][:2] == ("in-progress", "blocked")
+    assert task in notices.read_text()
+    assert "blocked" in notices.read_text()
 
 
 @proves("AOF-STATUS")
-def test_example_3_progress_is_a_line_of_the_work_log(office: Office) -> None:
+def test_example_3_progress_is_a_line_of_the_work_log(hub: AofHub) -> None:
     task = f"TASK-{DAY}-059"
-    held(office, task, QA, "21:18:00", "--body", "Test all of it.")
-    before = moved(office, task)
+    create_claimed(hub, task, QA, "21:18:00", "--body", "Test all of it.")
+    before = transitions(hub, task)
 
-    office.send(example(3), *at("21:20:07"))
+    hub.send(example(3), *at_time("21:20:07"))
 
-    assert office.page(task).endswith(
+    assert hub.task_file(task).endswith(
         "---\n\nTest all of it.\n\n## Work Log\n\n"
         "- 2026-02-09T21:20:00.000Z Progress: Executed 50/100 test cases "
         "| Notes: No issues found so far\n"
     )
-    assert office.status(task) == "in-progress"
-    assert moved(office, task) == before
-    assert office.types(task)[-2:] == ["protocol.message.received", "task.updated"]
+    assert hub.status(task) == "in-progress"
+    assert transitions(hub, task) == before
+    assert hub.event_types(task)[-2:] == ["protocol.message.received", "task.updated"]
 
 
 @proves("AOF-STATUS")
-def test_the_guides_work_log_entry_with_blockers(office: Office) -> None:
-    held(office, PARENT, BACKEND, "21:04:00")
+def test_guide_work_log_entry_with_blockers(hub: AofHub) -> None:
+    create_claimed(hub, PARENT, BACKEND, "21:04:00")
     message = example(3) | {
         "taskId": PARENT,
         "fromAgent": BACKEND,
@@ -181,14 +181,14 @@ def test_the_guides_work_log_entry_with_blockers(office: Office) -> None:
             "notes": "ETA after credentials arrive",
         },
     }
-    office.send(message, *at("21:05:00"))
-    office.send(message | {"sentAt": "2026-02-09T21:06:00.000Z"}, *at("21:06:00"))
+    hub.send(message, *at_time("21:05:00"))
+    hub.send(message | {"sentAt": "2026-02-09T21:06:00.000Z"}, *at_time("21:06:00"))
 
     line = (
         "Progress: Implemented core logic | Notes: ETA after credentials arrive "
         "| Blockers: Awaiting API key\n"
     )
-    page = office.page(PARENT)
+    page = hub.task_file(PARENT)
     assert page.count("## Work Log") == 1
     assert page.endswith(
         f"## Work Log\n\n- 2026-02-09T21:05:00.000Z {line}- 2026-02-09T21:06:00.000Z {line}"
@@ -196,37 +196,39 @@ def test_the_guides_work_log_entry_with_blockers(office: Office) -> None:
 
 
 @proves("AOF-STATUS", "AOF-EVENTS")
-def test_example_4_a_status_update_moves_the_task(office: Office) -> None:
+def test_example_4_status_update_moves_the_task(hub: AofHub) -> None:
     task = f"TASK-{DAY}-060"
-    held(office, task, QA, "21:22:00")
+    create_claimed(hub, task, QA, "21:22:00")
 
-    office.send(example(4), *at("21:25:00"))
+    hub.send(example(4), *at_time("21:25:00"))
 
-    assert office.status(task) == "blocked"
-    assert moved(office, task)[-1] == ("in-progress", "blocked", "Test environment unreachable")
-    (last,) = (e for e in office.events("task.transitioned") if e["payload"]["to"] == "blocked")
+    assert hub.status(task) == "blocked"
+    assert transitions(hub, task)[-1] == ("in-progress", "blocked", "Test environment unreachable")
+    (last,) = (
+        e for e in hub.events_of_type("task.transitioned") if e["payload"]["to"] == "blocked"
+    )
     assert (last["actor"], last["timestamp"]) == (QA, "2026-02-09T21:25:00.000Z")
-    assert "## Work Log" not in office.page(task)
+    assert "## Work Log" not in hub.task_file(task)
 
 
-def delegated(office: Office, message: dict[str, Any]) -> str:
+def delegate(hub: AofHub, message: dict[str, Any]) -> str:
     """The parent in the hands of swe-backend, and the child asked for."""
     child = str(message["taskId"])
-    if not (office.data / f"runs/{PARENT}").exists():
-        held(office, PARENT, BACKEND, "21:26:00")
-    office.ready(child, *at("21:27:00"))
-    office.send(message, *at("21:30:00"))
+    if not (hub.data / f"runs/{PARENT}").exists():
+        create_claimed(hub, PARENT, BACKEND, "21:26:00")
+    hub.create_ready(child, *at_time("21:27:00"))
+    hub.send(message, *at_time("21:30:00"))
     return child
 
 
 @proves("AOF-HANDOFF")
-def test_example_5_a_handoff_request_writes_both_artifacts(office: Office) -> None:
-    assert delegated(office, example(5)) == CHILD
+def test_example_5_handoff_request_writes_both_artifacts(hub: AofHub) -> None:
+    assert delegate(hub, example(5)) == CHILD
 
-    inputs = office.data / f"tasks/ready/{CHILD}/inputs"
-    asked = json.loads((inputs / "handoff.json").read_text())
-    assert asked == example(5)["payload"]
-    assert list(asked) == list(example(5)["payload"])
+    inputs = hub.data / f"tasks/ready/{CHILD}/inputs"
+    written = json.loads((inputs / "handoff.json").read_text())
+    assert written == example(5)["payload"]
+    assert list(written) == list(example(5)["payload"])
     assert (inputs / "handoff.md").read_text() == dedent("""\
         # Handoff Request
 
@@ -257,17 +259,17 @@ def test_example_5_a_handoff_request_writes_both_artifacts(office: Office) -> No
         - No new dependencies
         - Use existing test framework
         """)
-    assert office.status(CHILD) == "ready"
-    (line,) = office.events("delegation.requested")
+    assert hub.status(CHILD) == "ready"
+    (line,) = hub.events_of_type("delegation.requested")
     assert (line["actor"], line["taskId"]) == (BACKEND, CHILD)
     assert line["payload"]["parentTaskId"] == PARENT
-    assert "delegationDepth: 1" in office.page(CHILD)
-    assert f"parentId: {PARENT}" in office.page(CHILD)
-    office.verified()
+    assert "delegationDepth: 1" in hub.task_file(CHILD)
+    assert f"parentId: {PARENT}" in hub.task_file(CHILD)
+    hub.assert_verified()
 
 
 @proves("AOF-HANDOFF")
-def test_the_guides_handoff_artifacts(office: Office) -> None:
+def test_guide_handoff_artifacts(hub: AofHub) -> None:
     message = example(5)
     message["taskId"] = f"TASK-{DAY}-060"
     message["payload"] |= {
@@ -280,7 +282,7 @@ def test_the_guides_handoff_artifacts(office: Office) -> None:
         ],
         "constraints": ["No new dependencies"],
     }
-    inputs = office.data / f"tasks/ready/{delegated(office, message)}/inputs"
+    inputs = hub.data / f"tasks/ready/{delegate(hub, message)}/inputs"
 
     assert (inputs / "handoff.json").read_text() == dedent("""\
         {
@@ -301,46 +303,46 @@ def test_the_guides_handoff_artifacts(office: Office) -> None:
 
 
 @proves("AOF-HANDOFF")
-def test_example_6_an_accepted_handoff_moves_nothing(office: Office) -> None:
-    delegated(office, example(5))
-    before = moved(office, CHILD)
+def test_example_6_accepted_handoff_moves_nothing(hub: AofHub) -> None:
+    delegate(hub, example(5))
+    before = transitions(hub, CHILD)
 
-    office.send(example(6), *at("21:35:00"))
+    hub.send(example(6), *at_time("21:35:00"))
 
-    (accepted,) = office.events("delegation.accepted")
+    (accepted,) = hub.events_of_type("delegation.accepted")
     assert (accepted["actor"], accepted["taskId"]) == (QA, CHILD)
-    assert moved(office, CHILD) == before
-    assert office.status(CHILD) == "ready"
+    assert transitions(hub, CHILD) == before
+    assert hub.status(CHILD) == "ready"
 
 
 @proves("AOF-HANDOFF", "NOTIFY-NEWS")
-def test_example_7_a_rejected_handoff_blocks_the_child(office: Office, tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    office.console.ask("init")
-    (office.data / "dragoman.toml").write_text(
-        f'[notify]\ncommand = ["sh", "-c", "cat >> {told}"]\n'
+def test_example_7_rejected_handoff_blocks_the_child(hub: AofHub, tmp_path: Path) -> None:
+    notices = tmp_path / "told"
+    hub.console.ask("init")
+    (hub.data / "dragoman.toml").write_text(
+        f'[notify]\ncommand = ["sh", "-c", "cat >> {notices}"]\n'
     )
     child = f"TASK-{DAY}-062"
-    asked = example(5)
-    asked["taskId"] = asked["payload"]["taskId"] = child
-    delegated(office, asked)
+    request = example(5)
+    request["taskId"] = request["payload"]["taskId"] = child
+    delegate(hub, request)
 
-    office.send(example(7), *at("21:40:00"))
+    hub.send(example(7), *at_time("21:40:00"))
 
     reason = "Insufficient context: no test plan provided"
-    assert office.status(child) == "blocked"
-    assert moved(office, child)[-1] == ("ready", "blocked", reason)
-    (rejected,) = office.events("delegation.rejected")
+    assert hub.status(child) == "blocked"
+    assert transitions(hub, child)[-1] == ("ready", "blocked", reason)
+    (rejected,) = hub.events_of_type("delegation.rejected")
     assert (rejected["actor"], rejected["taskId"]) == (QA, child)
     assert rejected["payload"]["reason"] == reason
-    assert (office.folder(child) / "inputs/handoff.json").exists()
-    assert child in told.read_text()
-    office.verified()
+    assert (hub.task_folder(child) / "inputs/handoff.json").exists()
+    assert child in notices.read_text()
+    hub.assert_verified()
 
 
 @proves("AOF-COMPLETION", "LEASE-RECOVERY")
-def test_example_8_a_stale_heartbeat_with_a_result_applies_the_result(office: Office) -> None:
-    held(office, PARENT, BACKEND, "21:06:00")
+def test_example_8_stale_heartbeat_with_result_applies_it(hub: AofHub) -> None:
+    create_claimed(hub, PARENT, BACKEND, "21:06:00")
     message = example(1)
     message["payload"] |= {
         "outcome": "partial",
@@ -348,8 +350,8 @@ def test_example_8_a_stale_heartbeat_with_a_result_applies_the_result(office: Of
         "tests": {"total": 10, "passed": 8, "failed": 2},
         "notes": "80% complete; needs final polish",
     }
-    office.send(message, *at("21:10:00"))
-    result = (office.data / f"runs/{PARENT}/run_result.json").read_text()
+    hub.send(message, *at_time("21:10:00"))
+    result = (hub.data / f"runs/{PARENT}/run_result.json").read_text()
     assert result == dedent("""\
         {
           "taskId": "TASK-2026-02-09-057",
@@ -369,29 +371,29 @@ def test_example_8_a_stale_heartbeat_with_a_result_applies_the_result(office: Of
         }
         """)
 
-    office.console.ask("tick", *at("21:14:59"))
-    assert office.status(PARENT) == "in-progress"
-    office.console.ask("tick", *at("21:15:00"))
+    hub.console.ask("tick", *at_time("21:14:59"))
+    assert hub.status(PARENT) == "in-progress"
+    hub.console.ask("tick", *at_time("21:15:00"))
 
-    assert office.status(PARENT) == "review"
-    assert moved(office, PARENT)[-1] == ("in-progress", "review", "stale_heartbeat_partial")
-    assert (office.data / f"runs/{PARENT}/run_result.json").read_text() == result
-    office.verified()
+    assert hub.status(PARENT) == "review"
+    assert transitions(hub, PARENT)[-1] == ("in-progress", "review", "stale_heartbeat_partial")
+    assert (hub.data / f"runs/{PARENT}/run_result.json").read_text() == result
+    hub.assert_verified()
 
 
 @proves("LEASE-RECOVERY")
-def test_example_9_a_stale_heartbeat_without_a_result_reclaims_the_task(office: Office) -> None:
-    held(office, PARENT, BACKEND, "21:00:00")
+def test_example_9_stale_heartbeat_without_result_reclaims_the_task(hub: AofHub) -> None:
+    create_claimed(hub, PARENT, BACKEND, "21:00:00")
 
-    office.console.ask("tick", *at("21:05:00"))
+    hub.console.ask("tick", *at_time("21:05:00"))
 
-    assert office.status(PARENT) == "ready"
-    assert moved(office, PARENT)[-1] == ("in-progress", "ready", "stale_heartbeat_reclaim")
-    assert not (office.data / f"runs/{PARENT}/run_result.json").exists()
-    run = office.run(PARENT, "run.json")
+    assert hub.status(PARENT) == "ready"
+    assert transitions(hub, PARENT)[-1] == ("in-progress", "ready", "stale_heartbeat_reclaim")
+    assert not (hub.data / f"runs/{PARENT}/run_result.json").exists()
+    run = hub.run_artifact(PARENT, "run.json")
     assert (run["status"], run["expiredAt"], run["reason"]) == (
         "expired",
         "2026-02-09T21:05:00.000Z",
         "stale_heartbeat",
     )
-    office.verified()
+    hub.assert_verified()

@@ -16,12 +16,12 @@ from dragoman.bootstrap.house import HOUSE
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask
 from dragoman.store.sqlite.connect import open_reader
-from tests.e2e.program import Ended, Program
+from tests.e2e.program import ProcessResult, Program
 from tests.requirements import proves
 
-NOBODY = 65_534
+NOBODY_UID = 65_534
 
-AS_NOBODY = dedent("""
+NOBODY_PROGRAM = dedent("""
     import os, sys
     from dragoman.bootstrap.house import HOUSE
     from dragoman.surfaces.cli.app import main
@@ -38,13 +38,13 @@ AS_NOBODY = dedent("""
         os.setresgid({nobody}, {nobody}, {nobody})
         os.setresuid({nobody}, {nobody}, {nobody})
     sys.exit(main(HOUSE, sys.argv[1:], sys.stdout, sys.stderr, lambda: False))
-""").format(nobody=NOBODY)
+""").format(nobody=NOBODY_UID)
 """The program for somebody whom the rights of files bind, even where tests run as root."""
 
 
-def as_nobody(program: Program, *words: str) -> Ended:
+def run_as_nobody(program: Program, *args: str) -> ProcessResult:
     done = subprocess.run(
-        (sys.executable, "-c", AS_NOBODY, *words),
+        (sys.executable, "-c", NOBODY_PROGRAM, *args),
         capture_output=True,
         text=True,
         check=False,
@@ -52,11 +52,11 @@ def as_nobody(program: Program, *words: str) -> Ended:
         cwd="/",
     )
     assert "Traceback" not in done.stderr, done.stderr
-    return Ended(done.returncode, done.stdout, done.stderr)
+    return ProcessResult(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture
-def reachable() -> Generator[Path]:
+def shared_folder() -> Generator[Path]:
     """Give a folder that everybody can enter; pytest's own are closed to others."""
     with TemporaryDirectory(prefix="dragoman-test-") as folder:
         Path(folder).chmod(0o755)
@@ -64,37 +64,37 @@ def reachable() -> Generator[Path]:
 
 
 @pytest.fixture
-def owned(reachable: Path, bytecode: Path) -> Program:
+def owned_program(shared_folder: Path, bytecode: Path) -> Program:
     """Give a directory with a task, where somebody else can be given it."""
-    program = Program(reachable / "hub", bytecode)
+    program = Program(shared_folder / "hub", bytecode)
     program.prepare("task", "create", "One", "--id", "T-1", "--ready")
     return program
 
 
-def give_away(data: Path) -> None:
+def chown_to_nobody(data: Path) -> None:
     """Where tests run as root, it belongs to nobody."""
     if os.getuid() == 0:
         for path in (data, *data.rglob("*")):
-            os.chown(path, NOBODY, NOBODY)
+            os.chown(path, NOBODY_UID, NOBODY_UID)
 
 
 def make_read_only(data: Path) -> None:
     """Nothing in it can be written."""
-    give_away(data)
+    chown_to_nobody(data)
     for path in sorted(data.rglob("*"), reverse=True):
         path.chmod(0o500 if path.is_dir() else 0o400)
     data.chmod(0o500)
 
 
 @proves("STORE-READ-ONLY", "CLI-EXIT")
-def test_a_folder_in_which_nothing_can_be_made_gets_a_clear_word(
-    owned: Program, reachable: Path
+def test_unwritable_parent_folder_is_a_clear_error(
+    owned_program: Program, shared_folder: Path
 ) -> None:
-    closed = reachable / "closed"
+    closed = shared_folder / "closed"
     closed.mkdir(0o555)
 
-    for words in (("init",), ("task", "create", "x")):
-        ended = as_nobody(owned, "--data", str(closed / "hub"), *words, "--json")
+    for args in (("init",), ("task", "create", "x")):
+        ended = run_as_nobody(owned_program, "--data", str(closed / "hub"), *args, "--json")
         assert ended.code == 1
         assert ended.json["code"] == "store_unavailable"
         assert str(closed / "hub") in ended.json["detail"]
@@ -103,117 +103,124 @@ def test_a_folder_in_which_nothing_can_be_made_gets_a_clear_word(
 
 
 @proves("STORE-READ-ONLY", "CLI-EXIT", "CLI-DOCTOR", "DOCTOR-AGREES")
-def test_a_read_only_directory_refuses_writes_with_a_clear_word(owned: Program) -> None:
-    make_read_only(owned.data)
-    before = {p: p.read_bytes() for p in owned.data.rglob("*") if p.is_file()}
+def test_read_only_directory_refuses_writes_with_a_clear_error(owned_program: Program) -> None:
+    make_read_only(owned_program.data)
+    before = {p: p.read_bytes() for p in owned_program.data.rglob("*") if p.is_file()}
 
-    ended = as_nobody(owned, "task", "create", "Two", "--json")
+    ended = run_as_nobody(owned_program, "task", "create", "Two", "--json")
     assert ended.code == 1
     assert ended.json["code"] == "store_unavailable"
-    assert str(owned.data) in ended.json["detail"]
-    examined = as_nobody(owned, "doctor")
+    assert str(owned_program.data) in ended.json["detail"]
+    examined = run_as_nobody(owned_program, "doctor")
     assert examined.code == 1
     assert "cannot be written" in examined.out
     assert "reading it and `dragoman backup` to another place work meanwhile" in examined.out
     assert "tick" not in examined.out
-    assert {p: p.read_bytes() for p in owned.data.rglob("*") if p.is_file()} == before
+    assert {p: p.read_bytes() for p in owned_program.data.rglob("*") if p.is_file()} == before
 
 
 @proves("STORE-READ-STILL", "VERIFY-BEHIND", "CLI-EXIT")
-def test_a_read_only_directory_is_read_and_backed_up(owned: Program, reachable: Path) -> None:
-    place = HOUSE.open_place(owned.data, "", None, create=True)
-    place.hub.do(Actor("human", "tester", "cli"), CreateTask("Killed before its files"))
-    place.hub.close()
-    for lock in owned.data.glob("*.lock"):
+def test_read_only_directory_is_read_and_backed_up(
+    owned_program: Program, shared_folder: Path
+) -> None:
+    directory = HOUSE.open_place(owned_program.data, "", None, create=True)
+    directory.hub.do(Actor("human", "tester", "cli"), CreateTask("Killed before its files"))
+    directory.hub.close()
+    for lock in owned_program.data.glob("*.lock"):
         lock.unlink()
-    make_read_only(owned.data)
-    reachable.chmod(0o777)
+    make_read_only(owned_program.data)
+    shared_folder.chmod(0o777)
 
-    assert "T-1" in as_nobody(owned, "task", "list").out
-    verified = as_nobody(owned, "verify", "--json")
+    assert "T-1" in run_as_nobody(owned_program, "task", "list").out
+    verified = run_as_nobody(owned_program, "verify", "--json")
     assert (verified.code, verified.json["found"]) == (0, 0)
-    (behind,) = verified.json["warnings"]
-    assert "up to position 1; 1 entry after it cannot be written" in behind
-    assert "nothing is lost or damaged" in behind
-    made = as_nobody(owned, "backup", str(reachable / "hub.tar"), "--json")
+    (warning,) = verified.json["warnings"]
+    assert "up to position 1; 1 entry after it cannot be written" in warning
+    assert "nothing is lost or damaged" in warning
+    made = run_as_nobody(owned_program, "backup", str(shared_folder / "hub.tar"), "--json")
     assert (made.code, made.json["entries"]) == (0, 2)
 
 
 @proves("DOCTOR-AGREES", "STORE-READ-ONLY", "STORE-READ-STILL")
-def test_a_database_that_cannot_be_written_is_read_and_bars_no_writer_later(
-    owned: Program,
+def test_unwritable_database_is_read_and_leaves_no_obstacle(
+    owned_program: Program,
 ) -> None:
-    database = owned.data / "dragoman.db"
-    give_away(owned.data)
+    database = owned_program.data / "dragoman.db"
+    chown_to_nobody(owned_program.data)
     database.chmod(0o400)
 
-    assert "T-1" in as_nobody(owned, "task", "list").out
-    examined = as_nobody(owned, "doctor", "--json")
+    assert "T-1" in run_as_nobody(owned_program, "task", "list").out
+    examined = run_as_nobody(owned_program, "doctor", "--json")
     checks = {check["name"]: check for check in examined.json["checks"]}
     assert examined.json["detail"] == "bad: store"
     assert f"{database} cannot be written" in checks["store"]["found"]
     assert checks["store"]["advice"] == f"chmod u+rw {database}"
     assert checks["ledger"]["state"] == "ok"
-    assert as_nobody(owned, "task", "create", "Two", "--json").json["code"] == "store_unavailable"
-    assert list(owned.data.glob("dragoman.db-*")) == []
+    assert (
+        run_as_nobody(owned_program, "task", "create", "Two", "--json").json["code"]
+        == "store_unavailable"
+    )
+    assert list(owned_program.data.glob("dragoman.db-*")) == []
 
     database.chmod(0o600)
-    assert as_nobody(owned, "task", "create", "Two").code == 0
-    assert as_nobody(owned, "doctor").code == 0
+    assert run_as_nobody(owned_program, "task", "create", "Two").code == 0
+    assert run_as_nobody(owned_program, "doctor").code == 0
 
 
 @proves("DOCTOR-AGREES", "STORE-READ-ONLY", "STORE-MIGRATIONS")
-def test_doctor_calls_an_older_store_bad_that_cannot_be_brought_up_to_date(owned: Program) -> None:
-    database = owned.data / "dragoman.db"
+def test_doctor_calls_an_unwritable_older_store_bad(owned_program: Program) -> None:
+    database = owned_program.data / "dragoman.db"
     with closing(sqlite3.connect(database)) as old:
         old.execute("PRAGMA user_version = 1")
-    give_away(owned.data)
+    chown_to_nobody(owned_program.data)
     database.chmod(0o400)
 
-    examined = as_nobody(owned, "doctor", "--json")
+    examined = run_as_nobody(owned_program, "doctor", "--json")
 
     checks = {check["name"]: check for check in examined.json["checks"]}
     assert examined.json["detail"] == "bad: store"
     assert "has schema 1" in checks["store"]["found"]
     assert f"{database} cannot be written" in checks["store"]["found"]
     assert checks["store"]["advice"].startswith(f"chmod u+rw {database}; then make a backup")
-    owned.data.chmod(0o500)
-    examined = as_nobody(owned, "doctor", "--json")
+    owned_program.data.chmod(0o500)
+    examined = run_as_nobody(owned_program, "doctor", "--json")
     checks = {check["name"]: check for check in examined.json["checks"]}
     assert examined.json["detail"] == "bad: directory"
     assert checks["store"]["advice"].startswith("once the directory can be written, make a backup")
 
 
 @proves("DOCTOR-AGREES", "STORE-READ-ONLY")
-def test_doctor_names_what_another_reader_has_left_beside_the_database(owned: Program) -> None:
+def test_doctor_names_leftover_wal_files_of_another_reader(owned_program: Program) -> None:
     """Whoever reads a file without the right to write leaves a log and an index without it."""
-    log, index = (owned.data / f"dragoman.db{end}" for end in ("-wal", "-shm"))
+    log, index = (owned_program.data / f"dragoman.db{end}" for end in ("-wal", "-shm"))
     log.touch()
     index.write_bytes(bytes(32_768))
-    give_away(owned.data)
-    for left in (log, index):
-        left.chmod(0o400)
+    chown_to_nobody(owned_program.data)
+    for leftover in (log, index):
+        leftover.chmod(0o400)
 
-    refused = as_nobody(owned, "task", "create", "Two", "--json").json
-    examined = as_nobody(owned, "doctor", "--json")
+    refused = run_as_nobody(owned_program, "task", "create", "Two", "--json").json
+    examined = run_as_nobody(owned_program, "doctor", "--json")
 
     assert (refused["code"], f"{log} and -shm" in refused["detail"]) == ("store_unavailable", True)
     checks = {check["name"]: check for check in examined.json["checks"]}
     assert checks["store"]["advice"] == f"chmod u+rw {index}"
     index.chmod(0o600)
-    assert as_nobody(owned, "task", "create", "Two").code == 0
+    assert run_as_nobody(owned_program, "task", "create", "Two").code == 0
 
 
 @proves("DOCTOR-AGREES", "STORE-READ-ONLY")
-def test_doctor_names_the_folder_of_a_database_elsewhere(owned: Program, reachable: Path) -> None:
-    folder, beside = reachable / "elsewhere", reachable / "beside"
+def test_doctor_names_the_folder_of_an_external_database(
+    owned_program: Program, shared_folder: Path
+) -> None:
+    folder, beside = shared_folder / "elsewhere", shared_folder / "beside"
     folder.mkdir()
-    owned.prepare("--data", str(beside), "--store", f"sqlite:///{folder}/hub.db", "init")
-    give_away(folder)
-    give_away(beside)
+    owned_program.prepare("--data", str(beside), "--store", f"sqlite:///{folder}/hub.db", "init")
+    chown_to_nobody(folder)
+    chown_to_nobody(beside)
     folder.chmod(0o500)
 
-    examined = as_nobody(owned, "--data", str(beside), "doctor", "--json")
+    examined = run_as_nobody(owned_program, "--data", str(beside), "doctor", "--json")
 
     checks = {check["name"]: check for check in examined.json["checks"]}
     assert examined.json["detail"] == "bad: store"
@@ -221,75 +228,75 @@ def test_doctor_names_the_folder_of_a_database_elsewhere(owned: Program, reachab
 
 
 @proves("DOCTOR-AGREES", "STORE-READ-ONLY")
-def test_doctor_names_checkpoints_that_cannot_be_written(owned: Program) -> None:
-    give_away(owned.data)
-    signed = owned.data / "checkpoints.jsonl"
+def test_doctor_names_unwritable_checkpoints(owned_program: Program) -> None:
+    chown_to_nobody(owned_program.data)
+    signed = owned_program.data / "checkpoints.jsonl"
     signed.chmod(0o400)
 
-    examined = as_nobody(owned, "doctor", "--json")
+    examined = run_as_nobody(owned_program, "doctor", "--json")
 
     checks = {check["name"]: check for check in examined.json["checks"]}
     assert examined.json["detail"] == "bad: ledger"
     assert checks["ledger"]["found"] == f"{signed} cannot be written: nothing more is signed"
     assert checks["ledger"]["advice"] == f"chmod u+rw {signed}"
-    told = as_nobody(owned, "task", "create", "Two").err
-    assert f"done, but not signed: {signed}: Permission denied; run `dragoman tick`" in told
+    output = run_as_nobody(owned_program, "task", "create", "Two").err
+    assert f"done, but not signed: {signed}: Permission denied; run `dragoman tick`" in output
 
 
-def leave_unclosed(owned: Program) -> None:
+def leave_wal(owned_program: Program) -> None:
     """As after a kill and a copy: a log beside the database, and no index."""
-    log = owned.data / "dragoman.db-wal"
-    with closing(open_reader(owned.data / "dragoman.db")) as reader:
+    log = owned_program.data / "dragoman.db-wal"
+    with closing(open_reader(owned_program.data / "dragoman.db")) as reader:
         reader.execute("BEGIN; SELECT * FROM meta")
-        owned.prepare("task", "create", "Two")
+        owned_program.prepare("task", "create", "Two")
         written = log.read_bytes()
     log.write_bytes(written)
     log.with_name("dragoman.db-shm").unlink(missing_ok=True)
 
 
 @proves("DOCTOR-AGREES", "STORE-READ-STILL")
-def test_doctor_leaves_no_index_that_bars_a_writer_later(owned: Program) -> None:
-    leave_unclosed(owned)
-    database = owned.data / "dragoman.db"
-    give_away(owned.data)
+def test_doctor_leaves_no_index_that_blocks_a_writer(owned_program: Program) -> None:
+    leave_wal(owned_program)
+    database = owned_program.data / "dragoman.db"
+    chown_to_nobody(owned_program.data)
     database.chmod(0o400)
 
-    examined = as_nobody(owned, "doctor", "--json")
+    examined = run_as_nobody(owned_program, "doctor", "--json")
 
     checks = {check["name"]: check for check in examined.json["checks"]}
     assert "was not closed properly" in checks["store"]["found"]
     assert checks["store"]["advice"] == f"chmod u+rw {database}"
     assert not database.with_name("dragoman.db-shm").exists()
     database.chmod(0o600)
-    assert as_nobody(owned, "task", "create", "Three").code == 0
+    assert run_as_nobody(owned_program, "task", "create", "Three").code == 0
 
 
 @proves("STORE-READ-STILL")
-def test_restore_leaves_nothing_beside_a_store_that_it_may_only_read(
-    owned: Program, reachable: Path
+def test_restore_leaves_nothing_beside_a_read_only_store(
+    owned_program: Program, shared_folder: Path
 ) -> None:
-    backup, elsewhere = reachable / "hub.tar", reachable / "elsewhere"
-    owned.prepare("backup", str(backup))
+    backup, elsewhere = shared_folder / "hub.tar", shared_folder / "elsewhere"
+    owned_program.prepare("backup", str(backup))
     backup.chmod(0o644)
     elsewhere.mkdir()
     url = f"sqlite:///{elsewhere}/hub.db"
-    owned.prepare("--data", str(reachable / "other"), "--store", url, "init")
+    owned_program.prepare("--data", str(shared_folder / "other"), "--store", url, "init")
     (elsewhere / "hub.db").chmod(0o400)
-    give_away(elsewhere)
+    chown_to_nobody(elsewhere)
 
-    words = ("--data", str(elsewhere / "data"), "--store", url, "restore", str(backup), "--json")
-    refused = as_nobody(owned, *words).json
+    args = ("--data", str(elsewhere / "data"), "--store", url, "restore", str(backup), "--json")
+    refused = run_as_nobody(owned_program, *args).json
 
     assert "is not empty" in refused["detail"]
     assert [path.name for path in elsewhere.iterdir()] == ["hub.db"]
 
 
 @proves("DOCTOR-AGREES", "STORE-READ-STILL")
-def test_what_was_not_closed_and_cannot_be_written_is_not_called_readable(owned: Program) -> None:
-    leave_unclosed(owned)
-    make_read_only(owned.data)
+def test_unclosed_unwritable_database_is_not_called_readable(owned_program: Program) -> None:
+    leave_wal(owned_program)
+    make_read_only(owned_program.data)
 
-    examined = as_nobody(owned, "doctor", "--json")
+    examined = run_as_nobody(owned_program, "doctor", "--json")
 
     checks = {check["name"]: check for check in examined.json["checks"]}
     assert examined.json["detail"] == "bad: directory, store"
@@ -305,7 +312,7 @@ def test_what_was_not_closed_and_cannot_be_written_is_not_called_readable(owned:
     [b"a letter to my aunt " * 500, b"SQLite format 3\x00" + b"\xff" * 4_080],
     ids=["foreign", "garbled"],
 )
-def test_a_corrupt_database_gets_a_clear_word_and_stays_as_it_is(
+def test_corrupt_database_is_a_clear_error_and_stays_unchanged(
     program: Program, content: bytes
 ) -> None:
     program.prepare("task", "create", "One", "--id", "T-1", "--ready")
@@ -314,7 +321,7 @@ def test_a_corrupt_database_gets_a_clear_word_and_stays_as_it_is(
         helper.unlink()
     database.write_bytes(content)
 
-    for words in (
+    for args in (
         ("task", "create", "Two"),
         ("task", "list"),
         ("task", "claim", "--agent", "ada"),
@@ -322,15 +329,15 @@ def test_a_corrupt_database_gets_a_clear_word_and_stays_as_it_is(
         ("tick",),
         ("init",),
     ):
-        refused = program.ask(*words, code=1)
-        assert refused["code"] == "store_corrupt", words
+        refused = program.ask(*args, code=1)
+        assert refused["code"] == "store_corrupt", args
         assert str(database) in refused["detail"]
     assert program.ask("doctor", code=1)["detail"] == "bad: store"
     assert database.read_bytes() == content
 
 
 @proves("CONFIG-ONCE", "CLI-EXIT")
-def test_settings_that_cannot_be_understood_are_named(program: Program) -> None:
+def test_invalid_settings_are_named(program: Program) -> None:
     program.prepare("init")
     (program.data / "dragoman.toml").write_text("[leases]\nttl = 5\n")
 
@@ -341,7 +348,7 @@ def test_settings_that_cannot_be_understood_are_named(program: Program) -> None:
 
 
 @proves("SYSTEM-KEYS", "CLI-EXIT")
-def test_a_key_that_others_can_read_is_refused_with_what_to_do(program: Program) -> None:
+def test_key_readable_by_others_is_refused_with_a_remedy(program: Program) -> None:
     program.prepare("init")
     (program.data / "keys" / "ledger.key").chmod(0o644)
 
@@ -351,7 +358,7 @@ def test_a_key_that_others_can_read_is_refused_with_what_to_do(program: Program)
 
 
 @proves("CLI-EXIT")
-def test_a_directory_that_cannot_exist_is_told_whoever_asks(program: Program) -> None:
+def test_impossible_directory_is_a_clear_error(program: Program) -> None:
     refused = program.ask("init", "--data", "/proc/dragoman/hub", code=1)
 
     assert refused["code"] == "store_unavailable"
@@ -359,7 +366,7 @@ def test_a_directory_that_cannot_exist_is_told_whoever_asks(program: Program) ->
 
 
 @proves("VERIFY-HASHES", "CLI-VERIFY")
-def test_a_byte_flipped_in_the_file_itself_is_found(program: Program) -> None:
+def test_byte_flipped_in_the_database_file_is_found(program: Program) -> None:
     program.prepare("task", "create", "Original words", "--id", "T-1")
     program.prepare("task", "create", "Other", "--id", "T-2")
     database = program.data / "dragoman.db"

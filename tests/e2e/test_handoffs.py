@@ -7,28 +7,28 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.hub_process import run_hub
 from tests.e2e.program import Program
-from tests.e2e.running import hub
 from tests.protocols.acp.hub import artifact, offer
 from tests.requirements import proves
 
 pytestmark = proves("ACP-RESPONSE", "ACP-GATE", "ACP-ARTIFACTS")
 
 
-def post(url: str, token: str, said: dict[str, Any]) -> tuple[int, Any]:
+def post(url: str, token: str, action: dict[str, Any]) -> tuple[int, Any]:
     """The status and the answer to an action."""
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     request = urllib.request.Request(  # noqa: S310  our own hub
-        f"{url}/v1/acp/acp_handoff", json.dumps(said).encode(), headers
+        f"{url}/v1/acp/acp_handoff", json.dumps(action).encode(), headers
     )
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310  the same
-            return answer.status, json.load(answer)
+        with urllib.request.urlopen(request, timeout=30) as reply:  # noqa: S310  the same
+            return reply.status, json.load(reply)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
 
 
-def test_work_changes_hands_in_a_hub_that_runs(program: Program) -> None:
+def test_handoff_goes_from_proposed_to_closed_over_http(program: Program) -> None:
     folder: Path = program.data / "teamspaces" / "default" / "artifacts"
     folder.mkdir(parents=True)
     (folder / "a.txt").write_text("hello\n")
@@ -36,33 +36,33 @@ def test_work_changes_hands_in_a_hub_that_runs(program: Program) -> None:
     tokens: dict[str, str] = {}
     for name in ("alice", "bob"):
         program.prepare("agent", "add", name, "--speaks", "acp")
-    with hub(program) as running:
+    with run_hub(program) as running:
         for name in ("alice", "bob"):
             tokens[name] = program.ask("agent", "token", name)["token"]
 
-        def act(by: str, **said: Any) -> tuple[int, Any]:
-            return post(running.url, tokens[by], said)
+        def act(by: str, **fields: Any) -> tuple[int, Any]:
+            return post(running.url, tokens[by], fields)
 
         status, reply = act(
             "alice",
             **offer(artifacts=[artifact(sha256=stated)], policy={"requires_human_approval": True}),
         )
         assert (status, reply["status"]) == (200, "proposed")
-        on = {"handoff_id": reply["handoff_id"]}
-        assert act("alice", action="accept", **on)[0] == 403
-        status, reply = act("bob", action="accept", **on)
+        handoff = {"handoff_id": reply["handoff_id"]}
+        assert act("alice", action="accept", **handoff)[0] == 403
+        status, reply = act("bob", action="accept", **handoff)
         assert (status, reply["error"]["code"]) == (409, "approval_required")
-        assert act("bob", action="approve", **on)[0] == 403
-        assert program.run("handoff", "approve", on["handoff_id"]).code == 0
+        assert act("bob", action="approve", **handoff)[0] == 403
+        assert program.run("handoff", "approve", handoff["handoff_id"]).code == 0
         for action, by, state in (
             ("accept", "bob", "accepted"),
             ("activate", "bob", "activated"),
             ("complete", "bob", "completed"),
             ("close", "alice", "closed"),
         ):
-            status, reply = act(by, action=action, **on)
+            status, reply = act(by, action=action, **handoff)
             assert (status, reply["success"], reply["status"]) == (200, True, state)
-        assert act("bob", action="query", **on)[1]["handoffs"][0]["status"] == "closed"
+        assert act("bob", action="query", **handoff)[1]["handoffs"][0]["status"] == "closed"
         running.stop()
     assert program.ask("verify")["found"] == 0
     lines = (program.data / "teamspaces/default/handoffs/handoffs.jsonl").read_text().splitlines()

@@ -19,8 +19,15 @@ from dragoman.config import HttpSettings
 from dragoman.core.errors import DragomanError
 from dragoman.surfaces.cli.up import listens
 from dragoman.surfaces.http.exposure import url
-from tests.e2e.program import Program, end_of
-from tests.e2e.running import at_work, hub, look, ready, until_claimed, until_done
+from tests.e2e.hub_process import (
+    get_json,
+    get_readiness,
+    run_hub,
+    wait_until_claimed,
+    wait_until_done,
+    working_agents,
+)
+from tests.e2e.program import Program, wait_for_exit
 from tests.requirements import proves
 from tests.servers import mortal_postgres
 
@@ -37,105 +44,107 @@ print("AOF/1 " + json.dumps({
 """
 
 
-def unready(url: str) -> Any:
+def get_unready(url: str) -> Any:
     with pytest.raises(urllib.error.HTTPError) as refused:
-        ready(url)
+        get_readiness(url)
     assert refused.value.code == 503
     return json.load(refused.value)
 
 
 @proves("HUB-UP")
-def test_it_says_where_it_listens_where_the_data_is_and_what_to_do_next(program: Program) -> None:
-    with hub(program) as running:
-        assert running.said["ok"] is True
+def test_up_prints_url_data_token_and_next_command(program: Program) -> None:
+    with run_hub(program) as running:
+        assert running.startup["ok"] is True
         assert running.url.startswith("http://127.0.0.1:")
-        assert running.said["data"] == str(program.data)
-        assert running.said["store"] == f"sqlite:///{program.data}/dragoman.db"
-        assert str(program.data / "token") in running.said["token"]
-        assert f"`dragoman agent add NAME --data {program.data}`" in running.said["token"]
-        assert f'create "First" --ready --data {program.data}; ' in running.said["next"]
+        assert running.startup["data"] == str(program.data)
+        assert running.startup["store"] == f"sqlite:///{program.data}/dragoman.db"
+        assert str(program.data / "token") in running.startup["token"]
+        assert f"`dragoman agent add NAME --data {program.data}`" in running.startup["token"]
+        assert f'create "First" --ready --data {program.data}; ' in running.startup["next"]
         assert (program.data / "token").stat().st_mode & 0o077 == 0
-        assert ready(running.url)["ready"] is True
+        assert get_readiness(running.url)["ready"] is True
         ended = running.stop()
     assert (ended.code, ended.err) == (0, "the hub has stopped\n")
 
 
 @proves("HUB-UP")
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "0.0.0.0", "::", ""])  # noqa: S104
-def test_whoever_opens_a_hub_to_others_is_told_that_it_is_open(host: str) -> None:
-    said = listens(url(HttpSettings(host=host), 4747), host)
-    assert (", and at every address of this machine (" in said) is (host in {"0.0.0.0", "::", ""})  # noqa: S104
+def test_up_warns_that_it_listens_on_every_address(host: str) -> None:
+    text = listens(url(HttpSettings(host=host), 4747), host)
+    assert (", and at every address of this machine (" in text) is (host in {"0.0.0.0", "::", ""})  # noqa: S104
 
 
 @proves("HUB-TROUBLE")
-def test_files_that_cannot_be_written_are_told_by_readyz_and_on_the_terminal(
+def test_unwritable_files_are_reported_by_readyz_and_stderr(
     program: Program,
 ) -> None:
     program.prepare("task", "create", "One", "--id", "TASK-2026-02-09-001", "--ready")
-    of_one = program.data / "runs" / "TASK-2026-02-09-001" / "run.json"
-    (of_one / "mine").mkdir(parents=True)
-    with hub(program) as running:
-        heard = running.process.stderr
-        assert heard is not None
+    obstacle = program.data / "runs" / "TASK-2026-02-09-001" / "run.json"
+    (obstacle / "mine").mkdir(parents=True)
+    with run_hub(program) as running:
+        stderr = running.process.stderr
+        assert stderr is not None
         program.prepare("task", "claim", "TASK-2026-02-09-001", "--agent", "ada")
-        assert heard.readline().startswith("trouble: projection: the files of a task (task:TASK-")
-        wrong = ready(running.url)
-        assert wrong["ready"] is True
-        assert [name for name, state in wrong["duties"].items() if state != "ok"] == ["projection"]
-        (of_one / "mine").rmdir()
-        of_one.rmdir()
-        assert heard.readline() == "projection is well again\n"
-        assert set(ready(running.url)["duties"].values()) == {"ok"}
-        of_all = program.data / "projection.lock"
-        of_all.unlink()
-        of_all.mkdir()
+        assert stderr.readline().startswith("trouble: projection: the files of a task (task:TASK-")
+        readiness = get_readiness(running.url)
+        assert readiness["ready"] is True
+        assert [name for name, state in readiness["duties"].items() if state != "ok"] == [
+            "projection"
+        ]
+        (obstacle / "mine").rmdir()
+        obstacle.rmdir()
+        assert stderr.readline() == "projection is well again\n"
+        assert set(get_readiness(running.url)["duties"].values()) == {"ok"}
+        lock = program.data / "projection.lock"
+        lock.unlink()
+        lock.mkdir()
         program.prepare("task", "create", "Two")
-        lines = {heard.readline(), heard.readline()}
+        lines = {stderr.readline(), stderr.readline()}
         assert {line.partition(":")[0] for line in lines} == {"trouble"}
         assert all("the files lag behind the ledger" in line for line in lines)
-        assert unready(running.url)["store"] == "ok"
-        of_all.rmdir()
-        lines = {heard.readline(), heard.readline()}
+        assert get_unready(running.url)["store"] == "ok"
+        lock.rmdir()
+        lines = {stderr.readline(), stderr.readline()}
         assert lines == {"files is well again\n", "projection is well again\n"}
-        assert ready(running.url)["ready"] is True
+        assert get_readiness(running.url)["ready"] is True
         ended = running.stop()
     assert ended.code == 0
     assert program.run("verify").code == 0
 
 
 @proves("HUB-TROUBLE")
-def test_a_store_that_is_gone_is_one_thing_to_tell_however_many_duties_want_it(
+def test_lost_store_is_reported_once_for_all_services(
     program: Program,
 ) -> None:
     # A dispatcher looks at the store for those to whom it may give something.
     program.data.mkdir()
     (program.data / "dragoman.toml").write_text('[agents.ada]\ncommand = ["true"]\n')
-    with mortal_postgres() as server, hub(program, "--store", server.url) as running:
-        heard = running.process.stderr
-        assert heard is not None
+    with mortal_postgres() as server, run_hub(program, "--store", server.url) as running:
+        stderr = running.process.stderr
+        assert stderr is not None
         server.kill()
-        assert heard.readline().startswith("trouble: store: ")
-        while unready(running.url)["duties"]["dispatch"] == "ok":
+        assert stderr.readline().startswith("trouble: store: ")
+        while get_unready(running.url)["duties"]["dispatch"] == "ok":
             threading.Event().wait(0.1)  # whoever asks all the time is told that it asks too often
         server.start()
-        assert heard.readline() == "store is well again\n"
+        assert stderr.readline() == "store is well again\n"
         ended = running.stop()
     assert "trouble" not in ended.err
 
 
 @proves("HUB-UP")
-def test_people_are_told_in_five_lines(program: Program) -> None:
+def test_up_prints_five_lines_for_people(program: Program) -> None:
     process = program.start("up", "--port", "0")
     assert process.stdout is not None
     lines = [process.stdout.readline().split()[0] for _ in range(5)]
     process.send_signal(signal.SIGINT)
     assert lines == ["listens", "data", "token", "agents", "next"]
-    assert end_of(process).code == 0
+    assert wait_for_exit(process).code == 0
 
 
 @proves("HUB-UP")
 @pytest.mark.parametrize("named", ["{}/elsewhere.db", "elsewhere.db"])
-def test_a_store_elsewhere_is_told_beside_the_data_directory_and_where_it_lies(
+def test_external_store_is_printed_with_the_data_directory(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -145,14 +154,14 @@ def test_a_store_elsewhere_is_told_beside_the_data_directory_and_where_it_lies(
     _, data = process.stdout.readline(), process.stdout.readline()
     process.send_signal(signal.SIGINT)
     assert data.split(maxsplit=1)[1] == f"{program.data}, with the store {elsewhere}\n"
-    assert end_of(process).code == 0
+    assert wait_for_exit(process).code == 0
 
 
 @proves("HUB-CLI")
-def test_commands_go_through_the_hub_and_all_files_are_level_when_they_return(
+def test_commands_go_through_the_hub_and_files_are_current_on_return(
     program: Program,
 ) -> None:
-    with hub(program) as running:
+    with run_hub(program) as running:
         made = program.ask("task", "create", "One", "--ready")["id"]
         claimed = program.ask("task", "claim", "--agent", "ada", "--session", "s1")
         assert claimed["task"] == made
@@ -160,8 +169,8 @@ def test_commands_go_through_the_hub_and_all_files_are_level_when_they_return(
         refused = program.ask("task", "claim", made, "--agent", "ben", code=1)
         assert refused["code"] == "already_claimed"
         beat = program.ask("task", "heartbeat", made, "--agent", "ada")
-        heart = json.loads((program.data / "runs" / made / "run_heartbeat.json").read_bytes())
-        assert heart["expiresAt"] == beat["expiresAt"]
+        heartbeat = json.loads((program.data / "runs" / made / "run_heartbeat.json").read_bytes())
+        assert heartbeat["expiresAt"] == beat["expiresAt"]
         assert program.run("call", "session_end", '{"sessionId":"s1"}').code == 0
         assert program.ask("verify")["found"] == 0
         running.stop()
@@ -170,13 +179,11 @@ def test_commands_go_through_the_hub_and_all_files_are_level_when_they_return(
 
 
 @proves("HUB-CLI")
-def test_commands_beside_a_hub_use_its_store_and_its_settings(
-    program: Program, tmp_path: Path
-) -> None:
+def test_commands_beside_a_hub_use_its_store_and_settings(program: Program, tmp_path: Path) -> None:
     config = tmp_path / "my.toml"
     config.write_text("[tasks]\nreview_required = false\n")
     store = f"sqlite:///{tmp_path}/other.db"
-    with hub(program, "--store", store, "--config", str(config)):
+    with run_hub(program, "--store", store, "--config", str(config)):
         made = program.ask("task", "create", "One", "--ready")["id"]
         shown = program.ask("task", "show", made)
         assert shown["reviewRequired"] is False
@@ -188,7 +195,7 @@ def test_commands_beside_a_hub_use_its_store_and_its_settings(
         assert (program.data / "hub.lock").stat().st_mode & 0o077 == 0
 
 
-def _thought(number: int, chunk: str, *, is_final: bool) -> str:
+def _thought_event(number: int, chunk: str, *, is_final: bool) -> str:
     payload = {"type": "THOUGHT_STREAM", "agent_id": "developer", "turn_index": 0}
     return json.dumps(
         {
@@ -200,26 +207,26 @@ def _thought(number: int, chunk: str, *, is_final: bool) -> str:
 
 
 @proves("HUB-CLI", "SAOP-MASKED")
-def test_a_value_that_the_hub_alone_knows_is_masked_where_two_commands_share_it(
+def test_value_known_only_to_the_hub_is_masked_across_two_commands(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program.data.mkdir()
     (program.data / "dragoman.toml").write_text('[redaction]\nvariables = ["PHRASE"]\n')
     monkeypatch.setenv("PHRASE", "correct horse battery 9staple")
-    with hub(program):
+    with run_hub(program):
         monkeypatch.delenv("PHRASE")
-        first = _thought(1, "I use correct horse ", is_final=False)
-        last = _thought(2, "battery 9staple now", is_final=True)
-        asked = ("call", "saop.event", "--as", "developer")
-        assert program.run(*asked, first).json["masked"] is False
-        told = program.run(*asked, "-", stdin=last)
-        assert told.json["masked"] is True
-        assert "a secret was masked: payload.chunk (phrase)" in told.err
-        said = program.run("send", "--as", "developer", "--json", stdin=last)
-        assert said.json["reply"]["position"] == told.json["position"]
-        noted = program.run("task", "create", "Say correct horse battery 9staple")
-        assert "a secret was masked: title (phrase)" in noted.err
-        refused = program.run(*asked, _thought(1, "other words", is_final=False))
+        first = _thought_event(1, "I use correct horse ", is_final=False)
+        last = _thought_event(2, "battery 9staple now", is_final=True)
+        args = ("call", "saop.event", "--as", "developer")
+        assert program.run(*args, first).json["masked"] is False
+        called = program.run(*args, "-", stdin=last)
+        assert called.json["masked"] is True
+        assert "a secret was masked: payload.chunk (phrase)" in called.err
+        sent = program.run("send", "--as", "developer", "--json", stdin=last)
+        assert sent.json["reply"]["position"] == called.json["position"]
+        created = program.run("task", "create", "Say correct horse battery 9staple")
+        assert "a secret was masked: title (phrase)" in created.err
+        refused = program.run(*args, _thought_event(1, "other words", is_final=False))
         assert (refused.code, refused.json["ok"]) == (1, False)
     found = program.ask("call", "saop.events", '{"session_id": "s-1"}')["events"]
     text = "".join(one["payload"]["chunk"] for one in found)
@@ -227,9 +234,7 @@ def test_a_value_that_the_hub_alone_knows_is_masked_where_two_commands_share_it(
 
 
 @proves("HUB-CLI")
-def test_a_command_in_an_agent_s_folder_makes_no_second_hub(
-    program: Program, tmp_path: Path
-) -> None:
+def test_command_in_an_agent_folder_creates_no_second_hub(program: Program, tmp_path: Path) -> None:
     inside = {"DRAGOMAN_URL": "http://127.0.0.1:1", "DRAGOMAN_TOKEN": "drga_x"}
     environment = {**program.environment(), **inside}
     del environment["DRAGOMAN_DATA"]
@@ -247,25 +252,25 @@ def test_a_command_in_an_agent_s_folder_makes_no_second_hub(
 
 
 @proves("HUB-CLI", "CLI-NOW")
-def test_the_clock_of_a_running_hub_is_its_own(program: Program) -> None:
-    with hub(program):
-        told = program.ask("task", "list", "--now", "2026-02-09T12:00:00Z", code=1)
-    assert told["code"] == "hub_running"
-    assert "leave out --now" in told["detail"]
+def test_now_option_beside_a_running_hub_is_refused(program: Program) -> None:
+    with run_hub(program):
+        reply = program.ask("task", "list", "--now", "2026-02-09T12:00:00Z", code=1)
+    assert reply["code"] == "hub_running"
+    assert "leave out --now" in reply["detail"]
     assert program.run("up", "--now", "2026-02-09T12:00:00Z").code == 2
 
 
 @proves("HUB-UP", "STORE-SECOND-HUB")
-def test_a_second_hub_of_the_directory_is_told_of_the_first(program: Program) -> None:
-    with hub(program) as running:
+def test_second_hub_of_a_directory_is_refused(program: Program) -> None:
+    with run_hub(program) as running:
         refused = program.ask("up", "--port", "0", code=1)
     assert refused["code"] == "hub_running"
     assert f"process {running.process.pid}" in refused["detail"]
 
 
 @proves("HUB-UP")
-def test_a_port_that_is_taken_is_named(program: Program, tmp_path: Path, bytecode: Path) -> None:
-    with hub(program) as running:
+def test_port_in_use_is_named(program: Program, tmp_path: Path, bytecode: Path) -> None:
+    with run_hub(program) as running:
         port = running.url.rpartition(":")[2]
         other = Program(tmp_path / "other", bytecode)
         refused = other.ask("up", "--port", port, code=1)
@@ -274,32 +279,32 @@ def test_a_port_that_is_taken_is_named(program: Program, tmp_path: Path, bytecod
 
 
 @proves("HUB-UP", "HUB-CLI")
-def test_a_killed_hub_leaves_the_directory_to_whoever_comes_next(program: Program) -> None:
-    with hub(program) as running:
+def test_directory_of_a_killed_hub_can_be_used_again(program: Program) -> None:
+    with run_hub(program) as running:
         made = program.ask("task", "create", "One", "--ready")["id"]
         running.process.kill()
         running.process.communicate()
     assert program.ask("task", "show", made)["status"] == "ready"
-    with hub(program) as again:
-        assert ready(again.url)["ready"] is True
+    with run_hub(program) as again:
+        assert get_readiness(again.url)["ready"] is True
         assert again.stop(signal.SIGINT).code == 0
 
 
 @proves("HUB-UP")
-@pytest.mark.parametrize("where", ["data", "elsewhere"])
-def test_an_agent_of_the_settings_is_started_with_its_task_and_heard(
-    program: Program, where: str
+@pytest.mark.parametrize("location", ["data", "elsewhere"])
+def test_configured_agent_is_started_and_its_report_applied(
+    program: Program, location: str
 ) -> None:
     program.data.mkdir()
-    at = program.data if where == "data" else program.data.parent
-    settings = at / "dragoman.toml"
+    folder = program.data if location == "data" else program.data.parent
+    settings = folder / "dragoman.toml"
     command = json.dumps([sys.executable, "-c", WORKER])
     settings.write_text(f"[agents.ada]\ncommand = {command}\n", encoding="utf-8")
-    words = () if where == "data" else ("--config", str(settings))
-    with hub(program, *words) as running:
-        assert running.said["agents"] == "ada"
+    args = () if location == "data" else ("--config", str(settings))
+    with run_hub(program, *args) as running:
+        assert running.startup["agents"] == "ada"
         made = program.ask("task", "create", "One", "--ready", "--no-review")["id"]
-        until_done(program, made)
+        wait_until_done(program, made)
         assert program.ask("task", "show", made)["status"] == "done"
         assert b"at work on" in (program.data / "runs" / made / "output.log").read_bytes()
         assert running.stop().code == 0
@@ -323,51 +328,53 @@ print("pushed when it was", status)
 
 
 @proves("RUN-LEAVE")
-def test_an_agent_that_reports_over_http_gets_its_answer_and_finishes(program: Program) -> None:
+def test_agent_that_reports_over_http_gets_its_reply_and_finishes(program: Program) -> None:
     program.data.mkdir()
     command = json.dumps([sys.executable, "-c", REPORTER])
     (program.data / "dragoman.toml").write_text(f"[agents.ada]\ncommand = {command}\n")
-    with hub(program) as running:
+    with run_hub(program) as running:
         made = program.ask("task", "create", "One", "--ready", "--no-review")["id"]
         log = program.data / "runs" / made / "output.log"
-        until_done(program, made)
+        wait_until_done(program, made)
         ended = running.stop()
-    said = log.read_text()
+    output = log.read_text()
     assert ended.code == 0
-    assert "out answered done" in said
-    assert "out pushed when it was done" in said
+    assert "out answered done" in output
+    assert "out pushed when it was done" in output
 
 
 @proves("HUB-UP", "AGENT-PAUSE")
-def test_a_stop_says_for_whom_it_waits_and_gives_out_no_more(program: Program) -> None:
+def test_stop_names_working_agents_and_assigns_no_more_tasks(program: Program) -> None:
     program.data.mkdir()
     agent = '[agents.ada]\ncommand = ["sleep", "1000"]\n[agents.ben]\ncommand = ["./nobody"]\n'
     settings = agent + "takes_any = false\n[hub]\ngrace_ms = 3600000\n"
     (program.data / "dragoman.toml").write_text(settings)
-    with hub(program) as running:
+    with run_hub(program) as running:
         assert [one["name"] for one in program.ask("agent", "list")["agents"]] == ["ada", "ben"]
         made = program.ask("task", "create", "One", "--ready")["id"]
-        until_claimed(program, made)
+        wait_until_claimed(program, made)
         other = program.ask("task", "create", "Two", "--ready", "--assignee", "ben")["id"]
         stderr = running.process.stderr
         assert stderr is not None
         assert "ben could not be started: " in stderr.readline()
         # It would be tried again after a second.
         program.ask("task", "move", other, "cancelled")
-        while at_work(program, running.url) != ["ada"]:
+        while working_agents(program, running.url) != ["ada"]:
             continue
         running.process.send_signal(signal.SIGHUP)
-        said = stderr.readline()
-        assert said == "stopping: 1 agent works, and may go on for 1h; Ctrl-C again does not wait\n"
+        output = stderr.readline()
+        assert (
+            output == "stopping: 1 agent works, and may go on for 1h; Ctrl-C again does not wait\n"
+        )
         with pytest.raises(urllib.error.HTTPError) as refused:
-            look(f"{running.url}/readyz", program.data)
+            get_json(f"{running.url}/readyz", program.data)
         assert "the hub is stopping" in json.load(refused.value)["duties"]["dispatch"]
         assert running.stop(signal.SIGINT).code == 0
     assert program.ask("task", "show", made)["status"] == "ready"
 
 
 @proves("HUB-UP")
-def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
+def test_failed_start_leaves_nothing_open(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(DragomanError):
         open_hub(data, "", "127.0.0.1", taken.getsockname()[1], None)
@@ -380,25 +387,23 @@ def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
 
 
 @proves("REDACT-KNOWN")
-def test_the_password_of_the_store_that_the_command_line_names_is_masked(
-    program: Program, postgres_url: str
-) -> None:
-    word = "correcthorse-battery"
-    with hub(
-        program, "--store", postgres_url.replace("postgres:@", f"postgres:{word}@")
+def test_password_in_the_store_option_is_masked(program: Program, postgres_url: str) -> None:
+    password = "correcthorse-battery"
+    with run_hub(
+        program, "--store", postgres_url.replace("postgres:@", f"postgres:{password}@")
     ) as running:
         owner = (program.data / "token").read_text().strip()
-        asked = urllib.request.Request(  # noqa: S310
+        request = urllib.request.Request(  # noqa: S310
             f"{running.url}/v1/tasks",
-            json.dumps({"title": f"Log in with {word}"}).encode(),
+            json.dumps({"title": f"Log in with {password}"}).encode(),
             {"Authorization": f"Bearer {owner}", "Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
-            assert "[REDACTED:url_password:" in json.load(answer)["title"]
+        with urllib.request.urlopen(request, timeout=30) as reply:  # noqa: S310
+            assert "[REDACTED:url_password:" in json.load(reply)["title"]
 
 
 @proves("HUB-UP")
-def test_a_settings_file_that_is_not_there_is_named(program: Program) -> None:
+def test_missing_settings_file_is_named(program: Program) -> None:
     refused = program.ask("up", "--config", "/nowhere/at/all.toml", code=1)
     assert refused["code"] == "invalid_settings"
     assert "/nowhere/at/all.toml" in refused["detail"]

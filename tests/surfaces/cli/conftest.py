@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.surfaces.cli.console import Console
-from tests.surfaces.cli.letters import Letters
+from tests.surfaces.cli.message_files import MessageFiles
 
 
 @pytest.fixture
@@ -15,6 +15,6 @@ def dragoman(tmp_path: Path) -> Console:
 
 
 @pytest.fixture
-def letter(tmp_path: Path) -> Letters:
+def message_file(tmp_path: Path) -> MessageFiles:
     """Give a way to write messages into files."""
-    return Letters(tmp_path / "letters")
+    return MessageFiles(tmp_path / "letters")

@@ -16,7 +16,7 @@ from dragoman.surfaces.cli.place import OpenPlace
 NOON = "2026-02-09T12:00:00Z"
 
 
-class Said(Struct, frozen=True):
+class CommandResult(Struct, frozen=True):
     """What a command said, and the code it ended with."""
 
     code: int
@@ -47,28 +47,28 @@ class Console:
 
     def __init__(self, data: Path, open_: OpenPlace = HOUSE.open_place) -> None:
         self.data = data
-        self._house = replace(HOUSE, open_place=open_)
+        self._wiring = replace(HOUSE, open_place=open_)
 
-    def __call__(self, *words: str, wait: Callable[[], bool] = lambda: False) -> Said:
+    def __call__(self, *args: str, wait: Callable[[], bool] = lambda: False) -> CommandResult:
         """Type a command."""
-        return self._type(words, StringIO(), StringIO(), wait)
+        return self._run(args, StringIO(), StringIO(), wait)
 
-    def on_terminal(self, *words: str) -> Said:
+    def on_terminal(self, *args: str) -> CommandResult:
         """Type a command where both streams are a terminal."""
-        return self._type(words, Terminal(), Terminal(), lambda: False)
+        return self._run(args, Terminal(), Terminal(), lambda: False)
 
-    def ask(self, *words: str, code: int = 0) -> Any:
+    def ask(self, *args: str, code: int = 0) -> Any:
         """The object that a command answers with --json, and that it ends as it should."""
-        said = self(*words, "--json")
-        assert said.code == code, said
-        return said.json
+        result = self(*args, "--json")
+        assert result.code == code, result
+        return result.json
 
-    def make(self, *words: str) -> str:
+    def make(self, *args: str) -> str:
         """Create a task; its id."""
-        return str(self.ask("task", "create", *words)["id"])
+        return str(self.ask("task", "create", *args)["id"])
 
-    def _type(
-        self, words: tuple[str, ...], out: StringIO, err: StringIO, wait: Callable[[], bool]
-    ) -> Said:
-        code = main(self._house, ["--data", str(self.data), *words], out, err, wait)
-        return Said(code, out.getvalue(), err.getvalue())
+    def _run(
+        self, args: tuple[str, ...], out: StringIO, err: StringIO, wait: Callable[[], bool]
+    ) -> CommandResult:
+        code = main(self._wiring, ["--data", str(self.data), *args], out, err, wait)
+        return CommandResult(code, out.getvalue(), err.getvalue())

@@ -8,23 +8,23 @@ from typing import Any
 from tests.protocols.acp.hub import artifact, offer
 from tests.protocols.acp.test_package import full
 from tests.requirements import proves
-from tests.surfaces.cli.console import Console, Said
+from tests.surfaces.cli.console import CommandResult, Console
 
 pytestmark = proves("ACP-RESPONSE", "CLI-CALL")
 
 
-def call(dragoman: Console, said: Any, agent: str) -> Said:
+def call(dragoman: Console, action: Any, agent: str) -> CommandResult:
     """The answer to an action, as an agent."""
-    return dragoman("call", "acp_handoff", json.dumps(said), "--as", agent)
+    return dragoman("call", "acp_handoff", json.dumps(action), "--as", agent)
 
 
-def test_the_whole_way_without_a_hub_and_with_a_real_artifact(dragoman: Console) -> None:
+def test_handoff_reaches_closed_without_a_hub(dragoman: Console) -> None:
     folder = dragoman.data / "teamspaces" / "default" / "artifacts"
     folder.mkdir(parents=True)
     (folder / "a.txt").write_text("hello\n")
     stated = hashlib.sha256(b"hello\n").hexdigest()
-    said = call(dragoman, offer(artifacts=[artifact(sha256=stated)]), "alice")
-    id = said.json["handoff_id"]
+    result = call(dragoman, offer(artifacts=[artifact(sha256=stated)]), "alice")
+    id = result.json["handoff_id"]
     for action, agent, status in (
         ("accept", "bob", "accepted"),
         ("activate", "bob", "activated"),
@@ -36,17 +36,17 @@ def test_the_whole_way_without_a_hub_and_with_a_real_artifact(dragoman: Console)
     assert dragoman("verify").code == 0
 
 
-def test_a_no_ends_with_1_and_has_both_forms(dragoman: Console) -> None:
-    said = call(dragoman, {"action": "accept", "handoff_id": "gone"}, "bob")
-    assert said.code == 1
-    assert (said.json["success"], said.json["error"]["code"]) == (False, "not_found")
-    assert (said.json["ok"], said.json["code"]) == (False, "not_found")
+def test_refusal_exits_1_with_protocol_and_cli_fields(dragoman: Console) -> None:
+    result = call(dragoman, {"action": "accept", "handoff_id": "gone"}, "bob")
+    assert result.code == 1
+    assert (result.json["success"], result.json["error"]["code"]) == (False, "not_found")
+    assert (result.json["ok"], result.json["code"]) == (False, "not_found")
 
 
 @proves("ACP-GATE")
-def test_a_gate_that_says_no_ends_with_1(dragoman: Console) -> None:
-    said = call(dragoman, offer(artifacts=[artifact(path="nowhere")]), "alice")
-    done = call(dragoman, {"action": "accept", "handoff_id": said.json["handoff_id"]}, "bob")
+def test_failed_gate_exits_1(dragoman: Console) -> None:
+    result = call(dragoman, offer(artifacts=[artifact(path="nowhere")]), "alice")
+    done = call(dragoman, {"action": "accept", "handoff_id": result.json["handoff_id"]}, "bob")
     assert (done.code, done.json["status"], done.json["code"]) == (
         1,
         "rejected",
@@ -55,16 +55,16 @@ def test_a_gate_that_says_no_ends_with_1(dragoman: Console) -> None:
 
 
 @proves("ACP-PACKAGE")
-def test_the_schema_is_published(dragoman: Console) -> None:
-    said = dragoman("schema", "acp")
-    assert (said.code, said.json["title"]) == (0, "ACPHandoffPackage")
-    for words in (("schema",), ("schema", "aof")):
-        wrong = dragoman(*words)
+def test_schema_command_prints_the_package_schema(dragoman: Console) -> None:
+    result = dragoman("schema", "acp")
+    assert (result.code, result.json["title"]) == (0, "ACPHandoffPackage")
+    for args in (("schema",), ("schema", "aof")):
+        wrong = dragoman(*args)
         assert (wrong.code, "acp" in wrong.err) == (2, True)
 
 
 @proves("ACP-DIALECT")
-def test_a_package_is_checked_without_being_sent(dragoman: Console, tmp_path: Path) -> None:
+def test_lint_checks_a_package_file(dragoman: Console, tmp_path: Path) -> None:
     file = tmp_path / "package.json"
     file.write_text(json.dumps(full()))
     assert dragoman("lint", "--dialect", "acp", "--strict", str(file)).code == 0
@@ -74,7 +74,7 @@ def test_a_package_is_checked_without_being_sent(dragoman: Console, tmp_path: Pa
 
 
 @proves("ACP-TEAMSPACE", "ACP-ARTIFACTS")
-def test_settings_name_teamspaces_and_roots(dragoman: Console, tmp_path: Path) -> None:
+def test_settings_define_teamspaces_and_artifact_roots(dragoman: Console, tmp_path: Path) -> None:
     builds = tmp_path / "builds"
     builds.mkdir()
     (builds / "out").write_text("1")
@@ -83,8 +83,8 @@ def test_settings_name_teamspaces_and_roots(dragoman: Console, tmp_path: Path) -
         f'[handoffs]\nartifact_roots = ["{builds}"]\nproposed_ms = 60000\n'
         '[teamspaces.core]\nmembers = ["alice", "bob"]\n'
     )
-    given = [artifact(path=str(builds / "out"))]
+    artifacts = [artifact(path=str(builds / "out"))]
     assert call(dragoman, offer(to="carol", teamspace_id="core"), "alice").code == 1
-    said = call(dragoman, offer(artifacts=given, teamspace_id="core"), "alice")
-    done = call(dragoman, {"action": "accept", "handoff_id": said.json["handoff_id"]}, "bob")
+    result = call(dragoman, offer(artifacts=artifacts, teamspace_id="core"), "alice")
+    done = call(dragoman, {"action": "accept", "handoff_id": result.json["handoff_id"]}, "bob")
     assert (done.code, done.json["status"]) == (0, "accepted")

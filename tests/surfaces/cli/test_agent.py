@@ -5,23 +5,23 @@ import pytest
 from tests.protocols.aof.hub import CHILD, PARENT, request, update
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
-from tests.surfaces.cli.letters import Letters
+from tests.surfaces.cli.message_files import MessageFiles
 
 pytestmark = proves("CLI-AGENT")
 
 
-def test_an_agent_is_made_known(dragoman: Console) -> None:
-    words = ("agent", "add", "ada", "--no-token", "--speaks", "aof", "--speaks", "acp")
-    assert dragoman.ask(*words) == {
+def test_add_registers_an_agent(dragoman: Console) -> None:
+    args = ("agent", "add", "ada", "--no-token", "--speaks", "aof", "--speaks", "acp")
+    assert dragoman.ask(*args) == {
         "ok": True,
         "agent": "ada",
         "role": "agent",
         "speaks": ["aof", "acp"],
     }
-    said = dragoman(
+    result = dragoman(
         "agent", "add", "boss", "--role", "orchestrator", "--speaks", "aof", "--no-token"
     )
-    assert said.out == "boss is known: orchestrator, speaks aof\n"
+    assert result.out == "boss is known: orchestrator, speaks aof\n"
     known = [e["body"] for e in dragoman("events", "--json").objects]
     assert [(agent["name"], agent.get("role", "agent")) for agent in known] == [
         ("ada", "agent"),
@@ -30,7 +30,7 @@ def test_an_agent_is_made_known(dragoman: Console) -> None:
     assert dragoman.ask("verify")["findings"] == []
 
 
-def test_the_same_again_adds_nothing_and_a_change_is_recorded(dragoman: Console) -> None:
+def test_repeated_add_writes_no_entry_and_a_change_is_recorded(dragoman: Console) -> None:
     for _ in range(2):
         dragoman.ask("agent", "add", "ada", "--speaks", "aof")
     seen = [entry["type"] for entry in dragoman("events", "--json").objects]
@@ -40,10 +40,10 @@ def test_the_same_again_adds_nothing_and_a_change_is_recorded(dragoman: Console)
     assert dragoman("events", "--json").objects[-1]["body"]["role"] == "observer"
 
 
-def test_what_is_not_said_anew_stays_as_it_is(dragoman: Console) -> None:
+def test_add_keeps_role_and_dialects_that_are_not_passed(dragoman: Console) -> None:
     dragoman.ask("agent", "add", "boss", "--role", "orchestrator", "--speaks", "aof")
-    said = dragoman("agent", "add", "boss")
-    assert said.out.splitlines() == [
+    result = dragoman("agent", "add", "boss")
+    assert result.out.splitlines() == [
         "boss is known: orchestrator, speaks aof",
         "it has a good token; `dragoman agent token boss` gives one more",
     ]
@@ -51,18 +51,20 @@ def test_what_is_not_said_anew_stays_as_it_is(dragoman: Console) -> None:
     assert (again["role"], again["speaks"]) == ("orchestrator", ["acp"])
 
 
-def test_a_token_for_the_least_time_is_given(dragoman: Console) -> None:
+def test_token_can_expire_after_the_minimum_of_1s(dragoman: Console) -> None:
     dragoman.ask("agent", "add", "ada", "--no-token")
     assert dragoman.ask("agent", "token", "ada", "--expires", "1s")["token"]
 
 
 @proves("AOF-AUTHORITY", "ROLE-TABLE")
-def test_whoever_is_known_speaks_in_its_role(dragoman: Console, letter: Letters) -> None:
+def test_registered_agent_acts_in_its_role(dragoman: Console, message_file: MessageFiles) -> None:
     dragoman.make("One", "--id", PARENT, "--ready")
     dragoman.make("Two", "--id", CHILD, "--ready")
     dragoman.ask("task", "claim", PARENT, "--agent", "swe-backend")
-    asks = letter(request(fromAgent="boss") | {"fromAgent": "boss"})
-    tells = letter(update(agentId="boss", status="blocked", notes="x") | {"fromAgent": "boss"})
+    asks = message_file(request(fromAgent="boss") | {"fromAgent": "boss"})
+    tells = message_file(
+        update(agentId="boss", status="blocked", notes="x") | {"fromAgent": "boss"}
+    )
 
     assert dragoman.ask("send", asks, "--as", "boss", code=1)["code"] == "unauthorized_agent"
     dragoman.ask("agent", "add", "boss", "--role", "observer")
@@ -75,15 +77,15 @@ def test_whoever_is_known_speaks_in_its_role(dragoman: Console, letter: Letters)
 
 
 @proves("CLI-EXIT", "ROLE-TABLE")
-def test_an_agent_makes_nobody_else_known(dragoman: Console) -> None:
-    words = ("agent", "add", "ben", "--role", "orchestrator", "--as", "ada")
+def test_agent_cannot_register_another_agent(dragoman: Console) -> None:
+    args = ("agent", "add", "ben", "--role", "orchestrator", "--as", "ada")
 
-    assert dragoman.ask(*words, code=1)["code"] == "not_authorized"
+    assert dragoman.ask(*args, code=1)["code"] == "not_authorized"
 
 
 @proves("CLI-EXIT")
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "expected"),
     [
         (("add",), "Missing argument 'NAME'"),
         (("add", "ada", "--role", "king"), "'king' is not one of"),
@@ -94,16 +96,16 @@ def test_an_agent_makes_nobody_else_known(dragoman: Console) -> None:
         (("revoke", "ada", "--token", ""), "an empty word stands after --token"),
     ],
 )
-def test_what_is_not_understood_is_wrong_usage(
-    dragoman: Console, words: tuple[str, ...], said: str
+def test_invalid_arguments_are_usage_errors(
+    dragoman: Console, args: tuple[str, ...], expected: str
 ) -> None:
-    ended = dragoman("agent", *words)
+    ended = dragoman("agent", *args)
 
     assert ended.code == 2
-    assert said in ended.err + ended.out
+    assert expected in ended.err + ended.out
     assert not dragoman.data.exists()
 
 
 @proves("CLI-EXIT", "NAME-GRAMMAR")
-def test_a_name_that_cannot_be_one_is_refused(dragoman: Console) -> None:
+def test_invalid_agent_name_is_refused(dragoman: Console) -> None:
     assert dragoman.ask("agent", "add", "a b", code=1)["code"] == "invalid_id"

@@ -21,7 +21,7 @@ from tests.surfaces.cli.console import NOON, Console
 pytestmark = proves("CLI-AGENT")
 
 
-def good(dragoman: Console, token: str) -> str:
+def authenticate(dragoman: Console, token: str) -> str:
     """The label of whoever has this token, or the code of the refusal."""
     store = SqliteStore.open(dragoman.data / "dragoman.db", new_id)
     try:
@@ -32,33 +32,33 @@ def good(dragoman: Console, token: str) -> str:
     return found.code if isinstance(found, Refusal) else found.actor.label
 
 
-def add(dragoman: Console, *words: str) -> Any:
+def add(dragoman: Console, *args: str) -> Any:
     """What is printed about an agent that is added."""
-    return dragoman.ask("agent", "add", *words)
+    return dragoman.ask("agent", "add", *args)
 
 
 @proves("IDENTITY-TOKEN")
-def test_a_token_is_printed_and_speaks_for_the_agent(dragoman: Console) -> None:
+def test_printed_token_authenticates_the_agent(dragoman: Console) -> None:
     added = add(dragoman, "ada", "--role", "coordinator")
     claim = read_token(added["token"])
     assert claim is not None
     assert (claim.agent, claim.id) == ("ada", added["tokenId"])
-    assert good(dragoman, added["token"]) == "coordinator:ada"
+    assert authenticate(dragoman, added["token"]) == "coordinator:ada"
 
-    said = dragoman("agent", "add", "ben", "--expires", "30d", "--now", NOON)
-    first, second, token = said.out.splitlines()
+    result = dragoman("agent", "add", "ben", "--expires", "30d", "--now", NOON)
+    first, second, token = result.out.splitlines()
     assert first == "ben is known: agent"
     assert second == "its token, good until 2026-03-11T12:00:00.000Z, is shown only this once:"
     assert read_token(token) is not None
 
 
 @proves("IDENTITY-TOKEN")
-def test_the_default_is_ninety_days(dragoman: Console) -> None:
+def test_token_expires_after_ninety_days_by_default(dragoman: Console) -> None:
     assert add(dragoman, "ada", "--now", NOON)["expiresAt"] == "2026-05-10T12:00:00.000Z"
 
 
 @proves("IDENTITY-TOKEN")
-def test_only_whoever_has_none_that_is_good_is_given_one(dragoman: Console) -> None:
+def test_add_issues_a_token_only_if_no_valid_one_exists(dragoman: Console) -> None:
     assert "token" not in add(dragoman, "ada", "--no-token")
     assert "token" in add(dragoman, "ada")
     assert "token" not in add(dragoman, "ada")
@@ -67,18 +67,22 @@ def test_only_whoever_has_none_that_is_good_is_given_one(dragoman: Console) -> N
 
 
 @proves("IDENTITY-TOKEN", "IDENTITY-REVOKE")
-def test_a_token_is_replaced_without_a_pause_and_without_another_role(dragoman: Console) -> None:
+def test_token_rotation_keeps_role_and_has_no_gap(dragoman: Console) -> None:
     old = add(dragoman, "boss", "--role", "orchestrator", "--speaks", "aof")
     new = dragoman.ask("agent", "token", "boss", "--expires", "1h")
-    assert good(dragoman, old["token"]) == good(dragoman, new["token"]) == "orchestrator:boss"
+    assert (
+        authenticate(dragoman, old["token"])
+        == authenticate(dragoman, new["token"])
+        == "orchestrator:boss"
+    )
 
-    said = dragoman("agent", "revoke", "boss", "--token", old["tokenId"])
-    assert said.out == f"boss: token {old['tokenId']} is revoked\n"
-    assert good(dragoman, old["token"]) == "token_revoked"
-    assert good(dragoman, new["token"]) == "orchestrator:boss"
+    result = dragoman("agent", "revoke", "boss", "--token", old["tokenId"])
+    assert result.out == f"boss: token {old['tokenId']} is revoked\n"
+    assert authenticate(dragoman, old["token"]) == "token_revoked"
+    assert authenticate(dragoman, new["token"]) == "orchestrator:boss"
 
     assert dragoman("agent", "revoke", "boss").out == "boss: all tokens are revoked\n"
-    assert good(dragoman, new["token"]) == "token_revoked"
+    assert authenticate(dragoman, new["token"]) == "token_revoked"
     shown = dragoman.ask("agent", "show", "boss")
     assert (shown["role"], shown["speaks"]) == ("orchestrator", ["aof"])
     assert [token["state"] for token in shown["tokens"]] == ["revoked", "revoked"]
@@ -86,7 +90,7 @@ def test_a_token_is_replaced_without_a_pause_and_without_another_role(dragoman: 
 
 @proves("CLI-EXIT")
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("args", "code"),
     [
         (("token", "nobody"), "agent_not_found"),
         (("revoke", "nobody"), "agent_not_found"),
@@ -98,12 +102,14 @@ def test_a_token_is_replaced_without_a_pause_and_without_another_role(dragoman: 
         (("add", "ada", "--key", "/nowhere/agent.pub"), "bad_key"),
     ],
 )
-def test_what_is_refused_says_why(dragoman: Console, words: tuple[str, ...], code: str) -> None:
+def test_refused_command_names_its_code(
+    dragoman: Console, args: tuple[str, ...], code: str
+) -> None:
     add(dragoman, "ada")
-    assert dragoman.ask("agent", *words, code=1)["code"] == code
+    assert dragoman.ask("agent", *args, code=1)["code"] == code
 
 
-def test_who_is_known_is_listed_page_by_page(dragoman: Console) -> None:
+def test_list_is_paged_by_name(dragoman: Console) -> None:
     for name in ("cleo", "ada", "ben"):
         add(dragoman, name, "--speaks", "aof", "--now", NOON)
     page = dragoman.ask("agent", "list", "--limit", "2")
@@ -111,8 +117,8 @@ def test_who_is_known_is_listed_page_by_page(dragoman: Console) -> None:
     rest = dragoman.ask("agent", "list", "--after", page["next"])
     assert ([agent["name"] for agent in rest["agents"]], rest["next"]) == (["cleo"], None)
 
-    said = dragoman("agent", "list", "--limit", "1", "--now", NOON).out.splitlines()
-    assert [line.split() for line in said] == [
+    output = dragoman("agent", "list", "--limit", "1", "--now", NOON).out.splitlines()
+    assert [line.split() for line in output] == [
         ["NAME", "ROLE", "SPEAKS", "TOKENS", "PAUSED"],
         ["ada", "agent", "aof", "1"],
         ["There", "are", "more:", "add", "--after", "ada"],
@@ -122,15 +128,15 @@ def test_who_is_known_is_listed_page_by_page(dragoman: Console) -> None:
 
 
 @proves("AGENT-PAUSE")
-def test_a_pause_is_shown_with_its_reason_until_it_is_ended(dragoman: Console) -> None:
+def test_pause_is_shown_with_its_reason_until_resume(dragoman: Console) -> None:
     add(dragoman, "ada")
-    why = "the build is broken"
-    assert dragoman("agent", "pause", "ada", "--reason", why, "--now", NOON).out == (
-        f"ada is paused: {why}\n"
+    reason = "the build is broken"
+    assert dragoman("agent", "pause", "ada", "--reason", reason, "--now", NOON).out == (
+        f"ada is paused: {reason}\n"
     )
     shown = dragoman.ask("agent", "show", "ada")["paused"]
-    assert shown == {"reason": why, "since": "2026-02-09T12:00:00.000Z", "until": None}
-    assert why in dragoman("agent", "show", "ada").out
+    assert shown == {"reason": reason, "since": "2026-02-09T12:00:00.000Z", "until": None}
+    assert reason in dragoman("agent", "show", "ada").out
     assert dragoman("agent", "list").out.splitlines()[1].split()[-1] == "yes"
     assert dragoman.ask("agent", "resume", "ada", "--as", "ada", code=1)["code"] == "not_authorized"
     assert dragoman("agent", "resume", "ada").out == "ada is not paused any more\n"
@@ -138,13 +144,13 @@ def test_a_pause_is_shown_with_its_reason_until_it_is_ended(dragoman: Console) -
     assert dragoman.ask("agent", "show", "ada")["paused"] is None
 
 
-def test_before_anybody_is_known_the_list_says_how_to_begin(dragoman: Console) -> None:
+def test_empty_list_names_the_add_command(dragoman: Console) -> None:
     dragoman("init")
     assert "dragoman agent add NAME" in dragoman("agent", "list").out
 
 
 @proves("IDENTITY-SIGNED")
-def test_a_key_is_made_known_and_shown(dragoman: Console, tmp_path: Path) -> None:
+def test_public_key_is_registered_and_shown(dragoman: Console, tmp_path: Path) -> None:
     public = Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key()
     path = tmp_path / "ada.pub"
     path.write_bytes(public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
@@ -159,7 +165,7 @@ def test_a_key_is_made_known_and_shown(dragoman: Console, tmp_path: Path) -> Non
     ]
 
 
-def public_halves(folder: Path) -> list[Path]:
+def public_key_files(folder: Path) -> list[Path]:
     """The files of three keys."""
     paths = [folder / f"{number}.pub" for number in range(3)]
     for number, path in enumerate(paths):
@@ -169,69 +175,71 @@ def public_halves(folder: Path) -> list[Path]:
 
 
 @proves("IDENTITY-ROTATION")
-def test_a_key_is_replaced_at_once_or_with_an_overlap(dragoman: Console, tmp_path: Path) -> None:
-    paths = public_halves(tmp_path)
-    words = ("agent", "add", "ada", "--no-token", "--now", NOON, "--key")
-    assert "old key" not in dragoman(*words, str(paths[0])).out
-    told = dragoman(*words, str(paths[1]), "--overlap", "10m").out
-    assert "its old key is replaced: what that one signs is refused in 10m" in told
+def test_key_is_replaced_at_once_or_with_an_overlap(dragoman: Console, tmp_path: Path) -> None:
+    paths = public_key_files(tmp_path)
+    args = ("agent", "add", "ada", "--no-token", "--now", NOON, "--key")
+    assert "old key" not in dragoman(*args, str(paths[0])).out
+    output = dragoman(*args, str(paths[1]), "--overlap", "10m").out
+    assert "its old key is replaced: what that one signs is refused in 10m" in output
     until = "its key before that is good until 2026-02-09T12:10:00.000Z"
     assert until in dragoman("agent", "show", "ada", "--now", NOON).out
     assert until not in dragoman("agent", "show", "ada", "--now", "2026-02-09T12:10:00Z").out
     assert "; the one before is good until 2026-02-09T12:10" in dragoman("events").out
-    told = dragoman(*words, str(paths[2])).out
-    assert "what that one signs is refused from now on" in told
+    output = dragoman(*args, str(paths[2])).out
+    assert "what that one signs is refused from now on" in output
     assert dragoman("agent", "add", "ada", "--overlap", "1h").code == 2
 
 
 @proves("IDENTITY-ROTATION")
-def test_what_becomes_of_every_key_is_said(dragoman: Console, tmp_path: Path) -> None:
-    first, second, third = map(str, public_halves(tmp_path))
+def test_add_reports_the_validity_of_every_key(dragoman: Console, tmp_path: Path) -> None:
+    first, second, third = map(str, public_key_files(tmp_path))
 
-    def add_key(*words: str) -> list[str]:
-        said = dragoman("agent", "add", "ada", "--no-token", "--now", NOON, "--key", *words)
-        return said.out.splitlines()[1:]
+    def add_key(*args: str) -> list[str]:
+        result = dragoman("agent", "add", "ada", "--no-token", "--now", NOON, "--key", *args)
+        return result.out.splitlines()[1:]
 
-    def ends() -> str | None:
+    def former_key_end() -> str | None:
         return dragoman.ask("agent", "show", "ada", "--now", NOON)["formerKeyUntil"]
 
-    has_it_already = ["it has this key already, and no other one is good"]
+    unchanged = ["it has this key already, and no other one is good"]
     assert add_key(first, "--overlap", "1h") == [
         "it has a key: what that one signs is taken from now on"
     ]
-    assert add_key(first, "--overlap", "1h") == has_it_already
+    assert add_key(first, "--overlap", "1h") == unchanged
     old = "its old key is replaced: what that one signs is refused "
     assert add_key(second, "--overlap", "7d") == [f"{old}in 7d"]
     assert add_key(second, "--overlap", "10m") == [
         "its old key ends sooner: what that one signs is refused in 10m"
     ]
-    assert ends() == "2026-02-09T12:10:00.000Z"
+    assert former_key_end() == "2026-02-09T12:10:00.000Z"
     assert add_key(second, "--overlap", "1h") == [
-        f"its old key is good until {ends()}, as before: an overlap becomes no longer"
+        f"its old key is good until {former_key_end()}, as before: an overlap becomes no longer"
     ]
-    was = ends()
+    previous_end = former_key_end()
     assert add_key(third, "--overlap", "5m") == [
         f"{old}in 5m",
-        f"the key before that was good until {was}, and is refused from now on",
+        f"the key before that was good until {previous_end}, and is refused from now on",
     ]
     assert add_key(second, "--overlap", "5m") == [f"{old}in 5m"], "which was good, and stays so"
     assert add_key(second) == [
         "its old key ends sooner: what that one signs is refused from now on"
     ]
-    assert ends() is None
-    assert add_key(second) == has_it_already
+    assert former_key_end() is None
+    assert add_key(second) == unchanged
 
 
 @proves("IDENTITY-ROTATION")
-def test_the_first_key_of_a_known_agent_is_mentioned(dragoman: Console, tmp_path: Path) -> None:
+def test_first_key_of_a_known_agent_is_reported(dragoman: Console, tmp_path: Path) -> None:
     add(dragoman, "ada", "--no-token")
-    said = dragoman("agent", "add", "ada", "--no-token", "--key", str(public_halves(tmp_path)[0]))
-    assert "it has a key: what that one signs is taken from now on" in said.out
+    result = dragoman(
+        "agent", "add", "ada", "--no-token", "--key", str(public_key_files(tmp_path)[0])
+    )
+    assert "it has a key: what that one signs is taken from now on" in result.out
 
 
 @proves("IDENTITY-REVOKED-KEYS")
 @pytest.mark.parametrize("by", [(), ("--as", "ada")], ids=["by a person", "by the agent itself"])
-def test_whoever_revokes_an_agent_ends_its_keys_too(
+def test_revocation_ends_signing_keys_too(
     dragoman: Console, tmp_path: Path, by: tuple[str, ...]
 ) -> None:
     one, two = tmp_path / "one.pub", tmp_path / "two.pub"
@@ -243,9 +251,9 @@ def test_whoever_revokes_an_agent_ends_its_keys_too(
 
     only = dragoman.ask("agent", "revoke", "ada", "--token", token, *by)
     assert (only["keysEnded"], dragoman.ask("agent", "show", "ada")["key"] is None) == (0, False)
-    said = dragoman("agent", "revoke", "ada", *by)
+    result = dragoman("agent", "revoke", "ada", *by)
 
-    assert said.out.splitlines() == [
+    assert result.out.splitlines() == [
         "ada: all tokens are revoked",
         (
             "its 2 signing keys have ended too: what it signs is refused from now on; "
@@ -260,7 +268,7 @@ def test_whoever_revokes_an_agent_ends_its_keys_too(
 
 
 @proves("IDENTITY-SECRET")
-def test_no_token_is_anywhere_in_the_data_directory(dragoman: Console, tmp_path: Path) -> None:
+def test_data_directory_and_archive_contain_no_token(dragoman: Console, tmp_path: Path) -> None:
     tokens = [add(dragoman, "ada")["token"], dragoman.ask("agent", "token", "ada")["token"]]
     refused = dragoman.ask("agent", "revoke", "ada", "--token", tokens[0], code=1)
     assert refused["code"] == "policy_violation"
@@ -270,16 +278,18 @@ def test_no_token_is_anywhere_in_the_data_directory(dragoman: Console, tmp_path:
     dragoman.ask("export", str(archive))
     owner = load_or_create_token(dragoman.data).decode()
 
-    told = dragoman("events").out + dragoman("events", "--json").out
+    output = dragoman("events").out + dragoman("events", "--json").out
     # A part of a secret would be too much as well.
     secrets = [token[-43:-27] for token in tokens]
     for secret in secrets:
-        assert secret not in told
+        assert secret not in output
         assert [
             path for path in _files(dragoman.data) if secret.encode() in path.read_bytes()
         ] == []
-    kept = [path for path in _files(dragoman.data) if owner[5:].encode() in path.read_bytes()]
-    assert kept == [dragoman.data / "token"]
+    files_with_owner_token = [
+        path for path in _files(dragoman.data) if owner[5:].encode() in path.read_bytes()
+    ]
+    assert files_with_owner_token == [dragoman.data / "token"]
     assert not any(one.encode() in archive.read_bytes() for one in (*secrets, owner[5:]))
 
 
@@ -288,17 +298,17 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 @proves("CLI-AGENT", "LEDGER-NAMES")
-def test_what_happened_is_told_in_words(dragoman: Console, tmp_path: Path) -> None:
+def test_events_describe_tokens_and_keys(dragoman: Console, tmp_path: Path) -> None:
     public = Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key()
     path = tmp_path / "ada.pub"
     path.write_bytes(public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
     token = add(dragoman, "ada", "--key", str(path), "--now", NOON)["tokenId"]
     dragoman("agent", "revoke", "ada", "--token", token)
     dragoman("agent", "revoke", "ada")
-    told = [line.partition("  ada  ")[2] for line in dragoman("events").out.splitlines()]
-    assert told[0] == "made known: agent"
-    assert told[1].startswith("to sign with the key ")
-    assert told[2:] == [
+    texts = [line.partition("  ada  ")[2] for line in dragoman("events").out.splitlines()]
+    assert texts[0] == "made known: agent"
+    assert texts[1].startswith("to sign with the key ")
+    assert texts[2:] == [
         f"given the token {token}, good until 2026-05-10T12:00:00.000Z",
         f"token {token} taken back",
         "all tokens taken back",

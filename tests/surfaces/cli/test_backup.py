@@ -33,7 +33,7 @@ SEED = 1_770_670_500
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give what `lived` is a copy of, and a backup of it beside it."""
     dragoman = Console(tmp_path_factory.mktemp("story") / "hub")
     dragoman.make("One", "--id", "T-1", "--ready")
@@ -45,17 +45,17 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def lived(dragoman: Console, story: Path) -> Console:
+def populated(dragoman: Console, template: Path) -> Console:
     """Give a directory with a task that ada holds, and a setting."""
-    shutil.copytree(story / "hub", dragoman.data)
+    shutil.copytree(template / "hub", dragoman.data)
     return dragoman
 
 
 @pytest.fixture
-def backup(story: Path, tmp_path: Path) -> Path:
+def backup_file(template: Path, tmp_path: Path) -> Path:
     """Give a backup of it."""
     path = tmp_path / "before.tar"
-    shutil.copy(story / "hub.tar", path)
+    shutil.copy(template / "hub.tar", path)
     return path
 
 
@@ -65,22 +65,22 @@ def other(tmp_path: Path) -> Console:
     return Console(tmp_path / "other" / "hub")
 
 
-def nothing_is_there(console: Console) -> bool:
+def is_untouched(console: Console) -> bool:
     """Whether a refused restore has left no trace."""
     parent = console.data.parent
     return not parent.exists() or list(parent.iterdir()) == []
 
 
 @proves("BACKUP-WHOLE")
-def test_a_restored_directory_verifies_and_is_what_it_was(
-    lived: Console, other: Console, tmp_path: Path
+def test_restored_directory_verifies_and_equals_its_source(
+    populated: Console, other: Console, tmp_path: Path
 ) -> None:
-    token = lived.ask("agent", "add", "ben")["token"]
+    token = populated.ask("agent", "add", "ben")["token"]
     path = tmp_path / "hub.tar"
 
-    told = lived.ask("backup", str(path))
-    assert (told["file"], told["entries"], told["leftOut"]) == (str(path), 4, [])
-    assert told["bytes"] == path.stat().st_size
+    reply = populated.ask("backup", str(path))
+    assert (reply["file"], reply["entries"], reply["leftOut"]) == (str(path), 4, [])
+    assert reply["bytes"] == path.stat().st_size
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert other.ask("restore", str(path))["entries"] == 4
 
@@ -88,7 +88,7 @@ def test_a_restored_directory_verifies_and_is_what_it_was(
     shown = other.ask("task", "show", "T-1")
     assert (shown["status"], shown["assignee"]) == ("in-progress", "ada")
     for name in ("dragoman.toml", "inbox/later.json", "keys/secret", "keys/ledger.key"):
-        assert (other.data / name).read_bytes() == (lived.data / name).read_bytes()
+        assert (other.data / name).read_bytes() == (populated.data / name).read_bytes()
     keys = other.data / "keys"
     assert stat.S_IMODE(keys.stat().st_mode) == 0o700
     assert {stat.S_IMODE(file.stat().st_mode) for file in keys.iterdir()} == {0o600}
@@ -96,28 +96,28 @@ def test_a_restored_directory_verifies_and_is_what_it_was(
     assert other.ask("task", "heartbeat", "T-1", "--agent", "ada")["ok"]
 
 
-def test_it_says_what_it_holds_and_what_it_does_not(lived: Console, tmp_path: Path) -> None:
-    said = lived("backup", str(tmp_path / "hub.tar"))
-    assert "read back: good" in said.out
-    assert "private keys" in said.out
-    shown = lived.on_terminal("backup", str(tmp_path / "again.tar"))
+def test_backup_reports_check_and_contents(populated: Console, tmp_path: Path) -> None:
+    result = populated("backup", str(tmp_path / "hub.tar"))
+    assert "read back: good" in result.out
+    assert "private keys" in result.out
+    shown = populated.on_terminal("backup", str(tmp_path / "again.tar"))
     assert "read back: good" in shown.out
 
 
 @proves("VERIFY-UNSIGNED")
-def test_it_says_when_nothing_signed_covers_what_it_holds(lived: Console, tmp_path: Path) -> None:
-    assert lived.ask("backup", str(tmp_path / "signed.tar"))["warnings"] == []
-    (lived.data / "checkpoints.jsonl").unlink()
+def test_backup_without_signed_checkpoint_warns(populated: Console, tmp_path: Path) -> None:
+    assert populated.ask("backup", str(tmp_path / "signed.tar"))["warnings"] == []
+    (populated.data / "checkpoints.jsonl").unlink()
 
-    (warning,) = lived.ask("backup", str(tmp_path / "hub.tar"))["warnings"]
-    said = lived("backup", str(tmp_path / "again.tar"))
+    (warning,) = populated.ask("backup", str(tmp_path / "hub.tar"))["warnings"]
+    result = populated("backup", str(tmp_path / "again.tar"))
 
     assert warning.startswith("nothing that was signed covers them")
-    assert f"warning: {warning}" in said.out
+    assert f"warning: {warning}" in result.out
 
 
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [
         ("backup", "{there}"),
         ("backup", "{there}/no/such"),
@@ -127,41 +127,41 @@ def test_it_says_when_nothing_signed_covers_what_it_holds(lived: Console, tmp_pa
         ("restore", "{data}"),
     ],
 )
-def test_a_path_that_cannot_be_meant_is_wrong_usage(
-    lived: Console, tmp_path: Path, words: tuple[str, ...]
+def test_impossible_path_is_a_usage_error(
+    populated: Console, tmp_path: Path, args: tuple[str, ...]
 ) -> None:
     there = tmp_path / "there"
     there.write_text("mine")
 
-    said = lived(*(word.format(there=there, data=lived.data) for word in words))
+    result = populated(*(word.format(there=there, data=populated.data) for word in args))
 
-    assert said.code == 2, said
+    assert result.code == 2, result
     assert there.read_text() == "mine"
 
 
-def test_a_directory_that_is_not_empty_is_left_alone(
-    lived: Console, backup: Path, other: Console
+def test_restore_leaves_a_non_empty_directory_untouched(
+    populated: Console, backup_file: Path, other: Console
 ) -> None:
-    for console in (lived, other):
+    for console in (populated, other):
         console.data.mkdir(parents=True, exist_ok=True)
         (console.data / "mine").write_text("mine")
-        answer = console.ask("restore", str(backup), code=1)
+        answer = console.ask("restore", str(backup_file), code=1)
         assert (answer["ok"], answer["code"]) == (False, "place_taken")
         assert "is not empty" in answer["detail"]
         assert (console.data / "mine").read_text() == "mine"
 
 
-def test_a_hub_that_runs_is_named(backup: Path, other: Console) -> None:
+def test_restore_names_a_running_hub(backup_file: Path, other: Console) -> None:
     other.data.mkdir(parents=True)
     with HubLock.acquire(other.data, "dragoman up"):
-        answer = other.ask("restore", str(backup), code=1)
+        answer = other.ask("restore", str(backup_file), code=1)
     assert answer["code"] == "hub_running"
     assert str(os.getpid()) in answer["detail"]
 
 
-def rewritten(backup: Path, target: Path, **label: str) -> Path:
+def with_label(backup_file: Path, target: Path, **label: str) -> Path:
     """A backup with another label."""
-    with tarfile.open(backup) as old, tarfile.open(target, "w") as new:
+    with tarfile.open(backup_file) as old, tarfile.open(target, "w") as new:
         for info in old:
             content = old.extractfile(info)
             assert content is not None
@@ -173,15 +173,15 @@ def rewritten(backup: Path, target: Path, **label: str) -> Path:
     return target
 
 
-def test_a_file_that_is_no_backup_of_this_version_is_named(
-    lived: Console, backup: Path, other: Console, tmp_path: Path
+def test_restore_names_a_file_that_is_no_readable_backup(
+    populated: Console, backup_file: Path, other: Console, tmp_path: Path
 ) -> None:
     text = tmp_path / "text"
     text.write_text("no tar at all")
-    lived.ask("export", str(tmp_path / "export.tar"))
-    newer = rewritten(backup, tmp_path / "newer", format="dragoman backup 2", dragoman="9.0")
-    foreign = rewritten(backup, tmp_path / "foreign", format="a pie")
-    relabelled = rewritten(backup, tmp_path / "relabelled", ledger="another")
+    populated.ask("export", str(tmp_path / "export.tar"))
+    newer = with_label(backup_file, tmp_path / "newer", format="dragoman backup 2", dragoman="9.0")
+    foreign = with_label(backup_file, tmp_path / "foreign", format="a pie")
+    relabelled = with_label(backup_file, tmp_path / "relabelled", ledger="another")
     for path, sentence in (
         (text, "is no backup"),
         (tmp_path / "export.tar", "use `dragoman import`"),
@@ -192,24 +192,22 @@ def test_a_file_that_is_no_backup_of_this_version_is_named(
         answer = other.ask("restore", str(path), code=1)
         assert answer["code"] == "bad_archive"
         assert sentence in answer["detail"], answer
-        assert nothing_is_there(other)
+        assert is_untouched(other)
 
 
-def test_an_import_of_a_backup_names_restore(backup: Path, tmp_path: Path) -> None:
+def test_import_of_a_backup_names_restore(backup_file: Path, tmp_path: Path) -> None:
     other = Console(tmp_path / "other")
-    answer = other.ask("import", str(backup), code=1)
+    answer = other.ask("import", str(backup_file), code=1)
     assert answer["code"] == "bad_archive"
-    assert answer["detail"] == f"{backup} is a backup of dragoman's: use `dragoman restore`"
+    assert answer["detail"] == f"{backup_file} is a backup of dragoman's: use `dragoman restore`"
     assert not other.data.exists()
 
 
-def test_whatever_byte_is_flipped_or_cut_is_found_or_does_not_matter(
-    backup: Path, tmp_path: Path
-) -> None:
-    whole = check_backup(backup, lambda _: None)
-    content, chance = backup.read_bytes(), random.Random(SEED)
+def test_flipped_or_cut_byte_is_detected_or_harmless(backup_file: Path, tmp_path: Path) -> None:
+    whole = check_backup(backup_file, lambda _: None)
+    content, rng = backup_file.read_bytes(), random.Random(SEED)
     damaged, found = tmp_path / "damaged", 0
-    for at in chance.sample(range(len(content)), 100):
+    for at in rng.sample(range(len(content)), 100):
         damaged.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
         try:
             assert check_backup(damaged, lambda _: None) == whole, f"byte {at}, seed {SEED}"
@@ -217,21 +215,21 @@ def test_whatever_byte_is_flipped_or_cut_is_found_or_does_not_matter(
             found += 1
     assert found > 10
     last = content.index(b"manifest.json\0")
-    for size in chance.sample(range(1, last), 20):
+    for size in rng.sample(range(1, last), 20):
         damaged.write_bytes(content[:size])
         with pytest.raises(BadArchive):
             check_backup(damaged, lambda _: None)
 
 
-def test_a_damaged_backup_is_refused_and_leaves_nothing(
-    backup: Path, other: Console, tmp_path: Path
+def test_damaged_backup_is_refused_and_leaves_nothing(
+    backup_file: Path, other: Console, tmp_path: Path
 ) -> None:
     damaged = tmp_path / "damaged"
     title = rb"\"title\":\"One\""
-    damaged.write_bytes(backup.read_bytes().replace(title, title.replace(b"One", b"Two")))
+    damaged.write_bytes(backup_file.read_bytes().replace(title, title.replace(b"One", b"Two")))
     answer = other.ask("restore", str(damaged), code=1)
     assert "entry 1 is not what was written" in answer["detail"]
-    assert nothing_is_there(other)
+    assert is_untouched(other)
 
 
 DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
@@ -255,30 +253,28 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 @proves("BACKUP-WORDS")
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_whatever_is_damaged_is_said_in_one_form_of_words(
-    backup: Path, other: Console, damage: str
+def test_every_damage_has_the_same_message_format(
+    backup_file: Path, other: Console, damage: str
 ) -> None:
-    change, told = DAMAGES[damage]
-    backup.write_bytes(change(backup.read_bytes()))
+    change, expected = DAMAGES[damage]
+    backup_file.write_bytes(change(backup_file.read_bytes()))
 
-    answer = other.ask("restore", str(backup), code=1)
+    answer = other.ask("restore", str(backup_file), code=1)
 
     assert answer["code"] == "bad_archive"
-    assert answer["detail"].startswith(f"{backup} is damaged, and nothing was restored: ")
-    assert told in answer["detail"]
+    assert answer["detail"].startswith(f"{backup_file} is damaged, and nothing was restored: ")
+    assert expected in answer["detail"]
     assert answer["detail"].endswith(". Take another backup")
-    assert nothing_is_there(other)
+    assert is_untouched(other)
 
 
 @proves("BACKUP-WORDS", "CLI-VERIFY")
-def test_a_restore_that_was_stopped_at_its_end_is_told_from_edits(
-    backup: Path, other: Console
-) -> None:
+def test_interrupted_restore_is_not_reported_as_edits(backup_file: Path, other: Console) -> None:
     # The moment before the files are written: what the command does first is all that was done.
-    restore_backup(backup, other.data, "", no_bars)
+    restore_backup(backup_file, other.data, "", no_bars)
 
     found = other.ask("verify", code=1)
-    again = other.ask("restore", str(backup), code=1)
+    again = other.ask("restore", str(backup_file), code=1)
 
     assert found["code"] == "files_differ"
     assert "were never written to their end" in found["detail"]
@@ -289,25 +285,25 @@ def test_a_restore_that_was_stopped_at_its_end_is_told_from_edits(
 
 
 @proves("CHECKPOINT-NEWEST")
-def test_a_spoiled_line_of_the_checkpoints_goes_along_and_stops_nothing(
-    lived: Console, other: Console, tmp_path: Path
+def test_broken_checkpoint_line_is_copied_and_stops_no_backup(
+    populated: Console, other: Console, tmp_path: Path
 ) -> None:
-    file = lived.data / "checkpoints.jsonl"
+    file = populated.data / "checkpoints.jsonl"
     lines = file.read_text().splitlines()
-    for spoiled in ([lines[0][::-1], *lines[1:]], [*lines[:-1], lines[-1][::-1]], [*lines, ""]):
-        file.write_text("\n".join([*spoiled, ""]))
-        assert lived.ask("backup", str(tmp_path / "hub.tar"))["warnings"] == []
+    for broken in ([lines[0][::-1], *lines[1:]], [*lines[:-1], lines[-1][::-1]], [*lines, ""]):
+        file.write_text("\n".join([*broken, ""]))
+        assert populated.ask("backup", str(tmp_path / "hub.tar"))["warnings"] == []
         (tmp_path / "hub.tar").unlink()
-    lived.ask("backup", str(tmp_path / "hub.tar"))
+    populated.ask("backup", str(tmp_path / "hub.tar"))
     other.ask("restore", str(tmp_path / "hub.tar"))
     assert (other.data / "checkpoints.jsonl").read_text().startswith(file.read_text())
 
 
-def test_a_ledger_that_does_not_hold_is_not_backed_up(lived: Console, tmp_path: Path) -> None:
-    lines = (lived.data / "checkpoints.jsonl").read_text().splitlines()
-    (lived.data / "checkpoints.jsonl").write_text("\n".join([*(s[::-1] for s in lines), ""]))
+def test_broken_ledger_is_not_backed_up(populated: Console, tmp_path: Path) -> None:
+    lines = (populated.data / "checkpoints.jsonl").read_text().splitlines()
+    (populated.data / "checkpoints.jsonl").write_text("\n".join([*(s[::-1] for s in lines), ""]))
 
-    answer = lived.ask("backup", str(tmp_path / "hub.tar"), code=1)
+    answer = populated.ask("backup", str(tmp_path / "hub.tar"), code=1)
 
     assert answer["code"] == "ledger_broken"
     assert "checkpoint" in answer["detail"]
@@ -315,46 +311,46 @@ def test_a_ledger_that_does_not_hold_is_not_backed_up(lived: Console, tmp_path: 
     assert [path.name for path in tmp_path.glob("*hub.tar*")] == []
 
 
-@pytest.mark.parametrize("verb", ["backup", "restore"])
-def test_where_there_is_no_room_nothing_is_left(
-    lived: Console, backup: Path, other: Console, tmp_path: Path, verb: str
+@pytest.mark.parametrize("command", ["backup", "restore"])
+def test_full_disk_leaves_no_partial_file(
+    populated: Console, backup_file: Path, other: Console, tmp_path: Path, command: str
 ) -> None:
-    console = lived if verb == "backup" else other
-    path = tmp_path / "second.tar" if verb == "backup" else backup
-    hear, tell = os.pipe()
+    console = populated if command == "backup" else other
+    path = tmp_path / "second.tar" if command == "backup" else backup_file
+    read_end, write_end = os.pipe()
 
-    def try_it() -> None:
+    def run_command() -> None:
         # No file may be longer, as on a disk that is nearly full.
         resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
-        os.write(tell, json.dumps(console.ask(verb, str(path), code=1)).encode())
+        os.write(write_end, json.dumps(console.ask(command, str(path), code=1)).encode())
 
-    assert os.waitpid(fork(try_it), 0)[1] == 0
-    answer = json.loads(os.read(hear, 10_000))
+    assert os.waitpid(fork(run_command), 0)[1] == 0
+    answer = json.loads(os.read(read_end, 10_000))
 
     assert answer["code"] == "store_unavailable"
     assert "room" in answer["detail"] or "disk" in answer["detail"]
     assert not (tmp_path / "second.tar").exists()
     assert [found.name for found in tmp_path.iterdir() if "second" in found.name] == []
-    assert nothing_is_there(other)
-    assert console.ask(verb, str(path))["ok"]
+    assert is_untouched(other)
+    assert console.ask(command, str(path))["ok"]
 
 
-def test_two_at_once_do_not_write_one_file(lived: Console, tmp_path: Path) -> None:
+def test_concurrent_backups_do_not_write_the_same_file(populated: Console, tmp_path: Path) -> None:
     with (tmp_path / ".hub.tar.next").open("wb") as busy:
         fcntl.flock(busy, fcntl.LOCK_EX)
-        answer = lived.ask("backup", str(tmp_path / "hub.tar"), code=1)
+        answer = populated.ask("backup", str(tmp_path / "hub.tar"), code=1)
         assert "somebody else is just writing" in answer["detail"]
-    assert lived.ask("backup", str(tmp_path / "hub.tar"))["ok"]
+    assert populated.ask("backup", str(tmp_path / "hub.tar"))["ok"]
 
 
 @proves("BACKUP-WHOLE")
-def test_a_store_that_is_named_takes_the_place_of_the_one_in_the_settings(
-    lived: Console, other: Console, tmp_path: Path
+def test_store_option_replaces_the_store_in_restored_settings(
+    populated: Console, other: Console, tmp_path: Path
 ) -> None:
-    settings = lived.data / "dragoman.toml"
-    here = f"sqlite:///{lived.data / 'dragoman.db'}"
+    settings = populated.data / "dragoman.toml"
+    here = f"sqlite:///{populated.data / 'dragoman.db'}"
     settings.write_text(f'[tasks]\nmax_attempts = 4\n[store]\nurl = "{here}"\n[retry]\n')
-    lived.ask("backup", str(tmp_path / "hub.tar"))
+    populated.ask("backup", str(tmp_path / "hub.tar"))
     taken = other.ask("restore", str(tmp_path / "hub.tar"), code=1)
     assert "holds this very ledger" in taken["detail"]
     there = f"sqlite:///{tmp_path / 'there.db'}"
@@ -368,7 +364,7 @@ def test_a_store_that_is_named_takes_the_place_of_the_one_in_the_settings(
 
 @proves("UPGRADE-FENCE")
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_command_of_a_newer_version_does_not_migrate_beside_a_hub_that_runs(
+def test_newer_version_does_not_migrate_beside_a_running_hub(
     dragoman: Console, kind: str, request: pytest.FixtureRequest
 ) -> None:
     url = "" if kind == "sqlite" else request.getfixturevalue("postgres_url")
@@ -392,7 +388,7 @@ def test_a_command_of_a_newer_version_does_not_migrate_beside_a_hub_that_runs(
 
 
 @proves("UPGRADE-OLD")
-def test_a_directory_of_an_earlier_version_verifies_and_can_be_backed_up(
+def test_directory_of_an_earlier_version_verifies_and_can_be_backed_up(
     dragoman: Console, tmp_path: Path
 ) -> None:
     dragoman.data.mkdir()
@@ -405,62 +401,62 @@ def test_a_directory_of_an_earlier_version_verifies_and_can_be_backed_up(
     assert Console(tmp_path / "new").ask("restore", str(tmp_path / "hub.tar"))["ok"]
 
 
-def test_a_store_elsewhere_stays_as_it_is_whatever_way_leads_to_it(
-    backup: Path, other: Console, tmp_path: Path
+def test_foreign_store_stays_unchanged_by_any_path(
+    backup_file: Path, other: Console, tmp_path: Path
 ) -> None:
     foreign = tmp_path / "foreign.db"
     Console(tmp_path / "second").ask("init", "--store", f"sqlite:///{foreign}")
     before = foreign.read_bytes()
-    aside = other.data.parent / "aside"
+    link = other.data.parent / "aside"
     other.data.parent.mkdir()
-    aside.symlink_to(tmp_path)
-    for way in (other.data / ".." / ".." / "foreign.db", aside / "foreign.db"):
-        answer = other.ask("restore", str(backup), "--store", f"sqlite:///{way}", code=1)
-        assert "is not empty: it holds the ledger" in answer["detail"], way
+    link.symlink_to(tmp_path)
+    for path in (other.data / ".." / ".." / "foreign.db", link / "foreign.db"):
+        answer = other.ask("restore", str(backup_file), "--store", f"sqlite:///{path}", code=1)
+        assert "is not empty: it holds the ledger" in answer["detail"], path
         assert foreign.read_bytes() == before
         assert not other.data.exists()
 
 
 @proves("BACKUP-WHOLE")
-def test_a_link_to_the_directory_is_a_way_into_it(backup: Path, tmp_path: Path) -> None:
+def test_restore_accepts_a_store_path_through_a_symlink(backup_file: Path, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     linked = Console(tmp_path / "link" / "hub")
 
-    linked.ask("restore", str(backup), "--store", f"sqlite:///{linked.data / 'x.db'}")
+    linked.ask("restore", str(backup_file), "--store", f"sqlite:///{linked.data / 'x.db'}")
 
     assert linked.ask("verify")["ok"]
     assert (tmp_path / "real" / "hub" / "x.db").exists()
 
 
-def test_a_file_that_others_have_laid_where_a_backup_grows_is_not_written_to(
-    lived: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_backup_does_not_write_into_a_planted_file(
+    populated: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    laid, target = tmp_path / ".hub.tar.next", str(tmp_path / "hub.tar")
-    laid.write_text("mine")
+    planted, target = tmp_path / ".hub.tar.next", str(tmp_path / "hub.tar")
+    planted.write_text("mine")
     with monkeypatch.context() as user:
-        user.setattr(os, "geteuid", lambda: laid.stat().st_uid + 1)
-        assert "belongs to somebody else" in lived.ask("backup", target, code=1)["detail"]
-    (tmp_path / "second").hardlink_to(laid)
-    assert "has a second name" in lived.ask("backup", target, code=1)["detail"]
-    assert laid.read_text() == "mine"
+        user.setattr(os, "geteuid", lambda: planted.stat().st_uid + 1)
+        assert "belongs to somebody else" in populated.ask("backup", target, code=1)["detail"]
+    (tmp_path / "second").hardlink_to(planted)
+    assert "has a second name" in populated.ask("backup", target, code=1)["detail"]
+    assert planted.read_text() == "mine"
 
-    laid.unlink()
-    assert lived.ask("backup", target)["ok"]
+    planted.unlink()
+    assert populated.ask("backup", target)["ok"]
 
 
-def test_a_directory_that_others_have_laid_where_a_restore_grows_is_not_used(
-    backup: Path, other: Console, monkeypatch: pytest.MonkeyPatch
+def test_restore_does_not_use_a_planted_directory(
+    backup_file: Path, other: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    laid = other.data.parent / ".hub.restoring"
-    laid.mkdir(parents=True)
-    laid.chmod(0o777)
+    planted = other.data.parent / ".hub.restoring"
+    planted.mkdir(parents=True)
+    planted.chmod(0o777)
     with monkeypatch.context() as user:
-        user.setattr(os, "geteuid", lambda: laid.stat().st_uid + 1)
-        answer = other.ask("restore", str(backup), code=1)
+        user.setattr(os, "geteuid", lambda: planted.stat().st_uid + 1)
+        answer = other.ask("restore", str(backup_file), code=1)
     assert "belongs to somebody else" in answer["detail"]
-    assert (list(laid.iterdir()), other.data.exists()) == ([], False)
+    assert (list(planted.iterdir()), other.data.exists()) == ([], False)
 
-    other.ask("restore", str(backup))
+    other.ask("restore", str(backup_file))
 
     assert stat.S_IMODE(other.data.stat().st_mode) == 0o700

@@ -12,7 +12,7 @@ pytestmark = proves("CLI-DEMO")
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give the demo a temporary folder of its own to look into afterwards."""
     folder = tmp_path / "temporary"
     folder.mkdir()
@@ -20,23 +20,23 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_story_is_the_same_each_time_and_leaves_nothing_behind(
-    dragoman: Console, elsewhere: Path
+def test_demo_is_deterministic_and_leaves_no_files(
+    dragoman: Console, temporary_folder: Path
 ) -> None:
     first, second = dragoman("demo"), dragoman("demo")
 
     assert first.code == 0
     assert first.out == second.out
-    assert list(elsewhere.iterdir()) == []
+    assert list(temporary_folder.iterdir()) == []
     assert not dragoman.data.exists()
 
 
-def test_the_story_has_a_handoff_crashes_recoveries_a_review_and_a_proof(dragoman: Console) -> None:
+def test_demo_has_handoff_crashes_recoveries_review_and_proof(dragoman: Console) -> None:
     steps = dragoman.ask("demo")["steps"]
 
-    told = [(step["at"][11:19], step["who"]) for step in steps]
-    assert told == sorted(told, key=lambda step: step[0])
-    story = " / ".join(f"{step['who']} {step['what']}" for step in steps)
+    times_and_actors = [(step["at"][11:19], step["who"]) for step in steps]
+    assert times_and_actors == sorted(times_and_actors, key=lambda step: step[0])
+    text = " / ".join(f"{step['who']} {step['what']}" for step in steps)
     for part in (
         'mia creates TASK-2026-02-09-001 "Login by e-mail": ready',
         "ada claims 001: attempt 1, lease until 09:05:05",
@@ -54,56 +54,54 @@ def test_the_story_has_a_handoff_crashes_recoveries_a_review_and_a_proof(dragoma
         "mia reviews both: 002 is done, 001 is done",
         "all good",
     ):
-        assert part in story
-        story = story.partition(part)[2]
+        assert part in text
+        text = text.partition(part)[2]
 
 
 @proves("CLI-NOW")
-def test_the_story_begins_when_it_is_told_to(dragoman: Console) -> None:
+def test_demo_starts_at_now_option(dragoman: Console) -> None:
     assert dragoman.ask("demo", "--now", NOON)["steps"][0]["at"] == "2026-02-09T12:00:00.000Z"
 
 
-def test_the_story_fits_a_narrow_terminal_and_one_and_a_half_pages(dragoman: Console) -> None:
+def test_demo_fits_80_columns_and_60_lines(dragoman: Console) -> None:
     lines = dragoman("demo").out.splitlines()
 
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 60
 
 
-def test_the_story_ends_with_what_to_try(dragoman: Console) -> None:
+def test_demo_ends_with_commands_to_try(dragoman: Console) -> None:
     last = dragoman("demo").out.splitlines()[-3:]
 
     assert all(line.startswith("  dragoman ") for line in last)
 
 
-def test_what_is_kept_can_be_read_and_proved(dragoman: Console, tmp_path: Path) -> None:
+def test_kept_demo_directory_can_be_read_and_verified(dragoman: Console, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    told = dragoman.ask("demo", "--keep", str(kept))
+    reply = dragoman.ask("demo", "--keep", str(kept))
 
-    assert told["kept"] == str(kept)
-    assert [path for path in told["files"] if not (kept / path).is_file()] == []
+    assert reply["kept"] == str(kept)
+    assert [path for path in reply["files"] if not (kept / path).is_file()] == []
     handoff = "tasks/done/TASK-2026-02-09-002/inputs/handoff.md"
-    assert handoff in told["files"]
+    assert handoff in reply["files"]
     assert "**To:** ben" in (kept / handoff).read_text(encoding="utf-8")
     assert dragoman.ask("verify", "--data", str(kept))["found"] == 0
 
 
-def test_what_stands_in_the_way_is_not_touched(dragoman: Console, tmp_path: Path) -> None:
+def test_demo_does_not_touch_an_existing_target(dragoman: Console, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("mine", encoding="utf-8")
 
     for taken in (tmp_path / "mine", tmp_path / "mine" / "file"):
-        said = dragoman("demo", "--keep", str(taken))
-        assert said.code == 2
-        assert "name a new or empty folder" in said.err
+        result = dragoman("demo", "--keep", str(taken))
+        assert result.code == 2
+        assert "name a new or empty folder" in result.err
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["file"]
 
 
-def test_nobodys_settings_reach_the_story(
-    dragoman: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    as_ever = dragoman("demo").out
+def test_demo_ignores_user_settings(dragoman: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = dragoman("demo").out
     monkeypatch.setenv("DRAGOMAN_STORE_URL", "postgresql://nobody@localhost:1/none")
     monkeypatch.setenv("DRAGOMAN_AOF_APPLY_COMPLETION", "immediately")
 
-    assert dragoman("demo").out == as_ever
+    assert dragoman("demo").out == expected

@@ -25,17 +25,17 @@ from tests.surfaces.cli.tampering import change
 pytestmark = proves("CLI-DOCTOR")
 
 
-def examine(dragoman: Console, *words: str) -> dict[str, dict[str, Any]]:
+def examine(dragoman: Console, *args: str) -> dict[str, dict[str, Any]]:
     """Every check by its name."""
-    said = dragoman("doctor", *words, "--json").json
-    return {check["name"]: check for check in said["checks"]}
+    reply = dragoman("doctor", *args, "--json").json
+    return {check["name"]: check for check in reply["checks"]}
 
 
-def bad(dragoman: Console, *words: str) -> list[str]:
-    return [name for name, c in examine(dragoman, *words).items() if c["state"] == "bad"]
+def bad_checks(dragoman: Console, *args: str) -> list[str]:
+    return [name for name, c in examine(dragoman, *args).items() if c["state"] == "bad"]
 
 
-def files(folder: Path) -> dict[str, tuple[bytes, int]]:
+def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
     """What is in a folder, and how it may be used; SQLite's two helpers come and go."""
     return {
         str(path): (path.read_bytes(), path.stat().st_mode)
@@ -51,37 +51,37 @@ def healthy(dragoman: Console) -> Console:
     return dragoman
 
 
-def test_a_healthy_directory_is_ok_in_every_line(healthy: Console) -> None:
-    said = healthy("doctor")
+def test_healthy_directory_is_ok_in_every_check(healthy: Console) -> None:
+    result = healthy("doctor")
 
-    assert said.code == 0
-    lines = [line.split(maxsplit=2) for line in said.out.splitlines()]
+    assert result.code == 0
+    lines = [line.split(maxsplit=2) for line in result.out.splitlines()]
     assert [(state, name) for state, name, _ in lines] == [("ok", name) for name in CHECKS]
     assert healthy.ask("doctor")["ok"] is True
 
 
-def test_no_directory_is_bad_and_none_is_made(dragoman: Console) -> None:
-    said = dragoman("doctor")
+def test_missing_directory_is_bad_and_is_not_created(dragoman: Console) -> None:
+    result = dragoman("doctor")
 
-    assert said.code == 1
-    assert "does not exist" in said.out
-    assert "→ run `dragoman init`" in said.out
+    assert result.code == 1
+    assert "does not exist" in result.out
+    assert "→ run `dragoman init`" in result.out
     refused = dragoman.ask("doctor", code=1)
     assert (refused["code"], refused["detail"]) == ("unhealthy", "bad: directory")
     assert not dragoman.data.exists()
 
 
-def test_a_file_in_the_place_of_the_directory_is_bad(dragoman: Console) -> None:
+def test_file_in_place_of_directory_is_bad(dragoman: Console) -> None:
     dragoman.data.write_text("not a directory")
 
     assert "is not a directory" in examine(dragoman)["directory"]["found"]
     assert dragoman.data.read_text() == "not a directory"
 
 
-def test_an_empty_directory_is_not_filled(dragoman: Console) -> None:
+def test_empty_directory_stays_empty(dragoman: Console) -> None:
     dragoman.data.mkdir(0o700)
 
-    assert bad(dragoman) == ["keys"]
+    assert bad_checks(dragoman) == ["keys"]
     assert list(dragoman.data.iterdir()) == []
 
 
@@ -89,21 +89,19 @@ def test_an_empty_directory_is_not_filled(dragoman: Console) -> None:
 @pytest.mark.parametrize(
     "text", [b"not [toml", b"[store]\nurll = 1\n", b"\xff\xfe", b"[tasks]\nmax_attempts = 'x'\n"]
 )
-def test_broken_settings_are_named_and_the_other_checks_are_made(
-    healthy: Console, text: bytes
-) -> None:
+def test_broken_settings_are_named_and_other_checks_run(healthy: Console, text: bytes) -> None:
     (healthy.data / "dragoman.toml").write_bytes(text)
-    before = files(healthy.data)
+    before = snapshot(healthy.data)
 
     found = examine(healthy)
     assert [name for name, c in found.items() if c["state"] == "bad"] == ["settings"]
     assert found["keys"]["state"] == found["disk"]["state"] == "ok"
     assert "store" not in found, "it is not known where it is"
-    assert files(healthy.data) == before
+    assert snapshot(healthy.data) == before
 
 
 @proves("CONFIG-ONCE")
-def test_without_keys_broken_settings_come_first_unless_something_is_signed(
+def test_missing_keys_advice_depends_on_settings_and_signatures(
     dragoman: Console,
 ) -> None:
     dragoman.data.mkdir(0o700)
@@ -115,7 +113,7 @@ def test_without_keys_broken_settings_come_first_unless_something_is_signed(
 
 
 @proves("RUN-NOT-STARTED")
-def test_what_an_agent_cannot_be_started_without_is_named(
+def test_missing_requirements_of_an_agent_are_named(
     healthy: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIVEN", "x")
@@ -133,14 +131,14 @@ def test_what_an_agent_cannot_be_started_without_is_named(
     )
 
 
-@pytest.mark.parametrize("put", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+@pytest.mark.parametrize("create", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
 @pytest.mark.parametrize(("name", "check"), [("hub.lock", "hub"), ("checkpoints.jsonl", "ledger")])
-def test_what_stands_in_the_place_of_a_file_is_to_be_moved(
-    healthy: Console, put: Callable[[Path], None], name: str, check: str
+def test_obstacle_in_place_of_a_file_is_to_be_moved(
+    healthy: Console, create: Callable[[Path], None], name: str, check: str
 ) -> None:
     path = healthy.data / name
     path.unlink(missing_ok=True)
-    put(path)
+    create(path)
     advice = "move it out of the way, and put the file back that was there"
     assert examine(healthy)[check]["advice"].startswith(advice)
     refused = healthy.ask("task", "create", "Two", code=1)
@@ -150,7 +148,7 @@ def test_what_stands_in_the_place_of_a_file_is_to_be_moved(
 
 @proves("DOCTOR-AGREES", "HTTP-EXPOSURE")
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "expected"),
     [
         ("[agents.ada]", "agents.ada needs a command, a url, or (asked in CCOS) a function"),
         ('[agents.ada]\ncommand = [""]', "begins with a program's name"),
@@ -176,8 +174,8 @@ def test_what_stands_in_the_place_of_a_file_is_to_be_moved(
         ('[store]\nurl = "mysql://x"', "mysql: is not a kind of store"),
     ],
 )
-def test_settings_that_no_hub_would_start_with_are_bad(
-    healthy: Console, text: str, words: str, monkeypatch: pytest.MonkeyPatch
+def test_settings_that_prevent_startup_are_bad(
+    healthy: Console, text: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHORT", "abc")
     toml = healthy.data / "dragoman.toml"
@@ -187,11 +185,11 @@ def test_settings_that_no_hub_would_start_with_are_bad(
     refused = healthy.ask("up", "--port", "0", code=1)
 
     assert found["settings"]["state"] == "bad"
-    assert words in found["settings"]["found"]
+    assert expected in found["settings"]["found"]
     assert (refused["code"], refused["detail"]) == ("invalid_settings", found["settings"]["found"])
 
 
-def test_settings_with_which_only_no_hub_runs_keep_no_other_check_from_looking(
+def test_invalid_agent_settings_do_not_stop_other_checks(
     healthy: Console,
 ) -> None:
     (healthy.data / "dragoman.toml").write_text("[agents.ada]\n")
@@ -203,36 +201,36 @@ def test_settings_with_which_only_no_hub_runs_keep_no_other_check_from_looking(
 
 
 @proves("DOCTOR-GIT")
-def test_a_repository_without_a_commit_is_a_warning(healthy: Console, tmp_path: Path) -> None:
-    def found(named: str) -> tuple[str, str]:
+def test_repository_without_a_commit_is_a_warning(healthy: Console, tmp_path: Path) -> None:
+    def git_check(named: str) -> tuple[str, str]:
         (healthy.data / "dragoman.toml").write_text(f'[git]\nrepository = "{named}"\n')
-        told = examine(healthy)["git"]
-        return told["state"], told["found"]
+        check = examine(healthy)["git"]
+        return check["state"], check["found"]
 
     for named in ("/nope", f"{tmp_path}"):
-        state, words = found(named)
-        assert (state, f"there is no commit at {named}" in words) == ("warning", True)
+        state, detail = git_check(named)
+        assert (state, f"there is no commit at {named}" in detail) == ("warning", True)
     subprocess.run(["git", "init", "-q", str(tmp_path / "r")], check=True)
     (tmp_path / "r" / "below").mkdir()
-    assert found(f"{tmp_path / 'r' / 'below'}")[0] == "warning"
-    words = ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-mx")
-    subprocess.run(["git", "-C", str(tmp_path / "r"), *words], check=True)
-    assert found(f"{tmp_path / 'r' / 'below'}")[0] == "ok"
+    assert git_check(f"{tmp_path / 'r' / 'below'}")[0] == "warning"
+    detail = ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-mx")
+    subprocess.run(["git", "-C", str(tmp_path / "r"), *detail], check=True)
+    assert git_check(f"{tmp_path / 'r' / 'below'}")[0] == "ok"
 
 
 @proves("SYSTEM-KEYS")
 @pytest.mark.parametrize("missing", ["ledger.key", "secret", "ledger.pub"])
-def test_a_missing_key_is_bad_and_no_new_one_is_made(healthy: Console, missing: str) -> None:
+def test_missing_key_is_bad_and_is_not_created(healthy: Console, missing: str) -> None:
     (healthy.data / "keys" / missing).unlink()
-    before = files(healthy.data)
+    before = snapshot(healthy.data)
 
-    assert bad(healthy) == ["keys"]
+    assert bad_checks(healthy) == ["keys"]
     assert f"{missing} is missing" in examine(healthy)["keys"]["found"]
-    assert files(healthy.data) == before
+    assert snapshot(healthy.data) == before
 
 
 @proves("SYSTEM-KEYS")
-def test_a_key_that_others_can_read_is_bad(healthy: Console) -> None:
+def test_key_readable_by_others_is_bad(healthy: Console) -> None:
     (healthy.data / "keys" / "ledger.key").chmod(0o644)
 
     found = examine(healthy)["keys"]
@@ -242,17 +240,17 @@ def test_a_key_that_others_can_read_is_bad(healthy: Console) -> None:
 
 @proves("CLI-DOCTOR")
 @pytest.mark.parametrize(
-    ("put", "called"), [(Path.mkdir, "is a directory"), (os.mkfifo, "is a pipe or a device")]
+    ("create", "expected"), [(Path.mkdir, "is a directory"), (os.mkfifo, "is a pipe or a device")]
 )
-def test_what_stands_in_the_place_of_the_database_is_called_what_it_is(
-    healthy: Console, put: Callable[[Path], None], called: str
+def test_obstacle_in_place_of_the_database_is_named(
+    healthy: Console, create: Callable[[Path], None], expected: str
 ) -> None:
     for file in healthy.data.glob("dragoman.db*"):
         file.unlink()
-    put(healthy.data / "dragoman.db")
+    create(healthy.data / "dragoman.db")
 
     found = examine(healthy)["store"]
-    assert (found["state"], called in found["found"]) == ("bad", True)
+    assert (found["state"], expected in found["found"]) == ("bad", True)
     assert found["advice"].startswith("move it away, and put it back")
 
 
@@ -271,7 +269,7 @@ def test_what_stands_in_the_place_of_the_database_is_called_what_it_is(
     ],
     ids=["foreign", "short", "empty", "missing"],
 )
-def test_a_damaged_database_is_named_and_left_as_it_is(
+def test_damaged_database_is_named_and_left_unchanged(
     healthy: Console, content: bytes | None, state: str, part: str
 ) -> None:
     database = healthy.data / "dragoman.db"
@@ -280,50 +278,50 @@ def test_a_damaged_database_is_named_and_left_as_it_is(
         helper.unlink()
     if content is not None:
         database.write_bytes(content)
-    before = files(healthy.data)
+    before = snapshot(healthy.data)
 
     found = examine(healthy)["store"]
     assert (found["state"], part in found["found"]) == (state, True), found
     assert found["advice"]
-    assert files(healthy.data) == before
+    assert snapshot(healthy.data) == before
 
 
 @proves("STORE-CORRUPT")
-def test_a_database_with_a_damaged_page_is_bad_and_left_as_it_is(healthy: Console) -> None:
+def test_database_with_a_damaged_page_is_bad_and_left_unchanged(healthy: Console) -> None:
     database = healthy.data / "dragoman.db"
     content = bytearray(database.read_bytes())
     content[4_096 : len(content) : 3] = bytes(len(content[4_096 : len(content) : 3]))
     database.write_bytes(content)
     for helper in healthy.data.glob("dragoman.db-*"):
         helper.unlink()
-    before = files(healthy.data)
+    before = snapshot(healthy.data)
 
-    assert bad(healthy), "some check has found it"
-    assert files(healthy.data) == before
+    assert bad_checks(healthy), "some check has found it"
+    assert snapshot(healthy.data) == before
 
 
 @proves("STORE-INSPECT")
-def test_an_index_that_lacks_a_task_is_bad_and_nothing_else_is_read(healthy: Console) -> None:
+def test_index_without_a_task_is_bad_and_ends_the_checks(healthy: Console) -> None:
     healthy.make("Two", "--id", "T-2", "--ready")
     hide_from_index(healthy.data / "dragoman.db", "streams_ready", "task:T-2")
-    before = files(healthy.data)
+    before = snapshot(healthy.data)
 
     found = examine(healthy)
     assert (found["store"]["state"], list(found)[-1]) == ("bad", "store")
     assert "missing from index streams_ready" in found["store"]["found"]
     assert "dragoman verify" in found["store"]["advice"]
-    assert files(healthy.data) == before
+    assert snapshot(healthy.data) == before
 
 
 @proves("STORE-TEXT")
-def test_a_ledger_id_that_cannot_be_read_is_bad_once(healthy: Console) -> None:
+def test_unreadable_ledger_id_is_one_finding(healthy: Console) -> None:
     change(healthy.data / "dragoman.db", "UPDATE meta SET value = CAST(x'f4' AS TEXT)")
 
-    assert bad(healthy) == ["store"]
+    assert bad_checks(healthy) == ["store"]
 
 
 @proves("STORE-CORRUPT")
-def test_somebody_elses_database_is_bad_and_left_as_it_is(healthy: Console, tmp_path: Path) -> None:
+def test_foreign_database_is_bad_and_left_unchanged(healthy: Console, tmp_path: Path) -> None:
     foreign = tmp_path / "foreign.db"
     change(foreign, "CREATE TABLE aunts (name TEXT)")
     before = foreign.read_bytes()
@@ -335,21 +333,19 @@ def test_somebody_elses_database_is_bad_and_left_as_it_is(healthy: Console, tmp_
 
 
 @proves("STORE-MIGRATIONS")
-def test_an_older_schema_is_a_warning_and_is_not_migrated(healthy: Console) -> None:
+def test_older_schema_is_a_warning_and_is_not_migrated(healthy: Console) -> None:
     change(healthy.data / "dragoman.db", "PRAGMA user_version = 0")
-    before = files(healthy.data)
+    before = snapshot(healthy.data)
 
     found = examine(healthy)["store"]
     assert found["state"] == "warning"
     assert "has schema 0" in found["found"]
     assert f"with the dragoman that you had before, or copy {healthy.data} while" in found["advice"]
-    assert files(healthy.data) == before
+    assert snapshot(healthy.data) == before
 
 
 @proves("STORE-MIGRATIONS", "UPGRADE-OLD")
-def test_following_the_advice_brings_a_store_of_an_earlier_version_up_to_date(
-    dragoman: Console, tmp_path: Path
-) -> None:
+def test_advice_upgrades_a_store_of_an_earlier_version(dragoman: Console, tmp_path: Path) -> None:
     elsewhere = tmp_path / "else where.db"
     dragoman.ask("init", "--store", f"sqlite:///{elsewhere}")
     elsewhere.unlink()
@@ -368,7 +364,7 @@ def test_following_the_advice_brings_a_store_of_an_earlier_version_up_to_date(
 
 
 @proves("STORE-MIGRATIONS", "UPGRADE-OLD")
-def test_a_store_that_was_brought_up_to_date_in_its_log_only_is_current(healthy: Console) -> None:
+def test_store_migrated_only_in_its_wal_is_current(healthy: Console) -> None:
     path = healthy.data / "dragoman.db"
     change(path, f"PRAGMA user_version = {len(MIGRATIONS) - 1}")
     with closing(open_reader(path)) as reader:
@@ -381,7 +377,7 @@ def test_a_store_that_was_brought_up_to_date_in_its_log_only_is_current(healthy:
 
 
 @proves("VERIFY-CUT-TAIL")
-def test_a_cut_tail_is_bad(healthy: Console) -> None:
+def test_cut_tail_is_bad(healthy: Console) -> None:
     healthy.make("Two")
     change(healthy.data / "dragoman.db", "DELETE FROM entries WHERE position = 2")
 
@@ -391,19 +387,17 @@ def test_a_cut_tail_is_bad(healthy: Console) -> None:
     assert "dragoman verify" in found["advice"]
 
 
-def test_a_bad_checkpoint_and_an_unsigned_ledger_are_told_apart(healthy: Console) -> None:
+def test_bad_checkpoint_and_unsigned_ledger_differ(healthy: Console) -> None:
     file = healthy.data / "checkpoints.jsonl"
     file.write_bytes(b"{}\n")
-    assert bad(healthy) == ["ledger"]
+    assert bad_checks(healthy) == ["ledger"]
     file.unlink()
     assert examine(healthy)["ledger"]["state"] == "warning"
 
 
 @proves("CHECKPOINT-NEWEST")
 @pytest.mark.parametrize("line", [b"\n", b"{}\n{}\n"])
-def test_lines_that_do_not_hold_at_the_end_of_the_checkpoints_are_told_and_stop_nothing(
-    healthy: Console, line: bytes
-) -> None:
+def test_invalid_last_checkpoint_lines_are_a_warning(healthy: Console, line: bytes) -> None:
     file = healthy.data / "checkpoints.jsonl"
     file.write_bytes(file.read_bytes() + line)
     found = examine(healthy)["ledger"]
@@ -417,20 +411,20 @@ def test_lines_that_do_not_hold_at_the_end_of_the_checkpoints_are_told_and_stop_
     assert healthy.ask("verify")["ok"]
 
 
-def test_an_unused_hub_has_an_empty_ledger(dragoman: Console) -> None:
+def test_unused_hub_has_an_empty_ledger(dragoman: Console) -> None:
     dragoman("init")
 
     assert examine(dragoman)["ledger"]["found"] == "empty"
 
 
 @proves("HUB-TROUBLE")
-def test_files_that_lag_are_a_warning(healthy: Console) -> None:
+def test_lagging_files_are_a_warning(healthy: Console) -> None:
     task = healthy.ask("task", "show", "T-1")["aofId"]
-    in_the_way = healthy.data / "runs" / task / "run.json"
-    in_the_way.mkdir(parents=True)
+    obstacle = healthy.data / "runs" / task / "run.json"
+    obstacle.mkdir(parents=True)
     healthy("task", "claim", "T-1", "--agent", "ada")
     assert "those of task:T-1" in examine(healthy)["files"]["found"]
-    in_the_way.rmdir()
+    obstacle.rmdir()
     healthy("tick")
     assert examine(healthy)["files"]["state"] == "ok"
     (healthy.data / "projection.json").unlink()
@@ -438,7 +432,7 @@ def test_files_that_lag_are_a_warning(healthy: Console) -> None:
 
 
 @proves("FILES-CRASH")
-def test_a_task_file_that_was_about_to_be_removed_is_a_warning(healthy: Console) -> None:
+def test_leftover_task_file_is_a_warning(healthy: Console) -> None:
     task = healthy.ask("task", "show", "T-1")["aofId"]
     left = healthy.data / "tasks" / "done" / f"{task}.md-found"
     left.write_text("typed")
@@ -451,7 +445,7 @@ def test_a_task_file_that_was_about_to_be_removed_is_a_warning(healthy: Console)
 
 
 @proves("FILES-PLACES")
-def test_what_stands_in_the_place_of_a_folder_is_a_warning(healthy: Console) -> None:
+def test_obstacle_in_place_of_a_folder_is_a_warning(healthy: Console) -> None:
     inbox = healthy.data / "inbox"
     inbox.rmdir()
     os.mkfifo(inbox)
@@ -461,7 +455,7 @@ def test_what_stands_in_the_place_of_a_folder_is_a_warning(healthy: Console) -> 
     assert inbox.is_dir()
 
 
-def test_a_directory_open_to_others_is_a_warning(tmp_path: Path) -> None:
+def test_directory_open_to_others_is_a_warning(tmp_path: Path) -> None:
     dragoman = Console(tmp_path / "of ada")
     dragoman.ask("init")
     dragoman.data.chmod(0o755)
@@ -472,7 +466,7 @@ def test_a_directory_open_to_others_is_a_warning(tmp_path: Path) -> None:
 
 
 @proves("STORE-READ-STILL")
-def test_a_mount_that_is_read_only_is_told_from_missing_rights(
+def test_read_only_mount_is_reported_as_such(
     healthy: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = os.statvfs
@@ -491,7 +485,7 @@ def test_a_mount_that_is_read_only_is_told_from_missing_rights(
     assert found["ledger"]["state"] == "ok"
 
 
-def test_settings_with_a_store_that_others_can_read_are_a_warning(
+def test_settings_with_store_readable_by_others_are_a_warning(
     dragoman: Console, tmp_path: Path
 ) -> None:
     dragoman.ask("init", "--store", f"sqlite:///{tmp_path}/x.db")
@@ -500,12 +494,12 @@ def test_settings_with_a_store_that_others_can_read_are_a_warning(
     assert examine(dragoman)["settings"]["state"] == "warning"
 
 
-def test_a_disk_that_is_nearly_full_is_bad() -> None:
+def test_nearly_full_disk_is_bad() -> None:
     assert room(64 * 1024 * 1024).state == "ok"
     assert room(64 * 1024 * 1024 - 1).state == "bad"
 
 
-def test_a_running_hub_is_named(healthy: Console) -> None:
+def test_running_hub_is_named(healthy: Console) -> None:
     with HubLock.acquire(healthy.data, "dragoman serve"):
         assert (
             f"dragoman serve is the hub (process {os.getpid()}" in examine(healthy)["hub"]["found"]
@@ -513,7 +507,7 @@ def test_a_running_hub_is_named(healthy: Console) -> None:
     assert "no hub is running" in examine(healthy)["hub"]["found"]
 
 
-def test_a_hub_that_no_command_can_call_is_told(healthy: Console) -> None:
+def test_hub_without_token_is_bad(healthy: Console) -> None:
     with HubLock.acquire(healthy.data, "dragoman up") as lock:
         lock.announce("http://127.0.0.1:1")
         found = examine(healthy)["hub"]
@@ -524,7 +518,7 @@ def test_a_hub_that_no_command_can_call_is_told(healthy: Console) -> None:
 
 
 @proves("CLI-NOW")
-def test_a_clock_behind_the_newest_entry_is_a_warning(healthy: Console) -> None:
+def test_clock_behind_the_newest_entry_is_a_warning(healthy: Console) -> None:
     found = examine(healthy, "--now", "2026-02-09T11:00:00Z")["clock"]
 
     assert found["state"] == "warning"
@@ -532,7 +526,7 @@ def test_a_clock_behind_the_newest_entry_is_a_warning(healthy: Console) -> None:
 
 
 @proves("CLI-NOW")
-def test_ended_leases_that_await_recovery_are_a_warning(healthy: Console) -> None:
+def test_expired_leases_are_a_warning(healthy: Console) -> None:
     healthy.ask("task", "claim", "--agent", "ada", "--now", NOON)
 
     found = examine(healthy, "--now", "2026-02-09T12:10:00Z")["leases"]
@@ -540,7 +534,7 @@ def test_ended_leases_that_await_recovery_are_a_warning(healthy: Console) -> Non
     assert examine(healthy, "--now", NOON)["leases"]["state"] == "ok"
 
 
-def test_a_server_that_can_only_be_read_is_bad(dragoman: Console, postgres_url: str) -> None:
+def test_read_only_server_is_bad(dragoman: Console, postgres_url: str) -> None:
     dragoman.ask("init", "--store", postgres_url)
     assert examine(dragoman)["store"]["state"] == "ok"
 
@@ -551,7 +545,7 @@ def test_a_server_that_can_only_be_read_is_bad(dragoman: Console, postgres_url: 
 
 
 @proves("FILES-CUT")
-def test_a_log_that_was_cut_off_is_named_until_it_is_completed(healthy: Console) -> None:
+def test_truncated_log_is_named_until_it_is_completed(healthy: Console) -> None:
     log = max((healthy.data / "events").iterdir())
     whole = log.read_bytes()
     log.write_bytes(whole[:-40])
@@ -564,9 +558,7 @@ def test_a_log_that_was_cut_off_is_named_until_it_is_completed(healthy: Console)
     assert examine(healthy)["files"]["state"] == "ok"
 
 
-def test_beside_a_hub_the_settings_are_those_that_it_was_started_with(
-    healthy: Console, tmp_path: Path
-) -> None:
+def test_settings_of_a_running_hub_are_checked(healthy: Console, tmp_path: Path) -> None:
     named = tmp_path / "elsewhere.toml"
     named.write_text('[git]\nrepository = "/nowhere"\n')
     (healthy.data / "dragoman.toml").write_text("this is not TOML")
@@ -581,43 +573,41 @@ def test_beside_a_hub_the_settings_are_those_that_it_was_started_with(
 
 
 @proves("ADVICE-LEADS-ON")
-def test_a_file_in_the_place_of_the_directory_is_to_be_moved_away(dragoman: Console) -> None:
+def test_file_in_place_of_directory_is_to_be_moved(dragoman: Console) -> None:
     dragoman.data.write_bytes(b"mine")
 
-    looked = dragoman.ask("doctor", code=1)
-    made = dragoman.ask("init", code=1)
+    report = dragoman.ask("doctor", code=1)
+    refused = dragoman.ask("init", code=1)
 
-    (advice,) = [one["advice"] for one in looked["checks"] if one["name"] == "directory"]
+    (advice,) = [check["advice"] for check in report["checks"] if check["name"] == "directory"]
     assert advice == "move it away, or name another one with --data or DRAGOMAN_DATA"
-    assert "is there, and is no directory. Move it away, or name another place" in made["detail"]
+    assert "is there, and is no directory. Move it away, or name another place" in refused["detail"]
 
 
 @proves("ADVICE-LEADS-ON")
-def test_checkpoints_that_were_lost_are_to_be_brought_back(dragoman: Console) -> None:
+def test_lost_checkpoints_are_to_be_restored(dragoman: Console) -> None:
     dragoman.make("One")
     (dragoman.data / "checkpoints.jsonl").unlink()
 
-    looked = dragoman.ask("doctor")
-    (advice,) = [one["advice"] for one in looked["checks"] if one["name"] == "ledger"]
+    report = dragoman.ask("doctor")
+    (advice,) = [check["advice"] for check in report["checks"] if check["name"] == "ledger"]
 
     assert advice.startswith("if checkpoints.jsonl was there before, bring it back; else run")
     assert "If checkpoints.jsonl was there before, bring it back" in dragoman("verify").out
 
 
 @proves("ADVICE-LEADS-ON")
-@pytest.mark.parametrize("words", [("doctor",), ("task", "create", "One"), ("up",)])
-def test_a_directory_whose_name_is_not_utf_8_is_refused_before_anything_is_made(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    said = Console(tmp_path / "m\udcff")(*words)
+@pytest.mark.parametrize("args", [("doctor",), ("task", "create", "One"), ("up",)])
+def test_directory_name_that_is_not_utf_8_is_refused(tmp_path: Path, args: tuple[str, ...]) -> None:
+    result = Console(tmp_path / "m\udcff")(*args)
 
-    assert said.code == 2
-    assert "is not UTF-8: name another one with --data" in said.err
+    assert result.code == 2
+    assert "is not UTF-8: name another one with --data" in result.err
     assert list(tmp_path.iterdir()) == []
 
 
 @proves("ADVICE-LEADS-ON")
-def test_a_clock_set_beside_a_hub_is_no_finding(dragoman: Console) -> None:
+def test_now_option_beside_a_hub_is_refused(dragoman: Console) -> None:
     dragoman.ask("init")
     load_or_create_token(dragoman.data)
     with HubLock.acquire(dragoman.data, "dragoman up") as lock:
@@ -627,7 +617,7 @@ def test_a_clock_set_beside_a_hub_is_no_finding(dragoman: Console) -> None:
 
 
 @proves("CLI-NOW")
-def test_what_up_always_refuses_is_not_offered(
+def test_up_does_not_offer_now_option(
     dragoman: Console, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dragoman("up", "--help")

@@ -39,11 +39,11 @@ class Repository:
         }
         self.git("init", "-q")
 
-    def git(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    def git(self, *args: str, **extra: str) -> subprocess.CompletedProcess[str]:
         """Run git there."""
-        variables = {**self.variables, **more}
+        variables = {**self.variables, **extra}
         return subprocess.run(
-            ("git", *words),
+            ("git", *args),
             cwd=self.folder,
             env=variables,
             capture_output=True,
@@ -71,9 +71,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
 
 
 @proves("RESERVE-TAKE")
-def test_a_commit_of_what_somebody_else_has_reserved_is_stopped(
-    dragoman: Console, repository: Repository
-) -> None:
+def test_commit_of_a_reserved_file_is_blocked(dragoman: Console, repository: Repository) -> None:
     dragoman.ask("reserve", "take", "src/", "--as", "ada")
     wrote = dragoman("guard", "install")
     assert wrote.out == f"wrote {repository.folder}/.git/hooks/pre-commit\n"
@@ -91,28 +89,28 @@ def test_a_commit_of_what_somebody_else_has_reserved_is_stopped(
     assert repository.git("commit", "--no-verify", "-m", "two").returncode == 0
 
 
-def test_check_names_the_files_and_who_has_them(dragoman: Console, repository: Repository) -> None:
+def test_check_names_files_and_holders(dragoman: Console, repository: Repository) -> None:
     dragoman.ask("wave", "start", "a=src/x y.py", "--parallel", "1", "--id", "w")
     dragoman.ask("reserve", "take", "shared", "--as", "eve", "--shared")
     repository.stage("src/x y.py", "shared")
-    told = dragoman.ask("guard", "check", "--as", "bob", code=1)
-    assert told["code"] == "reserved"
-    assert [one["file"] for one in told["reserved"]] == ["src/x y.py"]
-    assert "by bead a of wave w, as src/x y.py, until that bead has ended" in told["detail"]
+    reply = dragoman.ask("guard", "check", "--as", "bob", code=1)
+    assert reply["code"] == "reserved"
+    assert [one["file"] for one in reply["reserved"]] == ["src/x y.py"]
+    assert "by bead a of wave w, as src/x y.py, until that bead has ended" in reply["detail"]
     dragoman.ask("task", "claim", "a", "--agent", "bob")
     assert dragoman.ask("guard", "check", "--as", "bob") == {"ok": True, "staged": 2}
 
 
-def test_what_is_staged_is_a_file_and_never_a_folder_in_which_others_may_lie(
+def test_reserved_pattern_blocks_only_matching_files(
     dragoman: Console, repository: Repository
 ) -> None:
     dragoman.ask("reserve", "take", "**/*.py", "--as", "eve")
     repository.stage("Makefile", "src/a.md", "src/a.py")
-    told = dragoman.ask("guard", "check", "--as", "bob", code=1)
-    assert [one["file"] for one in told["reserved"]] == ["src/a.py"]
+    reply = dragoman.ask("guard", "check", "--as", "bob", code=1)
+    assert [one["file"] for one in reply["reserved"]] == ["src/a.py"]
 
 
-def test_a_hook_of_somebody_else_stays_and_our_own_is_written_anew(
+def test_install_keeps_a_foreign_hook_and_updates_its_own(
     dragoman: Console, repository: Repository
 ) -> None:
     hook = repository.folder / ".git/hooks/pre-commit"
@@ -128,12 +126,12 @@ def test_a_hook_of_somebody_else_stays_and_our_own_is_written_anew(
     assert hook.stat().st_mode & 0o111
 
 
-def test_where_there_is_no_hub_or_no_program_everything_passes_with_a_warning(
+def test_missing_hub_or_program_lets_commits_pass_with_a_warning(
     dragoman: Console, repository: Repository
 ) -> None:
     repository.stage("x")
-    told = dragoman.ask("guard", "check")
-    assert told == {"ok": True, "staged": 1, "unchecked": "store_unavailable"}
+    reply = dragoman.ask("guard", "check")
+    assert reply == {"ok": True, "staged": 1, "unchecked": "store_unavailable"}
     assert "nothing was checked: there is no data directory" in dragoman("guard", "check").err
     assert not dragoman.data.exists()
     hook = Path(dragoman.ask("guard", "install")["hook"])
@@ -144,7 +142,7 @@ def test_where_there_is_no_hub_or_no_program_everything_passes_with_a_warning(
 
 
 @proves("RESERVE-TAKE")
-def test_the_hook_needs_nothing_on_the_path(dragoman: Console, repository: Repository) -> None:
+def test_hook_needs_nothing_on_the_path(dragoman: Console, repository: Repository) -> None:
     dragoman.ask("reserve", "take", "src/", "--as", "ada")
     dragoman("guard", "install")
     repository.stage("src/a")
@@ -153,16 +151,16 @@ def test_the_hook_needs_nothing_on_the_path(dragoman: Console, repository: Repos
     assert "ada" in stopped.stderr
 
 
-def test_outside_of_a_repository_the_guard_is_not_understood(
+def test_guard_outside_of_a_repository_is_a_usage_error(
     dragoman: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     for command in ("install", "check"):
-        said = dragoman("guard", command)
-        assert said.code == 2
-        assert "not a git repository" in said.err
-        assert "go to a git repository first" in said.err
+        result = dragoman("guard", command)
+        assert result.code == 2
+        assert "not a git repository" in result.err
+        assert "go to a git repository first" in result.err
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "there is no git on the PATH" in dragoman("guard", "check").err
 
@@ -178,12 +176,12 @@ def _worktree(repository: Repository, at: Path) -> Repository:
 
 
 @proves("GUARD-WORKTREES")
-def test_the_hook_of_a_linked_worktree_asks_the_data_directory_of_the_repository(
+def test_linked_worktree_uses_the_data_directory_of_its_repository(
     dragoman: Console, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DRAGOMAN_URL", raising=False)
-    home = Console(repository.folder / ".dragoman")
-    home.ask("reserve", "take", "src/", "--as", "ada")
+    console = Console(repository.folder / ".dragoman")
+    console.ask("reserve", "take", "src/", "--as", "ada")
     # As it is installed where the data directory is the usual one: the hook names none.
     assert main(HOUSE, ["guard", "install"], StringIO(), StringIO(), lambda: False) == 0
     assert "--data" not in (repository.folder / ".git/hooks/pre-commit").read_text()
@@ -196,7 +194,7 @@ def test_the_hook_of_a_linked_worktree_asks_the_data_directory_of_the_repository
 
 
 @proves("GUARD-WORKTREES")
-def test_where_there_is_no_data_directory_the_hub_of_the_agent_is_asked(
+def test_worktree_without_data_directory_queries_the_hub_of_the_agent(
     dragoman: Console, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dragoman.ask("reserve", "take", "src/", "--as", "ada")
@@ -206,7 +204,7 @@ def test_where_there_is_no_data_directory_the_hub_of_the_agent_is_asked(
     linked.stage("docs/y")
     monkeypatch.chdir(linked.folder)
 
-    def checked(agent: str) -> Any:
+    def check(agent: str) -> Any:
         out = StringIO()
         main(HOUSE, ["guard", "check", "--json", "--as", agent], out, StringIO(), lambda: False)
         return json.loads(out.getvalue())
@@ -214,17 +212,17 @@ def test_where_there_is_no_data_directory_the_hub_of_the_agent_is_asked(
     with serving(Hub(SqliteStore.open(dragoman.data / "dragoman.db", lambda: "never"))) as hub:
         monkeypatch.setenv("DRAGOMAN_URL", f"http://127.0.0.1:{hub.port}")
         monkeypatch.setenv("DRAGOMAN_TOKEN", hub.tokens["owner"])
-        assert [(one["file"], one["by"]["holder"]) for one in checked("bob")["reserved"]] == [
+        assert [(one["file"], one["by"]["holder"]) for one in check("bob")["reserved"]] == [
             ("docs/y", None),
             ("src/x.py", "ada"),
         ]
-        assert [one["file"] for one in checked("ada")["reserved"]] == ["docs/y"]
-    gone = checked("bob")
+        assert [one["file"] for one in check("ada")["reserved"]] == ["docs/y"]
+    gone = check("bob")
     assert (gone["ok"], gone["unchecked"]) == (True, "hub_unreachable")
 
 
 @proves("GUARD-WORKTREES")
-def test_a_repository_that_only_has_worktrees_has_no_data_directory_of_its_own(
+def test_bare_repository_has_no_data_directory(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository.stage("first")

@@ -13,7 +13,7 @@ from dragoman.text.safe_text import HARMFUL
 from tests.requirements import proves
 from tests.store.sqlite.files import connect
 from tests.surfaces.cli.console import NOON, Console
-from tests.surfaces.cli.letters import Letters
+from tests.surfaces.cli.message_files import MessageFiles
 
 pytestmark = proves("ACP-CLI")
 
@@ -23,19 +23,19 @@ PACKAGE = (
 LOG = "teamspaces/default/handoffs/handoffs.jsonl"
 
 
-def offer(dragoman: Console, *words: str, id: str = "h1", task: str = "t1") -> dict[str, Any]:
+def offer(dragoman: Console, *args: str, id: str = "h1", task: str = "t1") -> dict[str, Any]:
     """Ada offers a task to Bob."""
-    given = ("--as", "ada", "--to", "bob", "--task", task, "--id", id, *PACKAGE, *words)
-    return dragoman.ask("handoff", "initiate", *given)
+    options = ("--as", "ada", "--to", "bob", "--task", task, "--id", id, *PACKAGE, *args)
+    return dragoman.ask("handoff", "initiate", *options)
 
 
-def step(dragoman: Console, action: str, by: str, *words: str, id: str = "h1") -> Any:
+def step(dragoman: Console, action: str, by: str, *args: str, id: str = "h1") -> Any:
     """A step that must succeed; where the handoff stands after it."""
-    return dragoman.ask("handoff", action, id, "--as", by, *words)["status"]
+    return dragoman.ask("handoff", action, id, "--as", by, *args)["status"]
 
 
 @proves("ACP-DISCARD")
-def test_a_draft_is_made_checked_offered_and_thrown_away(dragoman: Console, tmp_path: Path) -> None:
+def test_draft_is_validated_proposed_and_discarded(dragoman: Console, tmp_path: Path) -> None:
     parts = tmp_path / "parts.json"
     whole = {"task": {"task_id": "t", "title": "T", "objective": "O", "success_criteria": ["c"]}}
     parts.write_text(json.dumps(whole))
@@ -43,10 +43,10 @@ def test_a_draft_is_made_checked_offered_and_thrown_away(dragoman: Console, tmp_
     for id in ("d1", "d2"):
         made = dragoman.ask("handoff", "draft", str(parts), "--id", id, "--to", "bob", *as_ada)
         assert made["status"] == "draft"
-    lacks = dragoman("handoff", "validate", "d1", *as_ada)
-    assert (lacks.code, lacks.err) == (1, "schema_invalid: 2 faults\n")
-    assert lacks.out.count("it is missing") == 2
-    assert "failed: context: it is missing" in lacks.out
+    invalid = dragoman("handoff", "validate", "d1", *as_ada)
+    assert (invalid.code, invalid.err) == (1, "schema_invalid: 2 faults\n")
+    assert invalid.out.count("it is missing") == 2
+    assert "failed: context: it is missing" in invalid.out
     too_early = dragoman("handoff", "propose", "d1", *as_ada)
     assert too_early.err == ("schema_invalid: context: it is missing; work_state: it is missing\n")
     parts.write_text(
@@ -68,7 +68,7 @@ def test_a_draft_is_made_checked_offered_and_thrown_away(dragoman: Console, tmp_
     assert (nothing.code, "say what to write" in nothing.err) == (2, True)
 
 
-def test_a_handoff_goes_from_its_offer_to_the_closed_record(dragoman: Console) -> None:
+def test_handoff_goes_from_proposed_to_closed(dragoman: Console) -> None:
     task = dragoman.make("Fix the login", "--ready")
     offered = offer(dragoman, "--priority", "high", task=task)
     assert (offered["ok"], offered["success"], offered["status"]) == (True, True, "proposed")
@@ -84,12 +84,12 @@ def test_a_handoff_goes_from_its_offer_to_the_closed_record(dragoman: Console) -
     shown = dragoman.ask("handoff", "show", "h1")
     assert (shown["title"], shown["status"]) == ("Fix the login", "closed")
     assert shown["package"]["task"]["priority"] == "high"
-    told = [json.loads(line)["event"] for line in (dragoman.data / LOG).read_text().splitlines()]
-    assert told[-1] == "handoff_closed"
+    events = [json.loads(line)["event"] for line in (dragoman.data / LOG).read_text().splitlines()]
+    assert events[-1] == "handoff_closed"
     assert dragoman("verify").code == 0
 
 
-def test_an_offer_of_a_file_says_more(dragoman: Console, letter: Letters) -> None:
+def test_offer_is_read_from_a_file(dragoman: Console, message_file: MessageFiles) -> None:
     package = {
         "action": "initiate",
         "to_agent": "bob",
@@ -103,16 +103,16 @@ def test_an_offer_of_a_file_says_more(dragoman: Console, letter: Letters) -> Non
         "context": {"summary": "broken", "known_risks": ["time"]},
         "work_state": {"status": "blocked", "next_step": "look"},
     }
-    offered = dragoman.ask("handoff", "initiate", letter(package), "--as", "ada", "--to", "carol")
+    offered = dragoman.ask(
+        "handoff", "initiate", message_file(package), "--as", "ada", "--to", "carol"
+    )
     shown = dragoman.ask("handoff", "show", offered["handoff_id"])
     assert (shown["to_agent"], shown["package"]["context"]["known_risks"]) == ("carol", ["time"])
 
 
 @proves("ACP-CLI-OPTIONS")
-def test_every_option_takes_the_place_of_what_the_file_says(
-    dragoman: Console, letter: Letters
-) -> None:
-    file = letter(
+def test_options_override_the_offer_file(dragoman: Console, message_file: MessageFiles) -> None:
+    file = message_file(
         {
             "to_agent": "bob",
             "task": {
@@ -130,14 +130,14 @@ def test_every_option_takes_the_place_of_what_the_file_says(
             ],
         }
     )
-    words = (
+    args = (
         *("--id", "o1", "--task", "t9", "--to", "carol", "--title", "T", "--objective", "O"),
         *("--criterion", "C", "--criterion", "D", "--summary", "S", "--next-step", "N"),
         *("--priority", "low", "--state", "review", "--deadline", "2027-02-02T00:00:00Z"),
         *("--artifact", "x/trace.txt", "--needs-approval", "--reason", "R", "--thread", "th9"),
         *("--teamspace", "blue"),
     )
-    dragoman.ask("handoff", "initiate", file, "--as", "ada", *words)
+    dragoman.ask("handoff", "initiate", file, "--as", "ada", *args)
     shown = dragoman.ask("handoff", "show", "o1")
     package = shown["package"]
     assert (shown["task_id"], shown["to_agent"], shown["teamspace_id"]) == ("t9", "carol", "blue")
@@ -154,39 +154,43 @@ def test_every_option_takes_the_place_of_what_the_file_says(
     assert package["work_state"] == {"status": "review", "next_step": "N", "branch": "b"}
     assert [one["artifact_id"] for one in package["artifacts"]] == ["trace.txt"]
     assert package["policy"]["requires_human_approval"]
-    beside = letter({**json.loads(Path(file).read_text()), "deadline": "2027-01-01T00:00:00Z"})
+    with_deadline = message_file(
+        {**json.loads(Path(file).read_text()), "deadline": "2027-01-01T00:00:00Z"}
+    )
     late = ("--task", "t8", "--id", "o3", "--deadline", "2027-02-02T00:00:00Z")
-    dragoman.ask("handoff", "initiate", beside, "--as", "ada", *late)
+    dragoman.ask("handoff", "initiate", with_deadline, "--as", "ada", *late)
     stated = dragoman.ask("handoff", "show", "o3")["package"]["task"]["deadline"]
     assert stated == "2027-02-02T00:00:00Z"
     plain = dragoman.ask("handoff", "initiate", file, "--as", "ada", "--id", "o2")
-    said = dragoman.ask("handoff", "show", plain["handoff_id"])["package"]
-    assert (said["task"]["priority"], said["work_state"]["status"]) == ("high", "blocked")
-    odd = letter({"to_agent": "bob", "task": "t1", "context": [], "work_state": {}})
-    no = dragoman("handoff", "initiate", odd, "--as", "ada", "--summary", "S", "--task", "t2")
-    assert (no.code, no.err.startswith("schema_invalid: task: ")) == (1, True)
+    unchanged = dragoman.ask("handoff", "show", plain["handoff_id"])["package"]
+    assert (unchanged["task"]["priority"], unchanged["work_state"]["status"]) == ("high", "blocked")
+    invalid = message_file({"to_agent": "bob", "task": "t1", "context": [], "work_state": {}})
+    refused = dragoman(
+        "handoff", "initiate", invalid, "--as", "ada", "--summary", "S", "--task", "t2"
+    )
+    assert (refused.code, refused.err.startswith("schema_invalid: task: ")) == (1, True)
 
 
 @proves("CLI-EXIT")
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected"),
     [
         ("[]", "is no JSON object"),
         ('{"a":1,"a":2}', "is not JSON that can be trusted"),
         ('{"action":"accept"}', "asks for another action"),
     ],
 )
-def test_a_file_that_is_no_offer_is_wrong_usage(
-    dragoman: Console, letter: Letters, content: str, said: str
+def test_invalid_offer_file_is_a_usage_error(
+    dragoman: Console, message_file: MessageFiles, content: str, expected: str
 ) -> None:
-    done = dragoman("handoff", "initiate", letter(content), "--as", "ada")
+    done = dragoman("handoff", "initiate", message_file(content), "--as", "ada")
     assert done.code == 2
-    assert said in done.err
+    assert expected in done.err
 
 
 @proves("CLI-EXIT")
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "expected"),
     [
         (("initiate", "--as", "ada", "--to", "bob"), "--to NAME and --task ID"),
         (("verify",), "name a handoff, or a file"),
@@ -196,23 +200,23 @@ def test_a_file_that_is_no_offer_is_wrong_usage(
     ],
     ids=str,
 )
-def test_what_is_not_understood_is_told(
-    dragoman: Console, words: tuple[str, ...], said: str
+def test_invalid_arguments_are_usage_errors(
+    dragoman: Console, args: tuple[str, ...], expected: str
 ) -> None:
-    done = dragoman("handoff", *words)
-    assert (done.code, said in done.err) == (2, True), done
+    done = dragoman("handoff", *args)
+    assert (done.code, expected in done.err) == (2, True), done
 
 
 @proves("ACP-BESIDE")
-def test_what_is_said_when_the_work_begins_and_ends_is_shown_with_it(
+def test_work_state_and_notes_of_a_step_are_shown(
     dragoman: Console,
 ) -> None:
     offer(dragoman)
     step(dragoman, "accept", "bob", "--notes", "from Monday on")
     update = '{"percent_complete": 60, "next_step": "write the docs", "completed_steps": ["tests"]}'
     step(dragoman, "activate", "bob", "--work-state", update, "--session", "s-1")
-    told = "work_state_update: percent_complete: 60, next_step: write the docs, "
-    assert f'{told}completed_steps: ["tests"]' in dragoman("handoff", "timeline", "h1").out
+    prefix = "work_state_update: percent_complete: 60, next_step: write the docs, "
+    assert f'{prefix}completed_steps: ["tests"]' in dragoman("handoff", "timeline", "h1").out
     page = dragoman("handoff", "show", "h1").out
     assert "    | write the docs\n" in page
     assert "not_started, 60 %" in page
@@ -244,7 +248,7 @@ def test_what_is_said_when_the_work_begins_and_ends_is_shown_with_it(
 
 
 @proves("ACP-BESIDE")
-def test_all_that_a_package_says_is_on_its_page(dragoman: Console, tmp_path: Path) -> None:
+def test_page_shows_every_field_of_the_package(dragoman: Console, tmp_path: Path) -> None:
     parts: dict[str, dict[str, object]] = {
         "task": {
             "task_id": "t1",
@@ -278,31 +282,31 @@ def test_all_that_a_package_says_is_on_its_page(dragoman: Console, tmp_path: Pat
     }
     parts["context"]["summary"] = "The summary"
     ref = {"type": "url", "path": "https://example.org/x", "description": "a page", "version": "9"}
-    said = {"artifacts": [{"artifact_id": "a-7", "ref": {**ref, "sha256": "0" * 64}}], **parts}
+    package = {"artifacts": [{"artifact_id": "a-7", "ref": {**ref, "sha256": "0" * 64}}], **parts}
     file = tmp_path / "package.json"
-    file.write_text(json.dumps({"to_agent": "bob", **said}))
+    file.write_text(json.dumps({"to_agent": "bob", **package}))
     dragoman.ask("handoff", "initiate", str(file), "--as", "ada", "--id", "h1")
     page = dragoman("handoff", "show", "h1").out
-    assert [word for word in _leaves(said) if word not in page] == []
+    assert [word for word in _leaf_texts(package) if word not in page] == []
 
 
-def _leaves(said: object) -> Iterator[str]:
+def _leaf_texts(value: object) -> Iterator[str]:
     """Every word that stands in something, its names aside."""
-    if isinstance(said, dict):
-        said = list(cast(dict[str, object], said).values())
-    if isinstance(said, list):
-        for one in cast(list[object], said):
-            yield from _leaves(one)
+    if isinstance(value, dict):
+        value = list(cast(dict[str, object], value).values())
+    if isinstance(value, list):
+        for item in cast(list[object], value):
+            yield from _leaf_texts(item)
     else:
-        yield str(said)
+        yield str(value)
 
 
-def test_that_work_was_passed_on_or_turned_down_is_shown_once(dragoman: Console) -> None:
+def test_redelegation_and_rejection_are_shown_once(dragoman: Console) -> None:
     offer(dragoman)
     for action in ("accept", "activate"):
         step(dragoman, action, "bob")
-    words = ("--to", "carol", "--task", "t1", "--id", "h2", "--supersedes", "h1", *PACKAGE)
-    dragoman.ask("handoff", "initiate", "--as", "bob", *words)
+    args = ("--to", "carol", "--task", "t1", "--id", "h2", "--supersedes", "h1", *PACKAGE)
+    dragoman.ask("handoff", "initiate", "--as", "bob", *args)
     page = dragoman("handoff", "show", "h1").out
     assert "  completed   by bob at " in page
     assert page.count("re-delegated as h2") == 1
@@ -311,7 +315,7 @@ def test_that_work_was_passed_on_or_turned_down_is_shown_once(dragoman: Console)
 
 
 @proves("CLI-EXIT")
-def test_a_refusal_has_the_form_of_the_protocol_and_of_the_command_line(
+def test_refusal_has_protocol_and_cli_fields(
     dragoman: Console,
 ) -> None:
     offer(dragoman)
@@ -327,12 +331,12 @@ def test_a_refusal_has_the_form_of_the_protocol_and_of_the_command_line(
 
 
 @pytest.mark.parametrize("by", ["bob", "carl"])
-def test_work_is_rejected_with_a_reason_and_may_be_offered_anew(dragoman: Console, by: str) -> None:
+def test_rejected_work_may_be_offered_again(dragoman: Console, by: str) -> None:
     dragoman.ask("agent", "add", "carl", "--role", "coordinator")
     offer(dragoman)
     reason: RejectReason = "capacity_unavailable"
-    words = ("--reason", reason, "--detail", "not before Friday", "--fix", "ask carol")
-    assert step(dragoman, "reject", by, *words) == "rejected"
+    args = ("--reason", reason, "--detail", "not before Friday", "--fix", "ask carol")
+    assert step(dragoman, "reject", by, *args) == "rejected"
     shown = dragoman.ask("handoff", "show", "h1")
     assert shown["rejection"]["suggested_fix"] == "ask carol"
     offer(dragoman, "--supersedes", "h1", id="h2")
@@ -342,20 +346,20 @@ def test_work_is_rejected_with_a_reason_and_may_be_offered_anew(dragoman: Consol
     assert "superseded  by h2" in text
 
 
-def test_a_person_approves_and_an_agent_cannot(dragoman: Console) -> None:
+def test_only_a_person_can_approve(dragoman: Console) -> None:
     offer(dragoman, "--needs-approval")
     waiting = dragoman.ask("handoff", "accept", "h1", "--as", "bob", code=1)
     assert (waiting["status"], waiting["code"]) == ("validating", "approval_required")
-    told = dragoman("handoff", "diagnose", "h1").out
-    assert "a person has to approve" in told
-    assert "a person can approve: dragoman handoff approve h1\n" in told
-    assert "a person can deny: dragoman handoff deny h1\n" in told
-    assert "can accept" not in told
+    output = dragoman("handoff", "diagnose", "h1").out
+    assert "a person has to approve" in output
+    assert "a person can approve: dragoman handoff approve h1\n" in output
+    assert "a person can deny: dragoman handoff deny h1\n" in output
+    assert "can accept" not in output
     assert dragoman.ask("handoff", "approve", "h1", "--as", "bob", code=1)["code"] == (
         "not_authorized"
     )
-    other = dragoman.ask("handoff", "approve", "h1", "--hash", "ab" * 32, code=1)
-    assert other["code"] == "hash_mismatch"
+    mismatch = dragoman.ask("handoff", "approve", "h1", "--hash", "ab" * 32, code=1)
+    assert mismatch["code"] == "hash_mismatch"
     seen = dragoman.ask("handoff", "show", "h1")["package_hash"]
     dragoman.ask("handoff", "approve", "h1", "--hash", seen, "--note", "fine")
     assert dragoman.ask("handoff", "show", "h1")["approval"]["by"] == login_name()
@@ -363,7 +367,7 @@ def test_a_person_approves_and_an_agent_cannot(dragoman: Console) -> None:
     assert f"approved by {login_name()}" in dragoman("handoff", "show", "h1").out
 
 
-def test_a_registered_person_may_deny_under_its_own_name(dragoman: Console) -> None:
+def test_registered_person_can_deny_under_its_name(dragoman: Console) -> None:
     dragoman.ask("agent", "add", "olga", "--role", "human")
     offer(dragoman, "--needs-approval")
     denied = dragoman.ask("handoff", "deny", "h1", "--as", "olga", "--note", "not outside")
@@ -376,7 +380,7 @@ def test_a_registered_person_may_deny_under_its_own_name(dragoman: Console) -> N
     assert "denied by olga" in dragoman("handoff", "show", "h1").out
 
 
-def test_a_coordinator_sees_to_what_is_late(dragoman: Console) -> None:
+def test_coordinator_extends_and_reassigns_a_late_handoff(dragoman: Console) -> None:
     dragoman.ask("agent", "add", "carl", "--role", "coordinator")
     offer(dragoman, "--now", NOON)
     later = "2026-02-09T12:06:00Z"
@@ -385,23 +389,23 @@ def test_a_coordinator_sees_to_what_is_late(dragoman: Console) -> None:
     assert "late: it should have gone on by 2026-02-09T12:05:00.000Z" in text
     assert "carl can extend: dragoman handoff extend h1 --by 30m --as carl" in text
     assert "carl can reject: dragoman handoff reject h1 --reason other --detail TEXT" in text
-    told = dragoman.ask("handoff", "diagnose", "h1", "--now", later)
-    assert (told["late"], told["due_by"]) == (True, "2026-02-09T12:05:00.000Z")
+    diagnosis = dragoman.ask("handoff", "diagnose", "h1", "--now", later)
+    assert (diagnosis["late"], diagnosis["due_by"]) == (True, "2026-02-09T12:05:00.000Z")
     assert "late" in dragoman("handoff", "list", "--now", later).out
     assert "timeout in proposed→validating after 6m" in dragoman("handoff", "show", "h1").out
     step(dragoman, "extend", "carl", "--by", "30m", "--stage", "proposed", "--now", later)
-    found = dragoman.ask("handoff", "diagnose", "h1", "--now", later)
-    assert (found["late"], found["due_by"]) == (False, "2026-02-09T12:36:00.000Z")
+    extended = dragoman.ask("handoff", "diagnose", "h1", "--now", later)
+    assert (extended["late"], extended["due_by"]) == (False, "2026-02-09T12:36:00.000Z")
     step(dragoman, "accept", "bob", "--now", later)
-    words = ("--by", "30m", "--stage", "proposed", "--now", later)
-    assert step(dragoman, "extend", "carl", *words) == "accepted"
+    args = ("--by", "30m", "--stage", "proposed", "--now", later)
+    assert step(dragoman, "extend", "carl", *args) == "accepted"
     new = dragoman.ask("handoff", "reassign", "h1", "--to", "dan", "--as", "carl", "--now", later)
     assert new["status"] == "proposed"
     assert dragoman.ask("handoff", "show", "h1")["superseded_by"] == new["handoff_id"]
 
 
 @proves("ACP-SLA")
-def test_what_was_late_before_anybody_looked_is_shown_as_told_to_nobody(dragoman: Console) -> None:
+def test_late_step_that_was_not_escalated_names_no_recipient(dragoman: Console) -> None:
     offer(dragoman, "--now", NOON)
     step(dragoman, "accept", "bob", "--now", "2026-02-09T12:06:00Z")
     late = "timeout in proposed→validating after 6m"
@@ -415,17 +419,17 @@ def test_what_was_late_before_anybody_looked_is_shown_as_told_to_nobody(dragoman
 
 
 @proves("ACP-DIAGNOSE")
-def test_a_diagnosis_sees_files_that_are_not_as_they_have_to_be(dragoman: Console) -> None:
+def test_diagnosis_finds_missing_and_changed_artifacts(dragoman: Console) -> None:
     root = dragoman.data / "teamspaces/default/artifacts"
     root.mkdir(parents=True)
     offer(dragoman, "--artifact", "log.txt")
-    waits = dragoman.ask("handoff", "diagnose", "h1")
-    assert waits["summary"].startswith("an artifact is not as it has to be: ada has to put")
-    assert [(one["who"], one["action"]) for one in waits["steps"]] == [
+    diagnosis = dragoman.ask("handoff", "diagnose", "h1")
+    assert diagnosis["summary"].startswith("an artifact is not as it has to be: ada has to put")
+    assert [(one["who"], one["action"]) for one in diagnosis["steps"]] == [
         (["ada"], "withdraw"),
         (["bob"], "reject"),
     ]
-    assert waits["findings"][0].startswith("missing_artifact: log.txt: ")
+    assert diagnosis["findings"][0].startswith("missing_artifact: log.txt: ")
     (root / "log.txt").write_text("a log")
     assert dragoman.ask("handoff", "diagnose", "h1")["steps"][0]["action"] == "accept"
     step(dragoman, "accept", "bob")
@@ -433,29 +437,31 @@ def test_a_diagnosis_sees_files_that_are_not_as_they_have_to_be(dragoman: Consol
     copy = next((dragoman.data / "artifacts/sha256").rglob("[0-9a-f]" * 64))
     copy.chmod(0o600)
     copy.write_text("another log")
-    waits = dragoman.ask("handoff", "diagnose", "h1")
-    assert "cannot begin" in waits["summary"]
-    assert [one["action"] for one in waits["steps"]] == ["reject", "withdraw"]
-    assert waits["findings"][0].startswith("log.txt: ")
+    diagnosis = dragoman.ask("handoff", "diagnose", "h1")
+    assert "cannot begin" in diagnosis["summary"]
+    assert [one["action"] for one in diagnosis["steps"]] == ["reject", "withdraw"]
+    assert diagnosis["findings"][0].startswith("log.txt: ")
     assert dragoman("handoff", "activate", "h1", "--as", "bob").code == 1
     copy.unlink()
-    waits = dragoman.ask("handoff", "diagnose", "h1")
-    assert (waits["steps"][0]["action"], copy.exists()) == ("activate", False)
+    diagnosis = dragoman.ask("handoff", "diagnose", "h1")
+    assert (diagnosis["steps"][0]["action"], copy.exists()) == ("activate", False)
     assert step(dragoman, "activate", "bob") == "activated"
     assert copy.read_text() == "a log"
 
 
 @proves("ACP-DIAGNOSE")
-def test_a_diagnosis_says_what_a_draft_lacks(dragoman: Console) -> None:
+def test_diagnosis_names_missing_fields_of_a_draft(dragoman: Console) -> None:
     dragoman.ask("handoff", "draft", "--id", "d1", "--to", "bob", "--as", "ada")
-    waits = dragoman.ask("handoff", "diagnose", "d1", "--as", "ada")
-    assert waits["summary"] == "ada has not offered it yet, and it cannot be offered as it stands"
-    assert [one["action"] for one in waits["steps"]] == ["draft", "discard"]
-    assert "task: it is missing" in waits["findings"]
+    diagnosis = dragoman.ask("handoff", "diagnose", "d1", "--as", "ada")
+    assert (
+        diagnosis["summary"] == "ada has not offered it yet, and it cannot be offered as it stands"
+    )
+    assert [one["action"] for one in diagnosis["steps"]] == ["draft", "discard"]
+    assert "task: it is missing" in diagnosis["findings"]
 
 
-def test_a_draft_of_what_is_not_its_senders_is_not_said_to_be_ready(
-    dragoman: Console, letter: Letters
+def test_diagnosis_of_a_draft_checks_ownership_of_its_task(
+    dragoman: Console, message_file: MessageFiles
 ) -> None:
     dragoman.make("T", "--id", "t1", "--ready")
     offer(dragoman, id="h1")
@@ -464,21 +470,23 @@ def test_a_draft_of_what_is_not_its_senders_is_not_said_to_be_ready(
         "context": {"summary": "half done"},
         "work_state": {"status": "in_progress", "next_step": "write the tests"},
     }
-    dragoman.ask("handoff", "draft", letter(parts), "--to", "bob", "--id", "d1", "--as", "eve")
-    waits = dragoman.ask("handoff", "diagnose", "d1", "--as", "eve")
-    assert waits["summary"] == "eve has not offered it yet, and it cannot be offered as it stands"
-    assert waits["findings"][0] == "t1 is on its way to bob already, by h1"
+    dragoman.ask(
+        "handoff", "draft", message_file(parts), "--to", "bob", "--id", "d1", "--as", "eve"
+    )
+    diagnosis = dragoman.ask("handoff", "diagnose", "d1", "--as", "eve")
+    assert (
+        diagnosis["summary"] == "eve has not offered it yet, and it cannot be offered as it stands"
+    )
+    assert diagnosis["findings"][0] == "t1 is on its way to bob already, by h1"
     refused = dragoman.ask("handoff", "propose", "d1", "--as", "eve", code=1)
-    assert refused["detail"] == waits["findings"][0]
+    assert refused["detail"] == diagnosis["findings"][0]
     step(dragoman, "withdraw", "ada")
     ready = dragoman.ask("handoff", "diagnose", "d1", "--as", "eve")
     assert ready["steps"][0]["action"] == "propose"
 
 
 @proves("ACP-DIAGNOSE")
-def test_a_diagnosis_sees_the_files_of_a_draft_which_may_still_come(
-    dragoman: Console, tmp_path: Path
-) -> None:
+def test_diagnosis_of_a_draft_warns_of_missing_files(dragoman: Console, tmp_path: Path) -> None:
     root = dragoman.data / "teamspaces/default/artifacts"
     root.mkdir(parents=True)
     dragoman.ask("agent", "add", "bob")
@@ -491,21 +499,21 @@ def test_a_diagnosis_sees_the_files_of_a_draft_which_may_still_come(
     }
     parts.write_text(json.dumps(whole))
     dragoman.ask("handoff", "draft", str(parts), "--id", "d1", "--to", "bob", "--as", "ada")
-    (doubt,) = dragoman.ask("handoff", "validate", "d1", "--as", "ada")["metadata"]["warnings"]
-    waits = dragoman.ask("handoff", "diagnose", "d1", "--as", "ada")
-    assert doubt in waits["findings"]
-    assert [one["action"] for one in waits["steps"]] == ["propose", "discard"]
+    (warning,) = dragoman.ask("handoff", "validate", "d1", "--as", "ada")["metadata"]["warnings"]
+    diagnosis = dragoman.ask("handoff", "diagnose", "d1", "--as", "ada")
+    assert warning in diagnosis["findings"]
+    assert [one["action"] for one in diagnosis["steps"]] == ["propose", "discard"]
     (root / "log.txt").write_text("a log")
     assert dragoman.ask("handoff", "diagnose", "d1", "--as", "ada")["findings"] == []
 
 
-def test_an_offer_can_be_taken_back(dragoman: Console) -> None:
+def test_sender_can_withdraw_an_offer(dragoman: Console) -> None:
     offer(dragoman)
     assert step(dragoman, "withdraw", "ada", "--notes", "done myself") == "rejected"
     assert dragoman.ask("handoff", "show", "h1")["rejection"]["detail"].startswith("withdrawn")
 
 
-def test_artifacts_travel_and_may_be_left_out(dragoman: Console) -> None:
+def test_artifacts_are_copied_and_may_be_left_out(dragoman: Console) -> None:
     root = dragoman.data / "teamspaces/default/artifacts"
     root.mkdir(parents=True)
     for name in ("log.txt", "notes.md"):
@@ -529,13 +537,13 @@ def test_artifacts_travel_and_may_be_left_out(dragoman: Console) -> None:
     assert "failed: missing_artifact" not in failed.out, "it is said once"
 
 
-def test_handoffs_are_listed_by_filters_and_pages(dragoman: Console) -> None:
+def test_list_is_filtered_and_paged(dragoman: Console) -> None:
     for number in range(3):
         offer(dragoman, id=f"h{number}", task=f"t{number}")
     step(dragoman, "accept", "bob", id="h0")
 
-    def ids(*words: str) -> list[str]:
-        page = dragoman.ask("handoff", "list", *words)
+    def ids(*args: str) -> list[str]:
+        page = dragoman.ask("handoff", "list", *args)
         return [row["handoff_id"] for row in page["handoffs"]]
 
     assert ids() == ["h2", "h1", "h0"]
@@ -548,7 +556,7 @@ def test_handoffs_are_listed_by_filters_and_pages(dragoman: Console) -> None:
     assert dragoman("handoff", "list", "--to", "nobody").out == "no handoffs\n"
 
 
-def test_what_happened_is_told_in_order_and_in_words(dragoman: Console) -> None:
+def test_timeline_shows_events_in_order(dragoman: Console) -> None:
     offer(dragoman)
     step(dragoman, "accept", "bob")
     text = dragoman("handoff", "timeline", "h1").out
@@ -570,19 +578,19 @@ def test_what_happened_is_told_in_order_and_in_words(dragoman: Console) -> None:
 
 @proves("ACP-AUDIT-REPLAY")
 @proves("ACP-AUDIT-REPLAY")
-def test_a_file_whose_work_has_gone_on_elsewhere_says_so(dragoman: Console) -> None:
+def test_replay_warns_of_a_redelegation_in_another_teamspace(dragoman: Console) -> None:
     offer(dragoman)
     step(dragoman, "accept", "bob")
     step(dragoman, "activate", "bob")
-    on = ("--as", "bob", "--to", "carol", "--task", "t1", "--id", "h2", "--supersedes", "h1")
-    dragoman.ask("handoff", "initiate", *on, "--teamspace", "red", *PACKAGE)
-    told = dragoman.ask("handoff", "verify", "--replay", str(dragoman.data / LOG))
-    assert (told["owners"], told["differences"]) == ({"t1": "bob"}, {})
-    (hint,) = told["warnings"]
+    options = ("--as", "bob", "--to", "carol", "--task", "t1", "--id", "h2", "--supersedes", "h1")
+    dragoman.ask("handoff", "initiate", *options, "--teamspace", "red", *PACKAGE)
+    reply = dragoman.ask("handoff", "verify", "--replay", str(dragoman.data / LOG))
+    assert (reply["owners"], reply["differences"]) == ({"t1": "bob"}, {})
+    (hint,) = reply["warnings"]
     assert hint.startswith("t1 was handed on since by h2 in the teamspace red")
 
 
-def test_an_audit_file_is_replayed_and_compared(dragoman: Console, tmp_path: Path) -> None:
+def test_replay_compares_an_audit_file_with_the_ledger(dragoman: Console, tmp_path: Path) -> None:
     offer(dragoman)
     step(dragoman, "accept", "bob")
     step(dragoman, "activate", "bob")
@@ -610,41 +618,41 @@ def test_an_audit_file_is_replayed_and_compared(dragoman: Console, tmp_path: Pat
     assert (broken["code"], broken["detail"][:7]) == ("bad_file", "line 1:")
 
 
-def test_a_sound_handoff_is_said_to_be_so(dragoman: Console) -> None:
+def test_verify_reports_a_valid_handoff(dragoman: Console) -> None:
     offer(dragoman)
     text = dragoman("handoff", "verify", "h1").out
     assert text.splitlines()[0] == "h1  all good"
     assert "entries: 1, each of which vouches" in text
     (dragoman.data / LOG).write_text("")
-    spoilt = dragoman("handoff", "verify", "h1")
-    assert (spoilt.code, "NOT good" in spoilt.out) == (1, True)
+    broken = dragoman("handoff", "verify", "h1")
+    assert (broken.code, "NOT good" in broken.out) == (1, True)
 
 
-def test_lengths_of_time_have_one_form_and_what_was_not_said_is_no_empty_line(
+def test_durations_have_one_format_and_empty_fields_are_omitted(
     dragoman: Console,
 ) -> None:
     offer(dragoman, "--now", NOON)
     dragoman.ask("tick", "--now", "2026-02-09T13:30:00Z")
-    for words in (("timeline", "h1"), ("diagnose", "h1"), ("show", "h1")):
-        assert "after 1h30m" in dragoman("handoff", *words).out, words
+    for args in (("timeline", "h1"), ("diagnose", "h1"), ("show", "h1")):
+        assert "after 1h30m" in dragoman("handoff", *args).out, args
     for action in ("accept", "activate", "complete"):
         step(dragoman, action, "bob")
     assert "no completion_notes" in dragoman("handoff", "timeline", "h1").out
     assert "completion_notes" not in dragoman("handoff", "show", "h1").out
 
 
-def test_what_agents_wrote_cannot_steer_a_terminal(dragoman: Console) -> None:
+def test_text_of_agents_cannot_control_the_terminal(dragoman: Console) -> None:
     hostile = "\x1b[2J\u202eevil\nok: true"
     offer(dragoman, "--title", f"T{hostile}", "--reason", f"R{hostile}", "--summary", hostile)
     step(dragoman, "reject", "bob", "--reason", "other", "--detail", hostile)
-    for words in (("list",), ("show", "h1"), ("timeline", "h1"), ("diagnose", "h1")):
-        lines = dragoman("handoff", *words).out.splitlines()
-        assert all(HARMFUL.search(line) is None for line in lines), words
+    for args in (("list",), ("show", "h1"), ("timeline", "h1"), ("diagnose", "h1")):
+        lines = dragoman("handoff", *args).out.splitlines()
+        assert all(HARMFUL.search(line) is None for line in lines), args
         assert "ok: true" not in lines
     assert "\u202e" not in dragoman.on_terminal("handoff", "show", "h1").out
 
 
-def test_a_closed_teamspace_is_not_there_for_others(dragoman: Console) -> None:
+def test_closed_teamspace_is_hidden_from_others(dragoman: Console) -> None:
     dragoman.ask("init")
     settings = dragoman.data / "dragoman.toml"
     settings.write_text('[teamspaces.default]\nmembers = ["ada", "bob"]\n')
@@ -657,9 +665,9 @@ def test_a_closed_teamspace_is_not_there_for_others(dragoman: Console) -> None:
     assert dragoman.ask("handoff", "show", "h1")["status"] == "proposed"
 
 
-def test_a_draft_is_its_maker_s(dragoman: Console) -> None:
-    said = json.dumps({"action": "draft", "to_agent": "bob", "context": {"summary": "x"}})
-    drafted = json.loads(dragoman("call", "acp_handoff", said, "--as", "ada").out)
+def test_draft_is_visible_to_its_author_only(dragoman: Console) -> None:
+    message = json.dumps({"action": "draft", "to_agent": "bob", "context": {"summary": "x"}})
+    drafted = json.loads(dragoman("call", "acp_handoff", message, "--as", "ada").out)
     id = drafted["handoff_id"]
     assert [
         row["handoff_id"]
@@ -674,7 +682,7 @@ def test_a_draft_is_its_maker_s(dragoman: Console) -> None:
 
 
 @proves("ACP-ROW")
-def test_a_row_that_somebody_has_falsified_is_found(dragoman: Console) -> None:
+def test_falsified_row_is_found(dragoman: Console) -> None:
     offer(dragoman)
     assert dragoman("handoff", "verify", "h1").code == 0
     database = connect(dragoman.data / "dragoman.db")
@@ -687,7 +695,7 @@ def test_a_row_that_somebody_has_falsified_is_found(dragoman: Console) -> None:
 
 
 @proves("ACP-CLI")
-def test_who_approves_sees_what_there_is_to_decide(dragoman: Console) -> None:
+def test_page_shows_the_facts_for_an_approval(dragoman: Console) -> None:
     offer(
         dragoman, "--priority", "high", "--artifact", "a.txt", "--deadline", "2026-02-20T12:00:00Z"
     )

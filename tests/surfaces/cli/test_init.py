@@ -19,7 +19,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in files if not path.name.endswith(("-shm", "-wal"))}
 
 
-def test_init_makes_a_private_directory_and_a_second_one_changes_nothing(
+def test_init_creates_a_private_directory_and_is_idempotent(
     dragoman: Console,
 ) -> None:
     first = dragoman.ask("init")
@@ -39,55 +39,59 @@ def test_init_makes_a_private_directory_and_a_second_one_changes_nothing(
     assert dragoman.data.stat().st_mode & 0o777 == 0o700
 
 
-def test_git_leaves_a_directory_with_keys_alone(dragoman: Console, tmp_path: Path) -> None:
+def test_git_ignores_a_directory_with_keys(dragoman: Console, tmp_path: Path) -> None:
     repository, backup = tmp_path / "repository", str(tmp_path / "hub.tar")
     archive = str(tmp_path / "archive.tar")
     subprocess.run(["git", "init", "-q", str(repository)], check=True)
     dragoman.make("One")
     dragoman.ask("backup", backup)
     dragoman.ask("export", archive)
-    told = repository / "told"
-    told.mkdir()
-    (told / "dragoman.toml").write_text("[hub]\n")
+    existing = repository / "told"
+    existing.mkdir()
+    (existing / "dragoman.toml").write_text("[hub]\n")
     made = {"told": ["init"], "restored": ["restore", backup], "imported": ["import", archive]}
 
-    for data, words in made.items():
-        dragoman.ask("--data", str(repository / data), *words)
+    for data, args in made.items():
+        dragoman.ask("--data", str(repository / data), *args)
         assert (repository / data / "keys" / "secret").exists()
 
-    assert git_sees(repository) == []
+    assert git_status(repository) == []
 
 
-def test_a_gitignore_of_its_owners_is_left_as_it_is(dragoman: Console, tmp_path: Path) -> None:
-    root, own, taken = tmp_path / "root", tmp_path / "own", tmp_path / "taken"
+def test_existing_gitignore_stays_unchanged(dragoman: Console, tmp_path: Path) -> None:
+    root, with_gitignore, without_gitignore = (
+        tmp_path / "root",
+        tmp_path / "own",
+        tmp_path / "taken",
+    )
     subprocess.run(["git", "init", "-q", str(root)], check=True)
-    own.mkdir()
-    (own / ".gitignore").write_text("keys\n")
-    for data in (root, own, taken):
+    with_gitignore.mkdir()
+    (with_gitignore / ".gitignore").write_text("keys\n")
+    for data in (root, with_gitignore, without_gitignore):
         dragoman.ask("--data", str(data), "init")
-    (taken / ".gitignore").unlink()
-    dragoman.ask("--data", str(taken), "init")
+    (without_gitignore / ".gitignore").unlink()
+    dragoman.ask("--data", str(without_gitignore), "init")
 
     assert not (root / ".gitignore").exists(), "more may be in it than what is ours"
-    assert (own / ".gitignore").read_text() == "keys\n"
-    assert not (taken / ".gitignore").exists(), "somebody wants to commit it"
+    assert (with_gitignore / ".gitignore").read_text() == "keys\n"
+    assert not (without_gitignore / ".gitignore").exists(), "somebody wants to commit it"
 
 
-def git_sees(repository: Path) -> list[str]:
-    seen = subprocess.run(
+def git_status(repository: Path) -> list[str]:
+    result = subprocess.run(
         ["git", "-C", str(repository), "status", "--porcelain"],
         check=True,
         capture_output=True,
         text=True,
     )
-    return seen.stdout.splitlines()
+    return result.stdout.splitlines()
 
 
-def test_init_tells_people_where_and_what_next(dragoman: Console) -> None:
-    said = dragoman("init")
+def test_init_prints_paths_and_the_next_command(dragoman: Console) -> None:
+    result = dragoman("init")
 
-    assert said.code == 0
-    assert said.out.splitlines() == [
+    assert result.code == 0
+    assert result.out.splitlines() == [
         f"data directory  {dragoman.data}",
         f"store           sqlite:///{dragoman.data}/dragoman.db",
         f'Next: dragoman task create "What to do" --ready --data {dragoman.data}',
@@ -95,7 +99,7 @@ def test_init_tells_people_where_and_what_next(dragoman: Console) -> None:
     assert "(was there)" in dragoman("init").out
 
 
-def test_what_is_next_names_the_directory_only_where_it_would_be_missed(
+def test_next_command_names_the_directory_only_if_needed(
     dragoman: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -107,7 +111,7 @@ def test_what_is_next_names_the_directory_only_where_it_would_be_missed(
 
 
 @proves("STORE-URL")
-def test_a_named_store_is_remembered_for_its_owner_alone(
+def test_store_option_is_saved_for_the_owner_only(
     dragoman: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -128,9 +132,7 @@ def test_a_named_store_is_remembered_for_its_owner_alone(
 
 
 @proves("STORE-URL")
-def test_another_store_is_never_put_in_the_place_of_the_first(
-    dragoman: Console, tmp_path: Path
-) -> None:
+def test_saved_store_is_never_replaced(dragoman: Console, tmp_path: Path) -> None:
     dragoman.ask("init", "--store", f"sqlite:///{tmp_path}/one.db")
     before = (dragoman.data / "dragoman.toml").read_bytes()
 
@@ -143,7 +145,7 @@ def test_another_store_is_never_put_in_the_place_of_the_first(
 
 
 @proves("STORE-URL")
-def test_a_directory_with_a_database_of_its_own_keeps_it(dragoman: Console, tmp_path: Path) -> None:
+def test_directory_with_its_own_database_keeps_it(dragoman: Console, tmp_path: Path) -> None:
     dragoman.make("One", "--id", "T-1")
 
     refused = dragoman.ask("init", "--store", f"sqlite:///{tmp_path}/two.db", code=1)
@@ -160,7 +162,7 @@ def test_a_directory_with_a_database_of_its_own_keeps_it(dragoman: Console, tmp_
         ("# nothing yet\n", '# nothing yet\n\n[store]\nurl = "'),
     ],
 )
-def test_settings_that_are_there_are_kept(
+def test_existing_settings_are_kept(
     dragoman: Console, tmp_path: Path, text: str, line: str
 ) -> None:
     dragoman.data.mkdir(0o700)
@@ -172,7 +174,7 @@ def test_settings_that_are_there_are_kept(
     assert all(kept in file.read_text() for kept in text.splitlines())
 
 
-def test_settings_that_cannot_be_extended_are_left_alone(dragoman: Console, tmp_path: Path) -> None:
+def test_settings_that_cannot_be_extended_stay_unchanged(dragoman: Console, tmp_path: Path) -> None:
     dragoman.data.mkdir(0o700)
     file = dragoman.data / "dragoman.toml"
     file.write_text("store = {}\n")
@@ -183,7 +185,7 @@ def test_settings_that_cannot_be_extended_are_left_alone(dragoman: Console, tmp_
     assert file.read_text() == "store = {}\n"
 
 
-def test_a_store_that_cannot_be_opened_is_not_remembered(dragoman: Console) -> None:
+def test_unreachable_store_is_not_saved(dragoman: Console) -> None:
     refused = dragoman.ask("init", "--store", "sqlite:////nowhere/at/all/x.db", code=1)
 
     assert refused["code"] == "store_unavailable"
@@ -199,17 +201,17 @@ def test_a_store_that_cannot_be_opened_is_not_remembered(dragoman: Console) -> N
         ("sqlite:////a/b.db", "sqlite:////a/b.db"),
     ],
 )
-def test_a_password_is_never_shown(url: str, shown: str) -> None:
+def test_password_is_masked(url: str, shown: str) -> None:
     assert masked(url) == shown
 
 
 @proves("STORE-REMEMBERED")
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [("task", "create", "One"), ("tick",), ("import", "{archive}"), ("restore", "{backup}")],
 )
-def test_whatever_makes_a_directory_with_a_store_remembers_it(
-    dragoman: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+def test_every_command_that_creates_a_directory_saves_its_store(
+    dragoman: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
 ) -> None:
     made = {"archive": str(tmp_path / "a.tar"), "backup": str(tmp_path / "b.tar")}
     dragoman.make("One")
@@ -217,7 +219,7 @@ def test_whatever_makes_a_directory_with_a_store_remembers_it(
     dragoman.ask("backup", made["backup"])
     monkeypatch.chdir(tmp_path)
     other = Console(tmp_path / "other")
-    other.ask(*(word.format(**made) for word in words), "--store", "sqlite:///beside.db")
+    other.ask(*(word.format(**made) for word in args), "--store", "sqlite:///beside.db")
 
     assert not (other.data / "dragoman.db").exists()
     assert f"sqlite:///{tmp_path}/beside.db" in (other.data / "dragoman.toml").read_text()
@@ -227,9 +229,7 @@ def test_whatever_makes_a_directory_with_a_store_remembers_it(
 
 
 @proves("STORE-REMEMBERED")
-def test_a_directory_that_was_given_its_keys_remembers_its_store(
-    dragoman: Console, tmp_path: Path
-) -> None:
+def test_directory_with_copied_keys_saves_its_store(dragoman: Console, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/beside.db"
     dragoman.ask("init", "--store", url)
     second = Console(tmp_path / "second")
@@ -243,9 +243,7 @@ def test_a_directory_that_was_given_its_keys_remembers_its_store(
 
 
 @proves("STORE-REMEMBERED")
-def test_a_directory_that_has_a_store_is_not_turned_to_another_by_a_command(
-    dragoman: Console, tmp_path: Path
-) -> None:
+def test_store_option_of_a_read_command_is_not_saved(dragoman: Console, tmp_path: Path) -> None:
     dragoman.ask("init")
     dragoman("task", "list", "--store", f"sqlite:///{tmp_path}/beside.db")
 
@@ -253,9 +251,7 @@ def test_a_directory_that_has_a_store_is_not_turned_to_another_by_a_command(
 
 
 @proves("STORE-PRIVATE")
-def test_what_is_outside_of_the_directory_is_its_owner_s_alone_too(
-    dragoman: Console, tmp_path: Path
-) -> None:
+def test_files_outside_of_the_directory_are_private_too(dragoman: Console, tmp_path: Path) -> None:
     restored, url = Console(tmp_path / "restored"), f"sqlite:///{tmp_path}"
     dragoman.ask("init", "--store", f"{url}/beside.db")
     dragoman.make("One")
@@ -268,6 +264,6 @@ def test_what_is_outside_of_the_directory_is_its_owner_s_alone_too(
     assert {path.stat().st_mode & 0o777 for path in made} == {0o600}
     assert "can read it" not in dragoman("doctor").out
     (tmp_path / "beside.db").chmod(0o644)
-    said = dragoman("doctor").out
-    assert f"{tmp_path}/beside.db: others on this machine can read it" in said
-    assert f"chmod 600 {tmp_path}/beside.db*" in said
+    output = dragoman("doctor").out
+    assert f"{tmp_path}/beside.db: others on this machine can read it" in output
+    assert f"chmod 600 {tmp_path}/beside.db*" in output

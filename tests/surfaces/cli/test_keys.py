@@ -37,13 +37,13 @@ def second(tmp_path: Path) -> Console:
     return Console(tmp_path / "second")
 
 
-def hand_over_keys(giver: Console, taker: Console) -> None:
-    shutil.rmtree(taker.data / "keys", ignore_errors=True)
-    shutil.copytree(giver.data / "keys", taker.data / "keys")
+def copy_keys(source: Console, target: Console) -> None:
+    shutil.rmtree(target.data / "keys", ignore_errors=True)
+    shutil.copytree(source.data / "keys", target.data / "keys")
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
-def test_a_hub_with_another_secret_is_told_which_folder_to_copy(
+def test_hub_with_another_secret_is_refused_and_names_the_folder_to_copy(
     first: Console, second: Console, store: str
 ) -> None:
     refused = second.ask("init", "--store", store, code=1)
@@ -53,7 +53,7 @@ def test_a_hub_with_another_secret_is_told_which_folder_to_copy(
     assert "Copy the folder keys from the data directory of a hub that works" in refused["detail"]
     assert second.ask("up", "--port", "0", "--store", store, code=1)["code"] == "bad_key"
 
-    hand_over_keys(first, second)
+    copy_keys(first, second)
     second.ask("init", "--store", store)
     made = first.ask("task", "create", "One", "--key", "once")
     again = second.ask("task", "create", "One", "--key", "once")
@@ -61,8 +61,8 @@ def test_a_hub_with_another_secret_is_told_which_folder_to_copy(
 
 
 @proves("CLI-DOCTOR")
-def test_doctor_says_it_too(first: Console, second: Console, store: str) -> None:
-    hand_over_keys(first, second)
+def test_doctor_reports_another_secret(first: Console, second: Console, store: str) -> None:
+    copy_keys(first, second)
     second.ask("init", "--store", store)
     shutil.rmtree(second.data / "keys")
     (second.data / "checkpoints.jsonl").unlink(missing_ok=True)
@@ -77,7 +77,7 @@ def test_doctor_says_it_too(first: Console, second: Console, store: str) -> None
 
 
 @proves("CLI-INIT")
-def test_a_store_whose_keys_are_lost_goes_on_with_new_ones(
+def test_new_keys_option_continues_a_store_with_lost_keys(
     first: Console, second: Console, store: str
 ) -> None:
     assert second("init", "--store", store).code == 1
@@ -88,7 +88,7 @@ def test_a_store_whose_keys_are_lost_goes_on_with_new_ones(
     assert first.ask("task", "create", "one", code=1)["code"] == "bad_key"
 
 
-def test_a_store_of_before_takes_the_secret_of_whoever_opens_it_first(
+def test_store_without_secret_takes_that_of_the_first_hub(
     first: Console, second: Console, store: str
 ) -> None:
     change(Path(store.removeprefix("sqlite:///")), "DELETE FROM meta WHERE key = 'secret'")
@@ -98,18 +98,18 @@ def test_a_store_of_before_takes_the_secret_of_whoever_opens_it_first(
     assert second("init", "--store", store).code == 1
 
 
-def advice_about_keys(console: Console) -> str:
+def keys_advice(console: Console) -> str:
     (found,) = [c for c in console.ask("doctor", code=1)["checks"] if c["name"] == "keys"]
     return found["advice"]
 
 
 @proves("KEYS-LOST", "CLI-DOCTOR")
 @pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
-def test_keys_of_a_store_that_is_elsewhere_are_lost_too(first: Console, store: str) -> None:
+def test_lost_keys_of_an_external_store_are_reported(first: Console, store: str) -> None:
     shutil.rmtree(first.data / "keys")
     assert not (first.data / "checkpoints.jsonl").exists(), "nothing was signed yet"
 
-    advice = advice_about_keys(first)
+    advice = keys_advice(first)
     assert "Take them out of a backup" in advice
     assert "copy the folder keys from the data directory of a hub that works on it" in advice
     (last,) = re.findall("`dragoman ([^`]+)`", advice)
@@ -119,16 +119,16 @@ def test_keys_of_a_store_that_is_elsewhere_are_lost_too(first: Console, store: s
 
 @proves("KEYS-LOST", "CLI-DOCTOR")
 @pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
-def test_where_the_store_is_empty_no_keys_were_lost(second: Console, store: str) -> None:
+def test_empty_store_needs_no_key_recovery(second: Console, store: str) -> None:
     second.data.mkdir(0o700)
     settings = second.data / "dragoman.toml"
     settings.write_text(f'[store]\nurl = "{store}"\n')
     settings.chmod(0o600)
 
-    assert advice_about_keys(second) == "run `dragoman init`"
+    assert keys_advice(second) == "run `dragoman init`"
     if store.startswith("sqlite"):
         Path(store.removeprefix("sqlite:///")).touch()
-        assert advice_about_keys(second) == "run `dragoman init`"
+        assert keys_advice(second) == "run `dragoman init`"
     second.ask("init")
     assert second.ask("doctor")["ok"] is True
 
@@ -145,17 +145,17 @@ def test_where_the_store_is_empty_no_keys_were_lost(second: Console, store: str)
     ],
     ids=["broken settings", "no answer"],
 )
-def test_where_the_store_cannot_be_seen_keys_may_have_been_lost(
+def test_unreachable_store_makes_key_loss_uncertain(
     second: Console, settings: str, advice: str
 ) -> None:
     second.data.mkdir(0o700)
     (second.data / "dragoman.toml").write_text(settings)
 
-    assert advice in advice_about_keys(second)
+    assert advice in keys_advice(second)
 
 
 @proves("KEYS-LOST", "CLI-DOCTOR")
-def test_keys_that_are_gone_come_back_out_of_a_backup_as_everybody_says(
+def test_lost_keys_are_recovered_from_a_backup_by_the_printed_advice(
     dragoman: Console, tmp_path: Path
 ) -> None:
     dragoman.make("One")
@@ -163,32 +163,32 @@ def test_keys_that_are_gone_come_back_out_of_a_backup_as_everybody_says(
     shutil.rmtree(dragoman.data / "keys")
 
     (found,) = [c for c in dragoman.ask("doctor", code=1)["checks"] if c["name"] == "keys"]
-    for words in (("init",), ("init", "--new-keys"), ("verify",), ("task", "create", "Two")):
-        refused = dragoman.ask(*words, code=1)
+    for args in (("init",), ("init", "--new-keys"), ("verify",), ("task", "create", "Two")):
+        refused = dragoman.ask(*args, code=1)
         assert refused["code"] == "bad_key"
         assert f"There are no keys in {dragoman.data / 'keys'}" in refused["detail"]
         assert found["advice"] in refused["detail"]
     assert "init --new-keys" in found["advice"]
 
     for command in re.findall("`((?:tar|chmod) [^`]+)`", found["advice"]):
-        words = command.replace("BACKUP", str(tmp_path / "hub.tar")).split()
-        subprocess.run(words, check=True)
+        args = command.replace("BACKUP", str(tmp_path / "hub.tar")).split()
+        subprocess.run(args, check=True)
     assert dragoman.ask("verify")["ok"]
     assert (dragoman.data / "keys").stat().st_mode & 0o077 == 0
 
 
 @proves("KEYS-LOST", "CLI-INIT")
-def test_new_keys_are_told_and_what_follows_from_them(dragoman: Console) -> None:
+def test_new_keys_option_reports_its_consequences(dragoman: Console) -> None:
     dragoman.ask("task", "create", "One", "--key", "once")
     shutil.rmtree(dragoman.data / "keys")
     (dragoman.data / "checkpoints.jsonl").unlink()
 
-    said = dragoman("init", "--new-keys")
+    result = dragoman("init", "--new-keys")
 
-    assert (said.code, "(made just now)" in said.out) == (0, True)
-    assert "refused as key_reused" in said.out
+    assert (result.code, "(made just now)" in result.out) == (0, True)
+    assert "refused as key_reused" in result.out
     again = dragoman.ask("init", "--new-keys")
-    assert (again["keysMade"], again["key"] in said.out) == (False, True)
+    assert (again["keysMade"], again["key"] in result.out) == (False, True)
     assert again["keysReplaced"] is False
     repeated = dragoman.ask("task", "create", "One", "--key", "once", code=1)
     assert repeated["code"] == "key_reused"
@@ -196,19 +196,19 @@ def test_new_keys_are_told_and_what_follows_from_them(dragoman: Console) -> None
 
 
 @proves("KEYS-LOST", "CLI-INIT")
-def test_keys_that_the_store_has_are_not_called_replaced(dragoman: Console) -> None:
+def test_existing_keys_are_not_reported_as_replaced(dragoman: Console) -> None:
     made = dragoman.ask("init", "--new-keys")
     assert (made["keysMade"], made["keysReplaced"]) == (True, False)
 
-    said = dragoman("init", "--new-keys")
+    result = dragoman("init", "--new-keys")
 
-    assert (said.code, "(were there)" in said.out) == (0, True)
-    assert "nothing was replaced" in said.out
-    assert "key_reused" not in said.out
+    assert (result.code, "(were there)" in result.out) == (0, True)
+    assert "nothing was replaced" in result.out
+    assert "key_reused" not in result.out
 
 
 @proves("KEYS-LOST", "CLI-INIT")
-def test_new_keys_beside_a_hub_that_runs_are_refused(dragoman: Console) -> None:
+def test_new_keys_option_beside_a_running_hub_is_refused(dragoman: Console) -> None:
     dragoman.make("One")
     shutil.rmtree(dragoman.data / "keys")
     with HubLock.acquire(dragoman.data, "dragoman up"):
@@ -216,5 +216,5 @@ def test_new_keys_beside_a_hub_that_runs_are_refused(dragoman: Console) -> None:
     assert refused["code"] == "hub_running"
     assert "stop it first" in refused["detail"]
     assert not (dragoman.data / "keys").exists()
-    told = dragoman.ask("init", "--new-keys", code=1)["detail"]
-    assert "checkpoints.jsonl (while it is there, no keys are made)" in told
+    detail = dragoman.ask("init", "--new-keys", code=1)["detail"]
+    assert "checkpoints.jsonl (while it is there, no keys are made)" in detail

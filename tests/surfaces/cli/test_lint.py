@@ -8,45 +8,47 @@ import pytest
 from tests.protocols.aof.hub import MESSAGES, report, update
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
-from tests.surfaces.cli.letters import Letters
+from tests.surfaces.cli.message_files import MessageFiles
 
 pytestmark = proves("CLI-LINT", "AOF-LINT")
 
 
-def test_a_good_message_of_every_type_is_ok(dragoman: Console, letter: Letters) -> None:
+def test_valid_message_of_every_type_is_ok(dragoman: Console, message_file: MessageFiles) -> None:
     for kind, make in MESSAGES.items():
-        said = dragoman("lint", "--dialect", "aof", "--kind", kind, letter(make()))
-        assert (said.code, said.out) == (0, f"ok: {kind}\n")
+        result = dragoman("lint", "--dialect", "aof", "--kind", kind, message_file(make()))
+        assert (result.code, result.out) == (0, f"ok: {kind}\n")
     assert not dragoman.data.exists()
 
 
 @proves("CLI-EXIT")
-def test_every_finding_is_named_with_its_place(dragoman: Console, letter: Letters) -> None:
+def test_every_finding_is_named_with_its_path(
+    dragoman: Console, message_file: MessageFiles
+) -> None:
     message = report(blockers=[], summaryRef="../x", outcome="blocked") | {"sentAt": "yesterday"}
 
-    said = dragoman("lint", "--dialect", "aof", letter(message), "--json")
+    result = dragoman("lint", "--dialect", "aof", message_file(message), "--json")
 
-    assert (said.code, said.json["ok"], said.json["type"]) == (1, False, "completion.report")
-    assert said.json["message"] == message
-    assert {issue["path"] for issue in said.json["issues"]} == {
+    assert (result.code, result.json["ok"], result.json["type"]) == (1, False, "completion.report")
+    assert result.json["message"] == message
+    assert {issue["path"] for issue in result.json["issues"]} == {
         "sentAt",
         "payload.summaryRef",
         "payload.blockers",
     }
-    in_words = dragoman("lint", "--dialect", "aof", letter(message))
-    assert in_words.code == 1
-    assert in_words.out.startswith("not ok: completion.report\n  ")
+    text = dragoman("lint", "--dialect", "aof", message_file(message))
+    assert text.code == 1
+    assert text.out.startswith("not ok: completion.report\n  ")
 
 
-def test_everything_that_is_missing_or_of_the_wrong_kind_is_listed(
-    dragoman: Console, letter: Letters
+def test_missing_and_mistyped_fields_are_all_listed(
+    dragoman: Console, message_file: MessageFiles
 ) -> None:
     message = report("great", tests={"total": "1", "passed": 1}, deliverables=["a", 2], notes=None)
     del message["sentAt"]
 
-    said = dragoman("lint", "--dialect", "aof", letter(message | {"version": 2}), "--json")
+    result = dragoman("lint", "--dialect", "aof", message_file(message | {"version": 2}), "--json")
 
-    assert {issue["path"] for issue in said.json["issues"]} == {
+    assert {issue["path"] for issue in result.json["issues"]} == {
         "version",
         "sentAt",
         "payload.outcome",
@@ -55,13 +57,15 @@ def test_everything_that_is_missing_or_of_the_wrong_kind_is_listed(
         "payload.deliverables[1]",
         "payload.notes",
     }
-    outcome = next(i for i in said.json["issues"] if i["path"] == "payload.outcome")
+    outcome = next(i for i in result.json["issues"] if i["path"] == "payload.outcome")
     assert outcome["reason"].endswith("is not one of: done, blocked, needs_review, partial")
-    listed = dragoman("lint", "--dialect", "aof", letter(report() | {"payload": []}), "--json")
+    listed = dragoman(
+        "lint", "--dialect", "aof", message_file(report() | {"payload": []}), "--json"
+    )
     assert [issue["path"] for issue in listed.json["issues"]] == ["payload"]
 
 
-def test_lines_are_answered_in_their_order(dragoman: Console, letter: Letters) -> None:
+def test_lines_are_checked_in_order(dragoman: Console, message_file: MessageFiles) -> None:
     lines = [
         json.dumps(report()),
         json.dumps(update()),
@@ -70,36 +74,38 @@ def test_lines_are_answered_in_their_order(dragoman: Console, letter: Letters) -
         json.dumps(update(notes="x")),
     ]
 
-    said = dragoman("lint", "--dialect", "aof", "--jsonl", letter("\n".join(lines) + "\n"))
+    result = dragoman("lint", "--dialect", "aof", "--jsonl", message_file("\n".join(lines) + "\n"))
 
-    assert said.code == 1
-    assert [answer["ok"] for answer in said.objects] == [True, False, False, False, True]
-    assert all(set(answer) == {"ok", "type", "message", "issues"} for answer in said.objects)
-    assert all(answer["issues"] for answer in said.objects if not answer["ok"])
-    good = dragoman("lint", "--dialect", "aof", "--jsonl", letter(lines[0] + "\n"))
+    assert result.code == 1
+    assert [answer["ok"] for answer in result.objects] == [True, False, False, False, True]
+    assert all(set(answer) == {"ok", "type", "message", "issues"} for answer in result.objects)
+    assert all(answer["issues"] for answer in result.objects if not answer["ok"])
+    good = dragoman("lint", "--dialect", "aof", "--jsonl", message_file(lines[0] + "\n"))
     assert (good.code, len(good.objects)) == (0, 1)
-    assert dragoman("lint", "--dialect", "aof", "--jsonl", letter("")).code == 0
+    assert dragoman("lint", "--dialect", "aof", "--jsonl", message_file("")).code == 0
 
 
-def test_strict_minds_what_the_hub_lets_pass(dragoman: Console, letter: Letters) -> None:
-    odd = letter(report() | {"mood": "good"})
+def test_strict_option_reports_tolerated_fields(
+    dragoman: Console, message_file: MessageFiles
+) -> None:
+    path = message_file(report() | {"mood": "good"})
 
-    assert dragoman("lint", "--dialect", "aof", odd).code == 0
-    strict = dragoman("lint", "--dialect", "aof", "--strict", odd, "--json")
+    assert dragoman("lint", "--dialect", "aof", path).code == 0
+    strict = dragoman("lint", "--dialect", "aof", "--strict", path, "--json")
     assert (strict.code, strict.json["issues"][0]["path"]) == (1, "mood")
 
 
 @proves("CLI-EXIT")
-def test_a_wrong_kind_is_told(dragoman: Console, letter: Letters) -> None:
-    said = dragoman("lint", "--dialect", "aof", "--kind", "status.update", letter(report()))
+def test_wrong_kind_is_reported(dragoman: Console, message_file: MessageFiles) -> None:
+    result = dragoman("lint", "--dialect", "aof", "--kind", "status.update", message_file(report()))
 
-    assert said.code == 1
-    assert "type: this is no status.update" in said.out
+    assert result.code == 1
+    assert "type: this is no status.update" in result.out
 
 
 @proves("CLI-EXIT")
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("args", "expected"),
     [
         (("lint",), "name a dialect with --dialect; known: aof"),
         (("lint", "--dialect", "latin"), "'latin' is not a dialect; known: aof"),
@@ -107,37 +113,41 @@ def test_a_wrong_kind_is_told(dragoman: Console, letter: Letters) -> None:
         (("schema", "latin"), "'latin' is not a dialect that has a schema; known: "),
     ],
 )
-def test_a_dialect_must_be_named(dragoman: Console, words: tuple[str, ...], why: str) -> None:
-    said = dragoman(*words)
+def test_dialect_must_be_named(dragoman: Console, args: tuple[str, ...], expected: str) -> None:
+    result = dragoman(*args)
 
-    assert (said.code, said.out) == (2, "")
-    assert why in said.err
+    assert (result.code, result.out) == (2, "")
+    assert expected in result.err
 
 
 @proves("CLI-EXIT")
 @pytest.mark.parametrize("more", [(), ("--jsonl",)])
-def test_a_file_that_is_not_there_is_wrong_usage(dragoman: Console, more: tuple[str, ...]) -> None:
-    said = dragoman("lint", "--dialect", "aof", "/nowhere.json", *more)
+def test_missing_file_is_a_usage_error(dragoman: Console, more: tuple[str, ...]) -> None:
+    result = dragoman("lint", "--dialect", "aof", "/nowhere.json", *more)
 
-    assert (said.code, said.out) == (2, "")
-    assert "/nowhere.json cannot be read" in said.err
+    assert (result.code, result.out) == (2, "")
+    assert "/nowhere.json cannot be read" in result.err
 
 
 @proves("CLI-EXIT")
-def test_a_kind_that_there_is_not_is_wrong_usage(dragoman: Console, letter: Letters) -> None:
-    said = dragoman("lint", "--dialect", "aof", "--kind", "completion.raport", letter(report()))
+def test_unknown_kind_is_a_usage_error(dragoman: Console, message_file: MessageFiles) -> None:
+    result = dragoman(
+        "lint", "--dialect", "aof", "--kind", "completion.raport", message_file(report())
+    )
 
-    assert (said.code, said.out) == (2, "")
-    assert "'completion.raport' is no --kind of aof; known: completion.report, " in said.err
+    assert (result.code, result.out) == (2, "")
+    assert "'completion.raport' is no --kind of aof; known: completion.report, " in result.err
 
 
-def test_a_blank_line_is_answered_in_its_place(dragoman: Console, letter: Letters) -> None:
+def test_blank_line_is_a_finding_in_order(dragoman: Console, message_file: MessageFiles) -> None:
     line = json.dumps(report())
-    said = dragoman("lint", "--dialect", "aof", "--jsonl", letter(f"\n{line}\n  \r\n{line}"))
+    result = dragoman(
+        "lint", "--dialect", "aof", "--jsonl", message_file(f"\n{line}\n  \r\n{line}")
+    )
 
-    assert said.code == 1
-    assert [answer["ok"] for answer in said.objects] == [False, True, False, True]
-    assert said.objects[0]["issues"] == [{"path": "", "reason": "there is nothing in it"}]
+    assert result.code == 1
+    assert [answer["ok"] for answer in result.objects] == [False, True, False, True]
+    assert result.objects[0]["issues"] == [{"path": "", "reason": "there is nothing in it"}]
 
 
 ODD_ROWS = {
@@ -161,54 +171,57 @@ ODD_ROWS = {
 
 
 @proves("MAIL-STRICT")
-def test_a_letter_is_always_ok_unless_strict_and_says_what_cannot_be_read(
-    dragoman: Console, letter: Letters
-) -> None:
-    rows = letter(b"\n".join(ODD_ROWS) + b"\n")
-    said = dragoman("lint", "--dialect", "agentmail", "--jsonl", rows)
-    assert [answer["type"] for answer in said.objects] == list(ODD_ROWS.values())
-    assert all(answer["ok"] and answer["issues"] for answer in said.objects)
-    assert all(answer["message"]["type"] == answer["type"] for answer in said.objects)
-    assert said.code == 0
+def test_mail_is_always_ok_unless_strict(dragoman: Console, message_file: MessageFiles) -> None:
+    rows = message_file(b"\n".join(ODD_ROWS) + b"\n")
+    result = dragoman("lint", "--dialect", "agentmail", "--jsonl", rows)
+    assert [answer["type"] for answer in result.objects] == list(ODD_ROWS.values())
+    assert all(answer["ok"] and answer["issues"] for answer in result.objects)
+    assert all(answer["message"]["type"] == answer["type"] for answer in result.objects)
+    assert result.code == 0
     strict = dragoman("lint", "--dialect", "agentmail", "--strict", "--jsonl", rows)
     assert (strict.code, len(strict.objects)) == (1, len(ODD_ROWS))
     assert not any(answer["ok"] for answer in strict.objects)
     for row, kind in ODD_ROWS.items():
-        assert dragoman("lint", "--dialect", "agentmail", letter(row)).out.startswith(f"ok: {kind}")
+        assert dragoman("lint", "--dialect", "agentmail", message_file(row)).out.startswith(
+            f"ok: {kind}"
+        )
 
 
 @proves("AOF-PREFIX-LINT")
-def test_a_message_may_stand_behind_the_prefix_as_the_hub_takes_it(
-    dragoman: Console, tmp_path: Path
-) -> None:
+def test_message_with_prefix_is_accepted(dragoman: Console, tmp_path: Path) -> None:
     file = tmp_path / "sent.txt"
     sent = [f"AOF/1 {json.dumps(message)}" for message in (report(), update(notes="x"))]
     file.write_text("\n".join([*sent, "AOF/1 {", f"AOF/2 {json.dumps(report())}"]) + "\n")
-    said = dragoman("lint", "--dialect", "aof", "--strict", "--jsonl", str(file))
-    assert [json.loads(line)["ok"] for line in said.out.splitlines()] == [True, True, False, False]
+    result = dragoman("lint", "--dialect", "aof", "--strict", "--jsonl", str(file))
+    assert [json.loads(line)["ok"] for line in result.out.splitlines()] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     file.write_text(sent[0])
     assert dragoman("lint", "--dialect", "aof", str(file)).out == "ok: completion.report\n"
     assert dragoman("lint", "--dialect", "ccos", str(file)).code == 1
 
 
 @proves("LINT-FILES", "CLI-EXIT")
-def test_several_files_are_named_and_the_worst_decides(dragoman: Console, tmp_path: Path) -> None:
-    good, bad, gone = (tmp_path / name for name in ("good.json", "bad.json", "gone.json"))
+def test_worst_of_several_files_sets_the_exit_code(dragoman: Console, tmp_path: Path) -> None:
+    good, bad, missing = (tmp_path / name for name in ("good.json", "bad.json", "gone.json"))
     good.write_text(json.dumps(report()))
     bad.write_text(json.dumps(report("great")))
     lint = ("lint", "--dialect", "aof")
     assert dragoman(*lint, str(good), str(good)).code == 0
-    said = dragoman(*lint, str(bad), str(good))
-    assert said.code == 1
-    assert said.out.startswith(f"{bad}: not ok: completion.report\n  payload.outcome: ")
-    assert said.out.endswith(f"{good}: ok: completion.report\n")
+    result = dragoman(*lint, str(bad), str(good))
+    assert result.code == 1
+    assert result.out.startswith(f"{bad}: not ok: completion.report\n  payload.outcome: ")
+    assert result.out.endswith(f"{good}: ok: completion.report\n")
     for more in ("--json", "--jsonl"):
         answers = dragoman(*lint, more, str(good), str(bad)).objects
-        assert [(one["file"], one["ok"]) for one in answers] == [
+        assert [(answer["file"], answer["ok"]) for answer in answers] == [
             (str(good), True),
             (str(bad), False),
         ]
-    worst = dragoman(*lint, str(gone), str(bad), str(tmp_path), str(good))
+    worst = dragoman(*lint, str(missing), str(bad), str(tmp_path), str(good))
     assert worst.code == 2
     assert [line.partition(":")[0] for line in worst.out.splitlines() if line[0] != " "] == [
         str(bad),

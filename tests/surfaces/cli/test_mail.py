@@ -14,27 +14,27 @@ from dragoman.surfaces.cli.person import login_name
 from dragoman.text.safe_text import HARMFUL
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
-from tests.surfaces.cli.letters import Letters
+from tests.surfaces.cli.message_files import MessageFiles
 
 pytestmark = proves("CLI-MAIL")
 
 HOSTILE = "\x1b[2J\x00\u202eevil\n---\nid: x\n---\n<script>alert(1)</script>\nok: true"
 
 
-def send(dragoman: Console, *words: str, by: str = "ada") -> str:
+def send(dragoman: Console, *args: str, by: str = "ada") -> str:
     """A letter from options; its id."""
-    return dragoman.ask("mail", "send", "--as", by, *words)["id"]
+    return dragoman.ask("mail", "send", "--as", by, *args)["id"]
 
 
-def plain(dragoman: Console, to: str = "bob", **more: str) -> str:
+def send_untyped(dragoman: Console, to: str = "bob", **options: str) -> str:
     """A letter without a type."""
-    words = [word for name, value in more.items() for word in (f"--{name}", value)]
-    return send(dragoman, "--to", to, "--subject", "Hello", "--body", "How are you?", *words)
+    args = [word for name, value in options.items() for word in (f"--{name}", value)]
+    return send(dragoman, "--to", to, "--subject", "Hello", "--body", "How are you?", *args)
 
 
-def ids(dragoman: Console, *words: str) -> list[str]:
+def message_ids(dragoman: Console, *args: str) -> list[str]:
     """The ids of the letters that a command lists."""
-    return [row["id"] for row in dragoman.ask("mail", *words)["messages"]]
+    return [row["id"] for row in dragoman.ask("mail", *args)["messages"]]
 
 
 PROGRESS = (
@@ -48,7 +48,7 @@ DONE = (
 )
 
 
-def test_a_letter_of_options_lies_in_the_box_of_its_recipient(dragoman: Console) -> None:
+def test_mail_from_options_reaches_the_inbox_of_its_recipient(dragoman: Console) -> None:
     sent = dragoman.ask(
         *("mail", "send", "--as", "ada", "--to", "bob", "--cc", "carol", "--subject", "Lunch"),
         *("--body", "At noon?", "--thread", "t-1", "--importance", "high", "--ack"),
@@ -69,42 +69,42 @@ def test_a_letter_of_options_lies_in_the_box_of_its_recipient(dragoman: Console)
     assert (row["subject"], row["body_md"], row["importance"]) == ("Lunch", "At noon?", "high")
     assert (row["ack_required"], row["attachments"]) == (True, ["menu.pdf"])
     assert row["timestamp"] == "2026-02-09T12:00:00.000Z"
-    assert ids(dragoman, "inbox", "--as", "carol") == ["m1"]
+    assert message_ids(dragoman, "inbox", "--as", "carol") == ["m1"]
     reply = send(dragoman, "--to", "ada", "--reply-to", "m1", "--body", "Yes", by="bob")
-    assert ids(dragoman, "thread", "t-1") == ["m1", reply]
+    assert message_ids(dragoman, "thread", "t-1") == ["m1", reply]
 
 
-def test_what_a_row_says_besides_is_shown_with_the_letter(
-    dragoman: Console, letter: Letters
-) -> None:
+def test_extra_fields_are_shown_as_passed_on(dragoman: Console, message_file: MessageFiles) -> None:
     row = {"subject": "Hi", "body_md": "x", "to": ["bob"], "topic": "π"}
-    sent = dragoman.ask("mail", "send", letter(row))
+    sent = dragoman.ask("mail", "send", message_file(row))
     shown = dragoman("mail", "show", sent["id"], "--peek")
     assert 'Passed on: {"topic": "\\u03c0"}' in shown.out
 
 
 @proves("MAIL-ECHO")
-def test_who_repeats_a_type_in_a_reply_is_told_that_it_was_plain(dragoman: Console) -> None:
+def test_repeated_type_in_a_reply_is_a_warning(dragoman: Console) -> None:
     sent = send(dragoman, *PROGRESS)
     thanks = ("--reply-to", sent, "--subject", "Re: [ol-1] PROGRESS", "--body", "Good.")
-    told = dragoman("mail", "send", "--as", "boss", *thanks)
-    assert "warning: it repeats the type of the letter that it replies to" in told.out
-    assert ids(dragoman, "inbox", "--as", "ada", "--type", "PROGRESS") == []
+    result = dragoman("mail", "send", "--as", "boss", *thanks)
+    assert "warning: it repeats the type of the letter that it replies to" in result.out
+    assert message_ids(dragoman, "inbox", "--as", "ada", "--type", "PROGRESS") == []
 
 
-def test_a_letter_of_a_file_is_its_senders(dragoman: Console, letter: Letters) -> None:
+def test_mail_from_a_file_belongs_to_its_sender(
+    dragoman: Console, message_file: MessageFiles
+) -> None:
     row = {"id": 7, "from": "ada", "to": ["bob"], "subject": "PROGRESS", "body_md": "Bead: ol-1"}
-    first = dragoman.ask("mail", "send", letter(json.dumps(row)))
+    first = dragoman.ask("mail", "send", message_file(json.dumps(row)))
     assert (first["id"], first["type"], first["bead_id"]) == ("7", "PROGRESS", "ol-1")
-    assert dragoman.ask("mail", "send", letter(json.dumps(row)))["repeated"] is True
-    refused = dragoman.ask("mail", "send", letter(json.dumps(row)), "--as", "eve", code=1)
+    assert dragoman.ask("mail", "send", message_file(json.dumps(row)))["repeated"] is True
+    refused = dragoman.ask("mail", "send", message_file(json.dumps(row)), "--as", "eve", code=1)
     assert refused["code"] == "identity_mismatch"
     mine = dragoman.ask("mail", "send", "--to", "bob", "--body", "Hi")
     assert dragoman.ask("mail", "show", mine["id"], "--peek")["from"] == login_name()
 
 
 @proves("MAIL-COMPOSE")
-def test_a_letter_of_a_type_is_written_from_its_fields_and_moves_its_task(
+def test_typed_mail_is_composed_from_fields_and_moves_its_task(
     dragoman: Console,
 ) -> None:
     sent = dragoman.ask("mail", "send", "--as", "ada", *PROGRESS)
@@ -145,22 +145,20 @@ FIELDS = {
         ("Re: half way", "[ol-1] PROGRESS: Re: half way"),
     ],
 )
-def test_a_subject_that_is_typed_does_not_take_the_type_away(
-    dragoman: Console, subject: str, sent: str
-) -> None:
+def test_subject_option_keeps_the_type(dragoman: Console, subject: str, sent: str) -> None:
     for text in (PROGRESS, (*PROGRESS[:6], "--body", "Half way.")):
-        told = dragoman.ask("mail", "send", "--as", "ada", *text, "--subject", subject)
-        assert (told["type"], told["bead_id"]) == ("PROGRESS", "ol-1")
-        assert told["effect"] == {"applied": True}
-        assert dragoman.ask("mail", "show", told["id"], "--as", "boss")["subject"] == sent
+        reply = dragoman.ask("mail", "send", "--as", "ada", *text, "--subject", subject)
+        assert (reply["type"], reply["bead_id"]) == ("PROGRESS", "ol-1")
+        assert reply["effect"] == {"applied": True}
+        assert dragoman.ask("mail", "show", reply["id"], "--as", "boss")["subject"] == sent
 
 
 @proves("MAIL-COMPOSE")
-def test_an_answer_is_typed_without_a_bead(dragoman: Console) -> None:
-    asked = send(dragoman, "--to", "bob", "--subject", "HELP_REQUEST", "--body", "Where to?")
-    answer = ("--type", "HELP_RESPONSE", "--reply-to", asked, "--field", "guidance=Go left.")
-    told = dragoman.ask("mail", "send", "--as", "bob", *answer)
-    assert (told["type"], told["bead_id"], told["effect"]) == (
+def test_reply_is_typed_without_a_bead(dragoman: Console) -> None:
+    question = send(dragoman, "--to", "bob", "--subject", "HELP_REQUEST", "--body", "Where to?")
+    answer = ("--type", "HELP_RESPONSE", "--reply-to", question, "--field", "guidance=Go left.")
+    reply = dragoman.ask("mail", "send", "--as", "bob", *answer)
+    assert (reply["type"], reply["bead_id"], reply["effect"]) == (
         "HELP_RESPONSE",
         "",
         {"applied": True},
@@ -171,15 +169,15 @@ SPAWN = ("--type", "SPAWN_REQUEST", "--bead", "b", "--field", "orchestrator=boss
 
 
 @proves("MAIL-SPAWN")
-def test_who_asks_for_a_worker_on_what_is_ready_is_not_warned(dragoman: Console) -> None:
+def test_spawn_request_for_a_ready_bead_has_no_warning(dragoman: Console) -> None:
     dragoman.make("One", "--id", "b", "--ready")
-    told = dragoman.ask("mail", "send", *SPAWN, "--field", "resume=false")
-    assert (told["effect"], told["warnings"]) == ({"applied": True}, [])
+    reply = dragoman.ask("mail", "send", *SPAWN, "--field", "resume=false")
+    assert (reply["effect"], reply["warnings"]) == ({"applied": True}, [])
 
 
 @proves("MAIL-COMPOSE")
 @pytest.mark.parametrize("type", TYPES)
-def test_every_type_can_be_typed(dragoman: Console, type: str) -> None:
+def test_every_type_can_be_composed(dragoman: Console, type: str) -> None:
     fields = [word for field in FIELDS[type] for word in ("--field", field)]
     id = send(dragoman, "--type", type, "--bead", "ol-1", "--to", "boss", *fields)
     row = dragoman.ask("mail", "show", id, "--peek")
@@ -188,7 +186,7 @@ def test_every_type_can_be_typed(dragoman: Console, type: str) -> None:
 
 @proves("CLI-EXIT")
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "expected"),
     [
         (("letter.json", "--to", "bob"), "from a file or from options"),
         (("--to", "bob"), "the letter says nothing: add --subject TEXT, --body TEXT or --type"),
@@ -217,88 +215,94 @@ def test_every_type_can_be_typed(dragoman: Console, type: str) -> None:
         (("--type", "HELP_REQUEST", "--bead", "b", *("--field", "issue_type=HUNGRY")), "needs"),
     ],
 )
-def test_a_letter_that_cannot_be_written_is_wrong_usage(
-    dragoman: Console, words: tuple[str, ...], said: str
+def test_invalid_mail_is_a_usage_error(
+    dragoman: Console, args: tuple[str, ...], expected: str
 ) -> None:
-    answer = dragoman("mail", "send", "--as", "ada", *words)
+    answer = dragoman("mail", "send", "--as", "ada", *args)
     assert answer.code == 2
-    assert said in answer.err
+    assert expected in answer.err
     assert not dragoman.data.exists()
 
 
 @proves("MAIL-FILTERS")
-def test_a_box_is_sifted_by_every_filter(dragoman: Console) -> None:
+def test_inbox_filters_select_messages(dragoman: Console) -> None:
     progress, done = send(dragoman, *PROGRESS), send(dragoman, *DONE)
     failing = [word.replace("tests=PASS", "tests=FAIL") for word in DONE]
     unchecked = send(dragoman, *failing)
-    other = plain(dragoman, "boss", thread="t-1")
+    other = send_untyped(dragoman, "boss", thread="t-1")
     wants_ack = send(dragoman, "--to", "boss", "--body", "?", "--ack", by="bob")
     everything = [progress, done, unchecked, other, wants_ack]
     dragoman.ask("mail", "read", done, "--as", "boss")
-    box = ("inbox", "--as", "boss")
-    assert ids(dragoman, *box) == everything
-    assert ids(dragoman, *box, "--newest") == everything[::-1]
-    assert ids(dragoman, *box, "--unread") == [progress, unchecked, other, wants_ack]
-    assert ids(dragoman, *box, "--pending") == [wants_ack]
-    assert ids(dragoman, *box, "--type", "progress") == [progress]
-    assert ids(dragoman, *box, "--bead", "ol-1") == [progress, done, unchecked]
-    assert ids(dragoman, *box, "--thread", "t-1") == [other]
-    assert ids(dragoman, *box, "--from", "bob") == [wants_ack]
-    assert ids(dragoman, *box, "--completions") == [done, unchecked]
-    assert ids(dragoman, *box, "--successes") == [done, unchecked]
-    assert ids(dragoman, *box, "--checked") == [done]
-    assert ids(dragoman, "inbox", "--sent", "--as", "bob") == [wants_ack]
-    assert ids(dragoman, "inbox", "--agent", "boss", "--limit", "2") == everything[:2]
-    first = dragoman.ask("mail", *box, "--limit", "2")
-    assert ids(dragoman, *box, "--after", str(first["cursor"])) == everything[2:]
-    assert ids(dragoman, "inbox", "--waiting") == [progress, unchecked, other, wants_ack]
-    assert ids(dragoman, "inbox", "--overdue") == []
+    inbox = ("inbox", "--as", "boss")
+    assert message_ids(dragoman, *inbox) == everything
+    assert message_ids(dragoman, *inbox, "--newest") == everything[::-1]
+    assert message_ids(dragoman, *inbox, "--unread") == [progress, unchecked, other, wants_ack]
+    assert message_ids(dragoman, *inbox, "--pending") == [wants_ack]
+    assert message_ids(dragoman, *inbox, "--type", "progress") == [progress]
+    assert message_ids(dragoman, *inbox, "--bead", "ol-1") == [progress, done, unchecked]
+    assert message_ids(dragoman, *inbox, "--thread", "t-1") == [other]
+    assert message_ids(dragoman, *inbox, "--from", "bob") == [wants_ack]
+    assert message_ids(dragoman, *inbox, "--completions") == [done, unchecked]
+    assert message_ids(dragoman, *inbox, "--successes") == [done, unchecked]
+    assert message_ids(dragoman, *inbox, "--checked") == [done]
+    assert message_ids(dragoman, "inbox", "--sent", "--as", "bob") == [wants_ack]
+    assert message_ids(dragoman, "inbox", "--agent", "boss", "--limit", "2") == everything[:2]
+    first = dragoman.ask("mail", *inbox, "--limit", "2")
+    assert message_ids(dragoman, *inbox, "--after", str(first["cursor"])) == everything[2:]
+    assert message_ids(dragoman, "inbox", "--waiting") == [progress, unchecked, other, wants_ack]
+    assert message_ids(dragoman, "inbox", "--overdue") == []
 
 
-def test_a_person_has_a_box_of_its_own(dragoman: Console) -> None:
-    id = plain(dragoman, login_name())
-    assert ids(dragoman, "inbox") == [id]
+def test_person_has_an_inbox(dragoman: Console) -> None:
+    id = send_untyped(dragoman, login_name())
+    assert message_ids(dragoman, "inbox") == [id]
     assert dragoman.ask("mail", "show", id)["read_by"] == [login_name()]
 
 
-def test_showing_a_letter_marks_it_as_read_in_the_box_where_it_lies(dragoman: Console) -> None:
-    id = plain(dragoman)
+def test_show_marks_a_message_as_read_for_its_recipient(dragoman: Console) -> None:
+    id = send_untyped(dragoman)
     assert dragoman.ask("mail", "show", id, "--as", "bob", "--peek")["read"] is False
     assert dragoman.ask("mail", "show", id, "--as", "eve")["read_by"] == []
     assert dragoman.ask("mail", "show", id, "--as", "bob")["read"] is True
     head = len(dragoman("events", "--json").objects)
     dragoman.ask("mail", "show", id, "--as", "bob")
     assert len(dragoman("events", "--json").objects) == head
-    assert "readBy:\n  - bob\n" in _file(dragoman.data, id)
+    assert "readBy:\n  - bob\n" in _mail_file(dragoman.data, id)
 
 
-def _file(data: Path, thread: str) -> str:
+def _mail_file(data: Path, thread: str) -> str:
     return (data / "mail" / thread / "0001-MAIL.md").read_text(encoding="utf-8")
 
 
 @proves("CLI-EXIT")
-def test_marks_are_set_one_by_one_and_a_wrong_one_stops_no_other(dragoman: Console) -> None:
-    one, two, carols = plain(dragoman), plain(dragoman), plain(dragoman, "carol")
+def test_invalid_mark_does_not_stop_the_others(dragoman: Console) -> None:
+    one, two, three = (
+        send_untyped(dragoman),
+        send_untyped(dragoman),
+        send_untyped(dragoman, "carol"),
+    )
     assert dragoman.ask("mail", "ack", one, "--as", "bob")["letters"] == [
         {"id": one, "acknowledged": True}
     ]
-    told = dragoman.ask("mail", "ack", carols, "nowhere", two, "--as", "bob", code=1)
-    assert [row.get("code", "") for row in told["letters"]] == [
+    reply = dragoman.ask("mail", "ack", three, "nowhere", two, "--as", "bob", code=1)
+    assert [row.get("code", "") for row in reply["letters"]] == [
         *("not_authorized", "mail_not_found", "")
     ]
-    assert (told["ok"], told["code"]) == (False, "not_authorized")
+    assert (reply["ok"], reply["code"]) == (False, "not_authorized")
     assert dragoman.ask("mail", "show", two, "--peek")["acked_by"] == ["bob"]
-    said = dragoman("mail", "read", "nowhere", two, "--as", "bob")
-    assert (said.code, said.out) == (1, f"{two} read\n")
-    assert said.err.startswith("mail_not_found: there is no letter nowhere: ")
+    result = dragoman("mail", "read", "nowhere", two, "--as", "bob")
+    assert (result.code, result.out) == (1, f"{two} read\n")
+    assert result.err.startswith("mail_not_found: there is no letter nowhere: ")
 
 
 @proves("MAIL-HOSTILE", "CLI-SAFE-TEXT")
-def test_nothing_in_a_letter_steers_the_terminal(dragoman: Console, letter: Letters) -> None:
+def test_hostile_mail_cannot_control_the_terminal(
+    dragoman: Console, message_file: MessageFiles
+) -> None:
     row = {"to": ["bob"], "subject": HOSTILE, "body_md": HOSTILE, "thread_id": "t"}
     row |= {"attachments": [HOSTILE]}
-    id = dragoman.ask("mail", "send", letter(json.dumps(row)), "--as", "ada")["id"]
-    for words in (
+    id = dragoman.ask("mail", "send", message_file(json.dumps(row)), "--as", "ada")["id"]
+    for args in (
         ("inbox", "--as", "bob"),
         ("show", id, "--peek"),
         ("thread", "t"),
@@ -306,9 +310,9 @@ def test_nothing_in_a_letter_steers_the_terminal(dragoman: Console, letter: Lett
         ("summarize", "t"),
         ("inbox", "--as", "bob", "--watch"),
     ):
-        for said in (dragoman("mail", *words), dragoman("mail", *words, "--json")):
-            assert said.code == 0
-            assert HARMFUL.search(said.out) is None, words
+        for result in (dragoman("mail", *args), dragoman("mail", *args, "--json")):
+            assert result.code == 0
+            assert HARMFUL.search(result.out) is None, args
     shown = dragoman("mail", "show", id, "--peek").out.splitlines()
     assert "  ok: true" in shown
     assert not [line for line in shown if line.startswith(("ok:", "---"))]
@@ -317,15 +321,15 @@ def test_nothing_in_a_letter_steers_the_terminal(dragoman: Console, letter: Lett
 
 @proves("MAIL-PAGES")
 @pytest.mark.parametrize("order", [(), ("--newest",)])
-def test_letters_that_are_far_apart_are_found_all_the_same(
+def test_filter_finds_messages_that_are_far_apart(
     dragoman: Console, monkeypatch: pytest.MonkeyPatch, order: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(mailbox, "MOST_LOOKED_AT", 2)
-    first = plain(dragoman, thread="t")
+    first = send_untyped(dragoman, thread="t")
     for _ in range(4):
-        plain(dragoman)
-    last = plain(dragoman, thread="t")
-    found = ids(dragoman, "inbox", "--as", "bob", "--thread", "t", *order)
+        send_untyped(dragoman)
+    last = send_untyped(dragoman, thread="t")
+    found = message_ids(dragoman, "inbox", "--as", "bob", "--thread", "t", *order)
     assert found == ([last, first] if order else [first, last])
     inbox = ("mail", "inbox", "--as", "bob", *order, "--limit")
     hint = "There may be older ones" if order else "There may be more: add --after"
@@ -334,17 +338,17 @@ def test_letters_that_are_far_apart_are_found_all_the_same(
 
 
 @proves("MAIL-PAGES")
-def test_a_thread_of_many_pages_is_shown_as_a_whole(
+def test_thread_of_many_pages_is_shown_whole(
     dragoman: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mailbox, "MOST_BYTES", 1)
-    sent = [plain(dragoman, thread="t-1") for _ in range(3)]
-    assert ids(dragoman, "thread", "t-1") == sent
+    sent = [send_untyped(dragoman, thread="t-1") for _ in range(3)]
+    assert message_ids(dragoman, "thread", "t-1") == sent
 
 
 @proves("MAIL-HOSTILE", "CLI-EXIT")
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("args", "code"),
     [
         (("show", "nowhere"), "mail_not_found"),
         (("show", "../x"), "invalid_id"),
@@ -360,16 +364,16 @@ def test_a_thread_of_many_pages_is_shown_as_a_whole(
         (("send", "--to", "bob", "--body", "x" * 300_000, "--as", "ada"), "message_too_large"),
     ],
 )
-def test_what_cannot_be_is_refused(dragoman: Console, words: tuple[str, ...], code: str) -> None:
-    plain(dragoman)
-    refused = dragoman.ask("mail", *words, code=1)
+def test_impossible_command_is_refused(dragoman: Console, args: tuple[str, ...], code: str) -> None:
+    send_untyped(dragoman)
+    refused = dragoman.ask("mail", *args, code=1)
     assert (refused["ok"], refused["code"]) == (False, code)
     assert refused["detail"]
 
 
 @proves("CLI-EXIT")
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [
         ("inbox", "--limit", "0"),
         ("inbox", "--limit", "1001"),
@@ -384,12 +388,12 @@ def test_what_cannot_be_is_refused(dragoman: Console, words: tuple[str, ...], co
         (),
     ],
 )
-def test_what_was_not_understood_ends_with_2(dragoman: Console, words: tuple[str, ...]) -> None:
-    plain(dragoman)
-    assert dragoman("mail", *words).code == 2
+def test_invalid_arguments_are_usage_errors(dragoman: Console, args: tuple[str, ...]) -> None:
+    send_untyped(dragoman)
+    assert dragoman("mail", *args).code == 2
 
 
-def test_a_box_says_of_a_letter_that_waits_for_an_ack_whether_it_was_read(
+def test_inbox_shows_read_state_of_a_message_that_awaits_an_ack(
     dragoman: Console,
 ) -> None:
     send(dragoman, "--to", "bob", "--body", "?", "--ack")
@@ -398,13 +402,13 @@ def test_a_box_says_of_a_letter_that_waits_for_an_ack_whether_it_was_read(
     assert sent.endswith("  no ack of bob\n")
 
 
-def test_letters_are_told_as_they_come(dragoman: Console) -> None:
-    first = plain(dragoman)
+def test_watch_prints_messages_as_they_arrive(dragoman: Console) -> None:
+    first = send_untyped(dragoman)
     later: list[str] = []
     steps: list[Callable[[], Any]] = [
-        lambda: later.append(plain(dragoman)),
-        lambda: plain(dragoman, "carol"),
-        lambda: later.append(plain(dragoman)),
+        lambda: later.append(send_untyped(dragoman)),
+        lambda: send_untyped(dragoman, "carol"),
+        lambda: later.append(send_untyped(dragoman)),
     ]
 
     def wait() -> bool:
@@ -413,23 +417,23 @@ def test_letters_are_told_as_they_come(dragoman: Console) -> None:
             return True
         return False
 
-    said = dragoman("mail", "inbox", "--as", "bob", "--watch", "--json", wait=wait)
-    assert [row["id"] for row in said.objects] == [first, *later]
+    result = dragoman("mail", "inbox", "--as", "bob", "--watch", "--json", wait=wait)
+    assert [row["id"] for row in result.objects] == [first, *later]
     assert dragoman("mail", "inbox", "--as", "bob", "--watch").out.count("ada → bob") == 3
 
 
 @proves("MAIL-ACK")
-def test_what_has_become_late_is_told_to_whoever_watches_for_it(dragoman: Console) -> None:
+def test_watch_prints_overdue_messages(dragoman: Console) -> None:
     dragoman("agent", "add", "olga", "--role", "orchestrator")
-    words = ("--to", "bob", "--body", "?", "--ack", "--now", NOON)
-    id = send(dragoman, *words)
+    args = ("--to", "bob", "--body", "?", "--ack", "--now", NOON)
+    id = send(dragoman, *args)
     steps = [lambda: dragoman("tick", "--now", "2026-02-10T12:00:00Z")]
 
     def wait() -> bool:
         return bool(steps and steps.pop(0)())
 
-    said = dragoman("mail", "inbox", "--overdue", "--watch", "--json", wait=wait)
-    assert [row["id"] for row in said.objects] == [id]
+    result = dragoman("mail", "inbox", "--overdue", "--watch", "--json", wait=wait)
+    assert [row["id"] for row in result.objects] == [id]
     assert dragoman("mail", "inbox", "--as", "bob").out.endswith("  unread, overdue\n")
     dragoman.ask("mail", "read", id, "--as", "bob")
     assert dragoman("mail", "inbox", "--as", "bob").out.endswith("  overdue\n")
@@ -439,41 +443,41 @@ def test_what_has_become_late_is_told_to_whoever_watches_for_it(dragoman: Consol
 
 
 @proves("MAIL-SUMMARY")
-def test_words_are_found_and_a_thread_is_summed_up(dragoman: Console) -> None:
-    progress, other = send(dragoman, *PROGRESS), plain(dragoman)
-    assert ids(dragoman, "search", "testing") == [progress]
-    assert ids(dragoman, "search", "How are") == [other]
-    assert ids(dragoman, "search", '"are How"') == [], "a phrase"
+def test_search_finds_words_and_summarize_condenses_a_thread(dragoman: Console) -> None:
+    progress, other = send(dragoman, *PROGRESS), send_untyped(dragoman)
+    assert message_ids(dragoman, "search", "testing") == [progress]
+    assert message_ids(dragoman, "search", "How are") == [other]
+    assert message_ids(dragoman, "search", '"are How"') == [], "a phrase"
     without = dragoman("mail", "search", "--json", "--", "ada", "-testing").json["messages"]
     assert [row["id"] for row in without] == [other]
-    assert ids(dragoman, "search", "nothing") == []
+    assert message_ids(dragoman, "search", "nothing") == []
     assert "no letter has these words" in dragoman("mail", "search", "nothing").out
     summary = dragoman.ask("mail", "summarize", "ol-1")
     assert (summary["messages"], summary["last_status"]) == (1, "testing")
-    said = dragoman("mail", "summarize", "ol-1").out
-    assert said == "1 letter: 1 PROGRESS\nlast: PROGRESS, testing\n"
+    output = dragoman("mail", "summarize", "ol-1").out
+    assert output == "1 letter: 1 PROGRESS\nlast: PROGRESS, testing\n"
     answer = ("--type", "HELP_RESPONSE", "--bead", "ol-1", "--field", "guidance=so", "--to", "bob")
     send(dragoman, *answer)
     assert "last: HELP_RESPONSE\n" in dragoman("mail", "summarize", "ol-1").out
 
 
 @proves("MAIL-ACK-WITHIN")
-def test_how_long_an_ack_may_take_is_an_option_too(dragoman: Console) -> None:
-    words = ("--to", "bob", "--subject", "Lunch", "--now", NOON)
-    id = send(dragoman, *words, "--ack-within", "10m")
+def test_ack_within_option_sets_the_deadline(dragoman: Console) -> None:
+    args = ("--to", "bob", "--subject", "Lunch", "--now", NOON)
+    id = send(dragoman, *args, "--ack-within", "10m")
     (file,) = (dragoman.data / "mail").glob("*/*.md")
     assert 'dueBy: "2026-02-09T12:10:00.000Z"' in file.read_text()
-    assert ids(dragoman, "inbox", "--as", "bob", "--pending") == [id]
-    assert ids(dragoman, "inbox", "--overdue", "--now", NOON) == []
-    assert ids(dragoman, "inbox", "--overdue", "--now", "2026-02-09T12:10:00Z") == [id]
+    assert message_ids(dragoman, "inbox", "--as", "bob", "--pending") == [id]
+    assert message_ids(dragoman, "inbox", "--overdue", "--now", NOON) == []
+    assert message_ids(dragoman, "inbox", "--overdue", "--now", "2026-02-09T12:10:00Z") == [id]
     for wrong in (("0",), ("soon",), ("10m", "--no-ack")):
-        said = dragoman("mail", "send", "--as", "ada", *words, "--ack-within", *wrong)
-        assert said.code != 0
-    assert ids(dragoman, "inbox", "--as", "bob") == [id]
+        result = dragoman("mail", "send", "--as", "ada", *args, "--ack-within", *wrong)
+        assert result.code != 0
+    assert message_ids(dragoman, "inbox", "--as", "bob") == [id]
 
 
 @proves("MAIL-ONE-QUERY")
-def test_a_search_means_the_same_in_one_argument_in_several_and_at_other_doors(
+def test_search_query_means_the_same_in_one_or_several_arguments_and_in_call(
     dragoman: Console,
 ) -> None:
     one, two = (
@@ -481,7 +485,7 @@ def test_a_search_means_the_same_in_one_argument_in_several_and_at_other_doors(
         for text in ("hi there", "going home")
     )
 
-    def called(query: str) -> list[str]:
+    def search_by_call(query: str) -> list[str]:
         found = dragoman.ask("call", "mail.search", json.dumps({"query": query}))["messages"]
         return [row["id"] for row in found]
 
@@ -491,33 +495,33 @@ def test_a_search_means_the_same_in_one_argument_in_several_and_at_other_doors(
         ('"there hi"', []),
         ('"going home" -there', [two]),
     ):
-        assert called(query) == expected
-        assert ids(dragoman, "search", query) == expected
-        said = dragoman("mail", "search", "--json", "--", *query.split(" "))
-        assert [row["id"] for row in said.json["messages"]] == expected
+        assert search_by_call(query) == expected
+        assert message_ids(dragoman, "search", query) == expected
+        result = dragoman("mail", "search", "--json", "--", *query.split(" "))
+        assert [row["id"] for row in result.json["messages"]] == expected
 
 
 @proves("MAIL-MODEL", "MAIL-HOSTILE")
-def test_what_a_model_says_of_a_thread_stands_behind_a_margin(dragoman: Console) -> None:
+def test_model_summary_is_indented(dragoman: Console) -> None:
     send(dragoman, *PROGRESS)
     command = json.dumps([sys.executable, "-c", r"print('half\x1b[2J done\nlast: DONE')"])
     settings = dragoman.data / "dragoman.toml"
     settings.write_text(f"[agentmail]\nsummarize_command = {command}\n")
-    said = dragoman("mail", "summarize", "ol-1", "--model").out
-    assert said.endswith("in the words of the model\n  half done\n  last: DONE\n")
+    output = dragoman("mail", "summarize", "ol-1", "--model").out
+    assert output.endswith("in the words of the model\n  half done\n  last: DONE\n")
 
 
 @proves("FILES-ARCHIVE")
-def test_an_archive_carries_boxes_threads_and_marks(dragoman: Console, tmp_path: Path) -> None:
-    one, two = plain(dragoman, thread="t"), plain(dragoman, thread="t")
+def test_archive_carries_inboxes_threads_and_marks(dragoman: Console, tmp_path: Path) -> None:
+    one, two = send_untyped(dragoman, thread="t"), send_untyped(dragoman, thread="t")
     dragoman.ask("mail", "read", one, "--as", "bob")
     dragoman.ask("export", str(tmp_path / "all.tar"))
     restored = Console(tmp_path / "restored")
     restored.ask("import", str(tmp_path / "all.tar"))
-    assert ids(restored, "inbox", "--as", "bob") == [one, two]
-    assert ids(restored, "inbox", "--as", "bob", "--unread") == [two]
-    assert ids(restored, "thread", "t") == [one, two]
-    assert ids(restored, "search", "How are") == [two, one]
+    assert message_ids(restored, "inbox", "--as", "bob") == [one, two]
+    assert message_ids(restored, "inbox", "--as", "bob", "--unread") == [two]
+    assert message_ids(restored, "thread", "t") == [one, two]
+    assert message_ids(restored, "search", "How are") == [two, one]
     assert restored("verify").code == 0
     for name in ("0001-MAIL.md", "0002-MAIL.md"):
         path = Path("mail") / "t" / name
@@ -525,18 +529,18 @@ def test_an_archive_carries_boxes_threads_and_marks(dragoman: Console, tmp_path:
 
 
 @proves("MAIL-FOREIGN-FILES")
-def test_a_foreign_file_among_letters_is_named_and_does_no_harm(dragoman: Console) -> None:
+def test_foreign_file_among_messages_is_named_and_left_alone(dragoman: Console) -> None:
     send = ("mail", "send", "--as", "ada", "--to", "bob", "--thread", "t-1", "--subject", "Hi")
     dragoman.ask(*send, "--body", "yo")
     folder = dragoman.data / "mail/t-1"
     forged = folder / "0007-DONE.md"
     forged.write_text("Bead: x\n", encoding="utf-8")
     (folder / "notes.txt").write_text("somebody's own", encoding="utf-8")
-    said = dragoman("verify")
-    assert said.code == 1
-    assert "mail/t-1/0007-DONE.md is surplus" in said.out
-    assert "what is surplus is nobody's here and is left alone: move it away" in said.out
-    assert "notes.txt" not in said.out
+    result = dragoman("verify")
+    assert result.code == 1
+    assert "mail/t-1/0007-DONE.md is surplus" in result.out
+    assert "what is surplus is nobody's here and is left alone: move it away" in result.out
+    assert "notes.txt" not in result.out
     # Nothing reads it, nothing removes it, and letters go on beside it.
     for command in ("tick", "rebuild-files"):
         dragoman.ask(command)
@@ -549,15 +553,15 @@ def test_a_foreign_file_among_letters_is_named_and_does_no_harm(dragoman: Consol
 
 
 @proves("LOST-CURSOR")
-@pytest.mark.parametrize("box", [("--as", "bob"), ("--overdue",)])
-def test_who_watches_a_box_from_beyond_the_end_is_told_and_sees_what_comes(
-    dragoman: Console, box: tuple[str, ...]
+@pytest.mark.parametrize("options", [("--as", "bob"), ("--overdue",)])
+def test_watch_from_beyond_the_end_warns_and_shows_new_messages(
+    dragoman: Console, options: tuple[str, ...]
 ) -> None:
-    words = ("--to", "bob", "--body", "?", "--ack", "--now", NOON)
-    id = send(dragoman, *words)
+    args = ("--to", "bob", "--body", "?", "--ack", "--now", NOON)
+    id = send(dragoman, *args)
     later: list[str] = []
     steps = [
-        lambda: later.append(send(dragoman, *words)),
+        lambda: later.append(send(dragoman, *args)),
         lambda: dragoman("tick", "--now", "2026-02-10T12:00:00Z"),
     ]
 
@@ -567,8 +571,8 @@ def test_who_watches_a_box_from_beyond_the_end_is_told_and_sees_what_comes(
         steps.pop(0)()
         return True
 
-    said = dragoman("mail", "inbox", *box, "--watch", "--after", "900", "--json", wait=wait)
+    result = dragoman("mail", "inbox", *options, "--watch", "--after", "900", "--json", wait=wait)
 
     assert id not in later
-    assert [row["id"] for row in said.objects] == later
-    assert said.err.count("before 900: it may have been restored") == 1
+    assert [row["id"] for row in result.objects] == later
+    assert result.err.count("before 900: it may have been restored") == 1

@@ -19,26 +19,26 @@ PLACEHOLDER = re.compile(r"\[REDACTED:[a-z_]+:[0-9a-f]{8}\]")
 
 
 @proves("REDACT-CLI")
-def test_a_file_is_printed_without_its_secrets(dragoman: Console, tmp_path: Path) -> None:
+def test_file_is_printed_without_its_secrets(dragoman: Console, tmp_path: Path) -> None:
     file = tmp_path / "notes.md"
     file.write_text(f"first\npush {TOKEN} now\npassword: hunter22x\nend", encoding="utf-8")
-    said = dragoman("redact", str(file))
-    assert said.code == 0
-    assert PLACEHOLDER.sub("#", said.out) == "first\npush # now\npassword: #\nend"
+    result = dragoman("redact", str(file))
+    assert result.code == 0
+    assert PLACEHOLDER.sub("#", result.out) == "first\npush # now\npassword: #\nend"
     assert not dragoman.data.exists()
 
 
 @proves("REDACT-CLI")
-def test_with_json_it_says_what_was_found(dragoman: Console, tmp_path: Path) -> None:
+def test_json_lists_found_secrets(dragoman: Console, tmp_path: Path) -> None:
     file = tmp_path / "notes.md"
     file.write_text(f"{TOKEN} {TOKEN}\nAKIAIOSFODNN7EXAMPL2\n", encoding="utf-8")
-    said = dragoman.ask("redact", str(file))
-    assert (said["ok"], said["masked"]) == (True, True)
-    assert [(one["kind"], one["count"]) for one in said["found"]] == [
+    reply = dragoman.ask("redact", str(file))
+    assert (reply["ok"], reply["masked"]) == (True, True)
+    assert [(one["kind"], one["count"]) for one in reply["found"]] == [
         ("aws_access_key_id", 1),
         ("github_token", 2),
     ]
-    assert TOKEN not in said["text"]
+    assert TOKEN not in reply["text"]
     file.write_text("nothing here", encoding="utf-8")
     assert dragoman.ask("redact", str(file)) == {
         "ok": True,
@@ -50,21 +50,21 @@ def test_with_json_it_says_what_was_found(dragoman: Console, tmp_path: Path) -> 
 
 
 @proves("REDACT-CLI")
-def test_bytes_that_are_no_text_go_through_as_they_are(tmp_path: Path) -> None:
-    said = b"\xff\x00 caf\xc3\xa9 " + TOKEN.encode() + b" \xf0\x9f\r\nlast \xc3"
+def test_undecodable_bytes_pass_unchanged(tmp_path: Path) -> None:
+    content = b"\xff\x00 caf\xc3\xa9 " + TOKEN.encode() + b" \xf0\x9f\r\nlast \xc3"
     done = subprocess.run(
         [sys.executable, "-m", "dragoman", "--data", str(tmp_path / "hub"), "redact"],
-        input=said,
+        input=content,
         capture_output=True,
         check=True,
     )
-    before, _, after = said.partition(TOKEN.encode())
+    before, _, after = content.partition(TOKEN.encode())
     assert done.stdout.startswith(before + b"[REDACTED:github_token:")
     assert done.stdout.endswith(b"]" + after)
 
 
 @proves("REDACT-HUB", "REDACT-PLACEHOLDER")
-def test_the_data_directory_gives_what_is_known_and_the_key(
+def test_settings_and_variables_define_known_secrets(
     dragoman: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dragoman("init")
@@ -83,8 +83,8 @@ def test_the_data_directory_gives_what_is_known_and_the_key(
         """,
         encoding="utf-8",
     )
-    given = {"SERVICE_TOKEN": "swordfish", "EDITOR": "emacs-nox", "OWN_WORD": "rosebud"}
-    for name, value in given.items():
+    variables = {"SERVICE_TOKEN": "swordfish", "EDITOR": "emacs-nox", "OWN_WORD": "rosebud"}
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
     redactor = find_redactor(dragoman.data)
     text = "a plain sentence, open sesame, open%20sesame, swordfish, emacs-nox, rosebud"
@@ -106,10 +106,10 @@ def test_the_data_directory_gives_what_is_known_and_the_key(
 
 
 @proves("REDACT-REQUESTS")
-def test_a_person_is_told_that_a_secret_was_masked(dragoman: Console, tmp_path: Path) -> None:
-    said = dragoman("task", "create", f"Use {TOKEN}")
-    assert said.code == 0
-    assert "warning: a secret was masked: title (github_token)" in said.err
+def test_masked_secret_is_a_warning(dragoman: Console, tmp_path: Path) -> None:
+    result = dragoman("task", "create", f"Use {TOKEN}")
+    assert result.code == 0
+    assert "warning: a secret was masked: title (github_token)" in result.err
     (task,) = dragoman.ask("task", "list")["tasks"]
     assert task["title"].startswith("Use [REDACTED:github_token:")
     for path in dragoman.data.rglob("*"):
@@ -117,12 +117,14 @@ def test_a_person_is_told_that_a_secret_was_masked(dragoman: Console, tmp_path: 
 
 
 @proves("REDACT-REQUESTS")
-def test_the_sender_of_a_message_is_told_in_the_answer(dragoman: Console, tmp_path: Path) -> None:
+def test_masked_secret_of_a_message_is_a_warning_of_the_reply(
+    dragoman: Console, tmp_path: Path
+) -> None:
     row = {"to": ["bob"], "subject": "Hello", "body_md": f"Take {TOKEN} with you"}
     file = tmp_path / "letter.json"
     file.write_text(json.dumps(row), encoding="utf-8")
-    said = dragoman.ask("send", "--as", "ann", str(file))
-    assert said["warnings"] == ["a secret was masked: body (github_token)"]
+    reply = dragoman.ask("send", "--as", "ann", str(file))
+    assert reply["warnings"] == ["a secret was masked: body (github_token)"]
     called = dragoman("call", "mail.send", "--as", "ann", json.dumps(row))
     assert called.err == "warning: a secret was masked: body (github_token)\n"
     assert "warnings" not in json.loads(called.out), "a reply is its dialect's own"
@@ -131,8 +133,6 @@ def test_the_sender_of_a_message_is_told_in_the_answer(dragoman: Console, tmp_pa
 
 
 @proves("REDACT-CLI")
-def test_standard_input_is_read_as_it_comes(
-    dragoman: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_standard_input_is_the_default(dragoman: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"x {TOKEN}\n".encode())))
     assert PLACEHOLDER.sub("#", dragoman("redact").out) == "x #\n"

@@ -20,9 +20,9 @@ from tests.surfaces.cli.console import Console
 pytestmark = proves("REWIND-FILES", "REWIND-STATE")
 
 TASK = "TASK-2026-02-09-001"
-REVIEW = 3
+REVIEW_POSITION = 3
 """The position at which the task came into review."""
-ENVIRON = {
+GIT_ENVIRONMENT = {
     "PATH": os.environ["PATH"],
     "GIT_AUTHOR_NAME": "A",
     "GIT_AUTHOR_EMAIL": "a@example.org",
@@ -31,10 +31,14 @@ ENVIRON = {
 }
 
 
-def git(folder: Path, *words: str) -> str:
+def git(folder: Path, *args: str) -> str:
     """What git says."""
     done = subprocess.run(
-        ["git", "-C", str(folder), *words], check=True, capture_output=True, text=True, env=ENVIRON
+        ["git", "-C", str(folder), *args],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=GIT_ENVIRONMENT,
     )
     return done.stdout.strip()
 
@@ -47,16 +51,16 @@ def commit(folder: Path, text: str) -> str:
     return git(folder, "rev-parse", "HEAD")
 
 
-class Stage:
+class Scenario:
     """A task that was done while its repository went on from commit to commit."""
 
     def __init__(self, folder: Path) -> None:
         self.dragoman = Console(folder / "hub")
         self.repository = folder / "repository"
         self.task = TASK
-        self.second = ""
+        self.second_commit = ""
 
-    def play(self) -> None:
+    def prepare(self) -> None:
         """All that has happened so far."""
         self.repository.mkdir(parents=True)
         git(self.repository, "init", "-q", "-b", "main")
@@ -71,16 +75,16 @@ class Stage:
         commit(self.repository, "third")
         self.dragoman.ask("task", "move", TASK, "done")
 
-    def rewind(self, to: object, *words: str, code: int = 0) -> Any:
+    def rewind(self, to: object, *args: str, code: int = 0) -> Any:
         """What the command says."""
-        return self.dragoman.ask("rewind", self.task, "--to", f"{to}", *words, code=code)
+        return self.dragoman.ask("rewind", self.task, "--to", f"{to}", *args, code=code)
 
     def transitions(self) -> dict[str, dict[str, Any]]:
         """The moves of the task as SAOP tells them, by where they led; the last of each."""
-        said = self.dragoman("call", "saop.events", f'{{"task_id":"{self.task}"}}').json
+        reply = self.dragoman("call", "saop.events", f'{{"task_id":"{self.task}"}}').json
         return {
             event["payload"]["to_state"]: event
-            for event in said["events"]
+            for event in reply["events"]
             if event["payload"]["type"] == "TASK_TRANSITION"
         }
 
@@ -90,71 +94,71 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder with a task that is done."""
     folder = tmp_path_factory.mktemp("played")
-    Stage(folder).play()
+    Scenario(folder).prepare()
     return folder
 
 
 @pytest.fixture
-def stage(played: Path, tmp_path: Path) -> Stage:
+def scenario(template: Path, tmp_path: Path) -> Scenario:
     """Give a copy of it."""
-    copytree(played, tmp_path / "stage", symlinks=True)
-    stage = Stage(tmp_path / "stage")
-    stage.second = git(stage.repository, "rev-parse", "main~1")
-    return stage
+    copytree(template, tmp_path / "stage", symlinks=True)
+    scenario = Scenario(tmp_path / "stage")
+    scenario.second_commit = git(scenario.repository, "rev-parse", "main~1")
+    return scenario
 
 
-def head_of(stage: Stage) -> tuple[str, str, str]:
+def checkout_state(scenario: Scenario) -> tuple[str, str, str]:
     """What is checked out, what is not committed, and what the file says."""
-    folder = stage.repository
+    folder = scenario.repository
     status = git(folder, "status", "--porcelain")
     return git(folder, "symbolic-ref", "HEAD"), status, (folder / "file").read_text()
 
 
-def test_it_is_shown_first_and_changes_nothing(stage: Stage) -> None:
-    before = stage.dragoman("events").out
-    review = stage.transitions()["review"]
-    said = stage.rewind(review["event_id"])
-    assert said["applied"] is False
-    assert (said["from"], said["status"]) == ("done", "review")
-    assert said["commit"] == stage.second == review["payload"]["git_hash"]
-    assert said["changes"] == ["status"]
-    assert said["branch"] == f"rewind/{stage.task}-{review['position']}"
-    assert git(stage.repository, "branch", "--list", "rewind/*") == ""
-    assert stage.dragoman("events").out == before
-    told = stage.dragoman("rewind", stage.task, "--to", f"{review['position']}").out
-    assert "status      done → review" in told
-    assert f"commit      {stage.second}" in told
-    assert "would be on the branch rewind/" in told
-    assert told.endswith("Nothing was changed; add --apply to do it.\n")
+def test_preview_changes_nothing(scenario: Scenario) -> None:
+    before = scenario.dragoman("events").out
+    review = scenario.transitions()["review"]
+    reply = scenario.rewind(review["event_id"])
+    assert reply["applied"] is False
+    assert (reply["from"], reply["status"]) == ("done", "review")
+    assert reply["commit"] == scenario.second_commit == review["payload"]["git_hash"]
+    assert reply["changes"] == ["status"]
+    assert reply["branch"] == f"rewind/{scenario.task}-{review['position']}"
+    assert git(scenario.repository, "branch", "--list", "rewind/*") == ""
+    assert scenario.dragoman("events").out == before
+    output = scenario.dragoman("rewind", scenario.task, "--to", f"{review['position']}").out
+    assert "status      done → review" in output
+    assert f"commit      {scenario.second_commit}" in output
+    assert "would be on the branch rewind/" in output
+    assert output.endswith("Nothing was changed; add --apply to do it.\n")
 
 
-def test_the_task_and_its_files_are_as_they_were(stage: Stage) -> None:
-    here = head_of(stage)
-    review = stage.transitions()["review"]
-    said = stage.rewind(review["event_id"].upper(), "--apply", "--reason", "wrong")
-    assert said["applied"] is True
-    branch = said["branch"]
-    assert git(stage.repository, "rev-parse", branch) == stage.second
-    assert git(stage.repository, "show", f"{branch}:file") == "second"
-    assert head_of(stage) == here
-    task = stage.show()
+def test_apply_restores_task_and_files(scenario: Scenario) -> None:
+    before = checkout_state(scenario)
+    review = scenario.transitions()["review"]
+    reply = scenario.rewind(review["event_id"].upper(), "--apply", "--reason", "wrong")
+    assert reply["applied"] is True
+    branch = reply["branch"]
+    assert git(scenario.repository, "rev-parse", branch) == scenario.second_commit
+    assert git(scenario.repository, "show", f"{branch}:file") == "second"
+    assert checkout_state(scenario) == before
+    task = scenario.show()
     assert (task["status"], task["title"], task["assignee"]) == ("review", "Write it", "ada")
-    last = stage.dragoman.ask("events", "--after", "-1")
-    assert (last["type"], last["body"]["commit"]) == ("task.rewound", stage.second)
-    assert stage.transitions()["review"]["payload"]["from_state"] == "done"
-    assert stage.dragoman.ask("verify")["ok"] is True
-    log = stage.dragoman("task", "log", stage.task).out
+    last = scenario.dragoman.ask("events", "--after", "-1")
+    assert (last["type"], last["body"]["commit"]) == ("task.rewound", scenario.second_commit)
+    assert scenario.transitions()["review"]["payload"]["from_state"] == "done"
+    assert scenario.dragoman.ask("verify")["ok"] is True
+    log = scenario.dragoman("task", "log", scenario.task).out
     assert (
         f"rewound from done to review, as of its entry 3, its files on the branch {branch}" in log
     )
 
 
 @proves("TASK-UNBLOCK")
-def test_what_it_had_let_go_waits_again(stage: Stage) -> None:
-    dragoman = stage.dragoman
+def test_rewind_blocks_dependents_again(scenario: Scenario) -> None:
+    dragoman = scenario.dragoman
     dragoman.make("Ship it", "--id", "ship", "--ready")
     dragoman.ask("task", "link", "ship", "--blocked-by", TASK)
     assert dragoman.ask("task", "show", "ship")["waitsFor"] == []
@@ -162,170 +166,182 @@ def test_what_it_had_let_go_waits_again(stage: Stage) -> None:
     assert (
         "waiting     again, unless it has ended: ship" in dragoman("rewind", TASK, "--to", "3").out
     )
-    stage.rewind(REVIEW, "--apply")
+    scenario.rewind(REVIEW_POSITION, "--apply")
 
     assert dragoman.ask("task", "show", "ship")["waitsFor"] == [TASK]
     assert dragoman.ask("task", "claim", "--agent", "zed", code=1)["code"] == "nothing_ready"
     assert dragoman.ask("verify")["found"] == 0
 
 
-def test_work_that_was_under_way_is_ready_again(stage: Stage) -> None:
-    told = stage.dragoman("rewind", stage.task, "--to", "2", "--apply").out
-    assert "it was in progress then; that work is over, so it becomes ready" in told
-    assert stage.show()["status"] == "ready"
-    again = stage.dragoman.ask("task", "claim", stage.task, "--agent", "ben")
+def test_work_in_progress_becomes_ready(scenario: Scenario) -> None:
+    output = scenario.dragoman("rewind", scenario.task, "--to", "2", "--apply").out
+    assert "it was in progress then; that work is over, so it becomes ready" in output
+    assert scenario.show()["status"] == "ready"
+    again = scenario.dragoman.ask("task", "claim", scenario.task, "--agent", "ben")
     assert again["attempt"] == 2
-    told = stage.dragoman("rewind", stage.task, "--to", "2").out
-    assert "ben works on it (attempt 2) and loses it" in told
+    output = scenario.dragoman("rewind", scenario.task, "--to", "2").out
+    assert "ben works on it (attempt 2) and loses it" in output
 
 
-def test_a_second_time_there_is_nothing_left_to_do(stage: Stage) -> None:
-    stage.rewind(REVIEW, "--apply")
-    told = stage.dragoman("rewind", stage.task, "--to", "3", "--apply").out
-    assert stage.dragoman.ask("events", "--after", "-1")["position"] == REVIEW + 2
-    assert "it is as it was then: nothing is left to change" in told
-    assert "(it is there already)" in told
+def test_second_rewind_changes_nothing(scenario: Scenario) -> None:
+    scenario.rewind(REVIEW_POSITION, "--apply")
+    output = scenario.dragoman("rewind", scenario.task, "--to", "3", "--apply").out
+    assert scenario.dragoman.ask("events", "--after", "-1")["position"] == REVIEW_POSITION + 2
+    assert "it is as it was then: nothing is left to change" in output
+    assert "(it is there already)" in output
 
 
-def test_a_branch_that_has_gone_on_is_left_alone(stage: Stage, tmp_path: Path) -> None:
+def test_branch_with_new_commits_is_left_alone(scenario: Scenario, tmp_path: Path) -> None:
     at = tmp_path / "beside"
-    first = stage.rewind(REVIEW, "--apply", "--worktree", str(at))
+    first = scenario.rewind(REVIEW_POSITION, "--apply", "--worktree", str(at))
     assert (at / "file").read_text() == "second"
-    further = commit(at, "further")
-    stage.dragoman.ask("task", "move", stage.task, "done")
-    second = stage.rewind(REVIEW, "--apply")
+    newer_commit = commit(at, "further")
+    scenario.dragoman.ask("task", "move", scenario.task, "done")
+    second = scenario.rewind(REVIEW_POSITION, "--apply")
     assert second["branch"] == f"{first['branch']}-2"
-    assert git(stage.repository, "rev-parse", first["branch"]) == further
-    assert git(stage.repository, "rev-parse", second["branch"]) == stage.second
+    assert git(scenario.repository, "rev-parse", first["branch"]) == newer_commit
+    assert git(scenario.repository, "rev-parse", second["branch"]) == scenario.second_commit
 
 
-def test_what_is_not_committed_stays(stage: Stage) -> None:
-    (stage.repository / "file").write_text("half a thought")
-    (stage.repository / "new").write_text("never added")
-    here = head_of(stage)
-    assert stage.rewind(REVIEW)["dirty"] is True
-    told = stage.dragoman("rewind", stage.task, "--to", "3", "--apply").out
-    assert "what is not committed there stays as it is" in told
-    assert head_of(stage) == here
-    assert (stage.repository / "new").read_text() == "never added"
+def test_uncommitted_changes_stay(scenario: Scenario) -> None:
+    (scenario.repository / "file").write_text("half a thought")
+    (scenario.repository / "new").write_text("never added")
+    before = checkout_state(scenario)
+    assert scenario.rewind(REVIEW_POSITION)["dirty"] is True
+    output = scenario.dragoman("rewind", scenario.task, "--to", "3", "--apply").out
+    assert "what is not committed there stays as it is" in output
+    assert checkout_state(scenario) == before
+    assert (scenario.repository / "new").read_text() == "never added"
 
 
-def _lost(stage: Stage, tmp_path: Path) -> tuple[str, str]:
+def _without_commit(scenario: Scenario, tmp_path: Path) -> tuple[str, str]:
     other = tmp_path / "other"
     other.mkdir()
     git(other, "init", "-q")
     return str(other), "has no commit"
 
 
-def _shallow(stage: Stage, tmp_path: Path) -> tuple[str, str]:
-    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{stage.repository}", "shallow")
+def _shallow(scenario: Scenario, tmp_path: Path) -> tuple[str, str]:
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{scenario.repository}", "shallow")
     return str(tmp_path / "shallow"), "git fetch --unshallow"
 
 
-def _none(stage: Stage, tmp_path: Path) -> tuple[str, str]:
+def _not_a_repository(scenario: Scenario, tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path), "is a git repository?"
 
 
-def _gone(stage: Stage, tmp_path: Path) -> tuple[str, str]:
+def _missing_folder(scenario: Scenario, tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "gone"), f"there is no folder {tmp_path / 'gone'}: name the repository"
 
 
-def test_a_branch_in_the_way_is_told_before_anything_is_done(stage: Stage) -> None:
-    git(stage.repository, "branch", "rewind")
-    for words in ((), ("--apply",)):
-        said = stage.rewind(REVIEW, *words, code=1)
-        assert said["code"] == "bad_repository"
-        assert "has a branch rewind, so that none can be called rewind/" in said["detail"]
-    assert stage.show()["status"] == "done"
+def test_conflicting_branch_name_is_reported_first(scenario: Scenario) -> None:
+    git(scenario.repository, "branch", "rewind")
+    for args in ((), ("--apply",)):
+        reply = scenario.rewind(REVIEW_POSITION, *args, code=1)
+        assert reply["code"] == "bad_repository"
+        assert "has a branch rewind, so that none can be called rewind/" in reply["detail"]
+    assert scenario.show()["status"] == "done"
 
 
-@pytest.mark.parametrize("elsewhere", [_lost, _shallow, _none, _gone])
-def test_a_repository_without_the_commit_stops_it_in_words(
-    stage: Stage, tmp_path: Path, elsewhere: Callable[[Stage, Path], tuple[str, str]]
+@pytest.mark.parametrize(
+    "make_repository", [_without_commit, _shallow, _not_a_repository, _missing_folder]
+)
+def test_repository_without_the_commit_is_refused(
+    scenario: Scenario, tmp_path: Path, make_repository: Callable[[Scenario, Path], tuple[str, str]]
 ) -> None:
-    repository, words = elsewhere(stage, tmp_path)
-    said = stage.rewind(REVIEW, "--apply", "--repository", repository, code=1)
-    assert said["code"] == "bad_repository"
-    assert words in said["detail"].replace("is " + repository + " a git", "is a git")
-    assert stage.show()["status"] == "done"
-    alone = stage.rewind(REVIEW, "--apply", "--repository", repository, "--task-only")
-    assert (alone["status"], alone["branch"], alone["commit"]) == ("review", None, stage.second)
-    assert stage.show()["status"] == "review"
+    repository, expected = make_repository(scenario, tmp_path)
+    reply = scenario.rewind(REVIEW_POSITION, "--apply", "--repository", repository, code=1)
+    assert reply["code"] == "bad_repository"
+    assert expected in reply["detail"].replace("is " + repository + " a git", "is a git")
+    assert scenario.show()["status"] == "done"
+    task_only = scenario.rewind(
+        REVIEW_POSITION, "--apply", "--repository", repository, "--task-only"
+    )
+    assert (task_only["status"], task_only["branch"], task_only["commit"]) == (
+        "review",
+        None,
+        scenario.second_commit,
+    )
+    assert scenario.show()["status"] == "review"
 
 
-def test_without_git_it_is_said_what_is_missing(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_missing_git_is_reported(
+    scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    said = stage.rewind(REVIEW, code=1)
-    assert (said["code"], "there is no git on the PATH" in said["detail"]) == (
+    reply = scenario.rewind(REVIEW_POSITION, code=1)
+    assert (reply["code"], "there is no git on the PATH" in reply["detail"]) == (
         "bad_repository",
         True,
     )
 
 
 @proves("SAOP-COMMIT")
-def test_the_beginning_of_a_task_has_its_commit_too(stage: Stage) -> None:
-    said = stage.rewind(1, "--apply")
-    assert (said["transition"]["from"], said["transition"]["to"]) == (None, "ready")
-    assert said["commit"] == git(stage.repository, "rev-parse", "main~2")
-    assert git(stage.repository, "show", f"{said['branch']}:file") == "first"
-    assert stage.dragoman.ask("verify")["findings"] == []
+def test_creation_of_a_task_has_a_commit_too(scenario: Scenario) -> None:
+    reply = scenario.rewind(1, "--apply")
+    assert (reply["transition"]["from"], reply["transition"]["to"]) == (None, "ready")
+    assert reply["commit"] == git(scenario.repository, "rev-parse", "main~2")
+    assert git(scenario.repository, "show", f"{reply['branch']}:file") == "first"
+    assert scenario.dragoman.ask("verify")["findings"] == []
 
 
-def test_what_is_refused_leaves_no_branch(stage: Stage, tmp_path: Path) -> None:
-    said = stage.rewind(REVIEW, "--apply", "--as", "ada", code=1)
-    assert said["code"] == "not_authorized"
+def test_refused_rewind_leaves_no_branch(scenario: Scenario, tmp_path: Path) -> None:
+    reply = scenario.rewind(REVIEW_POSITION, "--apply", "--as", "ada", code=1)
+    assert reply["code"] == "not_authorized"
     beside = tmp_path / "beside"
-    said = stage.rewind(REVIEW, "--apply", "--worktree", str(beside), "--as", "ada", code=1)
-    assert (said["code"], beside.exists()) == ("not_authorized", False)
-    said = stage.rewind(REVIEW, "--apply", "--worktree", str(tmp_path), code=1)
-    assert (said["code"], "exists already" in said["detail"]) == ("bad_repository", True)
-    assert git(stage.repository, "branch", "--list", "rewind/*") == ""
-    assert stage.show()["status"] == "done"
+    reply = scenario.rewind(
+        REVIEW_POSITION, "--apply", "--worktree", str(beside), "--as", "ada", code=1
+    )
+    assert (reply["code"], beside.exists()) == ("not_authorized", False)
+    reply = scenario.rewind(REVIEW_POSITION, "--apply", "--worktree", str(tmp_path), code=1)
+    assert (reply["code"], "exists already" in reply["detail"]) == ("bad_repository", True)
+    assert git(scenario.repository, "branch", "--list", "rewind/*") == ""
+    assert scenario.show()["status"] == "done"
 
 
-def test_the_same_files_can_be_checked_out_twice(stage: Stage, tmp_path: Path) -> None:
+def test_same_commit_can_be_checked_out_twice(scenario: Scenario, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        said = stage.rewind(REVIEW, "--apply", "--worktree", str(tmp_path / name))
-        assert git(tmp_path / name, "rev-parse", "HEAD") == said["commit"]
+        reply = scenario.rewind(REVIEW_POSITION, "--apply", "--worktree", str(tmp_path / name))
+        assert git(tmp_path / name, "rev-parse", "HEAD") == reply["commit"]
 
 
-def test_a_repository_is_found_by_a_path_from_here(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+def test_repository_option_takes_a_relative_path(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(stage.repository.parent)
-    said = stage.rewind(REVIEW, "--repository", stage.repository.name)
-    assert said["repository"] == str(stage.repository.resolve())
+    monkeypatch.chdir(scenario.repository.parent)
+    reply = scenario.rewind(REVIEW_POSITION, "--repository", scenario.repository.name)
+    assert reply["repository"] == str(scenario.repository.resolve())
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("args", "code", "expected"),
     [
         (("--to", "x"), 1, "name one by its event id or by its position"),
         ((), 2, "--to TRANSITION"),
         (("--to", "1", "--task-only", "--worktree", "x"), 2, "exclude each other"),
     ],
 )
-def test_what_cannot_be_understood(
-    stage: Stage, words: tuple[str, ...], code: int, told: str
+def test_invalid_arguments_are_refused(
+    scenario: Scenario, args: tuple[str, ...], code: int, expected: str
 ) -> None:
-    said = stage.dragoman("rewind", stage.task, *words)
-    assert (said.code, told in said.err) == (code, True)
+    result = scenario.dragoman("rewind", scenario.task, *args)
+    assert (result.code, expected in result.err) == (code, True)
 
 
-def test_without_a_repository_only_the_task_goes_back(dragoman: Console, tmp_path: Path) -> None:
+def test_rewind_without_repository_restores_only_the_task(
+    dragoman: Console, tmp_path: Path
+) -> None:
     task = dragoman.make("Write it", "--ready")
     dragoman.ask("task", "move", task, "cancelled")
-    said = dragoman("rewind", task, "--to", "1", "--worktree", str(tmp_path / "w"))
-    assert (said.code, "no commit is on record" in said.err) == (2, True)
-    told = dragoman("rewind", task, "--to", "1", "--apply").out
-    assert "created, ready" in told
-    assert "files       no commit is on record for this transition" in told
+    result = dragoman("rewind", task, "--to", "1", "--worktree", str(tmp_path / "w"))
+    assert (result.code, "no commit is on record" in result.err) == (2, True)
+    output = dragoman("rewind", task, "--to", "1", "--apply").out
+    assert "created, ready" in output
+    assert "files       no commit is on record for this transition" in output
     assert dragoman.ask("task", "show", task)["status"] == "ready"
 
 
-def test_a_report_is_told_in_words(dragoman: Console) -> None:
+def test_preview_describes_a_report(dragoman: Console) -> None:
     task = dragoman.make("Write it", "--ready")
     dragoman.ask("task", "claim", task, "--agent", "bob")
     report: dict[str, object] = {
@@ -338,31 +354,31 @@ def test_a_report_is_told_in_words(dragoman: Console) -> None:
         "notes": "dry",
     }
     dragoman.ask("call", "aof_task_complete", json.dumps(report), "--as", "bob")
-    told = dragoman("rewind", task, "--to", "1").out
-    assert "  report      done by bob: dry → -\n" in told
-    assert "reported_at" not in told
+    output = dragoman("rewind", task, "--to", "1").out
+    assert "  report      done by bob: dry → -\n" in output
+    assert "reported_at" not in output
 
 
 @proves("RUN-UNREPORTED")
-def test_what_the_hub_has_said_of_an_agent_is_told_as_the_hub_s(dragoman: Console) -> None:
+def test_preview_attributes_a_report_by_the_hub(dragoman: Console) -> None:
     task = dragoman.make("Write it", "--ready")
     dragoman.ask("task", "claim", task, "--agent", "bob")
     place = open_place(dragoman.data, "", None, create=False)
     with closing(place.hub) as hub:
         hub.do(SYSTEM, ReportOutcome(task, "needs_review", "it ended", apply=True))
-    told = dragoman("rewind", task, "--to", "1").out
-    assert "  report      needs_review by the hub: it ended → -\n" in told
+    output = dragoman("rewind", task, "--to", "1").out
+    assert "  report      needs_review by the hub: it ended → -\n" in output
 
 
 @proves("REWIND-HANDOFF")
-def test_the_handoff_that_ends_is_told_before_it_does(dragoman: Console) -> None:
+def test_preview_names_the_handoff_that_ends(dragoman: Console) -> None:
     task = dragoman.make("Write it", "--ready")
-    words = ("--summary", "s", "--next-step", "n", "--criterion", "c", "--id", "h")
-    dragoman.ask("handoff", "initiate", "--as", "ada", "--to", "bob", "--task", task, *words)
+    args = ("--summary", "s", "--next-step", "n", "--criterion", "c", "--id", "h")
+    dragoman.ask("handoff", "initiate", "--as", "ada", "--to", "bob", "--task", task, *args)
     dragoman.ask("handoff", "accept", "h", "--as", "bob")
     dragoman.ask("handoff", "activate", "h", "--as", "bob")
-    told = "handoff     h (ada → bob) is rejected by the hub and closed"
-    assert told in dragoman("rewind", task, "--to", "1").out
+    expected = "handoff     h (ada → bob) is rejected by the hub and closed"
+    assert expected in dragoman("rewind", task, "--to", "1").out
     assert dragoman.ask("handoff", "show", "h")["status"] == "activated"
     assert dragoman.ask("rewind", task, "--to", "1", "--apply")["handoff"] == "h"
     assert dragoman.ask("handoff", "show", "h")["status"] == "closed"

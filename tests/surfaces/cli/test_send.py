@@ -19,7 +19,7 @@ from tests.protocols.aof.hub import (
 )
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
-from tests.surfaces.cli.letters import Letters
+from tests.surfaces.cli.message_files import MessageFiles
 
 BACKEND = "swe-backend"
 
@@ -27,7 +27,7 @@ pytestmark = proves("CLI-SEND")
 
 
 @pytest.fixture
-def working(dragoman: Console) -> Console:
+def claimed(dragoman: Console) -> Console:
     """Give a command line where swe-backend works on a task."""
     dragoman.make("One", "--id", PARENT, "--ready")
     dragoman.ask("task", "claim", PARENT, "--agent", BACKEND, "--session", "s-1")
@@ -35,12 +35,14 @@ def working(dragoman: Console) -> Console:
 
 
 @proves("CLI-PROMISES")
-def test_what_came_of_a_message_is_told_to_programs(working: Console, letter: Letters) -> None:
-    said = letter(report())
+def test_json_describes_the_effect_of_a_message(
+    claimed: Console, message_file: MessageFiles
+) -> None:
+    path = message_file(report())
     task = {"id": PARENT, "status": "in-progress", "now": "in-progress"}
     warning = f"there is no file outputs/summary.md in the folder of {PARENT}"
 
-    first = working.ask("send", said)
+    first = claimed.ask("send", path)
     (effect,) = first.pop("effects")
     assert effect.startswith(f"done is on record: {PARENT} moves when session s-1 is ended, or")
     assert first == {
@@ -53,17 +55,17 @@ def test_what_came_of_a_message_is_told_to_programs(working: Console, letter: Le
         "warnings": [warning],
         "repeated": False,
     }
-    assert working.ask("send", said)["repeated"] is True
+    assert claimed.ask("send", path)["repeated"] is True
 
 
 @proves("CLI-PROMISES", "AOF-SESSION-END")
-def test_without_a_session_it_is_told_that_the_report_has_moved_the_task(
-    dragoman: Console, letter: Letters
+def test_report_without_session_moves_the_task_at_once(
+    dragoman: Console, message_file: MessageFiles
 ) -> None:
     dragoman.make("One", "--id", PARENT, "--ready")
     dragoman.ask("task", "claim", PARENT, "--agent", BACKEND)
 
-    (effect,) = dragoman.ask("send", letter(report()))["effects"]
+    (effect,) = dragoman.ask("send", message_file(report()))["effects"]
 
     assert effect == f"done is on record and {PARENT} has moved: review"
 
@@ -71,63 +73,67 @@ def test_without_a_session_it_is_told_that_the_report_has_moved_the_task(
 @proves("CLI-PROMISES", "AOF-COMPLETION")
 @pytest.mark.parametrize("settings", ["", '[aof]\napply_completion = "immediately"\n'])
 @pytest.mark.parametrize("agent", [BACKEND, "mallory"])
-def test_a_report_that_is_not_recorded_is_not_told_to_be(
-    dragoman: Console, letter: Letters, settings: str, agent: str
+def test_ignored_report_is_described_as_such(
+    dragoman: Console, message_file: MessageFiles, settings: str, agent: str
 ) -> None:
     dragoman.make("One", "--id", PARENT, "--ready")
     (dragoman.data / "dragoman.toml").write_text(settings)
     dragoman.ask("task", "claim", PARENT, "--agent", BACKEND)
-    dragoman.ask("send", letter(report()))
+    dragoman.ask("send", message_file(report()))
 
     other = report("partial", notes="something else") | {"fromAgent": agent}
-    (effect,) = dragoman.ask("send", letter(other))["effects"]
+    (effect,) = dragoman.ask("send", message_file(other))["effects"]
 
     assert effect == f"{PARENT} was review already: the report changes nothing"
 
 
-def test_what_came_of_a_message_is_told_to_people(dragoman: Console, letter: Letters) -> None:
-    said, at_noon = letter(report()), ("--now", NOON)
+def test_text_describes_the_effect_of_a_message(
+    dragoman: Console, message_file: MessageFiles
+) -> None:
+    path, at_noon = message_file(report()), ("--now", NOON)
     dragoman.make("One", "--id", PARENT, "--ready", *at_noon)
     claim = ("task", "claim", PARENT, "--agent", BACKEND, "--session", "s-1")
     dragoman.ask(*claim, *at_noon)
 
     moves = "moves when session s-1 is ended, or its lease ends (2026-02-09T12:05:00.000Z)"
-    assert dragoman("send", said, *at_noon).out.splitlines() == [
+    assert dragoman("send", path, *at_noon).out.splitlines() == [
         "completion.report from swe-backend",
         f"  done is on record: {PARENT} {moves}",
         f"  {PARENT} is in-progress",
         f"  warning: there is no file outputs/summary.md in the folder of {PARENT}",
     ]
-    assert "said before: nothing was added" in dragoman("send", said, *at_noon).out
+    assert "said before: nothing was added" in dragoman("send", path, *at_noon).out
 
 
 @proves("MAIL-POST")
-def test_what_is_odd_about_a_letter_is_told_as_by_the_command_for_letters(
-    dragoman: Console, letter: Letters
+def test_mail_warnings_equal_those_of_the_mail_command(
+    dragoman: Console, message_file: MessageFiles
 ) -> None:
     row = {"to": ["boss"], "subject": "FAILED", "body_md": "Bead: ol-1\nType: SPEC_IMPOSSIBLE"}
-    told = dragoman("send", letter(json.dumps(row)), "--as", "ada").out
-    assert "  warning: not understood: failure_type is in the wrong section" in told
+    output = dragoman("send", message_file(json.dumps(row)), "--as", "ada").out
+    assert "  warning: not understood: failure_type is in the wrong section" in output
     row = {"to": ["boss"], "subject": "HELP_RESPONSE", "body_md": "Go left."}
-    told = dragoman("send", letter(json.dumps(row)), "--as", "ada").out
-    assert "  warning: it answers no open question" in told
+    output = dragoman("send", message_file(json.dumps(row)), "--as", "ada").out
+    assert "  warning: it answers no open question" in output
 
 
 @proves("CLI-EXIT", "AOF-IDENTITY")
-def test_a_refused_message_ends_with_1_and_its_code(working: Console, letter: Letters) -> None:
-    stranger = letter(update(agentId="eve", progress="x") | {"fromAgent": "eve"})
+def test_refused_message_exits_1_with_its_code(
+    claimed: Console, message_file: MessageFiles
+) -> None:
+    stranger = message_file(update(agentId="eve", progress="x") | {"fromAgent": "eve"})
 
-    refused = working.ask("send", stranger, code=1)
+    refused = claimed.ask("send", stranger, code=1)
     assert (refused["ok"], refused["code"]) == (False, "unauthorized_agent")
     assert refused["detail"] == f"{PARENT} belongs to swe-backend, not to eve"
-    in_words = working("send", stranger)
-    assert (in_words.code, in_words.out) == (1, "")
-    assert in_words.err.startswith("unauthorized_agent: ")
-    spoofed = working.ask("send", letter(update(progress="x")), "--as", "eve", code=1)
+    text = claimed("send", stranger)
+    assert (text.code, text.out) == (1, "")
+    assert text.err.startswith("unauthorized_agent: ")
+    spoofed = claimed.ask("send", message_file(update(progress="x")), "--as", "eve", code=1)
     assert spoofed["code"] == "identity_mismatch"
 
 
-_OF_NOBODY = {
+_WITHOUT_SENDER = {
     "subject": "[ol-55] PROGRESS",
     "body_md": "Bead: ol-55\nStep: 1\nStatus: going\nContext usage: 10%",
     "to": ["bob"],
@@ -135,10 +141,10 @@ _OF_NOBODY = {
 
 
 @proves("CLI-PROMISES", "AOF-IDENTITY")
-def test_what_names_no_sender_is_from_the_person_who_types(
-    dragoman: Console, letter: Letters
+def test_message_without_sender_is_from_the_local_user(
+    dragoman: Console, message_file: MessageFiles
 ) -> None:
-    sent = dragoman.ask("send", letter(_OF_NOBODY))
+    sent = dragoman.ask("send", message_file(_WITHOUT_SENDER))
 
     assert sent["agent"] == login_name()
     assert {event["actor"] for event in dragoman("events", "--json").objects} == {
@@ -147,17 +153,17 @@ def test_what_names_no_sender_is_from_the_person_who_types(
 
 
 @proves("FILES-INBOX", "AOF-IDENTITY")
-def test_a_file_in_the_inbox_that_names_nobody_is_refused(dragoman: Console) -> None:
+def test_inbox_file_without_sender_is_refused(dragoman: Console) -> None:
     dragoman.ask("init")
     inbox = dragoman.data / "inbox"
     inbox.mkdir(exist_ok=True)
-    (inbox / "1.json").write_text(json.dumps(_OF_NOBODY))
+    (inbox / "1.json").write_text(json.dumps(_WITHOUT_SENDER))
 
     dragoman("tick")
 
-    why = (inbox / "rejected/1.json.reason.txt").read_text()
-    assert why.startswith("unauthenticated: it names nobody")
-    assert "inbox/NAME/" in why
+    reason = (inbox / "rejected/1.json.reason.txt").read_text()
+    assert reason.startswith("unauthenticated: it names nobody")
+    assert "inbox/NAME/" in reason
     assert dragoman.ask("task", "list")["tasks"] == []
 
 
@@ -165,10 +171,10 @@ def test_a_file_in_the_inbox_that_names_nobody_is_refused(dragoman: Console) -> 
 @pytest.mark.parametrize(
     "text", ["hello", "", '{"protocol":"smtp"}', "[1]", b"\xff\xfe", "x" * 300_000]
 )
-def test_what_no_dialect_claims_is_said_so_and_leaves_no_trace(
-    dragoman: Console, letter: Letters, text: str | bytes
+def test_unrecognized_message_is_refused_and_leaves_no_entry(
+    dragoman: Console, message_file: MessageFiles, text: str | bytes
 ) -> None:
-    refused = dragoman.ask("send", letter(text), code=1)
+    refused = dragoman.ask("send", message_file(text), code=1)
 
     assert refused["code"] == "not_recognized"
     assert "aof" in refused["detail"]
@@ -176,8 +182,10 @@ def test_what_no_dialect_claims_is_said_so_and_leaves_no_trace(
 
 
 @proves("CLI-EXIT", "DIALECT-RECORD")
-def test_json_that_is_broken_is_told_where(dragoman: Console, letter: Letters) -> None:
-    refused = dragoman.ask("send", letter('{"subject": "Hello" "body_md": "x"}'), code=1)
+def test_broken_json_is_refused_with_its_byte_offset(
+    dragoman: Console, message_file: MessageFiles
+) -> None:
+    refused = dragoman.ask("send", message_file('{"subject": "Hello" "body_md": "x"}'), code=1)
 
     assert refused["code"] == "invalid_json"
     assert "(byte 20)" in refused["detail"]
@@ -185,33 +193,33 @@ def test_json_that_is_broken_is_told_where(dragoman: Console, letter: Letters) -
 
 
 @proves("CLI-EXIT")
-def test_a_file_that_cannot_be_read_is_wrong_usage(dragoman: Console, tmp_path: Path) -> None:
-    for source, why in (
+def test_unreadable_file_is_a_usage_error(dragoman: Console, tmp_path: Path) -> None:
+    for source, expected in (
         (tmp_path / "nowhere.json", "No such file or directory"),
         (tmp_path, "Is a directory"),
     ):
-        said = dragoman("send", str(source))
-        assert said.code == 2
-        assert f"{source} cannot be read: {why}" in said.err
+        result = dragoman("send", str(source))
+        assert result.code == 2
+        assert f"{source} cannot be read: {expected}" in result.err
     nameless = dragoman("send", "a\0b")
     assert (nameless.code, "its name cannot be one" in nameless.err) == (2, True)
     assert not dragoman.data.exists()
 
 
 @proves("CLI-EXIT", "NAME-GRAMMAR")
-def test_a_name_that_cannot_be_one_is_refused(working: Console, letter: Letters) -> None:
-    refused = working.ask("send", letter(update(progress="x")), "--as", "a b", code=1)
+def test_invalid_agent_name_is_refused(claimed: Console, message_file: MessageFiles) -> None:
+    refused = claimed.ask("send", message_file(update(progress="x")), "--as", "a b", code=1)
 
     assert refused["code"] == "invalid_id"
 
 
 @proves("CLI-NOW", "AOF-COMPLETION")
-def test_the_time_of_a_command_is_the_time_of_what_it_writes(
-    dragoman: Console, letter: Letters
+def test_now_option_is_the_time_of_every_entry(
+    dragoman: Console, message_file: MessageFiles
 ) -> None:
     dragoman.make("One", "--id", PARENT, "--ready", "--now", NOON)
     dragoman.ask("task", "claim", PARENT, "--agent", BACKEND, "--session", "s-1", "--now", NOON)
-    dragoman.ask("send", letter(report()), "--now", "2026-02-09T12:01:00Z")
+    dragoman.ask("send", message_file(report()), "--now", "2026-02-09T12:01:00Z")
 
     result = json.loads((dragoman.data / f"runs/{PARENT}/run_result.json").read_text())
     assert result["completedAt"] == "2026-02-09T12:01:00.000Z"
@@ -222,62 +230,68 @@ def test_the_time_of_a_command_is_the_time_of_what_it_writes(
 
 
 @proves("CLI-SAFE-TEXT")
-def test_what_an_agent_writes_cannot_steer_the_terminal(working: Console, letter: Letters) -> None:
-    said = working("send", letter(report(summaryRef="outputs/a\u200db.md")))
-    refused = working("send", letter(update(progress="x") | {"type": "\x1b[31mred\n"}))
+def test_text_of_agents_cannot_control_the_terminal(
+    claimed: Console, message_file: MessageFiles
+) -> None:
+    result = claimed("send", message_file(report(summaryRef="outputs/a\u200db.md")))
+    refused = claimed("send", message_file(update(progress="x") | {"type": "\x1b[31mred\n"}))
 
-    for text in (said.out, said.err, refused.out, refused.err):
+    for text in (result.out, result.err, refused.out, refused.err):
         assert "\x1b" not in text
         assert "\u200d" not in text
     assert refused.code == 1
 
 
 @proves("CLI-EXIT")
-def test_a_refusal_names_the_place_in_the_message(dragoman: Console, letter: Letters) -> None:
+def test_refusal_names_the_path_in_the_message(
+    dragoman: Console, message_file: MessageFiles
+) -> None:
     dragoman.make("One", "--id", PARENT, "--ready")
-    broken = letter(report(summaryRef="../x"))
+    broken = message_file(report(summaryRef="../x"))
 
     refused = dragoman.ask("send", broken, code=1)
     assert (refused["ok"], refused["code"]) == (False, "invalid_envelope")
     assert refused["path"] == "payload.summaryRef"
-    said = dragoman("send", broken)
-    assert (said.code, said.out) == (1, "")
-    assert said.err.startswith("invalid_envelope: payload.summaryRef: ")
-    unknown = dragoman.ask("send", letter(report() | {"taskId": UNKNOWN}), code=1)
+    result = dragoman("send", broken)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("invalid_envelope: payload.summaryRef: ")
+    unknown = dragoman.ask("send", message_file(report() | {"taskId": UNKNOWN}), code=1)
     assert "path" not in unknown
 
 
-def test_the_size_that_is_stated_is_true(dragoman: Console, letter: Letters) -> None:
-    refused = dragoman.ask("send", letter("AOF/1 " + "x" * 400_000), code=1)
+def test_size_limit_in_the_refusal_is_exact(dragoman: Console, message_file: MessageFiles) -> None:
+    refused = dragoman.ask("send", message_file("AOF/1 " + "x" * 400_000), code=1)
 
     assert refused["code"] == "message_too_large"
     assert refused["detail"] == "it has more than 262144 bytes, and no more are taken"
 
 
-def test_a_repeat_is_told_where_the_task_stands_now(working: Console, letter: Letters) -> None:
-    said = letter(report())
-    working.ask("send", said)
-    working.ask("session-end")
+def test_repeat_reports_the_current_status(claimed: Console, message_file: MessageFiles) -> None:
+    path = message_file(report())
+    claimed.ask("send", path)
+    claimed.ask("session-end")
 
-    again = working.ask("send", said)
+    again = claimed.ask("send", path)
     assert (again["repeated"], again["effects"]) == (True, [])
     assert again["tasks"] == [{"id": PARENT, "status": "in-progress", "now": "review"}]
-    assert f"  {PARENT} is review (it was in-progress then)\n" in working("send", said).out
+    assert f"  {PARENT} is review (it was in-progress then)\n" in claimed("send", path).out
 
 
-def test_what_could_not_be_and_what_was_done_instead_is_told(
-    working: Console, letter: Letters
+def test_impossible_transition_is_written_into_the_work_log(
+    claimed: Console, message_file: MessageFiles
 ) -> None:
     def effect(message: dict[str, object]) -> str:
-        told = working.ask("send", letter(message))
-        return "; ".join((*told["effects"], *told["warnings"]))
+        reply = claimed.ask("send", message_file(message))
+        return "; ".join((*reply["effects"], *reply["warnings"]))
 
     assert effect(update(progress="half")) == "written into the work log"
-    no_way = "there is no way from in-progress to done"
-    in_vain = update(status="done", notes="x")
-    assert effect(in_vain) == f"{no_way}: written into the work log"
-    assert effect(in_vain) == f"{no_way}: written into the work log", "a repeat is told the same"
-    assert effect(update(status="done")) == f"{no_way}: nothing was changed"
+    obstacle = "there is no way from in-progress to done"
+    impossible = update(status="done", notes="x")
+    assert effect(impossible) == f"{obstacle}: written into the work log"
+    assert effect(impossible) == f"{obstacle}: written into the work log", (
+        "a repeat is told the same"
+    )
+    assert effect(update(status="done")) == f"{obstacle}: nothing was changed"
     assert effect(update(status="review")) == ""
     assert effect(report(notes="again")) == (
         f"{PARENT} was review already: the report changes nothing"
@@ -285,66 +299,66 @@ def test_what_could_not_be_and_what_was_done_instead_is_told(
 
 
 @proves("AOF-STATUS")
-def test_what_is_said_beside_a_transition_stands_in_the_log(
-    working: Console, letter: Letters
-) -> None:
-    why, notes = "Test environment unreachable", "Cannot proceed until it is fixed"
-    working.ask("send", letter(update(status="blocked", blockers=[why], notes=notes)))
+def test_notes_of_a_transition_are_logged(claimed: Console, message_file: MessageFiles) -> None:
+    blocker, notes = "Test environment unreachable", "Cannot proceed until it is fixed"
+    claimed.ask("send", message_file(update(status="blocked", blockers=[blocker], notes=notes)))
 
-    assert f"in-progress → blocked ({why}): {notes}" in working("task", "log", PARENT).out
+    assert f"in-progress → blocked ({blocker}): {notes}" in claimed("task", "log", PARENT).out
 
 
 @proves("AOF-HANDOFF")
-def test_what_became_of_a_handoff_is_told(working: Console, letter: Letters) -> None:
-    for message, words in (
+def test_delegation_effects_are_described(claimed: Console, message_file: MessageFiles) -> None:
+    for message, expected in (
         (request(), f"{CHILD} is handed to swe-qa as a part of {PARENT}, due by 2026-02-10T12:00"),
         (accepted(), f"the handoff of {CHILD} from swe-backend is accepted"),
         (rejected(), f"the handoff of {CHILD} is rejected (No test plan)"),
     ):
-        working("task", "create", "Two", "--id", CHILD, "--ready")
-        (effect,) = working.ask("send", letter(message))["effects"]
-        assert effect.startswith(words)
+        claimed("task", "create", "Two", "--id", CHILD, "--ready")
+        (effect,) = claimed.ask("send", message_file(message))["effects"]
+        assert effect.startswith(expected)
 
 
 @proves("AOF-HANDOFF")
-def test_a_part_that_cannot_begin_is_not_told_to(working: Console, letter: Letters) -> None:
-    working("task", "create", "Two", "--id", CHILD, "--ready")
-    first = working.make("First", "--ready")
+def test_blocked_delegation_is_not_announced_as_startable(
+    claimed: Console, message_file: MessageFiles
+) -> None:
+    claimed("task", "create", "Two", "--id", CHILD, "--ready")
+    first = claimed.make("First", "--ready")
 
-    def told() -> str:
-        said = accepted() | {"sentAt": f"2026-02-09T21:0{working.make('x')[-1]}:00Z"}
-        return "; ".join(working.ask("send", letter(said))["effects"]).rpartition("; ")[2]
+    def last_effect() -> str:
+        message = accepted() | {"sentAt": f"2026-02-09T21:0{claimed.make('x')[-1]}:00Z"}
+        return "; ".join(claimed.ask("send", message_file(message))["effects"]).rpartition("; ")[2]
 
-    working.ask("send", letter(request()))
-    assert told() == "a claim begins the work"
-    working.ask("task", "link", CHILD, "--blocked-by", first)
-    assert told() == f"it waits for {first}"
-    working.ask("task", "move", first, "cancelled")
-    working.ask("task", "move", CHILD, "blocked")
-    assert told() == "it is blocked"
+    claimed.ask("send", message_file(request()))
+    assert last_effect() == "a claim begins the work"
+    claimed.ask("task", "link", CHILD, "--blocked-by", first)
+    assert last_effect() == f"it waits for {first}"
+    claimed.ask("task", "move", first, "cancelled")
+    claimed.ask("task", "move", CHILD, "blocked")
+    assert last_effect() == "it is blocked"
 
 
 @proves("AOF-COMPLETION")
-def test_a_report_that_takes_effect_at_once_says_so(working: Console, letter: Letters) -> None:
-    (working.data / "dragoman.toml").write_text('[aof]\napply_completion = "immediately"\n')
+def test_report_that_is_applied_immediately_is_described_as_such(
+    claimed: Console, message_file: MessageFiles
+) -> None:
+    (claimed.data / "dragoman.toml").write_text('[aof]\napply_completion = "immediately"\n')
 
-    (effect,) = working.ask("send", letter(report()))["effects"]
+    (effect,) = claimed.ask("send", message_file(report()))["effects"]
     assert effect == f"done is on record and {PARENT} has moved: review"
 
 
 @proves("ACP-CLI")
-def test_of_an_action_it_is_told_where_its_handoff_stands_and_a_question_is_answered(
-    dragoman: Console, letter: Letters
-) -> None:
-    said = offer(task="t-1")
-    offered = dragoman("send", letter(said), "--as", "ada")
+def test_acp_action_and_query_are_described(dragoman: Console, message_file: MessageFiles) -> None:
+    message = offer(task="t-1")
+    offered = dragoman("send", message_file(message), "--as", "ada")
     (handoff,) = dragoman.ask("handoff", "list")["handoffs"]
     id = handoff["handoff_id"]
-    told = f"acp_handoff from ada\n  handoff {id} is proposed\n  t-1 is ready\n"
-    assert (offered.code, offered.out) == (0, told)
-    accept = letter({"action": "accept", "handoff_id": id})
+    expected = f"acp_handoff from ada\n  handoff {id} is proposed\n  t-1 is ready\n"
+    assert (offered.code, offered.out) == (0, expected)
+    accept = message_file({"action": "accept", "handoff_id": id})
     assert dragoman.ask("send", accept, "--as", "bob")["effects"] == [f"handoff {id} is accepted"]
-    asked = dragoman("send", letter({"action": "query", "task_id": "t-1"}), "--as", "bob")
-    first, answer = asked.out.splitlines()
+    queried = dragoman("send", message_file({"action": "query", "task_id": "t-1"}), "--as", "bob")
+    first, answer = queried.out.splitlines()
     assert first == "acp_handoff from bob"
     assert json.loads(answer)["handoffs"][0]["handoff_id"] == id

@@ -19,19 +19,19 @@ FOLDER = Path(__file__).parents[2] / "protocols" / "saop" / "transcripts"
 CLAUDE, CODEX, OTLP = (FOLDER / name for name in ("claude-code.jsonl", "codex.jsonl", "otlp.json"))
 
 
-def trace(dragoman: Console, file: Path, *words: str, code: int = 0) -> Any:
+def trace(dragoman: Console, file: Path, *args: str, code: int = 0) -> Any:
     """What the command says about a file of task T-1."""
-    return dragoman.ask("trace", str(file), "--task", "T-1", *words, code=code)
+    return dragoman.ask("trace", str(file), "--task", "T-1", *args, code=code)
 
 
-def asked(dragoman: Console, operation: str) -> Any:
+def query(dragoman: Console, operation: str) -> Any:
     """What an operation knows of T-1."""
     return dragoman("call", operation, '{"task_id":"T-1"}').json
 
 
-def test_a_session_becomes_turns_and_events_of_its_task_once(dragoman: Console) -> None:
-    said = trace(dragoman, CLAUDE)
-    assert (said["format"], said["turns"], said["events"], said["new"]) == (
+def test_session_file_is_imported_once(dragoman: Console) -> None:
+    reply = trace(dragoman, CLAUDE)
+    assert (reply["format"], reply["turns"], reply["events"], reply["new"]) == (
         "claude-code",
         3,
         10,
@@ -39,18 +39,18 @@ def test_a_session_becomes_turns_and_events_of_its_task_once(dragoman: Console) 
     )
     again = trace(dragoman, CLAUDE)
     assert (again["turns"], again["events"], again["new"]) == (3, 10, 0)
-    turns, events = asked(dragoman, "saop.turns"), asked(dragoman, "saop.events")
+    turns, events = query(dragoman, "saop.turns"), query(dragoman, "saop.events")
     assert [turn["turn_index"] for turn in turns["turns"]] == [0, 1, 2]
     assert turns["gaps"] == []
     assert turns["turns"][1]["content"]["thought"] == "An off-by-one."
     kinds = [event["payload"]["type"] for event in events["events"]]
     assert kinds.count("TOOL_LIFECYCLE_COMPLETED") == 3
     assert {event["task_id"] for event in events["events"]} == {"T-1"}
-    told = dragoman("trace", str(CLAUDE), "--task", "T-1").out
-    assert told == "T-1: 3 turns and 10 events of a claude-code session, 0 of them new\n"
+    output = dragoman("trace", str(CLAUDE), "--task", "T-1").out
+    assert output == "T-1: 3 turns and 10 events of a claude-code session, 0 of them new\n"
 
 
-def test_a_file_that_grows_is_taken_over_piece_by_piece(dragoman: Console, tmp_path: Path) -> None:
+def test_growing_file_is_imported_in_parts(dragoman: Console, tmp_path: Path) -> None:
     lines = CODEX.read_bytes().splitlines(keepends=True)
     file = tmp_path / "rollout.jsonl"
     # The last line is being written: the rest of it comes later.
@@ -72,7 +72,7 @@ def test_a_file_that_grows_is_taken_over_piece_by_piece(dragoman: Console, tmp_p
 
 @proves("CAPTURE-WHOLE")
 @pytest.mark.parametrize("file", [CLAUDE, CODEX], ids=lambda file: file.stem)
-def test_wherever_a_session_is_cut_what_has_come_since_is_taken(
+def test_import_in_parts_equals_import_at_once(
     dragoman: Console, tmp_path: Path, file: Path
 ) -> None:
     """Each turn is recorded whole, or not yet; and no event is without its task."""
@@ -81,67 +81,65 @@ def test_wherever_a_session_is_cut_what_has_come_since_is_taken(
     for count in range(3, len(lines) + 1):
         growing.write_bytes(b"".join(lines[:count]))
         trace(dragoman, growing)
-    piecemeal = asked(dragoman, "saop.turns")["turns"], asked(dragoman, "saop.events")["events"]
+    piecemeal = query(dragoman, "saop.turns")["turns"], query(dragoman, "saop.events")["events"]
 
     at_once = Console(tmp_path / "other")
     trace(at_once, file)
-    turns, events = asked(at_once, "saop.turns")["turns"], asked(at_once, "saop.events")["events"]
+    turns, events = query(at_once, "saop.turns")["turns"], query(at_once, "saop.events")["events"]
     assert [one["content"] for one in piecemeal[0]] == [one["content"] for one in turns]
-    told = {one["event_id"] for one in events}
-    assert {one["event_id"] for one in piecemeal[1]} == told
+    ids = {one["event_id"] for one in events}
+    assert {one["event_id"] for one in piecemeal[1]} == ids
     assert {one["task_id"] for one in piecemeal[1]} == {"T-1"}
 
 
 @proves("CAPTURE-WHOLE")
-def test_events_wait_for_the_turn_with_which_their_task_begins(
-    dragoman: Console, tmp_path: Path
-) -> None:
+def test_events_are_deferred_until_the_first_turn(dragoman: Console, tmp_path: Path) -> None:
     file = tmp_path / "session.jsonl"
     file.write_bytes(b"".join(CLAUDE.read_bytes().splitlines(keepends=True)[:6]))
-    said = trace(dragoman, file)
-    assert (said["new"], said["unfinished"], said["waiting"]) == (0, True, 2)
+    reply = trace(dragoman, file)
+    assert (reply["new"], reply["unfinished"], reply["waiting"]) == (0, True, 2)
     assert "2 events wait for the first turn" in dragoman("trace", str(file), "--task", "T-1").out
     assert trace(dragoman, file, "--close")["new"] == 3
 
 
 @proves("CAPTURE-WHOLE")
-def test_events_wait_for_a_turn_that_is_taken(dragoman: Console, tmp_path: Path) -> None:
+def test_events_are_deferred_until_an_accepted_turn(dragoman: Console, tmp_path: Path) -> None:
     """The first one is too long: with the second the task begins, and has the events of both."""
     file = tmp_path / "session.jsonl"
-    words = CLAUDE.read_bytes()
-    file.write_bytes(words.replace(b"Please fix it.", b"x" * 17_000_000))
-    said = trace(dragoman, file, code=1)
-    assert [(one["what"], one["code"]) for one in said["refused"]] == [
+    content = CLAUDE.read_bytes()
+    file.write_bytes(content.replace(b"Please fix it.", b"x" * 17_000_000))
+    reply = trace(dragoman, file, code=1)
+    assert [(one["what"], one["code"]) for one in reply["refused"]] == [
         ("turn 0", "message_too_large")
     ]
-    assert (said["turns"], said["events"], said["waiting"]) == (2, 10, 0)
-    assert len(asked(dragoman, "saop.events")["events"]) == 10
+    assert (reply["turns"], reply["events"], reply["waiting"]) == (2, 10, 0)
+    assert len(query(dragoman, "saop.events")["events"]) == 10
 
 
-def test_following_takes_the_last_turn_when_it_is_finished(
+def test_follow_imports_the_last_turn_when_it_is_complete(
     dragoman: Console, tmp_path: Path
 ) -> None:
-    told = list[str]()
+    outputs = list[str]()
 
     def wait() -> bool:
-        told.append(dragoman("call", "saop.turns", '{"task_id":"T-1"}').out)
+        outputs.append(dragoman("call", "saop.turns", '{"task_id":"T-1"}').out)
         return False
 
     # What is recorded while it still waits for more
     dragoman("trace", str(CLAUDE), "--task", "T-1", "--follow", wait=wait)
-    assert [len(json.loads(one)["turns"]) for one in told] == [3]
+    assert [len(json.loads(one)["turns"]) for one in outputs] == [3]
 
 
-def test_a_mark_of_utf_8_costs_no_line(dragoman: Console, tmp_path: Path) -> None:
+def test_byte_order_mark_is_skipped(dragoman: Console, tmp_path: Path) -> None:
     file = tmp_path / "session.jsonl"
     file.write_bytes(BOM_UTF8 + b"\n".join(CLAUDE.read_bytes().splitlines()[2:]))
-    said = trace(dragoman, file)
-    assert (said["turns"], said["unreadable"]) == (3, [])
-    first = asked(dragoman, "saop.turns")["turns"][0]["content"]["observation"]
+    reply = trace(dragoman, file)
+    assert (reply["turns"], reply["unreadable"]) == (3, [])
+    first = query(dragoman, "saop.turns")["turns"][0]["content"]["observation"]
     assert first == "user: The parser test fails. Please fix it."
 
 
-def test_following_takes_each_line_when_it_has_come(dragoman: Console, tmp_path: Path) -> None:
+def test_follow_imports_each_line_as_it_arrives(dragoman: Console, tmp_path: Path) -> None:
     lines = CLAUDE.read_bytes().splitlines(keepends=True)
     file = tmp_path / "session.jsonl"
     file.write_bytes(b"".join(lines[:4]) + lines[4][:20])
@@ -154,22 +152,22 @@ def test_following_takes_each_line_when_it_has_come(dragoman: Console, tmp_path:
             growing.write(rest.pop(0))
         return True
 
-    words = ("trace", str(file), "--task", "T-1", "--follow", "--json")
-    *told, summary = dragoman(*words, wait=wait).objects
-    assert summary["new"] == len(told) == 13
-    assert [one["what"] for one in told if one["what"].startswith("turn")] == [
+    args = ("trace", str(file), "--task", "T-1", "--follow", "--json")
+    *imported, summary = dragoman(*args, wait=wait).objects
+    assert summary["new"] == len(imported) == 13
+    assert [one["what"] for one in imported if one["what"].startswith("turn")] == [
         "turn 0",
         "turn 1",
         "turn 2",
     ]
-    assert sorted(one["position"] for one in told) == [one["position"] for one in told]
+    assert sorted(one["position"] for one in imported) == [one["position"] for one in imported]
     assert (
         "     2  turn 0\n"
-        in dragoman("--data", str(tmp_path / "other"), *words[:-1], wait=lambda: False).out
+        in dragoman("--data", str(tmp_path / "other"), *args[:-1], wait=lambda: False).out
     )
 
 
-def test_a_file_that_becomes_shorter_is_not_guessed_at(dragoman: Console, tmp_path: Path) -> None:
+def test_shrunken_file_is_refused(dragoman: Console, tmp_path: Path) -> None:
     file = tmp_path / "session.jsonl"
     file.write_bytes(CLAUDE.read_bytes())
 
@@ -177,12 +175,12 @@ def test_a_file_that_becomes_shorter_is_not_guessed_at(dragoman: Console, tmp_pa
         file.write_bytes(b"")
         return True
 
-    said = dragoman("trace", str(file), "--task", "T-1", "--follow", wait=wait)
-    assert (said.code, "has become shorter" in said.err) == (2, True)
+    result = dragoman("trace", str(file), "--task", "T-1", "--follow", wait=wait)
+    assert (result.code, "has become shorter" in result.err) == (2, True)
 
 
 @proves("CAPTURE-OTLP")
-def test_spans_come_in_and_go_out_again(dragoman: Console, tmp_path: Path) -> None:
+def test_spans_survive_a_round_trip(dragoman: Console, tmp_path: Path) -> None:
     assert trace(dragoman, OTLP)["turns"] == 2
     spans = dragoman("otlp", "T-1").json
     (resource,) = spans["resourceSpans"]
@@ -207,13 +205,15 @@ def test_spans_come_in_and_go_out_again(dragoman: Console, tmp_path: Path) -> No
 
 
 @proves("CAPTURE-OTLP")
-def test_a_collector_gets_them_by_post(dragoman: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spans_are_posted_to_a_collector(
+    dragoman: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trace(dragoman, CODEX)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-team=a%20b, y=1")
     with receiving() as collector:
         url = collector.url(path="/v1/traces")
-        said = dragoman.ask("otlp", "T-1", "--to", url)
-        assert said["spans"] == 9
+        reply = dragoman.ask("otlp", "T-1", "--to", url)
+        assert reply["spans"] == 9
         (request,) = collector.requests
         assert request.line == "POST /v1/traces HTTP/1.1"
         assert request.headers["content-type"] == "application/json"
@@ -228,7 +228,7 @@ def test_a_collector_gets_them_by_post(dragoman: Console, monkeypatch: pytest.Mo
 
 @proves("CAPTURE-OTLP")
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         (b'{"partialSuccess":{"rejectedSpans":"2","errorMessage":"no room"}}', "2 of 9 spans: no"),
         (b'{"partialSuccess":{"rejectedSpans":9}}', "9 of 9 spans: it does not say why"),
@@ -237,37 +237,40 @@ def test_a_collector_gets_them_by_post(dragoman: Console, monkeypatch: pytest.Mo
         (b"OK", ""),
     ],
 )
-def test_what_a_collector_turns_down_was_not_sent(
-    dragoman: Console, body: bytes, told: str
+def test_spans_rejected_by_the_collector_are_not_counted_as_sent(
+    dragoman: Console, body: bytes, expected: str
 ) -> None:
     trace(dragoman, CODEX)
     with receiving() as collector:
         head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n"
         collector.answers.append(text(head.encode() + body))
-        said = dragoman("otlp", "T-1", "--to", collector.url(path="/v1/traces"))
-    assert (said.code, told in said.err) == (1 if told else 0, True)
-    assert ("were sent" in said.out) is not bool(told)
+        result = dragoman("otlp", "T-1", "--to", collector.url(path="/v1/traces"))
+    assert (result.code, expected in result.err) == (1 if expected else 0, True)
+    assert ("were sent" in result.out) is not bool(expected)
 
 
 @proves("CAPTURE-OTLP")
 @pytest.mark.parametrize("headers", ["x=a%0Ab", "x=s3cr%C3%A9t", "s3cret", "=s3cret", "s3 cret=1"])
-def test_headers_that_cannot_be_sent_are_named_by_their_place(
+def test_invalid_exporter_headers_are_named_by_their_index(
     dragoman: Console, monkeypatch: pytest.MonkeyPatch, headers: str
 ) -> None:
     trace(dragoman, CODEX)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"y=1,{headers}")
-    said = dragoman("otlp", "T-1", "--to", "http://127.0.0.1:9/v1/traces")
-    assert (said.code, "OTEL_EXPORTER_OTLP_HEADERS: part 2 is no header" in said.err) == (2, True)
-    assert "s3" not in said.err
+    result = dragoman("otlp", "T-1", "--to", "http://127.0.0.1:9/v1/traces")
+    assert (result.code, "OTEL_EXPORTER_OTLP_HEADERS: part 2 is no header" in result.err) == (
+        2,
+        True,
+    )
+    assert "s3" not in result.err
 
 
-def test_secrets_are_taken_out_on_the_way_in(dragoman: Console, tmp_path: Path) -> None:
+def test_secrets_are_masked_on_import(dragoman: Console, tmp_path: Path) -> None:
     secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
     file = tmp_path / "session.jsonl"
     found = CLAUDE.read_bytes().replace(b"1 failed, 1 passed", secret.encode())
     file.write_bytes(found.replace(b"An off-by-one.", b"Is it " + secret.encode()))
-    said = trace(dragoman, file)
-    assert said["masked"] == trace(dragoman, file)["masked"] == 3
+    reply = trace(dragoman, file)
+    assert reply["masked"] == trace(dragoman, file)["masked"] == 3
     assert secret not in dragoman("events", "--json").out
     assert (
         "secrets were taken out of 3 of them" in dragoman("trace", str(file), "--task", "T-1").out
@@ -275,17 +278,17 @@ def test_secrets_are_taken_out_on_the_way_in(dragoman: Console, tmp_path: Path) 
 
 
 @proves("REDACT-LINES")
-def test_a_private_key_that_a_shell_shows_is_masked_in_all_its_lines(
+def test_private_key_in_terminal_output_is_masked_in_all_lines(
     dragoman: Console, tmp_path: Path
 ) -> None:
     file = tmp_path / "session.jsonl"
     shown = json.dumps(f"1 failed\n{PEM}\nbye")[1:-1].encode()
     file.write_bytes(CLAUDE.read_bytes().replace(b"1 failed, 1 passed", shown))
-    said = trace(dragoman, file)
-    assert said["new"] == 13 + len(PEM.splitlines()) + 1
+    reply = trace(dragoman, file)
+    assert reply["new"] == 13 + len(PEM.splitlines()) + 1
     assert "q7Xz" not in dragoman("events", "--json").out
     assert "q7Xz" not in dragoman("otlp", "T-1").out
-    lines = [one["payload"].get("line") for one in asked(dragoman, "saop.events")["events"]]
+    lines = [one["payload"].get("line") for one in query(dragoman, "saop.events")["events"]]
     assert {"-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"} < set(lines)
     entries = map(json.loads, dragoman("events", "--json").out.splitlines())
     pulses = [one for one in entries if one["body"].get("type") == "SANDBOX_PULSE"]
@@ -294,52 +297,52 @@ def test_a_private_key_that_a_shell_shows_is_masked_in_all_its_lines(
 
 
 @proves("SAOP-ROLE")
-def test_an_agent_speaks_in_the_part_that_it_is_registered_with(dragoman: Console) -> None:
+def test_agent_has_its_registered_role(dragoman: Console) -> None:
     dragoman.make("Its task", "--id", "T-1", "--ready")
     dragoman.ask("agent", "add", "rv", "--saop-role", "reviewer")
     assert trace(dragoman, CLAUDE, "--as", "rv")["refused"] == []
-    assert {one["role"] for one in asked(dragoman, "saop.turns")["turns"]} == {"reviewer"}
-    said = trace(dragoman, CODEX, "--as", "rv", "--role", "developer", code=1)
-    assert said["detail"] == (
+    assert {one["role"] for one in query(dragoman, "saop.turns")["turns"]} == {"reviewer"}
+    reply = trace(dragoman, CODEX, "--as", "rv", "--role", "developer", code=1)
+    assert reply["detail"] == (
         "rv plays the reviewer, and cannot speak as the developer: let it speak as the reviewer"
     )
 
 
 @proves("SAOP-ROLE")
-def test_a_person_tells_of_a_developer_unless_it_says_otherwise(dragoman: Console) -> None:
+def test_person_imports_as_developer_by_default(dragoman: Console) -> None:
     trace(dragoman, CLAUDE)
     trace(dragoman, CODEX, "--role", "architect")
-    roles = [one["role"] for one in asked(dragoman, "saop.turns")["turns"]]
+    roles = [one["role"] for one in query(dragoman, "saop.turns")["turns"]]
     assert (roles[0], roles[-1]) == ("developer", "architect")
 
 
-def test_who_may_not_is_told_and_does_not_go_on_for_ever(dragoman: Console) -> None:
+def test_unauthorized_import_is_refused_once(dragoman: Console) -> None:
     dragoman.make("Its task", "--id", "T-1", "--ready")
-    said = trace(dragoman, CLAUDE, "--as", "ada", code=1)
-    assert said["code"] == "identity_mismatch"
-    assert len(said["refused"]) == 1
-    assert said["new"] == 0
-    told = dragoman("trace", str(CLAUDE), "--task", "T-1", "--as", "ada")
-    assert "refused: 1; what was taken stands" in told.out
-    assert "THOUGHT_STREAM was refused: identity_mismatch" in told.err
+    reply = trace(dragoman, CLAUDE, "--as", "ada", code=1)
+    assert reply["code"] == "identity_mismatch"
+    assert len(reply["refused"]) == 1
+    assert reply["new"] == 0
+    result = dragoman("trace", str(CLAUDE), "--task", "T-1", "--as", "ada")
+    assert "refused: 1; what was taken stands" in result.out
+    assert "THOUGHT_STREAM was refused: identity_mismatch" in result.err
 
 
 @proves("CAPTURE-AGAIN")
 @pytest.mark.parametrize("file", [CLAUDE, CODEX], ids=["claude-code", "codex"])
-def test_a_new_attempt_does_not_double_what_was_taken_over(dragoman: Console, file: Path) -> None:
+def test_new_attempt_does_not_duplicate_imported_turns(dragoman: Console, file: Path) -> None:
     as_dev = ("--as", "developer")
     first = trace(dragoman, file, *as_dev)
-    before = asked(dragoman, "saop.turns")
+    before = query(dragoman, "saop.turns")
     dragoman.ask("task", "move", "T-1", "ready")
     dragoman.ask("task", "claim", "T-1", "--agent", "developer", "--session", "another-stay")
     again = trace(dragoman, file, *as_dev)
     assert (again["new"], again["turns"], again["refused"]) == (0, first["turns"], [])
-    assert asked(dragoman, "saop.turns") == before
-    assert len(asked(dragoman, "saop.events")["events"]) == first["events"] + 3  # and the moves
+    assert query(dragoman, "saop.turns") == before
+    assert len(query(dragoman, "saop.events")["events"]) == first["events"] + 3  # and the moves
 
 
 @proves("CAPTURE-AGAIN")
-def test_what_has_come_since_goes_to_the_new_attempt(dragoman: Console, tmp_path: Path) -> None:
+def test_new_turns_belong_to_the_new_attempt(dragoman: Console, tmp_path: Path) -> None:
     lines = CLAUDE.read_bytes().splitlines(keepends=True)
     file, as_dev = tmp_path / "session.jsonl", ("--as", "developer")
     file.write_bytes(b"".join(lines[:-1]))
@@ -349,65 +352,63 @@ def test_what_has_come_since_goes_to_the_new_attempt(dragoman: Console, tmp_path
     file.write_bytes(b"".join(lines))
     again = trace(dragoman, file, *as_dev)
     assert (again["turns"], again["refused"]) == (3, [])
-    turns = asked(dragoman, "saop.turns")["turns"]
+    turns = query(dragoman, "saop.turns")["turns"]
     assert [turn["turn_index"] for turn in turns] == [0, 1, 2]
     assert [turn["attempt"] for turn in turns] == [1] * first["turns"] + [2] * (3 - first["turns"])
 
 
-def test_another_session_of_the_same_attempt_begins_behind_the_first(dragoman: Console) -> None:
+def test_second_session_of_an_attempt_is_numbered_after_the_first(dragoman: Console) -> None:
     trace(dragoman, CLAUDE)
     assert trace(dragoman, CODEX)["turns"] == 4
     assert trace(dragoman, CODEX)["new"] == trace(dragoman, CLAUDE)["new"] == 0
-    turns = asked(dragoman, "saop.turns")["turns"]
+    turns = query(dragoman, "saop.turns")["turns"]
     assert [turn["turn_index"] for turn in turns] == [*range(7)]
     assert turns[3]["content"]["thought"] == "**Listing files**"
 
 
 @proves("CAPTURE-AGAIN")
-def test_sessions_and_sub_agents_of_one_stay_are_taken_over_each(
+def test_sessions_and_sub_agents_of_one_claim_are_all_imported(
     dragoman: Console, tmp_path: Path
 ) -> None:
     """Their lines have the same numbers, and their events the session that the claim names."""
     dragoman.ask("task", "create", "Fix", "--id", "T-1", "--ready")
     dragoman.ask("task", "claim", "T-1", "--agent", "developer", "--session", "stay")
     later, helper = tmp_path / "later.jsonl", tmp_path / "agent-a9f.jsonl"
-    words = CLAUDE.read_bytes().replace(b"toolu_", b"toolv_").replace(b"pytest", b"make test #")
-    later.write_bytes(words.replace(b"7c1e6f0a", b"8d2f7a1b"))
-    aside = words.replace(b'"isSidechain":false', b'"isSidechain":true,"agentId":"a9f"')
+    content = CLAUDE.read_bytes().replace(b"toolu_", b"toolv_").replace(b"pytest", b"make test #")
+    later.write_bytes(content.replace(b"7c1e6f0a", b"8d2f7a1b"))
+    aside = content.replace(b'"isSidechain":false', b'"isSidechain":true,"agentId":"a9f"')
     helper.write_bytes(aside.replace(b"toolv_", b"toolw_"))
     for file in (CLAUDE, later, helper):
-        said = trace(dragoman, file, "--as", "developer")
-        assert (said["turns"], said["events"], said["new"]) == (3, 10, 13)
+        reply = trace(dragoman, file, "--as", "developer")
+        assert (reply["turns"], reply["events"], reply["new"]) == (3, 10, 13)
         assert trace(dragoman, file, "--as", "developer")["new"] == 0
-    events = asked(dragoman, "saop.events")["events"]
+    events = query(dragoman, "saop.events")["events"]
     assert [event["session_id"] for event in events].count("stay") == 31  # and the claim
-    assert [turn["turn_index"] for turn in asked(dragoman, "saop.turns")["turns"]] == [*range(9)]
+    assert [turn["turn_index"] for turn in query(dragoman, "saop.turns")["turns"]] == [*range(9)]
 
 
-def test_other_words_in_the_place_of_recorded_ones_are_refused(
-    dragoman: Console, tmp_path: Path
-) -> None:
+def test_changed_turn_is_refused_as_key_reused(dragoman: Console, tmp_path: Path) -> None:
     trace(dragoman, CLAUDE)
     file = tmp_path / "session.jsonl"
     file.write_bytes(CLAUDE.read_bytes().replace(b"It is fixed.", b"It was never broken."))
-    said = trace(dragoman, file, code=1)
-    assert [(one["what"], one["code"]) for one in said["refused"]] == [("turn 2", "key_reused")]
-    assert said["turns"] == 2
+    reply = trace(dragoman, file, code=1)
+    assert [(one["what"], one["code"]) for one in reply["refused"]] == [("turn 2", "key_reused")]
+    assert reply["turns"] == 2
 
 
 @proves("CLI-EVENTS")
-def test_lists_of_events_say_what_was_said(dragoman: Console) -> None:
+def test_events_command_summarizes_trace_events(dragoman: Console) -> None:
     trace(dragoman, CLAUDE)
-    told = dragoman("events").out
-    for said in ("SANDBOX_PULSE", "TOOL_LIFECYCLE_COMPLETED", "THOUGHT_STREAM"):
-        line = next(line for line in told.splitlines() if said in line)
+    output = dragoman("events").out
+    for kind in ("SANDBOX_PULSE", "TOOL_LIFECYCLE_COMPLETED", "THOUGHT_STREAM"):
+        line = next(line for line in output.splitlines() if kind in line)
         assert line.partition(" about T-1: ")[2], line
-    assert "TOOL_LIFECYCLE_COMPLETED in session" in told
-    assert " about T-1: Bash " in told
+    assert "TOOL_LIFECYCLE_COMPLETED in session" in output
+    assert " about T-1: Bash " in output
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("args", "expected"),
     [
         (("nowhere.jsonl", "--task", "T-1"), "nowhere.jsonl cannot be read"),
         ((str(CLAUDE),), "with --task ID"),
@@ -419,6 +420,8 @@ def test_lists_of_events_say_what_was_said(dragoman: Console) -> None:
         ((str(CLAUDE), "--task", "T-1", "--format", "word"), "is not one of"),
     ],
 )
-def test_what_cannot_be_understood(dragoman: Console, words: tuple[str, ...], told: str) -> None:
-    said = dragoman("trace", *words)
-    assert (said.code, told in said.err) == (2, True), said
+def test_invalid_arguments_are_usage_errors(
+    dragoman: Console, args: tuple[str, ...], expected: str
+) -> None:
+    result = dragoman("trace", *args)
+    assert (result.code, expected in result.err) == (2, True), result

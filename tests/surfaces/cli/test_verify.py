@@ -26,7 +26,7 @@ FORGED = """UPDATE streams SET state = CAST(replace(CAST(state AS TEXT), 'One', 
 
 
 @pytest.fixture(scope="module")
-def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give what `sound` is a copy of: it takes longer to make than any test of it."""
     dragoman = Console(tmp_path_factory.mktemp("ledger") / "hub")
     dragoman.make("One", "--id", "T-1", "--ready", "--alias", "bead:b-1", "--now", NOON)
@@ -41,9 +41,9 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def sound(dragoman: Console, ledger: Path) -> Console:
+def sound(dragoman: Console, template: Path) -> Console:
     """Give a ledger of eight entries in three streams, signed to its end."""
-    shutil.copytree(ledger, dragoman.data)
+    shutil.copytree(template, dragoman.data)
     return dragoman
 
 
@@ -51,44 +51,44 @@ def tamper(dragoman: Console, *statements: str) -> None:
     change(dragoman.data / "dragoman.db", *statements)
 
 
-def found_at(dragoman: Console, *words: str) -> int | None:
+def first_bad_position(dragoman: Console, *args: str) -> int | None:
     """The first bad position that verify names."""
-    return dragoman.ask("verify", *words, code=1)["firstBadPosition"]
+    return dragoman.ask("verify", *args, code=1)["firstBadPosition"]
 
 
-def test_a_sound_ledger_is_all_good(sound: Console) -> None:
-    said = sound("verify")
+def test_sound_ledger_is_all_good(sound: Console) -> None:
+    result = sound("verify")
 
-    assert said.code == 0
-    assert said.out.endswith(" checkpoints: all good\n")
+    assert result.code == 0
+    assert result.out.endswith(" checkpoints: all good\n")
     where = f"{sound.data}, ledger {sound.ask('verify')['ledger']}: "
-    assert said.out.startswith(f"{where}8 entries, ")
-    for words in ((), ("--hashes",)):
-        verdict = sound.ask("verify", *words)
+    assert result.out.startswith(f"{where}8 entries, ")
+    for args in ((), ("--hashes",)):
+        verdict = sound.ask("verify", *args)
         assert (verdict["entries"], verdict["checkpoints"]) == (8, 8)
         assert verdict["streams"] >= 3
         assert (verdict["findings"], verdict["firstBadPosition"]) == ([], None)
 
 
-def test_an_empty_ledger_is_all_good(dragoman: Console) -> None:
+def test_empty_ledger_is_all_good(dragoman: Console) -> None:
     dragoman("init")
 
     assert dragoman("verify").out.endswith(": 0 entries, 0 streams, 0 checkpoints: all good\n")
 
 
 @proves("VERIFY-UNSIGNED")
-def test_one_that_nothing_signed_covers_is_not_called_good(dragoman: Console) -> None:
+def test_unsigned_ledger_is_not_called_good(dragoman: Console) -> None:
     dragoman.make("One")
     assert dragoman("verify").out.endswith(": 1 entry, 2 streams, 1 checkpoint: all good\n")
     (dragoman.data / "checkpoints.jsonl").unlink()
 
-    said = dragoman("verify")
+    result = dragoman("verify")
 
-    assert (said.code, "good" in said.out) == (0, False)
-    assert "nothing that was signed covers them" in said.out
-    for words in ((), ("--hashes",)):
-        (warning,) = dragoman.ask("verify", *words)["warnings"]
-        assert warning in said.out.replace("\n", " ")
+    assert (result.code, "good" in result.out) == (0, False)
+    assert "nothing that was signed covers them" in result.out
+    for args in ((), ("--hashes",)):
+        (warning,) = dragoman.ask("verify", *args)["warnings"]
+        assert warning in result.out.replace("\n", " ")
     dragoman.ask("tick")
     assert dragoman.ask("verify")["warnings"] == []
     assert "all good" in dragoman("verify").out
@@ -96,15 +96,15 @@ def test_one_that_nothing_signed_covers_is_not_called_good(dragoman: Console) ->
 
 @proves("VERIFY-HASHES")
 @pytest.mark.parametrize("position", range(1, 9))
-def test_a_flipped_byte_is_found_at_its_position(sound: Console, position: int) -> None:
+def test_flipped_byte_is_found_at_its_position(sound: Console, position: int) -> None:
     flip = f"UPDATE entries SET line = {FLIPPED}"  # noqa: S608  our own words
     tamper(sound, f"{flip} WHERE position = {position}")
 
-    for words in ((), ("--hashes",)):
-        assert found_at(sound, *words) == position
-    said = sound("verify")
-    assert said.code == 1
-    assert f"NOT good; the first bad position is {position}; " in said.out
+    for args in ((), ("--hashes",)):
+        assert first_bad_position(sound, *args) == position
+    result = sound("verify")
+    assert result.code == 1
+    assert f"NOT good; the first bad position is {position}; " in result.out
 
 
 @proves("VERIFY-HASHES")
@@ -120,25 +120,25 @@ def test_a_flipped_byte_is_found_at_its_position(sound: Console, position: int) 
         "previous = zeroblob(32)",
     ],
 )
-def test_any_changed_column_of_an_entry_is_found(sound: Console, column: str) -> None:
+def test_changed_column_of_an_entry_is_found(sound: Console, column: str) -> None:
     tamper(sound, f"UPDATE entries SET {column} WHERE position = 5")  # noqa: S608  our own words
 
-    first = found_at(sound)
+    first = first_bad_position(sound)
     assert first is not None
     assert first <= 5
 
 
 @proves("VERIFY-REMOVED")
 @pytest.mark.parametrize("position", range(1, 9))
-def test_a_removed_entry_is_found_at_its_position(sound: Console, position: int) -> None:
+def test_removed_entry_is_found_at_its_position(sound: Console, position: int) -> None:
     tamper(sound, f"DELETE FROM entries WHERE position = {position}")  # noqa: S608  our own words
 
-    assert found_at(sound) == position
-    assert found_at(sound, "--hashes") == position
+    assert first_bad_position(sound) == position
+    assert first_bad_position(sound, "--hashes") == position
 
 
 @proves("VERIFY-REMOVED")
-def test_a_swapped_order_is_found(sound: Console) -> None:
+def test_swapped_order_is_found(sound: Console) -> None:
     # 5 and 6 belong to two streams, so that each chain alone still holds.
     tamper(
         sound,
@@ -155,7 +155,7 @@ def test_a_swapped_order_is_found(sound: Console) -> None:
 
 @proves("VERIFY-CUT-TAIL", "LEDGER-CHECKPOINT")
 @pytest.mark.parametrize("kept", [0, 1, 4, 7])
-def test_a_cut_tail_is_found_even_when_every_row_was_made_to_fit(sound: Console, kept: int) -> None:
+def test_cut_tail_is_found_even_if_every_row_fits(sound: Console, kept: int) -> None:
     tamper(
         sound,
         f"DELETE FROM entries WHERE position > {kept}",  # noqa: S608  our own words
@@ -167,7 +167,7 @@ def test_a_cut_tail_is_found_even_when_every_row_was_made_to_fit(sound: Console,
                      ORDER BY version DESC LIMIT 1)""",
     )
 
-    assert found_at(sound, "--hashes") == kept + 1
+    assert first_bad_position(sound, "--hashes") == kept + 1
     problems = [finding["problem"] for finding in sound.ask("verify", code=1)["findings"]]
     assert any("its tail was cut" in problem for problem in problems)
 
@@ -186,7 +186,7 @@ def test_a_cut_tail_is_found_even_when_every_row_was_made_to_fit(sound: Console,
     ],
     ids=["state", "status", "rank", "alias removed", "alias added", "lease"],
 )  # fmt: skip
-def test_a_view_that_the_ledger_did_not_make_is_found(
+def test_view_that_differs_from_the_ledger_is_found(
     sound: Console, statement: str, problem: str
 ) -> None:
     tamper(sound, statement)
@@ -199,7 +199,7 @@ def test_a_view_that_the_ledger_did_not_make_is_found(
     assert sound("verify", "--hashes").code == 0
 
 
-def spoil(dragoman: Console, *numbers: int) -> None:
+def corrupt_checkpoints(dragoman: Console, *numbers: int) -> None:
     """Change signed lines of the checkpoints, counted from 1."""
     file = dragoman.data / "checkpoints.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
@@ -209,8 +209,8 @@ def spoil(dragoman: Console, *numbers: int) -> None:
 
 
 @proves("LEDGER-CHECKPOINT", "VERIFY-EACH-LINE")
-def test_a_spoiled_checkpoint_is_named_by_its_line_and_the_others_count(sound: Console) -> None:
-    spoil(sound, 1, 4)
+def test_broken_checkpoint_is_named_by_its_line_and_others_count(sound: Console) -> None:
+    corrupt_checkpoints(sound, 1, 4)
 
     found = sound.ask("verify", code=1)
     assert (found["checkpoints"], found["entries"]) == (6, 8)
@@ -226,15 +226,15 @@ def test_a_spoiled_checkpoint_is_named_by_its_line_and_the_others_count(sound: C
 
 
 @proves("VERIFY-EACH-LINE")
-def test_checkpoints_of_which_none_holds_are_to_be_brought_back(sound: Console) -> None:
-    spoil(sound, *range(1, 9))
+def test_checkpoints_that_are_all_broken_are_to_be_restored(sound: Console) -> None:
+    corrupt_checkpoints(sound, *range(1, 9))
 
     detail = sound.ask("verify", code=1)["detail"]
     assert "bring that file back from a copy, or move it away if you know why" in detail
 
 
 @proves("CLI-VERIFY")
-def test_of_files_that_differ_both_remedies_are_told(sound: Console) -> None:
+def test_differing_files_have_two_remedies(sound: Console) -> None:
     (events,) = (sound.data / "events").iterdir()
     events.write_bytes(events.read_bytes() + b"{}\n")
 
@@ -245,26 +245,26 @@ def test_of_files_that_differ_both_remedies_are_told(sound: Console) -> None:
 
 @proves("VERIFY-EACH-LINE")
 @pytest.mark.parametrize(
-    ("spoiled", "said"),
+    ("broken", "expected"),
     [
         (range(6, 9), "as it was signed up to position 5, and every hash behind it fits, but"),
         (range(1, 9), "every hash of the ledger fits, though no good signature covers it, but"),
     ],
     ids=["the last", "all"],
 )
-def test_nothing_is_called_whole_beyond_what_good_signatures_prove(
-    sound: Console, spoiled: range, said: str
+def test_ledger_is_called_whole_only_up_to_good_signatures(
+    sound: Console, broken: range, expected: str
 ) -> None:
-    spoil(sound, *spoiled)
+    corrupt_checkpoints(sound, *broken)
 
-    for words in ((), ("--hashes",)):
-        detail = sound.ask("verify", *words, code=1)["detail"]
-        assert said in detail
+    for args in ((), ("--hashes",)):
+        detail = sound.ask("verify", *args, code=1)["detail"]
+        assert expected in detail
         assert "whole" not in detail
 
 
 @proves("VERIFY-EACH-LINE")
-def test_a_rewritten_ledger_is_found_by_the_checkpoints_behind_a_spoiled_one(
+def test_rewritten_ledger_is_found_by_checkpoints_after_a_broken_one(
     sound: Console,
 ) -> None:
     # The last entry of its stream with its hash anew: all that is in the database fits it.
@@ -279,7 +279,7 @@ def test_a_rewritten_ledger_is_found_by_the_checkpoints_behind_a_spoiled_one(
         "WHERE number = (SELECT stream FROM entries WHERE position = 6)"
     )
     connection.close()
-    spoil(sound, 1)
+    corrupt_checkpoints(sound, 1)
 
     found = sound.ask("verify", "--hashes", code=1)
     assert (found["code"], found["firstBadPosition"]) == ("ledger_broken", 6)
@@ -287,7 +287,7 @@ def test_a_rewritten_ledger_is_found_by_the_checkpoints_behind_a_spoiled_one(
 
 
 @proves("STORE-INSPECT")
-def test_an_index_that_lacks_a_task_is_found_and_the_ledger_makes_a_sound_one(
+def test_index_without_a_task_is_found_and_a_restore_repairs_it(
     sound: Console, tmp_path: Path
 ) -> None:
     hide_from_index(sound.data / "dragoman.db", "streams_ready", "task:T-2")
@@ -307,15 +307,15 @@ def test_an_index_that_lacks_a_task_is_found_and_the_ledger_makes_a_sound_one(
 
 
 @proves("STORE-INSPECT")
-def test_a_spoiled_checkpoint_beside_damage_is_told_too(sound: Console) -> None:
+def test_broken_checkpoint_beside_index_damage_is_reported_too(sound: Console) -> None:
     hide_from_index(sound.data / "dragoman.db", "streams_ready", "task:T-2")
-    spoil(sound, 2)
+    corrupt_checkpoints(sound, 2)
 
     assert "not all beside the ledger holds: keep" in sound.ask("verify", code=1)["detail"]
 
 
 @proves("STORE-INSPECT")
-def test_where_the_ledger_is_damaged_too_an_earlier_backup_is_the_way_out(sound: Console) -> None:
+def test_damaged_ledger_and_index_need_an_earlier_backup(sound: Console) -> None:
     hide_from_index(sound.data / "dragoman.db", "streams_ready", "task:T-2")
     tamper(sound, "UPDATE entries SET hash = zeroblob(32) WHERE position = 3")
 
@@ -327,7 +327,7 @@ def test_where_the_ledger_is_damaged_too_an_earlier_backup_is_the_way_out(sound:
 
 @proves("STORE-TEXT")
 @pytest.mark.parametrize(
-    ("table", "column", "which", "named"),
+    ("table", "column", "condition", "expected"),
     [
         ("entries", "event", "position = 5", "the first bad position is 5"),
         ("streams", "owner", "name = 'task:T-1'", "not all beside it holds"),
@@ -335,26 +335,28 @@ def test_where_the_ledger_is_damaged_too_an_earlier_backup_is_the_way_out(sound:
     ],
     ids=["entries", "streams", "names"],
 )
-def test_a_damaged_text_is_named_by_verify(
-    sound: Console, table: str, column: str, which: str, named: str
+def test_damaged_text_is_named_by_verify(
+    sound: Console, table: str, column: str, condition: str, expected: str
 ) -> None:
     value = f"CAST(x'f4' || CAST({column} AS BLOB) AS TEXT)"
-    tamper(sound, f"UPDATE {table} SET {column} = {value} WHERE {which}")  # noqa: S608  ours
+    tamper(sound, f"UPDATE {table} SET {column} = {value} WHERE {condition}")  # noqa: S608  ours
 
     found = sound.ask("verify", code=1)
-    assert named in found["detail"]
+    assert expected in found["detail"]
     assert any("can no longer be read (b'\\xf4" in one["problem"] for one in found["findings"])
 
 
 @proves("STORE-TEXT")
-def test_whoever_else_reads_a_damaged_text_says_what_to_do(sound: Console, tmp_path: Path) -> None:
+def test_damaged_text_is_reported_with_a_remedy_by_other_commands(
+    sound: Console, tmp_path: Path
+) -> None:
     value = "CAST(x'f4' || CAST(event AS BLOB) AS TEXT)"
     tamper(sound, f"UPDATE entries SET event = {value} WHERE position = 5")  # noqa: S608  ours
 
-    for words in (("events",), ("backup", str(tmp_path / "b.tar")), ("task", "log", "T-1")):
-        told = sound.ask(*words, code=1)
-        assert told["code"] == "store_corrupt"
-        assert "dragoman restore FILE --data NEW" in told["detail"]
+    for args in (("events",), ("backup", str(tmp_path / "b.tar")), ("task", "log", "T-1")):
+        reply = sound.ask(*args, code=1)
+        assert reply["code"] == "store_corrupt"
+        assert "dragoman restore FILE --data NEW" in reply["detail"]
     assert not (tmp_path / "b.tar").exists()
 
 
@@ -373,22 +375,22 @@ def test_checkpoints_of_another_ledger_are_not_called_a_cut_tail(
 ) -> None:
     dragoman("init")
     dragoman("--store", f"sqlite:///{tmp_path / 'elsewhere.db'}", "task", "create", "One")
-    for words in (("verify",), ("doctor",)):
-        told = dragoman(*words)
-        assert told.code == 1
-        assert "this data directory belongs to another store" in told.out
-        assert "tail was cut" not in told.out
+    for args in (("verify",), ("doctor",)):
+        result = dragoman(*args)
+        assert result.code == 1
+        assert "this data directory belongs to another store" in result.out
+        assert "tail was cut" not in result.out
 
 
 @proves("VERIFY-EACH-LINE")
-def test_how_far_signatures_reach_is_said_when_they_do_not_reach_the_end(sound: Console) -> None:
+def test_verify_names_the_last_signed_position(sound: Console) -> None:
     file = sound.data / "checkpoints.jsonl"
     assert sound("verify").out.endswith(": all good\n")
     file.write_bytes(file.read_bytes()[:-30])
     assert sound("verify").out.endswith(": all good; signatures reach to position 7\n")
 
 
-def test_findings_are_bounded_and_counted(dragoman: Console) -> None:
+def test_findings_are_limited_and_counted(dragoman: Console) -> None:
     for number in range(36):
         dragoman.make(f"{number}")
     tamper(dragoman, "UPDATE entries SET hash = zeroblob(32), previous = zeroblob(31)")
@@ -403,7 +405,7 @@ def test_findings_are_bounded_and_counted(dragoman: Console) -> None:
 
 
 @proves("LEDGER-CHECKPOINT", "CLI-EXIT")
-def test_a_command_that_writes_behind_a_cut_tail_says_so(sound: Console) -> None:
+def test_write_behind_a_cut_tail_is_refused(sound: Console) -> None:
     tamper(sound, "DELETE FROM entries WHERE position > 2")
 
     refused = sound.ask("task", "create", "Three", code=1)
@@ -411,69 +413,69 @@ def test_a_command_that_writes_behind_a_cut_tail_says_so(sound: Console) -> None
 
 
 @proves("CLI-EXIT")
-@pytest.mark.parametrize("words", [("events",), ("task", "log", "T-1"), ("backup", "b.tar")])
-def test_a_command_that_meets_a_line_that_cannot_be_read_says_who_tells_where(
-    sound: Console, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("args", [("events",), ("task", "log", "T-1"), ("backup", "b.tar")])
+def test_unreadable_line_is_reported_with_the_verify_command(
+    sound: Console, args: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     tamper(sound, "UPDATE entries SET line = CAST('{' AS BLOB) WHERE position = 1")
 
-    met = sound(*words)
-    assert met.code == 1
-    assert met.err.count("run `dragoman verify`") == 1
-    assert met.err.startswith("ledger_broken: ")
+    result = sound(*args)
+    assert result.code == 1
+    assert result.err.count("run `dragoman verify`") == 1
+    assert result.err.startswith("ledger_broken: ")
 
 
-@pytest.mark.parametrize("words", [(), ("--hashes",)])
-def test_nothing_is_proven_by_keys_that_are_lost_or_of_another_hub(
-    sound: Console, tmp_path: Path, words: tuple[str, ...]
+@pytest.mark.parametrize("args", [(), ("--hashes",)])
+def test_missing_or_foreign_keys_prove_nothing(
+    sound: Console, tmp_path: Path, args: tuple[str, ...]
 ) -> None:
     other = Console(tmp_path / "other")
     other.ask("init")
     shutil.rmtree(sound.data / "keys")
-    assert sound.ask("verify", *words, code=1)["code"] == "bad_key"
+    assert sound.ask("verify", *args, code=1)["code"] == "bad_key"
     shutil.copytree(other.data / "keys", sound.data / "keys")
-    found = sound.ask("verify", *words, code=1)
+    found = sound.ask("verify", *args, code=1)
     assert (found["code"], "secret" in found["detail"]) == ("bad_key", True)
-    assert other("verify", *words, "--data", str(tmp_path / "nowhere")).code == 1
+    assert other("verify", *args, "--data", str(tmp_path / "nowhere")).code == 1
 
 
-def _empty_the_key(keys: Path) -> None:
+def _empty_key(keys: Path) -> None:
     (keys / "ledger.key").write_bytes(b"")
 
 
-def _open_the_secret(keys: Path) -> None:
+def _make_secret_readable(keys: Path) -> None:
     (keys / "secret").chmod(0o644)
 
 
-def _remove_the_key(keys: Path) -> None:
+def _remove_key(keys: Path) -> None:
     (keys / "ledger.key").unlink()
 
 
 @proves("ADVICE-LEADS-ON")
-@pytest.mark.parametrize("words", [(), ("--hashes",)])
+@pytest.mark.parametrize("args", [(), ("--hashes",)])
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("damage", "expected"),
     [
-        (_empty_the_key, "ledger.key does not hold a private"),
-        (_open_the_secret, "secret can be used by others"),
-        (_remove_the_key, "only the public key is here"),
+        (_empty_key, "ledger.key does not hold a private"),
+        (_make_secret_readable, "secret can be used by others"),
+        (_remove_key, "only the public key is here"),
     ],
 )
-def test_why_the_public_key_is_not_known_to_be_the_hub_s_is_told(
-    sound: Console, words: tuple[str, ...], spoil: Callable[[Path], None], said: str
+def test_unverified_public_key_is_a_warning_with_its_reason(
+    sound: Console, args: tuple[str, ...], damage: Callable[[Path], None], expected: str
 ) -> None:
-    spoil(sound.data / "keys")
+    damage(sound.data / "keys")
 
-    (warning,) = sound.ask("verify", *words)["warnings"]
+    (warning,) = sound.ask("verify", *args)["warnings"]
 
-    assert said in warning
-    assert ("only the public key is here" in warning) == (said == "only the public key is here")
+    assert expected in warning
+    assert ("only the public key is here" in warning) == (expected == "only the public key is here")
     assert "compare keys/ledger.pub" in warning
 
 
 @proves("ADVICE-LEADS-ON")
-def test_the_ledger_is_proven_whatever_stands_in_the_way_of_the_files(sound: Console) -> None:
+def test_obstacle_among_the_files_does_not_stop_verify(sound: Console) -> None:
     lock = sound.data / "projection.lock"
     lock.unlink()
     lock.mkdir()
@@ -481,22 +483,22 @@ def test_the_ledger_is_proven_whatever_stands_in_the_way_of_the_files(sound: Con
     (warning,) = sound.ask("verify")["warnings"]
 
     assert "the files were not compared with the ledger: projection.lock: Is a dir" in warning
-    looked = sound.ask("doctor", code=1)
-    (files,) = [check for check in looked["checks"] if check["name"] == "files"]
+    report = sound.ask("doctor", code=1)
+    (files,) = [check for check in report["checks"] if check["name"] == "files"]
     assert (files["state"], files["advice"]) == ("bad", "move it away")
     lock.rmdir()
     assert sound.ask("verify")["warnings"] == []
 
 
 @proves("ADVICE-LEADS-ON")
-@pytest.mark.parametrize("words", [("backup",), ("export",)])
-def test_what_copies_a_ledger_names_the_position_that_verify_names(
-    dragoman: Console, tmp_path: Path, words: tuple[str, ...]
+@pytest.mark.parametrize("args", [("backup",), ("export",)])
+def test_copy_commands_name_the_same_position_as_verify(
+    dragoman: Console, tmp_path: Path, args: tuple[str, ...]
 ) -> None:
     for number in range(7):
         dragoman.make(f"Task {number}")
     tamper(dragoman, "DELETE FROM entries WHERE position = 5")
 
     assert dragoman.ask("verify", code=1)["firstBadPosition"] == 5
-    refused = dragoman.ask(*words, str(tmp_path / "x.tar"), code=1)
+    refused = dragoman.ask(*args, str(tmp_path / "x.tar"), code=1)
     assert "near position 5" in refused["detail"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console as Rich
+from rich.console import Console as RichConsole
 
 from dragoman.bootstrap.house import HOUSE
 from dragoman.core.moments import to_rfc3339
@@ -57,62 +57,71 @@ def turn(index: int, confidence: float = 0.9, **content: str) -> Happening:
     )
 
 
-def began(call: str, tool: str = "Bash", at: int = 0) -> Happening:
+def tool_started(call: str, tool: str = "Bash", at: int = 0) -> Happening:
     """A call of a tool."""
-    when = to_rfc3339(at)
+    timestamp = to_rfc3339(at)
     return event(
-        "TOOL_LIFECYCLE_INVOKED", at=when, call_id=call, tool=tool, arguments={}, timestamp=when
+        "TOOL_LIFECYCLE_INVOKED",
+        at=timestamp,
+        call_id=call,
+        tool=tool,
+        arguments={},
+        timestamp=timestamp,
     )
 
 
-def ended(call: str, status: str = "success", took: float = 1_500) -> Happening:
+def tool_ended(call: str, status: str = "success", duration_ms: float = 1_500) -> Happening:
     """Its end."""
     return event(
-        "TOOL_LIFECYCLE_COMPLETED", call_id=call, tool="Bash", status=status, duration_ms=took
+        "TOOL_LIFECYCLE_COMPLETED",
+        call_id=call,
+        tool="Bash",
+        status=status,
+        duration_ms=duration_ms,
     )
 
 
-def drawn(scene: Scene, width: int = 100, height: int = 60) -> str:
+def render_frame(state: Scene, width: int = 100, height: int = 60) -> str:
     """The picture as a terminal of this size shows it."""
-    screen = Rich(file=StringIO(), width=width, height=height, color_system=None)
+    screen = RichConsole(file=StringIO(), width=width, height=height, color_system=None)
     with screen.capture() as captured:
-        screen.print(draw(scene.picture(), width, height))
+        screen.print(draw(state.picture(), width, height))
     return captured.get()
 
 
-def test_a_thought_grows_until_it_is_final_and_its_turn_takes_its_place() -> None:
-    scene = Scene("T", "Do it", "ready")
+def test_thought_grows_until_its_turn_replaces_it() -> None:
+    state = Scene("T", "Do it", "ready")
     for chunk in ("First ", "I look."):
-        scene.take(thought(chunk))
-    assert scene.picture().thought == "First I look."
-    scene.take(thought("", is_final=True))
-    scene.take(turn(0, thought="First I look, all of it.", action="ls", observation="asked"))
-    seen = scene.picture()
-    assert (seen.thought, seen.action, seen.observation) == (
+        state.take(thought(chunk))
+    assert state.picture().thought == "First I look."
+    state.take(thought("", is_final=True))
+    state.take(turn(0, thought="First I look, all of it.", action="ls", observation="asked"))
+    frame = state.picture()
+    assert (frame.thought, frame.action, frame.observation) == (
         "First I look, all of it.",
         "ls",
         "asked",
     )
-    scene.take(thought("Then"))
-    assert scene.picture().thought == "Then"
+    state.take(thought("Then"))
+    assert state.picture().thought == "Then"
 
 
-def judged(index: int) -> Happening:
+def review_turn(index: int) -> Happening:
     """A turn of somebody who looks at what was done in the first attempt."""
     body = {**turn(index).body, "agent": "reviewer", "attempt": -2, "by": "rita", "beside": 1}
     return Happening(1, AT, "turn.recorded", "turns:T", "agent:rita", body)
 
 
-def test_where_several_show_turns_each_says_whose_it_is() -> None:
-    scene, writers = Scene("T", "Do it", "ready"), Writers()
+def test_turns_of_several_authors_name_their_author() -> None:
+    state, authors = Scene("T", "Do it", "ready"), Writers()
     again = turn(1)
     later = Happening(1, AT, "turn.recorded", "turns:T", "agent:ada", {**again.body, "attempt": 2})
     heads, lines = list[str](), list[str]()
-    assert "turn 0 of agent:rita, beside attempt 1 (" in line_of(judged(0), Writers())
-    for one in (turn(0), judged(0), again, later):
-        scene.take(one)
-        heads.append(drawn(scene).splitlines()[0].partition("ready  ")[2].partition("  ")[0])
-        lines.append(line_of(one, writers).partition("Z  ")[2].partition(" (")[0])
+    assert "turn 0 of agent:rita, beside attempt 1 (" in line_of(review_turn(0), Writers())
+    for one in (turn(0), review_turn(0), again, later):
+        state.take(one)
+        heads.append(render_frame(state).splitlines()[0].partition("ready  ")[2].partition("  ")[0])
+        lines.append(line_of(one, authors).partition("Z  ")[2].partition(" (")[0])
     assert heads == [
         "developer, turn 0",
         "reviewer, turn 0 of agent:rita, beside attempt 1",
@@ -122,83 +131,84 @@ def test_where_several_show_turns_each_says_whose_it_is() -> None:
     assert lines == [head.partition(", ")[2] for head in heads]
 
 
-def test_a_program_is_told_beside_which_attempt_a_turn_stands() -> None:
-    told = [as_object(one) for one in (turn(0), judged(0))]
-    assert [(one["attempt"], one["beside"]) for one in told] == [(1, None), (-2, 1)]
+def test_json_names_the_attempt_beside_which_a_turn_stands() -> None:
+    objects = [as_object(one) for one in (turn(0), review_turn(0))]
+    assert [(one["attempt"], one["beside"]) for one in objects] == [(1, None), (-2, 1)]
 
 
-def test_tools_run_and_end_with_their_durations() -> None:
-    scene = Scene("T", "Do it", "in-progress")
-    scene.take(began("a", at=1_000))
-    scene.take(began("b", "Edit", at=3_500))
-    told = drawn(scene)
-    assert "Bash                         2.5 s  running" in told
-    scene.take(ended("a", "failure"))
-    scene.take(ended("lost"))
-    seen = scene.picture()
-    assert [tool.call for tool in seen.running] == ["b"]
-    assert [(tool.call, tool.status, tool.took_ms) for tool in seen.ended] == [
+def test_tools_show_durations_and_outcomes() -> None:
+    state = Scene("T", "Do it", "in-progress")
+    state.take(tool_started("a", at=1_000))
+    state.take(tool_started("b", "Edit", at=3_500))
+    output = render_frame(state)
+    assert "Bash                         2.5 s  running" in output
+    state.take(tool_ended("a", "failure"))
+    state.take(tool_ended("lost"))
+    frame = state.picture()
+    assert [tool.call for tool in frame.running] == ["b"]
+    assert [(tool.call, tool.status, tool.took_ms) for tool in frame.ended] == [
         ("a", "failure", 1_500),
         ("lost", "success", 1_500),
     ]
-    assert "Bash                         1.5 s  failure" in drawn(scene)
+    assert "Bash                         1.5 s  failure" in render_frame(state)
 
 
-def test_moves_and_what_somebody_should_look_at_are_remarked() -> None:
-    scene = Scene("T", "Do it", "ready")
-    scene.take(entry("task.claimed", **{"from": "ready"}))
-    assert scene.picture().status == "in-progress"
-    scene.take(entry("task.transitioned", **{"from": "in-progress", "to": "review"}))
-    scene.take(entry("trace.anomaly", kind="orphan_completion", detail="nobody began it"))
-    scene.take(entry("entropy.settled", kind="confidence", measured=0.1))
-    scene.take(entry("task.requeued", attempt=1))
-    scene.take(entry("task.noted", text="not shown"))
-    scene.take(event("SOMETHING_NEW"))
-    seen = scene.picture()
-    assert (seen.status, seen.count) == ("ready", 7)
-    assert [said for _, said in seen.remarks] == [
+def test_transitions_and_anomalies_are_notices() -> None:
+    state = Scene("T", "Do it", "ready")
+    state.take(entry("task.claimed", **{"from": "ready"}))
+    assert state.picture().status == "in-progress"
+    state.take(entry("task.transitioned", **{"from": "in-progress", "to": "review"}))
+    state.take(entry("trace.anomaly", kind="orphan_completion", detail="nobody began it"))
+    state.take(entry("entropy.settled", kind="confidence", measured=0.1))
+    state.take(entry("task.requeued", attempt=1))
+    state.take(entry("task.noted", text="not shown"))
+    state.take(event("SOMETHING_NEW"))
+    frame = state.picture()
+    assert (frame.status, frame.count) == ("ready", 7)
+    assert [text for _, text in frame.remarks] == [
         "ready → in-progress by agent:ada",
         "in-progress → review by agent:ada",
         "orphan_completion: nobody began it",
         "confidence: settled",
         "in-progress → ready by agent:ada",
     ]
-    assert "10:00:00  confidence: settled" in drawn(scene)
+    assert "10:00:00  confidence: settled" in render_frame(state)
 
 
-def test_however_much_comes_the_picture_stays_small_and_is_drawn_by_its_own_clock() -> None:
-    scene = Scene("T", "Do it", "in-progress")
+def test_frame_stays_small_for_any_number_of_events() -> None:
+    state = Scene("T", "Do it", "in-progress")
     for number in range(3_000):
-        scene.take(event("SANDBOX_PULSE", line=f"line {number}"))
-        scene.take(thought(f"word {number} "))
-        scene.take(began(f"{number}"))
-        scene.take(turn(number, number % 100 / 100))
-    seen = scene.picture()
-    assert seen.count == 12_000
-    assert [len(seen.terminal), len(seen.running), len(seen.confidences)] == [100, 100, 40]
-    assert len(scene.picture().thought) <= 4_000
-    told = drawn(scene, width=60, height=24)
-    assert len(told.splitlines()) <= 24 + 3
-    assert max(map(len, told.splitlines())) <= 60
-    assert "line 2999" in told
+        state.take(event("SANDBOX_PULSE", line=f"line {number}"))
+        state.take(thought(f"word {number} "))
+        state.take(tool_started(f"{number}"))
+        state.take(turn(number, number % 100 / 100))
+    frame = state.picture()
+    assert frame.count == 12_000
+    assert [len(frame.terminal), len(frame.running), len(frame.confidences)] == [100, 100, 40]
+    assert len(state.picture().thought) <= 4_000
+    output = render_frame(state, width=60, height=24)
+    assert len(output.splitlines()) <= 24 + 3
+    assert max(map(len, output.splitlines())) <= 60
+    assert "line 2999" in output
 
 
-def test_nothing_that_comes_steers_the_terminal() -> None:
-    scene = Scene("T", "\x1b[2J title", "in-progress")
-    scene.take(event("SANDBOX_PULSE", line="\x1b]0;gone\x07\tred\x1b[31m"))
-    scene.take(turn(0, thought="a\x1b[1Ab", action="x\r\ny"))
-    assert "\x1b" not in drawn(scene)
+def test_frame_cannot_control_the_terminal() -> None:
+    state = Scene("T", "\x1b[2J title", "in-progress")
+    state.take(event("SANDBOX_PULSE", line="\x1b]0;gone\x07\tred\x1b[31m"))
+    state.take(turn(0, thought="a\x1b[1Ab", action="x\r\ny"))
+    assert "\x1b" not in render_frame(state)
 
 
 @pytest.mark.parametrize(
-    ("took", "told"), [(0, "0 ms"), (999, "999 ms"), (1_500, "1.5 s"), (125_000, "2 m 05 s")]
+    ("duration_ms", "expected"),
+    [(0, "0 ms"), (999, "999 ms"), (1_500, "1.5 s"), (125_000, "2 m 05 s")],
 )
-def test_lengths_of_time_are_told_as_people_compare_them(took: int, told: str) -> None:
-    assert seconds(took) == told
+def test_durations_are_readable(duration_ms: int, expected: str) -> None:
+    assert seconds(duration_ms) == expected
 
 
 @pytest.mark.parametrize(
-    ("one", "told"),
+    ("watched", "expected"),
     [
         (thought("so"), "thinks: so"),
         (thought("", is_final=True), "has thought"),
@@ -209,8 +219,8 @@ def test_lengths_of_time_are_told_as_people_compare_them(took: int, told: str) -
         (event("NEW"), "trace.recorded"),
     ],
 )
-def test_a_line_for_each_thing_that_happens(one: Happening, told: str) -> None:
-    assert line_of(one, Writers()).endswith(f"Z  {told}")
+def test_each_event_has_a_line(watched: Happening, expected: str) -> None:
+    assert line_of(watched, Writers()).endswith(f"Z  {expected}")
 
 
 @pytest.fixture
@@ -221,7 +231,7 @@ def traced(dragoman: Console) -> Console:
     return dragoman
 
 
-def test_in_a_pipe_there_is_a_line_or_an_object_for_each(traced: Console) -> None:
+def test_pipe_gets_a_line_or_an_object_per_event(traced: Console) -> None:
     lines = traced("watch", "T-1").out.splitlines()
     assert len(lines) == 14
     assert lines[1].partition("Z  ")[2].startswith("turn 0 (0.80) thought: First I look")
@@ -236,13 +246,13 @@ def test_in_a_pipe_there_is_a_line_or_an_object_for_each(traced: Console) -> Non
     assert len(traced("watch", "T-1", "--after", "0", "--json").objects) == 15
 
 
-def test_on_a_terminal_there_is_a_picture(traced: Console) -> None:
+def test_terminal_gets_a_frame(traced: Console) -> None:
     shown = traced.on_terminal("watch", "T-1").out
-    for words in ("thought", "It is fixed.", "terminal", "1 failed, 1 passed", "WebFetch"):
-        assert words in shown
+    for part in ("thought", "It is fixed.", "terminal", "1 failed, 1 passed", "WebFetch"):
+        assert part in shown
 
 
-def test_what_happens_meanwhile_is_seen(traced: Console) -> None:
+def test_new_entries_are_shown(traced: Console) -> None:
     commands = [("task", "claim", "T-1", "--agent", "developer"), ("task", "move", "T-1", "ready")]
 
     def wait() -> bool:
@@ -257,7 +267,7 @@ def test_what_happens_meanwhile_is_seen(traced: Console) -> None:
 
 
 @proves("SAOP-TRANSITION")
-def test_what_was_only_asked_for_is_not_told_as_a_move(traced: Console) -> None:
+def test_transition_request_is_not_shown_as_a_transition(traced: Console) -> None:
     traced.ask("task", "claim", "T-1", "--agent", "developer", "--session", "s-9")
     payload = {
         "type": "TASK_TRANSITION",
@@ -271,17 +281,17 @@ def test_what_was_only_asked_for_is_not_told_as_a_move(traced: Console) -> None:
         "session_id": "s-9",
         "payload": payload,
     }
-    told = traced("call", "saop.event", json.dumps(event), "--as", "developer").json
-    assert told["applied"] is False
+    reply = traced("call", "saop.event", json.dumps(event), "--as", "developer").json
+    assert reply["applied"] is False
     line = traced("watch", "T-1").out.splitlines()[-1]
-    asked = "TASK_TRANSITION asked for in session s-9 about T-1: in-progress → done"
-    assert line.endswith(f"agent:developer  {asked}")
-    assert asked in traced("events").out
+    expected = "TASK_TRANSITION asked for in session s-9 about T-1: in-progress → done"
+    assert line.endswith(f"agent:developer  {expected}")
+    assert expected in traced("events").out
     (*_, shown) = traced("watch", "T-1", "--json").objects
     assert shown["message"] == event | {"payload": payload | {"requested": True}}
 
 
-class Leaves(StringIO):
+class ClosingReader(StringIO):
     """A reader that leaves after some lines."""
 
     def write(self, text: str, /) -> int:
@@ -290,7 +300,7 @@ class Leaves(StringIO):
         return super().write(text)
 
 
-def test_a_hub_elsewhere_is_watched_by_its_stream(
+def test_remote_hub_is_watched_by_its_stream(
     traced: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteStore.open(traced.data / "dragoman.db", lambda: "never")
@@ -298,13 +308,13 @@ def test_a_hub_elsewhere_is_watched_by_its_stream(
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("DRAGOMAN_URL", f"http://127.0.0.1:{hub.port}")
         monkeypatch.setenv("DRAGOMAN_TOKEN", hub.tokens["owner"])
-        out = Leaves()
+        out = ClosingReader()
         with pytest.raises(ReaderGone):
             main(HOUSE, ["watch", "T-1", "--after", "0"], out, StringIO(), lambda: True)
     assert "thinks: First I look at" in out.getvalue()
 
 
-class Told(StringIO):
+class ClosingWarnings(StringIO):
     """Who is told something and has heard enough."""
 
     def write(self, text: str, /) -> int:
@@ -314,7 +324,7 @@ class Told(StringIO):
         return written
 
 
-def test_whoever_is_beyond_the_end_of_a_hub_elsewhere_is_told(
+def test_position_beyond_the_end_of_a_remote_hub_is_a_warning(
     traced: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteStore.open(traced.data / "dragoman.db", lambda: "never")
@@ -322,15 +332,17 @@ def test_whoever_is_beyond_the_end_of_a_hub_elsewhere_is_told(
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("DRAGOMAN_URL", f"http://127.0.0.1:{hub.port}")
         monkeypatch.setenv("DRAGOMAN_TOKEN", hub.tokens["owner"])
-        err, end = Told(), store.head()
+        err, end = ClosingWarnings(), store.head()
         with pytest.raises((ReaderGone, BrokenPipeError)):
             main(HOUSE, ["watch", "T-1", "--after", "5000"], StringIO(), err, lambda: True)
     assert f"warning: the ledger ends at {end}, before 5000" in err.getvalue()
 
 
-def test_a_tool_may_have_begun_in_any_year_that_is_in_shape() -> None:
-    scene, when = Scene("T", "Do it", "ready"), "0000-01-01T00:00:00Z"
-    scene.take(
-        event("TOOL_LIFECYCLE_INVOKED", call_id="c", tool="Sundial", arguments={}, timestamp=when)
+def test_tool_may_begin_in_any_valid_year() -> None:
+    state, timestamp = Scene("T", "Do it", "ready"), "0000-01-01T00:00:00Z"
+    state.take(
+        event(
+            "TOOL_LIFECYCLE_INVOKED", call_id="c", tool="Sundial", arguments={}, timestamp=timestamp
+        )
     )
-    assert "Sundial" in drawn(scene)
+    assert "Sundial" in render_frame(state)

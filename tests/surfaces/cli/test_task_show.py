@@ -13,12 +13,12 @@ from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
 
 
-def ids(page: dict[str, list[dict[str, str]]]) -> list[str]:
+def task_ids(page: dict[str, list[dict[str, str]]]) -> list[str]:
     return [task["id"] for task in page["tasks"]]
 
 
 @pytest.fixture
-def seven(dragoman: Console) -> Console:
+def seven_tasks(dragoman: Console) -> Console:
     """Give a directory with T-1 to T-7; the even ones are ready."""
     for number in range(1, 8):
         ready = () if number % 2 else ("--ready",)
@@ -27,88 +27,99 @@ def seven(dragoman: Console) -> Console:
 
 
 @proves("CLI-TASK", "CLI-PAGED")
-def test_a_list_is_paged_newest_first_and_says_how_it_goes_on(seven: Console) -> None:
+def test_list_is_paged_newest_first(seven_tasks: Console) -> None:
     seen: list[str] = []
     cursor: tuple[str, ...] = ()
     for size in (3, 3, 1):
-        page = seven.ask("task", "list", "--limit", "3", *cursor)
+        page = seven_tasks.ask("task", "list", "--limit", "3", *cursor)
         assert len(page["tasks"]) == size
-        seen += ids(page)
+        seen += task_ids(page)
         cursor = ("--before", str(page["next"]))
 
     assert page["next"] is None
     assert seen == [f"T-{number}" for number in (7, 6, 5, 4, 3, 2, 1)]
-    shown = seven("task", "list", "--limit", "3").out
+    shown = seven_tasks("task", "list", "--limit", "3").out
     hint = shown.splitlines()[-1]
     assert hint.startswith("There are more: add --before ")
-    assert ids(seven.ask("task", "list", *hint.split()[-2:]))[0] == "T-4"
+    assert task_ids(seven_tasks.ask("task", "list", *hint.split()[-2:]))[0] == "T-4"
 
 
 @proves("CLI-PAGED")
-def test_a_page_that_just_fits_has_no_next(seven: Console) -> None:
-    assert seven.ask("task", "list", "--limit", "7")["next"] is None
-    assert seven.ask("task", "list", "--limit", "6")["next"] is not None
+def test_exactly_full_page_has_no_next(seven_tasks: Console) -> None:
+    assert seven_tasks.ask("task", "list", "--limit", "7")["next"] is None
+    assert seven_tasks.ask("task", "list", "--limit", "6")["next"] is not None
 
 
 @proves("CLI-TASK")
-def test_a_list_can_be_narrowed_to_a_status_and_an_agent(seven: Console) -> None:
-    seven.ask("task", "claim", "T-2", "--agent", "ada")
-    seven.ask("task", "claim", "T-4", "--agent", "ben")
+def test_list_is_filtered_by_status_and_assignee(seven_tasks: Console) -> None:
+    seven_tasks.ask("task", "claim", "T-2", "--agent", "ada")
+    seven_tasks.ask("task", "claim", "T-4", "--agent", "ben")
 
-    assert ids(seven.ask("task", "list", "--status", "in-progress")) == ["T-4", "T-2"]
-    assert ids(seven.ask("task", "list", "--assignee", "ada")) == ["T-2"]
-    assert ids(seven.ask("task", "list", "--status", "ready", "--assignee", "ada")) == []
+    assert task_ids(seven_tasks.ask("task", "list", "--status", "in-progress")) == ["T-4", "T-2"]
+    assert task_ids(seven_tasks.ask("task", "list", "--assignee", "ada")) == ["T-2"]
+    assert task_ids(seven_tasks.ask("task", "list", "--status", "ready", "--assignee", "ada")) == []
 
 
 @proves("CLI-TASK", "TASK-READY")
-def test_the_ready_list_has_only_what_can_be_claimed_now(seven: Console) -> None:
-    seven.ask("task", "link", "T-6", "--blocked-by", "T-1")
-    seven.ask("task", "claim", "T-4", "--agent", "ada", "--now", NOON)
-    at_rest = ("--now", "2026-02-09T12:10:00Z")
-    seven.ask("tick", *at_rest)
+def test_ready_list_has_only_claimable_tasks(seven_tasks: Console) -> None:
+    seven_tasks.ask("task", "link", "T-6", "--blocked-by", "T-1")
+    seven_tasks.ask("task", "claim", "T-4", "--agent", "ada", "--now", NOON)
+    in_cooldown = ("--now", "2026-02-09T12:10:00Z")
+    seven_tasks.ask("tick", *in_cooldown)
 
-    assert ids(seven.ask("task", "list", "--ready", *at_rest)) == ["T-2"]
-    assert ids(seven.ask("task", "list", "--status", "ready", *at_rest)) == ["T-6", "T-4", "T-2"]
-    rested = seven.ask("task", "list", "--ready", "--now", "2026-02-09T12:11:00Z")
-    assert ids(rested) == ["T-4", "T-2"]
+    assert task_ids(seven_tasks.ask("task", "list", "--ready", *in_cooldown)) == ["T-2"]
+    assert task_ids(seven_tasks.ask("task", "list", "--status", "ready", *in_cooldown)) == [
+        "T-6",
+        "T-4",
+        "T-2",
+    ]
+    after_cooldown = seven_tasks.ask("task", "list", "--ready", "--now", "2026-02-09T12:11:00Z")
+    assert task_ids(after_cooldown) == ["T-4", "T-2"]
 
 
 @proves("CLI-PAGED")
-def test_a_page_of_ready_tasks_goes_past_those_that_wait_and_misses_none(seven: Console) -> None:
+def test_ready_pages_skip_waiting_tasks(seven_tasks: Console) -> None:
     for number in range(8, 68):
-        seven.make("waits", "--id", f"T-{number}", "--ready", "--blocked-by", "T-1")
+        seven_tasks.make("waits", "--id", f"T-{number}", "--ready", "--blocked-by", "T-1")
 
     found: list[str] = []
-    page = seven.ask("task", "list", "--ready", "--limit", "2")
-    found += ids(page)
+    page = seven_tasks.ask("task", "list", "--ready", "--limit", "2")
+    found += task_ids(page)
     while page["next"] is not None:
-        page = seven.ask("task", "list", "--ready", "--limit", "2", "--before", str(page["next"]))
-        found += ids(page)
+        page = seven_tasks.ask(
+            "task", "list", "--ready", "--limit", "2", "--before", str(page["next"])
+        )
+        found += task_ids(page)
     assert found == ["T-6", "T-4", "T-2"]
 
 
 @proves("ENGINE-AS-OF", "CLI-TASK", "CLI-PAGED")
-def test_the_past_can_be_listed_page_by_page_and_shown(seven: Console) -> None:
-    seven.ask("task", "claim", "T-2", "--agent", "ada")
-    seven.ask("task", "move", "T-1", "ready")
+def test_past_state_is_listed_and_shown(seven_tasks: Console) -> None:
+    seven_tasks.ask("task", "claim", "T-2", "--agent", "ada")
+    seven_tasks.ask("task", "move", "T-1", "ready")
 
-    first = seven.ask("task", "list", "--as-of", "4", "--limit", "3")
-    assert ids(first) == ["T-4", "T-3", "T-2"]
-    second = seven.ask("task", "list", "--as-of", "4", "--before", str(first["next"]))
-    assert (ids(second), second["next"]) == (["T-1"], None)
+    first = seven_tasks.ask("task", "list", "--as-of", "4", "--limit", "3")
+    assert task_ids(first) == ["T-4", "T-3", "T-2"]
+    second = seven_tasks.ask("task", "list", "--as-of", "4", "--before", str(first["next"]))
+    assert (task_ids(second), second["next"]) == (["T-1"], None)
     assert second["tasks"][0]["status"] == "backlog"
-    assert ids(seven.ask("task", "list", "--as-of", "0")) == []
-    assert ids(seven.ask("task", "list", "--as-of", "4", "--ready")) == ["T-4", "T-2"]
-    assert seven.ask("task", "show", "T-2", "--as-of", "7")["status"] == "ready"
-    assert seven.ask("task", "show", "T-2", "--as-of", "8")["status"] == "in-progress"
-    assert seven.ask("task", "show", "T-7", "--as-of", "3", code=1)["code"] == "task_not_found"
-    assert seven("task", "list", "--as-of", "8").err == ""
-    beyond = seven("task", "list", "--as-of", "999"), seven("task", "show", "T-7", "--as-of", "999")
-    assert all("the ledger ends at" in said.err for said in beyond)
+    assert task_ids(seven_tasks.ask("task", "list", "--as-of", "0")) == []
+    assert task_ids(seven_tasks.ask("task", "list", "--as-of", "4", "--ready")) == ["T-4", "T-2"]
+    assert seven_tasks.ask("task", "show", "T-2", "--as-of", "7")["status"] == "ready"
+    assert seven_tasks.ask("task", "show", "T-2", "--as-of", "8")["status"] == "in-progress"
+    assert (
+        seven_tasks.ask("task", "show", "T-7", "--as-of", "3", code=1)["code"] == "task_not_found"
+    )
+    assert seven_tasks("task", "list", "--as-of", "8").err == ""
+    beyond = (
+        seven_tasks("task", "list", "--as-of", "999"),
+        seven_tasks("task", "show", "T-7", "--as-of", "999"),
+    )
+    assert all("the ledger ends at" in result.err for result in beyond)
 
 
 @proves("CLI-TASK")
-def test_an_empty_list_says_so(dragoman: Console) -> None:
+def test_empty_list_is_reported(dragoman: Console) -> None:
     dragoman("init")
 
     assert dragoman("task", "list").out == "no tasks\n"
@@ -116,7 +127,7 @@ def test_an_empty_list_says_so(dragoman: Console) -> None:
 
 
 @proves("CLI-TASK", "CLI-PLAIN")
-def test_a_list_in_a_pipe_is_aligned_and_plain(dragoman: Console) -> None:
+def test_piped_list_is_aligned_plain_text(dragoman: Console) -> None:
     dragoman.make("Short", "--id", "T-1", "--now", NOON)
     dragoman.make("Other", "--id", "T-longer", "--ready", "--assignee", "ada", "--now", NOON)
 
@@ -128,7 +139,7 @@ def test_a_list_in_a_pipe_is_aligned_and_plain(dragoman: Console) -> None:
 
 
 @proves("CLI-TASK", "NAME-ALIAS")
-def test_show_finds_a_task_by_any_of_its_names(dragoman: Console) -> None:
+def test_show_finds_a_task_by_any_name(dragoman: Console) -> None:
     dragoman.make("x", "--id", "T-1", "--alias", "bead:b-1", "--alias", "intent:i-1")
     aof = dragoman.ask("task", "show", "T-1")["aofId"]
 
@@ -138,7 +149,7 @@ def test_show_finds_a_task_by_any_of_its_names(dragoman: Console) -> None:
 
 
 @proves("CLI-TASK")
-def test_show_tells_what_a_task_waits_for_from_what_has_ended(dragoman: Console) -> None:
+def test_show_separates_open_and_ended_dependencies(dragoman: Console) -> None:
     dragoman.make("First", "--id", "T-1", "--ready")
     dragoman.make("Second", "--id", "T-2", "--ready")
     dragoman.make("Third", "--id", "T-3", "--ready", "--blocked-by", "T-1", "--blocked-by", "T-2")
@@ -150,7 +161,7 @@ def test_show_tells_what_a_task_waits_for_from_what_has_ended(dragoman: Console)
 
 
 @proves("CLI-TASK")
-def test_show_tells_people_everything_that_is_there(dragoman: Console) -> None:
+def test_show_prints_every_field(dragoman: Console) -> None:
     dragoman.make("Before", "--id", "T-0", "--ready", "--now", NOON)
     dragoman.make(
         "Do it", "--id", "T-1", "--ready", "--alias", "bead:b-1", "--parent", "T-0",
@@ -186,13 +197,13 @@ def test_show_tells_people_everything_that_is_there(dragoman: Console) -> None:
 
 
 @proves("CLI-TASK", "ATTEMPT-RESULT", "LEDGER-SAID")
-def test_show_and_events_tell_what_an_agent_reported_and_said(dragoman: Console) -> None:
+def test_show_and_events_include_report_and_original_text(dragoman: Console) -> None:
     dragoman.make("Do it", "--id", "T-1", "--ready", "--now", NOON)
     dragoman.ask("task", "claim", "--agent", "ada", "--now", NOON)
-    place = open_place(dragoman.data, "", parse_rfc3339(NOON), create=False)
+    directory = open_place(dragoman.data, "", parse_rfc3339(NOON), create=False)
     report = ReportOutcome("T-1", "blocked", "no key\nat all", ("key", "door"), apply=True)
-    place.hub.do(Actor("agent", "ada"), report, said=msgspec.Raw(b'{"odd":[1,"\xc3\xa4"]}'))
-    place.hub.close()
+    directory.hub.do(Actor("agent", "ada"), report, said=msgspec.Raw(b'{"odd":[1,"\xc3\xa4"]}'))
+    directory.hub.close()
 
     assert dragoman.ask("task", "show", "T-1")["report"] == {
         "outcome": "blocked",
@@ -207,17 +218,17 @@ def test_show_and_events_tell_what_an_agent_reported_and_said(dragoman: Console)
     at = "2026-02-09T12:00:00.000Z"
     assert f"  report      blocked by ada (attempt 1) at {at}; blocked by key, door\n" in page
     assert page.endswith("  obstacle\n    | key; door\n  notes\n    | no key\n    | at all\n")
-    told = dragoman("events", "--type", "task.reported", "--json").objects
-    assert told[0]["said"] == {"odd": [1, "ä"]}
-    assert told[0]["via"] == "--now"
+    events = dragoman("events", "--type", "task.reported", "--json").objects
+    assert events[0]["said"] == {"odd": [1, "ä"]}
+    assert events[0]["via"] == "--now"
 
 
 @proves("CLI-TASK", "TASK-LOG")
-def test_log_adds_a_line_and_reads_the_history_page_by_page(dragoman: Console) -> None:
+def test_log_adds_a_line_and_pages_the_history(dragoman: Console) -> None:
     dragoman.make("Do it", "--id", "T-1", "--ready", "--now", NOON)
     dragoman.ask("task", "claim", "--agent", "ada", "--now", NOON)
-    said = dragoman("task", "log", "T-1", "half done", "--as", "ada", "--now", NOON)
-    assert said.out == "noted in the log of T-1\n"
+    result = dragoman("task", "log", "T-1", "half done", "--as", "ada", "--now", NOON)
+    assert result.out == "noted in the log of T-1\n"
 
     history = dragoman.ask("task", "log", "T-1")
     assert (history["id"], history["next"]) == ("T-1", None)
@@ -235,7 +246,7 @@ def test_log_adds_a_line_and_reads_the_history_page_by_page(dragoman: Console) -
 
 
 @proves("CLI-TASK", "LIMIT-TEXT")
-def test_an_empty_note_and_an_unknown_task_are_refused(dragoman: Console) -> None:
+def test_empty_note_and_unknown_task_are_refused(dragoman: Console) -> None:
     dragoman.make("Do it", "--id", "T-1")
 
     assert dragoman.ask("task", "log", "T-1", "", code=1)["code"] == "invalid_field"
@@ -245,7 +256,7 @@ def test_an_empty_note_and_an_unknown_task_are_refused(dragoman: Console) -> Non
 
 
 @proves("CLI-START")
-def test_tasks_can_be_read_without_the_keys_that_nobody_needs_for_it(dragoman: Console) -> None:
+def test_tasks_can_be_read_without_keys(dragoman: Console) -> None:
     dragoman.make("One", "--id", "T-1")
     shutil.rmtree(dragoman.data / "keys")
 

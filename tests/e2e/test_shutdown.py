@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from dragoman.system.hub_lock import holder
+from tests.e2e.hub_process import get_readiness, run_hub, wait_until_claimed
 from tests.e2e.program import Program
-from tests.e2e.running import hub, ready, until_claimed
 from tests.requirements import proves
 
-IMPATIENT = """
+INTERRUPTED_PROGRAM = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a build machine may have it ignored
 module = sys.argv.pop(1)
@@ -29,65 +29,65 @@ main()
 
 
 @proves("HUB-UP")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_agents_have_their_time_though_nobody_reads_any_more_what_the_hub_says(
-    program: Program, tmp_path: Path, how: signal.Signals
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_agents_get_their_grace_time_though_output_is_closed(
+    program: Program, tmp_path: Path, signum: signal.Signals
 ) -> None:
-    go = tmp_path / "go"
+    release_file = tmp_path / "go"
     program.data.mkdir()
     # It ends when it may, which is after the hub was told to stop.
-    worker = f'["sh", "-c", "until [ -e {go} ]; do sleep 0.05; done"]'
+    worker = f'["sh", "-c", "until [ -e {release_file} ]; do sleep 0.05; done"]'
     (program.data / "dragoman.toml").write_text(
         f"[agents.ada]\ncommand = {worker}\n[hub]\ngrace_ms = 3600000\n"
     )
-    with hub(program) as running:
+    with run_hub(program) as running:
         made = program.ask("task", "create", "One", "--ready")["id"]
-        until_claimed(program, made)
+        wait_until_claimed(program, made)
         # As a terminal that is closed, or `| tee hub.log`, which ends by the same Ctrl-C.
         for stream in (running.process.stdout, running.process.stderr):
             assert stream is not None
             stream.close()
-        running.process.send_signal(how)
-        go.touch()
+        running.process.send_signal(signum)
+        release_file.touch()
         assert running.process.wait() == 0
     assert program.ask("task", "show", made)["status"] == "review"
 
 
 @proves("HUB-UP")
-def test_a_hub_runs_on_though_its_first_words_find_no_reader(program: Program) -> None:
+def test_hub_keeps_running_though_its_output_is_closed(program: Program) -> None:
     process = program.start("up", "--port", "0")
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
-    while (holds := holder(program.data)) is None or not holds.url:
+    while (lock_holder := holder(program.data)) is None or not lock_holder.url:
         continue
-    assert ready(holds.url)["ready"] is True
+    assert get_readiness(lock_holder.url)["ready"] is True
     process.send_signal(signal.SIGTERM)
     assert process.stderr.read() == "the hub has stopped\n"
     assert process.wait() == 0
 
 
 @proves("HUB-UP")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_whom_a_stop_waits_for_is_told_and_a_second_signal_does_not_wait(
-    program: Program, how: signal.Signals
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_stop_names_the_pending_service_and_a_second_signal_does_not_wait(
+    program: Program, signum: signal.Signals
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as hangs:
+    with socket.create_server(("127.0.0.1", 0)) as hanging_server:
         program.data.mkdir()
         (program.data / "dragoman.toml").write_text(
-            f'[notify]\nwebhook_url = "http://127.0.0.1:{hangs.getsockname()[1]}/"\n'
+            f'[notify]\nwebhook_url = "http://127.0.0.1:{hanging_server.getsockname()[1]}/"\n'
             'webhook_secret = "0123456789abcdef"\nallow_hosts = ["127.0.0.1"]\n'
         )
-        with hub(program) as running:
+        with run_hub(program) as running:
             made = program.ask("task", "create", "One", "--ready")["id"]
             program.ask("task", "move", made, "blocked")
-            begun, _ = hangs.accept()
-            with begun:
-                running.process.send_signal(how)
+            connection, _ = hanging_server.accept()
+            with connection:
+                running.process.send_signal(signum)
                 assert running.process.stderr is not None
-                said = running.process.stderr.readline()
-                ended = running.stop(how)
-    assert said == (
+                output = running.process.stderr.readline()
+                ended = running.stop(signum)
+    assert output == (
         "stopping: notify may take 20s to come to the end; Ctrl-C again does not wait\n"
     )
     assert (ended.code, ended.err) == (0, "the hub has stopped\n")
@@ -98,9 +98,9 @@ def test_whom_a_stop_waits_for_is_told_and_a_second_signal_does_not_wait(
     "module",
     ["dragoman.bootstrap.house", "typer", "msgspec", "uvloop", "dragoman.bootstrap.hubs", "apsw"],
 )
-def test_ctrl_c_while_it_begins_ends_it_without_a_word(program: Program, module: str) -> None:
+def test_ctrl_c_during_startup_ends_silently(program: Program, module: str) -> None:
     ended = subprocess.run(
-        (sys.executable, "-c", IMPATIENT, module, "up", "--port", "0"),
+        (sys.executable, "-c", INTERRUPTED_PROGRAM, module, "up", "--port", "0"),
         env=program.environment(),
         capture_output=True,
         text=True,
@@ -108,5 +108,5 @@ def test_ctrl_c_while_it_begins_ends_it_without_a_word(program: Program, module:
     )
     assert ended.returncode in {-signal.SIGINT, 130}
     assert (ended.stdout, ended.stderr) == ("", "")
-    with hub(program) as running:
+    with run_hub(program) as running:
         assert running.stop().code == 0

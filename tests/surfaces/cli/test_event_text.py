@@ -37,12 +37,12 @@ REQUEUED = (
 )
 
 
-def test_no_event_is_without_words() -> None:
+def test_every_event_has_a_text() -> None:
     assert WORDS.keys() == EVENT_NAMES.keys()
 
 
 @pytest.mark.parametrize(
-    ("event", "words"),
+    ("event", "expected"),
     [
         (TaskCreated("T-1", "A", "Do", "ready"), 'created, ready: "Do"'),
         (
@@ -111,22 +111,22 @@ def test_no_event_is_without_words() -> None:
         ),
     ],
 )
-def test_each_event_is_told(event: AnyEvent, words: str) -> None:
-    assert WORDS[type(event)](event) == words
+def test_event_is_described(event: AnyEvent, expected: str) -> None:
+    assert WORDS[type(event)](event) == expected
 
 
 @proves("LEDGER-UPCAST")
-def test_what_a_newer_release_wrote_is_told_by_its_name() -> None:
+def test_event_of_a_newer_release_is_described_by_its_name() -> None:
     line = write_line(
         Line("task:T-1", 1, "task.sung", 1, 0, "agent:ada", "r", msgspec.Raw(b"{}"), "cli")
     )
-    told = tell(Entry(1, "task:T-1", 1, "task.sung", line, b"", b""))
+    described = tell(Entry(1, "task:T-1", 1, "task.sung", line, b"", b""))
 
-    assert told.subject == "T-1"
-    assert told.words.startswith("task.sung (")
-    assert "newer" in told.words
+    assert described.subject == "T-1"
+    assert described.words.startswith("task.sung (")
+    assert "newer" in described.words
 
 
-def test_long_words_are_cut_with_a_mark() -> None:
+def test_long_text_is_truncated_with_an_ellipsis() -> None:
     assert cut("x" * 240) == "x" * 240
     assert cut("x" * 241) == "x" * 239 + "…"

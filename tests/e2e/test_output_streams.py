@@ -13,7 +13,7 @@ from tests.requirements import proves
 
 
 @pytest.fixture
-def lived(program: Program) -> Program:
+def populated(program: Program) -> Program:
     """Give a ledger that has more lines than a pipe holds."""
     body = "x" * 60_000
     for number in range(4):
@@ -21,38 +21,36 @@ def lived(program: Program) -> Program:
     return program
 
 
-def on_terminal(program: Program, *words: str, **more: str) -> str:
+def on_terminal(program: Program, *args: str, **variables: str) -> str:
     """What a command shows on a terminal."""
-    ours, theirs = pty.openpty()
-    terminal = {"TERM": "xterm-256color", "COLUMNS": "120", **more}
+    terminal_fd, process_fd = pty.openpty()
+    terminal = {"TERM": "xterm-256color", "COLUMNS": "120", **variables}
     process = subprocess.Popen(
-        (*COMMAND, *words),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
+        (*COMMAND, *args),
+        stdin=process_fd,
+        stdout=process_fd,
+        stderr=process_fd,
         env=program.environment(terminal),
     )
-    os.close(theirs)
+    os.close(process_fd)
     shown = bytearray()
     while True:
         try:
-            some = os.read(ours, 65_536)
+            chunk = os.read(terminal_fd, 65_536)
         except OSError:  # what Linux says when the other side has closed a terminal
             break
-        if not some:
+        if not chunk:
             break
-        shown += some
-    os.close(ours)
+        shown += chunk
+    os.close(terminal_fd)
     assert process.wait() == 0
     return shown.decode()
 
 
 @proves("CLI-EVENTS", "CLI-EXIT")
 @pytest.mark.parametrize("follow", [(), ("--follow",)], ids=["once", "follow"])
-def test_a_reader_that_has_seen_enough_ends_the_command_quietly(
-    lived: Program, follow: tuple[str, ...]
-) -> None:
-    writing = lived.start("events", "--json", *follow)
+def test_closed_pipe_ends_the_command_quietly(populated: Program, follow: tuple[str, ...]) -> None:
+    writing = populated.start("events", "--json", *follow)
     assert writing.stdout is not None
     assert writing.stderr is not None
 
@@ -65,8 +63,8 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly(
 
 
 @proves("CLI-EVENTS", "CLI-EXIT")
-def test_ctrl_c_ends_following_with_130_and_no_traceback(lived: Program) -> None:
-    following = lived.start("events", "--follow", "--after", "3", "--json")
+def test_ctrl_c_ends_follow_with_130_and_no_traceback(populated: Program) -> None:
+    following = populated.start("events", "--follow", "--after", "3", "--json")
     assert following.stdout is not None
 
     assert '"position": 4' in following.stdout.readline()
@@ -77,7 +75,7 @@ def test_ctrl_c_ends_following_with_130_and_no_traceback(lived: Program) -> None
 
 
 @proves("CLI-PLAIN")
-def test_a_terminal_gets_colours_unless_they_are_unwanted(program: Program) -> None:
+def test_terminal_gets_colours_unless_disabled(program: Program) -> None:
     program.prepare("task", "create", "One", "--id", "T-1", "--ready")
 
     assert "\x1b[36mready" in on_terminal(program, "task", "list")
@@ -87,12 +85,12 @@ def test_a_terminal_gets_colours_unless_they_are_unwanted(program: Program) -> N
 
 
 @proves("CLI-SAFE-TEXT")
-def test_a_terminal_is_not_steered_by_a_title(program: Program) -> None:
+def test_title_cannot_control_the_terminal(program: Program) -> None:
     title = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\u202e[red]x[/red]"
     program.prepare("task", "create", title, "--id", "T-1")
 
-    for words in (("task", "list"), ("task", "show", "T-1"), ("events",)):
-        shown = on_terminal(program, *words)
+    for args in (("task", "list"), ("task", "show", "T-1"), ("events",)):
+        shown = on_terminal(program, *args)
         assert "[red]x[/red]" in shown
         assert not any(bad in shown for bad in ("\x1b]", "\x1b[2J", "\x07", "\u202e"))
 
@@ -105,7 +103,7 @@ def test_verify_shows_its_progress_on_a_terminal(program: Program) -> None:
 
 
 @proves("CLI-EXIT")
-def test_a_full_disk_behind_the_output_is_told_and_no_success(lived: Program) -> None:
+def test_full_disk_behind_the_output_is_an_error(populated: Program) -> None:
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
             (*COMMAND, "task", "list"),
@@ -113,7 +111,7 @@ def test_a_full_disk_behind_the_output_is_told_and_no_success(lived: Program) ->
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            env=lived.environment(),
+            env=populated.environment(),
         )
 
     assert ended.returncode == 1
@@ -121,7 +119,7 @@ def test_a_full_disk_behind_the_output_is_told_and_no_success(lived: Program) ->
 
 
 @proves("CLI-EXIT")
-def test_closed_streams_do_not_keep_a_command_from_its_work(program: Program) -> None:
+def test_closed_streams_do_not_stop_a_command(program: Program) -> None:
     shell = '"$@" >&- 2>&-'
     ended = subprocess.run(
         ("sh", "-c", shell, "sh", *COMMAND, "task", "create", "x", "--id", "T-1"),

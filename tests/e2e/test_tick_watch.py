@@ -7,10 +7,10 @@ from tests.e2e.program import Program
 from tests.requirements import proves
 
 
-def wait_for(process: subprocess.Popen[str], words: str) -> None:
+def wait_for_output(process: subprocess.Popen[str], expected: str) -> None:
     """Read what a hub tells until it tells this."""
     assert process.stdout is not None
-    assert any(words in line for line in iter(process.stdout.readline, ""))
+    assert any(expected in line for line in iter(process.stdout.readline, ""))
 
 
 def stop(process: subprocess.Popen[str]) -> int:
@@ -20,13 +20,13 @@ def stop(process: subprocess.Popen[str]) -> int:
 
 
 @proves("STORE-SECOND-HUB", "CLI-TICK")
-def test_a_second_hub_is_refused_with_the_name_of_the_first(program: Program) -> None:
+def test_second_hub_is_refused_with_the_name_of_the_first(program: Program) -> None:
     program.prepare("task", "create", "One")
     program.prepare("task", "create", "Two")
     first = program.start("tick", "--watch", "--json")
     program.run("task", "create", "Three", "--ready")
     program.run("task", "claim", "--agent", "ada", "--ttl", "1s")
-    wait_for(first, '"recovery": 1')
+    wait_for_output(first, '"recovery": 1')
 
     refused = program.ask("tick", "--watch", code=1)
     others = program.ask("task", "list")
@@ -39,16 +39,16 @@ def test_a_second_hub_is_refused_with_the_name_of_the_first(program: Program) ->
 
 
 @proves("STORE-SECOND-HUB")
-def test_a_killed_hub_leaves_the_directory_free(program: Program) -> None:
+def test_killed_hub_leaves_the_directory_free(program: Program) -> None:
     program.prepare("task", "create", "One", "--ready")
     program.prepare(
         "task", "claim", "--agent", "ada", "--ttl", "1s", "--now", "2026-02-09T12:00:00Z"
     )
     first = program.start("tick", "--watch", "--json")
-    wait_for(first, '"recovery": 1')
+    wait_for_output(first, '"recovery": 1')
     first.kill()
     first.communicate()
 
     second = program.start("tick", "--watch", "--json")
-    wait_for(second, '"promotion": 1')
+    wait_for_output(second, '"promotion": 1')
     assert stop(second) == 130

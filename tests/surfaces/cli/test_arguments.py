@@ -12,41 +12,41 @@ pytestmark = proves("CLI-PROMISES")
 
 
 @pytest.mark.parametrize(
-    ("given", "milliseconds"),
+    ("text", "milliseconds"),
     [("0", 0), ("1", 1_000), ("500ms", 500), ("90s", 90_000), ("5m", 300_000), ("1d", 86_400_000)],
 )
-def test_a_length_of_time_is_read(given: str, milliseconds: int) -> None:
-    assert read_duration(given) == milliseconds
+def test_duration_is_parsed(text: str, milliseconds: int) -> None:
+    assert read_duration(text) == milliseconds
 
 
-@pytest.mark.parametrize("given", ["", "m", "-1", "1.5", "5 m", "5M", "1e3", "\uff15m", "9" * 13])
-def test_anything_else_is_no_length_of_time(given: str) -> None:
+@pytest.mark.parametrize("text", ["", "m", "-1", "1.5", "5 m", "5M", "1e3", "\uff15m", "9" * 13])
+def test_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a length of time"):
-        read_duration(given)
+        read_duration(text)
 
 
-def test_a_moment_is_read_and_a_text_must_be_text() -> None:
+def test_moment_and_text_are_parsed() -> None:
     assert read_moment("1970-01-01T00:00:01Z") == 1_000
     assert read_text("ä") == "ä"
     with pytest.raises(ValueError, match="is not valid UTF-8"):
         read_text("\udcff")
 
 
-def test_a_number_that_is_too_long_is_one_all_the_same(dragoman: Console) -> None:
-    said = dragoman("task", "list", "--before", "9" * 23)
-    assert said.code == 2
-    assert f"{'9' * 23} has more digits than a number may have here, 18" in said.err
+def test_too_long_number_is_refused_as_such(dragoman: Console) -> None:
+    result = dragoman("task", "list", "--before", "9" * 23)
+    assert result.code == 2
+    assert f"{'9' * 23} has more digits than a number may have here, 18" in result.err
     assert dragoman("task", "list", "--before", "1x").err.count("is not a whole number") == 1
 
 
-def test_the_clock_of_a_hub_begins_in_1970() -> None:
+def test_clock_before_1970_is_refused() -> None:
     assert read_clock("1970-01-01T00:00:00Z") == 0
     with pytest.raises(ValueError, match="is before 1970, where the hub's clock begins"):
         read_clock("1969-12-31T23:59:59.999Z")
 
 
 @pytest.mark.parametrize(
-    ("name", "fitted"),
+    ("name", "expected"),
     [
         ("ada", "ada"),
         ("Ada.Lovelace_1-x", "Ada.Lovelace_1-x"),
@@ -58,10 +58,10 @@ def test_the_clock_of_a_hub_begins_in_1970() -> None:
         ("x" * 200, "x" * 128),
     ],
 )
-def test_a_login_name_is_made_to_fit_the_grammar(name: str, fitted: str) -> None:
-    assert fit(name) == fitted
-    assert not fitted or check_agent(fitted) is None
+def test_login_name_is_fitted_to_the_grammar(name: str, expected: str) -> None:
+    assert fit(name) == expected
+    assert not expected or check_agent(expected) is None
 
 
-def test_somebody_always_sits_at_the_keyboard() -> None:
+def test_local_user_always_has_a_valid_name() -> None:
     assert check_agent(login_name()) is None

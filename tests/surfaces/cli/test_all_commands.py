@@ -16,7 +16,7 @@ from dragoman.surfaces.cli.app import main
 from dragoman.surfaces.cli.commands import FILES, GROUPS, verbs_of
 from dragoman.surfaces.cli.place import Place
 from tests.requirements import proves
-from tests.surfaces.cli.console import NOON, Console, Said
+from tests.surfaces.cli.console import NOON, CommandResult, Console
 
 COMMANDS = [
     *((name,) for names in FILES.values() for name in names),
@@ -29,7 +29,7 @@ COMMANDS = [
 ]
 """Every command by its words."""
 
-ENDING = [words for words in COMMANDS if words not in (("up",), ("mcp",))]
+FINITE_COMMANDS = [words for words in COMMANDS if words not in (("up",), ("mcp",))]
 """Those that end by themselves; the others are tried in processes of their own."""
 
 SESSION = Path(__file__).parents[2] / "protocols" / "saop" / "transcripts" / "codex.jsonl"
@@ -93,7 +93,7 @@ BEFORE_NOON = "2026-02-09T11:59:00Z"
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give what `lived` is a copy of: it takes longer to make than any test of it."""
     dragoman = Console(tmp_path_factory.mktemp("story") / "hub")
     dragoman.make("One", "--id", "T-1", "--ready", "--now", BEFORE_NOON)
@@ -112,113 +112,123 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def lived(dragoman: Console, story: Path) -> Console:
+def populated(dragoman: Console, template: Path) -> Console:
     """Give a directory in which ada holds T-1, and T-2 is ready."""
-    shutil.copytree(story, dragoman.data.parent, dirs_exist_ok=True)
+    shutil.copytree(template, dragoman.data.parent, dirs_exist_ok=True)
     return dragoman
 
 
 @proves("CLI-PROMISES", "CLI-START")
-def test_the_table_of_commands_names_every_verb_of_every_file() -> None:
+def test_index_lists_every_command_of_every_file() -> None:
     folder = Path(commands.__file__).parent
-    with_verbs = {
+    files = {
         ".".join(file.relative_to(folder).with_suffix("").parts)
         for file in folder.rglob("*.py")
         if "\nVERBS = " in file.read_text()
     }
-    named = {
+    index = {
         **FILES,
         **{file: names for one in GROUPS.values() for file, names in one.files.items()},
     }
 
-    assert named == {file: tuple(verbs_of(file)) for file in with_verbs}
+    assert index == {file: tuple(verbs_of(file)) for file in files}
 
 
-def typed(words: tuple[str, ...], lived: Console) -> list[str]:
+def command_line(args: tuple[str, ...], populated: Console) -> list[str]:
     """The words of a command, with the arguments that it needs."""
-    if words in (("import",), ("restore",)):
+    if args in (("import",), ("restore",)):
         # Each makes a directory, and so there must be none.
-        shutil.rmtree(lived.data)
-    beside = str(lived.data.parent)
-    needed = ARGUMENTS.get(" ".join(words)) or ARGUMENTS.get(words[-1], ())
-    return [*words, *(word.replace("{beside}", beside) for word in needed)]
+        shutil.rmtree(populated.data)
+    beside = str(populated.data.parent)
+    needed = ARGUMENTS.get(" ".join(args)) or ARGUMENTS.get(args[-1], ())
+    return [*args, *(word.replace("{beside}", beside) for word in needed)]
 
 
 @proves("CLI-PROMISES", "CLI-EXIT", "CLI-NOW")
-@pytest.mark.parametrize("words", ENDING, ids=" ".join)
+@pytest.mark.parametrize("args", FINITE_COMMANDS, ids=" ".join)
 def test_every_command_takes_json_and_now_after_its_arguments(
-    lived: Console, words: tuple[str, ...]
+    populated: Console, args: tuple[str, ...]
 ) -> None:
-    said = lived(*typed(words, lived), "--json", "--now", NOON)
+    result = populated(*command_line(args, populated), "--json", "--now", NOON)
 
-    assert said.code == 0, said
-    assert said.objects
-    assert all(answer.get("ok", True) is True for answer in said.objects)
+    assert result.code == 0, result
+    assert result.objects
+    assert all(answer.get("ok", True) is True for answer in result.objects)
 
 
 @proves("CLI-PROMISES", "CLI-NOW")
 @pytest.mark.parametrize("side", ["before", "after"])
-@pytest.mark.parametrize("words", ENDING, ids=" ".join)
-def test_every_command_takes_all_shared_options_on_either_side(
-    lived: Console, words: tuple[str, ...], side: str, tmp_path: Path
+@pytest.mark.parametrize("args", FINITE_COMMANDS, ids=" ".join)
+def test_every_command_takes_shared_options_on_either_side(
+    populated: Console, args: tuple[str, ...], side: str, tmp_path: Path
 ) -> None:
-    named = lived.data.parent / "named.db"
-    shared = ["--json", "--now", NOON, "--data", str(lived.data), "--store", f"sqlite:///{named}"]
+    store = populated.data.parent / "named.db"
+    shared = [
+        "--json",
+        "--now",
+        NOON,
+        "--data",
+        str(populated.data),
+        "--store",
+        f"sqlite:///{store}",
+    ]
     elsewhere = Console(tmp_path / "elsewhere")
 
-    own = typed(words, lived)
-    if lived.data.exists():
-        (lived.data / "dragoman.db").rename(named)
-    said = elsewhere(*shared, *own) if side == "before" else elsewhere(*own, *shared)
+    own = command_line(args, populated)
+    if populated.data.exists():
+        (populated.data / "dragoman.db").rename(store)
+    result = elsewhere(*shared, *own) if side == "before" else elsewhere(*own, *shared)
 
-    assert said.code == 0, said
-    assert said.objects
+    assert result.code == 0, result
+    assert result.objects
     assert not elsewhere.data.exists()
 
 
 @proves("CLI-EXIT", "CLI-NOW")
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_wrong_time_is_wrong_usage_everywhere(lived: Console, words: tuple[str, ...]) -> None:
-    said = lived(*typed(words, lived), "--now", "yesterday", "--json")
+@pytest.mark.parametrize("args", COMMANDS, ids=" ".join)
+def test_invalid_time_is_a_usage_error_of_every_command(
+    populated: Console, args: tuple[str, ...]
+) -> None:
+    result = populated(*command_line(args, populated), "--now", "yesterday", "--json")
 
-    assert said.code == 2
-    assert said.out == ""
-    assert "'yesterday' is not a moment" in said.err
-    assert f"Try `dragoman {' '.join(words)} --help`." in said.err
+    assert result.code == 2
+    assert result.out == ""
+    assert "'yesterday' is not a moment" in result.err
+    assert f"Try `dragoman {' '.join(args)} --help`." in result.err
 
 
 @proves("CLI-PROMISES", "CLI-VERSION")
-@pytest.mark.parametrize("words", [(), *((g,) for g in GROUPS), *COMMANDS], ids=" ".join)
-def test_every_help_exits_0_and_is_whole(
-    dragoman: Console, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("args", [(), *((g,) for g in GROUPS), *COMMANDS], ids=" ".join)
+def test_every_help_exits_0_and_is_complete(
+    dragoman: Console, args: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = dragoman(*words, "--help")
+    result = dragoman(*args, "--help")
 
     printed = capsys.readouterr().out
-    assert said.code == 0
+    assert result.code == 0
     assert printed.startswith("Usage: dragoman")
     usage, _, text = printed.partition("\n")
     assert "..." not in f"{usage.removesuffix(']...')}{text}", "a sentence was cut"
     assert "[[" not in printed
-    if words in COMMANDS:
-        assert f"    dragoman {' '.join(words)}" in printed, "an example"
+    if args in COMMANDS:
+        assert f"    dragoman {' '.join(args)}" in printed, "an example"
         assert all(option in printed for option in ("--json", "--data", "--store"))
-        assert ("--now" in printed) == (words != ("up",)), "a hub that runs has its own clock"
+        assert ("--now" in printed) == (args != ("up",)), "a hub that runs has its own clock"
     assert not dragoman.data.exists()
 
 
 @proves("CLI-EXIT")
-@pytest.mark.parametrize("words", [(), ("task",), ("agent",)], ids=["dragoman", "task", "agent"])
-def test_no_command_at_all_is_wrong_usage_and_shows_the_help(
-    dragoman: Console, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("args", [(), ("task",), ("agent",)], ids=["dragoman", "task", "agent"])
+def test_missing_command_is_a_usage_error_and_prints_help(
+    dragoman: Console, args: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert dragoman(*words).code == 2
+    assert dragoman(*args).code == 2
     assert capsys.readouterr().err.startswith("Usage: dragoman")
 
 
 @proves("CLI-EXIT")
 @pytest.mark.parametrize(
-    ("words", "part"),
+    ("args", "part"),
     [
         (("tsak",), "No such command 'tsak'. Did you mean 'task'?"),
         (("task", "list", "--bogus"), "No such option: --bogus"),
@@ -247,37 +257,37 @@ def test_no_command_at_all_is_wrong_usage_and_shows_the_help(
         (("events", "--type", "task.cliamed"), "known: task, delegation, command, message, agent"),
     ],
 )
-def test_wrong_usage_exits_2_says_what_on_stderr_and_makes_nothing(
-    dragoman: Console, words: tuple[str, ...], part: str
+def test_usage_error_exits_2_on_stderr_and_creates_nothing(
+    dragoman: Console, args: tuple[str, ...], part: str
 ) -> None:
     for more in ((), ("--json",)):
-        said = dragoman(*words, *more)
+        result = dragoman(*args, *more)
 
-        assert (said.code, said.out) == (2, "")
-        assert part in said.err
-        assert said.err.rstrip().endswith("--help`.")
+        assert (result.code, result.out) == (2, "")
+        assert part in result.err
+        assert result.err.rstrip().endswith("--help`.")
         assert not dragoman.data.exists()
 
 
 @proves("CLI-EXIT")
 @pytest.mark.parametrize("url", ["localhost:4318", "ftp://host/x", "http://[", "http://u:p@host/"])
-def test_an_address_that_cannot_be_one_is_wrong_usage(dragoman: Console, url: str) -> None:
-    said = dragoman("otlp", "T-1", "--to", url)
+def test_invalid_collector_url_is_a_usage_error(dragoman: Console, url: str) -> None:
+    result = dragoman("otlp", "T-1", "--to", url)
 
-    assert (said.code, said.out) == (2, "")
-    assert "dragoman otlp: --to " in said.err
+    assert (result.code, result.out) == (2, "")
+    assert "dragoman otlp: --to " in result.err
 
 
 @proves("CLI-EXIT")
-def test_so_is_that_of_an_agent_card(dragoman: Console) -> None:
-    said = dragoman("agent", "discover", "http://u:p@host/")
+def test_invalid_agent_card_url_is_a_usage_error(dragoman: Console) -> None:
+    result = dragoman("agent", "discover", "http://u:p@host/")
 
-    assert (said.code, said.out) == (2, "")
-    assert "the address must not hold a user or a password" in said.err
+    assert (result.code, result.out) == (2, "")
+    assert "the address must not hold a user or a password" in result.err
 
 
 @proves("CLI-WAVE", "CLI-PROMISES")
-def test_the_former_name_of_a_command_works_and_is_not_shown(
+def test_former_command_name_works_and_is_hidden(
     dragoman: Console, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dragoman("init")
@@ -290,10 +300,10 @@ def test_the_former_name_of_a_command_works_and_is_not_shown(
 
 
 @proves("CLI-ONE-LINE")
-def test_what_is_missing_is_told_on_one_line_with_the_choices(dragoman: Console) -> None:
-    said = dragoman("handoff", "reject", "h9")
+def test_missing_option_is_reported_on_one_line_with_its_choices(dragoman: Console) -> None:
+    result = dragoman("handoff", "reject", "h9")
 
-    first, second = said.err.splitlines()
+    first, second = result.err.splitlines()
     assert first.startswith("dragoman handoff reject: Missing option '--reason'. Choose from: ")
     assert "missing_artifact, hash_mismatch" in first
     assert first.isprintable()
@@ -301,7 +311,7 @@ def test_what_is_missing_is_told_on_one_line_with_the_choices(dragoman: Console)
 
 
 @proves("CLI-EXIT", "REFUSAL-CODES")
-def test_a_refusal_exits_1_with_its_code_on_stderr_or_as_an_object(dragoman: Console) -> None:
+def test_refusal_exits_1_with_its_code_as_text_or_object(dragoman: Console) -> None:
     dragoman("init")
 
     plain = dragoman("task", "show", "T-1")
@@ -317,7 +327,7 @@ def test_a_refusal_exits_1_with_its_code_on_stderr_or_as_an_object(dragoman: Con
 
 @proves("CLI-EXIT", "CLI-PROMISES")
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [
         ("task", "list"),
         ("task", "show", "T-1"),
@@ -328,20 +338,20 @@ def test_a_refusal_exits_1_with_its_code_on_stderr_or_as_an_object(dragoman: Con
     ],
     ids=" ".join,
 )
-def test_a_command_that_reads_says_that_there_is_no_directory_and_makes_none(
-    dragoman: Console, words: tuple[str, ...]
+def test_read_command_reports_a_missing_directory_and_creates_none(
+    dragoman: Console, args: tuple[str, ...]
 ) -> None:
-    said = dragoman(*words)
+    result = dragoman(*args)
 
-    assert said.code == 1
-    assert said.err.startswith("store_unavailable: there is no data directory at ")
-    assert "dragoman init" in said.err
-    assert dragoman.ask(*words, code=1)["code"] == "store_unavailable"
+    assert result.code == 1
+    assert result.err.startswith("store_unavailable: there is no data directory at ")
+    assert "dragoman init" in result.err
+    assert dragoman.ask(*args, code=1)["code"] == "store_unavailable"
     assert not dragoman.data.exists()
 
 
 @proves("CLI-PROMISES")
-def test_a_command_that_writes_makes_the_directory_and_says_so_once(dragoman: Console) -> None:
+def test_write_command_creates_the_directory_and_reports_it_once(dragoman: Console) -> None:
     first = dragoman("task", "create", "One")
     second = dragoman("task", "create", "Two")
 
@@ -351,13 +361,13 @@ def test_a_command_that_writes_makes_the_directory_and_says_so_once(dragoman: Co
 
 
 @proves("CLI-PROMISES")
-def test_the_directory_comes_from_the_environment_and_else_lies_here(
+def test_directory_comes_from_the_environment_or_is_local(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    def create(*words: str) -> None:
+    def create(*options: str) -> None:
         with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-            args = [*words, "task", "create", "x"]
+            args = [*options, "task", "create", "x"]
             assert main(HOUSE, args, nowhere, nowhere, lambda: False) == 0
 
     monkeypatch.chdir(tmp_path)
@@ -372,7 +382,7 @@ def test_the_directory_comes_from_the_environment_and_else_lies_here(
 
 
 @proves("CLI-PROMISES", "STORE-URL")
-def test_the_store_may_be_named_and_a_strange_one_is_refused_with_the_known_forms(
+def test_store_option_is_used_and_an_unknown_kind_is_refused(
     dragoman: Console, tmp_path: Path
 ) -> None:
     file = tmp_path / "other.db"
@@ -388,7 +398,7 @@ def test_the_store_may_be_named_and_a_strange_one_is_refused_with_the_known_form
 
 @proves("STORE-URL")
 @pytest.mark.parametrize(
-    ("url", "code", "why"),
+    ("url", "code", "expected"),
     [
         ("mysql://x", 2, "Invalid value for '--store': mysql: is not a kind of store"),
         ("sqlite://rel.db", 2, "sqlite://rel.db has no path: a SQLite store is a file"),
@@ -399,25 +409,25 @@ def test_the_store_may_be_named_and_a_strange_one_is_refused_with_the_known_form
         ("postgresql://127.0.0.1:1/x", 1, "store_unavailable"),
     ],
 )
-def test_a_store_that_cannot_be_leaves_no_keys_and_no_file_behind(
-    dragoman: Console, tmp_path: Path, url: str, code: int, why: str
+def test_unusable_store_leaves_no_keys_and_no_file(
+    dragoman: Console, tmp_path: Path, url: str, code: int, expected: str
 ) -> None:
-    said = dragoman("task", "create", "x", "--store", url.format(tmp_path))
+    result = dragoman("task", "create", "x", "--store", url.format(tmp_path))
 
-    assert (said.code, said.out) == (code, "")
-    assert why in said.err
+    assert (result.code, result.out) == (code, "")
+    assert expected in result.err
     assert [path for path in tmp_path.rglob("*") if path != dragoman.data] == []
 
 
 @proves("CLI-VERSION")
-def test_the_version_is_printed(dragoman: Console) -> None:
-    said = dragoman("--version")
+def test_version_is_printed(dragoman: Console) -> None:
+    result = dragoman("--version")
 
-    assert (said.code, said.out) == (0, f"dragoman {package.__version__}\n")
+    assert (result.code, result.out) == (0, f"dragoman {package.__version__}\n")
 
 
 @proves("CLI-EXIT")
-def test_a_fault_and_a_failing_disk_are_told_like_a_refusal(tmp_path: Path) -> None:
+def test_internal_error_and_failing_disk_are_reported_as_refusals(tmp_path: Path) -> None:
     def conflict(data: Path, store: str, now: int | None, *, create: bool, **_: bool) -> Place:
         raise StoreConflict("another writer was faster")
 
@@ -429,25 +439,25 @@ def test_a_fault_and_a_failing_disk_are_told_like_a_refusal(tmp_path: Path) -> N
         "code": "store_conflict",
         "detail": "another writer was faster",
     }
-    said = Console(tmp_path, broken)("tick")
-    assert said.code == 1
-    assert said.err.startswith(f"store_unavailable: {tmp_path}: Permission denied; ")
+    result = Console(tmp_path, broken)("tick")
+    assert result.code == 1
+    assert result.err.startswith(f"store_unavailable: {tmp_path}: Permission denied; ")
 
 
 @proves("CLI-EXIT")
-def test_an_interrupted_command_ends_with_130(dragoman: Console) -> None:
+def test_interrupted_command_exits_130(dragoman: Console) -> None:
     dragoman("init")
 
     def interrupted() -> bool:
         raise KeyboardInterrupt
 
-    said = dragoman("events", "--follow", wait=interrupted)
-    assert said == Said(130, "", "")
+    result = dragoman("events", "--follow", wait=interrupted)
+    assert result == CommandResult(130, "", "")
 
 
 @proves("ROLE-ACTS-AS", "CLI-PROMISES")
-def test_an_entry_says_who_acted_as_whom_and_that_the_clock_was_set(dragoman: Console) -> None:
-    def doors() -> Iterator[tuple[str, str]]:
+def test_entry_records_actor_delegate_and_set_clock(dragoman: Console) -> None:
+    def origins() -> Iterator[tuple[str, str]]:
         for entry in dragoman("events", "--json").objects:
             yield entry["actor"], entry["via"]
 
@@ -456,9 +466,9 @@ def test_an_entry_says_who_acted_as_whom_and_that_the_clock_was_set(dragoman: Co
     dragoman("task", "create", "Three", "--as", "ada")
     dragoman("--as", "ada", "task", "create", "Four", "--now", NOON)
 
-    (person, _), *_ = doors()
+    (person, _), *_ = origins()
     assert person.startswith("human:")
-    assert list(doors()) == [
+    assert list(origins()) == [
         (person, "cli"),
         (person, "cli --now"),
         ("agent:ada", f"cli {person}"),
@@ -468,15 +478,15 @@ def test_an_entry_says_who_acted_as_whom_and_that_the_clock_was_set(dragoman: Co
 
 @proves("NAME-GRAMMAR", "CLI-EXIT")
 @pytest.mark.parametrize("name", ["../ada", "ad\nа", "ada\n", "a" * 129, "\uff11"])
-def test_an_agent_outside_the_grammar_is_refused(dragoman: Console, name: str) -> None:
-    said = dragoman("task", "create", "x", "--as", name, "--json")
+def test_agent_name_outside_the_grammar_is_refused(dragoman: Console, name: str) -> None:
+    result = dragoman("task", "create", "x", "--as", name, "--json")
 
-    assert (said.code, said.json["code"]) == (1, "invalid_id")
+    assert (result.code, result.json["code"]) == (1, "invalid_id")
 
 
 @proves("CLI-EXIT", "ROLE-ACTS-AS")
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [
         ("task", "move", "T-1", "ready", "--as", ""),
         ("task", "claim", "", "--agent", "ada"),
@@ -490,18 +500,16 @@ def test_an_agent_outside_the_grammar_is_refused(dragoman: Console, name: str) -
         ("task", "list", "--data="),
     ],
 )
-def test_an_empty_name_is_a_variable_that_was_not_set(
-    dragoman: Console, words: tuple[str, ...]
-) -> None:
+def test_empty_name_is_a_usage_error(dragoman: Console, args: tuple[str, ...]) -> None:
     dragoman.make("One", "--id", "T-1")
-    said = dragoman(*words)
-    assert said.code == 2
-    assert "is a variable not set?" in said.err
+    result = dragoman(*args)
+    assert result.code == 2
+    assert "is a variable not set?" in result.err
     assert dragoman.ask("task", "show", "T-1")["status"] == "backlog"
 
 
 @proves("CLI-EXIT")
-def test_a_text_may_be_empty_and_may_look_like_an_option(dragoman: Console) -> None:
+def test_text_may_be_empty_and_may_look_like_an_option(dragoman: Console) -> None:
     task = dragoman.make("One", "--body=")
     assert dragoman("task", "move", task, "ready", "--reason=").code == 0
     assert dragoman("task", "log", "--as", "ada", "--", task, "--as=").code == 0
@@ -509,18 +517,18 @@ def test_a_text_may_be_empty_and_may_look_like_an_option(dragoman: Console) -> N
 
 
 @proves("CLI-INIT", "STORE-CORRUPT")
-def test_a_command_that_only_reads_makes_no_new_database(dragoman: Console) -> None:
+def test_read_command_creates_no_database(dragoman: Console) -> None:
     dragoman.make("One")
     for file in dragoman.data.glob("dragoman.db*"):
         file.unlink()
-    said = dragoman("task", "list")
-    assert said.code == 1
-    assert "dragoman.db is gone" in said.err
+    result = dragoman("task", "list")
+    assert result.code == 1
+    assert "dragoman.db is gone" in result.err
     assert not (dragoman.data / "dragoman.db").exists()
 
 
 @proves("CLI-PROMISES", "LEDGER-CHECKPOINT")
-def test_what_could_not_be_signed_is_not_begun(dragoman: Console) -> None:
+def test_command_that_cannot_sign_does_not_begin(dragoman: Console) -> None:
     dragoman.make("One")
     log = dragoman.data / "checkpoints.jsonl"
     log.rename(dragoman.data / "kept.jsonl")

@@ -29,7 +29,7 @@ HOSTILE = [
 ]
 
 
-def steers(text: str) -> bool:
+def has_control_characters(text: str) -> bool:
     """Whether a terminal would do more with a line than show it."""
     return any(
         ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u202e\u200b\u2028\u2066\ufeff" for c in text
@@ -38,39 +38,37 @@ def steers(text: str) -> bool:
 
 @proves("CLI-SAFE-TEXT")
 @pytest.mark.parametrize("title", HOSTILE, ids=ascii)
-def test_a_hostile_title_is_harmless_in_every_command_that_shows_it(
-    dragoman: Console, title: str
-) -> None:
+def test_hostile_title_is_harmless_in_every_command(dragoman: Console, title: str) -> None:
     dragoman.make(title, "--id", "T-1", "--ready", "--body", title, "--now", NOON)
     dragoman.ask("task", "log", "T-1", title)
 
-    for words in (
+    for args in (
         ("task", "list"),
         ("task", "show", "T-1"),
         ("task", "log", "T-1"),
         ("events",),
         ("task", "claim", "T-1", "--agent", "ada"),
     ):
-        said = dragoman(*words)
-        assert said.code == 0
-        assert not any(map(steers, said.out.split("\n"))), ascii(said.out)
+        result = dragoman(*args)
+        assert result.code == 0
+        assert not any(map(has_control_characters, result.out.split("\n"))), ascii(result.out)
         if title.startswith("["):
-            assert title in said.out, "markup is text"
+            assert title in result.out, "markup is text"
 
 
 @proves("CLI-SAFE-TEXT")
 @pytest.mark.parametrize("title", HOSTILE, ids=ascii)
-def test_a_hostile_title_is_whole_and_harmless_in_json(dragoman: Console, title: str) -> None:
+def test_hostile_title_is_whole_and_harmless_in_json(dragoman: Console, title: str) -> None:
     dragoman.make(title, "--id", "T-1")
 
-    said = dragoman("task", "show", "T-1", "--json")
-    assert said.out.isascii()
-    assert said.out.rstrip("\n").isprintable()
-    assert said.json["title"] == title
+    result = dragoman("task", "show", "T-1", "--json")
+    assert result.out.isascii()
+    assert result.out.rstrip("\n").isprintable()
+    assert result.json["title"] == title
 
 
 @proves("CLI-SAFE-TEXT")
-def test_the_body_cannot_pass_for_a_field_and_keeps_its_lines(dragoman: Console) -> None:
+def test_body_cannot_imitate_a_field_and_keeps_its_lines(dragoman: Console) -> None:
     dragoman.make("x", "--id", "T-1", "--body", "a\r\n  status      done\n\x1b[2Jb")
 
     body = dragoman("task", "show", "T-1").out.partition("  body\n")[2]
@@ -79,7 +77,7 @@ def test_the_body_cannot_pass_for_a_field_and_keeps_its_lines(dragoman: Console)
 
 @proves("CLI-SAFE-TEXT")
 @given(st.text())
-def test_no_text_steers_whatever_it_is(text: str) -> None:
+def test_no_text_controls_the_terminal(text: str) -> None:
     for stream in (io.StringIO(), Terminal()):
         screen = Screen(stream)
         screen.line(text, (text, "bold"))
@@ -88,14 +86,16 @@ def test_no_text_steers_whatever_it_is(text: str) -> None:
         screen.block(text, "| ")
         shown = stream.getvalue()
         if not isinstance(stream, Terminal):
-            assert not any(steers(line.replace("\t", "")) for line in shown.split("\n"))
+            assert not any(
+                has_control_characters(line.replace("\t", "")) for line in shown.split("\n")
+            )
         assert "\x07" not in shown
         assert "\u202e" not in shown
 
 
 @proves("CLI-SAFE-TEXT")
 @given(st.text())
-def test_json_is_printable_ascii_and_says_the_same(text: str) -> None:
+def test_json_is_printable_ascii_and_round_trips(text: str) -> None:
     line = as_json({"text": text})
 
     assert line.isascii()
@@ -112,13 +112,13 @@ def test_colours_appear_on_a_terminal_only(
     monkeypatch.setenv("FORCE_COLOR", "1")
     dragoman.make("One", "--id", "T-1", "--ready")
 
-    for words in (("task", "list"), ("task", "show", "T-1"), ("events",), ("doctor",), ("demo",)):
-        assert "\x1b[" not in dragoman(*words).out
-        assert "\x1b[" in dragoman.on_terminal(*words).out, words
+    for args in (("task", "list"), ("task", "show", "T-1"), ("events",), ("doctor",), ("demo",)):
+        assert "\x1b[" not in dragoman(*args).out
+        assert "\x1b[" in dragoman.on_terminal(*args).out, args
 
 
 @proves("CLI-PLAIN")
-def test_no_color_is_honoured(dragoman: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_color_variable_is_honoured(dragoman: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
@@ -129,7 +129,7 @@ def test_no_color_is_honoured(dragoman: Console, monkeypatch: pytest.MonkeyPatch
 
 
 @proves("CLI-PLAIN")
-def test_a_long_title_is_cut_at_the_edge_of_a_terminal_and_nowhere_else(
+def test_long_title_is_cut_on_a_terminal_only(
     dragoman: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")

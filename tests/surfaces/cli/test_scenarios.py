@@ -18,36 +18,36 @@ AT = ("--now", NOON)
 SOON = ("--now", "2026-02-09T12:00:30Z")
 
 
-def call(dragoman: Console, operation: str, said: dict[str, Any], agent: str) -> Any:
+def call(dragoman: Console, operation: str, message: dict[str, Any], agent: str) -> Any:
     """What an operation answers."""
-    return dragoman.ask("call", operation, json.dumps(said), "--as", agent, *AT)
+    return dragoman.ask("call", operation, json.dumps(message), "--as", agent, *AT)
 
 
 def tasks(dragoman: Console) -> None:
     """Everything that could be left out is said."""
-    usual = ("--priority", "NORMAL".lower())  # as if typed: no constant of the code
-    dragoman.make("One", "--id", "T-1", "--ready", *usual, *AT)
+    priority = ("--priority", "NORMAL".lower())  # as if typed: no constant of the code
+    dragoman.make("One", "--id", "T-1", "--ready", *priority, *AT)
     dragoman.ask("task", "claim", "T-1", "--agent", "ada", *AT)
 
 
 def aof(dragoman: Console) -> None:
     dragoman.make("One", "--id", PARENT, "--ready", *AT)
     dragoman.ask("task", "claim", PARENT, "--agent", "swe-backend", *AT)
-    said = json.dumps(update(progress="Half of it", status="blocked", blockers=["the key"]))
-    dragoman.ask("call", "status.update", said, "--as", "swe-backend", *AT)
+    message = json.dumps(update(progress="Half of it", status="blocked", blockers=["the key"]))
+    dragoman.ask("call", "status.update", message, "--as", "swe-backend", *AT)
 
 
 def mail(dragoman: Console) -> None:
-    words = ("--to", "bob", "--subject", "Lunch", "--body", "at noon", "--importance", "normal")
-    dragoman.ask("mail", "send", "--as", "ada", *words, *AT)
+    args = ("--to", "bob", "--subject", "Lunch", "--body", "at noon", "--importance", "normal")
+    dragoman.ask("mail", "send", "--as", "ada", *args, *AT)
 
 
 def saop(dragoman: Console) -> None:
     """The same error three times, in a loop, ever less sure: all three signs are told."""
     for index in range(6):
-        did = {"action": ("edit", "revert")[index % 2], "observation": "Error: no such file"}
-        said = turn(index, content=did, metadata={"confidence": 0.9 - index / 10})
-        call(dragoman, "saop.turn", said, "developer")
+        content = {"action": ("edit", "revert")[index % 2], "observation": "Error: no such file"}
+        message = turn(index, content=content, metadata={"confidence": 0.9 - index / 10})
+        call(dragoman, "saop.turn", message, "developer")
     assert dragoman.ask("tick", *SOON)["duties"]["entropy"] == 3
 
 
@@ -58,17 +58,21 @@ def acp(dragoman: Console) -> None:
 
 
 def ccos(dragoman: Console) -> None:
-    terms = ("--skill", "translate", "--cost", "0", "--trust", "T1", "--capacity", "1")
-    dragoman.ask("agent", "add", "ada", "--no-token", *terms, *AT)
+    capabilities = ("--skill", "translate", "--cost", "0", "--trust", "T1", "--capacity", "1")
+    dragoman.ask("agent", "add", "ada", "--no-token", *capabilities, *AT)
     dragoman.ask("delegate", "Translate it", "--id", "i-1", "--param", "pages=3", *AT)
     call(dragoman, "ccos.update", {"intent_id": "i-1", "agent_id": "ada", "progress": 1}, "ada")
-    done = {"intent_id": "i-1", "agent_id": "ada", "success": True, "duration_ms": 5}
-    call(dragoman, "ccos.result", done, "ada")
+    result = {"intent_id": "i-1", "agent_id": "ada", "success": True, "duration_ms": 5}
+    call(dragoman, "ccos.result", result, "ada")
 
 
-@pytest.mark.parametrize("story", [tasks, aof, mail, saop, acp, ccos], ids=lambda one: one.__name__)
-def test_a_healthy_hub_is_called_good(story: Callable[[Console], None], dragoman: Console) -> None:
+@pytest.mark.parametrize(
+    "scenario", [tasks, aof, mail, saop, acp, ccos], ids=lambda one: one.__name__
+)
+def test_ledger_of_every_dialect_verifies(
+    scenario: Callable[[Console], None], dragoman: Console
+) -> None:
     dragoman.ask("init", *AT)
-    story(dragoman)
+    scenario(dragoman)
     dragoman.ask("tick", *SOON)
     assert dragoman.ask("verify")["findings"] == []

@@ -33,7 +33,7 @@ def test_create_prints_the_id_or_the_whole_task(dragoman: Console) -> None:
 
 
 @proves("CLI-TASK")
-def test_create_takes_everything_that_a_task_can_have(dragoman: Console) -> None:
+def test_create_takes_every_field_of_a_task(dragoman: Console) -> None:
     whole = dragoman.make("Whole")
     first = dragoman.make("First")
 
@@ -55,7 +55,7 @@ def test_create_takes_everything_that_a_task_can_have(dragoman: Console) -> None
 
 
 @proves("CLI-TASK", "CONFIG-ONCE")
-def test_the_settings_give_the_defaults_of_a_task_and_of_a_lease(dragoman: Console) -> None:
+def test_settings_define_defaults_of_task_and_lease(dragoman: Console) -> None:
     dragoman("init")
     (dragoman.data / "dragoman.toml").write_text(
         "[tasks]\nreview_required = false\nmax_attempts = 2\n[leases]\nttl_ms = 60000\n"
@@ -68,7 +68,7 @@ def test_the_settings_give_the_defaults_of_a_task_and_of_a_lease(dragoman: Conso
 
 
 @proves("CLI-TASK")
-def test_the_body_comes_from_a_file_or_from_standard_input(
+def test_body_comes_from_a_file_or_from_standard_input(
     dragoman: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "body.md"
@@ -81,19 +81,17 @@ def test_the_body_comes_from_a_file_or_from_standard_input(
 
 
 @proves("CLI-EXIT")
-def test_a_body_that_is_not_text_is_wrong_usage(dragoman: Console, tmp_path: Path) -> None:
+def test_body_that_is_not_text_is_a_usage_error(dragoman: Console, tmp_path: Path) -> None:
     file = tmp_path / "body.bin"
     file.write_bytes(b"\xff\xfe")
 
-    said = dragoman("task", "create", "x", "--body-file", str(file))
-    assert said.code == 2
-    assert "is not UTF-8 text" in said.err
+    result = dragoman("task", "create", "x", "--body-file", str(file))
+    assert result.code == 2
+    assert "is not UTF-8 text" in result.err
 
 
 @proves("LIMIT-TEXT", "CLI-EXIT")
-def test_what_is_too_long_is_refused_with_the_limit_and_never_cut(
-    dragoman: Console, tmp_path: Path
-) -> None:
+def test_too_long_text_is_refused_with_the_limit(dragoman: Console, tmp_path: Path) -> None:
     file = tmp_path / "body.md"
     file.write_text("x" * (BODY + 500))
 
@@ -110,7 +108,7 @@ def test_what_is_too_long_is_refused_with_the_limit_and_never_cut(
 
 @proves("LIMIT-TEXT")
 @pytest.mark.parametrize("title", ["", "   ", "\n"])
-def test_an_empty_title_is_refused(dragoman: Console, title: str) -> None:
+def test_empty_title_is_refused(dragoman: Console, title: str) -> None:
     assert dragoman.ask("task", "create", title, code=1)["code"] == "invalid_field"
 
 
@@ -132,12 +130,10 @@ def test_an_empty_title_is_refused(dragoman: Console, title: str) -> None:
         "'; drop table streams; --",
     ],
 )
-def test_an_id_outside_the_grammar_is_refused_wherever_it_stands(
-    dragoman: Console, name: str
-) -> None:
+def test_id_outside_the_grammar_is_refused_everywhere(dragoman: Console, name: str) -> None:
     dragoman.make("One", "--id", "T-1")
 
-    for words in (
+    for args in (
         ("task", "create", "x", f"--id={name}"),
         ("task", "create", "x", f"--parent={name}"),
         ("task", "create", "x", f"--alias=bead:{name}"),
@@ -146,14 +142,14 @@ def test_an_id_outside_the_grammar_is_refused_wherever_it_stands(
         ("task", "move", "--", name, "done"),
         ("task", "claim", "--agent", "ada", "--", name),
     ):
-        said = dragoman("--json", *words)
-        assert (said.code, said.json["code"]) == (1, "invalid_id"), words
-        assert name not in said.out or name.isascii()
+        result = dragoman("--json", *args)
+        assert (result.code, result.json["code"]) == (1, "invalid_id"), args
+        assert name not in result.out or name.isascii()
     assert dragoman("verify").code == 0
 
 
 @proves("IDEM-REPEAT", "IDEM-SCOPE", "CLI-TASK")
-def test_the_same_key_makes_no_second_task(dragoman: Console) -> None:
+def test_same_key_creates_no_second_task(dragoman: Console) -> None:
     first = dragoman.ask("task", "create", "x", "--key", "k")
     again = dragoman.ask("task", "create", "x", "--key", "k")
 
@@ -164,7 +160,7 @@ def test_the_same_key_makes_no_second_task(dragoman: Console) -> None:
 
 
 @proves("CLI-TASK", "TASK-REVIEW", "NAME-ALIAS")
-def test_move_works_by_any_name_and_says_where_the_task_is(dragoman: Console) -> None:
+def test_move_works_by_any_name(dragoman: Console) -> None:
     dragoman.make("x", "--id", "T-1", "--alias", "bead:b-1")
     aof = dragoman.ask("task", "show", "T-1")["aofId"]
 
@@ -178,16 +174,14 @@ def test_move_works_by_any_name_and_says_where_the_task_is(dragoman: Console) ->
 @pytest.mark.parametrize(
     ("status", "code"), [("in-progress", "claim_required"), ("review", "invalid_transition")]
 )
-def test_a_move_that_the_table_does_not_have_is_refused(
-    dragoman: Console, status: str, code: str
-) -> None:
+def test_invalid_transition_is_refused(dragoman: Console, status: str, code: str) -> None:
     dragoman.make("x", "--id", "T-1", "--ready")
 
     assert dragoman.ask("task", "move", "T-1", status, code=1)["code"] == code
 
 
 @proves("CLI-TASK", "TASK-LINKS", "CORE-ALL-OR-NONE")
-def test_link_links_and_names_all_or_none(dragoman: Console) -> None:
+def test_link_adds_links_and_names_atomically(dragoman: Console) -> None:
     for name in ("T-1", "T-2", "T-3"):
         dragoman.make(name, "--id", name, "--ready")
 
@@ -201,33 +195,31 @@ def test_link_links_and_names_all_or_none(dragoman: Console) -> None:
     assert linked["waitsFor"] == ["T-2", "T-3"]
     assert (linked["parent"], linked["discoveredFrom"]) == ("T-2", "T-3")
     assert dragoman.ask("task", "show", "b-1")["id"] == "T-1"
-    said = dragoman("task", "link", "T-1", "--alias", "bead:b-2").out
-    assert said == "T-1 is ready, and waits for T-2, T-3\n"
+    output = dragoman("task", "link", "T-1", "--alias", "bead:b-2").out
+    assert output == "T-1 is ready, and waits for T-2, T-3\n"
     cycle = dragoman.ask("task", "link", "T-2", "--blocked-by", "T-1", code=1)
     assert cycle["code"] == "link_cycle"
 
 
 @proves("ADVICE-LEADS-ON")
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "expected"),
     [
         ("--blocked-by", "wait for itself"),
         ("--parent", "a part of itself"),
         ("--discovered-from", "come out of itself"),
     ],
 )
-def test_a_circle_of_links_is_refused_in_the_words_of_its_kind(
-    dragoman: Console, kind: str, said: str
-) -> None:
+def test_link_cycle_is_refused_with_its_kind(dragoman: Console, kind: str, expected: str) -> None:
     for name in ("A", "B"):
         dragoman.make(name, "--id", name)
     dragoman.ask("task", "link", "A", kind, "B")
 
-    assert dragoman.ask("task", "link", "B", kind, "A", code=1)["detail"].endswith(said)
+    assert dragoman.ask("task", "link", "B", kind, "A", code=1)["detail"].endswith(expected)
 
 
 @proves("ADVICE-LEADS-ON")
-def test_a_link_that_takes_a_task_out_of_the_queue_says_so(dragoman: Console) -> None:
+def test_link_that_blocks_a_ready_task_reports_it(dragoman: Console) -> None:
     for name in ("A", "B"):
         dragoman.make(name, "--id", name, "--ready")
 

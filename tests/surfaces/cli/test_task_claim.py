@@ -17,7 +17,7 @@ def ready(dragoman: Console) -> Console:
 
 
 @proves("CLI-TASK", "ATTEMPT-NUMBERED", "LEASE-FENCE")
-def test_claim_names_the_task_its_attempt_its_fence_and_its_expiry(ready: Console) -> None:
+def test_claim_returns_task_attempt_fence_and_expiry(ready: Console) -> None:
     claimed = ready.ask("task", "claim", "--agent", "ada", "--session", "s-1", "--now", NOON)
 
     assert claimed == {
@@ -47,10 +47,10 @@ def test_claim_names_the_task_its_attempt_its_fence_and_its_expiry(ready: Consol
 
 
 @proves("CLI-TASK")
-def test_claim_tells_people_what_to_do_and_until_when(ready: Console) -> None:
-    said = ready("task", "claim", "T-1", "--as", "ada", "--now", NOON)
+def test_claim_prints_task_and_expiry(ready: Console) -> None:
+    result = ready("task", "claim", "T-1", "--as", "ada", "--now", NOON)
 
-    assert said.out.splitlines() == [
+    assert result.out.splitlines() == [
         "T-1  Do it",
         "  ada has it until 2026-02-09T12:05:00.000Z: attempt 1, fence 1",
         "  | a",
@@ -69,27 +69,27 @@ def test_claim_tells_people_what_to_do_and_until_when(ready: Console) -> None:
         ("2h", "14:00:00.000"),
     ],
 )
-def test_the_lease_lasts_as_long_as_asked(ready: Console, ttl: str, expires: str) -> None:
+def test_ttl_option_sets_the_lease(ready: Console, ttl: str, expires: str) -> None:
     claimed = ready.ask("task", "claim", "--agent", "ada", "--ttl", ttl, "--now", NOON)
 
     assert claimed["expiresAt"] == f"2026-02-09T{expires}Z"
 
 
 @proves("CLI-EXIT", "LIMIT-TEXT")
-def test_a_lease_that_is_too_short_or_too_long_is_refused(ready: Console) -> None:
+def test_too_short_or_too_long_lease_is_refused(ready: Console) -> None:
     for ttl in ("1ms", "999d"):
         refused = ready.ask("task", "claim", "--agent", "ada", "--ttl", ttl, code=1)
         assert refused["code"] == "invalid_field"
 
 
 @proves("CLI-TASK", "CLI-EXIT", "TASK-READY")
-def test_a_claim_that_cannot_be_is_refused_with_its_code(ready: Console) -> None:
+def test_impossible_claim_is_refused_with_its_code(ready: Console) -> None:
     ready.make("Later", "--id", "T-2", "--ready", "--blocked-by", "T-1")
     ready.make("Hers", "--id", "T-3", "--ready", "--assignee", "eve")
     ready.make("Not yet", "--id", "T-4")
 
-    def refused(*words: str) -> str:
-        return ready.ask("task", "claim", *words, code=1)["code"]
+    def refused(*args: str) -> str:
+        return ready.ask("task", "claim", *args, code=1)["code"]
 
     assert refused("T-2", "--agent", "ben") == "waits_for"
     assert refused("T-3", "--agent", "ben") == "reserved"
@@ -101,7 +101,7 @@ def test_a_claim_that_cannot_be_is_refused_with_its_code(ready: Console) -> None
 
 
 @proves("CLI-TASK", "LEASE-HEARTBEAT", "LEASE-OFF-LEDGER")
-def test_a_heartbeat_renews_the_lease_and_adds_no_entry(ready: Console) -> None:
+def test_heartbeat_renews_the_lease_without_an_entry(ready: Console) -> None:
     ready.ask("task", "claim", "--agent", "ada", "--now", NOON)
     before = len(ready("events", "--json").objects)
 
@@ -121,17 +121,17 @@ def test_a_heartbeat_renews_the_lease_and_adds_no_entry(ready: Console) -> None:
         "expiresAt": "2026-02-09T12:09:00.000Z",
     }
     assert len(ready("events", "--json").objects) == before
-    said = ready("task", "heartbeat", "T-1", "--as", "ada", "--now", "2026-02-09T12:05:00Z")
-    assert said.out == "ada has T-1 until 2026-02-09T12:10:00.000Z\n"
+    result = ready("task", "heartbeat", "T-1", "--as", "ada", "--now", "2026-02-09T12:05:00Z")
+    assert result.out == "ada has T-1 until 2026-02-09T12:10:00.000Z\n"
 
 
 @proves("CLI-TASK", "LEASE-RELEASE")
-def test_release_gives_the_task_back_without_a_failure(ready: Console) -> None:
+def test_release_returns_the_task_without_a_failure(ready: Console) -> None:
     ready.ask("task", "claim", "--agent", "ada")
 
-    given = ready.ask("task", "release", "T-1", "--agent", "ada", "--reason", "lunch")
+    released = ready.ask("task", "release", "T-1", "--agent", "ada", "--reason", "lunch")
 
-    assert (given["status"], given["failures"], given["lease"]) == ("ready", 0, None)
+    assert (released["status"], released["failures"], released["lease"]) == ("ready", 0, None)
     last = ready("events", "--after", "-1", "--json").objects[0]
     assert last["body"]["reason"] == "lunch"
     ready.ask("task", "claim", "--agent", "ben")
@@ -139,12 +139,12 @@ def test_release_gives_the_task_back_without_a_failure(ready: Console) -> None:
 
 
 @proves("LEASE-LOST", "LEASE-FENCE", "LEASE-RECOVERY", "CLI-TICK")
-def test_a_worker_past_its_ttl_that_comes_back_loses_every_write(ready: Console) -> None:
+def test_expired_holder_loses_every_write(ready: Console) -> None:
     ready.ask("task", "claim", "--agent", "ada", "--now", NOON)
     ready.ask("tick", "--now", LATER)
     ready.ask("task", "claim", "--agent", "ben", "--now", "2026-02-09T12:10:05Z")
 
-    for words in (
+    for args in (
         ("task", "heartbeat", "T-1", "--fence", "1"),
         ("task", "heartbeat", "T-1"),
         ("task", "release", "T-1", "--fence", "1"),
@@ -152,15 +152,15 @@ def test_a_worker_past_its_ttl_that_comes_back_loses_every_write(ready: Console)
         ("task", "move", "T-1", "blocked"),
         ("task", "log", "T-1", "still here"),
     ):
-        refused = ready.ask(*words, "--as", "ada", "--now", "2026-02-09T12:10:06Z", code=1)
-        assert refused["code"] == "lease_lost", words
+        refused = ready.ask(*args, "--as", "ada", "--now", "2026-02-09T12:10:06Z", code=1)
+        assert refused["code"] == "lease_lost", args
     shown = ready.ask("task", "show", "T-1", "--now", "2026-02-09T12:10:06Z")
     assert (shown["assignee"], shown["attempt"], shown["fence"]) == ("ben", 2, 2)
     assert shown["lease"]["live"] is True
 
 
 @proves("CLI-TASK", "TASK-REVIEW")
-def test_a_task_goes_all_the_way_from_the_command_line(ready: Console) -> None:
+def test_task_goes_from_claim_to_done(ready: Console) -> None:
     ready.ask("task", "claim", "--agent", "ada")
     assert ready.ask("task", "move", "T-1", "review", "--as", "ada")["status"] == "review"
     own = ready.ask("task", "move", "T-1", "done", "--as", "ada", code=1)
@@ -170,17 +170,17 @@ def test_a_task_goes_all_the_way_from_the_command_line(ready: Console) -> None:
 
 
 @proves("TIME-IN-CALENDAR", "CLI-NOW")
-def test_a_lease_beyond_the_calendar_is_refused_and_harms_nothing(ready: Console) -> None:
+def test_lease_beyond_the_calendar_is_refused(ready: Console) -> None:
     late = ("--now", "9999-12-31T23:59:00Z")
     refused = ready.ask("task", "claim", "T-1", "--agent", "ada", *late, code=1)
     assert refused["code"] == "invalid_field"
     assert "the last moment that has a date" in refused["detail"]
-    for words in (("task", "show", "T-1"), ("verify",), ("tick",), ("events",)):
-        assert ready(*words).code == 0
+    for args in (("task", "show", "T-1"), ("verify",), ("tick",), ("events",)):
+        assert ready(*args).code == 0
 
 
 @proves("TIME-IN-CALENDAR")
-def test_a_stored_lease_beyond_the_calendar_can_be_shown_and_ended(ready: Console) -> None:
+def test_stored_lease_beyond_the_calendar_can_be_shown_and_released(ready: Console) -> None:
     ready.ask("task", "claim", "T-1", "--agent", "ada")
     change(ready.data / "dragoman.db", "UPDATE leases SET expires_at = 1000000000000000")
 
@@ -190,17 +190,17 @@ def test_a_stored_lease_beyond_the_calendar_can_be_shown_and_ended(ready: Consol
 
 
 @proves("CLI-TASK", "LEASE-FENCE", "LEASE-LOST")
-def test_an_old_process_that_names_its_fence_does_not_keep_its_namesake_alive(
+def test_old_fence_does_not_renew_the_lease_of_the_same_agent(
     ready: Console,
 ) -> None:
     ready.ask("task", "claim", "T-1", "--agent", "ada", "--now", NOON)
     ready.ask("tick", "--now", LATER)
     again = "2026-02-09T13:00:00Z"
     ready.ask("task", "claim", "T-1", "--agent", "ada", "--now", again)
-    word = ("task", "log", "T-1", "still here", "--as", "ada", "--now", "2026-02-09T13:04:00Z")
+    log = ("task", "log", "T-1", "still here", "--as", "ada", "--now", "2026-02-09T13:04:00Z")
 
-    assert ready.ask(*word, "--fence", "1", code=1)["code"] == "lease_lost"
+    assert ready.ask(*log, "--fence", "1", code=1)["code"] == "lease_lost"
     before = ready.ask("task", "show", "T-1", "--now", again)["lease"]["expiresAt"]
-    ready.ask(*word, "--fence", "2")
+    ready.ask(*log, "--fence", "2")
     assert ready.ask("task", "show", "T-1", "--now", again)["lease"]["expiresAt"] > before
     assert ready("task", "log", "T-1", "--fence", "2").code == 2

@@ -10,26 +10,31 @@ from tests.requirements import proves
 
 @proves("CLI-DOCTOR", "STORE-URL")
 @proves("CLI-TASK", "CLI-NOW", "LEASE-LOST", "LEASE-FENCE", "TASK-REVIEW", "CLI-VERIFY")
-def test_a_task_survives_a_lost_worker_and_is_finished(anywhere: Program) -> None:
-    made = anywhere.ask("task", "create", "Do it", "--ready", "--now", NOON)
+def test_task_survives_a_lost_worker_and_is_finished(program_per_store: Program) -> None:
+    made = program_per_store.ask("task", "create", "Do it", "--ready", "--now", NOON)
     assert (made["id"], made["status"]) == ("TASK-2026-02-09-001", "ready")
-    first = anywhere.ask("task", "claim", "--agent", "ada", "--now", NOON)
+    first = program_per_store.ask("task", "claim", "--agent", "ada", "--now", NOON)
     assert (first["task"], first["attempt"], first["fence"]) == (made["id"], 1, 1)
-    anywhere.ask("tick", "--now", "2026-02-09T12:06:00Z")
-    second = anywhere.ask("task", "claim", "--agent", "ben", "--now", "2026-02-09T12:06:30Z")
+    program_per_store.ask("tick", "--now", "2026-02-09T12:06:00Z")
+    second = program_per_store.ask(
+        "task", "claim", "--agent", "ben", "--now", "2026-02-09T12:06:30Z"
+    )
     assert (second["attempt"], second["fence"]) == (2, 2)
 
-    back = ("--agent", "ada", "--fence", "1", "--now", "2026-02-09T12:07:00Z")
-    assert anywhere.ask("task", "heartbeat", made["id"], *back, code=1)["code"] == "lease_lost"
+    stale = ("--agent", "ada", "--fence", "1", "--now", "2026-02-09T12:07:00Z")
+    assert (
+        program_per_store.ask("task", "heartbeat", made["id"], *stale, code=1)["code"]
+        == "lease_lost"
+    )
     at = ("--now", "2026-02-09T12:08:00Z")
-    anywhere.ask("task", "move", made["id"], "review", "--as", "ben", "--fence", "2", *at)
-    assert anywhere.ask("task", "move", made["id"], "done", *at)["status"] == "done"
-    assert anywhere.ask("verify")["findings"] == []
-    assert anywhere.ask("doctor", *at)["ok"] is True
+    program_per_store.ask("task", "move", made["id"], "review", "--as", "ben", "--fence", "2", *at)
+    assert program_per_store.ask("task", "move", made["id"], "done", *at)["status"] == "done"
+    assert program_per_store.ask("verify")["findings"] == []
+    assert program_per_store.ask("doctor", *at)["ok"] is True
 
 
 @proves("CLI-VERSION")
-def test_the_module_prints_its_version_and_its_help(program: Program) -> None:
+def test_module_prints_version_and_help(program: Program) -> None:
     version, help_ = program.run("--version"), program.run("--help")
 
     assert (version.code, version.out.split()[0]) == (0, "dragoman")
@@ -40,23 +45,23 @@ def test_the_module_prints_its_version_and_its_help(program: Program) -> None:
 
 @proves("CLI-VERSION")
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("typed", "expected"),
     [("dragoman ", "verify"), ("dragoman task cl", "claim"), ("dragoman task move x re", "review")],
 )
-def test_shell_completion_offers_what_fits(program: Program, words: str, expected: str) -> None:
-    asked = {
+def test_shell_completion_offers_matches(program: Program, typed: str, expected: str) -> None:
+    variables = {
         "_DRAGOMAN_COMPLETE": "complete_bash",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split(" ")) - 1),
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split(" ")) - 1),
     }
-    ended = program.run(more=asked)
+    ended = program.run(more=variables)
 
     assert ended.code == 0
     assert expected in ended.out.split()
 
 
 @proves("CLI-VERSION")
-def test_a_completion_script_can_be_shown(program: Program) -> None:
+def test_completion_script_is_printed(program: Program) -> None:
     # Without a shell to detect, typer takes its name as a value.
     named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     ended = program.run("--show-completion", "bash", more=named)
@@ -75,14 +80,14 @@ def test_exit_codes_are_0_1_and_2(program: Program) -> None:
 
 
 @proves("CLI-TASK")
-def test_a_body_is_read_from_a_pipe(program: Program) -> None:
+def test_body_is_read_from_a_pipe(program: Program) -> None:
     ended = program.run("task", "create", "x", "--body-file", "-", "--json", stdin="ä\nb")
 
     assert ended.json["body"] == "ä\nb"
 
 
 @proves("CLI-DEMO")
-def test_the_demo_plays_without_a_data_directory(program: Program, tmp_path: Path) -> None:
+def test_demo_runs_without_a_data_directory(program: Program, tmp_path: Path) -> None:
     folder = tmp_path / "temporary"
     folder.mkdir()
     ended = program.run("demo", more={"TMPDIR": str(folder)})
@@ -94,12 +99,12 @@ def test_the_demo_plays_without_a_data_directory(program: Program, tmp_path: Pat
 
 
 @proves("CLI-SAFE-TEXT", "CLI-EXIT")
-def test_words_that_are_not_utf_8_are_wrong_usage(program: Program) -> None:
+def test_arguments_that_are_not_utf_8_are_usage_errors(program: Program) -> None:
     assert program.run("task", "create", "caf\udce9").code == 2
 
 
 @proves("CLI-PLAIN", "CLI-SAFE-TEXT")
-def test_a_stream_that_knows_only_ascii_shows_numbers_for_the_rest(program: Program) -> None:
+def test_ascii_stream_gets_escapes_for_other_characters(program: Program) -> None:
     program.ask("task", "create", "Größe", "--id", "T-1")
 
     ended = program.run("task", "list", more={"PYTHONIOENCODING": "ascii"})

@@ -32,37 +32,37 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def silent(_: int) -> None:
+def ignore_progress(_: int) -> None:
     """Nobody watches."""
 
 
 @proves("VERIFY-HASHES")
-def test_processes_see_what_this_one_sees(data: Path) -> None:
+def test_processes_find_the_same_as_one(data: Path) -> None:
     store = open_store("", data)
     parts = spans(store.head(), (7, 20), SIZE)
     assert len(parts) > 1
     elsewhere = list(slices_of(store, "", data, many=2)(parts))
     assert elsewhere == [check_slice(store, span) for span in parts]
-    assert list(check_ledger(store, (), silent, slices_of(store, "", data, 2), SIZE)) == []
+    assert list(check_ledger(store, (), ignore_progress, slices_of(store, "", data, 2), SIZE)) == []
     store.close()
 
 
 @proves("VERIFY-HASHES")
-def test_what_was_changed_is_found_in_them(data: Path) -> None:
+def test_changed_entry_is_found_by_processes(data: Path) -> None:
     forger = open_database(data / "dragoman.db", 2)
     forger.execute("DROP TRIGGER entries_are_not_changed")
     forger.execute("UPDATE entries SET line = CAST(line || ' ' AS BLOB) WHERE position = 21")
     forger.close()
     store = open_store("", data)
     check = slices_of(store, "", data, many=2)
-    found = [one.position for one in check_ledger(store, (), silent, check, SIZE)]
+    found = [one.position for one in check_ledger(store, (), ignore_progress, check, SIZE)]
     assert found[0] == 21
     store.close()
 
 
 @proves("VERIFY-HASHES")
 @pytest.mark.parametrize("python", ["/bin/false", "/nowhere/python"])
-def test_what_others_cannot_do_this_process_does(
+def test_failing_processes_are_replaced_by_this_one(
     data: Path, python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", python)

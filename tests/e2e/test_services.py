@@ -12,8 +12,8 @@ from dragoman.core.commands import AddWorkItem, ClaimWorkItem
 from dragoman.core.moments import parse_rfc3339, to_rfc3339
 from dragoman.engine.ports import Store
 from dragoman.system.clock import SystemClock
+from tests.e2e.hub_process import HubProcess, get_readiness, run_hub
 from tests.e2e.program import NOON, Program
-from tests.e2e.running import Running, hub, ready
 from tests.engine.handoffs import accept, activate, make, offer, package
 from tests.engine.lab import ALICE
 from tests.notify.receiver import Receiver, receiving
@@ -23,14 +23,14 @@ from tests.requirements import proves
 
 AT_NOON = ("--now", NOON)
 LONG_AGO = 1_000_000_000
-PATIENCE = 60
-BEATS = 4
+TIMEOUT_S = 60
+MAX_KEEPALIVES = 4
 """A stream that has nothing to tell says so every 15 seconds; so often it is waited for."""
 
-RESTED, SILENT, MOVED = (f"TASK-2026-02-09-{number:03}" for number in (51, 52, 53))
+RETRIED, EXPIRED, MOVED = (f"TASK-2026-02-09-{number:03}" for number in (51, 52, 53))
 
-TOLD = {
-    "recovery": ("task.requeued", f"task:{SILENT}"),
+EXPECTED_EVENTS = {
+    "recovery": ("task.requeued", f"task:{EXPIRED}"),
     "sla": ("mail.escalated", "mail:late"),
     "waves": ("wave.bead_released", "wave:w-1"),
     "entropy": ("entropy.escalated", "turns:task-abc-123"),
@@ -42,90 +42,98 @@ TOLD = {
 }
 """Duty -> what the ledger tells of it, about what was left for it."""
 
-BESIDE = {"promotion", "artifacts", "projection", "copies", "checkpoint", "notify", "search"}
+SERVICES_WITHOUT_EVENTS = {
+    "promotion",
+    "artifacts",
+    "projection",
+    "copies",
+    "checkpoint",
+    "notify",
+    "search",
+}
 """Duties of which the ledger tells nothing."""
 
 
-class Left:
+class PendingWork:
     """A data directory with something to do for every duty; no command that leaves it does it."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.data = program.data
-        self._for_time()
-        self._for_those_who_follow_turns()
-        self._for_handing_on()
-        self._for_files()
+        self._prepare_time_services()
+        self._prepare_turn_services()
+        self._prepare_workq_sync()
+        self._prepare_file_services()
 
-    def _for_time(self) -> None:
-        do = self.program.prepare
+    def _prepare_time_services(self) -> None:
+        run = self.program.prepare
         # First, because this tick would do the rest as well: the task rests from now on.
-        do(
+        run(
             "task",
             "create",
             "Rested",
             "--id",
-            RESTED,
+            RETRIED,
             "--ready",
             "--priority",
             "critical",
             *AT_NOON,
         )
-        do("task", "claim", RESTED, "--agent", "ada", *AT_NOON)
-        do("tick", "--now", "2026-02-09T12:10:00Z")
-        do("task", "create", "Silent", "--id", SILENT, "--ready", *AT_NOON)
-        do("task", "claim", SILENT, "--agent", "ada", *AT_NOON)
+        run("task", "claim", RETRIED, "--agent", "ada", *AT_NOON)
+        run("tick", "--now", "2026-02-09T12:10:00Z")
+        run("task", "create", "Silent", "--id", EXPIRED, "--ready", *AT_NOON)
+        run("task", "claim", EXPIRED, "--agent", "ada", *AT_NOON)
         lunch = ("--to", "bob", "--subject", "Lunch", "--body", "Now?", "--ack-within", "10m")
-        do("mail", "send", "--id", "late", "--as", "ada", *lunch, *AT_NOON)
-        do("wave", "start", "bead-a", "bead-b", "--parallel", "1", "--id", "w-1", *AT_NOON)
-        do("task", "claim", "bead-a", "--agent", "ada", *AT_NOON)
-        do("task", "move", "bead-a", "review", "--as", "ada", *AT_NOON)
-        asked = ("--to", "spawner", "--subject", "SPAWN_REQUEST", "--body", "Issue: bead-z")
-        do("mail", "send", "--id", "wanted", "--as", "olga", *asked)
+        run("mail", "send", "--id", "late", "--as", "ada", *lunch, *AT_NOON)
+        run("wave", "start", "bead-a", "bead-b", "--parallel", "1", "--id", "w-1", *AT_NOON)
+        run("task", "claim", "bead-a", "--agent", "ada", *AT_NOON)
+        run("task", "move", "bead-a", "review", "--as", "ada", *AT_NOON)
+        request = ("--to", "spawner", "--subject", "SPAWN_REQUEST", "--body", "Issue: bead-z")
+        run("mail", "send", "--id", "wanted", "--as", "olga", *request)
 
-    def _for_those_who_follow_turns(self) -> None:
-        did = {"action": "edit", "observation": "Error: no such file"}
+    def _prepare_turn_services(self) -> None:
+        content = {"action": "edit", "observation": "Error: no such file"}
         for index in range(3):
-            self._call("saop.turn", turn(index, content=did), "developer")
+            self._call("saop.turn", turn(index, content=content), "developer")
         an_hour_ago = ("--now", to_rfc3339(SystemClock().now() - 3_600_000))
         self._call("saop.event", event(1, thought("without an end")), "developer", *an_hour_ago)
 
-    def _for_handing_on(self) -> None:
+    def _prepare_workq_sync(self) -> None:
         """The hub died between `activate` and the moment at which items go along."""
-        place = open_place(self.data, "", parse_rfc3339(NOON), create=True)
-        with closing(place.hub) as at_noon:
-            at_noon.do(ALICE, AddWorkItem("Login", id="wq-1"))
-            at_noon.do(ALICE, ClaimWorkItem("wq-1"))
+        directory = open_place(self.data, "", parse_rfc3339(NOON), create=True)
+        with closing(directory.hub) as hub:
+            hub.do(ALICE, AddWorkItem("Login", id="wq-1"))
+            hub.do(ALICE, ClaimWorkItem("wq-1"))
             content: dict[str, Any] = package()
             content["task"]["external_refs"] = [{"type": "workq_item", "value": "wq-1"}]
-            make(at_noon)
-            offer(at_noon, package=content)
-            accept(at_noon)
-            activate(at_noon)
+            make(hub)
+            offer(hub, package=content)
+            accept(hub)
+            activate(hub)
 
-    def _for_files(self) -> None:
-        do = self.program.prepare
-        do("task", "create", "Moved", "--id", MOVED)
-        do("task", "create", "Told by file", "--id", PARENT, "--ready")
-        do("task", "claim", PARENT, "--agent", "swe-backend")
+    def _prepare_file_services(self) -> None:
+        run = self.program.prepare
+        run("task", "create", "Moved", "--id", MOVED)
+        run("task", "create", "Told by file", "--id", PARENT, "--ready")
+        run("task", "claim", PARENT, "--agent", "swe-backend")
         tasks, inbox = self.data / "tasks", self.data / "inbox" / "swe-backend"
         (tasks / "backlog" / f"{MOVED}.md").rename(tasks / "ready" / f"{MOVED}.md")
         inbox.mkdir(parents=True)
         (inbox / "1.json").write_text(json.dumps(update(progress="Half of it")))
         name = "ab" * 32
-        self.leftover = self._old(self.data / "artifacts" / "incoming" / "x")
-        self.copy = self._old(self.data / "artifacts" / "sha256" / name[:2] / name)
+        self.leftover = self._write_old(self.data / "artifacts" / "incoming" / "x")
+        self.copy = self._write_old(self.data / "artifacts" / "sha256" / name[:2] / name)
 
-    def _call(self, operation: str, said: dict[str, Any], agent: str, *more: str) -> None:
-        self.program.prepare("call", operation, json.dumps(said), "--as", agent, *more)
+    def _call(self, operation: str, message: dict[str, Any], agent: str, *options: str) -> None:
+        self.program.prepare("call", operation, json.dumps(message), "--as", agent, *options)
 
-    def _old(self, path: Path) -> Path:
+    def _write_old(self, path: Path) -> Path:
         path.parent.mkdir(parents=True)
         path.write_text("old")
         os.utime(path, (LONG_AGO, LONG_AGO))
         return path
 
-    def tell(self, receiver: Receiver) -> None:
+    def enable_notify(self, receiver: Receiver) -> None:
         """From now on somebody is told of tasks that are ready."""
         (self.data / "dragoman.toml").write_text(
             f'[notify]\nwebhook_url = "{receiver.url()}"\nallow_hosts = ["127.0.0.1"]\n'
@@ -133,70 +141,70 @@ class Left:
         )
 
 
-class Door:
+class OwnerClient:
     """The door of a hub that runs, for its owner."""
 
-    def __init__(self, running: Running, data: Path) -> None:
+    def __init__(self, running: HubProcess, data: Path) -> None:
         self._url = running.url
         self._headers = {
             "Authorization": f"Bearer {(data / 'token').read_text().strip()}",
             "Content-Type": "application/json",
         }
 
-    def post(self, path: str, **said: Any) -> Any:
-        with self._ask(path, json.dumps(said).encode()) as answer:
+    def post(self, path: str, **body: Any) -> Any:
+        with self._request(path, json.dumps(body).encode()) as answer:
             return json.loads(answer.read() or b"null")
 
-    def follow(self, after: int, wanted: set[tuple[str, str]]) -> None:
+    def follow(self, after: int, expected: set[tuple[str, str]]) -> None:
         """Read the ledger from this position on until it has told all of this."""
-        missing, beats = set(wanted), 0
-        with self._ask(f"/v1/stream?after={after}") as stream:
+        missing, keepalives = set(expected), 0
+        with self._request(f"/v1/stream?after={after}") as stream:
             while missing:
                 line = stream.readline()
-                beats += line.startswith(b":")
+                keepalives += line.startswith(b":")
                 assert line, missing
-                assert beats < BEATS, missing
+                assert keepalives < MAX_KEEPALIVES, missing
                 if line.startswith(b"data:"):
                     entry = json.loads(line.removeprefix(b"data:"))
                     missing.discard((entry.get("type"), entry.get("stream")))
 
-    def _ask(self, path: str, body: bytes | None = None) -> Any:
+    def _request(self, path: str, body: bytes | None = None) -> Any:
         request = urllib.request.Request(  # noqa: S310  our own hub
             f"{self._url}{path}", body, self._headers
         )
-        return urllib.request.urlopen(request, timeout=PATIENCE)  # noqa: S310  the same
+        return urllib.request.urlopen(request, timeout=TIMEOUT_S)  # noqa: S310  the same
 
 
-def signed(data: Path) -> int:
+def signed_size(data: Path) -> int:
     """How far the ledger was signed."""
     last = (data / "checkpoints.jsonl").read_text().splitlines()[-1]
     return json.loads(last)["size"]
 
 
-def queued(store: Store) -> set[str]:
+def ready_streams(store: Store) -> set[str]:
     """What is in the queue; a claim would put there whatever has rested."""
     return store.transact(lambda session: {key.name for key in session.ready("", None, 1_000)})
 
 
 @proves("HUB-UP", "HUB-ALL-DUTIES")
-def test_a_hub_does_what_was_left_for_every_duty(program: Program) -> None:
-    left = Left(program)
-    with receiving() as receiver, closing(open_look(left.data, "", None).store) as store:
-        left.tell(receiver)
+def test_running_hub_does_the_pending_work_of_every_service(program: Program) -> None:
+    pending = PendingWork(program)
+    with receiving() as receiver, closing(open_look(pending.data, "", None).store) as store:
+        pending.enable_notify(receiver)
         indexed, head = store.indexed(), store.head()
-        with hub(program) as running:
-            door = Door(running, left.data)
-            door.follow(head, set(TOLD.values()))
-            assert receiver.is_done.wait(PATIENCE)
-            shown = ready(running.url)["duties"]
-            made = door.post("/v1/tasks", title="Last")["id"]
+        with run_hub(program) as running:
+            client = OwnerClient(running, pending.data)
+            client.follow(head, set(EXPECTED_EVENTS.values()))
+            assert receiver.is_done.wait(TIMEOUT_S)
+            readiness = get_readiness(running.url)["duties"]
+            created = client.post("/v1/tasks", title="Last")["id"]
             assert running.stop().code == 0
-        assert not left.leftover.exists()
-        assert not left.copy.exists()
+        assert not pending.leftover.exists()
+        assert not pending.copy.exists()
         assert store.indexed() > indexed
-        assert f"task:{RESTED}" in queued(store)
-        assert signed(left.data) == store.head()
-    assert (left.data / "tasks" / "backlog" / f"{made}.md").exists()
+        assert f"task:{RETRIED}" in ready_streams(store)
+        assert signed_size(pending.data) == store.head()
+    assert (pending.data / "tasks" / "backlog" / f"{created}.md").exists()
     names = set(program.ask_here("tick")["duties"])
-    assert set(shown) == names | {"dispatch"}
-    assert names == {*TOLD, *BESIDE}, "each duty is shown at work above"
+    assert set(readiness) == names | {"dispatch"}
+    assert names == {*EXPECTED_EVENTS, *SERVICES_WITHOUT_EVENTS}, "each duty is shown at work above"

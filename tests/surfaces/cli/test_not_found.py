@@ -9,7 +9,7 @@ from dragoman.core import missing
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 
-HANDOFF = {
+HANDOFF_COMMANDS = {
     "show": (),
     "timeline": (),
     "diagnose": (),
@@ -28,7 +28,7 @@ HANDOFF = {
     "propose": (),
     "discard": (),
 }
-OTHERS = (
+OTHER_COMMANDS = (
     (("intent", "show", "nope"), missing.intent("nope")),
     (("intent", "cancel", "nope"), missing.intent("nope")),
     (("why", "nope"), missing.intent("nope")),
@@ -50,7 +50,7 @@ OTHERS = (
     (("reserve", "release", "nope"), missing.reservation("nope")),
 )
 
-READING = (
+FILE_COMMANDS = (
     ("send", "{}"),
     ("lint", "--dialect", "aof", "{}"),
     ("redact", "{}"),
@@ -68,67 +68,70 @@ READING = (
 """Every command that reads a file which is named to it."""
 
 
-def told(dragoman: Console, *words: str) -> tuple[str, str]:
-    said = dragoman.ask(*words, code=1)
-    return said["code"], said["detail"]
+def error_of(dragoman: Console, *args: str) -> tuple[str, str]:
+    reply = dragoman.ask(*args, code=1)
+    return reply["code"], reply["detail"]
 
 
 @proves("MISSING-WORDS", "CLI-OWN-CODES")
-def test_every_command_about_handoffs_says_the_same_of_one_that_is_not_there(
+def test_handoff_commands_report_a_missing_handoff_alike(
     dragoman: Console,
 ) -> None:
     dragoman("init")
-    no = missing.handoff("nope")
-    for verb, more in HANDOFF.items():
-        assert told(dragoman, "handoff", verb, "nope", *more) == (no.code, no.detail), verb
-    said = dragoman("handoff", "accept", "nope")
-    assert (said.code, said.out, said.err) == (1, "", f"{no.code}: {no.detail}\n")
+    refusal = missing.handoff("nope")
+    for command, options in HANDOFF_COMMANDS.items():
+        assert error_of(dragoman, "handoff", command, "nope", *options) == (
+            refusal.code,
+            refusal.detail,
+        ), command
+    result = dragoman("handoff", "accept", "nope")
+    assert (result.code, result.out, result.err) == (1, "", f"{refusal.code}: {refusal.detail}\n")
 
 
 @proves("MISSING-WORDS")
-def test_every_command_says_the_same_of_what_is_not_there(dragoman: Console) -> None:
+def test_commands_report_a_missing_object_alike(dragoman: Console) -> None:
     dragoman("init")
-    for words, no in OTHERS:
-        assert told(dragoman, *words) == (no.code, no.detail), words
+    for args, refusal in OTHER_COMMANDS:
+        assert error_of(dragoman, *args) == (refusal.code, refusal.detail), args
 
 
 @proves("CLI-OWN-CODES")
-def test_what_is_said_in_a_dialect_is_answered_by_its_code(dragoman: Console) -> None:
+def test_call_answers_with_the_code_of_its_dialect(dragoman: Console) -> None:
     dragoman("init")
-    said = '{"action": "accept", "handoff_id": "nope"}'
-    wire = dragoman.ask("call", "acp_handoff", said, "--as", "bob", code=1)
-    assert (wire["code"], wire["error"]["code"]) == ("not_found", "not_found")
-    own = dragoman.ask("handoff", "accept", "nope", "--as", "bob", code=1)
-    assert (own["code"], own["error"]["code"]) == ("handoff_not_found", "not_found")
+    message = '{"action": "accept", "handoff_id": "nope"}'
+    called = dragoman.ask("call", "acp_handoff", message, "--as", "bob", code=1)
+    assert (called["code"], called["error"]["code"]) == ("not_found", "not_found")
+    typed = dragoman.ask("handoff", "accept", "nope", "--as", "bob", code=1)
+    assert (typed["code"], typed["error"]["code"]) == ("handoff_not_found", "not_found")
 
 
 @proves("MISSING-WORDS")
-def test_the_field_stands_beside_the_sentence_and_not_in_it(dragoman: Console) -> None:
+def test_field_path_is_separate_from_the_detail(dragoman: Console) -> None:
     dragoman("init")
-    no = missing.wave("nope")
-    said = dragoman.ask("call", "wave.status", '{"wave_id": "nope"}', code=1)
-    assert said == {"ok": False, "code": no.code, "detail": no.detail, "path": "wave_id"}
+    refusal = missing.wave("nope")
+    reply = dragoman.ask("call", "wave.status", '{"wave_id": "nope"}', code=1)
+    assert reply == {"ok": False, "code": refusal.code, "detail": refusal.detail, "path": "wave_id"}
 
 
 @proves("CLI-NO-FILE")
-def test_a_file_that_is_not_there_is_told_alike_by_every_command(
+def test_missing_file_has_the_same_error_in_every_command(
     dragoman: Console, tmp_path: Path
 ) -> None:
     file = tmp_path / "no such.json"
-    for words in READING:
-        said = dragoman(*(word.format(file) for word in words))
-        assert (said.code, said.out) == (2, ""), words
-        why = f": {file} cannot be read: No such file or directory\nTry `dragoman "
-        assert why in said.err, words
+    for args in FILE_COMMANDS:
+        result = dragoman(*(word.format(file) for word in args))
+        assert (result.code, result.out) == (2, ""), args
+        reason = f": {file} cannot be read: No such file or directory\nTry `dragoman "
+        assert reason in result.err, args
     assert not dragoman.data.exists()
 
 
 @proves("CLI-NO-FILE")
 @pytest.mark.parametrize("command", ["import", "restore"])
-def test_what_has_to_be_read_twice_is_no_pipe(
+def test_input_that_is_read_twice_cannot_be_a_pipe(
     dragoman: Console, tmp_path: Path, command: str
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
-    said = dragoman(command, str(tmp_path / "pipe"))
-    assert (said.code, said.out) == (2, "")
-    assert "pipe cannot be read: it is no file that stays as it is" in said.err
+    result = dragoman(command, str(tmp_path / "pipe"))
+    assert (result.code, result.out) == (2, "")
+    assert "pipe cannot be read: it is no file that stays as it is" in result.err

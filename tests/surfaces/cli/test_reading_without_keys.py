@@ -15,7 +15,7 @@ from tests.surfaces.cli.test_handoff import offer
 
 pytestmark = proves("KEYS-READING")
 
-READING = (
+READ_COMMANDS = (
     ("task", "list"),
     ("task", "show", "T-1"),
     ("task", "log", "T-1"),
@@ -46,7 +46,7 @@ READING = (
     ("reserve", "list"),
 )
 
-KEYED = (
+KEYED_COMMANDS = (
     ("task", "create", "Three"),
     ("task", "log", "T-1", "half of it"),
     ("rewind", "T-1", "--to", "1", "--apply"),
@@ -66,122 +66,120 @@ KEYED = (
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give what `lived` is a copy of."""
     dragoman = Console(tmp_path_factory.mktemp("story") / "hub")
     dragoman.make("One", "--id", "T-1", "--ready", "--now", NOON)
     dragoman.make("Two", "--id", "t1", "--ready", "--now", NOON)
     dragoman.ask("agent", "add", "ada", "--skill", "tests", "--now", NOON)
     dragoman.ask("delegate", "Run the tests", "--id", "i-1", "--now", NOON)
-    letter = ("--to", "bob", "--body", "At noon?", "--thread", "t-1", "--id", "m1", "--as", "ada")
-    dragoman.ask("mail", "send", *letter, "--now", NOON)
+    mail = ("--to", "bob", "--body", "At noon?", "--thread", "t-1", "--id", "m1", "--as", "ada")
+    dragoman.ask("mail", "send", *mail, "--now", NOON)
     offer(dragoman, "--now", NOON)
     draft = dragoman.data.parent / "draft.json"
     draft.write_text('{"context": {"summary": "s"}}')
-    words = (str(draft), "--id", "d1", "--to", "bob", "--as", "ada")
-    dragoman.ask("handoff", "draft", *words, "--now", NOON)
+    args = (str(draft), "--id", "d1", "--to", "bob", "--as", "ada")
+    dragoman.ask("handoff", "draft", *args, "--now", NOON)
     dragoman.ask("wave", "start", "a=src/x.py", "--parallel", "1", "--id", "w1", "--now", NOON)
     dragoman.ask("tick", "--now", NOON)
     return dragoman.data
 
 
 @pytest.fixture
-def lived(dragoman: Console, story: Path) -> Console:
+def populated(dragoman: Console, template: Path) -> Console:
     """Give a directory in which there is something to read everywhere."""
-    shutil.copytree(story, dragoman.data)
+    shutil.copytree(template, dragoman.data)
     return dragoman
 
 
-def test_what_only_reads_answers_the_same_without_keys(lived: Console) -> None:
-    before = {words: lived(*words, "--json", "--now", NOON) for words in READING}
-    failed = [w for w, said in before.items() if said.code != (w[1:2] == ("validate",))]
+def test_read_commands_answer_the_same_without_keys(populated: Console) -> None:
+    before = {args: populated(*args, "--json", "--now", NOON) for args in READ_COMMANDS}
+    failed = [w for w, result in before.items() if result.code != (w[1:2] == ("validate",))]
     assert not failed, before[failed[0]]
-    shutil.rmtree(lived.data / "keys")
+    shutil.rmtree(populated.data / "keys")
 
-    after = {words: lived(*words, "--json", "--now", NOON) for words in READING}
+    after = {args: populated(*args, "--json", "--now", NOON) for args in READ_COMMANDS}
 
     assert after == before
 
 
-def test_what_needs_keys_is_refused_with_the_remedy_and_changes_nothing(
-    lived: Console, tmp_path: Path
+def test_commands_that_need_keys_are_refused_and_change_nothing(
+    populated: Console, tmp_path: Path
 ) -> None:
-    shutil.rmtree(lived.data / "keys")
-    entries = lived("events", "--json").out
+    shutil.rmtree(populated.data / "keys")
+    entries = populated("events", "--json").out
 
-    for words in KEYED:
-        said = [word.replace("{beside}", str(tmp_path)) for word in words]
-        refused = lived.ask(*said, code=1)
+    for args in KEYED_COMMANDS:
+        formatted = [word.replace("{beside}", str(tmp_path)) for word in args]
+        refused = populated.ask(*formatted, code=1)
 
-        assert refused["code"] == "bad_key", words
+        assert refused["code"] == "bad_key", args
         assert "There are no keys in" in refused["detail"]
         assert "Take them out of a backup" in refused["detail"]
-    assert lived("events", "--json").out == entries
-    assert [path.name for path in tmp_path.iterdir()] == [lived.data.name]
+    assert populated("events", "--json").out == entries
+    assert [path.name for path in tmp_path.iterdir()] == [populated.data.name]
 
 
-def test_the_public_key_alone_is_enough_to_check_what_was_signed(
-    lived: Console, tmp_path: Path
-) -> None:
+def test_public_key_is_enough_to_verify_signatures(populated: Console, tmp_path: Path) -> None:
     for name in ("ledger.key", "secret"):
-        (lived.data / "keys" / name).unlink()
+        (populated.data / "keys" / name).unlink()
 
-    for words in ((), ("--hashes",)):
-        verified = lived.ask("verify", *words)
-        (caution,) = verified["warnings"]
-        assert (verified["found"], "compare keys/ledger.pub with one" in caution) == (0, True)
-    lived.ask("export", str(tmp_path / "hub.tar"))
+    for args in ((), ("--hashes",)):
+        verified = populated.ask("verify", *args)
+        (warning,) = verified["warnings"]
+        assert (verified["found"], "compare keys/ledger.pub with one" in warning) == (0, True)
+    populated.ask("export", str(tmp_path / "hub.tar"))
     Console(tmp_path / "other").ask("import", str(tmp_path / "hub.tar"))
-    assert lived.ask("backup", str(tmp_path / "hub.backup"), code=1)["code"] == "bad_key"
-    signed = lived.data / "checkpoints.jsonl"
+    assert populated.ask("backup", str(tmp_path / "hub.backup"), code=1)["code"] == "bad_key"
+    signed = populated.data / "checkpoints.jsonl"
     signed.write_bytes(signed.read_bytes().replace(b'"size":', b'"size":1', 1))
-    assert lived.ask("verify", code=1)["code"] == "ledger_broken"
+    assert populated.ask("verify", code=1)["code"] == "ledger_broken"
 
 
-def _without_secret(keys: Path, _: Path) -> None:
+def _remove_secret(keys: Path, _: Path) -> None:
     (keys / "secret").unlink()
 
 
-def _open_to_others(keys: Path, _: Path) -> None:
+def _make_readable(keys: Path, _: Path) -> None:
     for name in ("secret", "ledger.key"):
         (keys / name).chmod(0o644)
 
 
-def _no_key(keys: Path, _: Path) -> None:
+def _overwrite_key(keys: Path, _: Path) -> None:
     (keys / "ledger.key").write_text("none")
 
 
-def _of_another_hub(keys: Path, others: Path) -> None:
+def _replace_keys(keys: Path, others: Path) -> None:
     shutil.rmtree(keys)
     shutil.copytree(others, keys)
 
 
-def _with_another_half(keys: Path, others: Path) -> None:
+def _replace_public_key(keys: Path, others: Path) -> None:
     shutil.copy(others / "ledger.pub", keys / "ledger.pub")
 
 
-@pytest.mark.parametrize("harm", [_without_secret, _open_to_others, _no_key])
-def test_whatever_became_of_the_others_the_public_key_is_enough(
-    lived: Console, tmp_path: Path, harm: Callable[[Path, Path], None]
+@pytest.mark.parametrize("damage", [_remove_secret, _make_readable, _overwrite_key])
+def test_broken_private_keys_do_not_stop_verify(
+    populated: Console, tmp_path: Path, damage: Callable[[Path, Path], None]
 ) -> None:
-    harm(lived.data / "keys", tmp_path)
+    damage(populated.data / "keys", tmp_path)
 
-    verified = lived.ask("verify")
+    verified = populated.ask("verify")
 
     assert (verified["found"], len(verified["warnings"])) == (0, 1)
-    lived.ask("export", str(tmp_path / "hub.tar"))
-    for words in (("task", "create", "Three"), ("backup", str(tmp_path / "b.tar"))):
-        assert lived.ask(*words, code=1)["code"] == "bad_key", words
+    populated.ask("export", str(tmp_path / "hub.tar"))
+    for args in (("task", "create", "Three"), ("backup", str(tmp_path / "b.tar"))):
+        assert populated.ask(*args, code=1)["code"] == "bad_key", args
 
 
-@pytest.mark.parametrize("harm", [_of_another_hub, _with_another_half])
-def test_keys_that_do_not_belong_here_are_as_good_as_none(
-    lived: Console, tmp_path: Path, harm: Callable[[Path, Path], None]
+@pytest.mark.parametrize("replace", [_replace_keys, _replace_public_key])
+def test_keys_of_another_hub_are_refused(
+    populated: Console, tmp_path: Path, replace: Callable[[Path, Path], None]
 ) -> None:
     other = Console(tmp_path / "other")
     other.ask("init")
-    harm(lived.data / "keys", other.data / "keys")
+    replace(populated.data / "keys", other.data / "keys")
 
-    assert lived.ask("mail", "inbox", "--agent", "bob")["messages"]
-    for words in (("verify",), ("task", "create", "Three"), ("backup", str(tmp_path / "b.tar"))):
-        assert lived.ask(*words, code=1)["code"] == "bad_key", words
+    assert populated.ask("mail", "inbox", "--agent", "bob")["messages"]
+    for args in (("verify",), ("task", "create", "Three"), ("backup", str(tmp_path / "b.tar"))):
+        assert populated.ask(*args, code=1)["code"] == "bad_key", args

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 
-class Letters:
+class MessageFiles:
     """A folder of messages, beside the data directory."""
 
     def __init__(self, folder: Path) -> None:
