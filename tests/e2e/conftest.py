@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: the program on an unused directory."""
+"""Fixtures of the end-to-end tests: the program on an unused directory."""
 
 from collections.abc import Generator
 from contextlib import closing
@@ -20,7 +20,7 @@ def program(tmp_path: Path, bytecode: Path) -> Generator[Program]:
 def program_per_store(
     program: Program, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Program:
-    """Give the same, once on each of the two databases."""
+    """Give the program once for each of the two databases."""
     if request.param == "postgres":
         url: str = request.getfixturevalue("postgres_url")
         monkeypatch.setenv("DRAGOMAN_STORE_URL", url)

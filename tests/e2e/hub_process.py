@@ -1,4 +1,4 @@
-"""A hub in a process of its own, and ways to wait for what happens in it."""
+"""A hub in its own process, and functions that wait for events in it."""
 
 import json
 import signal
@@ -13,7 +13,7 @@ from tests.e2e.program import ProcessResult, Program, wait_for_exit
 
 
 class HubProcess:
-    """A hub that runs, and what it said first."""
+    """Running hub, and the JSON line that it printed at startup."""
 
     def __init__(self, process: subprocess.Popen[str], startup: dict[str, Any]) -> None:
         self.process = process
@@ -21,7 +21,7 @@ class HubProcess:
         self.url = str(startup["url"])
 
     def stop(self, signum: signal.Signals = signal.SIGTERM) -> ProcessResult:
-        """Tell it to stop, and wait until it has."""
+        """Send a signal and wait for the exit."""
         self.process.send_signal(signum)
         return wait_for_exit(self.process)
 
@@ -41,7 +41,7 @@ def run_hub(program: Program, *args: str) -> Generator[HubProcess]:
 
 
 def get_json(url: str, data: Path | None = None) -> Any:
-    """What our own hub answers; `data`: to its owner."""
+    """GET a URL of the hub; with `data`, as its owner."""
     headers = {"Authorization": f"Bearer {(data / 'token').read_text().strip()}"} if data else {}
     request = urllib.request.Request(url, headers=headers)  # noqa: S310
     with urllib.request.urlopen(request, timeout=30) as reply:  # noqa: S310
@@ -53,23 +53,23 @@ def get_readiness(url: str) -> Any:
 
 
 def working_agents(program: Program, url: str) -> list[str]:
-    """The agents that have something to do."""
+    """Names of agents that have running attempts."""
     agents = get_json(f"{url}/v1/agents", program.data)["agents"]
     return [one["name"] for one in agents if one["started"] and one["started"]["running"]]
 
 
 def wait_until_claimed(program: Program, task: str) -> None:
-    """Wait until somebody works on it."""
+    """Wait until a task is claimed."""
     wait_for_event(program, task, lambda line: line["type"] == "task.claimed")
 
 
 def wait_until_done(program: Program, task: str) -> None:
-    """Wait until it is done."""
+    """Wait until a task is done."""
     wait_for_event(program, task, lambda line: line["body"].get("to") == "done")
 
 
 def wait_for_event(program: Program, task: str, matches: Callable[[Any], bool]) -> None:
-    """Follow what happens to a task until it is so."""
+    """Follow the events of a task until one matches."""
     follow = program.start("events", "--follow", "--task", task, "--json")
     assert follow.stdout is not None
     for line in iter(follow.stdout.readline, ""):

@@ -1,4 +1,4 @@
-"""The real program, in processes of its own: `python -m dragoman` on a temporary directory."""
+"""The real program in its own processes: `python -m dragoman` on a temporary directory."""
 
 import json
 import os
@@ -18,13 +18,13 @@ NOON = "2026-02-09T12:00:00Z"
 
 _TESTER_VARIABLES = frozenset(
     {"DRAGOMAN_DATA", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM"}
-    # Compiled modules are kept for the next process, in a folder of the tests.
+    # Compiled modules are cached for the next process, in a folder of the tests.
     | {"PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
 )
 
 
 class ProcessResult(Struct, frozen=True):
-    """What a process said, and the code it ended with."""
+    """Output and exit code of a process."""
 
     code: int
     out: str
@@ -32,13 +32,13 @@ class ProcessResult(Struct, frozen=True):
 
     @property
     def json(self) -> Any:
-        """The one object on standard output."""
+        """The only object on standard output."""
         (line,) = self.out.splitlines()
         return json.loads(line)
 
 
 class Program:
-    """Starts the program for one data directory."""
+    """Starter of the program with one data directory."""
 
     def __init__(self, data: Path, bytecode: Path) -> None:
         self.data = data
@@ -46,17 +46,17 @@ class Program:
         self._started: list[subprocess.Popen[str]] = []
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """What the program is told by its surroundings."""
+        """Environment variables of the program."""
         inherited = {k: v for k, v in os.environ.items() if k not in _TESTER_VARIABLES}
         ours = {"DRAGOMAN_DATA": str(self.data), "PYTHONPYCACHEPREFIX": str(self._bytecode)}
         return {**inherited, **ours, **(more or {})}
 
     def prepare(self, *args: str) -> None:
-        """Give a command in the test's own process, where only its effect is wanted."""
+        """Run a command in the test's own process, for its effect only."""
         assert Console(self.data)(*args).code == 0
 
     def ask_here(self, *args: str) -> Any:
-        """The same, where its answer is wanted too."""
+        """Run a command in the test's own process and return the object that it prints."""
         return Console(self.data).ask(*args)
 
     def run(
@@ -75,13 +75,13 @@ class Program:
         return ProcessResult(done.returncode, done.stdout, done.stderr)
 
     def ask(self, *args: str, code: int = 0) -> Any:
-        """The object that a command answers with --json, and that it ends as it should."""
+        """Run a command with --json, check its exit code and return the object that it prints."""
         ended = self.run(*args, "--json")
         assert ended.code == code, ended
         return ended.json
 
     def start(self, *args: str) -> subprocess.Popen[str]:
-        """Begin a command, and do not wait for it."""
+        """Start a command without waiting for it."""
         process = subprocess.Popen(
             (*COMMAND, *args),
             stdin=subprocess.DEVNULL,
@@ -89,27 +89,27 @@ class Program:
             stderr=subprocess.PIPE,
             text=True,
             env=self.environment(),
-            # A build machine may run everything with them ignored, and children inherit that.
+            # A build machine may ignore these signals, and children inherit that.
             preexec_fn=restore_signal_handlers,  # noqa: PLW1509  it calls no lock
         )
         self._started.append(process)
         return process
 
     def close(self) -> None:
-        """End what was begun and still runs: a test that has failed must not disturb others."""
+        """Kill started commands that still run, so that a failed test does not disturb others."""
         for process in self._started:
             with process:
                 process.kill()
 
 
 def restore_signal_handlers() -> None:
-    """In a program that is about to start: let it hear them, whatever it inherits."""
+    """Reset SIGINT and SIGHUP to their defaults in a program that is about to start."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def wait_for_exit(process: subprocess.Popen[str]) -> ProcessResult:
-    """What a started command said when it has ended."""
+    """Wait for a started command and return its result."""
     out, err = process.communicate()
     assert "Traceback" not in err, err
     return ProcessResult(process.returncode, out, err)

@@ -1,4 +1,4 @@
-"""agent list and show beside a hub in a process of its own: what its agents do, and why not."""
+"""`agent list` and `show` beside a hub in its own process: work and idleness of agents."""
 
 import signal
 from collections.abc import Callable
@@ -31,17 +31,18 @@ NOT_SHOWN = ": what agents work on, and why one takes no work, is not shown\n"
 
 @pytest.fixture
 def console(program: Program) -> Console:
-    """Give a command line on the program's data directory, with an agent that has no work."""
+    """Give a command line on the program's data directory, with an agent without work."""
     program.data.mkdir()
     (program.data / "dragoman.toml").write_text(IDLE_AGENT)
     console = Console(program.data)
-    for name in ("ada", "eve", "gone"):  # a hub does it too, a moment after it has said it listens
+    # A hub does it too, soon after it has printed its address.
+    for name in ("ada", "eve", "gone"):
         console.ask("agent", "add", name, "--no-token")
     return console
 
 
 def wait_until(console: Console, name: str, condition: Callable[[Any], bool]) -> None:
-    """Wait until it is so with one that the hub starts."""
+    """Wait until the status of an agent satisfies a condition."""
     while not condition(console.ask("agent", "show", name)["started"]):
         continue
 
@@ -59,7 +60,7 @@ def test_list_and_show_describe_work_and_reasons_for_idleness(
         wait_until(console, "ada", lambda one: one["running"] == ["fix-login"])
         wait_until(console, "gone", lambda one: one["idle"] == missing)
         while f"\ntakes no work: {missing}\n" not in console("agent", "show", "gone").out:
-            continue  # it is just being tried again
+            continue  # the next attempt to start it is under way
 
         ada, eve = (console("agent", "show", name).out.splitlines() for name in ("ada", "eve"))
         assert ada[1] == "works on fix-login"
@@ -81,7 +82,7 @@ def test_list_and_show_describe_work_and_reasons_for_idleness(
 
 
 def without_minutes(agent: Any) -> Any:
-    """What is told of a started agent, without what grows while one looks."""
+    """The status of an agent without the minutes, which grow meanwhile."""
     return agent["name"], agent["started"] and {**agent["started"], "minutes": 0}
 
 

@@ -20,7 +20,7 @@ pytestmark = proves("AOF-EXAMPLES", "FILES-ARTIFACTS", "FILES-PROJECTION", "CLI-
 
 @pytest.fixture
 def hub(tmp_path: Path) -> AofHub:
-    """Give an office without any task."""
+    """Give a hub without tasks."""
     return AofHub(tmp_path / "hub")
 
 
@@ -29,13 +29,13 @@ def at_time(time: str) -> tuple[str, str]:
 
 
 def create_claimed(hub: AofHub, task: str, agent: str, since: str, *args: str) -> None:
-    """A task that an agent has in its hands since a time of the day, in the session s-1."""
+    """Create a task and claim it for an agent at a time of the day, in session s-1."""
     hub.create_ready(task, *args, *at_time("20:50:00"))
     hub.claim(task, agent, *at_time(since), session="s-1")
 
 
 def transitions(hub: AofHub, task: str) -> list[tuple[str, str, str]]:
-    """Every transition of a task, as its event lines say."""
+    """Transitions of a task according to its event lines."""
     return [
         (line["payload"]["from"], line["payload"]["to"], line["payload"]["reason"])
         for line in hub.events_of_type("task.transitioned")
@@ -212,7 +212,7 @@ def test_example_4_status_update_moves_the_task(hub: AofHub) -> None:
 
 
 def delegate(hub: AofHub, message: dict[str, Any]) -> str:
-    """The parent in the hands of swe-backend, and the child asked for."""
+    """Claim the parent for swe-backend and delegate the child."""
     child = str(message["taskId"])
     if not (hub.data / f"runs/{PARENT}").exists():
         create_claimed(hub, PARENT, BACKEND, "21:26:00")

@@ -1,4 +1,4 @@
-"""Hostile messages, refs and texts, replays, races and crashes: refused clearly, and no damage."""
+"""Hostile messages, references and texts, replays, races and crashes: clear refusals, no damage."""
 
 import json
 import os
@@ -36,12 +36,12 @@ HOSTILE = (
     "a\n---\nstatus: done\n---\n## Work Log\n\n- 2026-01-01T00:00:00.000Z Progress: fake | Notes: x"
     "\r\n\x1b[31m<script>\u202e\u2028 | Blockers: z; y &amp; \\n \\u{1b}\x00\x85 \U0001f600"
 )
-"""Ends the front matter, fakes an entry, a section and a field, steers a terminal."""
+"""Ends the front matter, fakes an entry, a section and a field, controls a terminal."""
 
 
 @pytest.fixture
 def hub(tmp_path: Path) -> AofHub:
-    """Give an office where swe-backend holds the parent, and the child is ready."""
+    """Give a hub where swe-backend holds the parent, and the child is ready."""
     hub = AofHub(tmp_path / "hub")
     hub.create_claimed(PARENT, BACKEND, session="s-1")
     hub.create_ready(CHILD)
@@ -49,7 +49,7 @@ def hub(tmp_path: Path) -> AofHub:
 
 
 def snapshot(hub: AofHub) -> dict[str, bytes]:
-    """Every file of tasks, runs and events; heartbeats beat, so they are left out."""
+    """Content of every file of tasks, runs and events, except heartbeats, which change."""
     return {
         str(path.relative_to(hub.data)): path.read_bytes()
         for part in ("tasks", "runs", "events")
@@ -155,7 +155,7 @@ def test_reference_outside_the_folder_is_refused_in_every_field(hub: AofHub) -> 
         result = hub.try_send(message)
         assert (result.code, result.json["code"]) == (1, "invalid_envelope"), message
         assert result.json["detail"].startswith(f"{path}: "), message
-    # Odd, and yet inside: said to be missing, never an error.
+    # Unusual but inside: reported as missing, never an error.
     for ref in ("./x", "~/x", "%2e%2e/x", "...", "a/" * 100 + "a", "y" * 255):
         assert hub.send(report(summaryRef=ref))["warnings"], ref
     hub.assert_verified()
@@ -227,11 +227,11 @@ def test_replayed_session_changes_nothing_in_any_order(hub: AofHub) -> None:
     hub.assert_verified()
 
 
-# Many, and at once
+# Concurrency and volume
 
 
 def create_tasks(data: Path, count: int) -> None:
-    """So many tasks of one day, made as quickly as the hub can; their files come later."""
+    """Create many tasks of one day, without their files."""
     directory = open_place(data, "", 1_770_638_400_000, create=True)
     actor = Actor("human", "hera", "test")
     for start in range(0, count, 100):
@@ -320,7 +320,7 @@ def test_messages_and_arguments_come_from_standard_input(hub: AofHub, bytecode: 
 
 @pytest.fixture
 def owned_hub(bytecode: Path) -> Generator[tuple[AofHub, Program]]:
-    """Give an office that belongs to nobody where tests run as root, and its program."""
+    """Give a hub owned by the user nobody if tests run as root, and its program."""
     with TemporaryDirectory(prefix="dragoman-test-") as folder:
         Path(folder).chmod(0o755)
         hub = AofHub(Path(folder) / "hub")
@@ -370,7 +370,7 @@ def test_message_is_refused_on_a_full_disk(hub: AofHub) -> None:
     before = snapshot(hub)
     send = (*COMMAND, "--data", str(hub.data), "send", message_file, "--json")
 
-    # No file may grow: what a full disk is to a program.
+    # No file may grow, as on a full disk.
     done = subprocess.run(
         ("sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *send),
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What AOF/1 leaves open and is settled here (S-AOF), through the command line and its files."""
+"""Decisions about points that AOF/1 leaves open (S-AOF), through the command line and its files."""
 
 import json
 from collections.abc import Callable
@@ -27,7 +27,7 @@ Message = dict[str, Any]
 
 @pytest.fixture
 def hub(tmp_path: Path) -> AofHub:
-    """Give an office where swe-backend holds the parent, and the child is ready."""
+    """Give a hub where swe-backend holds the parent, and the child is ready."""
     hub = AofHub(tmp_path / "hub")
     hub.create_claimed(PARENT, BACKEND, session="s-1")
     hub.create_ready(CHILD)
@@ -64,7 +64,7 @@ def test_message_is_recognized_in_every_wrapping(hub: AofHub) -> None:
         answer = hub.send(wrap(update(progress=f"Way {number}")))
         assert (answer["type"], answer["repeated"]) == ("status.update", False)
         assert hub.task_file(PARENT).endswith(f"Progress: Way {number}\n")
-        # However it is wrapped, it is the same message.
+        # In every wrapping it is the same message.
         assert hub.send(update(progress=f"Way {number}"))["repeated"] is True
     assert len(hub.events_of_type("protocol.message.received")) == 8
 
@@ -74,7 +74,7 @@ def test_message_is_recognized_in_every_wrapping(hub: AofHub) -> None:
 
 @proves("AOF-ORDER")
 def test_first_failing_check_is_reported(hub: AofHub) -> None:
-    """Each message is wrong in all that follows, too."""
+    """Each message fails all later checks, too."""
     eve = {"fromAgent": "eve"}
     spoofed = update(status="blocked", blockers=["x"]) | eve  # agentId is another, no authority
     rows: tuple[tuple[Message | str, str], ...] = (
@@ -89,11 +89,11 @@ def test_first_failing_check_is_reported(hub: AofHub) -> None:
     )
     for message, code in rows:
         assert hub.refusal_code(message) == code, message
-    # Already in the target comes before authority.
+    # "Already in the target" is checked before authority.
     hub.send(update(agentId="eve", status="in-progress") | eve)
 
 
-# S-AOF-3: when a completion is applied
+# S-AOF-3: time of applying a completion
 
 
 @proves("AOF-COMPLETION")

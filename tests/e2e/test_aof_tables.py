@@ -29,7 +29,7 @@ FROM_EVE = {"fromAgent": "eve"}
 
 @pytest.fixture
 def hub(tmp_path: Path) -> AofHub:
-    """Give an office where swe-backend holds the parent, and the child is ready."""
+    """Give a hub where swe-backend holds the parent, and the child is ready."""
     hub = AofHub(tmp_path / "hub")
     hub.create_claimed(PARENT, BACKEND, session="s-1")
     hub.create_ready(CHILD)
@@ -41,7 +41,7 @@ def at_time(time: str) -> tuple[str, str]:
 
 
 def lines_after(hub: AofHub, count: int) -> list[tuple[str, str, str]]:
-    """Type, actor and reason of the event lines after the first ones."""
+    """Type, actor and reason of the event lines after the first `count`."""
     return [
         (line["type"], line["actor"], line["payload"].get("reason", ""))
         for line in hub.event_lines()[count:]
@@ -89,7 +89,7 @@ def test_every_outcome_leads_to_the_status_of_the_table(
     hub.assert_verified()
 
 
-# What is rejected, why, and which lines it leaves
+# Rejections: codes and event lines
 
 REJECTED = "protocol.message.rejected"
 DELEGATION = "delegation.rejected"
@@ -134,7 +134,7 @@ REJECTIONS: tuple[tuple[Message | str, str, list[str]], ...] = (
     (rejected(taskId=PARENT), "taskId_mismatch", [REJECTED]),
     (rejected(accepted=True), "invalid_envelope", [REJECTED]),
 )
-"""A message, the code that it is refused with, and the event lines that it leaves."""
+"""A message, the code of its refusal, and its event lines."""
 
 
 @proves("AOF-REASONS", "AOF-ENVELOPE", "AOF-EVENTS")
@@ -374,7 +374,7 @@ def test_message_of_the_holder_is_a_heartbeat(tmp_path: Path) -> None:
     hub.send(update(progress="Alive"), *at_time("09:04:00"))
     hub.console.ask("tick", *at_time("09:08:00"))
     assert hub.status(PARENT) == "in-progress"
-    # The same words again add nothing, and yet they are a sign of life.
+    # The same text again adds no entry but renews the lease.
     assert hub.send(update(progress="Alive"), *at_time("09:08:00"))["repeated"] is True
 
     heartbeat = hub.run_artifact(PARENT, "run_heartbeat.json")
@@ -433,7 +433,7 @@ def test_unreported_result_file_is_logged_and_not_applied(
     assert (run / "run_result.rejected.json").read_text() == content
     assert (run / "run_result.rejected.json.reason.txt").exists()
     hub.assert_verified()
-    # What is reported afterwards takes the place that is free again.
+    # A later report takes the free place.
     hub.send(report("partial"))
     hub.console.ask("session-end")
     assert hub.status(PARENT) == "review"

@@ -1,4 +1,4 @@
-"""Several processes on one directory: they wait for each other, and a task has one winner."""
+"""Several processes on one directory: they wait for each other, and a task has one holder."""
 
 from concurrent.futures import ThreadPoolExecutor
 

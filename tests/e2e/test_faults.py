@@ -1,4 +1,4 @@
-"""Directories and files that are broken, foreign or not ours to write: a clear word, no damage."""
+"""Broken, foreign or unwritable directories and files: clear errors, no damage."""
 
 import os
 import sqlite3
@@ -39,7 +39,7 @@ NOBODY_PROGRAM = dedent("""
         os.setresuid({nobody}, {nobody}, {nobody})
     sys.exit(main(HOUSE, sys.argv[1:], sys.stdout, sys.stderr, lambda: False))
 """).format(nobody=NOBODY_UID)
-"""The program for somebody whom the rights of files bind, even where tests run as root."""
+"""The program for a user bound by file permissions, even if tests run as root."""
 
 
 def run_as_nobody(program: Program, *args: str) -> ProcessResult:
@@ -57,7 +57,7 @@ def run_as_nobody(program: Program, *args: str) -> ProcessResult:
 
 @pytest.fixture
 def shared_folder() -> Generator[Path]:
-    """Give a folder that everybody can enter; pytest's own are closed to others."""
+    """Give a folder that every user can enter; pytest's own folders are closed to others."""
     with TemporaryDirectory(prefix="dragoman-test-") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
@@ -65,21 +65,21 @@ def shared_folder() -> Generator[Path]:
 
 @pytest.fixture
 def owned_program(shared_folder: Path, bytecode: Path) -> Program:
-    """Give a directory with a task, where somebody else can be given it."""
+    """Give a directory with a task, whose owner can be changed."""
     program = Program(shared_folder / "hub", bytecode)
     program.prepare("task", "create", "One", "--id", "T-1", "--ready")
     return program
 
 
 def chown_to_nobody(data: Path) -> None:
-    """Where tests run as root, it belongs to nobody."""
+    """Make the user nobody the owner, if tests run as root."""
     if os.getuid() == 0:
         for path in (data, *data.rglob("*")):
             os.chown(path, NOBODY_UID, NOBODY_UID)
 
 
 def make_read_only(data: Path) -> None:
-    """Nothing in it can be written."""
+    """Remove all write permissions."""
     chown_to_nobody(data)
     for path in sorted(data.rglob("*"), reverse=True):
         path.chmod(0o500 if path.is_dir() else 0o400)
@@ -191,7 +191,7 @@ def test_doctor_calls_an_unwritable_older_store_bad(owned_program: Program) -> N
 
 @proves("DOCTOR-AGREES", "STORE-READ-ONLY")
 def test_doctor_names_leftover_wal_files_of_another_reader(owned_program: Program) -> None:
-    """Whoever reads a file without the right to write leaves a log and an index without it."""
+    """A reader without write permission leaves -wal and -shm files without it."""
     log, index = (owned_program.data / f"dragoman.db{end}" for end in ("-wal", "-shm"))
     log.touch()
     index.write_bytes(bytes(32_768))
@@ -244,7 +244,7 @@ def test_doctor_names_unwritable_checkpoints(owned_program: Program) -> None:
 
 
 def leave_wal(owned_program: Program) -> None:
-    """As after a kill and a copy: a log beside the database, and no index."""
+    """Leave a WAL without index beside the database, as after a kill and a copy."""
     log = owned_program.data / "dragoman.db-wal"
     with closing(open_reader(owned_program.data / "dragoman.db")) as reader:
         reader.execute("BEGIN; SELECT * FROM meta")

@@ -1,4 +1,4 @@
-"""The whole life of a handoff through HTTP in a real hub, in a process of its own."""
+"""Lifecycle of a handoff over HTTP, with a hub in its own process."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ pytestmark = proves("ACP-RESPONSE", "ACP-GATE", "ACP-ARTIFACTS")
 
 
 def post(url: str, token: str, action: dict[str, Any]) -> tuple[int, Any]:
-    """The status and the answer to an action."""
+    """Post an action and return the HTTP status and the reply."""
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     request = urllib.request.Request(  # noqa: S310  our own hub
         f"{url}/v1/acp/acp_handoff", json.dumps(action).encode(), headers

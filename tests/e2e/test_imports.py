@@ -1,4 +1,4 @@
-"""How little a command loads: agents call the program in loops."""
+"""Imports of single commands stay small: agents call the program in loops."""
 
 import pytest
 
@@ -24,8 +24,8 @@ OUR_PACKAGES = {
 
 
 def imported_packages(program: Program, *args: str) -> set[str]:
-    """The packages, and the rooms of ours, that a command loads."""
-    # Python tells on standard error what it imports, one module a line, after the last bar.
+    """Third-party packages and own subpackages that a command imports."""
+    # Python prints each imported module on standard error, one per line, after the last bar.
     result = program.run(*args, more={"PYTHONPROFILEIMPORTTIME": "1"})
     assert result.code == 0, result
     modules = [line.rpartition("|")[2].strip() for line in result.err.splitlines() if "|" in line]

@@ -1,4 +1,4 @@
-"""Where the output goes: pipes that close, terminals, closed and full streams, Ctrl-C."""
+"""Output streams: closing pipes, terminals, closed and full streams, Ctrl-C."""
 
 import os
 import pty
@@ -14,7 +14,7 @@ from tests.requirements import proves
 
 @pytest.fixture
 def populated(program: Program) -> Program:
-    """Give a ledger that has more lines than a pipe holds."""
+    """Give a ledger with more output than a pipe holds."""
     body = "x" * 60_000
     for number in range(4):
         program.prepare("task", "create", f"{number}", "--id", f"T-{number}", "--body", body)
@@ -22,7 +22,7 @@ def populated(program: Program) -> Program:
 
 
 def on_terminal(program: Program, *args: str, **variables: str) -> str:
-    """What a command shows on a terminal."""
+    """Output of a command on a terminal."""
     terminal_fd, process_fd = pty.openpty()
     terminal = {"TERM": "xterm-256color", "COLUMNS": "120", **variables}
     process = subprocess.Popen(
@@ -37,7 +37,7 @@ def on_terminal(program: Program, *args: str, **variables: str) -> str:
     while True:
         try:
             chunk = os.read(terminal_fd, 65_536)
-        except OSError:  # what Linux says when the other side has closed a terminal
+        except OSError:  # raised by Linux when the other side of a terminal is closed
             break
         if not chunk:
             break

@@ -1,4 +1,4 @@
-"""A long ledger is checked by several processes, with the same result as by one."""
+"""A long ledger is verified by several processes with the same result as by one."""
 
 import sys
 from pathlib import Path
@@ -33,7 +33,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def ignore_progress(_: int) -> None:
-    """Nobody watches."""
+    """Ignore the progress."""
 
 
 @proves("VERIFY-HASHES")

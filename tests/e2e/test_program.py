@@ -1,4 +1,4 @@
-"""A task's whole life through real processes, and the program's own face."""
+"""Lifecycle of a task through real processes; help, version and exit codes of the program."""
 
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def test_shell_completion_offers_matches(program: Program, typed: str, expected:
 
 @proves("CLI-VERSION")
 def test_completion_script_is_printed(program: Program) -> None:
-    # Without a shell to detect, typer takes its name as a value.
+    # Without a detected shell, typer takes its name as a value.
     named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     ended = program.run("--show-completion", "bash", more=named)
 

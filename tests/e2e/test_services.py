@@ -1,4 +1,4 @@
-"""Every duty in a hub that runs: what was left for it is done, though nobody calls `tick`."""
+"""Every service of a running hub does its pending work without `tick`."""
 
 import json
 import os
@@ -25,7 +25,7 @@ AT_NOON = ("--now", NOON)
 LONG_AGO = 1_000_000_000
 TIMEOUT_S = 60
 MAX_KEEPALIVES = 4
-"""A stream that has nothing to tell says so every 15 seconds; so often it is waited for."""
+"""An idle stream sends a keepalive every 15 seconds; the test fails after so many."""
 
 RETRIED, EXPIRED, MOVED = (f"TASK-2026-02-09-{number:03}" for number in (51, 52, 53))
 
@@ -40,7 +40,7 @@ EXPECTED_EVENTS = {
     "inbox": ("task.progressed", f"task:{PARENT}"),
     "files": ("task.transitioned", f"task:{MOVED}"),
 }
-"""Duty -> what the ledger tells of it, about what was left for it."""
+"""Service -> event type and stream that prove its work."""
 
 SERVICES_WITHOUT_EVENTS = {
     "promotion",
@@ -51,11 +51,11 @@ SERVICES_WITHOUT_EVENTS = {
     "notify",
     "search",
 }
-"""Duties of which the ledger tells nothing."""
+"""Services whose work leaves no entry in the ledger."""
 
 
 class PendingWork:
-    """A data directory with something to do for every duty; no command that leaves it does it."""
+    """Data directory with pending work for every service; no command that creates it does it."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -67,7 +67,7 @@ class PendingWork:
 
     def _prepare_time_services(self) -> None:
         run = self.program.prepare
-        # First, because this tick would do the rest as well: the task rests from now on.
+        # First, because this tick would do the other work as well: the task begins its cooldown.
         run(
             "task",
             "create",
@@ -99,7 +99,7 @@ class PendingWork:
         self._call("saop.event", event(1, thought("without an end")), "developer", *an_hour_ago)
 
     def _prepare_workq_sync(self) -> None:
-        """The hub died between `activate` and the moment at which items go along."""
+        """The hub died between `activate` and the synchronization of work items."""
         directory = open_place(self.data, "", parse_rfc3339(NOON), create=True)
         with closing(directory.hub) as hub:
             hub.do(ALICE, AddWorkItem("Login", id="wq-1"))
@@ -134,7 +134,7 @@ class PendingWork:
         return path
 
     def enable_notify(self, receiver: Receiver) -> None:
-        """From now on somebody is told of tasks that are ready."""
+        """Notify a webhook of ready tasks from now on."""
         (self.data / "dragoman.toml").write_text(
             f'[notify]\nwebhook_url = "{receiver.url()}"\nallow_hosts = ["127.0.0.1"]\n'
             'webhook_secret = "not much of a secret"\nstatuses = ["ready"]\n'
@@ -142,7 +142,7 @@ class PendingWork:
 
 
 class OwnerClient:
-    """The door of a hub that runs, for its owner."""
+    """HTTP client of a running hub, as its owner."""
 
     def __init__(self, running: HubProcess, data: Path) -> None:
         self._url = running.url
@@ -156,7 +156,7 @@ class OwnerClient:
             return json.loads(answer.read() or b"null")
 
     def follow(self, after: int, expected: set[tuple[str, str]]) -> None:
-        """Read the ledger from this position on until it has told all of this."""
+        """Read the stream after a position until all expected events came."""
         missing, keepalives = set(expected), 0
         with self._request(f"/v1/stream?after={after}") as stream:
             while missing:
@@ -176,13 +176,13 @@ class OwnerClient:
 
 
 def signed_size(data: Path) -> int:
-    """How far the ledger was signed."""
+    """Number of signed entries."""
     last = (data / "checkpoints.jsonl").read_text().splitlines()[-1]
     return json.loads(last)["size"]
 
 
 def ready_streams(store: Store) -> set[str]:
-    """What is in the queue; a claim would put there whatever has rested."""
+    """Streams in the ready queue; a claim would add those whose cooldown has ended."""
     return store.transact(lambda session: {key.name for key in session.ready("", None, 1_000)})
 
 

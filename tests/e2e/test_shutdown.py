@@ -1,4 +1,4 @@
-"""How `dragoman up` ends: whoever looks at it, whatever it waits for, however early."""
+"""Shutdown of `dragoman up`: signals, closed output, pending services, and early interrupts."""
 
 import signal
 import socket
@@ -25,7 +25,7 @@ sys.meta_path.insert(0, Impatient())
 from dragoman.__main__ import main
 main()
 """
-"""The program, and somebody who presses Ctrl-C when it begins to load a module."""
+"""The program with an interrupt when it begins to import a module."""
 
 
 @proves("HUB-UP")
@@ -35,7 +35,7 @@ def test_agents_get_their_grace_time_though_output_is_closed(
 ) -> None:
     release_file = tmp_path / "go"
     program.data.mkdir()
-    # It ends when it may, which is after the hub was told to stop.
+    # It ends after the hub received the signal.
     worker = f'["sh", "-c", "until [ -e {release_file} ]; do sleep 0.05; done"]'
     (program.data / "dragoman.toml").write_text(
         f"[agents.ada]\ncommand = {worker}\n[hub]\ngrace_ms = 3600000\n"
@@ -43,7 +43,7 @@ def test_agents_get_their_grace_time_though_output_is_closed(
     with run_hub(program) as running:
         made = program.ask("task", "create", "One", "--ready")["id"]
         wait_until_claimed(program, made)
-        # As a terminal that is closed, or `| tee hub.log`, which ends by the same Ctrl-C.
+        # As with a closed terminal, or `| tee hub.log`, which ends by the same Ctrl-C.
         for stream in (running.process.stdout, running.process.stderr):
             assert stream is not None
             stream.close()

@@ -1,4 +1,4 @@
-"""`tick --watch`: one process is the hub of a directory, and a second one is told who that is."""
+"""`tick --watch`: one process is the hub of a directory, and a second one is refused."""
 
 import signal
 import subprocess
@@ -8,7 +8,7 @@ from tests.requirements import proves
 
 
 def wait_for_output(process: subprocess.Popen[str], expected: str) -> None:
-    """Read what a hub tells until it tells this."""
+    """Read the output until it contains this text."""
     assert process.stdout is not None
     assert any(expected in line for line in iter(process.stdout.readline, ""))
 

@@ -1,4 +1,4 @@
-"""`dragoman up`: the hub in a process of its own, and the command line that goes through it."""
+"""`dragoman up`: the hub in its own process, and commands that go through it."""
 
 import json
 import re
@@ -116,7 +116,7 @@ def test_unwritable_files_are_reported_by_readyz_and_stderr(
 def test_lost_store_is_reported_once_for_all_services(
     program: Program,
 ) -> None:
-    # A dispatcher looks at the store for those to whom it may give something.
+    # A dispatcher reads the agents that may get a task from the store.
     program.data.mkdir()
     (program.data / "dragoman.toml").write_text('[agents.ada]\ncommand = ["true"]\n')
     with mortal_postgres() as server, run_hub(program, "--store", server.url) as running:
@@ -125,7 +125,7 @@ def test_lost_store_is_reported_once_for_all_services(
         server.kill()
         assert stderr.readline().startswith("trouble: store: ")
         while get_unready(running.url)["duties"]["dispatch"] == "ok":
-            threading.Event().wait(0.1)  # whoever asks all the time is told that it asks too often
+            threading.Event().wait(0.1)  # polling without a pause is rate-limited
         server.start()
         assert stderr.readline() == "store is well again\n"
         ended = running.stop()

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: somebody who types."""
+"""Fixtures of the command-line tests."""
 
 from pathlib import Path
 
@@ -16,5 +16,5 @@ def dragoman(tmp_path: Path) -> Console:
 
 @pytest.fixture
 def message_file(tmp_path: Path) -> MessageFiles:
-    """Give a way to write messages into files."""
+    """Give a writer of message files."""
     return MessageFiles(tmp_path / "letters")

@@ -17,7 +17,7 @@ NOON = "2026-02-09T12:00:00Z"
 
 
 class CommandResult(Struct, frozen=True):
-    """What a command said, and the code it ended with."""
+    """Output and exit code of a command."""
 
     code: int
     out: str
@@ -25,46 +25,46 @@ class CommandResult(Struct, frozen=True):
 
     @property
     def json(self) -> Any:
-        """The object on standard output; there is exactly one."""
+        """The only object on standard output."""
         (line,) = self.out.splitlines()
         return json.loads(line)
 
     @property
     def objects(self) -> list[Any]:
-        """The objects on standard output, one a line."""
+        """The objects on standard output, one per line."""
         return [json.loads(line) for line in self.out.splitlines()]
 
 
 class Terminal(StringIO):
-    """A stream that says it is a terminal."""
+    """Stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 class Console:
-    """Somebody who types commands about one data directory."""
+    """Command line with one data directory."""
 
     def __init__(self, data: Path, open_: OpenPlace = HOUSE.open_place) -> None:
         self.data = data
         self._wiring = replace(HOUSE, open_place=open_)
 
     def __call__(self, *args: str, wait: Callable[[], bool] = lambda: False) -> CommandResult:
-        """Type a command."""
+        """Run a command."""
         return self._run(args, StringIO(), StringIO(), wait)
 
     def on_terminal(self, *args: str) -> CommandResult:
-        """Type a command where both streams are a terminal."""
+        """Run a command with a terminal on both streams."""
         return self._run(args, Terminal(), Terminal(), lambda: False)
 
     def ask(self, *args: str, code: int = 0) -> Any:
-        """The object that a command answers with --json, and that it ends as it should."""
+        """Run a command with --json, check its exit code and return the object that it prints."""
         result = self(*args, "--json")
         assert result.code == code, result
         return result.json
 
     def make(self, *args: str) -> str:
-        """Create a task; its id."""
+        """Create a task and return its id."""
         return str(self.ask("task", "create", *args)["id"])
 
     def _run(

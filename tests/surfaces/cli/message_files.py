@@ -1,4 +1,4 @@
-"""Messages in files, as somebody who types a command has them."""
+"""Messages in files, as arguments of a command."""
 
 import json
 from collections.abc import Mapping
@@ -7,14 +7,14 @@ from typing import Any
 
 
 class MessageFiles:
-    """A folder of messages, beside the data directory."""
+    """Folder of message files beside the data directory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir()
 
     def __call__(self, message: Mapping[str, Any] | str | bytes) -> str:
-        """The path of a new file with this message."""
+        """Write this message into a new file and return its path."""
         if not isinstance(message, str | bytes):
             message = json.dumps(message)
         path = self._folder / f"{len(list(self._folder.iterdir()))}.json"

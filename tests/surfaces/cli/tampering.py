@@ -1,4 +1,4 @@
-"""Somebody who can write the database file, and does."""
+"""Changes of the database file behind the program's back."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import apsw
 
 
 def change(database: Path, *statements: str) -> None:
-    """Run statements on a database, whoever it belongs to; triggers that forbid them go first."""
+    """Run statements on a database after dropping the triggers that forbid them."""
     connection: Any = apsw.Connection(str(database))
     with connection:
         triggers = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")

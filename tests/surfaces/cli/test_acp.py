@@ -14,7 +14,7 @@ pytestmark = proves("ACP-RESPONSE", "CLI-CALL")
 
 
 def call(dragoman: Console, action: Any, agent: str) -> CommandResult:
-    """The answer to an action, as an agent."""
+    """Call `acp_handoff` as an agent."""
     return dragoman("call", "acp_handoff", json.dumps(action), "--as", agent)
 
 

@@ -1,4 +1,4 @@
-"""agent add: names that are known, and the roles that they speak in."""
+"""`agent add`: registered names and their roles."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""agent add, token, revoke, list, show: credentials that are printed once and kept as digests."""
+"""`agent add`, `token`, `revoke`, `list` and `show`: tokens are printed once, stored as digests."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ pytestmark = proves("CLI-AGENT")
 
 
 def authenticate(dragoman: Console, token: str) -> str:
-    """The label of whoever has this token, or the code of the refusal."""
+    """Return the actor label of a token, or the code of the refusal."""
     store = SqliteStore.open(dragoman.data / "dragoman.db", new_id)
     try:
         owner = load_or_create_token(dragoman.data)
@@ -33,7 +33,7 @@ def authenticate(dragoman: Console, token: str) -> str:
 
 
 def add(dragoman: Console, *args: str) -> Any:
-    """What is printed about an agent that is added."""
+    """Run `agent add` and return its reply."""
     return dragoman.ask("agent", "add", *args)
 
 
@@ -166,7 +166,7 @@ def test_public_key_is_registered_and_shown(dragoman: Console, tmp_path: Path) -
 
 
 def public_key_files(folder: Path) -> list[Path]:
-    """The files of three keys."""
+    """Write three public keys into files."""
     paths = [folder / f"{number}.pub" for number in range(3)]
     for number, path in enumerate(paths):
         public = Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32).public_key()
@@ -279,7 +279,7 @@ def test_data_directory_and_archive_contain_no_token(dragoman: Console, tmp_path
     owner = load_or_create_token(dragoman.data).decode()
 
     output = dragoman("events").out + dragoman("events", "--json").out
-    # A part of a secret would be too much as well.
+    # Even a part of a secret must not appear.
     secrets = [token[-43:-27] for token in tokens]
     for secret in secrets:
         assert secret not in output

@@ -1,4 +1,4 @@
-"""agent list and show: what agents do that a hub starts, in words; without one, all else."""
+"""`agent list` and `show`: work of agents that a hub starts, with and without a running hub."""
 
 import pytest
 
@@ -18,7 +18,7 @@ UNREACHABLE_URL = "http://127.0.0.1:1"
 
 @pytest.fixture
 def console(dragoman: Console) -> Console:
-    """Give a data directory that has ada in its settings, and ben only among the known."""
+    """Give a data directory with ada in its settings, and ben registered only."""
     dragoman("init")
     for name in ("ada", "ben"):
         dragoman("agent", "add", name, "--no-token")

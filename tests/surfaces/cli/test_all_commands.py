@@ -1,4 +1,4 @@
-"""What holds for every command: its options, its exit codes, its help, its errors."""
+"""Rules for every command: shared options, exit codes, help and errors."""
 
 import json
 import os
@@ -27,10 +27,10 @@ COMMANDS = [
         for name in names
     ),
 ]
-"""Every command by its words."""
+"""Every command as a tuple of its words."""
 
 FINITE_COMMANDS = [words for words in COMMANDS if words not in (("up",), ("mcp",))]
-"""Those that end by themselves; the others are tried in processes of their own."""
+"""Commands that end by themselves; the others are tested in their own processes."""
 
 SESSION = Path(__file__).parents[2] / "protocols" / "saop" / "transcripts" / "codex.jsonl"
 
@@ -67,7 +67,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "otlp": ("T-1",),
     "rewind": ("T-1", "--to", "1"),
 }
-"""What a command needs to succeed in the world of `lived`."""
+"""Arguments with which a command succeeds in the directory of `populated`."""
 
 UPDATE = {
     "protocol": "aof",
@@ -79,7 +79,7 @@ UPDATE = {
     "sentAt": "2026-02-09T11:59:30Z",
     "payload": {"taskId": "TASK-2026-02-09-001", "agentId": "ada", "progress": "half"},
 }
-"""A message that ada may send in that world."""
+"""Message that ada may send in that directory."""
 
 CARD = {
     "name": "Planner",
@@ -87,14 +87,14 @@ CARD = {
     "version": "1.0.0",
     "skills": [{"id": "plan", "name": "Plan", "description": "plans trips", "tags": ["plan"]}],
 }
-"""What another agent says about itself."""
+"""Agent card of another agent."""
 
 BEFORE_NOON = "2026-02-09T11:59:00Z"
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give what `lived` is a copy of: it takes longer to make than any test of it."""
+    """Give the template of `populated`: creating it takes longer than any of its tests."""
     dragoman = Console(tmp_path_factory.mktemp("story") / "hub")
     dragoman.make("One", "--id", "T-1", "--ready", "--now", BEFORE_NOON)
     dragoman.make("Two", "--id", "T-2", "--ready", "--now", BEFORE_NOON)
@@ -135,9 +135,9 @@ def test_index_lists_every_command_of_every_file() -> None:
 
 
 def command_line(args: tuple[str, ...], populated: Console) -> list[str]:
-    """The words of a command, with the arguments that it needs."""
+    """The words of a command with the arguments that it needs."""
     if args in (("import",), ("restore",)):
-        # Each makes a directory, and so there must be none.
+        # These commands create the directory, so it must not exist.
         shutil.rmtree(populated.data)
     beside = str(populated.data.parent)
     needed = ARGUMENTS.get(" ".join(args)) or ARGUMENTS.get(args[-1], ())

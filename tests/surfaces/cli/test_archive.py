@@ -1,4 +1,4 @@
-"""watch-files, rebuild-files, export and import: what lies beside the ledger, and all of it."""
+"""`watch-files`, `rebuild-files`, `export` and `import`: files beside the ledger."""
 
 import json
 import os
@@ -19,7 +19,7 @@ pytestmark = proves("CLI-FILES")
 
 @pytest.fixture
 def populated(dragoman: Console, message_file: MessageFiles) -> Console:
-    """Give a directory with a task that is reported on, and one that is asked for."""
+    """Give a directory with a reported task and a delegated one."""
     dragoman.make("One", "--id", PARENT, "--ready")
     dragoman.make("Two", "--id", CHILD, "--ready", "--alias", "bead:ol-1")
     dragoman.ask("task", "claim", PARENT, "--agent", "swe-backend", "--session", "s-1")
@@ -31,7 +31,7 @@ def populated(dragoman: Console, message_file: MessageFiles) -> Console:
 
 
 def snapshot(data: Path) -> dict[str, bytes]:
-    """Every file of tasks, runs and events."""
+    """Content of every file of tasks, runs and events."""
     return {
         str(path.relative_to(data)): path.read_bytes()
         for part in ("tasks", "runs", "events")
@@ -41,7 +41,7 @@ def snapshot(data: Path) -> dict[str, bytes]:
 
 
 def run_between_polls(*steps: Callable[[], object]) -> Callable[[], bool]:
-    """A wait that does one step between two looks, and ends after the last."""
+    """Build a wait function that runs one step between two polls and stops after the last."""
     remaining = list(steps)
 
     def wait() -> bool:
@@ -54,7 +54,7 @@ def run_between_polls(*steps: Callable[[], object]) -> Callable[[], bool]:
 
 
 def run_until(*steps: tuple[Callable[[], object], Callable[[], bool]]) -> Callable[[], bool]:
-    """A wait that does a step, looks until what should come of it has come, and ends at last."""
+    """Build a wait function that runs a step, polls until its condition holds, then the next."""
     remaining, conditions = list(steps), list[Callable[[], bool]]()
 
     def wait() -> bool:
@@ -167,7 +167,7 @@ def test_export_and_import_carry_the_whole_directory(
     assert restored("events", "--json").out == populated("events", "--json").out
     assert restored.ask("verify")["findings"] == []
     assert restored.ask("task", "show", "bead:ol-1")["id"] == CHILD
-    # Life goes on there: the attempt, its report and the roles are what they were.
+    # Work continues in the copy: attempt, report and roles are the same.
     restored.ask("send", message_file(update(progress="Elsewhere")))
     restored.ask("session-end", "--as", "boss")
     assert restored.ask("task", "show", PARENT)["status"] == "review"

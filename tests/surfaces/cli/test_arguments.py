@@ -1,4 +1,4 @@
-"""How words become values, and who sits at the keyboard."""
+"""Parsing of command-line values, and the name of the local user."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""backup and restore: what they say, and all that they refuse."""
+"""`backup` and `restore`: output and refusals."""
 
 import fcntl
 import io
@@ -34,7 +34,7 @@ SEED = 1_770_670_500
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give what `lived` is a copy of, and a backup of it beside it."""
+    """Give the template of `populated` with a backup beside it."""
     dragoman = Console(tmp_path_factory.mktemp("story") / "hub")
     dragoman.make("One", "--id", "T-1", "--ready")
     dragoman.ask("task", "claim", "T-1", "--agent", "ada")
@@ -46,14 +46,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def populated(dragoman: Console, template: Path) -> Console:
-    """Give a directory with a task that ada holds, and a setting."""
+    """Give a directory with a task held by ada, and a setting."""
     shutil.copytree(template / "hub", dragoman.data)
     return dragoman
 
 
 @pytest.fixture
 def backup_file(template: Path, tmp_path: Path) -> Path:
-    """Give a backup of it."""
+    """Give a backup of `populated`."""
     path = tmp_path / "before.tar"
     shutil.copy(template / "hub.tar", path)
     return path
@@ -61,12 +61,12 @@ def backup_file(template: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def other(tmp_path: Path) -> Console:
-    """Give a command line on a directory elsewhere, which is not there yet."""
+    """Give a command line on another directory that does not exist yet."""
     return Console(tmp_path / "other" / "hub")
 
 
 def is_untouched(console: Console) -> bool:
-    """Whether a refused restore has left no trace."""
+    """Check that a refused restore left no trace."""
     parent = console.data.parent
     return not parent.exists() or list(parent.iterdir()) == []
 
@@ -160,7 +160,7 @@ def test_restore_names_a_running_hub(backup_file: Path, other: Console) -> None:
 
 
 def with_label(backup_file: Path, target: Path, **label: str) -> Path:
-    """A backup with another label."""
+    """Copy a backup with another label."""
     with tarfile.open(backup_file) as old, tarfile.open(target, "w") as new:
         for info in old:
             content = old.extractfile(info)
@@ -248,7 +248,7 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "half": (lambda whole: whole[: len(whole) // 2], "cut off"),
     "changed": (lambda whole: whole.replace(b"attempts = 4", b"attempts = 5"), "dragoman.toml"),
 }
-"""What was done to a backup, and what is said of it."""
+"""Damage done to a backup -> part of its error message."""
 
 
 @proves("BACKUP-WORDS")
@@ -270,7 +270,7 @@ def test_every_damage_has_the_same_message_format(
 
 @proves("BACKUP-WORDS", "CLI-VERIFY")
 def test_interrupted_restore_is_not_reported_as_edits(backup_file: Path, other: Console) -> None:
-    # The moment before the files are written: what the command does first is all that was done.
+    # An interrupt just before the files are written: only the first part of the command ran.
     restore_backup(backup_file, other.data, "", no_bars)
 
     found = other.ask("verify", code=1)
@@ -320,7 +320,7 @@ def test_full_disk_leaves_no_partial_file(
     read_end, write_end = os.pipe()
 
     def run_command() -> None:
-        # No file may be longer, as on a disk that is nearly full.
+        # A limit on file sizes stands for a disk that is nearly full.
         resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
         os.write(write_end, json.dumps(console.ask(command, str(path), code=1)).encode())
 

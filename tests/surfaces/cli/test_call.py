@@ -1,4 +1,4 @@
-"""call and session-end: operations by their names, with replies in their dialect's own form."""
+"""`call` and `session-end`: operations by name, with replies in the form of their dialect."""
 
 import json
 
@@ -17,7 +17,7 @@ pytestmark = proves("CLI-CALL")
 
 @pytest.fixture
 def claimed(dragoman: Console) -> Console:
-    """Give a command line where swe-backend works on a task in the session s-1."""
+    """Give a command line where swe-backend holds a task in session s-1."""
     dragoman.make("One", "--id", PARENT, "--ready")
     dragoman.ask("task", "claim", PARENT, "--agent", BACKEND, "--session", "s-1")
     return dragoman

@@ -1,4 +1,4 @@
-"""demo: the same story each time, told by a real hub; nothing stays unless it is asked for."""
+"""`demo`: a deterministic scenario on a real hub that leaves files only if asked to."""
 
 import tempfile
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = proves("CLI-DEMO")
 
 @pytest.fixture(autouse=True)
 def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the demo a temporary folder of its own to look into afterwards."""
+    """Give the demo its own temporary folder, to inspect it afterwards."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))

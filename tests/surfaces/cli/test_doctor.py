@@ -1,4 +1,4 @@
-"""doctor: it names what is wrong and what to do, changes nothing, and bears what is broken."""
+"""`doctor`: findings and advice, without changes, on broken directories too."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ pytestmark = proves("CLI-DOCTOR")
 
 
 def examine(dragoman: Console, *args: str) -> dict[str, dict[str, Any]]:
-    """Every check by its name."""
+    """Run `doctor` and return its checks by name."""
     reply = dragoman("doctor", *args, "--json").json
     return {check["name"]: check for check in reply["checks"]}
 
@@ -36,7 +36,7 @@ def bad_checks(dragoman: Console, *args: str) -> list[str]:
 
 
 def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """What is in a folder, and how it may be used; SQLite's two helpers come and go."""
+    """Content and mode of every file in a folder, except SQLite's -wal and -shm files."""
     return {
         str(path): (path.read_bytes(), path.stat().st_mode)
         for path in folder.rglob("*")
@@ -46,7 +46,7 @@ def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 @pytest.fixture
 def healthy(dragoman: Console) -> Console:
-    """Give a directory with one task, and nothing wrong."""
+    """Give a directory with one task and no problem."""
     dragoman.make("One", "--id", "T-1", "--ready", "--now", NOON)
     return dragoman
 
@@ -355,7 +355,7 @@ def test_advice_upgrades_a_store_of_an_earlier_version(dragoman: Console, tmp_pa
     assert f"copy {dragoman.data} and '{elsewhere}' while nothing works there" in found["advice"]
     kept = elsewhere.read_bytes()
 
-    # Whatever this version does with it, a backup too, is too late for a way back.
+    # Any command of this version, even a backup, ends the way back to the earlier one.
     assert dragoman("backup", str(tmp_path / "hub.tar")).code == 0
     assert elsewhere.read_bytes() != kept
     assert dragoman("tick").code == 0, "which writes the files, that no ledger of then has here"
@@ -369,7 +369,7 @@ def test_store_migrated_only_in_its_wal_is_current(healthy: Console) -> None:
     change(path, f"PRAGMA user_version = {len(MIGRATIONS) - 1}")
     with closing(open_reader(path)) as reader:
         reader.execute("BEGIN; SELECT * FROM meta")
-        # Beside a reader the log is not taken in, as it is not while a hub runs.
+        # While a reader is open, as beside a running hub, the WAL is not checkpointed.
         change(path, f"PRAGMA user_version = {len(MIGRATIONS)}")
         assert path.read_bytes()[60:64] == (len(MIGRATIONS) - 1).to_bytes(4, "big")
 

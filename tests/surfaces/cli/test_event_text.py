@@ -1,4 +1,4 @@
-"""Every event has words, and long ones are cut with a mark."""
+"""Text of every event, truncated if it is long."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""events: the ledger from any position on, by task and type, and as it happens."""
+"""`events`: the ledger from any position, filtered by task and type, and followed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""guard: a real git repository, its hook, and commits that it stops or lets pass."""
+"""`guard`: a real git repository, its hook, and commits that pass or are blocked."""
 
 import json
 import os
@@ -23,7 +23,7 @@ pytestmark = proves("GUARD-COMMIT")
 
 
 class Repository:
-    """A git repository in which somebody works."""
+    """Git repository with a committing user."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -40,7 +40,7 @@ class Repository:
         self.git("init", "-q")
 
     def git(self, *args: str, **extra: str) -> subprocess.CompletedProcess[str]:
-        """Run git there."""
+        """Run git in the repository."""
         variables = {**self.variables, **extra}
         return subprocess.run(
             ("git", *args),
@@ -62,7 +62,7 @@ class Repository:
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """Stand in a fresh repository."""
+    """Give a new repository as the working directory."""
     folder = tmp_path / "repository"
     folder.mkdir()
     made = Repository(folder)
@@ -166,7 +166,7 @@ def test_guard_outside_of_a_repository_is_a_usage_error(
 
 
 def _worktree(repository: Repository, at: Path) -> Repository:
-    """A linked worktree with staged files, beside the repository."""
+    """Create a linked worktree with staged files beside the repository."""
     repository.stage("first")
     assert repository.git("commit", "-m", "first", "--no-verify").returncode == 0
     assert repository.git("worktree", "add", "-q", str(at)).returncode == 0
@@ -182,7 +182,7 @@ def test_linked_worktree_uses_the_data_directory_of_its_repository(
     monkeypatch.delenv("DRAGOMAN_URL", raising=False)
     console = Console(repository.folder / ".dragoman")
     console.ask("reserve", "take", "src/", "--as", "ada")
-    # As it is installed where the data directory is the usual one: the hook names none.
+    # Installed with the default data directory, the hook names none.
     assert main(HOUSE, ["guard", "install"], StringIO(), StringIO(), lambda: False) == 0
     assert "--data" not in (repository.folder / ".git/hooks/pre-commit").read_text()
     linked = _worktree(repository, tmp_path / "linked")

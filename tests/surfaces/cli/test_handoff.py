@@ -1,4 +1,4 @@
-"""handoff: every step of one by its command, lists, proofs, and why one is stuck."""
+"""`handoff`: steps of a handoff, lists, verification and diagnosis."""
 
 import json
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ LOG = "teamspaces/default/handoffs/handoffs.jsonl"
 
 
 def offer(dragoman: Console, *args: str, id: str = "h1", task: str = "t1") -> dict[str, Any]:
-    """Ada offers a task to Bob."""
+    """Offer a task from ada to bob."""
     options = ("--as", "ada", "--to", "bob", "--task", task, "--id", id, *PACKAGE, *args)
     return dragoman.ask("handoff", "initiate", *options)
 
 
 def step(dragoman: Console, action: str, by: str, *args: str, id: str = "h1") -> Any:
-    """A step that must succeed; where the handoff stands after it."""
+    """Run a step that must succeed and return the status of the handoff."""
     return dragoman.ask("handoff", action, id, "--as", by, *args)["status"]
 
 
@@ -291,7 +291,7 @@ def test_page_shows_every_field_of_the_package(dragoman: Console, tmp_path: Path
 
 
 def _leaf_texts(value: object) -> Iterator[str]:
-    """Every word that stands in something, its names aside."""
+    """Yield every value in a structure, without its keys."""
     if isinstance(value, dict):
         value = list(cast(dict[str, object], value).values())
     if isinstance(value, list):

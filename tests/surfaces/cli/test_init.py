@@ -1,4 +1,4 @@
-"""init: a directory is made once, and a store is remembered and never replaced in silence."""
+"""`init`: creates a directory once and never replaces a saved store silently."""
 
 import subprocess
 from pathlib import Path
@@ -14,7 +14,7 @@ pytestmark = proves("CLI-INIT")
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
-    """What every file says, but for the two that SQLite keeps beside its own while it is open."""
+    """Content of every file, except SQLite's -wal and -shm files."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {path: path.read_bytes() for path in files if not path.name.endswith(("-shm", "-wal"))}
 

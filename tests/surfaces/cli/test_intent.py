@@ -1,4 +1,4 @@
-"""delegate, why, intent and agent rank|discover: what people see, and what programs are told."""
+"""`delegate`, `why`, `intent` and `agent rank|discover`: text and JSON output."""
 
 import json
 from collections.abc import Generator
@@ -19,7 +19,7 @@ CARD = {"name": "Planner", "url": "https://p.example", "skills": [{"tags": ["rou
 
 @pytest.fixture
 def console(dragoman: Console) -> Console:
-    """Give a directory with two agents, and an intent that ada has been given."""
+    """Give a directory with two agents and an intent assigned to ada."""
     add = ("agent", "add", "--no-token", "--now", NOON)
     dragoman.ask(*add, "ada", "--skill", "translate", "--skill", "French", "--trust", "T2")
     dragoman.ask(*add, "bob", "--skill", "translate", "--cost", "0.5", "--capacity", "2")
@@ -32,7 +32,7 @@ def console(dragoman: Console) -> Console:
 
 
 def report_result(console: Console, **fields: Any) -> Any:
-    """Let ada hand in a result."""
+    """Report a result of ada."""
     result = {"intent_id": "i-1", "agent_id": "ada"} | fields
     message = json.dumps(result)
     return console("call", "ccos.result", message, "--as", "ada", "--now", "2026-02-09T12:01:00Z")
@@ -387,7 +387,7 @@ def test_add_keeps_capabilities_that_are_not_passed(console: Console) -> None:
 
 @pytest.fixture
 def card_host() -> Generator[Receiver]:
-    """Give a host that has an agent's card."""
+    """Give an HTTP host that serves an agent card."""
     with receiving() as receiver:
         yield receiver
 

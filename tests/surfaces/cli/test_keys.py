@@ -1,4 +1,4 @@
-"""Hubs of one store have one secret: another one is named at once, and said what to do about."""
+"""Keys of a hub: one secret per store, a remedy for another secret, and lost keys."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ pytestmark = proves("STORE-SECRET")
 
 @pytest.fixture
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give the URL of a store that is not there yet."""
+    """Give the URL of a store that does not exist yet."""
     if getattr(request, "param", "sqlite") == "sqlite":
         return f"sqlite:///{tmp_path / 'shared.db'}"
     return request.getfixturevalue("postgres_url")
@@ -25,7 +25,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def first(tmp_path: Path, store: str) -> Console:
-    """Give the directory whose hub has begun the store."""
+    """Give the directory whose hub created the store."""
     console = Console(tmp_path / "first")
     console.ask("init", "--store", store)
     return console
@@ -33,7 +33,7 @@ def first(tmp_path: Path, store: str) -> Console:
 
 @pytest.fixture
 def second(tmp_path: Path) -> Console:
-    """Give a directory that is not there yet."""
+    """Give a directory that does not exist yet."""
     return Console(tmp_path / "second")
 
 

@@ -1,4 +1,4 @@
-"""lint: messages are checked, every finding is named, and nothing is sent or made."""
+"""`lint`: checks messages, names every finding, sends and creates nothing."""
 
 import json
 from pathlib import Path

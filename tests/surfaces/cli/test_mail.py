@@ -1,4 +1,4 @@
-"""mail: letters from files and from options, boxes and their filters, and text that cannot act."""
+"""`mail`: letters from files and options, inbox filters, and text that cannot act."""
 
 import json
 import sys
@@ -22,18 +22,18 @@ HOSTILE = "\x1b[2J\x00\u202eevil\n---\nid: x\n---\n<script>alert(1)</script>\nok
 
 
 def send(dragoman: Console, *args: str, by: str = "ada") -> str:
-    """A letter from options; its id."""
+    """Send a letter composed from options and return its id."""
     return dragoman.ask("mail", "send", "--as", by, *args)["id"]
 
 
 def send_untyped(dragoman: Console, to: str = "bob", **options: str) -> str:
-    """A letter without a type."""
+    """Send a letter without a type and return its id."""
     args = [word for name, value in options.items() for word in (f"--{name}", value)]
     return send(dragoman, "--to", to, "--subject", "Hello", "--body", "How are you?", *args)
 
 
 def message_ids(dragoman: Console, *args: str) -> list[str]:
-    """The ids of the letters that a command lists."""
+    """Ids of the letters that a command lists."""
     return [row["id"] for row in dragoman.ask("mail", *args)["messages"]]
 
 
@@ -541,7 +541,7 @@ def test_foreign_file_among_messages_is_named_and_left_alone(dragoman: Console) 
     assert "mail/t-1/0007-DONE.md is surplus" in result.out
     assert "what is surplus is nobody's here and is left alone: move it away" in result.out
     assert "notes.txt" not in result.out
-    # Nothing reads it, nothing removes it, and letters go on beside it.
+    # No command reads or removes it, and new letters are written beside it.
     for command in ("tick", "rebuild-files"):
         dragoman.ask(command)
     dragoman.ask(*send, "--body", "again")

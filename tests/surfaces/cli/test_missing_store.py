@@ -1,4 +1,4 @@
-"""A database that is gone: nothing is made in its place, and everybody says how it comes back."""
+"""A missing database is not recreated, and every command names the way to restore it."""
 
 import psycopg
 import pytest

@@ -1,4 +1,4 @@
-"""What is not there: every command that looks for it says the same, by the same code."""
+"""Missing objects: every command reports them with the same code and sentence."""
 
 import os
 from pathlib import Path
@@ -65,7 +65,7 @@ FILE_COMMANDS = (
     ("restore", "{}"),
     ("task", "create", "x", "--body-file", "{}"),
 )
-"""Every command that reads a file which is named to it."""
+"""Every command that reads a file named by an argument."""
 
 
 def error_of(dragoman: Console, *args: str) -> tuple[str, str]:

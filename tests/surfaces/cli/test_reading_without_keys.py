@@ -1,7 +1,4 @@
-"""Reading needs no keys: what only reads answers the same without them, and the rest says why not.
-
-One rule for all commands, whichever way they open the data directory.
-"""
+"""Commands that only read answer the same without keys; all others are refused with a remedy."""
 
 import shutil
 from collections.abc import Callable
@@ -62,12 +59,12 @@ KEYED_COMMANDS = (
     ("export", "{beside}/hub.tar"),
     ("backup", "{beside}/hub.backup"),
 )
-"""What writes, signs, checks what was signed, or carries the keys."""
+"""Commands that write, sign, check signatures, or carry the keys."""
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give what `lived` is a copy of."""
+    """Give the template of `populated`."""
     dragoman = Console(tmp_path_factory.mktemp("story") / "hub")
     dragoman.make("One", "--id", "T-1", "--ready", "--now", NOON)
     dragoman.make("Two", "--id", "t1", "--ready", "--now", NOON)
@@ -87,7 +84,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def populated(dragoman: Console, template: Path) -> Console:
-    """Give a directory in which there is something to read everywhere."""
+    """Give a directory with something to read for every command."""
     shutil.copytree(template, dragoman.data)
     return dragoman
 

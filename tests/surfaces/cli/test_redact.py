@@ -1,4 +1,4 @@
-"""`dragoman redact`, and what a person is told whose words held a secret."""
+"""`redact`, and warnings about masked secrets."""
 
 import io
 import json

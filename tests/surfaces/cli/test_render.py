@@ -1,4 +1,4 @@
-"""What reaches a terminal: nothing that steers it, and colours only there."""
+"""Terminal output: no control characters, and colours on a terminal only."""
 
 import io
 import json
@@ -30,7 +30,7 @@ HOSTILE = [
 
 
 def has_control_characters(text: str) -> bool:
-    """Whether a terminal would do more with a line than show it."""
+    """Check for characters with which a terminal does more than show them."""
     return any(
         ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u202e\u200b\u2028\u2066\ufeff" for c in text
     )

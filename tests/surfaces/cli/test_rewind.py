@@ -1,4 +1,4 @@
-"""rewind on real repositories: shown first, then done beside what is checked out, once."""
+"""`rewind` on real repositories: a preview, then one change beside the checked-out branch."""
 
 import json
 import os
@@ -21,7 +21,7 @@ pytestmark = proves("REWIND-FILES", "REWIND-STATE")
 
 TASK = "TASK-2026-02-09-001"
 REVIEW_POSITION = 3
-"""The position at which the task came into review."""
+"""Position at which the task came into review."""
 GIT_ENVIRONMENT = {
     "PATH": os.environ["PATH"],
     "GIT_AUTHOR_NAME": "A",
@@ -32,7 +32,7 @@ GIT_ENVIRONMENT = {
 
 
 def git(folder: Path, *args: str) -> str:
-    """What git says."""
+    """Run git and return its output."""
     done = subprocess.run(
         ["git", "-C", str(folder), *args],
         check=True,
@@ -44,7 +44,7 @@ def git(folder: Path, *args: str) -> str:
 
 
 def commit(folder: Path, text: str) -> str:
-    """A commit with another text in the one file, and its hash."""
+    """Commit another text in the only file and return the hash."""
     (folder / "file").write_text(text)
     git(folder, "add", "file")
     git(folder, "commit", "-q", "-m", text)
@@ -52,7 +52,7 @@ def commit(folder: Path, text: str) -> str:
 
 
 class Scenario:
-    """A task that was done while its repository went on from commit to commit."""
+    """Task that was done while its repository went from commit to commit."""
 
     def __init__(self, folder: Path) -> None:
         self.dragoman = Console(folder / "hub")
@@ -61,12 +61,12 @@ class Scenario:
         self.second_commit = ""
 
     def prepare(self) -> None:
-        """All that has happened so far."""
+        """Create the repository, the task and its transitions."""
         self.repository.mkdir(parents=True)
         git(self.repository, "init", "-q", "-b", "main")
         commit(self.repository, "first")
         self.dragoman("init")
-        # Relative to the data directory, so that both can be copied.
+        # A relative path, so that the directory and the repository can be copied together.
         (self.dragoman.data / "dragoman.toml").write_text('[git]\nrepository = "../repository"\n')
         assert self.dragoman.make("Write it", "--ready", "--now", "2026-02-09T10:00:00Z") == TASK
         self.dragoman.ask("task", "claim", TASK, "--agent", "ada")
@@ -76,11 +76,11 @@ class Scenario:
         self.dragoman.ask("task", "move", TASK, "done")
 
     def rewind(self, to: object, *args: str, code: int = 0) -> Any:
-        """What the command says."""
+        """Run `rewind` and return its reply."""
         return self.dragoman.ask("rewind", self.task, "--to", f"{to}", *args, code=code)
 
     def transitions(self) -> dict[str, dict[str, Any]]:
-        """The moves of the task as SAOP tells them, by where they led; the last of each."""
+        """SAOP transitions of the task by target state; the last of each."""
         reply = self.dragoman("call", "saop.events", f'{{"task_id":"{self.task}"}}').json
         return {
             event["payload"]["to_state"]: event
@@ -89,13 +89,13 @@ class Scenario:
         }
 
     def show(self) -> Any:
-        """The task as it is."""
+        """Return the task."""
         return self.dragoman.ask("task", "show", self.task)
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with a task that is done."""
+    """Give a folder with a done task."""
     folder = tmp_path_factory.mktemp("played")
     Scenario(folder).prepare()
     return folder
@@ -103,7 +103,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def scenario(template: Path, tmp_path: Path) -> Scenario:
-    """Give a copy of it."""
+    """Give a copy of the template."""
     copytree(template, tmp_path / "stage", symlinks=True)
     scenario = Scenario(tmp_path / "stage")
     scenario.second_commit = git(scenario.repository, "rev-parse", "main~1")
@@ -111,7 +111,7 @@ def scenario(template: Path, tmp_path: Path) -> Scenario:
 
 
 def checkout_state(scenario: Scenario) -> tuple[str, str, str]:
-    """What is checked out, what is not committed, and what the file says."""
+    """Checked-out branch, uncommitted changes and content of the file."""
     folder = scenario.repository
     status = git(folder, "status", "--porcelain")
     return git(folder, "symbolic-ref", "HEAD"), status, (folder / "file").read_text()

@@ -1,4 +1,4 @@
-"""A story through every dialect, with all duties done: at its end verify has nothing to say."""
+"""A scenario for every dialect, with all services run: verify has no findings at its end."""
 
 import json
 from collections.abc import Callable
@@ -19,13 +19,13 @@ SOON = ("--now", "2026-02-09T12:00:30Z")
 
 
 def call(dragoman: Console, operation: str, message: dict[str, Any], agent: str) -> Any:
-    """What an operation answers."""
+    """Call an operation and return its reply."""
     return dragoman.ask("call", operation, json.dumps(message), "--as", agent, *AT)
 
 
 def tasks(dragoman: Console) -> None:
-    """Everything that could be left out is said."""
-    priority = ("--priority", "NORMAL".lower())  # as if typed: no constant of the code
+    """Pass values that equal the defaults."""
+    priority = ("--priority", "NORMAL".lower())  # computed: no constant of the code
     dragoman.make("One", "--id", "T-1", "--ready", *priority, *AT)
     dragoman.ask("task", "claim", "T-1", "--agent", "ada", *AT)
 
@@ -43,7 +43,7 @@ def mail(dragoman: Console) -> None:
 
 
 def saop(dragoman: Console) -> None:
-    """The same error three times, in a loop, ever less sure: all three signs are told."""
+    """The same error three times, in a loop, with falling confidence: all three signs escalate."""
     for index in range(6):
         content = {"action": ("edit", "revert")[index % 2], "observation": "Error: no such file"}
         message = turn(index, content=content, metadata={"confidence": 0.9 - index / 10})

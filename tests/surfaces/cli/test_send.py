@@ -1,4 +1,4 @@
-"""send: any message, what came of it in words and in JSON, and why not."""
+"""`send`: effects of any message as text and JSON, and refusals."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ pytestmark = proves("CLI-SEND")
 
 @pytest.fixture
 def claimed(dragoman: Console) -> Console:
-    """Give a command line where swe-backend works on a task."""
+    """Give a command line where swe-backend holds a task."""
     dragoman.make("One", "--id", PARENT, "--ready")
     dragoman.ask("task", "claim", PARENT, "--agent", BACKEND, "--session", "s-1")
     return dragoman

@@ -1,4 +1,4 @@
-"""task claim, heartbeat and release: an agent's hold on a task, and how it is lost."""
+"""`task claim`, `heartbeat` and `release`: the lease of an agent, and its loss."""
 
 import pytest
 

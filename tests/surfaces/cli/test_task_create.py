@@ -1,4 +1,4 @@
-"""task create, move and link: what they make, and what they refuse."""
+"""`task create`, `move` and `link`: results and refusals."""
 
 import io
 import sys

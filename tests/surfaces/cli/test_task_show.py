@@ -1,4 +1,4 @@
-"""task list, show and log: pages, the past, and every name of a task."""
+"""`task list`, `show` and `log`: pages, past states, and every name of a task."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""tick: every duty once, and the second time nothing is left to do."""
+"""`tick`: runs every service once; a second run finds nothing to do."""
 
 import json
 from errno import ENOSPC
@@ -85,7 +85,7 @@ def test_every_write_command_leaves_a_checkpoint_of_the_whole_ledger(
 
 
 class FailingService:
-    """A duty for which the disk is full."""
+    """Service for which the disk is full."""
 
     name = "first"
 
@@ -97,7 +97,7 @@ class FailingService:
 def open_with_failing_service(
     data: Path, store: str, now: int | None, *, create: bool, **_: bool
 ) -> Place:
-    """A place whose first duty fails."""
+    """Open a data directory whose first service fails."""
     directory = open_place(data, store, now, create=create)
     return replace(directory, groups=(Group("first", (FailingService(),)), *directory.groups))
 
@@ -148,7 +148,7 @@ def test_inbox_messages_have_at_most_the_agent_role(
 
 
 def service_line(service: str, output: str) -> str:
-    """What a tick says about one duty."""
+    """The line of `tick` about one service."""
     return next(line for line in output.splitlines() if line.startswith(service))
 
 

@@ -1,4 +1,4 @@
-"""trace on session files: twice, growing, followed, refused; and spans on their way out."""
+"""`trace` on session files: repeated, growing, followed and refused; and exported spans."""
 
 import json
 import os
@@ -20,12 +20,12 @@ CLAUDE, CODEX, OTLP = (FOLDER / name for name in ("claude-code.jsonl", "codex.js
 
 
 def trace(dragoman: Console, file: Path, *args: str, code: int = 0) -> Any:
-    """What the command says about a file of task T-1."""
+    """Import a session file into task T-1 and return the reply."""
     return dragoman.ask("trace", str(file), "--task", "T-1", *args, code=code)
 
 
 def query(dragoman: Console, operation: str) -> Any:
-    """What an operation knows of T-1."""
+    """Query an operation about T-1."""
     return dragoman("call", operation, '{"task_id":"T-1"}').json
 
 
@@ -53,7 +53,7 @@ def test_session_file_is_imported_once(dragoman: Console) -> None:
 def test_growing_file_is_imported_in_parts(dragoman: Console, tmp_path: Path) -> None:
     lines = CODEX.read_bytes().splitlines(keepends=True)
     file = tmp_path / "rollout.jsonl"
-    # The last line is being written: the rest of it comes later.
+    # The last line is incomplete; its rest is written later.
     file.write_bytes(b"".join(lines[:8]) + lines[8][:40])
     first = trace(dragoman, file)
     assert (first["turns"], first["unfinished"], first["unreadable"]) == (0, True, [9])
@@ -75,7 +75,7 @@ def test_growing_file_is_imported_in_parts(dragoman: Console, tmp_path: Path) ->
 def test_import_in_parts_equals_import_at_once(
     dragoman: Console, tmp_path: Path, file: Path
 ) -> None:
-    """Each turn is recorded whole, or not yet; and no event is without its task."""
+    """Turns are recorded completely or not yet, and every event has its task."""
     lines = file.read_bytes().splitlines(keepends=True)
     growing = tmp_path / "session.jsonl"
     for count in range(3, len(lines) + 1):
@@ -104,7 +104,7 @@ def test_events_are_deferred_until_the_first_turn(dragoman: Console, tmp_path: P
 
 @proves("CAPTURE-WHOLE")
 def test_events_are_deferred_until_an_accepted_turn(dragoman: Console, tmp_path: Path) -> None:
-    """The first one is too long: with the second the task begins, and has the events of both."""
+    """The first turn is too long; the task begins with the second and has the events of both."""
     file = tmp_path / "session.jsonl"
     content = CLAUDE.read_bytes()
     file.write_bytes(content.replace(b"Please fix it.", b"x" * 17_000_000))
@@ -125,7 +125,7 @@ def test_follow_imports_the_last_turn_when_it_is_complete(
         outputs.append(dragoman("call", "saop.turns", '{"task_id":"T-1"}').out)
         return False
 
-    # What is recorded while it still waits for more
+    # Turns recorded while the command still waits for more.
     dragoman("trace", str(CLAUDE), "--task", "T-1", "--follow", wait=wait)
     assert [len(json.loads(one)["turns"]) for one in outputs] == [3]
 
@@ -338,7 +338,7 @@ def test_new_attempt_does_not_duplicate_imported_turns(dragoman: Console, file: 
     again = trace(dragoman, file, *as_dev)
     assert (again["new"], again["turns"], again["refused"]) == (0, first["turns"], [])
     assert query(dragoman, "saop.turns") == before
-    assert len(query(dragoman, "saop.events")["events"]) == first["events"] + 3  # and the moves
+    assert len(query(dragoman, "saop.events")["events"]) == first["events"] + 3  # + moves
 
 
 @proves("CAPTURE-AGAIN")
@@ -370,7 +370,7 @@ def test_second_session_of_an_attempt_is_numbered_after_the_first(dragoman: Cons
 def test_sessions_and_sub_agents_of_one_claim_are_all_imported(
     dragoman: Console, tmp_path: Path
 ) -> None:
-    """Their lines have the same numbers, and their events the session that the claim names."""
+    """Their lines have the same numbers, and their events the session of the claim."""
     dragoman.ask("task", "create", "Fix", "--id", "T-1", "--ready")
     dragoman.ask("task", "claim", "T-1", "--agent", "developer", "--session", "stay")
     later, helper = tmp_path / "later.jsonl", tmp_path / "agent-a9f.jsonl"

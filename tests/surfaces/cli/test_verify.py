@@ -1,4 +1,4 @@
-"""verify: sound ledgers pass, and whatever was done to one is found and named."""
+"""`verify`: sound ledgers pass, and every change of one is found and named."""
 
 import shutil
 from collections.abc import Callable
@@ -17,17 +17,17 @@ from tests.surfaces.cli.tampering import change
 pytestmark = proves("CLI-VERIFY")
 
 FLIPPED = """CAST(replace(CAST(line AS TEXT), '"at":1', '"at":2') AS BLOB)"""
-"""The line with one character of its time changed: still an entry that can be read."""
+"""A line with one changed digit of its time, still a readable entry."""
 
 
 FORGED = """UPDATE streams SET state = CAST(replace(CAST(state AS TEXT), 'One', 'Won') AS BLOB)
             WHERE name = 'task:T-1'"""
-"""A state with another title."""
+"""A stored state with another title."""
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give what `sound` is a copy of: it takes longer to make than any test of it."""
+    """Give the template of `sound`: creating it takes longer than any of its tests."""
     dragoman = Console(tmp_path_factory.mktemp("ledger") / "hub")
     dragoman.make("One", "--id", "T-1", "--ready", "--alias", "bead:b-1", "--now", NOON)
     dragoman.make("Two", "--id", "T-2", "--ready", "--now", NOON)
@@ -52,7 +52,7 @@ def tamper(dragoman: Console, *statements: str) -> None:
 
 
 def first_bad_position(dragoman: Console, *args: str) -> int | None:
-    """The first bad position that verify names."""
+    """First bad position that `verify` names."""
     return dragoman.ask("verify", *args, code=1)["firstBadPosition"]
 
 
@@ -139,7 +139,7 @@ def test_removed_entry_is_found_at_its_position(sound: Console, position: int) -
 
 @proves("VERIFY-REMOVED")
 def test_swapped_order_is_found(sound: Console) -> None:
-    # 5 and 6 belong to two streams, so that each chain alone still holds.
+    # 5 and 6 belong to two streams, so each chain alone still holds.
     tamper(
         sound,
         "UPDATE entries SET position = 99 WHERE position = 5",
@@ -267,7 +267,7 @@ def test_ledger_is_called_whole_only_up_to_good_signatures(
 def test_rewritten_ledger_is_found_by_checkpoints_after_a_broken_one(
     sound: Console,
 ) -> None:
-    # The last entry of its stream with its hash anew: all that is in the database fits it.
+    # The last entry of its stream gets a new hash: everything in the database fits it.
     line = "CAST(replace(CAST(line AS TEXT), 'not yet', 'not now') AS BLOB)"
     connection: Any = apsw.Connection(str(sound.data / "dragoman.db"))
     connection.create_scalar_function("link_hash", link_hash)

@@ -1,4 +1,4 @@
-"""watch: what is seen of a task, however much comes: on a terminal, in a pipe, from afar."""
+"""`watch`: frames on a terminal, lines in a pipe, and a remote hub, for any number of events."""
 
 import json
 from io import StringIO
@@ -27,25 +27,25 @@ AT = "2026-02-21T10:00:00.000Z"
 
 
 def event(type_: str, position: int = 1, at: str = AT, **payload: Any) -> Happening:
-    """An event of a trace."""
+    """Build a trace event."""
     body = {"type": type_, "task": "T", "envelope": {"payload": {"type": type_, **payload}}}
     return Happening(position, at, "trace.recorded", "trace:s", "agent:ada", body)
 
 
 def entry(name: str, **body: Any) -> Happening:
-    """Another entry about the task."""
+    """Build another entry about the task."""
     return Happening(1, AT, name, "task:T", "agent:ada", body)
 
 
 def thought(chunk: str, *, is_final: bool = False) -> Happening:
-    """A part of a thought of the first turn."""
+    """Build a part of a thought of the first turn."""
     return event(
         "THOUGHT_STREAM", agent_id="developer", turn_index=0, chunk=chunk, is_final=is_final
     )
 
 
 def turn(index: int, confidence: float = 0.9, **content: str) -> Happening:
-    """A turn."""
+    """Build a recorded turn."""
     envelope = {"content": {"thought": "", "action": "", "observation": "", **content}}
     return entry(
         "turn.recorded",
@@ -58,7 +58,7 @@ def turn(index: int, confidence: float = 0.9, **content: str) -> Happening:
 
 
 def tool_started(call: str, tool: str = "Bash", at: int = 0) -> Happening:
-    """A call of a tool."""
+    """Build the start of a tool call."""
     timestamp = to_rfc3339(at)
     return event(
         "TOOL_LIFECYCLE_INVOKED",
@@ -71,7 +71,7 @@ def tool_started(call: str, tool: str = "Bash", at: int = 0) -> Happening:
 
 
 def tool_ended(call: str, status: str = "success", duration_ms: float = 1_500) -> Happening:
-    """Its end."""
+    """Build the end of a tool call."""
     return event(
         "TOOL_LIFECYCLE_COMPLETED",
         call_id=call,
@@ -82,7 +82,7 @@ def tool_ended(call: str, status: str = "success", duration_ms: float = 1_500) -
 
 
 def render_frame(state: Scene, width: int = 100, height: int = 60) -> str:
-    """The picture as a terminal of this size shows it."""
+    """Render the frame on a terminal of this size."""
     screen = RichConsole(file=StringIO(), width=width, height=height, color_system=None)
     with screen.capture() as captured:
         screen.print(draw(state.picture(), width, height))
@@ -107,7 +107,7 @@ def test_thought_grows_until_its_turn_replaces_it() -> None:
 
 
 def review_turn(index: int) -> Happening:
-    """A turn of somebody who looks at what was done in the first attempt."""
+    """Build a turn of a reviewer of the first attempt."""
     body = {**turn(index).body, "agent": "reviewer", "attempt": -2, "by": "rita", "beside": 1}
     return Happening(1, AT, "turn.recorded", "turns:T", "agent:rita", body)
 
@@ -225,7 +225,7 @@ def test_each_event_has_a_line(watched: Happening, expected: str) -> None:
 
 @pytest.fixture
 def traced(dragoman: Console) -> Console:
-    """Give a data directory with a session of T-1, and one of T-2."""
+    """Give a data directory with a session of T-1 and one of T-2."""
     for task in ("T-1", "T-2"):
         assert dragoman("trace", str(CLAUDE), "--task", task).code == 0
     return dragoman
@@ -292,7 +292,7 @@ def test_transition_request_is_not_shown_as_a_transition(traced: Console) -> Non
 
 
 class ClosingReader(StringIO):
-    """A reader that leaves after some lines."""
+    """Stream whose reader leaves after three lines."""
 
     def write(self, text: str, /) -> int:
         if self.getvalue().count("\n") == 3:
@@ -315,7 +315,7 @@ def test_remote_hub_is_watched_by_its_stream(
 
 
 class ClosingWarnings(StringIO):
-    """Who is told something and has heard enough."""
+    """Error stream whose reader leaves after the first line."""
 
     def write(self, text: str, /) -> int:
         written = super().write(text)

@@ -1,4 +1,4 @@
-"""wave and reserve: started, followed, listed and refused, for people and as JSON."""
+"""`wave` and `reserve`: start, watch, lists and refusals, as text and JSON."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ LATER = "2026-02-09T12:01:00Z"
 
 @pytest.fixture
 def wave(dragoman: Console) -> Console:
-    """Give a directory with a wave of three beads, two of which want one file."""
+    """Give a directory with a wave of three beads, two of which need the same file."""
     dragoman.ask(
         *("wave", "start", "a=src/x.py", "b=src/,docs/y.md", "c", "--parallel", "3"),
         *("--id", "w1", "--orchestrator", "olga", "--retry", "TESTS_FAIL=1", "--now", NOON),
@@ -24,7 +24,7 @@ def wave(dragoman: Console) -> Console:
 
 
 def complete_bead(dragoman: Console, bead: str) -> None:
-    """Let ada do a bead."""
+    """Complete a bead as ada."""
     dragoman.ask("task", "claim", bead, "--agent", "ada", "--now", NOON)
     dragoman.ask("task", "move", bead, "review", "--as", "ada", "--now", NOON)
 
