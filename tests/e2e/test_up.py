@@ -93,7 +93,7 @@ def test_unwritable_files_are_reported_by_readyz_and_stderr(
         ]
         (obstacle / "mine").rmdir()
         obstacle.rmdir()
-        assert stderr.readline() == "projection is well again\n"
+        assert stderr.readline() == "recovered: projection\n"
         assert set(get_readiness(running.url)["duties"].values()) == {"ok"}
         lock = program.data / "projection.lock"
         lock.unlink()
@@ -105,7 +105,7 @@ def test_unwritable_files_are_reported_by_readyz_and_stderr(
         assert get_unready(running.url)["store"] == "ok"
         lock.rmdir()
         lines = {stderr.readline(), stderr.readline()}
-        assert lines == {"files is well again\n", "projection is well again\n"}
+        assert lines == {"recovered: files\n", "recovered: projection\n"}
         assert get_readiness(running.url)["ready"] is True
         ended = running.stop()
     assert ended.code == 0
@@ -127,7 +127,7 @@ def test_lost_store_is_reported_once_for_all_services(
         while get_unready(running.url)["duties"]["dispatch"] == "ok":
             threading.Event().wait(0.1)  # polling without a pause is rate-limited
         server.start()
-        assert stderr.readline() == "store is well again\n"
+        assert stderr.readline() == "recovered: store\n"
         ended = running.stop()
     assert "trouble" not in ended.err
 

@@ -93,7 +93,7 @@ def test_agent_cannot_register_another_agent(dragoman: Console) -> None:
         (("add", "ada", "--expires", "1d", "--no-token"), "exclude each other"),
         (("add", "ada", "--expires", "367d"), "a token is good for 1s to 366d"),
         (("token", "ada", "--expires", "999999999999d"), "a token is good for 1s to 366d"),
-        (("revoke", "ada", "--token", ""), "an empty word stands after --token"),
+        (("revoke", "ada", "--token", ""), "an empty argument stands after --token"),
     ],
 )
 def test_invalid_arguments_are_usage_errors(

@@ -161,7 +161,7 @@ def test_public_key_is_registered_and_shown(dragoman: Console, tmp_path: Path) -
         "ada is agent, known since 2026-02-09T12:00:00.000Z",
         "speaks aof",
         f"signs with the Ed25519 key {key}",
-        "no token speaks for it",
+        "it has no valid token",
     ]
 
 
@@ -203,7 +203,7 @@ def test_add_reports_the_validity_of_every_key(dragoman: Console, tmp_path: Path
 
     unchanged = ["it has this key already, and no other one is good"]
     assert add_key(first, "--overlap", "1h") == [
-        "it has a key: what that one signs is taken from now on"
+        "its key is registered: what it signs is accepted from now on"
     ]
     assert add_key(first, "--overlap", "1h") == unchanged
     old = "its old key is replaced: what that one signs is refused "
@@ -213,7 +213,7 @@ def test_add_reports_the_validity_of_every_key(dragoman: Console, tmp_path: Path
     ]
     assert former_key_end() == "2026-02-09T12:10:00.000Z"
     assert add_key(second, "--overlap", "1h") == [
-        f"its old key is good until {former_key_end()}, as before: an overlap becomes no longer"
+        f"its old key is good until {former_key_end()}, as before: an overlap cannot be extended"
     ]
     previous_end = former_key_end()
     assert add_key(third, "--overlap", "5m") == [
@@ -234,7 +234,7 @@ def test_first_key_of_a_known_agent_is_reported(dragoman: Console, tmp_path: Pat
     result = dragoman(
         "agent", "add", "ada", "--no-token", "--key", str(public_key_files(tmp_path)[0])
     )
-    assert "it has a key: what that one signs is taken from now on" in result.out
+    assert "its key is registered: what it signs is accepted from now on" in result.out
 
 
 @proves("IDENTITY-REVOKED-KEYS")
@@ -306,11 +306,11 @@ def test_events_describe_tokens_and_keys(dragoman: Console, tmp_path: Path) -> N
     dragoman("agent", "revoke", "ada", "--token", token)
     dragoman("agent", "revoke", "ada")
     texts = [line.partition("  ada  ")[2] for line in dragoman("events").out.splitlines()]
-    assert texts[0] == "made known: agent"
-    assert texts[1].startswith("to sign with the key ")
+    assert texts[0] == "registered: agent"
+    assert texts[1].startswith("signing key ")
     assert texts[2:] == [
-        f"given the token {token}, good until 2026-05-10T12:00:00.000Z",
-        f"token {token} taken back",
-        "all tokens taken back",
-        "to sign with no key any more",
+        f"token {token} issued, good until 2026-05-10T12:00:00.000Z",
+        f"token {token} revoked",
+        "all tokens revoked",
+        "signing key ended",
     ]

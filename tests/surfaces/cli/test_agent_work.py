@@ -43,7 +43,7 @@ def make_activity(*running: str, idle: str | None = None) -> Started:
         ),
         (
             None,
-            "takes no work: the hub began before the settings named it: start the hub again",
+            "takes no work: it was added to the settings after the hub began: restart the hub",
         ),
     ],
 )

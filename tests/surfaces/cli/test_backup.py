@@ -112,7 +112,7 @@ def test_backup_without_signed_checkpoint_warns(populated: Console, tmp_path: Pa
     (warning,) = populated.ask("backup", str(tmp_path / "hub.tar"))["warnings"]
     result = populated("backup", str(tmp_path / "again.tar"))
 
-    assert warning.startswith("nothing that was signed covers them")
+    assert warning.startswith("no signed checkpoint covers them")
     assert f"warning: {warning}" in result.out
 
 
@@ -277,7 +277,7 @@ def test_interrupted_restore_is_not_reported_as_edits(backup_file: Path, other: 
     again = other.ask("restore", str(backup_file), code=1)
 
     assert found["code"] == "files_differ"
-    assert "were never written to their end" in found["detail"]
+    assert "its files were never completely written" in found["detail"]
     assert again["code"] == "place_taken"
     assert "was stopped before it had written the files" in again["detail"]
     other.ask("rebuild-files")

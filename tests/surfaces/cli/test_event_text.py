@@ -64,10 +64,10 @@ def test_every_event_has_a_text() -> None:
         (TaskLinked("blocked-by", "T-2"), "waits for T-2"),
         (TaskLinked("parent", "T-2"), "is part of T-2"),
         (TaskLinked("discovered-from", "T-2"), "was found while doing T-2"),
-        (TaskBacklinked("blocked-by", "T-2"), "is waited for by T-2"),
+        (TaskBacklinked("blocked-by", "T-2"), "blocks T-2"),
         (TaskBacklinked("parent", "T-2"), "has the part T-2"),
         (TaskBacklinked("discovered-from", "T-2"), "led to T-2"),
-        (TaskUnblocked("T-2", "done"), "need not wait for T-2 any longer: it is done"),
+        (TaskUnblocked("T-2", "done"), "no longer waits for T-2: it is done"),
         (
             TaskClaimed("ready", 2, 3, "ada", 90_000),
             "claimed by ada: attempt 2, fence 3, lease 90s",

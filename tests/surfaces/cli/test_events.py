@@ -117,7 +117,7 @@ def test_task_filter_excludes_entries_of_other_streams(
     assert positions(populated, "--type", "command") == [4]
     populated("events", "--help")
     help_text = " ".join(capsys.readouterr().out.split())
-    assert "Only its own history; not what other streams tell of it." in help_text
+    assert "Only its own history, without entries of other streams about it." in help_text
     assert "--task shows none of them" in help_text
 
 

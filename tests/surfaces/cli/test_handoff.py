@@ -409,7 +409,7 @@ def test_late_step_that_was_not_escalated_names_no_recipient(dragoman: Console) 
     offer(dragoman, "--now", NOON)
     step(dragoman, "accept", "bob", "--now", "2026-02-09T12:06:00Z")
     late = "timeout in proposed→validating after 6m"
-    assert f"{late}, told to nobody at " in dragoman("handoff", "show", "h1").out
+    assert f"{late}, escalated to nobody at " in dragoman("handoff", "show", "h1").out
     (shown,) = dragoman.ask("handoff", "show", "h1")["escalations"]
     assert shown["escalated_to"] == ""
     assert f"escalated to nobody, as it was over: {late}" in dragoman("events").out

@@ -154,7 +154,7 @@ def test_why_prints_the_actions_as_a_tree(console: Console) -> None:
     lines = console("why", "i-1", "--now", NOON).out.splitlines()
     steps = [line.rpartition("  ")[0] for line in lines[1:]]
     assert lines[0] == "i-1 is TaskDispatched"
-    assert steps[0].endswith(' wants, as a part of plan p-1: "Translate the manual into French"')
+    assert steps[0].endswith(' requests, as a part of plan p-1: "Translate the manual into French"')
     assert steps[1].startswith("└─ DelegationProposed  ada with ")
     assert steps[1].endswith("before bob")
     assert steps[2] == "   └─ DelegationApproved  ada passes every rule"
@@ -174,7 +174,7 @@ def test_follow_up_is_shown_by_both_intents(console: Console) -> None:
     options = ("--follows", "i-1", "--plan", "p-1")
     console("delegate", "Translate it again", "--id", "i-2", *options, "--now", NOON)
     explained = console("why", "i-2", "--now", NOON).out.splitlines()[1]
-    assert 'wants, as a part of plan p-1, to follow up i-1: "Translate it again"' in explained
+    assert 'requests, as a part of plan p-1, to follow up i-1: "Translate it again"' in explained
     shown = console("intent", "show", "i-2", "--now", NOON).out.splitlines()[1]
     assert shown.endswith(", as a part of plan p-1, to follow up i-1")
     assert "followed up by i-2\n" in console("intent", "show", "i-1", "--now", NOON).out

@@ -210,7 +210,7 @@ def test_every_type_can_be_composed(dragoman: Console, type: str) -> None:
         ((*PROGRESS, "--subject", "Re: [ol-1] PROGRESS: x"), "leave out Re: or Fwd:"),
         ((*PROGRESS, "--subject", "[ol-1] Fwd: PROGRESS"), "--reply-to ID says what it replies to"),
         ((*PROGRESS, "--subject", "Re: progress"), "a reply that only repeats a type"),
-        (("--to", ""), "an empty word stands after --to"),
+        (("--to", ""), "an empty argument stands after --to"),
         (("nowhere.json",), "No such file"),
         (("--type", "HELP_REQUEST", "--bead", "b", *("--field", "issue_type=HUNGRY")), "needs"),
     ],
@@ -508,7 +508,7 @@ def test_model_summary_is_indented(dragoman: Console) -> None:
     settings = dragoman.data / "dragoman.toml"
     settings.write_text(f"[agentmail]\nsummarize_command = {command}\n")
     output = dragoman("mail", "summarize", "ol-1", "--model").out
-    assert output.endswith("in the words of the model\n  half done\n  last: DONE\n")
+    assert output.endswith("summary by the model\n  half done\n  last: DONE\n")
 
 
 @proves("FILES-ARCHIVE")
@@ -539,7 +539,7 @@ def test_foreign_file_among_messages_is_named_and_left_alone(dragoman: Console) 
     result = dragoman("verify")
     assert result.code == 1
     assert "mail/t-1/0007-DONE.md is surplus" in result.out
-    assert "what is surplus is nobody's here and is left alone: move it away" in result.out
+    assert "surplus files are not dragoman's and are left alone: move them away" in result.out
     assert "notes.txt" not in result.out
     # No command reads or removes it, and new letters are written beside it.
     for command in ("tick", "rebuild-files"):

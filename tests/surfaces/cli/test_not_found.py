@@ -134,4 +134,4 @@ def test_input_that_is_read_twice_cannot_be_a_pipe(
     os.mkfifo(tmp_path / "pipe")
     result = dragoman(command, str(tmp_path / "pipe"))
     assert (result.code, result.out) == (2, "")
-    assert "pipe cannot be read: it is no file that stays as it is" in result.err
+    assert "pipe cannot be read: it is not a regular file" in result.err

@@ -102,7 +102,7 @@ def test_text_describes_the_effect_of_a_message(
         f"  {PARENT} is in-progress",
         f"  warning: there is no file outputs/summary.md in the folder of {PARENT}",
     ]
-    assert "said before: nothing was added" in dragoman("send", path, *at_noon).out
+    assert "sent before: nothing was added" in dragoman("send", path, *at_noon).out
 
 
 @proves("MAIL-POST")

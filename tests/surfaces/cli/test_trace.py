@@ -65,7 +65,7 @@ def test_growing_file_is_imported_in_parts(dragoman: Console, tmp_path: Path) ->
     file.write_bytes(b"".join(lines[:12]))
     assert trace(dragoman, file, "--close")["new"] == 0
     assert (
-        "it is taken when it is, or with --close"
+        "it is imported when it is, or with --close"
         in dragoman("trace", str(file), "--task", "T-1").out
     )
 
@@ -272,9 +272,7 @@ def test_secrets_are_masked_on_import(dragoman: Console, tmp_path: Path) -> None
     reply = trace(dragoman, file)
     assert reply["masked"] == trace(dragoman, file)["masked"] == 3
     assert secret not in dragoman("events", "--json").out
-    assert (
-        "secrets were taken out of 3 of them" in dragoman("trace", str(file), "--task", "T-1").out
-    )
+    assert "secrets were masked in 3 of them" in dragoman("trace", str(file), "--task", "T-1").out
 
 
 @proves("REDACT-LINES")
@@ -323,7 +321,7 @@ def test_unauthorized_import_is_refused_once(dragoman: Console) -> None:
     assert len(reply["refused"]) == 1
     assert reply["new"] == 0
     result = dragoman("trace", str(CLAUDE), "--task", "T-1", "--as", "ada")
-    assert "refused: 1; what was taken stands" in result.out
+    assert "refused: 1; the rest is imported" in result.out
     assert "THOUGHT_STREAM was refused: identity_mismatch" in result.err
 
 

@@ -85,7 +85,7 @@ def test_unsigned_ledger_is_not_called_good(dragoman: Console) -> None:
     result = dragoman("verify")
 
     assert (result.code, "good" in result.out) == (0, False)
-    assert "nothing that was signed covers them" in result.out
+    assert "no signed checkpoint covers them" in result.out
     for args in ((), ("--hashes",)):
         (warning,) = dragoman.ask("verify", *args)["warnings"]
         assert warning in result.out.replace("\n", " ")
@@ -239,7 +239,7 @@ def test_differing_files_have_two_remedies(sound: Console) -> None:
     events.write_bytes(events.read_bytes() + b"{}\n")
 
     detail = sound.ask("verify", code=1)["detail"]
-    assert "`dragoman tick` takes over what was edited in task files, or says beside them" in detail
+    assert "`dragoman tick` applies what was edited in task files, or says beside them" in detail
     assert "an upgrade that writes files in another way, `dragoman rebuild-files` writes" in detail
 
 

@@ -130,7 +130,7 @@ def test_bead_that_waits_for_a_tick_is_described_as_such(wave: Console) -> None:
     complete_bead(wave, "a")
     shown = wave.ask("wave", "show", "w1", "--now", NOON)
     assert shown["beads"][1]["waits_for"] == {"what": "tick"}
-    expected = "the next look at the wave, by a hub or by `dragoman tick`"
+    expected = "the next check of the wave, by a hub or by `dragoman tick`"
     assert expected in wave("wave", "show", "w1", "--now", NOON).out
 
 
@@ -177,7 +177,7 @@ def test_files_are_reserved_listed_renewed_and_released(dragoman: Console) -> No
     assert dragoman.ask("reserve", "list", "docs/", "--now", NOON)["reservations"] == []
     renewed = dragoman("reserve", "renew", "--as", "ada", "--ttl", "1h", "--now", NOON)
     assert renewed.out == "reserved until 2026-02-09T13:00:00.000Z\n"
-    assert dragoman("reserve", "release", "src/", "--now", NOON).out == "given back\n"
+    assert dragoman("reserve", "release", "src/", "--now", NOON).out == "released\n"
     assert dragoman("reserve", "list", "--now", NOON).out == "nothing is reserved\n"
     shared = dragoman("reserve", "take", "a", "b", "--shared", "--now", NOON).out
     assert shared == "reserved until 2026-02-09T13:00:00.000Z: a b\n"
@@ -197,5 +197,5 @@ def test_release_and_renew_without_reservation_change_nothing(dragoman: Console)
     refused = dragoman.ask("reserve", "renew", "--as", "ben", code=1)
     assert refused["code"] == "reservation_not_found"
     assert "ben has nothing reserved" in refused["detail"]
-    assert dragoman("reserve", "release", "--as", "ada").out == "given back\n"
+    assert dragoman("reserve", "release", "--as", "ada").out == "released\n"
     assert dragoman("reserve", "list").out == "nothing is reserved\n"

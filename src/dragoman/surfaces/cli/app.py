@@ -69,7 +69,7 @@ def _refuse_empty_names(args: Sequence[str]) -> None:
             not before.startswith("-") and not _TAKE_TEXT.isdisjoint(args)
         )
         if not word and not is_text:
-            wrong_usage(f"an empty word stands after {before or _NAME}: is a variable not set?")
+            wrong_usage(f"an empty argument stands after {before or _NAME}: is a variable not set?")
 
 
 def _apart(args: Sequence[str]) -> Iterator[str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_UNDONE = {"checkpoint": "not signed", "notify": "nobody was told"}
+_UNDONE = {"checkpoint": "not signed", "notify": "nobody was notified"}
 """Service -> the consequence when it could not run after a write."""
 
 

@@ -71,7 +71,7 @@ def _print(proof: "Proof", screen: Screen, *, is_trusted: bool) -> None:
     if not proof.anchored:
         screen.line(
             ("warning: ", "yellow"),
-            "no checkpoint covers them: whoever wrote the whole chain anew would not be noticed",
+            "no checkpoint covers them: a completely rewritten chain would not be noticed",
         )
         return
     screen.line(

@@ -58,7 +58,7 @@ def statuses_now(store: "Store", answer: "Taken") -> dict[str, str]:
 
 
 def _posted(command: PostMail, receipt: "Receipt") -> str:
-    return f"letter {receipt.stream.partition(':')[2]} lies in the box of {', '.join(command.to)}"
+    return f"letter {receipt.stream.partition(':')[2]} is in the inbox of {', '.join(command.to)}"
 
 
 def _reported(command: ReportOutcome, receipt: "Receipt", view: "TaskView") -> str:
@@ -79,7 +79,7 @@ def _updated(command: UpdateTask, _: "Receipt", __: "TaskView") -> str:
 def _requested(command: RequestDelegation, receipt: "Receipt", _: "TaskView") -> str:
     return (
         f"{receipt.task} is handed to {command.to_agent} as a part of {command.parent}, due by "
-        f"{to_rfc3339(command.due_by)}; it is told in inputs/handoff.json and inputs/handoff.md"
+        f"{to_rfc3339(command.due_by)}; see inputs/handoff.json and inputs/handoff.md"
     )
 
 

@@ -30,7 +30,7 @@ def read_type(given: str) -> str:
 def events(
     call: Call,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on as things happen; Ctrl-C ends it.")
+        bool, typer.Option("--follow", "-f", help="Keep printing new entries until Ctrl-C.")
     ] = False,
     task: Annotated[
         str,
@@ -38,7 +38,7 @@ def events(
             "--task",
             metavar="ID",
             show_default=False,
-            help="Only its own history; not what other streams tell of it.",
+            help="Only its own history, without entries of other streams about it.",
         ),
     ] = "",
     type: Annotated[
@@ -54,7 +54,7 @@ def events(
     after: Annotated[
         int,
         typer.Option(
-            "--after", metavar="POSITION", help="Begin after this one; -10: with the last ten."
+            "--after", metavar="POSITION", help="Begin after this position; -10: with the last ten."
         ),
     ] = 0,
     limit: Annotated[
@@ -64,9 +64,9 @@ def events(
 ) -> Answer | None:
     """Print the ledger: what happened, when, and by whom.
 
-    With --json each line is an object of its own. What was refused is told in the stream of
-    whoever asked for it (--type command), and letters, handoffs and intents about a task have
-    streams of their own: --task shows none of them.
+    With --json each line is an object of its own. Refusals are in the stream of the agent or
+    person that sent the command (--type command), and letters, handoffs and intents about a task
+    have streams of their own: --task shows none of them.
 
     \b
     Examples:

@@ -26,7 +26,7 @@ def init(
         bool,
         typer.Option(
             "--new-keys",
-            help="Let the store go on with the keys that are here, because its own are lost.",
+            help="Continue the store with the keys that are here, because its own are lost.",
         ),
     ] = False,
 ) -> Answer:
@@ -34,9 +34,9 @@ def init(
 
     With --store the URL is remembered in dragoman.toml, which only you can read.
 
-    All hubs of a store need the same folder keys. With --new-keys a store whose keys nobody has
-    any more takes those of this directory: what was asked before is then not known when it is
-    repeated, and is refused or done again.
+    All hubs of a store need the same folder keys. With --new-keys a store whose keys are lost
+    continues with those of this directory: an earlier request that is repeated is then not
+    recognized, and is refused or done again.
 
     \b
     Examples:
@@ -115,8 +115,8 @@ def _show_keys(told: Mapping[str, object], screen: Screen) -> None:
     if not told["keysReplaced"]:
         screen.line("The store has no others: nothing was replaced")
         return
-    screen.line("The store goes on with these keys in the place of those that it had:")
-    screen.line("  a request of before that is repeated is refused as key_reused, or done again")
+    screen.line("These keys replace those that the store had:")
+    screen.line("  an earlier request that is repeated is refused as key_reused, or done again")
     screen.line("  other hubs of this store need a copy of this folder")
     screen.line("  what was signed before can be checked only with the old keys/ledger.pub")
 

@@ -42,7 +42,7 @@ def lint(
         ),
     ] = "",
     strict: Annotated[
-        bool, typer.Option("--strict", help="Mind also what the hub would let pass.")
+        bool, typer.Option("--strict", help="Report also what the hub would let pass.")
     ] = False,
     jsonl: Annotated[
         bool,
@@ -51,7 +51,7 @@ def lint(
 ) -> None:
     """Check messages without sending them.
 
-    Every finding is told with its place; of several files, each is named. Ends with 1 if anything
+    Every finding is listed with its path; of several files, each is named. Ends with 1 if anything
     is wrong, with 2 if a file cannot be read; the others are checked all the same.
 
     Agent Mail without --strict is always ok: what cannot be read of a letter is listed.

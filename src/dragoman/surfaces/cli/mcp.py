@@ -37,9 +37,9 @@ def mcp(
 ) -> None:
     """Offer the hub to a coding agent as MCP tools (stdio).
 
-    Whom it speaks for: --as NAME, or the bearer of the token in DRAGOMAN_TOKEN, or you. It works
-    on the data directory, through its hub if one runs. Where DRAGOMAN_URL and DRAGOMAN_TOKEN are
-    set, as they are for agents that a hub has started, it passes everything on to that hub.
+    It acts for --as NAME, else for the bearer of the token in DRAGOMAN_TOKEN, else for you. It
+    works on the data directory, through its hub if one runs. Where DRAGOMAN_URL and DRAGOMAN_TOKEN
+    are set, as for agents that a hub has started, it passes everything on to that hub.
 
     \b
     Examples:

@@ -35,7 +35,9 @@ FenceOption = Annotated[
 ]
 ReasonOption = Annotated[
     str,
-    typer.Option("--reason", metavar="TEXT", show_default=False, help="Why; kept in the ledger."),
+    typer.Option(
+        "--reason", metavar="TEXT", show_default=False, help="The reason, recorded in the ledger."
+    ),
 ]
 AsOfOption = Annotated[
     int | None,
@@ -44,7 +46,7 @@ AsOfOption = Annotated[
         metavar="POSITION",
         min=0,
         show_default=False,
-        help="As it was when the ledger had reached this position.",
+        help="As it was at this position of the ledger.",
     ),
 ]
 TtlOption = Annotated[

@@ -41,7 +41,7 @@ def open_file(path: Path) -> BinaryIO:
 def check_readable(path: Path) -> None:
     """End the call unless this is a file that can be read more than once."""
     if path.exists() and not (path.is_file() or path.is_dir()):
-        wrong_usage(f"{path} cannot be read: it is no file that stays as it is")
+        wrong_usage(f"{path} cannot be read: it is not a regular file")
     open_file(path).close()
 
 

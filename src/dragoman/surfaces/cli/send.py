@@ -53,7 +53,7 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
     }
 
     def show(screen: Screen) -> None:
-        again = ", said before: nothing was added" if answer.repeated else ""
+        again = ", sent before: nothing was added" if answer.repeated else ""
         screen.line((answer.kind, "bold"), f" from {answer.actor}{again}")
         for effect in happened:
             screen.line(f"  {effect}")

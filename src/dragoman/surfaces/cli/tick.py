@@ -15,21 +15,27 @@ _WORDS = {
         "lease ended, by a report or by taking the task back",
         "leases ended, by a report or by taking the task back",
     ),
-    "sla": ("deadline passed and was told", "deadlines passed and were told"),
-    "waves": ("wave went on", "waves went on"),
-    "entropy": ("sign of a lost agent told or settled", "signs of lost agents told or settled"),
-    "thoughts": ("thought ended that its agent left", "thoughts ended that their agents left"),
-    "handing-on": ("handoff's items handed on late", "handoffs' items handed on late"),
+    "sla": ("deadline passed and was escalated", "deadlines passed and were escalated"),
+    "waves": ("wave advanced", "waves advanced"),
+    "entropy": (
+        "sign of a lost agent escalated or settled",
+        "signs of lost agents escalated or settled",
+    ),
+    "thoughts": ("abandoned thought stream closed", "abandoned thought streams closed"),
+    "handing-on": ("handoff's work items passed on late", "handoffs' work items passed on late"),
     "artifacts": ("leftover of a copy removed", "leftovers of copies removed"),
     "copies": ("copy that no handoff needs removed", "copies that no handoff needs removed"),
     "spawner": ("request for a worker answered", "requests for a worker answered"),
     "inbox": ("message of the inbox answered", "messages of the inbox answered"),
     "files": ("edited or moved task file answered", "edited or moved task files answered"),
-    "projection": ("entry brought into the files", "entries brought into the files"),
-    "promotion": ("task has rested and is in the queue", "tasks have rested and are in the queue"),
+    "projection": ("entry written into the files", "entries written into the files"),
+    "promotion": (
+        "task back in the queue after its cooldown",
+        "tasks back in the queue after their cooldown",
+    ),
     "checkpoint": ("entry signed", "entries signed"),
     "notify": ("notice delivered", "notices delivered"),
-    "search": ("letter can be searched for", "letters can be searched for"),
+    "search": ("letter indexed for search", "letters indexed for search"),
 }
 """Service -> what its count means, in the singular and the plural."""
 
@@ -40,10 +46,10 @@ WatchOption = Annotated[
 
 
 def tick(call: Call, *, watch: WatchOption = False) -> Answer | None:
-    """Run all time-driven duties once.
+    """Run every service of a hub once.
 
-    Recovery, deadlines, waves, workers, queue, items of handoffs, inbox, edited files,
-    projection, copies, checkpoint, notices, search.
+    Recovery, deadlines, waves, spawn requests, queue, work items of handoffs, inbox, edited files,
+    projection, artifact copies, checkpoint, notifications, search index.
 
     Without a running hub, call it from time to time. Two at once do no more than one.
 

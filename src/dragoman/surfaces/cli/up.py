@@ -50,7 +50,7 @@ def up(
         ),
     ] = None,
 ) -> None:
-    """Start the hub: HTTP, streams, MCP, duties, agents.
+    """Start the hub: HTTP, streams, MCP, services, agents.
 
     It runs until Ctrl-C, SIGTERM or the end of its terminal. Then agents get their grace time to
     finish; whatever was acknowledged is kept. A second signal does not wait for them, nor for files
@@ -129,9 +129,7 @@ class _Said:
 
     def levelling(self, duties: Sequence[str], seconds: int) -> None:
         """Tell which services still have to finish."""
-        self.aside(
-            f"stopping: {', '.join(duties)} may take {seconds}s to come to the end; {_AGAIN}"
-        )
+        self.aside(f"stopping: {', '.join(duties)} may take {seconds}s to finish; {_AGAIN}")
 
     def troubled(self, name: str, wrong: str) -> None:
         """Tell that a part has begun to fail, or has recovered (empty error)."""
@@ -139,7 +137,7 @@ class _Said:
         if wrong:
             self.aside(("trouble: ", "yellow"), f"{name}: {wrong}")
         else:
-            self.aside(f"{name} is well again")
+            self.aside(f"recovered: {name}")
 
     def left(self) -> None:
         """Print warnings that are still unprinted after the stop."""

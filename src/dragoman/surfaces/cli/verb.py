@@ -14,7 +14,7 @@ from dragoman.surfaces.cli.values import QuickCommand, read_clock, read_store
 AsOption = Annotated[
     str,
     typer.Option(
-        "--as", metavar="NAME", show_default=False, help="Speak for this agent, not for yourself."
+        "--as", metavar="NAME", show_default=False, help="Act as this agent, not as yourself."
     ),
 ]
 SilentAsOption = Annotated[str, typer.Option("--as", hidden=True)]

@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 100
 _FOREIGN = (
-    "whoever signed anew could have put another public key in the place of the hub's: compare "
-    "keys/ledger.pub with one that you had from it. {doubt}"
+    "a forger could have replaced the hub's public key and signed again: compare keys/ledger.pub "
+    "with an earlier copy of it. {doubt}"
 )
 _UNSEEN = (
     "the files were not compared with the ledger: {why}. Move what is in the way aside, and verify "
     "again"
 )
 _REWRITE = (
-    ": `dragoman tick` takes over what was edited in task files, or says beside them why not; "
-    "whatever else it is, also an upgrade that writes files in another way, `dragoman "
-    "rebuild-files` writes all of them anew"
+    ": `dragoman tick` applies what was edited in task files, or says beside them why not; after "
+    "any other change, also an upgrade that writes files in another way, `dragoman rebuild-files` "
+    "writes all of them again"
 )
 _DELETE = "keep a copy of that file and delete what is named here; its other lines still count"
 _BRING_BACK = (
     "bring that file back from a copy, or move it away if you know why it is so; until then "
     "nothing is written"
 )
-_SURPLUS = "; what is surplus is nobody's here and is left alone: move it away"
+_SURPLUS = "; surplus files are not dragoman's and are left alone: move them away"
 
 
 class Verdict(Struct):
@@ -301,8 +301,8 @@ def _headline(verdict: Verdict) -> str:
         return f"the database is damaged, {_what_is_left(verdict)}"
     if verdict.found == verdict.files and not verdict.has_files:
         return (
-            f"{_extent(verdict)}, but the files that show it were never written to their end: what "
-            "made this directory, a restore as a rule, was stopped. Nothing is lost; `dragoman "
+            f"{_extent(verdict)}, but its files were never completely written: the command that "
+            "made this directory, usually a restore, was interrupted. Nothing is lost; `dragoman "
             "rebuild-files` writes them"
         )
     if verdict.found == verdict.files:

@@ -14,7 +14,7 @@ def fates_of_keys(
     """Describe the effect of a key change: one sentence per formerly good key, or for the first
     key."""
     if before is None or not before.key:
-        return ("it has a key: what that one signs is taken from now on",)
+        return ("its key is registered: what it signs is accepted from now on",)
     when = f"in {duration(overlap)}" if overlap else "from now on"
     former = before.overlapping(now)
     if before.key == after.key:
@@ -43,4 +43,4 @@ def _same_key(
     if lasting is None or lasting.until < former.until:
         return (f"its old key ends sooner: what that one signs is refused {when}",)
     until = to_rfc3339(lasting.until)
-    return (f"its old key is good until {until}, as before: an overlap becomes no longer",)
+    return (f"its old key is good until {until}, as before: an overlap cannot be extended",)

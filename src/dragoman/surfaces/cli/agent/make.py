@@ -77,7 +77,7 @@ def add(
     role: Annotated[
         GivenRole | None,
         typer.Option(
-            "--role", show_default=False, help="What it may do; else as it is known, or agent."
+            "--role", show_default=False, help="Its role; else its present one, or agent."
         ),
     ] = None,
     speaks: Annotated[
@@ -87,7 +87,7 @@ def add(
             metavar="DIALECT",
             parser=read_dialect,
             show_default=False,
-            help="A dialect that it understands; again for more; else as it is known.",
+            help="A dialect that it understands; repeatable; else its present ones.",
         ),
     ] = None,
     saop_role: Annotated[
@@ -95,12 +95,12 @@ def add(
         typer.Option(
             "--saop-role",
             show_default=False,
-            help="The part that it plays in SAOP; else as it is known, or its name.",
+            help="Its role in SAOP; else its present one, or its name.",
         ),
     ] = None,
     expires: ExpiresOption = None,
     no_token: Annotated[
-        bool, typer.Option("--no-token", help="Only make it known; give it no token.")
+        bool, typer.Option("--no-token", help="Only register it, without a token.")
     ] = False,
     key: Annotated[
         Path | None,
@@ -130,11 +130,11 @@ def add(
     capacity: CapacityOption = None,
     reach: ReachOption = None,
 ) -> Answer:
-    """Make an agent or a person known, or change what is known of one.
+    """Register an agent or a person, or change its registration.
 
-    Prints a token for whoever has none that is good, once: the hub keeps only its digest, and
-    whoever has the token speaks for the agent over the network. Here, at the keyboard,
-    `--as NAME` speaks in its role without one.
+    Prints a token, once, unless a valid one exists: the hub keeps only its digest, and the holder
+    of the token acts for the agent over the network. Here, at the keyboard, `--as NAME` acts in
+    its role without one.
 
     \b
     Examples:
@@ -219,7 +219,7 @@ def revoke(
         ),
     ] = "",
 ) -> Answer:
-    """Take credentials back: from now on they speak for nobody.
+    """Revoke credentials: from now on they are refused.
 
     Without --token all tokens that the agent was ever given end, those of attempts that run now
     too, and so do the keys that it signs with. The agent stays known: `agent token NAME` gives it
@@ -268,7 +268,7 @@ def _known(place: Place, name: str) -> "AgentRecord | None":
 
 def _fates(place: Place, before: "AgentRecord | None", name: str, overlap: int) -> tuple[str, ...]:
     after = _known(place, name)
-    assert after is not None, "it was made known in the same breath"
+    assert after is not None, "it was registered in the same transaction"
     return fates_of_keys(before, after, place.hub.clock.now(), overlap)
 
 

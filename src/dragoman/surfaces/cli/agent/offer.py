@@ -31,13 +31,14 @@ def _words(name: str, metavar: str, text: str) -> Any:
 
 SkillOption = Annotated[
     list[str] | None,
-    _words("--skill", "WORDS", "Something that it can do; again for more. Goals can name it then."),
+    _words("--skill", "WORDS", "A skill, which goals can name; repeatable."),
 ]
 ConstraintOption = Annotated[
-    list[str] | None, _words("--constraint", "WORD", "Something that it keeps to; again for more.")
+    list[str] | None, _words("--constraint", "WORD", "A constraint that it satisfies; repeatable.")
 ]
 LocalityOption = Annotated[
-    list[str] | None, _words("--locality", "PLACE", "Where it works on data; again for more.")
+    list[str] | None,
+    _words("--locality", "PLACE", "A location of data that it works on; repeatable."),
 ]
 TrustOption = Annotated[
     Trust | None,
@@ -102,7 +103,7 @@ class Offer(Struct, frozen=True):
         before = dict(_fields(known)) if known is not None else {}
         told: dict[str, Any] = before | said
         if "skills" not in told:
-            wrong_usage("say what it can do, with --skill WORDS: work is given out by that")
+            wrong_usage("name its skills with --skill WORDS: work is assigned by them")
         for key in ("skills", "constraints", "locality"):
             told[key] = tuple(told.get(key, ()))
         return DescribeAgent(name, **told)

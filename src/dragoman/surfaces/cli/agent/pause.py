@@ -14,10 +14,10 @@ def pause(
     call: Call,
     name: NameArgument,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why, for whoever looks.")
+        str, typer.Option("--reason", metavar="TEXT", help="The reason, shown to others.")
     ] = PAUSED_BY_HAND,
 ) -> Answer:
-    """Have the hub start nothing more for an agent.
+    """Stop the hub from starting work of an agent.
 
     What it works on goes on. An agent that asks for its work itself is not held back by it:
     `dragoman agent revoke` does that.

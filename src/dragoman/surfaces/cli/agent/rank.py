@@ -38,7 +38,7 @@ def rank(
             "--constraint",
             metavar="WORD",
             show_default=False,
-            help="What whoever does it should keep to; again for more.",
+            help="A constraint on candidates; repeatable.",
         ),
     ] = None,
     skill: Annotated[
@@ -47,7 +47,7 @@ def rank(
             "--skill",
             metavar="WORDS",
             show_default=False,
-            help="What whoever does it must be able to do; again for more.",
+            help="A required skill; repeatable.",
         ),
     ] = None,
     *,
@@ -56,13 +56,13 @@ def rank(
     ] = 0,
     limit: LimitOption = 20,
 ) -> Answer:
-    """Show who would be given a goal, and why.
+    """Rank the candidates for a goal, and show why.
 
     Every candidate is shown with the parts of its score.
 
-    Nothing is delegated by this. It is reckoned as if nothing were said of time; `delegate` with
-    --within or --deadline may come to another, by the rule of latency. RESULTS are all that there
-    ever were, and SUCCESS goes by the last 32. `dragoman agents rank` is the same.
+    Nothing is delegated by this. Deadlines are not taken into account; `delegate` with --within or
+    --deadline may choose another agent, by the rule of latency. RESULTS counts all results, and
+    SUCCESS goes by the last 32. `dragoman agents rank` is the same.
 
     \b
     Example:
@@ -112,10 +112,10 @@ def discover(
         ),
     ] = None,
 ) -> Answer:
-    """Take an agent into the registry by its A2A agent card.
+    """Register an agent by its A2A agent card.
 
     The card says what the agent can do and where it is. How far it is trusted is for you to say:
-    T0, which is nobody's trust, unless --trust says more.
+    T0, no trust at all, unless --trust says more.
 
     \b
     Examples:

@@ -38,7 +38,7 @@ def list_known(
     ] = "",
     limit: LimitOption = 100,
 ) -> Answer:
-    """List who is known, by name.
+    """List agents and people by name.
 
     While a hub runs here, also what each agent that it starts does now, or why it takes no work:
     with --json as `started`, which is null for all others and when no hub runs or answers.
@@ -60,7 +60,7 @@ def list_known(
         if page:
             _print_page(page, fleet, screen)
         else:
-            screen.line("nobody is known yet: add an agent with `dragoman agent add NAME`")
+            screen.line("no agents yet: add one with `dragoman agent add NAME`")
         if further is not None:
             screen.line(f"There are more: add --after {further}")
         if fleet.is_missed(*(agent.name for agent in page)):
@@ -161,7 +161,7 @@ def _print(agent: ShownAgent, fleet: Fleet, screen: Screen) -> None:
         ]
         screen.table(_TOKENS, rows)
     else:
-        screen.line("no token speaks for it")
+        screen.line("it has no valid token")
 
 
 VERBS = (Verb("list", list_known, speaks=False), Verb("show", show, speaks=False))

@@ -15,7 +15,7 @@ from dragoman.surfaces.cli.words.phrases import counted
 
 T = TypeVar("T")
 
-_TOO_LATE = "the hub began before the settings named it: start the hub again"
+_TOO_LATE = "it was added to the settings after the hub began: restart the hub"
 
 
 class _Agent(Struct, frozen=True):

@@ -192,7 +192,11 @@ def notify(patient: Patient) -> Diagnosis | None:
             "they are in notify.failed.jsonl: read it, tell whom it concerns, and move it away",
         )
     targets = ", ".join(standing.target for standing in standings)
-    return ok(f"told without trouble: {targets}" if targets else "nobody is to be told")
+    return ok(
+        f"delivered without trouble: {targets}"
+        if targets
+        else "no notification target is configured"
+    )
 
 
 def _unwritable(patient: Patient, file: Path | None) -> Diagnosis | None:

@@ -11,11 +11,11 @@ from dragoman.surfaces.cli.handoff.offer import artifacts_at, object_in
 from dragoman.surfaces.cli.options import text_option
 from dragoman.surfaces.cli.verb import Verb
 
-NotesOption = Annotated[str, text_option("notes", "TEXT", "What else is to be said.")]
-NoteOption = Annotated[str, text_option("note", "TEXT", "Why, for the record.")]
+NotesOption = Annotated[str, text_option("notes", "TEXT", "Notes, recorded with it.")]
+NoteOption = Annotated[str, text_option("note", "TEXT", "The reason, recorded with it.")]
 HashOption = Annotated[
     str,
-    text_option("hash", "SHA256", "The package_hash of what you have seen; else what there is."),
+    text_option("hash", "SHA256", "The package_hash that you have checked; else the present one."),
 ]
 
 
@@ -25,10 +25,10 @@ def accept(
     notes: NotesOption = "",
     leave_out: Annotated[
         list[str] | None,
-        text_option("leave-out", "ARTIFACT", "An artifact that is not taken; again for more."),
+        text_option("leave-out", "ARTIFACT", "An artifact to leave out; repeatable."),
     ] = None,
 ) -> Answer:
-    """Accept what is handed to you, if it stands every check.
+    """Accept a handoff to you, if it passes every check.
 
     The package, its policy and its artifacts are checked first. What definitely fails ends the
     handoff as rejected; what waits for a person's approval may be accepted again after that.
@@ -45,11 +45,11 @@ def reject(
     call: Call,
     id: HandoffArgument,
     *,
-    reason: Annotated[RejectReason, typer.Option("--reason", help="Why: one of the codes.")],
-    detail: Annotated[str, text_option("detail", "TEXT", "What is wrong, for whoever reads it.")],
+    reason: Annotated[RejectReason, typer.Option("--reason", help="The code of the reason.")],
+    detail: Annotated[str, text_option("detail", "TEXT", "What is wrong, in words.")],
     fix: Annotated[str, text_option("fix", "TEXT", "What would help.")] = "",
 ) -> Answer:
-    """Reject what is handed to you, also after you have begun.
+    """Reject a handoff to you, even after its work has begun.
 
     A coordinator may reject for the recipient.
 
@@ -67,13 +67,13 @@ def activate(
     id: HandoffArgument,
     *,
     work_state: Annotated[
-        str, text_option("work-state", "JSON", "What has changed of the work's state meanwhile.")
+        str, text_option("work-state", "JSON", "Changes of the work's state, as a JSON object.")
     ] = "",
     session: Annotated[
         str, text_option("session", "NAME", "The session in which you work; else one of its own.")
     ] = "",
 ) -> Answer:
-    """Begin the work that you have accepted: from here on it is yours.
+    """Begin the accepted work: from here on the task is yours.
 
     \b
     Examples:
@@ -98,11 +98,11 @@ def complete(
         text_option(
             "artifact",
             "PATH",
-            "A file that the work came to, beneath an artifact root; again for more.",
+            "A result of the work, beneath an artifact root; repeatable.",
         ),
     ] = None,
 ) -> Answer:
-    """Say that the work which was handed to you is done.
+    """Report that the work of a handoff is done.
 
     \b
     Example:
@@ -156,7 +156,7 @@ def reassign(
     call: Call,
     id: HandoffArgument,
     *,
-    to: Annotated[str, text_option("to", "NAME", "Who is to have it instead.")],
+    to: Annotated[str, text_option("to", "NAME", "The new recipient.")],
     notes: NotesOption = "",
 ) -> Answer:
     """Offer the same package to somebody else; for coordinators.
@@ -173,9 +173,9 @@ def reassign(
 def approve(
     call: Call, id: HandoffArgument, hash: HashOption = "", note: NoteOption = ""
 ) -> Answer:
-    """Say yes, as a person, to a package that waits for it.
+    """Approve, as a person, a package that waits for approval.
 
-    Then its recipient can accept it. Your word counts for this package only. With --as, the name
+    Then its recipient can accept it. The approval counts for this package only. With --as, the name
     must be registered as a person.
 
     \b
@@ -186,7 +186,7 @@ def approve(
 
 
 def deny(call: Call, id: HandoffArgument, hash: HashOption = "", note: NoteOption = "") -> Answer:
-    """Say no, as a person, to a package that waits for your word.
+    """Deny, as a person, a package that waits for approval.
 
     The handoff is then rejected.
 

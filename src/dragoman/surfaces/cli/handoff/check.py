@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _UNCOMPARED = (
     "there is no ledger here to compare with: who acted, and the hashes of entries, were not "
-    "checked; whoever changed a line and its event alike is not found"
+    "checked; a line and its event that were changed alike are not found"
 )
 
 _TORN = (
@@ -49,7 +49,7 @@ def verify(
     Its entries, its state, its package, its artifacts and its audit lines are checked.
 
     With --replay, every handoff of an audit file is replayed from that file alone, and each line
-    is held against its event; states, owners and chains are printed. If there is a ledger here,
+    is compared with its event; states, owners and chains are printed. If there is a ledger here,
     every line is compared with it.
 
     \b

@@ -17,7 +17,7 @@ def draft(
         typer.Argument(
             metavar="FILE|-",
             show_default=False,
-            help="Parts of what `acp_handoff` is given, as JSON; options override it.",
+            help="Parts of the input of `acp_handoff`, as JSON; options override them.",
         ),
     ] = "",
     *,
@@ -29,10 +29,10 @@ def draft(
     ] = "",
     to: Annotated[
         str,
-        typer.Option("--to", metavar="NAME", show_default=False, help="Who is to take it over."),
+        typer.Option("--to", metavar="NAME", show_default=False, help="The recipient."),
     ] = "",
 ) -> Answer:
-    """Begin a package that nobody sees yet, or write parts of it anew.
+    """Begin a draft that only you see, or replace parts of it.
 
     A part that is written replaces the same part; all others stay. `dragoman handoff list
     --status draft --as NAME` lists your drafts, `dragoman handoff show` shows one.
@@ -62,7 +62,7 @@ def validate(call: Call, id: HandoffArgument) -> Answer:
 
 
 def propose(call: Call, id: HandoffArgument) -> Answer:
-    """Offer a draft of yours to whom it names.
+    """Offer a draft of yours to its recipient.
 
     From here on it does not change.
 
@@ -74,7 +74,7 @@ def propose(call: Call, id: HandoffArgument) -> Answer:
 
 
 def discard(call: Call, id: HandoffArgument) -> Answer:
-    """Throw a draft of yours away.
+    """Discard a draft of yours.
 
     An offer is taken back by `handoff withdraw` instead.
 

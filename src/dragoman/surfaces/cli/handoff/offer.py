@@ -24,20 +24,20 @@ def initiate(
         typer.Argument(
             metavar="FILE|-",
             show_default=False,
-            help="What `acp_handoff` is given, as JSON; an option takes the place of what it says.",
+            help="The input of `acp_handoff`, as JSON; options override it.",
         ),
     ] = "",
     *,
-    to: Annotated[str, text_option("to", "NAME", "Who is to take it over.")] = "",
+    to: Annotated[str, text_option("to", "NAME", "The recipient.")] = "",
     task: Annotated[str, text_option("task", "ID", "The task; an unknown one is made.")] = "",
     title: Annotated[str, text_option("title", "TEXT", "Its title; else the task's.")] = "",
     objective: Annotated[
-        str, text_option("objective", "TEXT", "What it is for; else its title.")
+        str, text_option("objective", "TEXT", "Its objective; else its title.")
     ] = "",
     criterion: Annotated[
-        list[str] | None, text_option("criterion", "TEXT", "When it is done; again for more.")
+        list[str] | None, text_option("criterion", "TEXT", "A criterion of success; repeatable.")
     ] = None,
-    summary: Annotated[str, text_option("summary", "TEXT", "How it stands.")] = "",
+    summary: Annotated[str, text_option("summary", "TEXT", "A summary of the present state.")] = "",
     next_step: Annotated[str, text_option("next-step", "TEXT", "What to do first.")] = "",
     state: Annotated[
         WorkStatus | None,
@@ -48,16 +48,14 @@ def initiate(
     ] = None,
     artifact: Annotated[
         list[str] | None,
-        text_option(
-            "artifact", "PATH", "A file to go with it, beneath an artifact root; again for more."
-        ),
+        text_option("artifact", "PATH", "An artifact, beneath an artifact root; repeatable."),
     ] = None,
     deadline: Annotated[str, text_option("deadline", "RFC3339", "By when it is to be done.")] = "",
     approval: Annotated[
         bool, typer.Option("--needs-approval", help="A person has to approve it first.")
     ] = False,
     supersedes: Annotated[
-        str, text_option("supersedes", "ID", "The handoff in whose place this one comes.")
+        str, text_option("supersedes", "ID", "The handoff that this one supersedes.")
     ] = "",
     reason: Annotated[str, text_option("reason", "TEXT", "Why it is handed over.")] = "",
     teamspace: Annotated[str, text_option("teamspace", "NAME", "Its teamspace.")] = "",
@@ -69,7 +67,8 @@ def initiate(
     """Offer work that you own to another agent.
 
     A package has at least a summary, a next step and one criterion. It does not change any more
-    once it is offered; its hash stands for it. The work stays yours until the other one activates.
+    once it is offered, and its hash identifies it. The work stays yours until the recipient
+    activates.
 
     \b
     Examples:
@@ -100,7 +99,7 @@ def initiate(
         "handoff_id": id,
     }
     if not source and not (to and task):
-        wrong_usage("say who is to take over what: --to NAME and --task ID, or name a file")
+        wrong_usage("name the recipient and the task: --to NAME and --task ID, or name a file")
     said = from_file(source, "initiate") if source else _unsaid()
     for name, part in parts.items():
         _write_over(said, name, _given(part))
@@ -159,7 +158,7 @@ def from_file(source: str, action: str) -> dict[str, Any]:
     from dragoman.text.strict_json import MOST_BYTES
 
     data = read_source(source, MOST_BYTES)
-    said = object_in(data, source, "it has to hold what acp_handoff is given")
+    said = object_in(data, source, "it has to hold the input of acp_handoff")
     if said.pop("action", action) != action:
         wrong_usage(f"{source} asks for another action: use `dragoman call acp_handoff`")
     return said

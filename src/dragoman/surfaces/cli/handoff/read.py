@@ -54,7 +54,7 @@ def list_handoffs(
 ) -> Answer:
     """List handoffs, newest first, a page at a time.
 
-    Drafts are listed with --status draft, for whoever made them (--as NAME, or --from NAME).
+    Drafts are listed with --status draft, for their author (--as NAME, or --from NAME).
 
     \b
     Examples:
@@ -95,7 +95,7 @@ def list_handoffs(
 def show(call: Call, id: HandoffArgument) -> Answer:
     """Show a handoff, and what it waits for.
 
-    Its package, its checks, and who has said what.
+    Its package, its checks, and the notes on it.
 
     \b
     Examples:

@@ -226,7 +226,7 @@ def _rejection(handoff: "Handoff") -> str:
 def _escalation(told: Any) -> str:
     after = f" after {in_hours(told.elapsed_ms)}" if told.elapsed_ms else ""
     to = told.to or "nobody"
-    return f"{told.trigger} in {told.stage}{after}, told to {to} at {to_rfc3339(told.at)}"
+    return f"{told.trigger} in {told.stage}{after}, escalated to {to} at {to_rfc3339(told.at)}"
 
 
 def print_diagnosis(diagnosis: "Diagnosis", screen: Screen) -> None:

@@ -54,14 +54,14 @@ def delegate(
             metavar="KEY=VALUE",
             parser=read_param,
             show_default=False,
-            help="More for the agent to know, as JSON or text; again for more.",
+            help="A parameter of the goal, as JSON or text; repeatable.",
         ),
     ] = None,
     skill: Annotated[
-        list[str] | None, _many("--skill", "WORDS", "What it must be able to do; again for more.")
+        list[str] | None, _many("--skill", "WORDS", "A required skill; repeatable.")
     ] = None,
     constraint: Annotated[
-        list[str] | None, _many("--constraint", "WORD", "What it should keep to; again for more.")
+        list[str] | None, _many("--constraint", "WORD", "A constraint; repeatable.")
     ] = None,
     deadline: Annotated[
         int | None,
@@ -70,7 +70,7 @@ def delegate(
             metavar="RFC3339",
             parser=read_moment,
             show_default=False,
-            help="When a request has failed, whoever has it.",
+            help="When a request counts as failed, whichever agent has it.",
         ),
     ] = None,
     within: Annotated[
@@ -95,10 +95,10 @@ def delegate(
 ) -> Answer:
     """Give a goal to the agent that is most likely to reach it.
 
-    Agents are weighed by their skills, which the goal has to name, by how they fared before, by
-    trust and cost; the rules of [ccos.policy] can keep any of them out. `dragoman agent rank` shows
-    beforehand who it would be, `dragoman why` afterwards what came of it. It ends with 1 when
-    nobody was given it.
+    Agents are scored by their skills, which the goal has to name, by their results so far, by
+    trust and cost; the rules of [ccos.policy] can exclude any of them. `dragoman agent rank` shows
+    the scores beforehand, `dragoman why` the Actions afterwards. It ends with 1 when no agent was
+    given it.
 
     \b
     Examples:
@@ -137,7 +137,7 @@ def delegate(
 
     if is_given:
         return Answer(reply, show)
-    detail = "; ".join(reply.get("reasons", ())) or "nobody was given it"
+    detail = "; ".join(reply.get("reasons", ())) or "no agent was given it"
     return Answer({**reply, "code": "not_dispatched", "detail": detail}, show, is_ok=False)
 
 
@@ -158,11 +158,11 @@ def why(
         ),
     ] = None,
 ) -> Answer:
-    """Tell the story of an intent as a tree.
+    """Show the Actions of an intent as a tree.
 
-    Who was asked, why, and what came of it.
+    Which agents were asked, why, and with which results.
 
-    Each line was caused by the one that it hangs on. With --json the Actions have all that the
+    Each line was caused by the line above it in the tree. With --json the Actions have all that the
     ledger knows of them, but of long outputs only the size: `intent actions` has those whole.
 
     \b

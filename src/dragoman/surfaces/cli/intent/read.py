@@ -19,7 +19,7 @@ def _named(name: str, metavar: str, text: str) -> Any:
     return typer.Option(name, metavar=metavar, show_default=False, help=text)
 
 
-AgentOption = Annotated[str, _named("--agent", "NAME", "Only what this agent was given.")]
+AgentOption = Annotated[str, _named("--agent", "NAME", "Only what was assigned to this agent.")]
 PlanOption = Annotated[str, _named("--plan", "ID", "Only of this plan.")]
 
 
@@ -41,8 +41,8 @@ def list_them(
     *,
     agent: AgentOption = "",
     plan: PlanOption = "",
-    follows: Annotated[str, _named("--follows", "INTENT", "Only what follows this one up.")] = "",
-    is_open: Annotated[bool, typer.Option("--open", help="Only what goes on.")] = False,
+    follows: Annotated[str, _named("--follows", "INTENT", "Only follow-ups of this intent.")] = "",
+    is_open: Annotated[bool, typer.Option("--open", help="Only open intents.")] = False,
     after: Annotated[
         int, typer.Option("--after", metavar="N", min=0, help="`next` of the page before.")
     ] = 0,
@@ -81,7 +81,9 @@ def actions(
     plan: PlanOption = "",
     agent: Annotated[str, _named("--agent", "NAME", "Only about this agent.")] = "",
     kind: Annotated[str, _named("--type", "TYPE", "Only of this type, e.g. TaskCompleted.")] = "",
-    parent: Annotated[str, _named("--parent", "ACTION", "Only what this one has caused.")] = "",
+    parent: Annotated[
+        str, _named("--parent", "ACTION", "Only Actions that this one has caused.")
+    ] = "",
     since: Annotated[
         int | None,
         typer.Option(
@@ -105,7 +107,7 @@ def actions(
     cursor: Annotated[str, _named("--after", "CURSOR", "`cursor` of the page before.")] = "",
     limit: LimitOption = 100,
 ) -> Answer:
-    """Ask the causal chain for Actions, by all that is known of them.
+    """List Actions of the causal chain, by any of their fields.
 
     \b
     Examples:
@@ -141,7 +143,7 @@ def cancel(
     intent: IntentArgument,
     reason: Annotated[str, _named("--reason", "TEXT", "Why.")] = "",
 ) -> Answer:
-    """Cancel an intent; nothing is held against its agent.
+    """Cancel an intent; it does not count as a failure of its agent.
 
     Its open request ends.
 

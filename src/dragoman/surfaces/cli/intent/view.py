@@ -93,7 +93,7 @@ def how_it_stands(row: Row) -> str:
 def print_intent(found: Row, screen: Screen) -> None:
     """Print one intent with its request and result."""
     screen.line((found["intent_id"], "bold"), f" is {how_it_stands(found)}: ", found["goal"])
-    wanted = f"wanted by {found['by']} at {found['created_at']}{_belongs(found, found)}"
+    wanted = f"requested by {found['by']} at {found['created_at']}{_belongs(found, found)}"
     screen.line(f"task {found['task_id']}, {wanted}")
     if "request" in found:
         request = found["request"]
@@ -165,7 +165,7 @@ def _line(margin: str, action: Row) -> list[Part]:
 
 
 def _new(action: Row, details: Row) -> str:
-    return f'{details["by"]} wants{_belongs(action, details)}: "{details["goal"]}"'
+    return f'{details["by"]} requests{_belongs(action, details)}: "{details["goal"]}"'
 
 
 def _belongs(action: Row, details: Row) -> str:
@@ -222,7 +222,7 @@ def _piece(details: Row) -> str:
 def _superseded(action: Row, details: Row) -> str:
     owner = details.get("owner")
     if not owner:
-        return f"{action['request_id']}: it counts no more"
+        return f"{action['request_id']}: it is void"
     if owner == action["agent_id"]:
         return f"{action['request_id']}: {owner} is asked anew"
     return f"{action['request_id']}: the task is {owner}'s now"

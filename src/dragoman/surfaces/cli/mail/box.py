@@ -31,7 +31,9 @@ def inbox(
     pending: Annotated[bool, _flag("pending", "Only those still to be acked.")] = False,
     sent: Annotated[bool, _flag("sent", "Those that were sent, not received.")] = False,
     overdue: Annotated[bool, _flag("overdue", "All whose ack or answer is late.")] = False,
-    waiting: Annotated[bool, _flag("waiting", "All to somebody who is not known yet.")] = False,
+    waiting: Annotated[
+        bool, _flag("waiting", "All to recipients who are not registered yet.")
+    ] = False,
     type: Annotated[str, text_option("type", "TYPE", "Only of this type, e.g. HELP_REQUEST.")] = "",
     bead: Annotated[str, text_option("bead", "ID", "Only about this bead.")] = "",
     thread: Annotated[str, text_option("thread", "ID", "Only of this thread.")] = "",
@@ -45,7 +47,7 @@ def inbox(
     newest: Annotated[bool, _flag("newest", "The newest first.")] = False,
     limit: LimitOption = 50,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Go on as letters come; Ctrl-C ends it.")
+        bool, typer.Option("--watch", "-w", help="Keep printing new letters until Ctrl-C.")
     ] = False,
 ) -> Answer | None:
     """List the letters of a box, the oldest first.
@@ -73,7 +75,7 @@ def inbox(
         "limit": limit,
     }
     if watch and newest:
-        wrong_usage("--watch goes on with what comes: leave out --newest")
+        wrong_usage("--watch goes on with new letters: leave out --newest")
     if newest and after:
         wrong_usage("--after goes on from older to newer: leave out --newest")
     with call.reading() as place:

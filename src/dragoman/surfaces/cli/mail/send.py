@@ -25,14 +25,16 @@ def send(
         ),
     ] = "",
     *,
-    to: Annotated[list[str] | None, text_option("to", "NAME", "To whom; again for more.")] = None,
-    cc: Annotated[list[str] | None, text_option("cc", "NAME", "Who gets it besides.")] = None,
+    to: Annotated[list[str] | None, text_option("to", "NAME", "The recipient; repeatable.")] = None,
+    cc: Annotated[
+        list[str] | None, text_option("cc", "NAME", "Who gets a copy; repeatable.")
+    ] = None,
     subject: Annotated[str, text_option("subject", "TEXT", "What it is about.")] = "",
     body: Annotated[str, text_option("body", "TEXT|-", "Its text; `-`: standard input.")] = "",
     type: Annotated[str, text_option("type", "TYPE", "A letter of this type, e.g. PROGRESS.")] = "",
     bead: Annotated[str, text_option("bead", "ID", "The bead that it is about.")] = "",
     field: Annotated[
-        list[str] | None, text_option("field", "NAME=VALUE", "A field of its type; again for more.")
+        list[str] | None, text_option("field", "NAME=VALUE", "A field of its type; repeatable.")
     ] = None,
     thread: Annotated[str, text_option("thread", "ID", "Its thread; else the bead's.")] = "",
     reply_to: Annotated[str, text_option("reply-to", "ID", "The letter that it replies to.")] = "",
@@ -51,21 +53,21 @@ def send(
             metavar="TIME",
             parser=read_duration,
             show_default=False,
-            help="How long an ack may take, e.g. 10m; wants one.",
+            help="How long an ack may take, e.g. 10m; asks for one.",
         ),
     ] = None,
     attach: Annotated[
         list[str] | None, text_option("attach", "PATH", "A file, by reference.")
     ] = None,
     id: Annotated[
-        str, text_option("id", "ID", "An id of yours: the same letter again is the same letter.")
+        str, text_option("id", "ID", "An id of your own, by which a repeated letter is recognized.")
     ] = "",
 ) -> Answer:
     """Send a letter.
 
     From a file, or from options. With --type the text is written from --field NAME=VALUE, or taken
     from --body as it is; the subject names the type, and goes on with --subject. Without --to it
-    goes to whoever letters of its type go to.
+    goes to the usual recipients of its type.
 
     \b
     Examples:

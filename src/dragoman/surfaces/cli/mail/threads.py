@@ -26,7 +26,7 @@ def show(
 ) -> Answer:
     """Show a letter as a whole; one in your box is marked as read.
 
-    No letter is private: whoever may read at all may read any. --as NAME says in whose box it is
+    No letter is private: every reader may read every letter. --as NAME says in whose box it is
     marked as read.
 
     \b
@@ -92,9 +92,8 @@ def search(
 ) -> Answer:
     """Find letters by their words, the newest first.
 
-    A phrase has double quotes of its own, which the shell is kept from. However the words are
-    shared out among arguments, they are one query, as mail.search takes it. Options stand before a
-    word that begins with a dash.
+    A phrase stands in double quotes, which have to be quoted for the shell. All arguments together
+    are one query, as mail.search takes it. Options stand before a word that begins with a dash.
 
     \b
     Examples:
@@ -118,10 +117,13 @@ def summarize(
     call: Call,
     thread: ThreadArgument,
     model: Annotated[
-        bool, typer.Option("--model", help="Have the program of the settings put it into words.")
+        bool,
+        typer.Option(
+            "--model", help="Add a summary by the program of [agentmail] summarize_command."
+        ),
     ] = False,
 ) -> Answer:
-    """Sum a thread up.
+    """Summarize a thread.
 
     Counts, last status, open questions and acks, files, commits.
 
@@ -153,7 +155,7 @@ def _print_summary(summary: dict[str, Any], screen: Screen) -> None:
         if summary[name]:
             screen.line(f"{name}: {', '.join(summary[name])}")
     if said := summary.get("model"):
-        screen.line(("in the words of the model", "bold"), f": {said['trouble']}".rstrip(": "))
+        screen.line(("summary by the model", "bold"), f": {said['trouble']}".rstrip(": "))
         screen.block(said["text"], "  ")
 
 

@@ -35,7 +35,7 @@ def claim(
             "--session",
             metavar="NAME",
             show_default=False,
-            help="The agent's stay, by name.",
+            help="The agent's session, by name.",
         ),
     ] = "",
     ttl: TtlOption = None,
@@ -88,7 +88,7 @@ def claim(
 def heartbeat(
     call: Call, task: TaskArgument, agent: AgentOption = "", fence: FenceOption = None
 ) -> Answer:
-    """Say that the agent is alive: its lease begins anew.
+    """Renew an agent's lease.
 
     \b
     Example:

@@ -25,7 +25,7 @@ BlockedByOption = Annotated[
         "--blocked-by",
         metavar="ID",
         show_default=False,
-        help="Not claimable before that task has ended; again for more.",
+        help="Not claimable before that task has ended; repeatable.",
     ),
 ]
 ParentOption = Annotated[
@@ -49,7 +49,7 @@ AliasOption = Annotated[
         "--alias",
         metavar="KIND:NAME",
         show_default=False,
-        help="One more name, e.g. bead:ol-527.1; again for more.",
+        help="One more name, e.g. bead:ol-527.1; repeatable.",
     ),
 ]
 
@@ -81,7 +81,7 @@ def create(
         bool, typer.Option("--no-review", help="A report of done ends it, without a review.")
     ] = False,
     priority: Annotated[
-        Priority, typer.Option("--priority", help="Which is handed out first.")
+        Priority, typer.Option("--priority", help="Tasks of a higher priority are claimed first.")
     ] = "normal",
     body: Annotated[
         str,
@@ -93,7 +93,7 @@ def create(
             "--body-file",
             metavar="FILE",
             show_default=False,
-            help="The same from a file; - reads standard input.",
+            help="The description from a file; - reads standard input.",
         ),
     ] = "",
     blocked_by: BlockedByOption = None,

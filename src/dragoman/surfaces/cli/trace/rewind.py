@@ -38,7 +38,7 @@ def rewind(
         ),
     ] = "",
     apply: Annotated[
-        bool, typer.Option("--apply", help="Do it; else you are told what would be done.")
+        bool, typer.Option("--apply", help="Apply the change; else it is only shown.")
     ] = False,
     repository: Annotated[
         Path | None,
@@ -55,7 +55,7 @@ def rewind(
             "--worktree",
             metavar="DIR",
             show_default=False,
-            help="Check the files of then out into this new folder, too.",
+            help="Check the files of that moment out into this new folder, too.",
         ),
     ] = None,
     task_only: Annotated[
@@ -67,8 +67,8 @@ def rewind(
 
     It shows what would change, and does it with --apply.
 
-    The task is made what it was then by a new entry: history stays, and what was in progress is
-    ready. The files of then stand on a fresh branch at the commit that was checked out; what is
+    A new entry makes the task what it was then: history stays, and what was in progress is ready.
+    Its files of that moment are on a new branch at the commit that was checked out then; what is
     checked out now, and whatever is not committed, is not touched. `dragoman events --task ID`
     lists the transitions of a task.
 

@@ -43,7 +43,7 @@ def trace(
         typer.Option(
             "--role",
             show_default=False,
-            help="The part that the agent plays; else that of --as, else developer.",
+            help="The SAOP role of the agent; else that of --as, else developer.",
         ),
     ] = None,
     session: Annotated[
@@ -52,7 +52,7 @@ def trace(
             "--session",
             metavar="NAME",
             show_default=False,
-            help="The agent's stay; else that of its attempt, else what the file calls it.",
+            help="The agent's session; else that of its attempt, else the one in the file.",
         ),
     ] = "",
     kind: Annotated[
@@ -82,7 +82,7 @@ def trace(
     if not task:
         wrong_usage("say which task the session is of, with --task ID")
     if not is_task_name(task):
-        wrong_usage(f"{quoted_name(task)} is not the name of a task: write the one of --task anew")
+        wrong_usage(f"{quoted_name(task)} is not the name of a task: correct --task")
     from dragoman.protocols.saop.capture.scribe import About
     from dragoman.protocols.saop.capture.transcript import Transcript
     from dragoman.surfaces.cli.trace.reading import Before
@@ -111,7 +111,7 @@ def trace(
 
 def _unknown(file: Path, lines: int) -> str:
     if not lines:
-        return f"{file} is empty: take it over when its session has begun"
+        return f"{file} is empty: import it when its session has begun"
     return f"{file} is no session file that is known here: name its --format"
 
 
@@ -232,16 +232,16 @@ def _shown(
             f"{tally.fresh} of them new"
         )
         if tally.masked:
-            screen.line(f"secrets were taken out of {tally.masked} of them")
+            screen.line(f"secrets were masked in {tally.masked} of them")
         if not transcript.is_over:
-            screen.line("the last turn is not finished: it is taken when it is, or with --close")
+            screen.line("the last turn is not finished: it is imported when it is, or with --close")
         if early:
-            screen.line(f"{early} events wait for the first turn: with it the task becomes known")
+            screen.line(f"{early} events wait for the first turn, which creates the task")
         if transcript.unreadable:
             some = ", ".join(map(str, transcript.unreadable[:_SHOWN]))
             screen.line(f"lines that are no JSON objects were left out: {some}")
         if tally.refused:
-            screen.line(f"refused: {len(tally.refused)}; what was taken stands")
+            screen.line(f"refused: {len(tally.refused)}; the rest is imported")
 
     return show
 

@@ -39,8 +39,8 @@ def watch(
 
     Its thoughts, actions, tools and terminal; Ctrl-C ends it.
 
-    On a terminal it is one picture, drawn anew a few times a second; else a line for each thing
-    that happens, with --json an object. Where DRAGOMAN_URL names a hub and there is no data
+    On a terminal it is one picture, redrawn a few times a second; else a line for each event, with
+    --json an object. Where DRAGOMAN_URL names a hub and there is no data
     directory, that hub's stream is watched.
 
     \b

@@ -44,7 +44,7 @@ def take(
     ],
     ttl: _ForOption = None,
     shared: Annotated[
-        bool, typer.Option("--shared", help="Others may share them, but nobody has them alone.")
+        bool, typer.Option("--shared", help="Others may reserve them too, but not exclusively.")
     ] = False,
     task: Annotated[
         str,
@@ -59,8 +59,8 @@ def take(
 ) -> Answer:
     """Reserve files, so that nobody else works on them meanwhile.
 
-    It is advice that `dragoman guard` watches over in git, and that waves keep to. The same files
-    again are kept longer.
+    Reservations are advisory: `dragoman guard` checks them in git, and waves respect them. The same
+    files again are reserved for longer.
 
     \b
     Examples:
@@ -105,7 +105,7 @@ def release(call: Call, names: _NamesArgument = None) -> Answer:
       dragoman reserve release src/auth/
     """
     wanted = {"names": names or []}
-    return _do(call, "reserve.release", wanted, lambda reply: reply.get("remark", "given back"))
+    return _do(call, "reserve.release", wanted, lambda reply: reply.get("remark", "released"))
 
 
 def show_all(

@@ -129,7 +129,7 @@ def show(call: Call, wave: _WaveArgument) -> Answer:
 def watch(call: Call, wave: _WaveArgument) -> Answer | None:
     """Follow a wave until it is complete; Ctrl-C ends it earlier.
 
-    On a terminal it is a bar that grows; elsewhere a line for every bead that changes. At the end
+    On a terminal it is a progress bar; elsewhere a line for every bead that changes. At the end
     it shows the closing report.
 
     \b

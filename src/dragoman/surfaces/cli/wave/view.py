@@ -74,11 +74,11 @@ def _file(waiting: Shown) -> str:
 
 
 _WAITING: Mapping[str, Callable[[Shown], str]] = {
-    "slot": lambda _: "a free place",
+    "slot": lambda _: "a free slot",
     "file": _file,
     "room": lambda _: "room for more reservations",
     "task": lambda waiting: f"the end of {', '.join(waiting['tasks'])}",
-    "rest": lambda waiting: f"{waiting['until']}, when it has rested after a failure",
+    "rest": lambda waiting: f"{waiting['until']}, when its cooldown after a failure ends",
     "claim": lambda _: "an agent that claims it",
-    "tick": lambda _: "the next look at the wave, by a hub or by `dragoman tick`",
+    "tick": lambda _: "the next check of the wave, by a hub or by `dragoman tick`",
 }

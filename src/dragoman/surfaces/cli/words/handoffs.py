@@ -26,7 +26,7 @@ def _drafted(event: HandoffDrafted) -> str:
 
 
 def _discarded(event: HandoffDiscarded) -> str:
-    return f"the draft is thrown away by {event.by}"
+    return f"draft discarded by {event.by}"
 
 
 def _proposed(event: HandoffProposed) -> str:
@@ -66,7 +66,7 @@ def _escalated(event: HandoffEscalated) -> str:
 
 
 def _extended(event: HandoffExtended) -> str:
-    return f"may stay as it is until {to_rfc3339(event.until)}"
+    return f"has more time, until {to_rfc3339(event.until)}"
 
 
 def _noted(event: HandoffNoted) -> str:

@@ -34,7 +34,7 @@ def _described(event: AgentDescribed) -> str:
 
 
 def _assigned(event: AgentAssigned) -> str:
-    return f"given {event.request_id}"
+    return f"assigned {event.request_id}"
 
 
 def _relieved(event: AgentRelieved) -> str:
@@ -49,7 +49,7 @@ def _rated(event: AgentRated) -> str:
 def _created(event: IntentCreated) -> str:
     follows = f"; follows {event.follows}" if event.follows else ""
     plan = f"; part of plan {event.plan}" if event.plan else ""
-    return f'wanted by {event.by}: "{event.goal}"{plan}{follows}'
+    return f'requested by {event.by}: "{event.goal}"{plan}{follows}'
 
 
 def _proposed(event: IntentProposed) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 _LONGEST = 240
 
 UNSIGNED = (
-    "nothing that was signed covers them: whoever wrote all of them anew would not be noticed. "
+    "no signed checkpoint covers them: a complete rewrite would not be noticed. "
     "If checkpoints.jsonl was there before, bring it back; else `dragoman tick` signs from now on"
 )
 """Warning about entries without a checkpoint."""

@@ -67,7 +67,7 @@ _FORWARD: dict[LinkKind, str] = {
     "discovered-from": "was found while doing",
 }
 _BACKWARD: dict[LinkKind, str] = {
-    "blocked-by": "is waited for by",
+    "blocked-by": "blocks",
     "parent": "has the part",
     "discovered-from": "led to",
 }
@@ -152,7 +152,7 @@ def _backlinked(event: TaskBacklinked) -> str:
 
 
 def _unblocked(event: TaskUnblocked) -> str:
-    return f"need not wait for {event.blocker} any longer: it is {event.status}"
+    return f"no longer waits for {event.blocker}: it is {event.status}"
 
 
 def _progressed(event: TaskProgressed) -> str:
@@ -205,23 +205,23 @@ def _received(event: MessageReceived) -> str:
 
 def _registered(event: AgentRegistered) -> str:
     spoken = f", speaks {', '.join(event.speaks)}" if event.speaks else ""
-    return f"made known: {event.role}{spoken}"
+    return f"registered: {event.role}{spoken}"
 
 
 def _keyed(event: AgentKeyed) -> str:
     if not event.key:
-        return "to sign with no key any more"
+        return "signing key ended"
     until = event.former_until
     former = "" if until is None else f"; the one before is good until {to_rfc3339(until)}"
-    return f"to sign with the key {event.key}{former}"
+    return f"signing key {event.key}{former}"
 
 
 def _issued(event: TokenIssued) -> str:
-    return f"given the token {event.id}, good until {to_rfc3339(event.expires_at)}"
+    return f"token {event.id} issued, good until {to_rfc3339(event.expires_at)}"
 
 
 def _revoked(event: TokenRevoked) -> str:
-    return f"token {event.id} taken back" if event.id else "all tokens taken back"
+    return f"token {event.id} revoked" if event.id else "all tokens revoked"
 
 
 def _paused(event: AgentPaused) -> str:
@@ -230,7 +230,7 @@ def _paused(event: AgentPaused) -> str:
 
 
 def _resumed(_: AgentResumed) -> str:
-    return "told to go on"
+    return "resumed"
 
 
 def _wave_started(event: WaveStarted) -> str:
@@ -239,7 +239,7 @@ def _wave_started(event: WaveStarted) -> str:
 
 
 def _bead_released(event: WaveBeadReleased) -> str:
-    return f"let {event.task} go"
+    return f"made {event.task} ready"
 
 
 def _wave_completed(event: WaveCompleted) -> str:
