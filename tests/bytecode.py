@@ -8,12 +8,12 @@ import os
 import sys
 from pathlib import Path
 
-_FORBIDS = "PYTHONDONTWRITEBYTECODE"
-_NAMES_FOLDER = "PYTHONPYCACHEPREFIX"
+_DISABLING_VARIABLE = "PYTHONDONTWRITEBYTECODE"
+_FOLDER_VARIABLE = "PYTHONPYCACHEPREFIX"
 
 
 def keep_bytecode(folder: Path) -> None:
     """Let this process, and all that it starts, keep compiled modules in a folder."""
-    os.environ.pop(_FORBIDS, None)
-    os.environ[_NAMES_FOLDER] = sys.pycache_prefix = str(folder)
+    os.environ.pop(_DISABLING_VARIABLE, None)
+    os.environ[_FOLDER_VARIABLE] = sys.pycache_prefix = str(folder)
     sys.dont_write_bytecode = False

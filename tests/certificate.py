@@ -12,7 +12,7 @@ def make_certificate(folder: Path) -> Path:
     """Write both into one file."""
     key = Ed25519PrivateKey.generate()
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    made = (
+    certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -25,5 +25,5 @@ def make_certificate(folder: Path) -> Path:
     )
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     path = folder / "certificate.pem"
-    path.write_bytes(pem + made.public_bytes(Encoding.PEM))
+    path.write_bytes(pem + certificate.public_bytes(Encoding.PEM))
     return path

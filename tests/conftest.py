@@ -65,9 +65,9 @@ def postgres_server() -> Generator[str]:
 @pytest.fixture
 def trace(tmp_path: Path) -> Generator[Trace]:
     """Give a pipe that programs can hold open, so that their end is heard."""
-    made = Trace(tmp_path / "trace")
-    yield made
-    made.close()
+    opened = Trace(tmp_path / "trace")
+    yield opened
+    opened.close()
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 
 IN_MEMORY = Path("/dev/shm")  # noqa: S108  folders in it are made as in any temporary one
-_LEAST_BYTES = 2 * 1024**3
+_MIN_FREE_BYTES = 2 * 1024**3
 """A run leaves some hundred megabytes behind, and pytest keeps the folders of three."""
 
 
 def use_memory() -> None:
     """Let this process, and all that it starts, make temporary folders in memory."""
-    if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= _LEAST_BYTES:
+    if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= _MIN_FREE_BYTES:
         os.environ["TMPDIR"] = tempfile.tempdir = str(IN_MEMORY)

@@ -27,17 +27,17 @@ with catch_warnings():
 HOME_PREFIX = "dragoman-postgres-"
 LOCK_NAME = "owner.lock"
 DATA_NAME = "data"
-_AND_SCHEMA = "&schema="
+_SCHEMA_PARAMETER = "&schema="
 
 # Tests kill hubs and servers, never the machine, so writes need not reach the disk.
-FORGETFUL_SETTINGS: Mapping[str, str] = {
+NON_DURABLE_SETTINGS: Mapping[str, str] = {
     "fsync": "off",
     "full_page_writes": "off",
     "synchronous_commit": "off",
 }
 
 # What was answered before it was written stays unwritten long enough to be lost by a kill.
-LAZY_SETTINGS = {**FORGETFUL_SETTINGS, "wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}
+LAZY_SETTINGS = {**NON_DURABLE_SETTINGS, "wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def running_postgres(*, durable: bool = False) -> Generator[str]:
         try:
             url = server.get_uri()
             if not durable:
-                _change_settings(url, FORGETFUL_SETTINGS)
+                _change_settings(url, NON_DURABLE_SETTINGS)
             yield url
         finally:
             server.cleanup()
@@ -69,9 +69,11 @@ class MortalServer:
         """Kill the postmaster, as a crash of the machine's would; the others follow it."""
         pid = int((self._data / "postmaster.pid").read_text().split()[0])
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        family = [file for file in map(_watch, (pid, *map(int, children))) if file is not None]
+        process_files = [
+            file for file in map(_open_pidfd, (pid, *map(int, children))) if file is not None
+        ]
         os.kill(pid, signal.SIGKILL)
-        for member in family:
+        for member in process_files:
             select.select([member], [], [])
             os.close(member)
 
@@ -94,7 +96,7 @@ def mortal_postgres() -> Generator[MortalServer]:
         try:
             yield MortalServer(home / DATA_NAME)
         finally:
-            _stop_whatever_runs_in(home / DATA_NAME)
+            _stop_server_in(home / DATA_NAME)
 
 
 @contextmanager
@@ -104,7 +106,7 @@ def fresh_schema(server_url: str) -> Generator[str]:
     try:
         yield url
     finally:
-        with _afterwards(url) as (connection, name):
+        with _schema_administrator(url) as (connection, name):
             connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(name))
 
 
@@ -113,12 +115,12 @@ def new_schema(server_url: str) -> str:
     name = f"test_{uuid4().hex}"
     with _administrator(server_url) as connection:
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
-    return f"{server_url}{_AND_SCHEMA}{name}"
+    return f"{server_url}{_SCHEMA_PARAMETER}{name}"
 
 
 def empty_schema(url: str) -> None:
     """Take out of a schema what a store has written; its tables, and whose it is, stay."""
-    with _afterwards(url) as (connection, name):
+    with _schema_administrator(url) as (connection, name):
         # Nobody else may: the ledger has triggers against it, which a replica does not fire.
         connection.execute("SET session_replication_role = replica")
         connection.execute(sql.SQL("SET search_path TO {}").format(name))
@@ -138,8 +140,8 @@ def sweep_abandoned_homes() -> None:
     for home in Path(tempfile.gettempdir()).glob(f"{HOME_PREFIX}*"):
         # Absent: its owner is just making or removing it. Forbidden: it is another user's.
         with suppress(FileNotFoundError, PermissionError), (home / LOCK_NAME).open() as lock:
-            if _take(lock):
-                _stop_whatever_runs_in(home / DATA_NAME)
+            if _try_lock(lock):
+                _stop_server_in(home / DATA_NAME)
                 _remove(home)
 
 
@@ -151,7 +153,7 @@ def _own_home() -> Generator[Path]:
     home.chmod(0o755)
     unlocked_name = home / f"{LOCK_NAME}.new"
     with unlocked_name.open("w") as lock:
-        _take(lock)
+        _try_lock(lock)
         # Only a locked file gets the name that the sweep looks for.
         unlocked_name.rename(home / LOCK_NAME)
         try:
@@ -160,7 +162,7 @@ def _own_home() -> Generator[Path]:
             _remove(home)
 
 
-def _take(lock: IO[str]) -> bool:
+def _try_lock(lock: IO[str]) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -174,14 +176,14 @@ def _remove(home: Path) -> None:
     shutil.rmtree(home, ignore_errors=True)
 
 
-def _watch(pid: int) -> int | None:
+def _open_pidfd(pid: int) -> int | None:
     """A file that can be read from once the process has ended; None: it has already."""
     with suppress(ProcessLookupError):
         return os.pidfd_open(pid)
     return None
 
 
-def _stop_whatever_runs_in(data: Path) -> None:
+def _stop_server_in(data: Path) -> None:
     server = get_server(data, start=False)
     with suppress(subprocess.CalledProcessError):
         pgexec(
@@ -193,9 +195,9 @@ def _stop_whatever_runs_in(data: Path) -> None:
 
 
 @contextmanager
-def _afterwards(url: str) -> Generator[tuple[psycopg.Connection, sql.Identifier]]:
+def _schema_administrator(url: str) -> Generator[tuple[psycopg.Connection, sql.Identifier]]:
     """Whoever tidies up a schema, and its name."""
-    server_url, _, name = url.partition(_AND_SCHEMA)
+    server_url, _, name = url.partition(_SCHEMA_PARAMETER)
     with _administrator(server_url) as connection:
         # A test that left a transaction open fails here, rather than waiting for ever.
         connection.execute("SET lock_timeout = '10s'")

@@ -4,7 +4,7 @@ import os
 import select
 from pathlib import Path
 
-_PATIENCE = 30
+_TIMEOUT_SECONDS = 30
 
 
 class Trace:
@@ -19,16 +19,16 @@ class Trace:
         """Listen no more."""
         os.close(self._reader)
 
-    def heard(self) -> bytes:
+    def read_to_end(self) -> bytes:
         """What was written until everybody who held the pipe had ended."""
-        said = b""
-        while piece := self.next():
-            said += piece
-        return said
+        data = b""
+        while chunk := self.read():
+            data += chunk
+        return data
 
-    def next(self) -> bytes:
+    def read(self) -> bytes:
         """The next words; none when nobody holds the pipe any more."""
-        waiting = select.poll()  # not select(), which knows the first 1,024 descriptors only
-        waiting.register(self._reader, select.POLLIN)
-        assert waiting.poll(_PATIENCE * 1_000), "somebody lives on and says nothing"
+        poller = select.poll()  # not select(), which knows the first 1,024 descriptors only
+        poller.register(self._reader, select.POLLIN)
+        assert poller.poll(_TIMEOUT_SECONDS * 1_000), "somebody lives on and says nothing"
         return os.read(self._reader, 100)

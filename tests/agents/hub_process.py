@@ -7,13 +7,13 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tests.agents.floor import floor
+from tests.agents.running_hub import running_hub
 
 
 async def main(data: Path, event: str) -> None:
     """Run until killed."""
     settings = (data / "dragoman.toml").read_text()
-    async with floor(data, settings) as hub:
+    async with running_hub(data, settings) as hub:
         await hub.until(lambda: any(line.event == event for line in hub.lines()))
         sys.stdout.write(f"{event}\n")
         sys.stdout.flush()

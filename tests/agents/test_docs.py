@@ -14,7 +14,7 @@ from docs.generate import DOCS
 from dragoman.agents.program import PASSED_ON
 from dragoman.config import parse
 from dragoman.engine.runner import SESSION_VARIABLE
-from tests.agents.floor import FAST, floor, run
+from tests.agents.running_hub import FAST, run, running_hub
 from tests.requirements import proves
 
 PAGE = (DOCS / "running-agents.md").read_text(encoding="utf-8")
@@ -35,7 +35,7 @@ with open(os.path.dirname(sys.argv[0]) + "/given", "w") as kept:
 @proves("RUN-RECIPES", "PROJECT-DOCS")
 def test_the_recipe_of_the_plain_script_runs_as_it_stands(tmp_path: Path) -> None:
     async def story() -> None:
-        async with floor(tmp_path / "data", FAST + EXAMPLES["counter"]) as hub:
+        async with running_hub(tmp_path / "data", FAST + EXAMPLES["counter"]) as hub:
             task = hub.make("Count my words")
             done = await hub.until_status(task, "review")
             assert done.reported is not None
@@ -75,7 +75,7 @@ def test_the_command_lines_of_the_others_read_their_prompt_on_standard_input(
     settings = FAST + EXAMPLES[name].replace("/srv/app", str(repository))
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make("Mend it")
             await hub.until_status(task, "review")
             given = json.loads((tmp_path / "bin" / "given").read_text())

@@ -25,7 +25,7 @@ from dragoman.files.tasks.workplace import Workplace
 from dragoman.system.beneath import Beneath
 from dragoman.system.process import Process
 from dragoman.text.redact import Redactor
-from tests.agents.floor import FAST, PATIENCE, agent_section, floor, run
+from tests.agents.running_hub import FAST, PATIENCE, agent_section, run, running_hub
 from tests.conftest import LONG_RUN
 from tests.protocols.acp.hub import offer
 from tests.requirements import proves
@@ -45,7 +45,7 @@ report()
     settings = FAST + agent_section("ada", program)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make("Count the stars", body="All of them.")
             done = await hub.until_status(task, "review")
             assert done.reported is not None
@@ -80,7 +80,7 @@ def test_of_the_hubs_variables_it_gets_only_those_that_are_named(
     )
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
             log = hub.log(task)
@@ -102,7 +102,7 @@ report()
     settings = FAST + agent_section("ada", program, prompt="file")
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             await hub.until_status(hub.make("find me"), "review")
 
     run(story())
@@ -114,13 +114,15 @@ def test_who_is_started_on_what_was_handed_over_is_told_the_package(tmp_path: Pa
     ada = Actor("agent", "ada")
 
     async def story() -> None:
-        async with floor(tmp_path / "data", FAST + agent_section("ada", program)) as hub:
-            offered = hub.place.interpreter.call("acp_handoff", offer("ada"), Actor("agent", "bob"))
+        async with running_hub(tmp_path / "data", FAST + agent_section("ada", program)) as hub:
+            offered = hub.directory.interpreter.call(
+                "acp_handoff", offer("ada"), Actor("agent", "bob")
+            )
             assert isinstance(offered, Taken)
             id = offered.reply["handoff_id"]
             for action in ("accept", "activate"):
                 said = {"action": action, "handoff_id": id}
-                assert isinstance(hub.place.interpreter.call("acp_handoff", said, ada), Taken)
+                assert isinstance(hub.directory.interpreter.call("acp_handoff", said, ada), Taken)
             hub.do(ReleaseTask("t-1"), actor=ada)
             done = await hub.until_status("t-1", "review")
             (seen,) = hub.data.glob(f"tasks/*/{done.aof_id}/work/seen.md")
@@ -149,7 +151,7 @@ def test_how_it_ends_is_what_becomes_of_the_task(
     settings += agent_section("ada", program)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
             ended = hub.task(task)
@@ -162,7 +164,7 @@ def test_how_it_ends_is_what_becomes_of_the_task(
             assert ended.reported.by == ("" if is_agents else "hub")
             said = [line.actor for line in hub.lines(task) if line.event == "task.reported"]
             assert said == ["agent:ada" if is_agents else "system:hub"]
-            assert not list(hub.place.settle())
+            assert not list(hub.directory.settle())
             runs = hub.data / "runs" / ended.aof_id
             assert (runs / "run_result.json").exists() == is_agents
             shown = json.loads((runs / "run.json").read_text())
@@ -188,7 +190,7 @@ report()
     settings = FAST + agent_section("ada", program)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
             events = [line.event for line in hub.lines(task)]
@@ -229,7 +231,7 @@ os.write(pipe, b"pushed;")
     settings = AT_ONCE + FAST + agent_section("ada", program)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
             for number in range(20):  # with each of them the attempt looks how it stands
@@ -238,7 +240,7 @@ os.write(pipe, b"pushed;")
             hub.do(MoveTask(task, "done"))
             assert hub.state("ada").running == (task,)
             await asyncio.to_thread(go.write_text, "")
-            assert await asyncio.to_thread(trace.heard) == b"pushed;"
+            assert await asyncio.to_thread(trace.read_to_end) == b"pushed;"
             await hub.until_idle()
             assert (hub.task(task).status, hub.task(task).attempts) == ("done", 1)
             assert not [line for line in hub.lines() if line.event == "command.refused"]
@@ -253,7 +255,7 @@ def test_what_it_prints_is_of_its_attempt_though_an_earlier_one_printed_the_same
 ) -> None:
     async def story() -> None:
         section = agent_section("ada", "report('partial')")
-        async with floor(tmp_path / "data", settings + FAST + section) as hub:
+        async with running_hub(tmp_path / "data", settings + FAST + section) as hub:
             task = hub.make()
             for attempt in (1, 2):
                 await hub.until_status(task, "review")
@@ -286,7 +288,7 @@ else:
     settings += agent_section("ada", program, concurrency=2)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(
                 lambda: [hub.task(task).attempts, hub.task(task).status] == [1, "ready"]
@@ -309,7 +311,7 @@ def test_a_program_that_does_not_leave_after_its_report_is_ended(tmp_path: Path)
     settings += agent_section("ada", program)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             done = await hub.until_status(task, "review")
             await hub.until_idle()
@@ -331,7 +333,7 @@ report()
     settings = FAST + agent_section("ada", program)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
             log = hub.log(task)
@@ -363,7 +365,7 @@ report()
     settings = FAST + agent_section("ada", program, output_bytes=20_000)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
             await hub.until_idle()
@@ -381,7 +383,7 @@ def test_a_message_that_is_too_long_is_refused_and_not_cut(tmp_path: Path) -> No
     settings = FAST + agent_section("ada", program)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
             assert "refused, message_too_large" in hub.log(task)
@@ -400,7 +402,7 @@ sys.exit(1) if len(os.listdir(".")) < 2 else report()
     settings = "[retry]\nbase_ms = 1\n" + FAST + agent_section("ada", program)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             done = await hub.until_status(task, "review")
             assert "out attempt 1" in hub.log(task)
@@ -420,11 +422,11 @@ def test_losing_the_lease_ends_the_group_of_one_that_ignores_sigterm(
     settings = FAST + f"[agents.ada]\ncommand = {json.dumps(['sh', '-c', script, str(trace.path)])}"
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
-            assert await asyncio.to_thread(trace.next) == b"up\n"
+            assert await asyncio.to_thread(trace.read) == b"up\n"
             hub.do(MoveTask(task, "cancelled", "changed my mind"))
-            assert await asyncio.to_thread(trace.heard) == b""
+            assert await asyncio.to_thread(trace.read_to_end) == b""
             await hub.until_idle()
             assert hub.task(task).status == "cancelled"
             assert hub.task(task).failures == 0
@@ -449,7 +451,7 @@ subprocess.Popen(["sh", "-c", {lives_on!r}], start_new_session=True)
     settings = FAST + agent_section("ada", program)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
             *_, left, end = hub.log(task).splitlines()
@@ -458,7 +460,7 @@ subprocess.Popen(["sh", "-c", {lives_on!r}], start_new_session=True)
             )
             assert end.endswith("has ended")
             await asyncio.to_thread(gate.write_text, "go\n")
-            assert await asyncio.to_thread(trace.heard) == b"lives on\n"
+            assert await asyncio.to_thread(trace.read_to_end) == b"lives on\n"
 
     run(story())
 
@@ -476,10 +478,10 @@ report()
     settings = FAST + agent_section("ada", program)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
-            assert b"me\n" in await asyncio.to_thread(trace.heard)
+            assert b"me\n" in await asyncio.to_thread(trace.read_to_end)
 
     run(story())
 
@@ -586,10 +588,10 @@ signal.pause()
     settings += agent_section("ada", program, attempt_ms=700)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).failures == 1)
-            await asyncio.to_thread(trace.heard)
+            await asyncio.to_thread(trace.read_to_end)
             ended = hub.task(task)
             assert ended.reported is not None
             assert "longer than an attempt may" in ended.reported.notes
@@ -611,7 +613,7 @@ report()
     settings = "[leases]\nttl_ms = 1000\n" + FAST + agent_section("ada", program)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).notes == 1)
             lease = hub.view(task).lease
@@ -628,7 +630,7 @@ def test_one_that_cannot_be_started_rests_and_its_task_has_not_failed(tmp_path: 
     settings = FAST + '[agents.ada]\ncommand = ["/no/such/program"]\n'
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
             await hub.until_idle()
@@ -648,7 +650,7 @@ def test_what_cannot_be_started_is_told_once_where_a_person_looks(
     missing = str(Path("no-such-agent").absolute())
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 2 and hub.view(task).lease is None)
             await hub.until_idle()
@@ -671,7 +673,7 @@ def test_a_path_means_what_it_means_where_the_hub_was_started(tmp_path: Path) ->
     settings = FAST + f"[agents.ada]\ncommand = [{json.dumps(here)}]\n"
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             await hub.until_status(hub.make(), "review")
 
     run(story())
@@ -701,7 +703,7 @@ report() if tried else sys.exit(1)
     settings += agent_section("ada", program, repository=str(repository))
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             done = await hub.until_status(task, "review")
             assert f"out dragoman/{done.aof_id}" in hub.log(task)
@@ -734,12 +736,12 @@ def test_a_stop_breaks_a_checkout_off_and_starts_nobody_after_it(
     settings += agent_section("ada", "report()", repository=str(repository))
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
-            assert await asyncio.to_thread(trace.next) == b"begun\n"
+            assert await asyncio.to_thread(trace.read) == b"begun\n"
             hub.dispatcher.stop()
             await hub.until_idle()
-            assert trace.heard() == b""
+            assert trace.read_to_end() == b""
             stood = hub.task(task)
             assert (stood.status, stood.failures) == (left, 0)
             assert not (hub.data / "worktrees" / stood.aof_id).exists()
@@ -772,7 +774,7 @@ report()
     settings = FAST + agent_section("ada", program, repository=str(repository))
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings, start=False) as hub:
+        async with running_hub(tmp_path / "data", settings, start=False) as hub:
             known, unknown = hub.make("1"), hub.make("2")
             for task, commit in ((known, half[:9]), (unknown, "0" * 40)):
                 hub.do(CheckpointTask(task, "RESUME", commit))
@@ -792,7 +794,7 @@ report()
 def test_a_section_needs_a_command_or_a_url(tmp_path: Path) -> None:
     async def story(settings: str, words: str) -> None:
         with pytest.raises(SettingsError, match=words):
-            async with floor(tmp_path / "data", settings, start=False):
+            async with running_hub(tmp_path / "data", settings, start=False):
                 pass
 
     run(story("[agents.ada]\nconcurrency = 2\n", "needs a command, a url, or"))

@@ -8,14 +8,14 @@ from dragoman.agents.output import Pulse
 from dragoman.agents.pulses import Pulses
 from dragoman.core.errors import StoreError
 from dragoman.engine.reads.traces import Told, events_of
-from tests.agents.floor import FAST, Floor, agent_section, floor, run
+from tests.agents.running_hub import FAST, RunningHub, agent_section, run, running_hub
 from tests.requirements import proves
 
 AT = "2026-02-09T14:30:00.000Z"
 TOKEN = "ghp_" + "a1B2" * 9
 
 
-def lines_told(hub: Floor, task: str) -> list[Told]:
+def lines_told(hub: RunningHub, task: str) -> list[Told]:
     """The lines in the trace of a task."""
     page = events_of(hub.store, task=task, limit=500)
     return [told for told in page.events if told.type == "SANDBOX_PULSE"]
@@ -30,7 +30,7 @@ report()
 """
 
     async def story() -> None:
-        async with floor(tmp_path / "data", FAST + agent_section("ada", program)) as hub:
+        async with running_hub(tmp_path / "data", FAST + agent_section("ada", program)) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
             await hub.until_idle()
@@ -54,7 +54,7 @@ def test_only_so_many_lines_are_told_and_the_last_says_so(tmp_path: Path) -> Non
     settings = FAST + agent_section("ada", program, trace_lines=150)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
             await hub.until_idle()
@@ -71,7 +71,7 @@ def test_none_are_told_where_none_are_wanted(tmp_path: Path) -> None:
     settings = FAST + agent_section("ada", "print('a line'); report()", trace_lines=0)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
             await hub.until_idle()

@@ -11,7 +11,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ReportOutcome
 from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.identity import Principal
-from tests.agents.floor import FAST, Floor, agent_section, floor, run
+from tests.agents.running_hub import FAST, RunningHub, agent_section, run, running_hub
 from tests.notify.receiver import Receiver, receiving, status
 from tests.requirements import proves
 
@@ -29,7 +29,7 @@ def section(agent: Receiver, **settings: object) -> str:
     return FAST + "\n".join([*lines, *(f"{k} = {json.dumps(v)}" for k, v in settings.items())])
 
 
-def speaker(hub: Floor, agent: Receiver) -> Actor:
+def speaker(hub: RunningHub, agent: Receiver) -> Actor:
     """Whoever shows the token that was posted last."""
     who = hub.identity.who(json.loads(agent.requests[-1].body)["token"], "http")
     assert isinstance(who, Principal)
@@ -41,7 +41,7 @@ def test_it_is_posted_its_work_and_its_report_ends_the_attempt(
     tmp_path: Path, agent: Receiver
 ) -> None:
     async def story() -> None:
-        async with floor(tmp_path / "data", section(agent)) as hub:
+        async with running_hub(tmp_path / "data", section(agent)) as hub:
             task = hub.make("Look at the moon", body="Tonight.")
             await asyncio.to_thread(agent.is_done.wait, 30)
             posted = json.loads(agent.requests[0].body)
@@ -70,7 +70,7 @@ def test_one_that_does_not_take_it_rests_and_the_task_has_not_failed(
     agent.answers = [status(503)]
 
     async def story() -> None:
-        async with floor(tmp_path / "data", section(agent)) as hub:
+        async with running_hub(tmp_path / "data", section(agent)) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
             await hub.until_idle()
@@ -85,7 +85,7 @@ def test_an_address_that_is_not_allowed_is_not_called(tmp_path: Path, agent: Rec
     settings = section(agent).replace('allow_hosts = ["127.0.0.1"]', "")
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
             await hub.until_idle()
@@ -102,14 +102,14 @@ def test_it_goes_on_while_the_hub_is_away_and_is_posted_the_same_again(
     settings = section(agent).replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await asyncio.to_thread(agent.is_done.wait, 30)
             hub.dispatcher.stop()
             await hub.until_idle()
             assert hub.task(task).status == "in-progress"
         agent.is_done.clear()
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             await asyncio.to_thread(agent.is_done.wait, 30)
             first, second = (json.loads(request.body) for request in agent.requests)
             assert first["id"] == second["id"]
@@ -132,14 +132,14 @@ def test_one_that_is_elsewhere_by_the_next_start_shares_no_attempt_with_who_bega
         after = FAST.replace("grace_ms = 0", keep) + agent_section("ada", "report()")
 
     async def story() -> None:
-        async with floor(tmp_path / "data", before) as hub:
+        async with running_hub(tmp_path / "data", before) as hub:
             task = hub.make()
             await asyncio.to_thread(agent.is_done.wait, 30)
             hub.dispatcher.stop()
             await hub.until_idle()
             first = speaker(hub, agent)
             token = json.loads(agent.requests[-1].body)["token"]
-        async with floor(tmp_path / "data", after) as hub:
+        async with running_hub(tmp_path / "data", after) as hub:
             await hub.until(lambda: hub.task(task).attempts == 2)
             assert hub.task(task).failures == 0
             assert isinstance(hub.identity.who(token, "http"), Refusal)
@@ -154,7 +154,9 @@ def test_who_goes_on_anyway_is_not_waited_for(tmp_path: Path, agent: Receiver) -
     patient = 'grace_ms = 3600000\non_stop = "keep"'
 
     async def story() -> None:
-        async with floor(tmp_path / "data", section(agent).replace("grace_ms = 0", patient)) as hub:
+        async with running_hub(
+            tmp_path / "data", section(agent).replace("grace_ms = 0", patient)
+        ) as hub:
             hub.make()
             await asyncio.to_thread(agent.is_done.wait, 30)
             await hub.until(lambda: len(hub.state("ada").running) == 1)
@@ -169,7 +171,7 @@ def test_one_that_is_silent_too_long_has_failed(tmp_path: Path, agent: Receiver)
     settings = "[retry]\nbase_ms = 3600000\ncap_ms = 3600000\n" + section(agent, attempt_ms=300)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).failures == 1)
             assert hub.task(task).status == "ready"

@@ -22,7 +22,7 @@ from dragoman.engine.reads.ask import entries
 from dragoman.engine.reads.intents import find_intent
 from dragoman.engine.runner import Assignment
 from tests.agents import answering
-from tests.agents.floor import FAST, PERSON, Floor, floor, run
+from tests.agents.running_hub import FAST, PERSON, RunningHub, run, running_hub
 from tests.notify.receiver import Answer, Receiver, receiving, status, text
 from tests.protocols.acp.hub import offer
 from tests.requirements import proves
@@ -65,26 +65,26 @@ def program(text: str) -> list[str]:
     return [sys.executable, "-c", text]
 
 
-def delegate(hub: Floor, *agents: str) -> None:
+def delegate(hub: RunningHub, *agents: str) -> None:
     """Have these agents registered, and an intent delegated to the first."""
     for cost, agent in enumerate(agents):
         call(hub, "ccos.register", agent_id=agent, skills=["sum"], cost=cost)
     call(hub, "ccos.delegate", goal="sum it up", intent_id="i-1")
 
 
-def call(hub: Floor, operation: str, **arguments: Any) -> Any:
-    answer = hub.place.interpreter.call(operation, arguments, PERSON)
+def call(hub: RunningHub, operation: str, **arguments: Any) -> Any:
+    answer = hub.directory.interpreter.call(operation, arguments, PERSON)
     assert isinstance(answer, Taken), answer
     return answer.reply
 
 
-def intent(hub: Floor) -> Intent:
+def intent(hub: RunningHub) -> Intent:
     found = find_intent(hub.store, "i-1")
     assert isinstance(found, Intent)
     return found
 
 
-async def until(hub: Floor, *states: str) -> dict[str, Any]:
+async def until(hub: RunningHub, *states: str) -> dict[str, Any]:
     """The intent when it has come so far."""
     await hub.until(lambda: intent(hub).state in states)
     await hub.until_idle()
@@ -99,7 +99,7 @@ def reply(value: object) -> Answer:
 
 def test_a_program_reads_its_request_and_prints_its_result(tmp_path: Path) -> None:
     async def story() -> None:
-        async with floor(tmp_path / "d", FAST + section("ada", command=program(GOOD))) as hub:
+        async with running_hub(tmp_path / "d", FAST + section("ada", command=program(GOOD))) as hub:
             delegate(hub, "ada")
             found = await until(hub, "Satisfied")
             assert found["result"]["output"] == "sum it up"
@@ -115,7 +115,7 @@ def test_what_is_not_kept_of_a_result_is_not_in_the_trace_of_its_program_either(
 ) -> None:
     async def story() -> None:
         settings = FAST + "[ccos]\npayload_bytes = 0\n" + section("ada", command=program(TELLING))
-        async with floor(tmp_path / "d", settings) as hub:
+        async with running_hub(tmp_path / "d", settings) as hub:
             delegate(hub, "ada")
             assert (await until(hub, "Satisfied"))["result"]["left_out"]
             said = b"".join(entry.line for entry in entries(hub.store))
@@ -139,7 +139,7 @@ print("the whole harvest", file=sys.stderr)
 
     async def story() -> None:
         settings = FAST + "[ccos]\npayload_bytes = 0\n" + section("ada", command=program(told))
-        async with floor(tmp_path / "d", settings) as hub:
+        async with running_hub(tmp_path / "d", settings) as hub:
             delegate(hub, "ada")
             await until(hub, "NeedsFollowUp")
             assert b"whole harvest" not in b"".join(entry.line for entry in entries(hub.store))
@@ -154,7 +154,7 @@ def test_what_its_result_has_cost_counts_for_its_budget(tmp_path: Path, ended: s
 
     async def story() -> None:
         settings = FAST + section("ada", command=program(told)) + "cost_per_day = 10\n"
-        async with floor(tmp_path / "d", settings) as hub:
+        async with running_hub(tmp_path / "d", settings) as hub:
             delegate(hub, "ada")
             await until(hub, "Satisfied", "NeedsFollowUp")
             assert hub.state("ada").used.cost == 0.3
@@ -168,7 +168,7 @@ def test_what_a_program_says_about_another_intent_is_an_anomaly_of_its_own(tmp_p
 
     async def story() -> None:
         settings = FAST + section("ada", command=program(ANSWER + stray))
-        async with floor(tmp_path / "d", settings) as hub:
+        async with running_hub(tmp_path / "d", settings) as hub:
             delegate(hub, "ada")
             assert (await until(hub, "NeedsFollowUp"))["anomalies"] == 1
             (odd,) = call(hub, "ccos.actions", intent_id="i-1", type="Anomaly")["actions"]
@@ -196,7 +196,7 @@ def test_a_program_that_fails_is_followed_by_the_next_candidate(
     settings = FAST + section("ada", command=program(text)) + section("bob", command=program(GOOD))
 
     async def story() -> None:
-        async with floor(tmp_path / "d", settings) as hub:
+        async with running_hub(tmp_path / "d", settings) as hub:
             delegate(hub, "ada", "bob")
             found = await until(hub, "Satisfied")
             assert found["tried"] == ["ada", "bob"]
@@ -223,7 +223,7 @@ def test_a_url_may_answer_with_the_result_at_once(tmp_path: Path, agent: Receive
     )
 
     async def story() -> None:
-        async with floor(tmp_path / "d", url(agent)) as hub:
+        async with running_hub(tmp_path / "d", url(agent)) as hub:
             delegate(hub, "ada")
             found = await until(hub, "Satisfied")
             assert found["result"]["output"] == [1]
@@ -235,7 +235,7 @@ def test_a_url_may_hand_its_result_in_later(tmp_path: Path, agent: Receiver) -> 
     agent.answers.append(status(202))
 
     async def story() -> None:
-        async with floor(tmp_path / "d", url(agent)) as hub:
+        async with running_hub(tmp_path / "d", url(agent)) as hub:
             delegate(hub, "ada")
             await asyncio.to_thread(agent.is_done.wait, 30)
             posted = json.loads(agent.requests[0].body)
@@ -243,7 +243,7 @@ def test_a_url_may_hand_its_result_in_later(tmp_path: Path, agent: Receiver) -> 
             who = hub.identity.who(posted["meta"]["hub"]["token"], "http")
             assert isinstance(who, Principal)
             said = {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": 2}
-            answer = await hub.place.interpreter.send_soon(said, speaker=who.actor)
+            answer = await hub.directory.interpreter.send_soon(said, speaker=who.actor)
             assert isinstance(answer, Taken)
             assert (await until(hub, "Satisfied"))["result"]["output"] == 2
 
@@ -257,7 +257,7 @@ def test_a_url_is_told_what_else_the_request_says(tmp_path: Path, agent: Receive
     agent.answers.append(reply(said | {"success": True, "output": 1}))
 
     async def story() -> None:
-        async with floor(tmp_path / "d", url(agent)) as hub:
+        async with running_hub(tmp_path / "d", url(agent)) as hub:
             call(hub, "ccos.register", agent_id="ada", skills=["sum"])
             call(hub, "ccos.request", **said, meta=meta, x_team="blue")
             await until(hub, "Satisfied")
@@ -274,13 +274,13 @@ def test_who_could_not_be_reached_in_time_is_not_blamed(tmp_path: Path, agent: R
     agent.answers += [status(503)] * 100
 
     async def story() -> None:
-        async with floor(tmp_path / "d", url(agent)) as hub:
+        async with running_hub(tmp_path / "d", url(agent)) as hub:
             call(hub, "ccos.register", agent_id="ada", skills=["sum"])
             call(hub, "ccos.delegate", goal="sum it up", intent_id="i-1", within_ms=1_000)
             await hub.until(lambda: hub.task("i-1").unstarted is not None)
             await asyncio.sleep(1)
             await hub.until(lambda: hub.task("i-1").status == "ready")
-            await hub.place.hub.do_soon(SYSTEM, ExpireRequest("i-1", is_called=True))
+            await hub.directory.hub.do_soon(SYSTEM, ExpireRequest("i-1", is_called=True))
             found = await until(hub, "NeedsFollowUp")
             assert found["result"]["synthetic"] == "unsent"
             assert found["result"]["error"].endswith("the agent's URL answered 503")
@@ -298,7 +298,7 @@ def test_what_could_not_be_handed_over_is_handed_over_again_under_the_same_name(
     ]
 
     async def story() -> None:
-        async with floor(tmp_path / "d", url(agent)) as hub:
+        async with running_hub(tmp_path / "d", url(agent)) as hub:
             delegate(hub, "ada")
             found = await until(hub, "Satisfied")
             assert found["requests"] == 1
@@ -313,7 +313,7 @@ def test_a_function_is_called(tmp_path: Path, function: Callable[[bytes], object
     settings = FAST + section("ada", function=f"tests.agents.answering:{function.__name__}")
 
     async def story() -> None:
-        async with floor(tmp_path / "d", settings) as hub:
+        async with running_hub(tmp_path / "d", settings) as hub:
             delegate(hub, "ada")
             found = await until(hub, "Satisfied")
             assert found["result"]["output"] == "SUM IT UP"
@@ -337,7 +337,7 @@ def test_a_function_that_fails_has_failed(
     settings = FAST + section("ada", function=f"tests.agents.answering:{function.__name__}")
 
     async def story() -> None:
-        async with floor(tmp_path / "d", settings) as hub:
+        async with running_hub(tmp_path / "d", settings) as hub:
             delegate(hub, "ada")
             found = await until(hub, "NeedsFollowUp")
             assert why in found["result"]["error"]
@@ -373,7 +373,9 @@ def test_a_cancelled_intent_stops_its_program(tmp_path: Path) -> None:
     waits += "\nthreading.Event().wait()"
 
     async def story() -> None:
-        async with floor(tmp_path / "d", FAST + section("ada", command=program(waits))) as hub:
+        async with running_hub(
+            tmp_path / "d", FAST + section("ada", command=program(waits))
+        ) as hub:
             delegate(hub, "ada")
             await hub.until(lambda: intent(hub).updates == 1)
             hub.do(MoveTask("intent:i-1", "cancelled", "enough"))
@@ -395,7 +397,7 @@ def test_an_agent_of_another_dialect_is_told_what_came_with_the_goal(tmp_path: P
     settings = FAST + section("ada", command=program(report), speaks=["aof"])
 
     async def story() -> None:
-        async with floor(tmp_path / "d", settings) as hub:
+        async with running_hub(tmp_path / "d", settings) as hub:
             call(hub, "ccos.register", agent_id="ada", skills=["weld"])
             asked = {"params": {"thickness": 5}, "constraints": ["gently"]}
             call(hub, "ccos.delegate", goal="weld it\x1b[2J", intent_id="i-1", **asked)
@@ -411,7 +413,7 @@ def test_an_agent_of_another_dialect_is_told_what_came_with_the_goal(tmp_path: P
 
 def test_a_task_of_another_dialect_reaches_it_as_a_request(tmp_path: Path) -> None:
     async def story() -> None:
-        async with floor(tmp_path / "d", FAST + section("ada", command=program(GOOD))) as hub:
+        async with running_hub(tmp_path / "d", FAST + section("ada", command=program(GOOD))) as hub:
             task = hub.make("Sum up the year", body="All of it.", assignee="ada")
             done = await hub.until_status(task, "review")
             assert done.reported is not None
@@ -435,15 +437,17 @@ def test_who_is_asked_to_do_what_was_handed_over_is_told_the_package(tmp_path: P
 
     async def story() -> None:
         settings = FAST + section("ada", command=program(HANDED_OVER))
-        async with floor(tmp_path / "d", settings) as hub:
-            offered = hub.place.interpreter.call("acp_handoff", offer("ada"), bob)
+        async with running_hub(tmp_path / "d", settings) as hub:
+            offered = hub.directory.interpreter.call("acp_handoff", offer("ada"), bob)
             assert isinstance(offered, Taken)
             id = offered.reply["handoff_id"]
             for said in (
                 {"action": "accept"},
                 {"action": "activate", "work_state_update": {"next_step": "Draw it."}},
             ):
-                done = hub.place.interpreter.call("acp_handoff", {"handoff_id": id, **said}, ada)
+                done = hub.directory.interpreter.call(
+                    "acp_handoff", {"handoff_id": id, **said}, ada
+                )
                 assert isinstance(done, Taken), done
             hub.do(ReleaseTask("t-1"), actor=ada)
             ended = await hub.until_status("t-1", "review")
@@ -472,7 +476,7 @@ def test_settings_that_cannot_be_are_told(
 ) -> None:
     async def story() -> None:
         with pytest.raises(SettingsError, match=why):
-            async with floor(tmp_path / "d", section("ada", **settings), start=False):
+            async with running_hub(tmp_path / "d", section("ada", **settings), start=False):
                 pass
 
     run(story())

@@ -19,7 +19,7 @@ from dragoman.system.hub_name import hub_name
 from dragoman.system.ids import new_id
 from dragoman.system.process import started_at
 from dragoman.system.run_marks import RunMarks
-from tests.agents.floor import FAST, PERSON, Floor, agent_section, floor, run
+from tests.agents.running_hub import FAST, PERSON, RunningHub, agent_section, run, running_hub
 from tests.requirements import proves
 from tests.traces import Trace
 
@@ -32,7 +32,7 @@ def ignore(_: int) -> None:
     """Nobody watches the progress."""
 
 
-def check_sound(hub: Floor) -> None:
+def check_sound(hub: RunningHub) -> None:
     """The ledger and its views hold."""
     assert list(check_ledger(hub.store, (), ignore)) == []
     assert list(check_views(hub.store, ignore)) == []
@@ -55,24 +55,24 @@ def test_a_hub_killed_while_agents_work_recovers_everything_and_doubles_nothing(
     at_work += f"command = {json.dumps(['sh', '-c', script, str(trace.path)])}\n"
 
     async def before() -> list[str]:
-        async with floor(data, at_work, start=False) as hub:
+        async with running_hub(data, at_work, start=False) as hub:
             return [hub.make(str(number)) for number in range(COUNT)]
 
     tasks = asyncio.run(before())
     with hub_process(data, "task.claimed") as killed:
         said = b""
         while said.count(b"up\n") < COUNT:
-            said += trace.next()
+            said += trace.read()
         killed.send_signal(signal.SIGKILL)
     assert len([*(data / "agents").glob("*.json")]) == COUNT
 
     async def after() -> None:
         settings = busy + agent_section("ada", "report()", concurrency=4)
-        async with floor(data, settings) as hub:
+        async with running_hub(data, settings) as hub:
             for task in tasks:
                 await hub.until_status(task, "review")
             # Nobody of the dead hub's agents lives on.
-            assert await asyncio.to_thread(trace.heard) == b""
+            assert await asyncio.to_thread(trace.read_to_end) == b""
             events = Counter((line.stream, line.event) for line in hub.lines())
             for task in tasks:
                 assert hub.task(task).attempts == 2
@@ -91,14 +91,14 @@ def test_what_was_claimed_and_never_started_begins_in_the_same_attempt(tmp_path:
     settings = FAST + agent_section("ada", "report()")
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings, start=False) as hub:
+        async with running_hub(tmp_path / "data", settings, start=False) as hub:
             task, others, gone = hub.make("1"), hub.make("2"), hub.make("3", assignee="ben")
             name = hub_name(hub.data, new_id)
             assert name == hub_name(hub.data, new_id)
             hub.do(ClaimTask(task, "ada", f"{name}.1"), actor=SYSTEM)
             hub.do(ClaimTask(others, "ada", "another-hub.1"), actor=SYSTEM)
             hub.do(ClaimTask(gone, "ben", f"{name}.2"), actor=SYSTEM)
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             done = await hub.until_status(task, "review")
             assert done.attempts == 1
             assert hub.task(others).status == "in-progress"
@@ -120,21 +120,21 @@ signal.pause()
     settings = FAST + agent_section("ada", program)
 
     async def before() -> str:
-        async with floor(data, settings, start=False) as hub:
+        async with running_hub(data, settings, start=False) as hub:
             return hub.make()
 
     task = asyncio.run(before())
     with hub_process(data, "task.reported") as killed:
-        assert trace.next() == b"up"
+        assert trace.read() == b"up"
         assert killed.stdout is not None
         assert killed.stdout.readline() == b"task.reported\n"
         killed.send_signal(signal.SIGKILL)
 
     async def after() -> None:
-        async with floor(data, settings) as hub:
+        async with running_hub(data, settings) as hub:
             done = await hub.until_status(task, "review")
             assert (done.attempts, done.failures) == (1, 0)
-            assert await asyncio.to_thread(trace.heard) == b""
+            assert await asyncio.to_thread(trace.read_to_end) == b""
 
     run(after())
 
@@ -148,22 +148,22 @@ def test_a_hub_that_has_no_agents_any_more_settles_what_was_left(
     at_work = f"[agents.ada]\ncommand = {json.dumps(['sh', '-c', script, str(trace.path)])}\n"
 
     async def before() -> str:
-        async with floor(data, FAST + at_work, start=False) as hub:
+        async with running_hub(data, FAST + at_work, start=False) as hub:
             return hub.make("running")
 
     running = asyncio.run(before())
     with hub_process(data, "task.claimed") as killed:
-        assert trace.next() == b"up\n"
+        assert trace.read() == b"up\n"
         killed.send_signal(signal.SIGKILL)
 
     async def after() -> None:
-        async with floor(data, FAST, start=False) as hub:
+        async with running_hub(data, FAST, start=False) as hub:
             kept = hub.make("kept")
             hub.do(ClaimTask(kept, "ada", f"{hub_name(data, new_id)}.1"), actor=SYSTEM)
-        async with floor(data, FAST) as hub:
+        async with running_hub(data, FAST) as hub:
             assert (await hub.until_status(running, "ready")).failures == 1
             assert (await hub.until_status(kept, "ready")).failures == 0
-            assert await asyncio.to_thread(trace.heard) == b""
+            assert await asyncio.to_thread(trace.read_to_end) == b""
 
     run(after())
 
@@ -197,11 +197,11 @@ def test_a_leftover_is_ended_by_its_number_and_start_with_its_session(
     marks: RunMarks, trace: Trace, child: str
 ) -> None:
     left = Leftover(f"exec 3>{trace.path}; {child} & echo up >&3; wait", "s-1")
-    assert trace.next() == b"up\n"
+    assert trace.read() == b"up\n"
     marks.put("s-1")
     marks.put("s-1", left.pid, started_at(left.pid))
     assert marks.sweep() == {"s-1"}
-    assert trace.heard() == b""
+    assert trace.read_to_end() == b""
     assert left.program.wait() == -signal.SIGKILL
     assert marks.sweep() == {"s-1"}, "whoever sweeps may be killed before it is on record"
     marks.remove("s-1")
@@ -215,11 +215,11 @@ def test_children_of_one_that_has_ended_itself_are_ended_too(
 ) -> None:
     left = Leftover(f"exec 3>{trace.path}; {child} & echo up >&3", "s-1")
     started = started_at(left.pid)
-    assert trace.next() == b"up\n"
+    assert trace.read() == b"up\n"
     assert left.program.wait() == 0
     marks.put("s-1", left.pid, started)
     assert marks.sweep() == {"s-1"}
-    assert trace.heard() == b""
+    assert trace.read_to_end() == b""
 
 
 @proves("RUN-LEFTOVERS")
@@ -227,7 +227,7 @@ def test_one_that_becomes_another_program_at_that_moment_is_looked_at_again(
     marks: RunMarks, trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = Leftover(f"exec 3>{trace.path}; echo up >&3; wait; sleep 100", "s-1")
-    assert trace.next() == b"up\n"
+    assert trace.read() == b"up\n"
     # Between two programs the kernel shows no variables; no test can stop one there.
     kernel = tmp_path / "proc" / str(left.pid)
     kernel.mkdir(parents=True)
@@ -245,7 +245,7 @@ def test_one_that_becomes_another_program_at_that_moment_is_looked_at_again(
     marks.put("s-1")
     assert marks.sweep() == {"s-1"}
     assert left.program.wait() == -signal.SIGKILL
-    assert trace.heard() == b""
+    assert trace.read_to_end() == b""
 
 
 @proves("RUN-LEFTOVERS")
@@ -255,10 +255,10 @@ def test_one_whose_number_was_not_written_down_in_time_is_found_by_its_session(
     left = Leftover(
         f"exec 3>{trace.path}; (while :; do sleep 100; done) & echo up >&3; wait", "s-1"
     )
-    assert trace.next() == b"up\n"
+    assert trace.read() == b"up\n"
     marks.put("s-1")
     assert marks.sweep() == {"s-1"}
-    assert trace.heard() == b""
+    assert trace.read_to_end() == b""
     assert left.program.wait() == -signal.SIGKILL
 
 
@@ -269,7 +269,7 @@ def test_a_stranger_who_has_the_number_now_is_left_alone(
 ) -> None:
     script = f"exec 3>{trace.path}; echo up >&3; read line; echo alive >&3"
     stranger = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, start_new_session=True)
-    assert trace.next() == b"up\n"
+    assert trace.read() == b"up\n"
     boot, _, ticks = started_at(stranger.pid).partition(" ")
     marked = {
         "start": (stranger.pid, f"{boot} {int(ticks) - 1}"),
@@ -281,7 +281,7 @@ def test_a_stranger_who_has_the_number_now_is_left_alone(
     assert marks.sweep() == {"s-1"}
     stranger.communicate(b"\n")
     assert stranger.returncode == 0
-    assert trace.heard() == b"alive\n"
+    assert trace.read_to_end() == b"alive\n"
 
 
 @proves("RUN-LEFTOVERS")
@@ -305,18 +305,18 @@ def test_a_request_whose_program_died_with_the_hub_is_handed_over_again(
     answers = f'[agents.ada]\n{ccos}function = "tests.agents.answering:works"\n'
 
     async def before() -> None:
-        async with floor(data, FAST + hangs, start=False) as hub:
-            ask = hub.place.interpreter.call
+        async with running_hub(data, FAST + hangs, start=False) as hub:
+            ask = hub.directory.interpreter.call
             ask("ccos.register", {"agent_id": "ada", "skills": ["sum"]}, PERSON)
             ask("ccos.delegate", {"goal": "sum it up", "intent_id": "i-1"}, PERSON)
 
     asyncio.run(before())
     with hub_process(data, "task.claimed") as killed:
-        assert trace.next() == b"up\n"
+        assert trace.read() == b"up\n"
         killed.send_signal(signal.SIGKILL)
 
     async def after() -> None:
-        async with floor(data, FAST + answers) as hub:
+        async with running_hub(data, FAST + answers) as hub:
             await hub.until_status("i-1", "done")
             events = [line.event for line in hub.lines() if line.stream == "intent:i-1"]
             assert (events.count("intent.dispatched"), events.count("intent.completed")) == (1, 1)

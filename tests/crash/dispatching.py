@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tests.agents.floor import FAST, floor
+from tests.agents.running_hub import FAST, running_hub
 from tests.crash.life import Said, Voice
 from tests.crash.points import Kill, Points
 
@@ -47,7 +47,7 @@ def dispatch(job: Dispatch) -> None:
 async def _have_it_done(data: Path) -> None:
     words = json.dumps(["sh", "-c", _PROGRAM, str(data.parent / STARTED)])
     settings = f"{FAST}[retry]\nbase_ms = 1\ncap_ms = 2\n[agents.ada]\ncommand = {words}\n"
-    async with floor(data, settings) as hub:
+    async with running_hub(data, settings) as hub:
         if not hub.store.head():
             hub.make("Once", id=TASK, max_attempts=100)
         await hub.until_status(TASK, "review")

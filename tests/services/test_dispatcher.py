@@ -62,7 +62,7 @@ from dragoman.services.recovery import Recovery
 from dragoman.services.rests import GivenBack, Rest, Rests
 from dragoman.services.taking_over import Forget, Sweep
 from dragoman.system.ids import CountingIds
-from tests.agents.floor import FAST, PERSON, Floor, agent_section, floor, run
+from tests.agents.running_hub import FAST, PERSON, RunningHub, agent_section, run, running_hub
 from tests.engine.lab import HUMAN, Lab
 from tests.requirements import proves
 from tests.traces import Trace
@@ -79,7 +79,7 @@ async def heard(trace: Trace, count: int) -> None:
     """So many agents have begun."""
     said = b""
     while said.count(b"up\n") < count:
-        said += await asyncio.to_thread(trace.next)
+        said += await asyncio.to_thread(trace.read)
 
 
 @proves("DISPATCH-ORDER")
@@ -89,7 +89,7 @@ def test_the_most_urgent_comes_first_whoever_it_is_for(tmp_path: Path) -> None:
     settings += agent_section("ben", "report()", capabilities=["backend"])
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings, start=False) as hub:
+        async with running_hub(tmp_path / "data", settings, start=False) as hub:
             names = [
                 hub.make("1", assignee="ada", priority="low"),
                 hub.make("2", assignee="backend", priority="high"),
@@ -116,7 +116,7 @@ def test_it_is_the_same_on_postgresql(tmp_path: Path, postgres_url: str) -> None
     settings += agent_section("ada", program, takes_any=False, capabilities=["backend"])
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             strange, wanted = hub.make("strange"), hub.make("wanted", assignee="backend")
             done = await hub.until_status(wanted, "review")
             assert (done.attempts, done.assignee) == (2, "ada")
@@ -133,7 +133,7 @@ def test_no_more_run_than_may_and_the_next_begins_when_one_has_ended(
     settings += waiting("ada", trace, concurrency=2) + waiting("ben", trace, concurrency=2)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             tasks = [hub.make(str(number)) for number in range(5)]
             await heard(trace, 3)
             running = [state.running for state in hub.dispatcher.states()]
@@ -156,7 +156,7 @@ def test_what_another_hub_of_the_store_takes_away_ends_who_works_on_it_here(
     tmp_path: Path, trace: Trace, done: AnyCommand
 ) -> None:
     async def story() -> None:
-        async with floor(tmp_path / "data", FAST + waiting("ada", trace)) as hub:
+        async with running_hub(tmp_path / "data", FAST + waiting("ada", trace)) as hub:
             hub.make(id="first")
             await heard(trace, 1)
             for _ in range(50):  # so many turns at least as its own first looks take
@@ -165,7 +165,7 @@ def test_what_another_hub_of_the_store_takes_away_ends_who_works_on_it_here(
             other.hub.do(PERSON, done)
             other.hub.close()
             await hub.until_idle()
-            assert await asyncio.to_thread(trace.heard) == b""
+            assert await asyncio.to_thread(trace.read_to_end) == b""
 
     run(story())
 
@@ -173,7 +173,7 @@ def test_what_another_hub_of_the_store_takes_away_ends_who_works_on_it_here(
 BROKEN = "sys.exit(1)"
 
 
-def claims_in(hub: Floor) -> list[str]:
+def claims_in(hub: RunningHub) -> list[str]:
     """Who was given something, in the order of the ledger."""
     read = (decode(entry) for entry in entries(hub.store))
     return [event.agent for event in read if isinstance(event, TaskClaimed)]
@@ -188,7 +188,7 @@ def test_equals_take_turns_also_after_a_restart(tmp_path: Path) -> None:
     async def story() -> None:
         given = list[str]()
         for _ in range(4):
-            async with floor(tmp_path / "data", settings) as hub:
+            async with running_hub(tmp_path / "data", settings) as hub:
                 await hub.until_status(hub.make(), "review")
                 await hub.until_idle()
                 given = claims_in(hub)
@@ -203,7 +203,7 @@ def test_who_has_failed_of_late_comes_after_who_has_not(tmp_path: Path) -> None:
     settings += "[retry]\nbase_ms = 1\n"
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             for _ in range(3):
                 await hub.until_status(hub.make(), "review")
                 await hub.until_idle()
@@ -221,7 +221,7 @@ def test_a_broken_agent_takes_nothing_to_the_deadletter_that_another_may_have(
     settings += waiting("ben", trace) + agent_section("ada", BROKEN)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             hub.make("ben's for long", assignee="ben", priority="critical")
             await heard(trace, 1)
             made = [hub.make() for _ in range(tasks)]
@@ -274,7 +274,7 @@ def test_a_task_is_not_given_out_while_its_old_program_lives_and_a_stop_ends_all
     settings += f"[agents.ada]\nconcurrency = 2\ncommand = {gates.command}\n"
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings, start=False) as hub:
+        async with running_hub(tmp_path / "data", settings, start=False) as hub:
             running = asyncio.create_task(hub.dispatcher.run())
             first = hub.make("first")
             await heard(trace, 1)
@@ -290,7 +290,7 @@ def test_a_task_is_not_given_out_while_its_old_program_lives_and_a_stop_ends_all
             running.cancel()
             await asyncio.wait({running}, timeout=30)
             assert running.cancelled()
-            assert await asyncio.to_thread(trace.heard) == b""
+            assert await asyncio.to_thread(trace.read_to_end) == b""
 
     run(story())
 
@@ -308,10 +308,10 @@ def test_who_is_stopped_for_its_time_may_say_until_it_has_ended_how_far_it_has_c
     settings += f"[agents.ada]\nattempt_ms = 1\ncommand = {command}\n"
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task, said = hub.make(), b""
             while not said.endswith(b"\n"):
-                said += await asyncio.to_thread(trace.next)
+                said += await asyncio.to_thread(trace.read)
             ada = hub.identity.who(said.decode().strip(), "http")
             assert isinstance(ada, Principal), ada
             partial = ReportOutcome(task, "partial", "half of it", apply=True)
@@ -328,7 +328,7 @@ def test_a_task_of_a_capability_goes_to_who_has_it_and_of_a_stranger_to_nobody(
     settings = FAST + agent_section("ada", "report()", capabilities=["python"], takes_any=False)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             strange, anyone = hub.make("s", assignee="carl"), hub.make("a")
             wanted = hub.make("p", assignee="python")
             done = await hub.until_status(wanted, "review")
@@ -345,7 +345,7 @@ def test_who_may_only_read_is_started_for_nothing_and_its_state_says_why(tmp_pat
     settings += agent_section("ben", "report()", takes_any=False)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings, start=False) as hub:
+        async with running_hub(tmp_path / "data", settings, start=False) as hub:
             hub.do(RegisterAgent("otto", "observer"))
             task, of_another = hub.make(), hub.make(assignee="ben")
             async with asyncio.TaskGroup() as group:
@@ -390,16 +390,16 @@ def test_what_was_kept_goes_on_for_nobody_who_may_only_read(tmp_path: Path, trac
     settings += waiting("ada", trace)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await heard(trace, 1)
             hub.dispatcher.stop()
             await hub.until_idle()
             hub.do(RegisterAgent("ada", "observer"))
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             back = await hub.until_status(task, "ready")
             assert (back.attempts, back.failures) == (1, 0)
-        assert await asyncio.to_thread(trace.heard) == b""
+        assert await asyncio.to_thread(trace.read_to_end) == b""
 
     run(story())
 
@@ -420,7 +420,7 @@ def test_who_has_used_up_its_day_pauses_says_so_once_and_remembers_it(
     settings = FAST + agent_section("ada", program, **limit)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             first, second = hub.make("1"), hub.make("2")
             await hub.until_status(first, "review")
             await hub.until_status(second, "review")
@@ -428,7 +428,7 @@ def test_who_has_used_up_its_day_pauses_says_so_once_and_remembers_it(
             assert words in hub.state("ada").paused
             third = hub.make("3")
         more = settings + agent_section("ben", "report()", takes_any=False)
-        async with floor(tmp_path / "data", more) as hub:
+        async with running_hub(tmp_path / "data", more) as hub:
             await hub.until_status(hub.make("4", assignee="ben"), "review")
             assert words in hub.state("ada").paused
             assert hub.task(third).status == "ready"
@@ -437,14 +437,14 @@ def test_who_has_used_up_its_day_pauses_says_so_once_and_remembers_it(
             assert "dragoman agent resume ada" in paused
             known = find_agent(hub.store, "ada")
             assert known is not None
-            now = hub.place.hub.clock.now()
+            now = hub.directory.hub.clock.now()
             assert known.paused(next_day(now) - 1)
             assert known.paused(next_day(now)) is None
 
     run(story())
 
 
-def said(hub: Floor, event: str) -> list[str]:
+def said(hub: RunningHub, event: str) -> list[str]:
     """The bodies of all entries of this kind."""
     return [bytes(line.body).decode() for line in hub.lines() if line.event == event]
 
@@ -455,7 +455,7 @@ def test_who_can_answer_is_asked_and_a_yes_gives_as_much_again(tmp_path: Path) -
     settings += agent_section("ben", "report()", takes_any=False)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             hub.do(RegisterAgent("hera", "human"), RegisterAgent("boss", "orchestrator"))
             tasks = [hub.make(str(number)) for number in range(3)]
             for number, task in enumerate(tasks):
@@ -567,7 +567,7 @@ def test_attempts_that_run_count_already(tmp_path: Path, trace: Trace) -> None:
     settings += agent_section("ben", "report()", takes_any=False)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             tasks = [hub.make(str(number)) for number in range(3)]
             await heard(trace, 2)
             await hub.until(lambda: bool(said(hub, "agent.paused")))
@@ -575,7 +575,7 @@ def test_attempts_that_run_count_already(tmp_path: Path, trace: Trace) -> None:
             assert [hub.task(task).status for task in tasks].count("in-progress") == 2
             assert hub.state("ada").used.attempts == 2
         # What was under way when the hub stopped stays counted.
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             await hub.until_status(hub.make("5", assignee="ben"), "review")
             assert hub.state("ada").used.attempts == 2
 
@@ -589,7 +589,7 @@ def test_one_that_could_not_be_started_is_tried_again_when_its_rest_is_over(tmp_
     settings += '[agents.ada]\ncommand = ["./no-such-agent"]\n'
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 2)
 
@@ -603,7 +603,7 @@ def test_a_task_does_not_fail_because_what_its_agent_has_used_cannot_be_written(
     settings = FAST + agent_section("ada", "report()", attempts_per_day=1)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             await hub.until(lambda: "agent:ada" in {line.stream for line in hub.lines()})
             in_the_way = hub.data / "agent-usage.json"
             in_the_way.mkdir()
@@ -624,11 +624,11 @@ def test_a_task_does_not_fail_because_what_its_agent_has_used_cannot_be_written(
 @proves("DISPATCH-BUDGET")
 def test_what_was_used_without_a_budget_counts_for_one_that_is_set_later(tmp_path: Path) -> None:
     async def story() -> None:
-        async with floor(tmp_path / "data", FAST + agent_section("ada", "report()")) as hub:
+        async with running_hub(tmp_path / "data", FAST + agent_section("ada", "report()")) as hub:
             await hub.until_status(hub.make(), "review")
             await hub.until_idle()
         limited = FAST + agent_section("ada", "report()", attempts_per_day=1)
-        async with floor(tmp_path / "data", limited) as hub:
+        async with running_hub(tmp_path / "data", limited) as hub:
             assert hub.state("ada").used.attempts == 1
             task = hub.make()
             await hub.until(lambda: bool(said(hub, "agent.paused")))
@@ -718,7 +718,7 @@ def test_nothing_is_started_for_who_is_paused_until_it_may_go_on(tmp_path: Path)
     settings = FAST + agent_section("ada", "report()") + agent_section("ben", "report()")
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings, start=False) as hub:
+        async with running_hub(tmp_path / "data", settings, start=False) as hub:
             hub.do(RegisterAgent("ada"), PauseAgent("ada", "the build is broken"))
             async with asyncio.TaskGroup() as group:
                 group.create_task(hub.dispatcher.run())
@@ -790,7 +790,7 @@ report()
     settings = FAST.replace("grace_ms = 0", "grace_ms = 20000") + agent_section("ada", program)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task, waits = hub.make("1"), hub.make("2")
             await heard(trace, 1)
             hub.dispatcher.stop()
@@ -806,12 +806,12 @@ def test_a_stop_releases_what_is_not_finished_and_nothing_has_failed(
     tmp_path: Path, trace: Trace
 ) -> None:
     async def story() -> None:
-        async with floor(tmp_path / "data", FAST + waiting("ada", trace)) as hub:
+        async with running_hub(tmp_path / "data", FAST + waiting("ada", trace)) as hub:
             task = hub.make()
             await heard(trace, 1)
             hub.dispatcher.stop()
             await hub.until_idle()
-            assert await asyncio.to_thread(trace.heard) == b""
+            assert await asyncio.to_thread(trace.read_to_end) == b""
             ended = hub.view(task)
             assert (ended.task.status, ended.task.failures, ended.lease) == ("ready", 0, None)
             last = read_line([*history(hub.store, f"task:{task}")][-1].line)
@@ -828,15 +828,15 @@ def test_a_stop_may_keep_the_lease_and_the_next_start_goes_on_in_the_same_attemp
     keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
 
     async def story() -> None:
-        async with floor(tmp_path / "data", keep + waiting("ada", trace)) as hub:
+        async with running_hub(tmp_path / "data", keep + waiting("ada", trace)) as hub:
             task = hub.make()
             await heard(trace, 1)
             hub.dispatcher.stop()
             await hub.until_idle()
-            assert await asyncio.to_thread(trace.heard) == b""
+            assert await asyncio.to_thread(trace.read_to_end) == b""
             lease = hub.view(task).lease
             assert lease is not None
-        async with floor(tmp_path / "data", keep + agent_section("ada", "report()")) as hub:
+        async with running_hub(tmp_path / "data", keep + agent_section("ada", "report()")) as hub:
             done = await hub.until_status(task, "review")
             assert (done.attempts, done.fence) == (1, lease.fence)
             assert "out" in hub.log(task)
@@ -853,7 +853,7 @@ def test_what_is_kept_outlasts_its_lease_while_the_hub_is_away(
     keep += "[leases]\nttl_ms = 60000\n"
 
     async def story() -> None:
-        async with floor(tmp_path / "data", keep + waiting("ada", trace)) as hub:
+        async with running_hub(tmp_path / "data", keep + waiting("ada", trace)) as hub:
             task = hub.make()
             await heard(trace, 1)
             hub.dispatcher.stop()
@@ -862,7 +862,7 @@ def test_what_is_kept_outlasts_its_lease_while_the_hub_is_away(
             assert lease is not None
             assert lease.expires_at - lease.beat_at >= 600_000
             assert hub.store.expired(lease.beat_at + 599_999, 10) == []
-        async with floor(tmp_path / "data", keep + waiting("ada", trace)) as hub:
+        async with running_hub(tmp_path / "data", keep + waiting("ada", trace)) as hub:
             await heard(trace, 1)
             again = hub.view(task).lease
             assert again is not None
@@ -918,13 +918,15 @@ def test_of_what_was_kept_no_more_goes_on_than_may_run_and_the_rest_waits_in_its
     keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
 
     async def story() -> None:
-        async with floor(tmp_path / "data", keep + waiting("ada", trace, concurrency=3)) as hub:
+        async with running_hub(
+            tmp_path / "data", keep + waiting("ada", trace, concurrency=3)
+        ) as hub:
             ranks = ("normal", "high", "low")
             tasks = [hub.make(rank, priority=rank) for rank in ranks]
             await heard(trace, 3)
             hub.dispatcher.stop()
             await hub.until_idle()
-        async with floor(tmp_path / "data", keep + waiting("ada", trace)) as hub:
+        async with running_hub(tmp_path / "data", keep + waiting("ada", trace)) as hub:
             await heard(trace, 1)
             await hub.until(lambda: [hub.task(task).status for task in tasks].count("ready") == 2)
             stands = [hub.task(task) for task in tasks]
@@ -944,7 +946,7 @@ def test_what_was_kept_is_not_started_again_for_who_is_paused(
     settings = keep + waiting("ada", trace, **budget)
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await heard(trace, 1)
             hub.dispatcher.stop()
@@ -952,10 +954,10 @@ def test_what_was_kept_is_not_started_again_for_who_is_paused(
             assert hub.task(task).status == "in-progress"
             if not budget:
                 hub.do(PauseAgent("ada", "the build is broken"))
-        async with floor(tmp_path / "data", settings) as hub:
+        async with running_hub(tmp_path / "data", settings) as hub:
             back = await hub.until_status(task, "ready")
             assert (back.attempts, back.failures) == (1, 0)
-        assert await asyncio.to_thread(trace.heard) == b""
+        assert await asyncio.to_thread(trace.read_to_end) == b""
 
     run(story())
 
@@ -970,7 +972,7 @@ def test_whoever_cancels_it_does_not_wait_for_an_agent_that_does_not_listen(
     settings += f"[agents.ada]\ncommand = {json.dumps(['sh', '-c', deaf, str(trace.path)])}\n"
 
     async def story() -> None:
-        async with floor(tmp_path / "data", settings, start=False) as hub:
+        async with running_hub(tmp_path / "data", settings, start=False) as hub:
             running = asyncio.create_task(hub.dispatcher.run())
             task = hub.make()
             await heard(trace, 1)
@@ -980,7 +982,7 @@ def test_whoever_cancels_it_does_not_wait_for_an_agent_that_does_not_listen(
             running.cancel()
             await asyncio.wait({running}, timeout=30)
             assert running.cancelled()
-            assert await asyncio.to_thread(trace.heard) == b""
+            assert await asyncio.to_thread(trace.read_to_end) == b""
             ended = hub.view(task)
             assert (ended.task.status, ended.task.failures, ended.lease) == ("ready", 0, None)
 
@@ -990,7 +992,7 @@ def test_whoever_cancels_it_does_not_wait_for_an_agent_that_does_not_listen(
 @proves("DISPATCH-IDLE")
 def test_without_agents_it_waits_for_its_end_only(tmp_path: Path) -> None:
     async def story() -> None:
-        async with floor(tmp_path / "data", "") as hub:
+        async with running_hub(tmp_path / "data", "") as hub:
             hub.make()
             assert hub.dispatcher.states() == []
 

@@ -34,7 +34,7 @@ from dragoman.services.dispatcher import Dispatcher, Outside, Policy
 from dragoman.services.notifier import Notifier
 from dragoman.services.workq import HubWorkq
 from dragoman.system.ids import CountingIds
-from tests.duties import Disk, duties_beside
+from tests.hub_services import Disk, build_services
 from tests.simulation.faulty_store import FaultyStore, HubDied, Weather
 from tests.simulation.programs import Machine, Script, ScriptedRunner
 from tests.simulation.virtual_time import VirtualClock
@@ -79,7 +79,7 @@ class Listener(Struct, frozen=True):
         del now
         if self.is_away():
             return "it does not answer"
-        self.disk.told.append(notice)
+        self.disk.delivered.append(notice)
         return ""
 
 
@@ -128,7 +128,7 @@ class Life:
         listener = Listener(disk, lambda: around.weather.away > chance.randrange(1_000))
         news = News(seen, settings.notify.statuses)
         notifier = Notifier(hub, disk, news, [listener], lambda: clock.passed / 1_000)
-        self.duties = duties_beside(disk, notifier, hub, self.interpreter, settings)
+        self.duties = build_services(disk, notifier, hub, self.interpreter, settings)
         self.dispatcher = Dispatcher(
             hub, self._agents(around), self._policy(settings, around), self._outside(around)
         )

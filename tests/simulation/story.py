@@ -139,7 +139,7 @@ def _nothing_is_missing(world: World) -> None:
     known = {record.id for record in world.auditor.store.handoffs("", 100_000)}
     missing = [id for id in world.handed_over if id not in known]
     must(not missing, f"these handoffs were acknowledged, and are gone: {missing[:3]}")
-    told = [int(notice.id.rpartition(":")[2]) for notice in world.disk.told]
+    told = [int(notice.id.rpartition(":")[2]) for notice in world.disk.delivered]
     firsts = list(dict.fromkeys(told))
     must(firsts == sorted(firsts), "notices came out of order")
 

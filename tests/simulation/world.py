@@ -20,7 +20,7 @@ from dragoman.engine.plan import Taken
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Accepted
 from dragoman.system.ids import CountingIds
-from tests.duties import Disk
+from tests.hub_services import Disk
 from tests.simulation.auditor import Auditor
 from tests.simulation.faulty_store import HubDied, Weather
 from tests.simulation.life import Life, Surroundings

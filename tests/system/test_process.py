@@ -73,13 +73,13 @@ def test_a_stop_ends_all_of_it_also_one_that_does_not_listen(tmp_path: Path, tra
 
     async def story() -> int:
         async with running(("sh", "-c", script), tmp_path) as process:
-            assert await asyncio.to_thread(trace.next) == b"up\n"
+            assert await asyncio.to_thread(trace.read) == b"up\n"
             await process.stop(0.1)
             await process.stop(0.1)
             return await process.wait()
 
     assert asyncio.run(story()) == -signal.SIGKILL
-    assert trace.heard() == b""
+    assert trace.read_to_end() == b""
 
 
 def test_a_stop_lets_one_that_listens_clean_up(tmp_path: Path, trace: Trace) -> None:
@@ -88,12 +88,12 @@ def test_a_stop_lets_one_that_listens_clean_up(tmp_path: Path, trace: Trace) -> 
 
     async def story() -> int:
         async with running(("sh", "-c", script), tmp_path) as process:
-            assert await asyncio.to_thread(trace.next) == b"up\n"
+            assert await asyncio.to_thread(trace.read) == b"up\n"
             await process.stop(20)
             return await process.wait()
 
     assert asyncio.run(story()) == 0
-    assert trace.heard() == b"bye\n"
+    assert trace.read_to_end() == b"bye\n"
 
 
 STRAY = "timeout 100 sh -c 'trap \"\" TERM; echo up >&3; while :; do sleep 100; done'"
@@ -108,7 +108,7 @@ def test_who_has_left_the_group_but_not_the_session_ends_with_it(
 
     async def story() -> int:
         async with running(("sh", "-c", f"exec 3>trace; {script}"), tmp_path) as process:
-            assert await asyncio.to_thread(trace.next) == b"up\n"
+            assert await asyncio.to_thread(trace.read) == b"up\n"
             if "go" in script:
                 await asyncio.to_thread((tmp_path / "go").write_text, "\n")
             else:
@@ -116,7 +116,7 @@ def test_who_has_left_the_group_but_not_the_session_ends_with_it(
             return await process.wait()
 
     assert asyncio.run(story()) == (0 if "go" in script else -signal.SIGTERM)
-    assert trace.heard() == b""
+    assert trace.read_to_end() == b""
 
 
 def test_one_who_has_left_the_session_keeps_nobody_listening(tmp_path: Path, trace: Trace) -> None:
@@ -126,7 +126,7 @@ def test_one_who_has_left_the_session_keeps_nobody_listening(tmp_path: Path, tra
 
     async def story() -> bytes:
         async with running(("sh", "-c", script), tmp_path) as process:
-            assert await asyncio.to_thread(trace.next) == b"up\n"
+            assert await asyncio.to_thread(trace.read) == b"up\n"
             await asyncio.to_thread((tmp_path / "started").write_text, "\n")
             assert await process.wait() == 0
             assert not process.stdout.at_eof()
@@ -134,7 +134,7 @@ def test_one_who_has_left_the_session_keeps_nobody_listening(tmp_path: Path, tra
 
     assert asyncio.run(story()) == b""
     (tmp_path / "go").write_text("\n")
-    assert trace.heard() == b""
+    assert trace.read_to_end() == b""
 
 
 def test_its_start_names_it_and_no_other(tmp_path: Path) -> None:

@@ -71,20 +71,20 @@ def test_one_that_ignores_sigterm_is_ended_with_its_children(tmp_path: Path, tra
     script = "trap '' TERM; exec 3>trace; (while :; do sleep 100; done) & echo x >&3; wait"
     with pytest.raises(TimeoutError):
         run(("sh", "-c", script), b"", SHELL, tmp_path, Patience(LATE, GRACE))
-    assert trace.heard() == b"x\n"
+    assert trace.read_to_end() == b"x\n"
 
 
 def test_one_that_heeds_sigterm_may_clean_up(tmp_path: Path, trace: Trace) -> None:
     script = "trap 'echo bye >&3; exit 0' TERM; exec 3>trace; while :; do sleep 100 & wait; done"
     with pytest.raises(TimeoutError):
         run(("sh", "-c", script), b"", SHELL, tmp_path, Patience(LATE, 10))
-    assert trace.heard() == b"bye\n"
+    assert trace.read_to_end() == b"bye\n"
 
 
 def test_what_it_leaves_running_is_ended_and_not_waited_for(tmp_path: Path, trace: Trace) -> None:
     script = "exec 3>trace; echo x >&3; sleep 1000 & echo said; exit 0"
     assert run(("sh", "-c", script), b"", SHELL, tmp_path, Patience(60)) == (0, b"said\n")
-    assert trace.heard() == b"x\n"
+    assert trace.read_to_end() == b"x\n"
 
 
 def test_one_that_closes_its_output_and_goes_on_is_ended(tmp_path: Path) -> None:

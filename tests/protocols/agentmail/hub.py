@@ -21,8 +21,8 @@ from dragoman.notify.notice import News, Notice
 from dragoman.protocols import agentmail, aof
 from dragoman.protocols.aof.render import render_lines
 from dragoman.services.notifier import Notifier
-from tests.duties import Disk, duties_beside
 from tests.engine.lab import HUMAN, Lab, OpenStore
+from tests.hub_services import Disk, build_services
 
 MINUTE = 60_000
 BEAD = "ol-527.1"
@@ -106,7 +106,7 @@ class MailHub:
         self.router = Interpreter(self.lab.hub, dialects, facts)
         disk = Disk(self.lab.clock.now)
         notifier = Notifier[Notice](self.lab.hub, disk, News(self.lab.store, ()), (), float)
-        self.duties = duties_beside(
+        self.duties = build_services(
             disk, notifier, self.lab.hub, self.router, settings or Settings()
         )
 

@@ -15,7 +15,7 @@ from dragoman.protocols import saop
 from dragoman.system.chunk_tails import ChunkTails
 from tests.protocols.saop.hub import DEVELOPER, SECRET, SaopHub, event, invoked, pulse, thought
 from tests.requirements import proves
-from tests.services.test_thoughts import Mind
+from tests.services.test_stale_stream_closer import ThoughtStreams
 from tests.text.test_redact import PEM
 
 pytestmark = proves("SAOP-MASKED", "SAOP-ENDED")
@@ -39,9 +39,9 @@ def kill_after_commit(monkeypatch: pytest.MonkeyPatch, send: Callable[[], Any]) 
             send()
 
 
-def restart(hub: SaopHub, mind: Mind) -> SaopHub:
+def restart(hub: SaopHub, streams: ThoughtStreams) -> SaopHub:
     """Start another hub on the same store and disk."""
-    return SaopHub(saop.Choices(tails=ChunkTails(mind.folder, bytes(32), mind.now)), hub)
+    return SaopHub(saop.Choices(tails=ChunkTails(streams.folder, bytes(32), streams.now)), hub)
 
 
 def recorded_thought(hub: SaopHub) -> str:
@@ -54,80 +54,80 @@ def recorded_thought(hub: SaopHub) -> str:
 def test_crash_after_a_commit_loses_and_leaks_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_with: int
 ) -> None:
-    mind = Mind(tmp_path)
-    hub = mind.desk
+    streams = ThoughtStreams(tmp_path)
+    hub = streams.desk
     for number, piece in enumerate(PIECES):
         chunk = thought(piece, final=number == len(PIECES) - 1)
         if number == killed_with:
             kill_after_commit(monkeypatch, partial(hub.event, number, chunk))
-            hub = restart(hub, mind)
+            hub = restart(hub, streams)
         hub.event(number, chunk)
     whole = recorded_thought(hub)
     assert whole.startswith("it is [REDACTED:github_token:")
     assert whole.endswith("] and more of it, and an end")
-    mind.wait()
-    assert mind.run() == 0, "it has ended"
-    assert list(mind.folder.iterdir()) == []
+    streams.pass_deadline()
+    assert streams.run() == 0, "it has ended"
+    assert list(streams.folder.iterdir()) == []
 
 
 def test_final_chunk_before_a_crash_is_recorded_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mind = Mind(tmp_path)
-    mind.desk.event(1, thought("half a thou"))
-    kill_after_commit(monkeypatch, lambda: mind.desk.event(2, thought("ght", final=True)))
-    mind.wait()
-    assert mind.run() == 0
-    assert [one["is_final"] for one in mind.told()] == [False, True]
-    assert recorded_thought(mind.desk) == "half a thought"
+    streams = ThoughtStreams(tmp_path)
+    streams.desk.event(1, thought("half a thou"))
+    kill_after_commit(monkeypatch, lambda: streams.desk.event(2, thought("ght", final=True)))
+    streams.pass_deadline()
+    assert streams.run() == 0
+    assert [one["is_final"] for one in streams.thoughts()] == [False, True]
+    assert recorded_thought(streams.desk) == "half a thought"
 
 
 def test_failed_commit_leaves_the_carry_over_unchanged(tmp_path: Path) -> None:
-    mind = Mind(tmp_path)
-    mind.desk.event(1, thought(PIECES[0]))
-    mind.desk.store.faults = [StoreUnavailable("the disk is full")]
+    streams = ThoughtStreams(tmp_path)
+    streams.desk.event(1, thought(PIECES[0]))
+    streams.desk.store.faults = [StoreUnavailable("the disk is full")]
     with pytest.raises(StoreUnavailable):
-        mind.desk.event(2, thought(PIECES[1]))
-    mind.desk.event(3, thought(PIECES[1]))
-    mind.desk.event(4, thought(PIECES[2], final=True))
-    whole = recorded_thought(mind.desk)
+        streams.desk.event(2, thought(PIECES[1]))
+    streams.desk.event(3, thought(PIECES[1]))
+    streams.desk.event(4, thought(PIECES[2], final=True))
+    whole = recorded_thought(streams.desk)
     assert whole.startswith("it is [REDACTED:github_token:")
     assert whole.endswith("] and more of it, and an end")
 
 
 def test_chunk_is_not_recorded_when_its_carry_over_cannot_be_written(tmp_path: Path) -> None:
-    mind = Mind(tmp_path)
-    mind.folder.write_text("a file where a folder should be")
+    streams = ThoughtStreams(tmp_path)
+    streams.folder.write_text("a file where a folder should be")
     with pytest.raises(StoreUnavailable):
-        mind.desk.event(1, thought(PIECES[0]))
-    assert mind.told() == []
-    mind.folder.unlink()
+        streams.desk.event(1, thought(PIECES[0]))
+    assert streams.thoughts() == []
+    streams.folder.unlink()
     for number, piece in enumerate(PIECES, 1):
-        mind.desk.event(number, thought(piece))
-    assert SECRET[20:] not in recorded_thought(mind.desk)
+        streams.desk.event(number, thought(piece))
+    assert SECRET[20:] not in recorded_thought(streams.desk)
 
 
 def test_private_key_in_a_terminal_stays_masked_after_a_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mind = Mind(tmp_path)
+    streams = ThoughtStreams(tmp_path)
     begin, *lines = PEM.splitlines()
-    kill_after_commit(monkeypatch, lambda: mind.desk.event(1, pulse(begin)))
-    hub = restart(mind.desk, mind)
+    kill_after_commit(monkeypatch, lambda: streams.desk.event(1, pulse(begin)))
+    hub = restart(streams.desk, streams)
     for number, line in enumerate(lines, 2):
         hub.event(number, pulse(line))
     assert b"q7Xz" not in b"".join(entry.line for entry in hub.store.entries(0, 100))
 
 
 def test_duty_completes_the_recorded_thought_only(tmp_path: Path) -> None:
-    mind = Mind(tmp_path)
-    mind.desk.event(1, thought("one two"))
-    mind.desk.store.faults = [StoreUnavailable("the disk is full")]
+    streams = ThoughtStreams(tmp_path)
+    streams.desk.event(1, thought("one two"))
+    streams.desk.store.faults = [StoreUnavailable("the disk is full")]
     with pytest.raises(StoreUnavailable):
-        mind.desk.event(2, thought(" three"))
-    mind.wait()
-    assert mind.run() == 1
-    assert recorded_thought(mind.desk) == "one two"
+        streams.desk.event(2, thought(" three"))
+    streams.pass_deadline()
+    assert streams.run() == 1
+    assert recorded_thought(streams.desk) == "one two"
 
 
 def send_concurrently(hub: SaopHub, chunks: list[dict[str, Any]]) -> list[Any]:
@@ -162,45 +162,45 @@ def record_transactions(hub: SaopHub, monkeypatch: pytest.MonkeyPatch) -> list[i
 def test_concurrent_chunks_share_one_transaction_and_their_carry_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    mind = Mind(tmp_path)
-    heads, synced = record_transactions(mind.desk, monkeypatch), list[int]()
+    streams = ThoughtStreams(tmp_path)
+    heads, synced = record_transactions(streams.desk, monkeypatch), list[int]()
     whole = f"it is {SECRET} and more of it, and an end"
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
     monkeypatch.setattr("os.fdatasync", synced.append)
     answers = send_concurrently(
-        mind.desk, [thought(one, final=n == len(pieces) - 1) for n, one in enumerate(pieces)]
+        streams.desk, [thought(one, final=n == len(pieces) - 1) for n, one in enumerate(pieces)]
     )
     assert all(isinstance(one, Taken) for one in answers)
-    assert recorded_thought(mind.desk).startswith("it is [REDACTED:github_token:")
-    assert recorded_thought(mind.desk).endswith("] and more of it, and an end")
+    assert recorded_thought(streams.desk).startswith("it is [REDACTED:github_token:")
+    assert recorded_thought(streams.desk).endswith("] and more of it, and an end")
     assert (len(heads), len(synced)) == (1, 1)
-    assert list(mind.folder.iterdir()) == []
+    assert list(streams.folder.iterdir()) == []
 
 
 def test_chunk_after_a_refused_or_repeated_one_continues_the_carry_over(tmp_path: Path) -> None:
-    mind = Mind(tmp_path)
-    mind.desk.event(0, thought(PIECES[0]))
+    streams = ThoughtStreams(tmp_path)
+    streams.desk.event(0, thought(PIECES[0]))
     chunks = [PIECES[0], PIECES[1], PIECES[2]]
     messages = [thought(one) for one in chunks]
     messages[1:1] = [thought("what another part thinks") | {"agent_id": "reviewer"}]
-    repeated, refused, *others = send_concurrently(mind.desk, messages)
+    repeated, refused, *others = send_concurrently(streams.desk, messages)
     assert repeated.repeated
     assert isinstance(refused, Turned)
     assert all(isinstance(one, Taken) and not one.repeated for one in others)
-    assert recorded_thought(mind.desk).startswith("it is [REDACTED:github_token:")
-    assert recorded_thought(mind.desk).endswith("] and more of it, and an ")
+    assert recorded_thought(streams.desk).startswith("it is [REDACTED:github_token:")
+    assert recorded_thought(streams.desk).endswith("] and more of it, and an ")
 
 
 def test_unwritable_carry_over_refuses_only_chunks_that_need_it(tmp_path: Path) -> None:
-    mind = Mind(tmp_path)
-    mind.folder.write_text("a file where a folder should be")
-    unkept, kept = send_concurrently(mind.desk, [thought("half a thou"), invoked("c-1")])
+    streams = ThoughtStreams(tmp_path)
+    streams.folder.write_text("a file where a folder should be")
+    unkept, kept = send_concurrently(streams.desk, [thought("half a thou"), invoked("c-1")])
     assert isinstance(unkept, StoreUnavailable)
     assert isinstance(kept, Taken)
 
 
 def test_chunk_under_a_key_is_the_same_whatever_the_carry_over(tmp_path: Path) -> None:
-    hub = Mind(tmp_path).desk
+    hub = ThoughtStreams(tmp_path).desk
     hub.event(0, thought("half a thou"))
     again = partial(hub.interpreter.call, "saop.event", event(1, thought("ght and ha")))
     first = again(DEVELOPER, key="k")

@@ -55,29 +55,29 @@ def agent_section(name: str, program: str, **settings: object) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run(story: Coroutine[Any, Any, None]) -> None:
+def run(scenario: Coroutine[Any, Any, None]) -> None:
     """Play a test that is a coroutine."""
-    asyncio.run(story)
+    asyncio.run(scenario)
 
 
-class Floor:
+class RunningHub:
     """A data directory with a hub, its dispatcher, and who waits for what."""
 
     def __init__(self, data: Path, settings: str) -> None:
         data.mkdir(exist_ok=True)
         (data / "dragoman.toml").write_text(settings)
-        self.place = open_place(data, "", None, create=True)
+        self.directory = open_place(data, "", None, create=True)
         self.data = data
-        self.store = self.place.hub.store
-        self.identity = Identity(self.store, SECRET, OWNER_TOKEN, self.place.hub.clock)
-        self.dispatcher: Dispatcher = open_dispatcher(self.place, self.identity, "http://hub")
-        self._happened = asyncio.Event()
+        self.store = self.directory.hub.store
+        self.identity = Identity(self.store, SECRET, OWNER_TOKEN, self.directory.hub.clock)
+        self.dispatcher: Dispatcher = open_dispatcher(self.directory, self.identity, "http://hub")
+        self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self.place.hints.listen(self._hear)
+        self.directory.hints.listen(self._wake)
 
     def do(self, *commands: AnyCommand, actor: Actor = PERSON) -> Receipt:
         """What must be accepted; its last receipt."""
-        return self.place.hub.do(actor, *commands).receipts[-1]
+        return self.directory.hub.do(actor, *commands).receipts[-1]
 
     def make(self, title: str = "a task", **fields: Any) -> str:
         """A task that is ready."""
@@ -110,8 +110,8 @@ class Floor:
         """Wait until it is so; looked at whenever something was committed."""
         async with asyncio.timeout(PATIENCE):
             while not is_so():
-                self._happened.clear()
-                await self._happened.wait()
+                self._changed.clear()
+                await self._changed.wait()
 
     async def until_status(self, task: str, *statuses: str) -> Task:
         """Wait until the task has got there."""
@@ -123,23 +123,25 @@ class Floor:
         async with asyncio.timeout(PATIENCE):
             await self.dispatcher.until_idle()
 
-    def _hear(self, _: Collection[str]) -> None:
-        self._loop.call_soon_threadsafe(self._happened.set)
+    def _wake(self, _: Collection[str]) -> None:
+        self._loop.call_soon_threadsafe(self._changed.set)
 
 
 @asynccontextmanager
-async def floor(data: Path, settings: str, *, start: bool = True) -> AsyncGenerator[Floor]:
+async def running_hub(
+    data: Path, settings: str, *, start: bool = True
+) -> AsyncGenerator[RunningHub]:
     """Open one and let its dispatcher run; at the end it is stopped as a hub stops."""
-    opened = Floor(data, settings)
+    hub = RunningHub(data, settings)
     try:
         if not start:
-            yield opened
+            yield hub
             return
         async with asyncio.TaskGroup() as group:
-            group.create_task(opened.dispatcher.run())
+            group.create_task(hub.dispatcher.run())
             try:
-                yield opened
+                yield hub
             finally:
-                opened.dispatcher.stop()
+                hub.dispatcher.stop()
     finally:
-        opened.place.hub.close()
+        hub.directory.hub.close()

@@ -23,28 +23,28 @@ from dragoman.services.workq import HubWorkq
 from dragoman.system.chunk_tails import PATIENCE
 
 
-class Tails(saop.ShortTails):
+class CarryOverInMemory(saop.ShortTails):
     """What chunks of thoughts have held back; it outlives the hub, too."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         super().__init__()
         self._now = now
-        self._put_at: dict[str, int] = {}
+        self._stored_at: dict[str, int] = {}
 
     def put(self, left: Sequence[Left]) -> None:
         """Keep these for the next ones."""
         super().put(left)
-        self._put_at.update((one.key, self._now()) for one in left)
+        self._stored_at.update((end.key, self._now()) for end in left)
 
     def left(self, is_recorded: Callable[[str], bool]) -> list[tuple[str, str]]:
         """What no chunk has come to for minutes."""
         old = self._now() - PATIENCE * 1_000
-        keys = [key for key in self._tails if self._put_at[key] < old]
-        held = [(key, self.get(key, is_recorded)) for key in keys]
-        for key, text in held:
+        keys = [key for key in self._tails if self._stored_at[key] < old]
+        texts = [(key, self.get(key, is_recorded)) for key in keys]
+        for key, text in texts:
             if not text:
                 self.drop(key)
-        return [(key, text) for key, text in held if text]
+        return [(key, text) for key, text in texts if text]
 
     def drop(self, key: str) -> None:
         """It was told."""
@@ -56,11 +56,11 @@ class Disk:
 
     def __init__(self, now: Callable[[], int]) -> None:
         self.checkpoints: list[Checkpoint] = []
-        self.told: list[Notice] = []
+        self.delivered: list[Notice] = []
         """What the one who is notified has heard, in its order."""
-        self.given_up_lines: list[bytes] = []
+        self.failed_lines: list[bytes] = []
         self._outbox = b""
-        self.tails = Tails(now)
+        self.tails = CarryOverInMemory(now)
 
     # Checkpoints
 
@@ -93,14 +93,14 @@ class Disk:
 
     def give_up(self, line: bytes) -> None:
         """What could not be delivered."""
-        self.given_up_lines.append(line)
+        self.failed_lines.append(line)
 
     def given_up(self) -> Iterable[bytes]:
         """All of that."""
-        return self.given_up_lines
+        return self.failed_lines
 
 
-def duties_beside(
+def build_services(
     disk: Disk,
     notifier: Notifier[Notice],
     hub: Hub,
@@ -117,4 +117,4 @@ def duties_beside(
         notifier=notifier,
     )
     groups = all_duties(hub, settings, interpreter, outside)
-    return tuple(duty for group in groups for duty in group.all)
+    return tuple(service for group in groups for service in group.all)

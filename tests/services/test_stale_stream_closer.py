@@ -1,0 +1,138 @@
+"""Thoughts that nobody has ended: their end is told, once, and without secrets."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.core.commands import RecordTrace
+from dragoman.core.errors import StoreUnavailable
+from dragoman.protocols import saop
+from dragoman.services.thoughts import Thoughts
+from dragoman.system.chunk_tails import PATIENCE, ChunkTails
+from dragoman.text.digest import keyed_digest
+from dragoman.text.redact import Redactor
+from tests.protocols.saop.hub import SECRET, SaopHub, pulse, thought
+from tests.requirements import proves
+
+pytestmark = proves("SAOP-ENDED")
+
+
+def digest(content: bytes) -> str:
+    return keyed_digest(bytes(32), content).hex()
+
+
+class ThoughtStreams:
+    """A hub to which thoughts come, and the duty that ends them."""
+
+    def __init__(self, data: Path) -> None:
+        self.folder = data / "held"
+        self.seconds = 1_770_670_500.0
+        self.tails = ChunkTails(self.folder, bytes(32), self.now)
+        self.choices = choices = saop.Choices(redactor=Redactor(), tails=self.tails, digest=digest)
+        self.desk = SaopHub(choices)
+        self.duty = Thoughts(self.desk.hub, self.tails, partial(saop.last_chunk, choices=choices))
+        self.desk.turn(0)
+
+    def now(self) -> float:
+        """What the clock says beside its files."""
+        return self.seconds
+
+    def pass_deadline(self) -> None:
+        """No chunk comes for as long as one may be waited for."""
+        self.seconds += PATIENCE + 1
+
+    def run(self) -> int:
+        """Do the duty."""
+        return self.duty.run_once(self.desk.clock.now())
+
+    def thoughts(self) -> list[dict[str, Any]]:
+        """The thoughts of the session."""
+        return [one["payload"] for one in self.desk.events(session_id="s-1")]
+
+
+def test_what_was_held_back_is_told_when_nothing_follows(tmp_path: Path) -> None:
+    streams = ThoughtStreams(tmp_path)
+    streams.desk.event(1, thought("the whole thought without end"))
+    assert (streams.run(), len(streams.thoughts())) == (0, 1)
+    streams.pass_deadline()
+    assert (streams.run(), streams.run()) == (1, 0)
+    assert "".join(one["chunk"] for one in streams.thoughts()) == "the whole thought without end"
+    assert [one["is_final"] for one in streams.thoughts()] == [False, True]
+    assert streams.thoughts()[-1]["agent_id"] == "developer"
+    assert list(streams.folder.iterdir()) == []
+
+
+def test_a_secret_in_it_is_masked(tmp_path: Path) -> None:
+    streams = ThoughtStreams(tmp_path)
+    streams.desk.event(1, thought(f"it is {SECRET}"))
+    streams.pass_deadline()
+    assert streams.run() == 1
+    whole = "".join(one["chunk"] for one in streams.thoughts())
+    assert whole.startswith("it is [REDACTED:github_token:")
+    assert SECRET.encode() not in b"".join(one.line for one in streams.desk.store.entries(0, 100))
+
+
+def test_a_crash_after_it_was_told_doubles_nothing(tmp_path: Path) -> None:
+    streams = ThoughtStreams(tmp_path)
+    streams.desk.event(1, thought("half a thou"))
+    streams.pass_deadline()
+    (file,) = streams.folder.iterdir()
+    kept = file.read_bytes()
+    assert streams.run() == 1
+    file.write_bytes(kept)
+    streams.pass_deadline()
+    streams.run()
+    assert "".join(one["chunk"] for one in streams.thoughts()) == "half a thou"
+    assert list(streams.folder.iterdir()) == []
+
+
+def test_what_cannot_be_written_now_is_told_later(tmp_path: Path) -> None:
+    streams = ThoughtStreams(tmp_path)
+    streams.desk.event(1, thought("half a thou"))
+    streams.pass_deadline()
+    streams.desk.store.faults = [StoreUnavailable("the disk is full")]
+    with pytest.raises(StoreUnavailable):
+        streams.run()
+    assert streams.run() == 1
+    assert "".join(one["chunk"] for one in streams.thoughts()) == "half a thou"
+
+
+def test_who_goes_on_after_that_is_heard(tmp_path: Path) -> None:
+    streams = ThoughtStreams(tmp_path)
+    streams.desk.event(1, thought("half a thou"))
+    streams.pass_deadline()
+    streams.run()
+    assert streams.desk.event(2, thought("ght", final=True))["ok"]
+    assert "".join(one["chunk"] for one in streams.thoughts()) == "half a thought"
+
+
+def test_what_a_chunk_leaves_meanwhile_is_not_lost_and_nothing_is_told_twice(
+    tmp_path: Path,
+) -> None:
+    streams = ThoughtStreams(tmp_path)
+    streams.desk.event(1, thought("half a thou"))
+    streams.pass_deadline()
+
+    def end(key: str, held: str) -> RecordTrace | None:
+        streams.desk.event(2, thought("ght, and more of i"))
+        return saop.last_chunk(key, held, streams.choices)
+
+    assert Thoughts(streams.desk.hub, streams.tails, end).run_once(0) == 1
+    assert streams.desk.event(3, thought("t", final=True))["ok"]
+    assert streams.thoughts()[-1]["chunk"] == "it"
+    # What had been waited for in vain stands where the duty got to it, and only there.
+    said = "".join(one["chunk"] for one in streams.thoughts())
+    assert sorted(said) == sorted("half a thought, and more of it")
+    assert list(streams.folder.iterdir()) == []
+
+
+def test_a_key_in_a_terminal_that_nothing_follows_is_forgotten(tmp_path: Path) -> None:
+    streams = ThoughtStreams(tmp_path)
+    streams.desk.event(1, pulse("-----BEGIN PRIVATE KEY-----"))
+    assert len(list(streams.folder.iterdir())) == 1
+    streams.pass_deadline()
+    assert streams.run() == 0
+    assert list(streams.folder.iterdir()) == []
+    assert [one["type"] for one in streams.thoughts()] == ["SANDBOX_PULSE"]
