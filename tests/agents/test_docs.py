@@ -23,7 +23,7 @@ EXAMPLES = {
     for example in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 }
 
-STAND_IN = """
+FAKE_AGENT = """
 import json, os, sys
 given = {"words": sys.argv[1:], "prompt": sys.stdin.read(), "folder": os.environ["DRAGOMAN_FOLDER"]}
 with open(os.path.dirname(sys.argv[0]) + "/given", "w") as kept:
@@ -33,8 +33,8 @@ with open(os.path.dirname(sys.argv[0]) + "/given", "w") as kept:
 
 
 @proves("RUN-RECIPES", "PROJECT-DOCS")
-def test_the_recipe_of_the_plain_script_runs_as_it_stands(tmp_path: Path) -> None:
-    async def story() -> None:
+def test_script_recipe_runs_unchanged(tmp_path: Path) -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", FAST + EXAMPLES["counter"]) as hub:
             task = hub.make("Count my words")
             done = await hub.until_status(task, "review")
@@ -42,7 +42,7 @@ def test_the_recipe_of_the_plain_script_runs_as_it_stands(tmp_path: Path) -> Non
             assert done.reported.notes == "counted"
             assert done.warnings == 0
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-RECIPES", "PROJECT-DOCS")
@@ -53,7 +53,7 @@ def test_the_recipe_of_the_plain_script_runs_as_it_stands(tmp_path: Path) -> Non
         ("codex", ("exec", "--sandbox", "workspace-write", "--skip-git-repo-check"), ["-"]),
     ],
 )
-def test_the_command_lines_of_the_others_read_their_prompt_on_standard_input(
+def test_recipes_of_claude_and_codex_read_their_prompt_on_stdin(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
@@ -69,36 +69,36 @@ def test_the_command_lines_of_the_others_read_their_prompt_on_standard_input(
     ):
         subprocess.run(["git", *git], check=True)
     program.parent.mkdir()
-    program.write_text(f"#!{sys.executable}\n{STAND_IN}")
+    program.write_text(f"#!{sys.executable}\n{FAKE_AGENT}")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     settings = FAST + EXAMPLES[name].replace("/srv/app", str(repository))
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make("Mend it")
             await hub.until_status(task, "review")
-            given = json.loads((tmp_path / "bin" / "given").read_text())
-            assert tuple(given["words"][: len(words)]) == words
-            assert given["prompt"].startswith("# Mend it\n")
+            received = json.loads((tmp_path / "bin" / "given").read_text())
+            assert tuple(received["words"][: len(words)]) == words
+            assert received["prompt"].startswith("# Mend it\n")
             # Where the summary and the commits go lies outside of the folder that they work in.
-            folders = [after for word, after in pairwise(given["words"]) if word == "--add-dir"]
+            folders = [after for word, after in pairwise(received["words"]) if word == "--add-dir"]
             git = repository / ".git"
-            own = git / "worktrees" / hub.task(task).aof_id
-            assert folders == [given["folder"], str(own), str(git)]
-            assert given["words"][given["words"].index(str(git)) + 1 :] == last
+            worktree = git / "worktrees" / hub.task(task).aof_id
+            assert folders == [received["folder"], str(worktree), str(git)]
+            assert received["words"][received["words"].index(str(git)) + 1 :] == last
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-RECIPES", "PROJECT-DOCS")
-def test_every_example_loads() -> None:
+def test_every_settings_example_loads() -> None:
     assert set(EXAMPLES) == {"swe-backend", "reviewer", "counter", "claude", "codex"}
     for name, example in EXAMPLES.items():
         assert name in parse(example, {}).agents
 
 
 @proves("RUN-ENVIRONMENT", "PROJECT-DOCS")
-def test_the_page_names_every_variable_that_a_program_gets() -> None:
+def test_page_names_every_variable_of_a_program() -> None:
     for variable in (*PASSED_ON, SESSION_VARIABLE):
         assert f"`{variable}`" in PAGE

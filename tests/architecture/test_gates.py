@@ -56,7 +56,7 @@ def test_all_gates_pass(tmp_path: Path) -> None:
     "failing",
     ["ruff check", "ruff format", "pyright", "lint-imports", "vulture", "deptry", "--cov-fail"],
 )
-def test_one_failing_gate_fails_the_whole_and_stops_no_other(tmp_path: Path, failing: str) -> None:
+def test_failing_gate_fails_the_run_and_stops_no_other(tmp_path: Path, failing: str) -> None:
     run = Run(tmp_path, "gates", failing)
 
     all_gates = len(run.calls)
@@ -70,7 +70,7 @@ def test_one_failing_gate_fails_the_whole_and_stops_no_other(tmp_path: Path, fai
 
 
 @pytest.mark.parametrize("failing", ["run pytest", "ruff check", "mcp-conformance"])
-def test_a_failing_part_fails_the_build_and_stops_no_other(tmp_path: Path, failing: str) -> None:
+def test_failing_part_fails_the_build_and_stops_no_other(tmp_path: Path, failing: str) -> None:
     run = Run(tmp_path, "run", failing)
 
     assert run.exit_code == 1
@@ -79,5 +79,5 @@ def test_a_failing_part_fails_the_build_and_stops_no_other(tmp_path: Path, faili
     assert run.calls[-1] == "run --quiet bash .ci/mcp-conformance"
 
 
-def test_the_build_passes_when_tests_and_gates_do(tmp_path: Path) -> None:
+def test_build_passes_when_tests_and_gates_do(tmp_path: Path) -> None:
     assert Run(tmp_path, "run").exit_code == 0

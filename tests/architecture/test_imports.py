@@ -16,7 +16,7 @@ PROJECT = Path(__file__).parents[2]
 LINT_IMPORTS = Path(sys.executable).with_name("lint-imports")
 
 MODULES = ("__init__", "__main__", "bootstrap", "config")
-ROOMS = ("testing", "surfaces", "store", "system", "engine", "ledger", "core", "text")
+FOLDERS = ("testing", "surfaces", "store", "system", "engine", "ledger", "core", "text")
 
 ALLOWED = {
     "drivers in the store": ("store/sqlite.py", "import apsw"),
@@ -26,9 +26,13 @@ ALLOWED = {
     "a clock in the system": ("system/clock.py", "import time"),
 }
 FORBIDDEN = {
-    "a stray module": ("utils.py", "", "dragoman.utils"),
-    "an import up the house": ("core/states/task.py", "import dragoman.engine", "dragoman.engine"),
-    "a room of the same floor": ("store/a.py", "import dragoman.system", "dragoman.system"),
+    "an unknown module": ("utils.py", "", "dragoman.utils"),
+    "an import of a higher layer": (
+        "core/states/task.py",
+        "import dragoman.engine",
+        "dragoman.engine",
+    ),
+    "an import of a sibling layer": ("store/a.py", "import dragoman.system", "dragoman.system"),
     "the engine reads config": ("engine/a.py", "import dragoman.config", "dragoman.config"),
     "a clock in the core": ("core/states/task.py", "import time", "time"),
     "files in the ledger": ("ledger/entry.py", "from pathlib import Path", "pathlib"),
@@ -36,7 +40,7 @@ FORBIDDEN = {
     "a clock in a dialect": ("protocols/aof/wire.py", "import time", "time"),
     "a driver outside the store": ("engine/a.py", "import apsw", "apsw"),
     "the bundled SQLite": ("store/a.py", "import sqlite3", "sqlite3"),
-    "a circle": ("core/a.py", "import dragoman.core.b", "acyclic"),
+    "an import cycle": ("core/a.py", "import dragoman.core.b", "acyclic"),
 }
 
 
@@ -53,38 +57,38 @@ def lint_imports(folder: Path, source_root: Path) -> subprocess.CompletedProcess
     )
 
 
-def build_house(folder: Path) -> Path:
+def build_skeleton(root: Path) -> Path:
     """Make an empty house with every room that must exist, under the project's own contracts."""
-    shutil.copy(PROJECT / "pyproject.toml", folder)
-    house = folder / "dragoman"
-    for room in ROOMS:
-        add(house, f"{room}/__init__.py", "")
+    shutil.copy(PROJECT / "pyproject.toml", root)
+    package = root / "dragoman"
+    for folder in FOLDERS:
+        add_module(package, f"{folder}/__init__.py", "")
     for module in MODULES:
-        add(house, f"{module}.py", "")
-    add(house, "core/b.py", "import dragoman.core.a")
-    add(house, "core/a.py", "")
-    return house
+        add_module(package, f"{module}.py", "")
+    add_module(package, "core/b.py", "import dragoman.core.a")
+    add_module(package, "core/a.py", "")
+    return package
 
 
-def add(house: Path, name: str, source: str) -> None:
+def add_module(package: Path, name: str, source: str) -> None:
     """Write a module into the house, and make packages of the folders on its way."""
-    path = house / name
+    path = package / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    for folder in path.relative_to(house).parents:
-        (house / folder / "__init__.py").touch()
+    for folder in path.relative_to(package).parents:
+        (package / folder / "__init__.py").touch()
     path.write_text(source)
 
 
-def test_the_project_keeps_its_contracts() -> None:
+def test_project_keeps_its_contracts() -> None:
     result = lint_imports(PROJECT, PROJECT / "src")
 
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize(("name", "source"), ALLOWED.values(), ids=ALLOWED)
-def test_what_a_room_may_import(tmp_path: Path, name: str, source: str) -> None:
-    house = build_house(tmp_path)
-    add(house, name, source)
+def test_allowed_import_keeps_the_contracts(tmp_path: Path, name: str, source: str) -> None:
+    package = build_skeleton(tmp_path)
+    add_module(package, name, source)
 
     result = lint_imports(tmp_path, tmp_path)
 
@@ -92,9 +96,11 @@ def test_what_a_room_may_import(tmp_path: Path, name: str, source: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "source", "culprit"), FORBIDDEN.values(), ids=FORBIDDEN)
-def test_what_a_room_may_not_import(tmp_path: Path, name: str, source: str, culprit: str) -> None:
-    house = build_house(tmp_path)
-    add(house, name, source)
+def test_forbidden_import_breaks_a_contract(
+    tmp_path: Path, name: str, source: str, culprit: str
+) -> None:
+    package = build_skeleton(tmp_path)
+    add_module(package, name, source)
 
     result = lint_imports(tmp_path, tmp_path)
 

@@ -5,22 +5,27 @@ from textwrap import dedent
 
 import pytest
 
-from tests.architecture.proofs import as_text, complaints, proofs_in, proofs_under
+from tests.architecture.requirement_scan import (
+    find_faults,
+    format_faults,
+    read_proofs,
+    read_proofs_under,
+)
 from tests.requirements import REQUIREMENTS, proves
 
 pytestmark = proves("PROJECT-REQUIREMENTS")
 
 TESTS = Path(__file__).parents[1]
-NONE: frozenset[str] = frozenset()
+NO_IDS: frozenset[str] = frozenset()
 
 
 def test_every_requirement_is_proved_and_every_test_proves_one() -> None:
-    faults = complaints(proofs_under(TESTS), REQUIREMENTS)
+    faults = find_faults(read_proofs_under(TESTS), REQUIREMENTS)
 
-    assert not faults, as_text(faults)
+    assert not faults, format_faults(faults)
 
 
-def test_every_requirement_says_where_it_comes_from_and_what_holds() -> None:
+def test_every_requirement_has_section_and_behaviour() -> None:
     for requirement in REQUIREMENTS.values():
         assert requirement.section, requirement.id
         assert requirement.behaviour.endswith("."), requirement.id
@@ -87,7 +92,7 @@ def test_every_requirement_says_where_it_comes_from_and_what_holds() -> None:
             def test_one(): ...
             TestTasks = TaskMachine.TestCase
             """,
-            {"t.py::test_one": NONE, "t.py::TestTasks": NONE},
+            {"t.py::test_one": NO_IDS, "t.py::TestTasks": NO_IDS},
             id="nothing named",
         ),
         pytest.param(
@@ -110,17 +115,17 @@ def test_every_requirement_says_where_it_comes_from_and_what_holds() -> None:
         ),
     ],
 )
-def test_the_scan_reads_what_a_source_names(source: str, found: dict[str, set[str]]) -> None:
-    assert {p.test: p.requirements for p in proofs_in(dedent(source), "t.py")} == found
+def test_scan_reads_the_ids_of_a_source(source: str, found: dict[str, set[str]]) -> None:
+    assert {p.test: p.requirements for p in read_proofs(dedent(source), "t.py")} == found
 
 
-def test_the_scan_reads_all_files_under_a_folder(tmp_path: Path) -> None:
+def test_scan_reads_all_files_under_a_folder(tmp_path: Path) -> None:
     tests = tmp_path / "tests"
     (tests / "core").mkdir(parents=True)
     (tests / "core" / "test_a.py").write_text("def test_one(): ...")
     (tests / "contract.py").write_text("class Contract:\n    def test_two(self): ...")
 
-    assert [p.test for p in proofs_under(tests)] == [
+    assert [p.test for p in read_proofs_under(tests)] == [
         "tests/contract.py::Contract::test_two",
         "tests/core/test_a.py::test_one",
     ]
@@ -130,9 +135,7 @@ def test_the_scan_reads_all_files_under_a_folder(tmp_path: Path) -> None:
     ("source", "faults"),
     [
         pytest.param("@proves('A')\ndef test_one(): ...", {}, id="all well"),
-        pytest.param(
-            "", {"requirements without a test": ["A"]}, id="a requirement that nobody proves"
-        ),
+        pytest.param("", {"requirements without a test": ["A"]}, id="an unproved requirement"),
         pytest.param(
             "@proves('A')\ndef test_one(): ...\ndef test_two(): ...",
             {"tests that name no requirement": ["t.py::test_two"]},
@@ -150,14 +153,14 @@ def test_the_scan_reads_all_files_under_a_folder(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_the_check_finds_each_fault(source: str, faults: dict[str, list[str]]) -> None:
-    assert complaints(proofs_in(source, "t.py"), ["A"]) == faults
+def test_each_fault_is_found(source: str, faults: dict[str, list[str]]) -> None:
+    assert find_faults(read_proofs(source, "t.py"), ["A"]) == faults
 
 
-def test_the_message_lists_the_cases_under_their_fault() -> None:
-    faults = complaints(proofs_in("def test_one(): ...", "t.py"), ["A", "B"])
+def test_message_lists_the_cases_under_their_fault() -> None:
+    faults = find_faults(read_proofs("def test_one(): ...", "t.py"), ["A", "B"])
 
-    assert as_text(faults).splitlines() == [
+    assert format_faults(faults).splitlines() == [
         "requirements without a test:",
         "  A",
         "  B",

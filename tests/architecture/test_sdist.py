@@ -10,13 +10,13 @@ pytestmark = proves("PROJECT-SDIST")
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-BY_ITSELF = {"pyproject.toml", "LICENSE"}
+ALWAYS_INCLUDED = {"pyproject.toml", "LICENSE"}
 """Hatch takes these along unasked."""
 
 
-def test_all_that_readme_leads_to_and_tests_run_is_in_the_source_distribution() -> None:
+def test_source_distribution_has_all_that_the_readme_links_and_tests_need() -> None:
     included = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
-    taken = {path.removeprefix("/") for path in included} | BY_ITSELF
+    taken = {path.removeprefix("/") for path in included} | ALWAYS_INCLUDED
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     linked = {target.split("/")[0] for target in re.findall(r"\]\((?!https?:)([^)#]+)", readme)}
     assert linked > {"docs"}
@@ -25,8 +25,8 @@ def test_all_that_readme_leads_to_and_tests_run_is_in_the_source_distribution() 
     assert [path for path in taken if not (ROOT / path).exists()] == []
 
 
-def test_every_dependency_has_a_kept_version() -> None:
-    kept = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+def test_every_dependency_is_pinned() -> None:
+    pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     wanted = [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["dev"]]
     names = {re.split(r"[^\w-]", dependency)[0] for dependency in wanted}
-    assert names - {line.split("==")[0] for line in kept} == set()
+    assert names - {line.split("==")[0] for line in pinned} == set()

@@ -34,23 +34,23 @@ with running_postgres() as url:
 """
 
 
-def split(url: str) -> tuple[str, str]:
+def split_url(url: str) -> tuple[str, str]:
     """Split what a fixture gives into the address of the server and the name of the schema."""
     server, _, schema = url.partition("&schema=")
     return server, schema
 
 
-def schemas(server: str) -> set[str]:
+def list_schemas(server: str) -> set[str]:
     """List the schemas of a server."""
     with psycopg.connect(server) as connection:
         rows = connection.execute("SELECT nspname FROM pg_namespace").fetchall()
     return {name for (name,) in rows}
 
 
-def test_a_test_gets_an_empty_schema(postgres_url: str) -> None:
-    server, schema = split(postgres_url)
+def test_each_test_gets_an_empty_schema(postgres_url: str) -> None:
+    server, schema = split_url(postgres_url)
 
-    assert schema in schemas(server)
+    assert schema in list_schemas(server)
     with psycopg.connect(server) as connection:
         found = connection.execute(
             "SELECT count(*) FROM pg_class WHERE relnamespace = %s::regnamespace", [schema]
@@ -58,18 +58,18 @@ def test_a_test_gets_an_empty_schema(postgres_url: str) -> None:
     assert found == (0,)
 
 
-def test_a_schema_is_dropped_with_all_it_holds(postgres_server: str) -> None:
+def test_schema_is_dropped_with_its_tables(postgres_server: str) -> None:
     with fresh_schema(postgres_server) as url:
-        server, schema = split(url)
+        server, schema = split_url(url)
         with psycopg.connect(server, options=f"-csearch_path={schema}") as connection:
             connection.execute("CREATE TABLE kept (id integer)")
 
-    assert schema not in schemas(server)
+    assert schema not in list_schemas(server)
 
 
-def contents(url: str) -> dict[str, list[tuple[Any, ...]]]:
+def schema_contents(url: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of a schema, and where its sequences stand."""
-    server, schema = split(url)
+    server, schema = split_url(url)
     with psycopg.connect(server, options=f"-csearch_path={schema}") as connection:
         found = connection.execute(
             "SELECT relname FROM pg_class WHERE relkind IN ('r', 'S')"
@@ -83,21 +83,21 @@ def contents(url: str) -> dict[str, list[tuple[Any, ...]]]:
         }
 
 
-def test_an_emptied_schema_has_what_a_new_one_has(postgres_url: str) -> None:
+def test_emptied_schema_equals_a_new_one(postgres_url: str) -> None:
     store = PostgresStore.open(postgres_url, lambda: "01900000-0000-7000-8000-000000000000")
-    new = contents(postgres_url)
+    new = schema_contents(postgres_url)
     play(SCRIPT, store)
     store.close()
-    written = contents(postgres_url)
+    written = schema_contents(postgres_url)
     assert sum(rows != new[name] for name, rows in written.items()) > 5
 
     empty_schema(postgres_url)
 
-    assert contents(postgres_url) == new
+    assert schema_contents(postgres_url) == new
 
 
 @pytest.fixture
-def own_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
+def temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     """Give a temporary folder with a path short enough for a socket, and open to all users."""
     folder = Path(tempfile.mkdtemp(prefix="sweep-"))
     folder.chmod(0o755)
@@ -107,27 +107,27 @@ def own_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     shutil.rmtree(folder)
 
 
-def test_the_server_of_a_killed_run_is_swept_away(own_temporary_folder: Path) -> None:
+def test_server_of_a_killed_run_is_removed(temporary_folder: Path) -> None:
     killed = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", ABANDON_A_SERVER],
         cwd=PROJECT,
-        env={**os.environ, "TMPDIR": str(own_temporary_folder)},
+        env={**os.environ, "TMPDIR": str(temporary_folder)},
         stdout=subprocess.PIPE,
         text=True,
         check=False,
     )
     assert killed.returncode == -signal.SIGKILL
     abandoned = killed.stdout.strip()
-    assert schemas(abandoned), "the server outlives the run that started it"
+    assert list_schemas(abandoned), "the server outlives the run that started it"
 
     sweep_abandoned_homes()
 
     with pytest.raises(psycopg.OperationalError):
-        schemas(abandoned)
-    assert list(own_temporary_folder.glob("dragoman-postgres-*")) == []
+        list_schemas(abandoned)
+    assert list(temporary_folder.glob("dragoman-postgres-*")) == []
 
 
-def test_a_server_in_use_is_not_swept_away(postgres_server: str) -> None:
+def test_server_in_use_is_not_removed(postgres_server: str) -> None:
     sweep_abandoned_homes()
 
-    assert schemas(postgres_server)
+    assert list_schemas(postgres_server)

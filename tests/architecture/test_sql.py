@@ -23,36 +23,36 @@ ALLOWED = {
 """File -> what it puts in: calls of functions by the names that stand in the file."""
 
 
-def put_together(code: str) -> Iterator[str]:
+def interpolated_parts(code: str) -> Iterator[str]:
     """What is put into statements that an f-string, a `%`, a `+` or a `format` makes; a constant
     of the module is none."""
     for node in ast.walk(ast.parse(code)):
         match node:
-            case ast.JoinedStr(values=[ast.Constant(value=str(begin)), *rest]) if _is_sql(begin):
+            case ast.JoinedStr(values=[ast.Constant(value=str(start)), *rest]) if _is_sql(start):
                 for part in rest:
                     if isinstance(part, ast.FormattedValue):
                         yield ast.unparse(part.value)
-            case ast.BinOp(left=ast.Constant(value=str(begin)), right=part) if _is_sql(begin):
+            case ast.BinOp(left=ast.Constant(value=str(start)), right=part) if _is_sql(start):
                 yield ast.unparse(part)
             case ast.Call(
-                func=ast.Attribute(value=ast.Constant(value=str(begin)), attr="format"), args=args
-            ) if _is_sql(begin):
+                func=ast.Attribute(value=ast.Constant(value=str(start)), attr="format"), args=args
+            ) if _is_sql(start):
                 yield from map(ast.unparse, args)
             case _:
                 pass
 
 
-def _is_sql(begin: str) -> bool:
-    return _STATEMENT.match(begin) is not None
+def _is_sql(start: str) -> bool:
+    return _STATEMENT.match(start) is not None
 
 
-def test_no_statement_of_the_source_is_put_together() -> None:
+def test_source_has_no_interpolated_statement() -> None:
     """langgraph CVE-2025-8709: the key of a filter became a part of a statement."""
     files = {path.relative_to(SOURCE).as_posix(): path for path in SOURCE.rglob("*.py")}
     found = {
         name: part
         for name, path in files.items()
-        for part in put_together(path.read_text())
+        for part in interpolated_parts(path.read_text())
         if not _CONSTANT.fullmatch(part)
     }
     assert found == ALLOWED
@@ -67,9 +67,9 @@ def test_no_statement_of_the_source_is_put_together() -> None:
         ("sql = 'PRAGMA x({})'.format(value)", "value"),
     ],
 )
-def test_a_statement_that_is_put_together_is_found_out(code: str, part: str) -> None:
-    assert list(put_together(code)) == [part]
+def test_interpolated_statement_is_found(code: str, part: str) -> None:
+    assert list(interpolated_parts(code)) == [part]
 
 
-def test_a_sentence_for_people_is_no_statement() -> None:
-    assert list(put_together("f'the store {name} is gone'; f'PRAGMAS {x}'")) == []
+def test_prose_is_not_taken_for_a_statement() -> None:
+    assert list(interpolated_parts("f'the store {name} is gone'; f'PRAGMAS {x}'")) == []

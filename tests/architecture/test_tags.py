@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[2]
 TAG = re.compile(r"\bS-[A-Z]+(?:-\d+)?\b")
 
 
-def test_every_tag_that_is_cited_stands_on_a_page() -> None:
-    cited = _tags(path for room in ("src", "tests") for path in (ROOT / room).rglob("*.py"))
+def test_every_cited_tag_is_explained_on_a_page() -> None:
+    cited = _tags(path for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.py"))
     explained = _tags(
         [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.md")]
     )

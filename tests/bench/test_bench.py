@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @proves("BENCH-RUNS")
-def test_one_run_measures_all_pairs_side_by_side() -> None:
+def test_run_measures_every_pair() -> None:
     command = [sys.executable, "-m", "bench", "--quick", "--rounds", "1", "--seconds", "0.05"]
     done = subprocess.run(
         [*command, "--json"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -82,7 +82,7 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
 
 
 @proves("BENCH-RUNS")
-def test_our_side_of_the_comparison_with_others_runs_and_theirs_is_there() -> None:
+def test_peer_comparison_runs_our_side_and_has_the_scripts_of_the_peers() -> None:
     # What others do is measured where uv may fetch them, which a test may not ask for.
     assert peers.ours_per_second(MemoryStore("bench"), 0.02) > 0
     for peer in peers.PEERS:
@@ -91,44 +91,44 @@ def test_our_side_of_the_comparison_with_others_runs_and_theirs_is_there() -> No
 
 
 @proves("BENCH-MAIL-BYTES")
-def test_a_letter_that_is_sent_has_600_bytes_and_no_two_are_alike() -> None:
-    some = list(rows(iter(range(200))))
-    assert {len(row) for row in some} == {600}
-    assert len(set(some)) == 200
+def test_measured_letters_have_600_bytes_and_differ() -> None:
+    samples = list(rows(iter(range(200))))
+    assert {len(row) for row in samples} == {600}
+    assert len(set(samples)) == 200
 
 
 @proves("BENCH-HANDOFFS")
-def test_an_offer_has_4_kilobytes_and_an_artifact_and_no_two_are_alike() -> None:
-    some = [json.dumps(offer(number), separators=(",", ":")) for number in range(100)]
-    assert {len(one) for one in some} == {4_096}
-    assert len(set(some)) == 100
-    assert all(len(json.loads(one)["artifacts"]) == 1 for one in some)
+def test_measured_offers_have_4_kilobytes_and_an_artifact_and_differ() -> None:
+    samples = [json.dumps(offer(number), separators=(",", ":")) for number in range(100)]
+    assert {len(sample) for sample in samples} == {4_096}
+    assert len(set(samples)) == 100
+    assert all(len(json.loads(sample)["artifacts"]) == 1 for sample in samples)
 
 
 @proves("BENCH-HANDOFFS")
-def test_every_measured_handoff_ends_as_a_closed_record(tmp_path: Path) -> None:
+def test_measured_handoffs_end_closed(tmp_path: Path) -> None:
     assert handoffs.lives(tmp_path, 2, 0.01) > 0
-    lives = _histories(tmp_path, "handoff")
-    assert lives
+    histories = _histories(tmp_path, "handoff")
+    assert histories
     assert all(
-        [line["body"]["to"] for line in life if line["event"] == "handoff.moved"]
+        [line["body"]["to"] for line in history if line["event"] == "handoff.moved"]
         == ["validating", "accepted", "activated", "completed", "closed"]
-        for life in lives
+        for history in histories
     )
 
 
 @proves("BENCH-LIVES")
 @pytest.mark.parametrize("callers", [0, 2])
-def test_every_measured_life_of_a_task_ends_as_done(tmp_path: Path, callers: int) -> None:
+def test_measured_tasks_end_done(tmp_path: Path, callers: int) -> None:
     store = lifecycle.sqlite_store(tmp_path / "dragoman.db")
     if callers:
         assert lifecycle.engine_with_callers(store, callers, 0.01) > 0
     else:
         assert lifecycle.engine_alone(store, 0.01) > 0
-    lives = _histories(tmp_path, "task")
-    assert lives
+    histories = _histories(tmp_path, "task")
+    assert histories
     assert all(
-        [line["event"] for line in life]
+        [line["event"] for line in history]
         == [
             "task.created",
             "task.claimed",
@@ -136,38 +136,38 @@ def test_every_measured_life_of_a_task_ends_as_done(tmp_path: Path, callers: int
             "task.transitioned",
             "task.transitioned",
         ]
-        for life in lives
+        for history in histories
     )
-    assert {life[-1]["body"]["to"] for life in lives} == {"done"}
+    assert {history[-1]["body"]["to"] for history in histories} == {"done"}
 
 
 @proves("BENCH-LIVES")
-def test_every_measured_delegation_is_satisfied_and_writes_what_the_raw_loop_writes(
+def test_measured_delegations_are_satisfied_and_write_as_many_entries_as_the_raw_loop(
     tmp_path: Path,
 ) -> None:
     assert delegation.there_and_back(tmp_path, 2, 0.01) > 0
-    lives = _histories(tmp_path, "intent")
-    assert {life[-1]["event"] for life in lives} == {"intent.satisfied"}
+    histories = _histories(tmp_path, "intent")
+    assert {history[-1]["event"] for history in histories} == {"intent.satisfied"}
     agents = delegation.AGENTS * len(("registered", "described"))
     entries = sum(map(len, _histories(tmp_path)))
-    of_one = delegation.ON_THE_WAY_OUT + delegation.ON_THE_WAY_BACK
-    assert entries == agents + len(lives) * of_one
+    entries_each = delegation.ON_THE_WAY_OUT + delegation.ON_THE_WAY_BACK
+    assert entries == agents + len(histories) * entries_each
 
 
 def _histories(folder: Path, kind: str = "") -> list[list[dict[str, Any]]]:
     """The entries of each stream, of a kind or of all, in the store that was measured."""
-    lives: dict[str, list[dict[str, Any]]] = {}
+    histories: dict[str, list[dict[str, Any]]] = {}
     store = lifecycle.sqlite_store(folder / "dragoman.db")
     for entry in store.entries(0, 1_000_000):
         if entry.stream.startswith(kind):
-            lives.setdefault(entry.stream, []).append(json.loads(entry.line))
+            histories.setdefault(entry.stream, []).append(json.loads(entry.line))
     store.close()
-    return list(lives.values())
+    return list(histories.values())
 
 
 @proves("BENCH-REPORT-BYTES")
-def test_a_report_has_600_bytes_and_no_two_are_alike() -> None:
-    some = list(reports(task_ids(7), iter(range(100))))
-    assert {len(message) for message in some} == {600}
-    assert len(set(some)) == 100
-    assert all(any(task.encode() in message for message in some[:7]) for task in task_ids(7))
+def test_measured_reports_have_600_bytes_and_differ() -> None:
+    samples = list(reports(task_ids(7), iter(range(100))))
+    assert {len(message) for message in samples} == {600}
+    assert len(set(samples)) == 100
+    assert all(any(task.encode() in message for message in samples[:7]) for task in task_ids(7))

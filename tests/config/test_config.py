@@ -17,11 +17,11 @@ from tests.requirements import proves
 pytestmark = proves("CONFIG-ONCE")
 
 
-def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
+def test_defaults_apply_without_a_file(tmp_path: Path) -> None:
     assert load_settings(tmp_path, {}) == Settings()
 
 
-def test_the_file_sets_and_the_environment_wins(tmp_path: Path) -> None:
+def test_environment_overrides_the_file(tmp_path: Path) -> None:
     (tmp_path / "dragoman.toml").write_text("[leases]\nttl_ms = 1000\n[tasks]\nmax_attempts = 2\n")
     settings = load_settings(tmp_path, {"DRAGOMAN_LEASES_TTL_MS": "2000", "OTHER": "x"})
     assert settings.leases.ttl_ms == 2000
@@ -29,7 +29,7 @@ def test_the_file_sets_and_the_environment_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("url", "expected"),
     [
         ("sqlite:///rel.db", "sqlite:///{}/rel.db"),
         ("sqlite:////abs/x.db", "sqlite:////abs/x.db"),
@@ -38,18 +38,18 @@ def test_the_file_sets_and_the_environment_wins(tmp_path: Path) -> None:
         ("", ""),
     ],
 )
-def test_a_relative_store_begins_at_the_data_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, meant: str
+def test_relative_store_url_is_resolved_from_the_data_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, expected: str
 ) -> None:
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "dragoman.toml").write_text(f'[store]\nurl = "{said}"\n')
+    (tmp_path / "data" / "dragoman.toml").write_text(f'[store]\nurl = "{url}"\n')
     monkeypatch.chdir(tmp_path)
-    whole = meant.format(tmp_path / "data")
-    assert load_settings(Path("data"), {}).store.url == whole
-    assert load_settings(tmp_path / "data", {}).store.url == whole
+    resolved = expected.format(tmp_path / "data")
+    assert load_settings(Path("data"), {}).store.url == resolved
+    assert load_settings(tmp_path / "data", {}).store.url == resolved
 
 
-def test_a_link_to_nothing_is_not_taken_for_no_settings(tmp_path: Path) -> None:
+def test_dangling_link_is_refused_not_taken_for_missing_settings(tmp_path: Path) -> None:
     (tmp_path / "dragoman.toml").symlink_to("moved.toml")
     with pytest.raises(SettingsError, match=r"dragoman\.toml is a link to moved\.toml, where"):
         load_settings(tmp_path, {})
@@ -57,7 +57,7 @@ def test_a_link_to_nothing_is_not_taken_for_no_settings(tmp_path: Path) -> None:
     assert load_settings(tmp_path, {}).leases.ttl_ms == 2000
 
 
-def test_a_pipe_in_the_place_of_the_settings_holds_nobody_up(tmp_path: Path) -> None:
+def test_named_pipe_as_settings_file_is_refused_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "dragoman.toml")
     with pytest.raises(SettingsError, match="is a pipe, and the settings are a file"):
         load_settings(tmp_path, {})
@@ -118,7 +118,7 @@ def test_a_pipe_in_the_place_of_the_settings_holds_nobody_up(tmp_path: Path) -> 
         ("[groups.cooks]\nmembers = ['bob', '@x']", "groups.cooks.members: '@x' is not a valid"),
     ],
 )
-def test_what_cannot_be_understood_is_named(text: str, words: str) -> None:
+def test_invalid_setting_is_named(text: str, words: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse(text, {})
     assert words in caught.value.detail
@@ -142,7 +142,7 @@ def test_what_cannot_be_understood_is_named(text: str, words: str) -> None:
         ("agents.ada.cost_per_day", "nan"),
     ],
 )
-def test_every_number_has_its_bounds(key: str, value: str) -> None:
+def test_numbers_have_bounds(key: str, value: str) -> None:
     section, _, name = key.rpartition(".")
     with pytest.raises(SettingsError, match=rf"{key} is .*; it must be from|>= 0"):
         parse(f"[{section}]\n{name} = {value}", {})
@@ -173,7 +173,7 @@ def test_every_number_has_its_bounds(key: str, value: str) -> None:
         ("DRAGOMAN_HUB_ON_STOP", "kep", "DRAGOMAN_HUB_ON_STOP: 'kep' is not one of: release"),
     ],
 )
-def test_a_variable_that_is_wrong_is_named_and_no_file(
+def test_error_in_a_variable_names_the_variable_and_no_file(
     tmp_path: Path, name: str, value: str, words: str
 ) -> None:
     with pytest.raises(SettingsError) as caught:
@@ -182,19 +182,19 @@ def test_a_variable_that_is_wrong_is_named_and_no_file(
     assert str(tmp_path) not in caught.value.detail
 
 
-def test_a_variable_that_the_settings_name_is_no_mistake() -> None:
+def test_variables_named_in_the_settings_are_accepted() -> None:
     text = "[redaction]\nvariables = ['DRAGOMAN_DEPLOY']\n"
     text += "[agents.ada]\ncommand = ['x']\nenvironment = ['DRAGOMAN_MODEL']"
     environ = {"DRAGOMAN_DEPLOY": "s3cret", "DRAGOMAN_MODEL": "large"}
 
     assert parse(text, environ) == parse(text, {})
-    said = {"DRAGOMAN_REDACTION_VARIABLES": "DRAGOMAN_DEPLOY", "DRAGOMAN_DEPLOY": "s3cret"}
-    assert parse("", said).redaction.variables == ("DRAGOMAN_DEPLOY",)
+    variables = {"DRAGOMAN_REDACTION_VARIABLES": "DRAGOMAN_DEPLOY", "DRAGOMAN_DEPLOY": "s3cret"}
+    assert parse("", variables).redaction.variables == ("DRAGOMAN_DEPLOY",)
     with pytest.raises(SettingsError, match="the variable DRAGOMAN_DEPLOY is not known"):
         parse("", environ)
 
 
-def test_variables_of_ours_that_are_no_settings_stand_in_one_table() -> None:
+def test_reserved_variables_are_listed_in_one_table() -> None:
     assert parse("", dict.fromkeys(NO_SETTINGS, "x")) == parse("", {})
     source = Path(checks.__file__).parent.parent
     text = "".join(path.read_text() for path in source.rglob("*.py"))
@@ -217,7 +217,7 @@ def test_variables_of_ours_that_are_no_settings_stand_in_one_table() -> None:
         ("[agents.ada]\nconcurrency = '2'", "agents.ada.concurrency: it must be a whole number"),
     ],
 )
-def test_a_file_says_a_number_as_a_number(text: str, words: str) -> None:
+def test_types_in_the_file_are_strict(text: str, words: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse(text, {})
     assert words in caught.value.detail
@@ -239,34 +239,36 @@ def test_a_file_says_a_number_as_a_number(text: str, words: str) -> None:
         ("http = {port = 'x'}", "http.port: it must be a whole number, not a text"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_told_with_its_line(text: str, words: str) -> None:
+def test_error_in_the_file_has_its_line(text: str, words: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse(text, {})
     assert caught.value.detail.startswith(words)
 
 
-def test_a_variable_does_not_excuse_what_is_wrong_in_the_file() -> None:
+def test_variable_does_not_hide_an_error_in_the_file() -> None:
     with pytest.raises(SettingsError, match=r"^line 2: http\.port: "):
         parse("[http]\nport = 'x'", {"DRAGOMAN_HTTP_PORT": "5000"})
 
 
-def test_words_that_are_none_of_a_choice_are_told_which_there_are() -> None:
+def test_invalid_choice_lists_the_valid_ones() -> None:
     with pytest.raises(SettingsError, match=r"hub\.on_stop: .* one of: release, keep"):
         parse("[hub]\non_stop = 'kep'", {})
     with pytest.raises(SettingsError, match=r"notify\.statuses: .* one of: .*deadletter"):
         parse("[notify]\nstatuses = ['dnoe']", {})
 
 
-def test_a_section_within_a_section_is_set_by_file_and_variable() -> None:
+def test_nested_section_is_set_by_file_and_variable() -> None:
     text = "[ccos]\ntries = 5\n[ccos.policy]\ncost_ceiling = 2\nforbidden_goals = ['wipe it']\n"
     settings = parse(text, {"DRAGOMAN_CCOS_POLICY_DATA_LOCALITY": "eu, ch"})
     assert settings.ccos.tries == 5
     assert settings.ccos.policy == Policy(2.0, "T0", ("eu", "ch"), (), ("wipe it",))
-    only = parse("", {"DRAGOMAN_CCOS_POLICY_TRUST_FLOOR": "T2", "DRAGOMAN_CCOS_TRIES": "2"})
-    assert (only.ccos.policy.trust_floor, only.ccos.tries) == ("T2", 2)
+    from_variables = parse(
+        "", {"DRAGOMAN_CCOS_POLICY_TRUST_FLOOR": "T2", "DRAGOMAN_CCOS_TRIES": "2"}
+    )
+    assert (from_variables.ccos.policy.trust_floor, from_variables.ccos.tries) == ("T2", 2)
 
 
-def test_a_policy_that_is_too_long_is_told_at_once() -> None:
+def test_too_long_policy_is_refused() -> None:
     phrases = ", ".join(f"'p{number}'" for number in range(501))
     with pytest.raises(
         SettingsError, match=r"ccos\.policy\.forbidden_goals has 501 items; at most"
@@ -274,18 +276,18 @@ def test_a_policy_that_is_too_long_is_told_at_once() -> None:
         parse(f"[ccos.policy]\nforbidden_goals = [{phrases}]\n", {})
 
 
-def test_other_variables_are_nobody_s_business() -> None:
+def test_other_variables_are_ignored() -> None:
     others = {"DRAGOMAN_URL": "x", "DRAGOMAN_TASK": "x", "DRAGOMAN_DATA": "x", "HTTP_PORT": "x"}
     assert parse("", others) == Settings()
 
 
-def test_an_error_in_the_file_names_the_file(tmp_path: Path) -> None:
+def test_error_in_the_file_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "dragoman.toml").write_text("[nonsense]\n")
     with pytest.raises(SettingsError, match=r"dragoman\.toml"):
         load_settings(tmp_path, {})
 
 
-def test_a_file_that_is_not_text_is_an_error_and_no_crash(tmp_path: Path) -> None:
+def test_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "dragoman.toml").write_bytes(b"[tasks]\n# \xe4\n")
     with pytest.raises(
         SettingsError, match=r"dragoman\.toml, line 2: .* \(0xe4\): save the file as UTF-8$"
@@ -293,26 +295,26 @@ def test_a_file_that_is_not_text_is_an_error_and_no_crash(tmp_path: Path) -> Non
         load_settings(tmp_path, {})
 
 
-def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
+def test_folder_as_settings_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "dragoman.toml").mkdir()
     with pytest.raises(SettingsError, match=r"dragoman\.toml is a folder, and .* move it"):
         load_settings(tmp_path, {})
 
 
-def test_a_file_that_cannot_be_read_is_told_without_the_words_of_a_program(tmp_path: Path) -> None:
+def test_unreadable_file_is_refused_without_errno(tmp_path: Path) -> None:
     loop = tmp_path / "own.toml"
     loop.symlink_to(loop)
     with pytest.raises(SettingsError, match=r"own\.toml cannot be read: Too many levels"):
         load_settings(tmp_path, {}, loop)
 
 
-def test_a_line_that_is_wrong_is_not_shown_because_it_may_hold_a_secret() -> None:
+def test_invalid_line_is_not_shown() -> None:
     with pytest.raises(SettingsError) as caught:
         parse('[notify]\nwebhook_secret = "hunter2hunter2\n', {})
     assert "hunter2" not in caught.value.detail
 
 
-def test_agents_have_a_section_each_and_their_keys_are_checked() -> None:
+def test_each_agent_has_a_section_with_checked_keys() -> None:
     settings = parse('[agents.ada]\ncommand = ["a", "b c"]\n[agents."ben@host"]\nurl = "u"\n', {})
     assert settings.agents["ada"].command == ("a", "b c")
     assert settings.agents["ben@host"].url == "u"
@@ -341,7 +343,7 @@ def test_agents_have_a_section_each_and_their_keys_are_checked() -> None:
         ("[dispatch]\npoll_ms = 0", "dispatch.poll_ms"),
     ],
 )
-def test_what_is_wrong_with_an_agent_is_named(text: str, words: str) -> None:
+def test_invalid_agent_section_is_named(text: str, words: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse(text, {})
     assert words in caught.value.detail

@@ -88,17 +88,17 @@ print(*won, flush=True)
 @pytest.fixture
 def hub() -> Generator[HandHub]:
     """Give a hub on SQLite whose time is in our hands; at the end its ledger must verify."""
-    with hand_hub("sqlite") as made:
-        yield made
-        assert made.verify() == []
+    with hand_hub("sqlite") as manual_hub:
+        yield manual_hub
+        assert manual_hub.verify() == []
 
 
-def opened(path: Path, clock: HandClock) -> Hub:
+def open_hub(path: Path, clock: HandClock) -> Hub:
     """A hub on a file."""
     return Hub(Engine(SqliteStore.open(path, new_id), clock, bytes(32)), new_id)
 
 
-def test_what_a_dead_process_held_is_free_again(tmp_path: Path) -> None:
+def test_lock_of_a_dead_process_is_released_and_its_reservation_expires(tmp_path: Path) -> None:
     """mcp_agent_mail#24: locks were never released, and a dead process was not noticed."""
     with child(HOLDER, tmp_path) as process:
         assert hear(process) == "held"
@@ -107,7 +107,7 @@ def test_what_a_dead_process_held_is_free_again(tmp_path: Path) -> None:
         process.wait()
     HubLock.acquire(tmp_path, "the next hub").release()
     clock = HandClock(START)
-    next_hub = opened(tmp_path / "hub.db", clock)
+    next_hub = open_hub(tmp_path / "hub.db", clock)
     with pytest.raises(Refused, match="reserved"):
         next_hub.do(BOB, ReserveFiles(("src/core/*",), ttl_ms=HOUR))
     clock.advance(HOUR)
@@ -115,10 +115,10 @@ def test_what_a_dead_process_held_is_free_again(tmp_path: Path) -> None:
     next_hub.close()
 
 
-def test_two_who_claim_at_once_never_both_have_the_task(tmp_path: Path) -> None:
+def test_concurrent_claims_never_both_succeed(tmp_path: Path) -> None:
     """beads#3570 and beads#3575: a claim was a look and then a write, and two agents had it."""
     path = tmp_path / "hub.db"
-    first = opened(path, HandClock(START))
+    first = open_hub(path, HandClock(START))
     tasks = [f"t{number}" for number in range(40)]
     for task in tasks:
         first.do(LEA, CreateTask("One of many", id=task, ready=True))
@@ -132,28 +132,28 @@ def test_two_who_claim_at_once_never_both_have_the_task(tmp_path: Path) -> None:
     first.close()
 
 
-def test_work_that_is_not_due_for_long_is_handed_out_once(tmp_path: Path) -> None:
+def test_task_with_a_long_backoff_is_claimed_once(tmp_path: Path) -> None:
     """kombu#337 and celery#3270: what was due later than the visibility timeout ran many times."""
     clock = HandClock(START)
-    hub = opened(tmp_path / "hub.db", clock)
+    hub = open_hub(tmp_path / "hub.db", clock)
     hub.do(LEA, CreateTask("Later", id="t", ready=True))
     hub.do(ADA, ClaimTask("t", agent="ada", ttl_ms=TTL))
-    rest = Backoff(base_ms=6 * HOUR, cap_ms=6 * HOUR)
-    hub.do(ADA, ReportOutcome("t", "failed", fence=1, apply=True, backoff=rest))
-    handed_out = 0
+    backoff = Backoff(base_ms=6 * HOUR, cap_ms=6 * HOUR)
+    hub.do(ADA, ReportOutcome("t", "failed", fence=1, apply=True, backoff=backoff))
+    claims = 0
     for _ in range(8 * HOUR // TTL):
         clock.advance(TTL)
-        Recovery(hub, rest).run_once(clock.now())
+        Recovery(hub, backoff).run_once(clock.now())
         Promotion(hub).run_once(clock.now())
-        asked = hub.request(BOB, ClaimTask("", agent="bob", ttl_ms=10 * HOUR))
-        if not isinstance(hub.engine.handle_now(asked), Refusal):
-            handed_out += 1
+        request = hub.request(BOB, ClaimTask("", agent="bob", ttl_ms=10 * HOUR))
+        if not isinstance(hub.engine.handle_now(request), Refusal):
+            claims += 1
             assert clock.now() - START >= 6 * HOUR
-    assert handed_out == 1
+    assert claims == 1
     hub.close()
 
 
-def test_what_was_taken_before_a_shutdown_is_not_lost(hub: HandHub) -> None:
+def test_task_claimed_before_a_restart_is_not_lost(hub: HandHub) -> None:
     """celery#4354: a warm shutdown lost what was already popped; celery#1628: a worker that was
     lost had its message acknowledged."""
     task = hub.create("Popped")
@@ -168,14 +168,14 @@ def test_what_was_taken_before_a_shutdown_is_not_lost(hub: HandHub) -> None:
     assert hub.claim(agent="bob").task == task
 
 
-def test_a_recovery_that_read_before_the_holder_wrote_takes_nothing_away(tmp_path: Path) -> None:
+def test_lease_expiry_on_a_stale_read_changes_nothing(tmp_path: Path) -> None:
     """dbos-transact-py#742: a stale look of the recovery executed work that was no longer its."""
     clock = HandClock(START)
-    hub = opened(tmp_path / "hub.db", clock)
+    hub = open_hub(tmp_path / "hub.db", clock)
     hub.do(LEA, CreateTask("Late beat", id="t", ready=True))
     hub.do(ADA, ClaimTask("t", agent="ada", ttl_ms=TTL))
-    looked = hub.store.expired(clock.now() + TTL, 10)
-    assert looked == ["task:t"]
+    expired = hub.store.expired(clock.now() + TTL, 10)
+    assert expired == ["task:t"]
     hub.do(ADA, RenewLease("t", fence=1))
     hub.do(ADA, ReportOutcome("t", "done", fence=1, apply=True))
     before = hub.store.head()
@@ -187,7 +187,7 @@ def test_a_recovery_that_read_before_the_holder_wrote_takes_nothing_away(tmp_pat
     hub.close()
 
 
-def test_what_waits_in_the_queue_survives_a_restart_and_its_time_begins_with_the_claim(
+def test_queued_tasks_survive_a_restart_and_their_lease_starts_with_the_claim(
     hub: HandHub,
 ) -> None:
     """temporal#459: tasks were lost when the queue restarted; sdk-java#256: their time ran out
@@ -205,10 +205,10 @@ def test_what_waits_in_the_queue_survives_a_restart_and_its_time_begins_with_the
     assert {hub.task(task).status for task in tasks} == {"review"}
 
 
-def test_a_name_that_is_used_again_does_not_lengthen_the_new_lease(tmp_path: Path) -> None:
+def test_credential_of_an_earlier_holder_does_not_renew_the_new_lease(tmp_path: Path) -> None:
     """aegra#502: a worker's name was its only token, and the old one's beat kept the new lease."""
     clock = HandClock(START)
-    hub = opened(tmp_path / "hub.db", clock)
+    hub = open_hub(tmp_path / "hub.db", clock)
     reclaimed(hub, clock)
     clock.advance(TTL // 2)
     before = find_task(hub.store, "t")

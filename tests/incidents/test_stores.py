@@ -63,34 +63,34 @@ def ignore(_: int) -> None:
     """Nobody watches the progress."""
 
 
-def check_sound(place: Place) -> None:
+def check_all(directory: Place) -> None:
     """The ledger, its views and the files hold."""
-    assert list(check_ledger(place.hub.store, signed(place), ignore)) == []
-    assert list(check_views(place.hub.store, ignore)) == []
-    assert list(place.projector.compare(ignore)) == []
+    assert list(check_ledger(directory.hub.store, signed(directory), ignore)) == []
+    assert list(check_views(directory.hub.store, ignore)) == []
+    assert list(directory.projector.compare(ignore)) == []
 
 
-def settle(place: Place) -> None:
+def settle(directory: Place) -> None:
     """What a command does at its end."""
-    assert list(place.settle()) == []
+    assert list(directory.settle()) == []
 
 
-def test_a_second_server_on_one_directory_is_refused(tmp_path: Path) -> None:
+def test_second_hub_on_one_directory_is_refused(tmp_path: Path) -> None:
     """mcp_agent_mail#123: two servers on one root left a malformed database."""
-    place = open_place(tmp_path, "", START, create=True)
-    place.hub.do(LEA, CreateTask("Before", id="t", ready=True))
+    directory = open_place(tmp_path, "", START, create=True)
+    directory.hub.do(LEA, CreateTask("Before", id="t", ready=True))
     command = [sys.executable, "-m", "dragoman", "--data", str(tmp_path), "up", "--port", "0"]
     with HubLock.acquire(tmp_path, "dragoman up"):
         second = subprocess.run(command, capture_output=True, text=True, check=False)
         assert second.returncode != 0
         assert "already has a hub" in second.stderr
-        place.hub.do(LEA, NoteTask("t", "still the only one"))
-    settle(place)
-    check_sound(place)
-    place.hub.close()
+        directory.hub.do(LEA, NoteTask("t", "still the only one"))
+    settle(directory)
+    check_all(directory)
+    directory.hub.close()
 
 
-def test_one_who_writes_late_drops_nothing_of_what_others_wrote(tmp_path: Path) -> None:
+def test_late_writer_loses_no_entries_of_others(tmp_path: Path) -> None:
     """beads#3931: an update wrote all issues anew from a stale copy, and others' were gone."""
     stale = open_place(tmp_path, "", START, create=True)
     stale.hub.do(LEA, CreateTask("Mine", id="mine", ready=True))
@@ -104,39 +104,39 @@ def test_one_who_writes_late_drops_nothing_of_what_others_wrote(tmp_path: Path) 
     for name in theirs:
         assert isinstance(find_task(stale.hub.store, name), TaskView)
     assert len(list(tmp_path.glob("tasks/ready/*.md"))) == 1 + len(theirs)
-    check_sound(other)
+    check_all(other)
     other.hub.close()
     stale.hub.close()
 
 
-def test_lock_files_that_somebody_deletes_let_nobody_spoil_the_store(tmp_path: Path) -> None:
+def test_deleted_lock_files_do_not_let_writers_damage_the_store(tmp_path: Path) -> None:
     """beads#2933: a lock file was deleted, and a second writer came in."""
-    place = open_place(tmp_path, "", START, create=True)
-    place.hub.do(LEA, CreateTask("First", id="t0", ready=True))
-    settle(place)
+    directory = open_place(tmp_path, "", START, create=True)
+    directory.hub.do(LEA, CreateTask("First", id="t0", ready=True))
+    settle(directory)
     locks = list(tmp_path.rglob("*.lock"))
     assert locks
     for lock in locks:
         lock.unlink()
     second = open_place(tmp_path, "", START, create=False)
     for number in range(1, 11):
-        writer = (place, second)[number % 2]
+        writer = (directory, second)[number % 2]
         writer.hub.do(LEA, CreateTask("Both", id=f"t{number}", ready=True))
         settle(writer)
-    won = [_claim(one, agent) for one, agent in ((place, ADA), (second, BOB))]
+    won = [_claim(opened, agent) for opened, agent in ((directory, ADA), (second, BOB))]
     assert sum(won) == 1
-    check_sound(place)
-    check_sound(second)
+    check_all(directory)
+    check_all(second)
     second.hub.close()
-    place.hub.close()
+    directory.hub.close()
 
 
-def _claim(place: Place, agent: Actor) -> bool:
-    asked = place.hub.request(agent, ClaimTask("t0", agent=agent.name))
-    return not isinstance(place.hub.engine.handle_now(asked), Refusal)
+def _claim(directory: Place, agent: Actor) -> bool:
+    request = directory.hub.request(agent, ClaimTask("t0", agent=agent.name))
+    return not isinstance(directory.hub.engine.handle_now(request), Refusal)
 
 
-def test_a_database_that_restarts_during_the_recovery_strands_nothing(
+def test_database_restart_during_lease_expiry_leaves_no_task_pending(
     postgres_server: str, postgres_url: str
 ) -> None:
     """dbos-transact-py#716: PostgreSQL restarted during the recovery, and work stayed pending for
@@ -146,7 +146,7 @@ def test_a_database_that_restarts_during_the_recovery_strands_nothing(
     def break_once(failpoint: str) -> None:
         if clock.now() > START and failpoint == "written" and len(broken) < 3:
             broken.append(failpoint)
-            _hang_up(postgres_server)
+            _cut_connections(postgres_server)
 
     store = PostgresStore.open(postgres_url, new_id)
     hub = Hub(Engine(store, clock, bytes(32), failpoint=break_once), new_id)
@@ -164,7 +164,7 @@ def test_a_database_that_restarts_during_the_recovery_strands_nothing(
     hub.close()
 
 
-def _hang_up(server: str) -> None:
+def _cut_connections(server: str) -> None:
     """Cut every connection but this one, as a restart does."""
     with psycopg.connect(server, autocommit=True) as admin:
         admin.execute(
@@ -176,14 +176,14 @@ def _hang_up(server: str) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Generator[Place]:
+def directory(tmp_path: Path) -> Generator[Place]:
     """Give an open data directory."""
     made = open_place(tmp_path, "", START, create=True)
     yield made
     made.hub.close()
 
 
-NAMELESS: Final[tuple[AnyCommand, ...]] = (
+COMMANDS_WITHOUT_ID: Final[tuple[AnyCommand, ...]] = (
     AdoptTask("bead", ""),
     RegisterAgent(""),
     IssueToken("", "", "", START + 1),
@@ -192,22 +192,22 @@ NAMELESS: Final[tuple[AnyCommand, ...]] = (
 )
 
 
-def test_an_empty_id_is_refused_and_no_pass_makes_ghosts_of_it(place: Place) -> None:
+def test_empty_id_is_refused_and_services_create_nothing_from_it(directory: Place) -> None:
     """dbos-transact-py#759: an empty id made a duplicate at every pass, for a month."""
-    hub = place.hub
+    hub = directory.hub
     hub.do(LEA, CreateTask("Real", id="t", ready=True), key="")
-    for command in NAMELESS:
+    for command in COMMANDS_WITHOUT_ID:
         assert isinstance(hub.engine.handle_now(hub.request(LEA, command)), Refusal), command
     before = [entry.stream for entry in entries(hub.store) if entry.stream.startswith("task:")]
     for _ in range(10):
-        for name, done in place.run(place.duties):
-            assert isinstance(done, int), (name, done)
+        for name, outcome in directory.run(directory.duties):
+            assert isinstance(outcome, int), (name, outcome)
     after = [entry.stream for entry in entries(hub.store) if entry.stream.startswith("task:")]
     assert before == after == ["task:t"]
-    check_sound(place)
+    check_all(directory)
 
 
-def test_a_reader_that_never_ends_does_not_let_the_log_grow(tmp_path: Path) -> None:
+def test_endless_reader_does_not_let_the_wal_grow(tmp_path: Path) -> None:
     """codebase-memory-mcp#1083: readers pinned the write-ahead log until it had 115 GB."""
     path = tmp_path / "hub.db"
     store = SqliteStore.open(path, new_id)
@@ -233,13 +233,13 @@ def _write_a_mebibyte(store: SqliteStore, number: int) -> None:
     store.transact(work)
 
 
-def test_an_index_that_hides_a_task_is_hidden_by_no_green_light(tmp_path: Path) -> None:
+def test_damaged_index_makes_the_health_checks_fail(tmp_path: Path) -> None:
     """mcp_agent_mail_rust#94: indexes were damaged, and /health stayed green."""
-    place = open_place(tmp_path, "", START, create=True)
+    directory = open_place(tmp_path, "", START, create=True)
     for name in ("seen", "hidden"):
-        place.hub.do(LEA, CreateTask(name, id=name, ready=True))
-    settle(place)
-    place.hub.close()
+        directory.hub.do(LEA, CreateTask(name, id=name, ready=True))
+    settle(directory)
+    directory.hub.close()
     hide_from_index(tmp_path / "dragoman.db", "streams_ready", "task:hidden")
 
     dragoman = Console(tmp_path)
@@ -248,11 +248,11 @@ def test_an_index_that_hides_a_task_is_hidden_by_no_green_light(tmp_path: Path) 
     assert dragoman.ask("verify", code=1)["code"] == "store_corrupt"
     assert dragoman.ask("doctor", code=1)["detail"] == "bad: store"
     with serving(House(SqliteStore.open(tmp_path / "dragoman.db", new_id))) as house:
-        light = house.ask("GET", "/readyz", by="")
-    assert (light.status, light.json["store"]) == (503, "store_corrupt")
+        readiness = house.ask("GET", "/readyz", by="")
+    assert (readiness.status, readiness.json["store"]) == (503, "store_corrupt")
 
 
-def test_many_writers_damage_nothing_and_no_damage_is_mended_behind_their_backs(
+def test_concurrent_writers_damage_nothing_and_damage_is_never_repaired_silently(
     tmp_path: Path,
 ) -> None:
     """mcp_agent_mail_rust#152: with ten writers indexes drifted from their tables; the store was
@@ -284,7 +284,7 @@ def _make_tasks(path: Path, writer: int) -> None:
     hub.close()
 
 
-def test_a_hub_that_runs_on_through_an_upgrade_spoils_and_fills_nothing(tmp_path: Path) -> None:
+def test_hub_of_an_earlier_version_writes_nothing_after_an_upgrade(tmp_path: Path) -> None:
     """beads#6064: the old server ran on beside the new program; the journal was spoiled, and the
     disk filled."""
     old = open_place(tmp_path, "", START, create=True)
@@ -317,14 +317,14 @@ HOSTILE: Final = (
 )
 
 
-def test_no_filter_becomes_a_part_of_a_statement(tmp_path: Path) -> None:
+def test_no_filter_becomes_part_of_a_statement(tmp_path: Path) -> None:
     """langgraph#5666 (CVE-2025-8709): the key of a filter was written into the statement."""
     with serving(House(SqliteStore.open(tmp_path / "hub.db", new_id))) as house:
         house.do(CreateTask("Kept", id="t", ready=True))
         before = [entry.line for entry in entries(house.store)]
         for word in HOSTILE:
-            asked = urlencode({"status": "ready", word: "x"})
-            assert house.ask("GET", f"/v1/tasks?{asked}").status == 400, word
+            query = urlencode({"status": "ready", word: "x"})
+            assert house.ask("GET", f"/v1/tasks?{query}").status == 400, word
             for key in ("status", "assignee", "before"):
                 answer = house.ask("GET", f"/v1/tasks?{urlencode({key: word})}")
                 found: list[Any] = answer.json["tasks"] if answer.status == 200 else []
@@ -337,28 +337,28 @@ def test_no_filter_becomes_a_part_of_a_statement(tmp_path: Path) -> None:
         assert len(list_tasks(house.store, BoardQuery(status="ready"))) == 1
 
 
-def test_a_request_that_many_repeat_at_once_is_done_once_and_in_its_order(tmp_path: Path) -> None:
+def test_concurrently_repeated_request_is_executed_once_and_in_order(tmp_path: Path) -> None:
     """langgraph#8039: what a step wrote and that it was done were stored in the order that threads
     happened to take; whether it was replayed or executed again was luck."""
-    place = open_place(tmp_path, "", START, create=True)
-    hub = place.hub
+    directory = open_place(tmp_path, "", START, create=True)
+    hub = directory.hub
     hub.do(LEA, CreateTask("One", id="t", ready=True))
     steps = [(NoteTask("t", f"what {n} gave"), NoteTask("t", f"{n} is done")) for n in range(10)]
 
-    def ask(turn: int) -> tuple[int, object]:
+    def send(turn: int) -> tuple[int, object]:
         number = turn % len(steps)
         return number, hub.engine.handle_now(hub.request(LEA, *steps[number], key=f"k{number}"))
 
     with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(ask, range(8 * len(steps))))
+        answers = list(threads.map(send, range(8 * len(steps))))
     for number in range(len(steps)):
-        given = [one for n, one in answers if n == number and isinstance(one, Accepted)]
-        assert [len(given), sum(not one.repeated for one in given)] == [8, 1]
+        accepted = [answer for n, answer in answers if n == number and isinstance(answer, Accepted)]
+        assert [len(accepted), sum(not answer.repeated for answer in accepted)] == [8, 1]
     bodies = [entry.line.decode() for entry in entries(hub.store) if entry.event == "task.noted"]
     assert len(bodies) == 2 * len(steps)
-    for gave, done in zip(bodies[::2], bodies[1::2], strict=True):
-        number = gave.partition("what ")[2].partition(" ")[0]
-        assert f"{number} is done" in done
-    settle(place)
-    check_sound(place)
-    place.hub.close()
+    for first, second in zip(bodies[::2], bodies[1::2], strict=True):
+        number = first.partition("what ")[2].partition(" ")[0]
+        assert f"{number} is done" in second
+    settle(directory)
+    check_all(directory)
+    directory.hub.close()

@@ -23,33 +23,33 @@ class Request(Struct, frozen=True):
 def status(code: int, *headers: str) -> Answer:
     """Answer with this status."""
     head = "\r\n".join((f"HTTP/1.1 {code} Said", *headers, "Content-Length: 0", "", ""))
-    return lambda line: line.sendall(head.encode())
+    return lambda connection: connection.sendall(head.encode())
 
 
 def text(answer: bytes) -> Answer:
     """Answer with these bytes."""
-    return lambda line: line.sendall(answer)
+    return lambda connection: connection.sendall(answer)
 
 
-def hang(line: socket.socket) -> None:
+def hang(connection: socket.socket) -> None:
     """Say nothing until the other side goes."""
-    line.recv(1)
+    connection.recv(1)
 
 
-def drip(line: socket.socket) -> None:
+def drip(connection: socket.socket) -> None:
     """Begin an answer and go on with it, a byte at a time, for as long as somebody listens."""
-    line.sendall(b"HTTP/1.1 200 ")
-    with selectors.DefaultSelector() as other_side:
-        other_side.register(line, selectors.EVENT_READ)
-        while not other_side.select(0.02):
-            line.sendall(b"O")
+    connection.sendall(b"HTTP/1.1 200 ")
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
+        while not selector.select(0.02):
+            connection.sendall(b"O")
 
 
 class Receiver:
     """Where it listens, what it has got, and what it answers next; at the end always 204."""
 
     def __init__(self, tls: SSLContext | None) -> None:
-        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._socket = socket.create_server(("127.0.0.1", 0))
         self._tls = tls
         self.answers: list[Answer] = []
         self.requests: list[Request] = []
@@ -62,7 +62,7 @@ class Receiver:
     @property
     def port(self) -> int:
         """Where it listens."""
-        return self._listening.getsockname()[1]
+        return self._socket.getsockname()[1]
 
     def url(self, host: str = "127.0.0.1", path: str = "/hook") -> str:
         """Where it listens, under this name."""
@@ -71,36 +71,36 @@ class Receiver:
     def close(self) -> None:
         """Listen no more."""
         with suppress(OSError):
-            self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
         self._thread.join()
 
     def _serve(self) -> None:
         with suppress(OSError):
             while True:
-                line, _ = self._listening.accept()
+                connection, _ = self._socket.accept()
                 self.connections += 1
-                with suppress(OSError), line:
-                    self._talk(line if self._tls is None else self._encrypted(line))
+                with suppress(OSError), connection:
+                    self._answer(connection if self._tls is None else self._wrap_tls(connection))
                 self.is_done.set()
 
-    def _encrypted(self, line: socket.socket) -> socket.socket:
+    def _wrap_tls(self, connection: socket.socket) -> socket.socket:
         assert self._tls is not None
         try:
-            return self._tls.wrap_socket(line, server_side=True)
+            return self._tls.wrap_socket(connection, server_side=True)
         except OSError:
-            line.close()
+            connection.close()
             raise
 
-    def _talk(self, line: socket.socket) -> None:
-        with line, line.makefile("rb") as said:
-            first, headers = said.readline().decode().strip(), dict[str, str]()
-            while words := said.readline().decode().strip():
+    def _answer(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as stream:
+            first, headers = stream.readline().decode().strip(), dict[str, str]()
+            while words := stream.readline().decode().strip():
                 name, _, value = words.partition(": ")
                 headers[name.lower()] = value
-            body = said.read(int(headers.get("content-length", "0")))
+            body = stream.read(int(headers.get("content-length", "0")))
             self.requests.append(Request(first, headers, body))
-            (self.answers.pop(0) if self.answers else status(204))(line)
+            (self.answers.pop(0) if self.answers else status(204))(connection)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ SECRET = "s3cr3t-of-the-test"
 
 
 @proves("NOTIFY-WEBHOOK", "PROJECT-DOCS")
-def test_the_example_knows_ours_from_others() -> None:
+def test_verification_example_accepts_only_valid_signatures() -> None:
     (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     namespace: dict[str, Any] = {}
     exec(compile(example, "notifications.md", "exec"), namespace)  # noqa: S102  our own page
@@ -35,6 +35,6 @@ def test_the_example_knows_ours_from_others() -> None:
 
 
 @proves("NOTIFY-AT-LEAST-ONCE", "PROJECT-DOCS")
-def test_the_page_says_when_a_notice_is_given_up() -> None:
+def test_page_states_tries_and_duration() -> None:
     minutes = round(sum(rest_after(failed, REST) for failed in range(1, TRIES)) / 60_000)
     assert f"After {TRIES} tries, about {minutes} minutes" in PAGE

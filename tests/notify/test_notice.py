@@ -25,14 +25,14 @@ pytestmark = proves("NOTIFY-NEWS")
 DEFAULT: tuple[Status, ...] = ("review", "blocked", "done")
 
 
-def told(lab: Lab, statuses: tuple[Status, ...] = DEFAULT) -> list[Notice]:
+def notices(lab: Lab, statuses: tuple[Status, ...] = DEFAULT) -> list[Notice]:
     """The notices of the whole ledger."""
     news = News(lab.store, statuses)
     made = (news(entry) for entry in lab.store.entries(0, 1_000))
     return [notice for notice in made if notice is not None]
 
 
-def life(lab: Lab) -> str:
+def finish_task(lab: Lab) -> str:
     """A task that goes through review to done."""
     task = lab.do(HUMAN, CreateTask("Write the guide", id="guide", ready=True)).task
     lab.do(ALICE, ClaimTask(task, "alice"))
@@ -43,10 +43,10 @@ def life(lab: Lab) -> str:
     return task
 
 
-def test_entering_review_and_done_is_told_with_all_that_matters() -> None:
+def test_notice_of_review_and_done_has_all_fields() -> None:
     lab = Lab()
-    life(lab)
-    review, done = told(lab)
+    finish_task(lab)
+    review, done = notices(lab)
     position = lab.store.head()
     assert (done.id, done.task) == (f"lab:{position}", "TASK-2026-02-09-001")
     assert msgspec.json.decode(done.body) == {
@@ -63,29 +63,29 @@ def test_entering_review_and_done_is_told_with_all_that_matters() -> None:
     assert msgspec.json.decode(review.body)["from"] == "in-progress"
 
 
-def test_entering_blocked_is_told() -> None:
+def test_notice_of_blocked_has_the_reason() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("Wait", id="wait", ready=True))
     lab.do(HUMAN, MoveTask("wait", "blocked", "no key"))
-    (blocked,) = told(lab)
+    (blocked,) = notices(lab)
     body = msgspec.json.decode(blocked.body)
     assert (body["from"], body["to"], body["reason"]) == ("ready", "blocked", "no key")
 
 
 @proves("REPORT-BLOCKED-TOLD")
-def test_a_report_of_blocked_is_told_with_what_blocks() -> None:
+def test_notice_of_a_blocked_report_has_the_blockers() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("Call it", id="call", ready=True))
     lab.do(ALICE, ClaimTask("call", "alice", "s-1"))
     blockers = ("Awaiting API key", " ", "no room")
     lab.do(ALICE, ReportOutcome("call", "blocked", "half of it", blockers))
     lab.do(HUMAN, EndAttempt("call", "s-1"))
-    (blocked,) = told(lab)
+    (blocked,) = notices(lab)
     assert msgspec.json.decode(blocked.body)["reason"] == "Awaiting API key; no room"
 
 
 @proves("REPORT-BLOCKED-TOLD")
-def test_what_a_silent_agent_had_reported_is_told_too_and_another_reason_stays() -> None:
+def test_notice_of_an_expired_lease_has_the_reported_blockers() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("Call it", id="call", ready=True))
     lab.do(ALICE, ClaimTask("call", "alice", "s-1"))
@@ -94,52 +94,52 @@ def test_what_a_silent_agent_had_reported_is_told_too_and_another_reason_stays()
     lab.do(SYSTEM, ExpireLease("call"))
     lab.do(HUMAN, MoveTask("call", "ready"))
     lab.do(HUMAN, MoveTask("call", "blocked", "not today"))
-    reasons = [msgspec.json.decode(notice.body)["reason"] for notice in told(lab)]
+    reasons = [msgspec.json.decode(notice.body)["reason"] for notice in notices(lab)]
     assert reasons == ["Awaiting API key", "not today"]
 
 
-def test_the_statuses_that_are_told_can_be_chosen() -> None:
+def test_notified_statuses_are_configurable() -> None:
     lab = Lab()
-    life(lab)
-    assert [msgspec.json.decode(n.body)["to"] for n in told(lab, ("in-progress", "done"))] == [
+    finish_task(lab)
+    assert [msgspec.json.decode(n.body)["to"] for n in notices(lab, ("in-progress", "done"))] == [
         "in-progress",
         "done",
     ]
-    assert told(lab, ()) == []
+    assert notices(lab, ()) == []
 
 
-def test_a_task_that_goes_back_to_the_queue_is_told_to_who_wants_it() -> None:
+def test_notice_of_ready_is_available_on_request() -> None:
     lab = Lab()
     task = lab.do(HUMAN, CreateTask("Try", id="try", ready=True)).task
     lab.do(ALICE, ClaimTask(task, "alice"))
     lab.do(ALICE, ReportOutcome(task, "failed", "no luck", apply=True))
-    (back,) = told(lab, ("ready",))
+    (back,) = notices(lab, ("ready",))
     body = msgspec.json.decode(back.body)
     assert (body["from"], body["to"]) == ("in-progress", "ready")
 
 
-def test_later_changes_do_not_change_a_notice_that_is_made_again() -> None:
+def test_recreated_notice_is_unchanged_by_later_entries() -> None:
     lab = Lab()
-    task = life(lab)
-    before = told(lab)
+    task = finish_task(lab)
+    before = notices(lab)
     lab.do(HUMAN, NoteTask(task, "one more word"))
-    assert told(lab) == before
+    assert notices(lab) == before
 
 
-def test_text_that_would_break_out_of_json_stays_inside() -> None:
+def test_hostile_text_stays_inside_its_json_string() -> None:
     lab = Lab()
     title = 'a "quoted\\ title", "to": "ready" \U0001f600 </script>'
     lab.do(HUMAN, CreateTask(title, id="odd", ready=True))
     lab.do(HUMAN, MoveTask("odd", "blocked", "1\n2"))
-    (notice,) = told(lab)
+    (notice,) = notices(lab)
     body = msgspec.json.decode(notice.body)
     assert (body["title"], body["to"], body["reason"]) == (title, "blocked", "1\n2")
 
 
-def test_a_ledger_that_does_not_hold_is_told() -> None:
+def test_inconsistent_ledger_is_an_error() -> None:
     lab = Lab()
-    life(lab)
+    finish_task(lab)
     last = lab.store.entries(lab.store.head() - 1, 1)[0]
-    stray = Entry(last.position, "task:ghost", 1, last.event, last.line, b"", b"")
+    invalid = Entry(last.position, "task:ghost", 1, last.event, last.line, b"", b"")
     with pytest.raises(LedgerError, match="never began"):
-        News(lab.store, DEFAULT)(stray)
+        News(lab.store, DEFAULT)(invalid)

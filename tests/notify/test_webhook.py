@@ -33,7 +33,7 @@ def webhook(receiver: Receiver, *allowed: str) -> Webhook:
     return Webhook(SECRET, Endpoint(url, "notify.webhook_url", allowed, seconds=0.3).post)
 
 
-def test_the_receiver_can_check_who_sent_it_and_when(receiver: Receiver) -> None:
+def test_signature_headers_can_be_verified_by_the_receiver(receiver: Receiver) -> None:
     assert webhook(receiver, "127.0.0.1").deliver(NOTICE, START) == ""
     (request,) = receiver.requests
     assert request.body == NOTICE.body
@@ -46,7 +46,7 @@ def test_the_receiver_can_check_who_sent_it_and_when(receiver: Receiver) -> None
     assert b64decode(value) == hmac.new(SECRET.encode(), signed, sha256).digest()
 
 
-def test_the_signature_is_the_one_of_the_standard() -> None:
+def test_signature_matches_the_example_of_the_standard() -> None:
     # The example that the libraries of Standard Webhooks are tested with.
     key = b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     body = b'{"test": 2432232314}'
@@ -66,12 +66,12 @@ def test_the_signature_is_the_one_of_the_standard() -> None:
     ],
     ids=["key", "id", "time", "body"],
 )
-def test_the_signature_covers_everything(changed: str) -> None:
+def test_signature_covers_key_id_time_and_body(changed: str) -> None:
     assert changed != signature(b"k" * 16, "lab:7", "1", b"{}")
 
 
 @pytest.mark.parametrize("code", [200, 201, 202, 204])
-def test_any_2xx_means_that_it_has_arrived(receiver: Receiver, code: int) -> None:
+def test_any_2xx_counts_as_delivered(receiver: Receiver, code: int) -> None:
     receiver.answers = [status(code)]
     assert webhook(receiver, "127.0.0.1").deliver(NOTICE, START) == ""
 
@@ -79,53 +79,53 @@ def test_any_2xx_means_that_it_has_arrived(receiver: Receiver, code: int) -> Non
 @pytest.mark.parametrize(
     ("code", "words"), [(301, "redirects are not followed"), (404, "404"), (500, "500")]
 )
-def test_any_other_answer_is_a_failure(receiver: Receiver, code: int, words: str) -> None:
+def test_any_other_status_is_a_failure(receiver: Receiver, code: int, words: str) -> None:
     receiver.answers = [status(code, "Location: http://127.0.0.1/")]
     assert words in webhook(receiver, "127.0.0.1").deliver(NOTICE, START)
 
 
 @proves("NOTIFY-NOT-IN-THE-WAY")
-def test_a_server_that_hangs_is_a_failure_soon(receiver: Receiver) -> None:
+def test_hanging_server_times_out(receiver: Receiver) -> None:
     receiver.answers = [hang]
     assert "no answer within" in webhook(receiver, "127.0.0.1").deliver(NOTICE, START)
 
 
-def test_an_address_that_is_not_allowed_is_a_failure(receiver: Receiver) -> None:
+def test_disallowed_address_is_a_failure(receiver: Receiver) -> None:
     problem = webhook(receiver).deliver(NOTICE, START)
     assert "allow_hosts" in problem
     assert receiver.connections == 0
 
 
 @proves("NOTIFY-SECRETS")
-def test_no_failure_tells_the_secret_or_the_url(receiver: Receiver) -> None:
+def test_failures_show_neither_secret_nor_url(receiver: Receiver) -> None:
     receiver.answers = [status(500), status(302), hang]
     problems = [webhook(receiver, "127.0.0.1").deliver(NOTICE, START) for _ in range(3)]
-    forbidden, gone = webhook(receiver), webhook(receiver, "127.0.0.1")
+    disallowed, unreachable = webhook(receiver), webhook(receiver, "127.0.0.1")
     receiver.close()
-    problems += [target.deliver(NOTICE, START) for target in (forbidden, gone)]
+    problems += [target.deliver(NOTICE, START) for target in (disallowed, unreachable)]
     assert all(problems)
     assert "s3cr3t" not in " ".join(problems)
 
 
-def unused(_: Mapping[str, str], __: bytes) -> int:
+def fail_if_called(_: Mapping[str, str], __: bytes) -> int:
     raise AssertionError("nothing is posted here")
 
 
 @proves("NOTIFY-SECRETS")
 @pytest.mark.parametrize("secret", ["", "s3cr3t", "whsec_s3cr3t!", "whsec_c2hvcnQ="])
-def test_a_secret_that_cannot_be_used_is_told_and_not_shown(secret: str) -> None:
+def test_unusable_secret_is_refused_without_being_shown(secret: str) -> None:
     with pytest.raises(SettingsError, match=r"notify\.webhook_") as caught:
-        Webhook(secret, unused)
+        Webhook(secret, fail_if_called)
     assert "s3cr3t" not in caught.value.detail
 
 
-def test_a_secret_in_base64_is_the_bytes_it_stands_for() -> None:
-    said: list[str] = []
+def test_base64_secret_is_decoded() -> None:
+    signatures: list[str] = []
 
     def post(headers: Mapping[str, str], _: bytes) -> int:
-        said.append(headers["webhook-signature"])
+        signatures.append(headers["webhook-signature"])
         return 204
 
     key = bytes(range(24))
     Webhook("whsec_" + b64encode(key).decode(), post).deliver(NOTICE, START)
-    assert said == [signature(key, "lab:7", "1770647400", NOTICE.body)]
+    assert signatures == [signature(key, "lab:7", "1770647400", NOTICE.body)]

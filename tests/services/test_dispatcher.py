@@ -68,27 +68,27 @@ from tests.requirements import proves
 from tests.traces import Trace
 
 
-def waiting(name: str, trace: Trace, **settings: object) -> str:
+def idle_agent_section(name: str, trace: Trace, **settings: object) -> str:
     """The section of an agent that says that it is there, and then does nothing."""
     script = 'exec 3>"$0"; echo up >&3; while :; do sleep 100; done'
     lines = [f"[agents.{name}]", f"command = {json.dumps(['sh', '-c', script, str(trace.path)])}"]
     return "\n".join([*lines, *(f"{k} = {json.dumps(v)}" for k, v in settings.items())]) + "\n"
 
 
-async def heard(trace: Trace, count: int) -> None:
+async def wait_for_starts(trace: Trace, count: int) -> None:
     """So many agents have begun."""
-    said = b""
-    while said.count(b"up\n") < count:
-        said += await asyncio.to_thread(trace.read)
+    output = b""
+    while output.count(b"up\n") < count:
+        output += await asyncio.to_thread(trace.read)
 
 
 @proves("DISPATCH-ORDER")
-def test_the_most_urgent_comes_first_whoever_it_is_for(tmp_path: Path) -> None:
+def test_highest_priority_task_is_dispatched_first_across_agents(tmp_path: Path) -> None:
     settings = FAST.replace("[dispatch]\n", "[dispatch]\nconcurrency = 1\n")
     settings += agent_section("ada", "report()", takes_any=False)
     settings += agent_section("ben", "report()", capabilities=["backend"])
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings, start=False) as hub:
             names = [
                 hub.make("1", assignee="ada", priority="low"),
@@ -106,139 +106,139 @@ def test_the_most_urgent_comes_first_whoever_it_is_for(tmp_path: Path) -> None:
             owners = [hub.task(name).assignee for name in names]
             assert owners == ["ada", "ben", "ben", "ada"]
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-ORDER")
-def test_it_is_the_same_on_postgresql(tmp_path: Path, postgres_url: str) -> None:
+def test_reservation_and_retry_work_on_postgresql(tmp_path: Path, postgres_url: str) -> None:
     settings = f"[store]\nurl = {json.dumps(postgres_url)}\n[retry]\nbase_ms = 1\n" + FAST
     program = "report() if os.path.exists('tried') else open('tried', 'w') and sys.exit(1)"
     settings += agent_section("ada", program, takes_any=False, capabilities=["backend"])
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
-            strange, wanted = hub.make("strange"), hub.make("wanted", assignee="backend")
-            done = await hub.until_status(wanted, "review")
+            unmatched, reserved = hub.make("strange"), hub.make("wanted", assignee="backend")
+            done = await hub.until_status(reserved, "review")
             assert (done.attempts, done.assignee) == (2, "ada")
-            assert hub.task(strange).status == "ready"
+            assert hub.task(unmatched).status == "ready"
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-CONCURRENCY")
-def test_no_more_run_than_may_and_the_next_begins_when_one_has_ended(
-    tmp_path: Path, trace: Trace
-) -> None:
+def test_concurrency_limits_hold_and_a_freed_slot_is_filled(tmp_path: Path, trace: Trace) -> None:
     settings = FAST.replace("[dispatch]\n", "[dispatch]\nconcurrency = 3\n")
-    settings += waiting("ada", trace, concurrency=2) + waiting("ben", trace, concurrency=2)
+    settings += idle_agent_section("ada", trace, concurrency=2) + idle_agent_section(
+        "ben", trace, concurrency=2
+    )
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             tasks = [hub.make(str(number)) for number in range(5)]
-            await heard(trace, 3)
+            await wait_for_starts(trace, 3)
             running = [state.running for state in hub.dispatcher.states()]
             assert sorted(map(len, running)) == [1, 2]
             held = [task for task in tasks if hub.task(task).status == "in-progress"]
             assert len(held) == 3
             hub.do(MoveTask(held[0], "cancelled"))
-            await heard(trace, 1)
+            await wait_for_starts(trace, 1)
             held = [task for task in tasks if hub.task(task).status == "in-progress"]
             assert len(held) == 3
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-SHARED")
 @pytest.mark.parametrize(
-    "done", [MoveTask("first", "cancelled"), RegisterAgent("ada", "observer")], ids=type
+    "change", [MoveTask("first", "cancelled"), RegisterAgent("ada", "observer")], ids=type
 )
-def test_what_another_hub_of_the_store_takes_away_ends_who_works_on_it_here(
-    tmp_path: Path, trace: Trace, done: AnyCommand
+def test_task_taken_away_by_another_hub_ends_its_run_here(
+    tmp_path: Path, trace: Trace, change: AnyCommand
 ) -> None:
-    async def story() -> None:
-        async with running_hub(tmp_path / "data", FAST + waiting("ada", trace)) as hub:
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", FAST + idle_agent_section("ada", trace)) as hub:
             hub.make(id="first")
-            await heard(trace, 1)
+            await wait_for_starts(trace, 1)
             for _ in range(50):  # so many turns at least as its own first looks take
                 await asyncio.to_thread(hub.task, "first")
             other = open_place(tmp_path / "data", "", None, create=False)
-            other.hub.do(PERSON, done)
+            other.hub.do(PERSON, change)
             other.hub.close()
             await hub.until_idle()
             assert await asyncio.to_thread(trace.read_to_end) == b""
 
-    run(story())
+    run(scenario())
 
 
 BROKEN = "sys.exit(1)"
 
 
-def claims_in(hub: RunningHub) -> list[str]:
+def claiming_agents(hub: RunningHub) -> list[str]:
     """Who was given something, in the order of the ledger."""
     read = (decode(entry) for entry in entries(hub.store))
     return [event.agent for event in read if isinstance(event, TaskClaimed)]
 
 
 @proves("DISPATCH-FAIR")
-def test_equals_take_turns_also_after_a_restart(tmp_path: Path) -> None:
+def test_equal_agents_take_turns_across_restarts(tmp_path: Path) -> None:
     names = ("ada", "ben", "cyd")
     settings = FAST.replace("[dispatch]\n", "[dispatch]\nconcurrency = 1\n")
     settings += "".join(agent_section(name, "report()") for name in names)
 
-    async def story() -> None:
-        given = list[str]()
+    async def scenario() -> None:
+        claims = list[str]()
         for _ in range(4):
             async with running_hub(tmp_path / "data", settings) as hub:
                 await hub.until_status(hub.make(), "review")
                 await hub.until_idle()
-                given = claims_in(hub)
-        assert given == ["ada", "ben", "cyd", "ada"]
+                claims = claiming_agents(hub)
+        assert claims == ["ada", "ben", "cyd", "ada"]
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-FAIR")
-def test_who_has_failed_of_late_comes_after_who_has_not(tmp_path: Path) -> None:
+def test_agent_with_recent_failures_comes_last(tmp_path: Path) -> None:
     settings = FAST + agent_section("ada", BROKEN) + agent_section("ben", "report()")
     settings += "[retry]\nbase_ms = 1\n"
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             for _ in range(3):
                 await hub.until_status(hub.make(), "review")
                 await hub.until_idle()
-            assert claims_in(hub) == ["ada", "ben", "ben", "ben"]
+            assert claiming_agents(hub) == ["ada", "ben", "ben", "ben"]
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-FAIR")
 @pytest.mark.parametrize("tasks", [3, 20])
-def test_a_broken_agent_takes_nothing_to_the_deadletter_that_another_may_have(
+def test_failing_agent_deadletters_no_task_that_another_agent_could_claim(
     tmp_path: Path, trace: Trace, tasks: int
 ) -> None:
     settings = FAST + "[retry]\nbase_ms = 1\n"
-    settings += waiting("ben", trace) + agent_section("ada", BROKEN)
+    settings += idle_agent_section("ben", trace) + agent_section("ada", BROKEN)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             hub.make("ben's for long", assignee="ben", priority="critical")
-            await heard(trace, 1)
-            made = [hub.make() for _ in range(tasks)]
+            await wait_for_starts(trace, 1)
+            tasks_made = [hub.make() for _ in range(tasks)]
             most = min(tasks, 16)
-            await hub.until(lambda: sum(hub.task(one).failures for one in made) >= most)
+            await hub.until(lambda: sum(hub.task(one).failures for one in tasks_made) >= most)
             # What it may have is still given to it: only it may have that.
-            only_hers = await hub.until_status(hub.make("hers", assignee="ada"), "deadletter")
-            assert only_hers.failures == 5
-            assert {hub.task(one).failures for one in made} <= {0, 1}
+            reserved = await hub.until_status(hub.make("hers", assignee="ada"), "deadletter")
+            assert reserved.failures == 5
+            assert {hub.task(one).failures for one in tasks_made} <= {0, 1}
             hub.do(PauseAgent("ben", "it takes too long"))
-            await hub.until_status(made[0], "deadletter")
+            await hub.until_status(tasks_made[0], "deadletter")
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-FAIR")
-def test_a_turn_outlasts_the_day_and_failures_do_not() -> None:
+def test_fairness_turn_survives_midnight_and_recent_failures_do_not() -> None:
     one, midnight = Begun("T", 1), 1_770_681_600_000
     failed = judge(begin(of_today(Used(), midnight - 1), one, 7), has_failed=True)
     assert failed.turn == Turn(7, 1)
@@ -249,7 +249,7 @@ def test_a_turn_outlasts_the_day_and_failures_do_not() -> None:
     assert of_today(failed, midnight).turn == Turn(7, 0)
 
 
-class Gates:
+class GatedPrograms:
     """Programs that do not listen to a signal, and end when their gate is opened."""
 
     def __init__(self, folder: Path, trace: Trace) -> None:
@@ -266,25 +266,25 @@ class Gates:
 
 
 @proves("DISPATCH-CONCURRENCY")
-def test_a_task_is_not_given_out_while_its_old_program_lives_and_a_stop_ends_all(
+def test_task_is_not_dispatched_while_its_old_program_lives_and_cancel_ends_all(
     tmp_path: Path, trace: Trace
 ) -> None:
-    gates = Gates(tmp_path, trace)
+    gates = GatedPrograms(tmp_path, trace)
     settings = FAST.replace("stop_ms = 300", "stop_ms = 3600000")
     settings += f"[agents.ada]\nconcurrency = 2\ncommand = {gates.command}\n"
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings, start=False) as hub:
             running = asyncio.create_task(hub.dispatcher.run())
             first = hub.make("first")
-            await heard(trace, 1)
+            await wait_for_starts(trace, 1)
             hub.do(MoveTask(first, "ready"))
             other = hub.make("other")
-            await heard(trace, 1)
+            await wait_for_starts(trace, 1)
             assert hub.state("ada").running == (first, other)
             assert hub.task(first).status == "ready"
             await asyncio.to_thread(gates.open, hub.task(first).aof_id)
-            await heard(trace, 1)
+            await wait_for_starts(trace, 1)
             assert hub.state("ada").running == (other, first)
             assert (hub.task(first).attempts, hub.task(other).attempts) == (2, 1)
             running.cancel()
@@ -292,11 +292,11 @@ def test_a_task_is_not_given_out_while_its_old_program_lives_and_a_stop_ends_all
             assert running.cancelled()
             assert await asyncio.to_thread(trace.read_to_end) == b""
 
-    run(story())
+    run(scenario())
 
 
 @proves("IDENTITY-ATTEMPT", "DISPATCH-STOP")
-def test_who_is_stopped_for_its_time_may_say_until_it_has_ended_how_far_it_has_come(
+def test_timed_out_agent_may_still_report_partial_until_it_exits(
     tmp_path: Path, trace: Trace
 ) -> None:
     script = (
@@ -307,70 +307,70 @@ def test_who_is_stopped_for_its_time_may_say_until_it_has_ended_how_far_it_has_c
     settings = FAST.replace("stop_ms = 300", "stop_ms = 3600000")
     settings += f"[agents.ada]\nattempt_ms = 1\ncommand = {command}\n"
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
-            task, said = hub.make(), b""
-            while not said.endswith(b"\n"):
-                said += await asyncio.to_thread(trace.read)
-            ada = hub.identity.who(said.decode().strip(), "http")
+            task, token = hub.make(), b""
+            while not token.endswith(b"\n"):
+                token += await asyncio.to_thread(trace.read)
+            ada = hub.identity.who(token.decode().strip(), "http")
             assert isinstance(ada, Principal), ada
             partial = ReportOutcome(task, "partial", "half of it", apply=True)
             assert hub.do(partial, actor=ada.actor).status == "review"
             await asyncio.to_thread((tmp_path / "gate").write_text, "go\n")
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-MATCH")
-def test_a_task_of_a_capability_goes_to_who_has_it_and_of_a_stranger_to_nobody(
+def test_task_reserved_for_a_capability_goes_to_an_agent_that_has_it(
     tmp_path: Path,
 ) -> None:
     settings = FAST + agent_section("ada", "report()", capabilities=["python"], takes_any=False)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
-            strange, anyone = hub.make("s", assignee="carl"), hub.make("a")
-            wanted = hub.make("p", assignee="python")
-            done = await hub.until_status(wanted, "review")
+            unmatched, unassigned = hub.make("s", assignee="carl"), hub.make("a")
+            matched = hub.make("p", assignee="python")
+            done = await hub.until_status(matched, "review")
             assert done.assignee == "ada"
             assert done.reserved_for == "python"
-            assert (hub.task(strange).status, hub.task(anyone).status) == ("ready", "ready")
+            assert (hub.task(unmatched).status, hub.task(unassigned).status) == ("ready", "ready")
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-MATCH", "ROLE-TABLE")
-def test_who_may_only_read_is_started_for_nothing_and_its_state_says_why(tmp_path: Path) -> None:
+def test_observer_is_not_dispatched_and_its_state_gives_the_reason(tmp_path: Path) -> None:
     settings = FAST + agent_section("otto", "report()")
     settings += agent_section("ben", "report()", takes_any=False)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings, start=False) as hub:
             hub.do(RegisterAgent("otto", "observer"))
-            task, of_another = hub.make(), hub.make(assignee="ben")
+            task, other_task = hub.make(), hub.make(assignee="ben")
             async with asyncio.TaskGroup() as group:
                 group.create_task(hub.dispatcher.run())
-                await hub.until_status(of_another, "review")
+                await hub.until_status(other_task, "review")
                 assert hub.task(task).status == "ready"
-                why = "otto is registered as observer, which may only read"
-                assert hub.state("otto").paused == why
+                reason = "otto is registered as observer, which may only read"
+                assert hub.state("otto").paused == reason
                 hub.do(RegisterAgent("otto", "agent"))
                 await hub.until_status(task, "review")
                 hub.dispatcher.stop()
             assert not [line for line in hub.lines() if line.event == "command.refused"]
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-CONCURRENCY", "ROLE-TABLE")
-@pytest.mark.parametrize("is_beating", [True, False], ids=["a program", "one elsewhere"])
-def test_who_may_only_read_from_now_on_is_stopped_and_its_task_goes_back_without_a_failure(
+@pytest.mark.parametrize("is_beating", [True, False], ids=["program", "remote"])
+def test_agent_demoted_to_observer_is_stopped_and_its_task_requeued_without_a_failure(
     *, is_beating: bool
 ) -> None:
-    lab, agent = Lab(), Scripted(ends=False)
+    lab, agent = Lab(), ScriptedRunner(ends=False)
     agent.is_beating = is_beating
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
-    dispatcher = in_lab(lab, agent, ttl_ms=1_000)
+    dispatcher = dispatcher_in_lab(lab, agent, ttl_ms=1_000)
 
     def is_over() -> bool:
         lease = lab.lease("one")
@@ -378,21 +378,21 @@ def test_who_may_only_read_from_now_on_is_stopped_and_its_task_goes_back_without
             lab.do(HUMAN, RegisterAgent("ada", "observer"))
         return agent.stopped.is_set() and lab.task("one").status == "ready"
 
-    asyncio.run(played(dispatcher, is_over))
+    asyncio.run(run_until(dispatcher, is_over))
     last = read_line([*history(lab.store, "task:one")][-1].line)
     assert (last.actor, lab.task("one").failures) == (SYSTEM.label, 0)
     assert "ada is registered as observer, which may only read" in bytes(last.body).decode()
 
 
 @proves("DISPATCH-RESTART", "ROLE-TABLE")
-def test_what_was_kept_goes_on_for_nobody_who_may_only_read(tmp_path: Path, trace: Trace) -> None:
+def test_kept_attempt_of_an_observer_is_requeued_at_restart(tmp_path: Path, trace: Trace) -> None:
     settings = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
-    settings += waiting("ada", trace)
+    settings += idle_agent_section("ada", trace)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
-            await heard(trace, 1)
+            await wait_for_starts(trace, 1)
             hub.dispatcher.stop()
             await hub.until_idle()
             hub.do(RegisterAgent("ada", "observer"))
@@ -401,7 +401,7 @@ def test_what_was_kept_goes_on_for_nobody_who_may_only_read(tmp_path: Path, trac
             assert (back.attempts, back.failures) == (1, 0)
         assert await asyncio.to_thread(trace.read_to_end) == b""
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-BUDGET")
@@ -414,66 +414,68 @@ def test_what_was_kept_goes_on_for_nobody_who_may_only_read(tmp_path: Path, trac
     ],
     ids=["attempts", "output", "cost"],
 )
-def test_who_has_used_up_its_day_pauses_says_so_once_and_remembers_it(
+def test_used_up_daily_budget_pauses_the_agent_once_until_midnight_across_restarts(
     tmp_path: Path, limit: dict[str, object], program: str, words: str
 ) -> None:
     settings = FAST + agent_section("ada", program, **limit)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             first, second = hub.make("1"), hub.make("2")
             await hub.until_status(first, "review")
             await hub.until_status(second, "review")
-            await hub.until(lambda: bool(said(hub, "agent.paused")))
+            await hub.until(lambda: bool(entry_bodies(hub, "agent.paused")))
             assert words in hub.state("ada").paused
             third = hub.make("3")
-        more = settings + agent_section("ben", "report()", takes_any=False)
-        async with running_hub(tmp_path / "data", more) as hub:
+        settings_with_ben = settings + agent_section("ben", "report()", takes_any=False)
+        async with running_hub(tmp_path / "data", settings_with_ben) as hub:
             await hub.until_status(hub.make("4", assignee="ben"), "review")
             assert words in hub.state("ada").paused
             assert hub.task(third).status == "ready"
-            [paused] = said(hub, "agent.paused")
+            [paused] = entry_bodies(hub, "agent.paused")
             assert words in paused
             assert "dragoman agent resume ada" in paused
-            known = find_agent(hub.store, "ada")
-            assert known is not None
+            agent = find_agent(hub.store, "ada")
+            assert agent is not None
             now = hub.directory.hub.clock.now()
-            assert known.paused(next_day(now) - 1)
-            assert known.paused(next_day(now)) is None
+            assert agent.paused(next_day(now) - 1)
+            assert agent.paused(next_day(now)) is None
 
-    run(story())
+    run(scenario())
 
 
-def said(hub: RunningHub, event: str) -> list[str]:
+def entry_bodies(hub: RunningHub, event: str) -> list[str]:
     """The bodies of all entries of this kind."""
     return [bytes(line.body).decode() for line in hub.lines() if line.event == event]
 
 
 @proves("DISPATCH-BUDGET")
-def test_who_can_answer_is_asked_and_a_yes_gives_as_much_again(tmp_path: Path) -> None:
+def test_resume_after_a_used_up_budget_grants_the_same_budget_again(tmp_path: Path) -> None:
     settings = FAST + agent_section("ada", "report()", attempts_per_day=1)
     settings += agent_section("ben", "report()", takes_any=False)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             hub.do(RegisterAgent("hera", "human"), RegisterAgent("boss", "orchestrator"))
             tasks = [hub.make(str(number)) for number in range(3)]
             for number, task in enumerate(tasks):
                 await hub.until_status(task, "review")
-                await hub.until(lambda count=number + 1: len(said(hub, "agent.paused")) == count)
+                await hub.until(
+                    lambda count=number + 1: len(entry_bodies(hub, "agent.paused")) == count
+                )
                 assert [hub.task(task).status for task in tasks].count("review") == number + 1
                 assert hub.state("ada").used.attempts == number + 1
                 hub.do(ResumeAgent("ada"))
-            letters = said(hub, "mail.posted")
+            letters = entry_bodies(hub, "mail.posted")
             assert len(letters) == 3
             assert '"to":["hera","boss"]' in letters[0]
             assert "used 1 of 1 (attempts_per_day) on " in letters[0]
             assert "1 of 1 (attempts_per_day) since it was let go on, 3 in all" in letters[2]
 
-    run(story())
+    run(scenario())
 
 
-class Books:
+class HubBudget:
     """What one hub of several keeps of ada, who may make one attempt a day."""
 
     name, budget = "ada", Budget(attempts=1)
@@ -502,44 +504,44 @@ class Books:
         return bool(self.booking.why_idle(self, Used()))
 
 
-def told(lab: Lab, event: str) -> int:
+def count_events(lab: Lab, event: str) -> int:
     """How many entries of this kind there are."""
     return [entry.event for entry in entries(lab.store)].count(event)
 
 
 @pytest.fixture
-def books() -> tuple[Lab, Books, Books]:
+def two_hubs() -> tuple[Lab, HubBudget, HubBudget]:
     lab = Lab()
     lab.do(HUMAN, RegisterAgent("ada"))
     lab.do(HUMAN, RegisterAgent("hera", "human"))
-    return lab, Books(lab, 1), Books(lab, 2)
+    return lab, HubBudget(lab, 1), HubBudget(lab, 2)
 
 
 @proves("DISPATCH-BUDGET", "DISPATCH-SHARED")
-@pytest.mark.parametrize("attempts", [(), (3,)], ids=["the same words", "other words"])
-def test_of_two_hubs_that_find_the_day_used_up_at_once_one_asks(
-    books: tuple[Lab, Books, Books], attempts: tuple[int, ...]
+@pytest.mark.parametrize("attempts", [(), (3,)], ids=["same-request", "other-request"])
+def test_only_one_of_two_hubs_pauses_and_asks_when_both_find_the_budget_used_up(
+    two_hubs: tuple[Lab, HubBudget, HubBudget], attempts: tuple[int, ...]
 ) -> None:
-    lab, one, other = books
+    lab, one, other = two_hubs
     for attempt in attempts:
         other.booking.begin("ada", Begun("t", attempt))
 
-    def first() -> None:
+    def review_first() -> None:
         thread = Thread(target=one.review)
         thread.start()
         thread.join()
 
-    other.review(meanwhile=first)
-    assert (told(lab, "agent.paused"), told(lab, "mail.posted")) == (1, 1)
+    other.review(meanwhile=review_first)
+    assert (count_events(lab, "agent.paused"), count_events(lab, "mail.posted")) == (1, 1)
     assert one.is_idle
     assert other.is_idle
 
 
 @proves("DISPATCH-BUDGET", "DISPATCH-SHARED")
-def test_a_yes_counts_at_every_hub_that_has_waited_for_it(
-    books: tuple[Lab, Books, Books],
+def test_resume_counts_at_every_hub(
+    two_hubs: tuple[Lab, HubBudget, HubBudget],
 ) -> None:
-    lab, one, other = books
+    lab, one, other = two_hubs
     one.review()
     other.review()
     lab.do(HUMAN, ResumeAgent("ada"))
@@ -547,30 +549,30 @@ def test_a_yes_counts_at_every_hub_that_has_waited_for_it(
     other.review()
     assert not one.is_idle
     assert not other.is_idle
-    assert told(lab, "mail.posted") == 1
+    assert count_events(lab, "mail.posted") == 1
 
 
 @proves("DISPATCH-BUDGET")
-def test_but_a_pause_by_hand_was_no_question(books: tuple[Lab, Books, Books]) -> None:
-    lab, one, _ = books
+def test_manual_pause_does_not_renew_the_budget(two_hubs: tuple[Lab, HubBudget, HubBudget]) -> None:
+    lab, one, _ = two_hubs
     lab.do(HUMAN, PauseAgent("ada", "the build is broken"))
     one.review()
     lab.do(HUMAN, ResumeAgent("ada"))
     one.review()
     assert one.is_idle
-    assert told(lab, "mail.posted") == 1
+    assert count_events(lab, "mail.posted") == 1
 
 
 @proves("DISPATCH-BUDGET")
-def test_attempts_that_run_count_already(tmp_path: Path, trace: Trace) -> None:
-    settings = FAST + waiting("ada", trace, concurrency=3, attempts_per_day=2)
+def test_running_attempts_count_toward_the_budget(tmp_path: Path, trace: Trace) -> None:
+    settings = FAST + idle_agent_section("ada", trace, concurrency=3, attempts_per_day=2)
     settings += agent_section("ben", "report()", takes_any=False)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             tasks = [hub.make(str(number)) for number in range(3)]
-            await heard(trace, 2)
-            await hub.until(lambda: bool(said(hub, "agent.paused")))
+            await wait_for_starts(trace, 2)
+            await hub.until(lambda: bool(entry_bodies(hub, "agent.paused")))
             await hub.until_status(hub.make("4", assignee="ben"), "review")
             assert [hub.task(task).status for task in tasks].count("in-progress") == 2
             assert hub.state("ada").used.attempts == 2
@@ -579,51 +581,51 @@ def test_attempts_that_run_count_already(tmp_path: Path, trace: Trace) -> None:
             await hub.until_status(hub.make("5", assignee="ben"), "review")
             assert hub.state("ada").used.attempts == 2
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-NOT-STARTED")
-def test_one_that_could_not_be_started_is_tried_again_when_its_rest_is_over(tmp_path: Path) -> None:
+def test_agent_that_failed_to_start_is_retried_when_its_cooldown_ends(tmp_path: Path) -> None:
     """Not with some later look: till then it would seem to be well."""
     settings = FAST.replace("poll_ms = 200", "poll_ms = 3600000")
     settings += '[agents.ada]\ncommand = ["./no-such-agent"]\n'
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 2)
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-BUDGET", "RUN-NOT-STARTED")
-def test_a_task_does_not_fail_because_what_its_agent_has_used_cannot_be_written(
+def test_unwritable_usage_file_does_not_fail_the_task(
     tmp_path: Path,
 ) -> None:
     settings = FAST + agent_section("ada", "report()", attempts_per_day=1)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             await hub.until(lambda: "agent:ada" in {line.stream for line in hub.lines()})
-            in_the_way = hub.data / "agent-usage.json"
-            in_the_way.mkdir()
+            usage_path = hub.data / "agent-usage.json"
+            usage_path.mkdir()
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 1)
             back = await hub.until_status(task, "ready")
             await hub.until_idle()
             assert (back.failures, hub.state("ada").used.attempts) == (0, 0)
-            why = f"ada could not be started: {in_the_way}: Is a directory"
-            assert hub.state("ada").paused == why
-            in_the_way.rmdir()
+            reason = f"ada could not be started: {usage_path}: Is a directory"
+            assert hub.state("ada").paused == reason
+            usage_path.rmdir()
             await hub.until_status(task, "review")
             assert hub.state("ada").used.attempts == 1
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-BUDGET")
-def test_what_was_used_without_a_budget_counts_for_one_that_is_set_later(tmp_path: Path) -> None:
-    async def story() -> None:
+def test_usage_before_a_budget_is_set_counts_toward_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", FAST + agent_section("ada", "report()")) as hub:
             await hub.until_status(hub.make(), "review")
             await hub.until_idle()
@@ -631,61 +633,61 @@ def test_what_was_used_without_a_budget_counts_for_one_that_is_set_later(tmp_pat
         async with running_hub(tmp_path / "data", limited) as hub:
             assert hub.state("ada").used.attempts == 1
             task = hub.make()
-            await hub.until(lambda: bool(said(hub, "agent.paused")))
+            await hub.until(lambda: bool(entry_bodies(hub, "agent.paused")))
             assert hub.task(task).status == "ready"
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-BUDGET")
-def test_a_hub_that_was_killed_after_a_yes_owes_nobody_minutes() -> None:
+def test_usage_debt_of_a_killed_hub_is_cleared() -> None:
     used = afresh(Used("2026-02-09", attempts=1, ms=9, told=True), Used(ms=50_000, output=7))
     assert (used.ms, used.output) == (-50_000, -7)
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
     today = lab.clock.now()
-    kept = msgspec.json.encode({"ada": replace(used, day=of_today(Used(), today).day)})
+    usage_file = msgspec.json.encode({"ada": replace(used, day=of_today(Used(), today).day)})
 
-    async def story() -> Used:
-        agent = Scripted(ends=False)
-        dispatcher = in_lab(lab, agent, usage=kept)
+    async def scenario() -> Used:
+        agent = ScriptedRunner(ends=False)
+        dispatcher = dispatcher_in_lab(lab, agent, usage=usage_file)
         return dispatcher.states()[0].used
 
-    found = asyncio.run(story())
-    assert (found.attempts, found.ms, found.output) == (1, 50_009, 7)
+    usage = asyncio.run(scenario())
+    assert (usage.attempts, usage.ms, usage.output) == (1, 50_009, 7)
     assert nothing_owed(used).ms == 0
 
 
 @proves("DISPATCH-BUDGET", "REPORT-COST")
-def test_a_cost_counts_that_was_told_before_the_hub_was_killed() -> None:
+def test_cost_reported_before_the_hub_was_killed_counts() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
     lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1"))
     lab.do(Actor("agent", "ada"), ReportOutcome("one", "done", details={"cost": 0.3}))
     lab.do(Actor("agent", "ada"), ReportOutcome("one", "partial"))
-    dispatcher = in_lab(lab, Scripted())
-    asyncio.run(played(dispatcher, lambda: dispatcher.states()[0].used.cost == 0.3))
+    dispatcher = dispatcher_in_lab(lab, ScriptedRunner())
+    asyncio.run(run_until(dispatcher, lambda: dispatcher.states()[0].used.cost == 0.3))
     assert lab.task("one").status == "review"
     assert dispatcher.states()[0].used.attempts == 1, "it was killed before it could count it"
 
 
 @proves("DISPATCH-BUDGET", "DISPATCH-RESTART", "REPORT-COST")
-@pytest.mark.parametrize("took_effect", [True, False], ids=["took effect", "recovered first"])
-def test_a_cost_is_booked_once_whatever_has_become_of_the_task_since(*, took_effect: bool) -> None:
+@pytest.mark.parametrize("took_effect", [True, False], ids=["took-effect", "recovered-first"])
+def test_cost_of_an_interrupted_attempt_is_booked_once(*, took_effect: bool) -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
     lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1", 60_000))
     done = ReportOutcome("one", "done", details={"cost": 2.5}, apply=took_effect)
     lab.do(Actor("agent", "ada"), done)
-    left = begin(of_today(Used(), lab.clock.now()), Begun("one", 1))
-    kept = Kept(msgspec.json.encode({"ada": left}))
+    open_usage = begin(of_today(Used(), lab.clock.now()), Begun("one", 1))
+    usage_store = UsageInMemory(msgspec.json.encode({"ada": open_usage}))
     lab.clock.advance(120_000)
     assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now()) == (not took_effect)
     assert lab.task("one").status == "review"
 
     def start() -> Used:
-        dispatcher = in_lab(lab, Scripted(), keeper=kept)
-        asyncio.run(played(dispatcher, lambda: b"open" not in kept.data))
+        dispatcher = dispatcher_in_lab(lab, ScriptedRunner(), usage_store=usage_store)
+        asyncio.run(run_until(dispatcher, lambda: b"open" not in usage_store.data))
         return dispatcher.states()[0].used
 
     # The store fails once before anybody knows the cost: it is asked again.
@@ -696,48 +698,56 @@ def test_a_cost_is_booked_once_whatever_has_become_of_the_task_since(*, took_eff
 
 
 @proves("DISPATCH-BUDGET", "DISPATCH-RESTART")
-def test_what_is_under_way_is_on_disk_without_a_budget_and_counted_once_if_it_goes_on() -> None:
-    lab, kept = Lab(), Kept()
+def test_running_attempt_is_saved_without_a_budget_and_counted_once_when_resumed() -> None:
+    lab, usage_store = Lab(), UsageInMemory()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
 
-    def under_way() -> Used:
-        return msgspec.json.decode(kept.data or b"{}", type=dict[str, Used]).get("ada", Used())
+    def saved_usage() -> Used:
+        return msgspec.json.decode(usage_store.data or b"{}", type=dict[str, Used]).get(
+            "ada", Used()
+        )
 
-    def play(agent: Scripted, is_over: Callable[[], bool]) -> None:
-        asyncio.run(played(in_lab(lab, agent, keeper=kept, on_stop="keep"), is_over))
+    def run_dispatcher(agent: ScriptedRunner, is_over: Callable[[], bool]) -> None:
+        asyncio.run(
+            run_until(
+                dispatcher_in_lab(lab, agent, usage_store=usage_store, on_stop="keep"), is_over
+            )
+        )
 
-    play(Scripted(ends=False), lambda: bool(under_way().open))
+    run_dispatcher(ScriptedRunner(ends=False), lambda: bool(saved_usage().open))
     # The hub is away; what is kept is still open.
-    assert (under_way().attempts, under_way().open) == (1, (Begun("one", 1),))
-    play(Scripted(), lambda: lab.task("one").status == "review" and not under_way().open)
-    assert under_way().attempts == 1
+    assert (saved_usage().attempts, saved_usage().open) == (1, (Begun("one", 1),))
+    run_dispatcher(
+        ScriptedRunner(), lambda: lab.task("one").status == "review" and not saved_usage().open
+    )
+    assert saved_usage().attempts == 1
 
 
 @proves("AGENT-PAUSE")
-def test_nothing_is_started_for_who_is_paused_until_it_may_go_on(tmp_path: Path) -> None:
+def test_paused_agent_is_not_dispatched_until_resumed(tmp_path: Path) -> None:
     settings = FAST + agent_section("ada", "report()") + agent_section("ben", "report()")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings, start=False) as hub:
             hub.do(RegisterAgent("ada"), PauseAgent("ada", "the build is broken"))
             async with asyncio.TaskGroup() as group:
                 group.create_task(hub.dispatcher.run())
-                hers = hub.make("hers", assignee="ada")
-                anyone = await hub.until_status(hub.make("anyone's"), "review")
-                assert anyone.assignee == "ben"
+                reserved = hub.make("hers", assignee="ada")
+                unassigned = await hub.until_status(hub.make("anyone's"), "review")
+                assert unassigned.assignee == "ben"
                 assert hub.state("ada").paused == "the build is broken"
-                assert hub.task(hers).status == "ready"
+                assert hub.task(reserved).status == "ready"
                 hub.do(ResumeAgent("ada"))
-                await hub.until_status(hers, "review")
+                await hub.until_status(reserved, "review")
                 hub.dispatcher.stop()
             # Whoever is started here is known to all.
             assert find_agent(hub.store, "ben") is not None
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-BUDGET")
-def test_budgets_are_of_a_day_and_count_what_is_plainly_said() -> None:
+def test_budgets_reset_daily_and_count_only_plain_numbers() -> None:
     midnight = 1_770_681_600_000
     first, second, third = Begun("T", 1), Begun("T", 2), Begun("T", 3)
     begun = begin(begin(of_today(Used(), midnight - 1), first), first)
@@ -771,7 +781,7 @@ def test_budgets_are_of_a_day_and_count_what_is_plainly_said() -> None:
 
 @proves("REPORT-COST")
 @pytest.mark.parametrize("cost", [1e12, 1e20, 1e308, float("inf"), 10**400])
-def test_a_cost_that_is_beyond_all_budgets_uses_them_up(cost: float) -> None:
+def test_huge_cost_is_capped_and_uses_up_the_budget(cost: float) -> None:
     used = close(Used("2026-02-09"), Begun("T", 1), cost_of({"cost": cost}, None))
     assert used.cost == 1e12
     assert "used 1000000000000 of 1000000000000 (cost_per_day)" in used_up(
@@ -780,7 +790,7 @@ def test_a_cost_that_is_beyond_all_budgets_uses_them_up(cost: float) -> None:
 
 
 @proves("DISPATCH-STOP")
-def test_a_stop_lets_agents_finish_for_a_while(tmp_path: Path, trace: Trace) -> None:
+def test_stop_lets_agents_finish_within_the_grace_period(tmp_path: Path, trace: Trace) -> None:
     program = f"""
 open({str(trace.path)!r}, "w").write("up\\n")
 import select
@@ -789,26 +799,24 @@ report()
 """
     settings = FAST.replace("grace_ms = 0", "grace_ms = 20000") + agent_section("ada", program)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task, waits = hub.make("1"), hub.make("2")
-            await heard(trace, 1)
+            await wait_for_starts(trace, 1)
             hub.dispatcher.stop()
             await hub.until_idle()
             assert hub.task(task).status == "review"
             assert hub.task(waits).status == "ready"
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-STOP")
-def test_a_stop_releases_what_is_not_finished_and_nothing_has_failed(
-    tmp_path: Path, trace: Trace
-) -> None:
-    async def story() -> None:
-        async with running_hub(tmp_path / "data", FAST + waiting("ada", trace)) as hub:
+def test_stop_releases_unfinished_tasks_without_a_failure(tmp_path: Path, trace: Trace) -> None:
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", FAST + idle_agent_section("ada", trace)) as hub:
             task = hub.make()
-            await heard(trace, 1)
+            await wait_for_starts(trace, 1)
             hub.dispatcher.stop()
             await hub.until_idle()
             assert await asyncio.to_thread(trace.read_to_end) == b""
@@ -818,19 +826,19 @@ def test_a_stop_releases_what_is_not_finished_and_nothing_has_failed(
             assert last.actor == SYSTEM.label, "what the hub gives back, no agent has given back"
             assert "hub_stopped" in bytes(last.body).decode()
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-STOP", "DISPATCH-RESTART")
-def test_a_stop_may_keep_the_lease_and_the_next_start_goes_on_in_the_same_attempt(
+def test_stop_that_keeps_leases_resumes_the_same_attempt_at_the_next_start(
     tmp_path: Path, trace: Trace
 ) -> None:
     keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
 
-    async def story() -> None:
-        async with running_hub(tmp_path / "data", keep + waiting("ada", trace)) as hub:
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", keep + idle_agent_section("ada", trace)) as hub:
             task = hub.make()
-            await heard(trace, 1)
+            await wait_for_starts(trace, 1)
             hub.dispatcher.stop()
             await hub.until_idle()
             assert await asyncio.to_thread(trace.read_to_end) == b""
@@ -842,34 +850,32 @@ def test_a_stop_may_keep_the_lease_and_the_next_start_goes_on_in_the_same_attemp
             assert "out" in hub.log(task)
             assert hub.log(task).count("hub attempt 1 of ada") == 2
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-STOP", "DISPATCH-RESTART")
-def test_what_is_kept_outlasts_its_lease_while_the_hub_is_away(
-    tmp_path: Path, trace: Trace
-) -> None:
+def test_kept_lease_is_extended_while_the_hub_is_down(tmp_path: Path, trace: Trace) -> None:
     keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"\nkeep_ms = 600000')
     keep += "[leases]\nttl_ms = 60000\n"
 
-    async def story() -> None:
-        async with running_hub(tmp_path / "data", keep + waiting("ada", trace)) as hub:
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", keep + idle_agent_section("ada", trace)) as hub:
             task = hub.make()
-            await heard(trace, 1)
+            await wait_for_starts(trace, 1)
             hub.dispatcher.stop()
             await hub.until_idle()
             lease = hub.view(task).lease
             assert lease is not None
             assert lease.expires_at - lease.beat_at >= 600_000
             assert hub.store.expired(lease.beat_at + 599_999, 10) == []
-        async with running_hub(tmp_path / "data", keep + waiting("ada", trace)) as hub:
-            await heard(trace, 1)
+        async with running_hub(tmp_path / "data", keep + idle_agent_section("ada", trace)) as hub:
+            await wait_for_starts(trace, 1)
             again = hub.view(task).lease
             assert again is not None
             assert again.fence == lease.fence
             assert again.expires_at < lease.expires_at, "from now on it has to show that it lives"
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-RESTART")
@@ -881,74 +887,76 @@ def test_what_is_kept_outlasts_its_lease_while_the_hub_is_away(
         (600_000, "the time of its attempt (attempt_ms) is over"),
     ],
 )
-def test_an_attempt_has_one_bound_whatever_hub_sees_it_through(away_ms: int, reason: str) -> None:
+def test_attempt_time_limit_holds_across_hub_restarts(away_ms: int, reason: str) -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
     lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1", 3_600_000))
     lab.clock.advance(away_ms)
 
-    async def story() -> None:
-        dispatcher = in_lab(lab, Scripted(ends=False), attempt_ms=60_000)
-        await played(dispatcher, lambda: lab.task("one").moved_at > lab.clock.now() - away_ms)
+    async def scenario() -> None:
+        dispatcher = dispatcher_in_lab(lab, ScriptedRunner(ends=False), attempt_ms=60_000)
+        await run_until(dispatcher, lambda: lab.task("one").moved_at > lab.clock.now() - away_ms)
 
-    asyncio.run(story())
-    said = [bytes(read_line(entry.line).body).decode() for entry in history(lab.store, "task:one")]
-    assert any(reason in line for line in said)
+    asyncio.run(scenario())
+    lines = [bytes(read_line(entry.line).body).decode() for entry in history(lab.store, "task:one")]
+    assert any(reason in line for line in lines)
 
 
 @proves("DISPATCH-RESTART")
-def test_what_was_kept_for_too_long_is_left_to_recovery() -> None:
+def test_expired_kept_lease_is_left_to_lease_expiry() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
     lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1", 1_000))
     lab.clock.advance(1_000)
     settled = list[str]()
     swept = frozenset({"lab.0"})  # it is forgotten when all is settled
-    dispatcher = in_lab(lab, Scripted(), sweep=lambda: swept, forget=settled.append)
-    asyncio.run(played(dispatcher, lambda: bool(settled)))
+    dispatcher = dispatcher_in_lab(
+        lab, ScriptedRunner(), sweep=lambda: swept, forget=settled.append
+    )
+    asyncio.run(run_until(dispatcher, lambda: bool(settled)))
     assert lab.task("one").status == "in-progress"
     assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now()) == 1
     assert (lab.task("one").attempts, lab.task("one").failures) == (1, 1)
 
 
 @proves("DISPATCH-RESTART", "DISPATCH-CONCURRENCY")
-def test_of_what_was_kept_no_more_goes_on_than_may_run_and_the_rest_waits_in_its_queue(
+def test_resumed_attempts_respect_concurrency_and_the_others_are_requeued(
     tmp_path: Path, trace: Trace
 ) -> None:
     keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(
-            tmp_path / "data", keep + waiting("ada", trace, concurrency=3)
+            tmp_path / "data", keep + idle_agent_section("ada", trace, concurrency=3)
         ) as hub:
             ranks = ("normal", "high", "low")
             tasks = [hub.make(rank, priority=rank) for rank in ranks]
-            await heard(trace, 3)
+            await wait_for_starts(trace, 3)
             hub.dispatcher.stop()
             await hub.until_idle()
-        async with running_hub(tmp_path / "data", keep + waiting("ada", trace)) as hub:
-            await heard(trace, 1)
+        async with running_hub(tmp_path / "data", keep + idle_agent_section("ada", trace)) as hub:
+            await wait_for_starts(trace, 1)
             await hub.until(lambda: [hub.task(task).status for task in tasks].count("ready") == 2)
-            stands = [hub.task(task) for task in tasks]
-            assert [task.failures for task in stands] == [0, 0, 0]
-            (running,) = (task for task in stands if task.status == "in-progress")
+            current = [hub.task(task) for task in tasks]
+            assert [task.failures for task in current] == [0, 0, 0]
+            (running,) = (task for task in current if task.status == "in-progress")
             assert (running.title, running.attempts) == ("high", 1)
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-RESTART", "DISPATCH-BUDGET")
-@pytest.mark.parametrize("budget", [{}, {"attempts_per_day": 1}], ids=["paused", "used up"])
-def test_what_was_kept_is_not_started_again_for_who_is_paused(
+@pytest.mark.parametrize("budget", [{}, {"attempts_per_day": 1}], ids=["paused", "used-up"])
+def test_kept_attempt_of_a_paused_agent_is_requeued(
     tmp_path: Path, trace: Trace, budget: dict[str, object]
 ) -> None:
     keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
-    settings = keep + waiting("ada", trace, **budget)
+    settings = keep + idle_agent_section("ada", trace, **budget)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
-            await heard(trace, 1)
+            await wait_for_starts(trace, 1)
             hub.dispatcher.stop()
             await hub.until_idle()
             assert hub.task(task).status == "in-progress"
@@ -959,23 +967,25 @@ def test_what_was_kept_is_not_started_again_for_who_is_paused(
             assert (back.attempts, back.failures) == (1, 0)
         assert await asyncio.to_thread(trace.read_to_end) == b""
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-STOP")
-@pytest.mark.parametrize("is_stopping", [False, True], ids=["at once", "while it waits"])
-def test_whoever_cancels_it_does_not_wait_for_an_agent_that_does_not_listen(
+@pytest.mark.parametrize("is_stopping", [False, True], ids=["immediately", "while-stopping"])
+def test_cancelled_dispatcher_does_not_wait_for_an_agent_that_ignores_sigterm(
     tmp_path: Path, trace: Trace, *, is_stopping: bool
 ) -> None:
-    deaf = "trap '' TERM; exec 3>\"$0\"; echo up >&3; while :; do sleep 100; done"
+    ignores_sigterm = "trap '' TERM; exec 3>\"$0\"; echo up >&3; while :; do sleep 100; done"
     settings = FAST.replace("stop_ms = 300", "stop_ms = 3600000")
-    settings += f"[agents.ada]\ncommand = {json.dumps(['sh', '-c', deaf, str(trace.path)])}\n"
+    settings += (
+        f"[agents.ada]\ncommand = {json.dumps(['sh', '-c', ignores_sigterm, str(trace.path)])}\n"
+    )
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings, start=False) as hub:
             running = asyncio.create_task(hub.dispatcher.run())
             task = hub.make()
-            await heard(trace, 1)
+            await wait_for_starts(trace, 1)
             if is_stopping:
                 hub.dispatcher.stop()
                 await asyncio.wait({running}, timeout=0.2)
@@ -986,34 +996,34 @@ def test_whoever_cancels_it_does_not_wait_for_an_agent_that_does_not_listen(
             ended = hub.view(task)
             assert (ended.task.status, ended.task.failures, ended.lease) == ("ready", 0, None)
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-IDLE")
-def test_without_agents_it_waits_for_its_end_only(tmp_path: Path) -> None:
-    async def story() -> None:
+def test_dispatcher_without_agents_idles_until_stopped(tmp_path: Path) -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", "") as hub:
             hub.make()
             assert hub.dispatcher.states() == []
 
-    run(story())
+    run(scenario())
 
 
-class Scripted:
+class ScriptedRunner:
     """A runner whose agents do what a test says, and remember that they were stopped."""
 
     is_beating = True
     said = 0
 
-    def __init__(self, *says: bytes, ends: bool = True) -> None:
-        self._says = says
+    def __init__(self, *messages: bytes, ends: bool = True) -> None:
+        self._messages = messages
         self._ends = ends
         self.notes = list[str]()
         self.stopped = asyncio.Event()
 
-    async def start(self, assignment: Assignment, hear: Hear) -> "Scripted":
+    async def start(self, assignment: Assignment, hear: Hear) -> "ScriptedRunner":
         """Begin, and say it all."""
-        self.notes += [await hear(message) for message in self._says]
+        self.notes += [await hear(message) for message in self._messages]
         return self
 
     async def wait(self) -> Ended:
@@ -1030,7 +1040,7 @@ class Scripted:
         """Nothing is kept."""
 
 
-class Kept:
+class UsageInMemory:
     """What agents have used, in memory."""
 
     def __init__(self, data: bytes = b"") -> None:
@@ -1045,49 +1055,49 @@ class Kept:
         self.data = data
 
 
-NO_HURRY = Backoff()
+DEFAULT_BACKOFF = Backoff()
 
 
-def _let_go(_: str) -> None:
+def _forget_nothing(_: str) -> None:
     """Nothing shows which sessions were started."""
 
 
-def _nobody_asked(_: Task) -> int:
+def _never_requested(_: Task) -> int:
     return 0
 
 
-def in_lab(
+def dispatcher_in_lab(
     lab: Lab,
-    runner: Scripted,
+    runner: ScriptedRunner,
     usage: bytes = b"",
     *,
-    keeper: Kept | None = None,
+    usage_store: UsageInMemory | None = None,
     ttl_ms: int = 60_000,
     attempt_ms: int = 0,
-    backoff: Backoff = NO_HURRY,
+    backoff: Backoff = DEFAULT_BACKOFF,
     poll_ms: int = 10,
     sweep: Sweep = frozenset,
-    forget: Forget = _let_go,
+    forget: Forget = _forget_nothing,
     on_stop: OnStop = "release",
-    asked_at: Callable[[Task], int] = _nobody_asked,
+    requested_at: Callable[[Task], int] = _never_requested,
     new_id: CountingIds | None = None,
 ) -> Dispatcher:
     """A dispatcher whose clock and store are in the test's hands."""
     faults = [StoreUnavailable("the disk is away"), LedgerError("a line is broken")]
 
-    async def speak(actor: Actor, said: bytes) -> str:
+    async def submit(actor: Actor, message: bytes) -> str:
         if faults:
             raise faults.pop(0)
-        return f"{actor.name} says {said.decode()}"
+        return f"{actor.name} says {message.decode()}"
 
     outside = Outside(
-        speak=speak,
+        speak=submit,
         sweep=sweep,
         forget=forget,
-        usage=keeper or Kept(usage),
+        usage=usage_store or UsageInMemory(usage),
         new_id=new_id or CountingIds(),
         tell=list[str]().append,
-        asked_at=asked_at,
+        asked_at=requested_at,
     )
     policy = Policy("lab", 1, ttl_ms, poll_ms, 0, Terms(backoff, 1.0, on_stop))
     ada = Agent(
@@ -1100,7 +1110,7 @@ def in_lab(
     return Dispatcher(lab.hub, [ada], policy, outside)
 
 
-async def played(dispatcher: Dispatcher, is_over: Callable[[], bool]) -> list[str]:
+async def run_until(dispatcher: Dispatcher, is_over: Callable[[], bool]) -> list[str]:
     """Let it run until it is over; the problems that were seen meanwhile."""
     problems = list[str]()
     async with asyncio.TaskGroup() as group, asyncio.timeout(30):
@@ -1112,56 +1122,56 @@ async def played(dispatcher: Dispatcher, is_over: Callable[[], bool]) -> list[st
     return problems
 
 
-class Cutting(CountingIds):
+class StoreFailingIds(CountingIds):
     """Ids, at the making of which the store begins to fail: the claim comes next."""
 
     def __init__(self, lab: Lab, losses: int, faults: list[Exception | None]) -> None:
         super().__init__()
-        self._cuts = [(losses, faults)]
+        self._pending = [(losses, faults)]
         self._store = lab.store
 
     def __call__(self) -> str:
         """The next one."""
-        if self._cuts:
-            self._store.losses, self._store.faults = self._cuts.pop()
+        if self._pending:
+            self._store.losses, self._store.faults = self._pending.pop()
         return super().__call__()
 
 
-AWAY = StoreUnavailable("the disk is away")
+STORE_DOWN = StoreUnavailable("the disk is away")
 
 
 @proves("DISPATCH-STORE")
 @pytest.mark.parametrize(
     ("losses", "faults"),
-    [(1, [None, AWAY, AWAY]), (0, [AWAY, AWAY])],
+    [(1, [None, STORE_DOWN, STORE_DOWN]), (0, [STORE_DOWN, STORE_DOWN])],
     ids=["claimed", "not claimed"],
 )
-def test_what_was_claimed_without_an_answer_is_begun_when_the_store_is_back(
+def test_claim_without_an_answer_is_started_once_the_store_is_back(
     losses: int, faults: list[Exception | None]
 ) -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
-    dispatcher = in_lab(lab, Scripted(), new_id=Cutting(lab, losses, faults))
-    problems = asyncio.run(played(dispatcher, lambda: lab.task("one").status == "review"))
+    dispatcher = dispatcher_in_lab(
+        lab, ScriptedRunner(), new_id=StoreFailingIds(lab, losses, faults)
+    )
+    problems = asyncio.run(run_until(dispatcher, lambda: lab.task("one").status == "review"))
     assert any(problems)
     assert (lab.task("one").attempts, lab.task("one").failures) == (1, 0)
 
 
 @proves("DISPATCH-STORE")
-def test_a_store_that_is_away_is_told_and_asked_again() -> None:
+def test_unavailable_store_is_reported_and_retried() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
     lab.store.faults = [StoreUnavailable("the disk is away")] * 3
-    dispatcher = in_lab(lab, Scripted(), usage=b"this is no JSON")
-    problems = asyncio.run(played(dispatcher, lambda: lab.task("one").status == "review"))
+    dispatcher = dispatcher_in_lab(lab, ScriptedRunner(), usage=b"this is no JSON")
+    problems = asyncio.run(run_until(dispatcher, lambda: lab.task("one").status == "review"))
     assert "the disk is away" in problems
     assert dispatcher.trouble.words == ""
 
 
 @proves("DISPATCH-STORE", "DISPATCH-RESTART")
-def test_a_store_that_is_away_at_the_start_is_asked_again_and_what_was_swept_is_not_forgotten() -> (
-    None
-):
+def test_store_unavailable_at_start_is_retried_and_swept_sessions_are_kept_until_recorded() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
     lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1"))
@@ -1172,107 +1182,114 @@ def test_a_store_that_is_away_at_the_start_is_asked_again_and_what_was_swept_is_
 
     # The agent is made known, then the store goes away, twice.
     lab.store.faults = [None, *[StoreUnavailable("the disk is away")] * 2]
-    dispatcher = in_lab(lab, Scripted(), sweep=swept.pop, forget=forget)
-    problems = asyncio.run(played(dispatcher, lambda: bool(forgotten)))
+    dispatcher = dispatcher_in_lab(lab, ScriptedRunner(), sweep=swept.pop, forget=forget)
+    problems = asyncio.run(run_until(dispatcher, lambda: bool(forgotten)))
     assert "the disk is away" in problems
     # Not before it is on record: a hub that is killed in between must still find the mark.
     assert forgotten == [("lab.1", 1)]
     assert lab.task("one").attempts == 1
 
 
-NOT_FOR_ME = ReleaseTask("one", "not for me")
+RELEASE = ReleaseTask("one", "not for me")
 
 
-class GivesBack(Scripted):
+class ReleasingRunner(ScriptedRunner):
     """One that puts its task back into the queue, as often as it is given it."""
 
-    def __init__(self, lab: Lab, how: AnyCommand = NOT_FOR_ME) -> None:
+    def __init__(self, lab: Lab, command: AnyCommand = RELEASE) -> None:
         super().__init__()
         self._lab = lab
-        self._how = how
+        self._command = command
         self.starts = list[float]()
 
-    async def start(self, assignment: Assignment, hear: Hear) -> "Scripted":
+    async def start(self, assignment: Assignment, hear: Hear) -> "ScriptedRunner":
         """Give it back."""
         self.starts.append(asyncio.get_running_loop().time())
         ada = Actor("agent", "ada", "http", assignment.task, assignment.fence)
-        await self._lab.hub.do_soon(ada, self._how)
+        await self._lab.hub.do_soon(ada, self._command)
         return self
 
 
 @proves("DISPATCH-ORDER", "LEASE-RELEASE")
-def test_what_an_agent_gives_back_is_not_started_again_at_once() -> None:
+def test_released_task_waits_for_a_growing_cooldown() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
 
-    async def story() -> list[float]:
-        agent = GivesBack(lab)
-        await played(in_lab(lab, agent, backoff=Backoff(50, 1_000)), lambda: len(agent.starts) == 4)
+    async def scenario() -> list[float]:
+        agent = ReleasingRunner(lab)
+        await run_until(
+            dispatcher_in_lab(lab, agent, backoff=Backoff(50, 1_000)),
+            lambda: len(agent.starts) == 4,
+        )
         return agent.starts
 
-    rests = [after - before for before, after in pairwise(asyncio.run(story()))]
-    assert all(rest >= least for rest, least in zip(rests, (0.05, 0.1, 0.2), strict=True))
+    cooldowns = [after - before for before, after in pairwise(asyncio.run(scenario()))]
+    assert all(
+        cooldown >= minimum for cooldown, minimum in zip(cooldowns, (0.05, 0.1, 0.2), strict=True)
+    )
     assert (lab.task("one").failures, lab.task("one").not_before) == (0, 0)
 
 
 @proves("DISPATCH-ORDER", "LEASE-RELEASE")
-def test_and_is_started_again_when_its_rest_is_over_not_at_some_later_look() -> None:
+def test_released_task_is_dispatched_when_its_cooldown_ends_not_at_the_next_poll() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
 
-    async def story() -> None:
-        agent = GivesBack(lab)
-        patient = in_lab(lab, agent, backoff=Backoff(50, 1_000), poll_ms=3_600_000)
-        await played(patient, lambda: len(agent.starts) == 3)
+    async def scenario() -> None:
+        agent = ReleasingRunner(lab)
+        slow_poller = dispatcher_in_lab(lab, agent, backoff=Backoff(50, 1_000), poll_ms=3_600_000)
+        await run_until(slow_poller, lambda: len(agent.starts) == 3)
 
-    asyncio.run(story())
-
-
-@proves("DISPATCH-ORDER", "LEASE-RELEASE")
-def test_a_rest_grows_and_is_forgotten_by_another_end_or_by_time() -> None:
-    rests, given_back = Rests(Backoff(1_000, 3_000)), GivenBack("ada", "", 0)
-
-    def times(now: float) -> list[int]:
-        return [rest.times for rest in rests.resting(now)]
-
-    rests.note("T", 0.0, given_back)
-    assert (times(0.9), times(1.0)) == ([1], [])
-    rests.note("T", 1.0, given_back)
-    assert (times(2.9), times(3.0)) == ([2], [])
-    rests.note("T", 3.0, None)
-    rests.note("T", 4.0, given_back)
-    assert (times(4.9), times(5.0)) == ([1], [])
-    assert times(8.0) == []
-    rests.note("T", 8.0, given_back)
-    assert (times(8.9), times(9.0)) == ([1], [])
-    rests.note("T", 9.0, given_back)
-    rests.end("T")
-    assert times(9.0) == []
+    asyncio.run(scenario())
 
 
 @proves("DISPATCH-ORDER", "LEASE-RELEASE")
-@pytest.mark.parametrize("word", ["move", "request"])
-def test_a_rest_is_told_and_ends_by_a_word_about_the_task(word: str) -> None:
-    lab, asked = Lab(), [0]
+def test_cooldown_grows_and_is_reset_by_another_outcome_or_by_time() -> None:
+    cooldowns, release = Rests(Backoff(1_000, 3_000)), GivenBack("ada", "", 0)
+
+    def releases(now: float) -> list[int]:
+        return [cooldown.times for cooldown in cooldowns.resting(now)]
+
+    cooldowns.note("T", 0.0, release)
+    assert (releases(0.9), releases(1.0)) == ([1], [])
+    cooldowns.note("T", 1.0, release)
+    assert (releases(2.9), releases(3.0)) == ([2], [])
+    cooldowns.note("T", 3.0, None)
+    cooldowns.note("T", 4.0, release)
+    assert (releases(4.9), releases(5.0)) == ([1], [])
+    assert releases(8.0) == []
+    cooldowns.note("T", 8.0, release)
+    assert (releases(8.9), releases(9.0)) == ([1], [])
+    cooldowns.note("T", 9.0, release)
+    cooldowns.end("T")
+    assert releases(9.0) == []
+
+
+@proves("DISPATCH-ORDER", "LEASE-RELEASE")
+@pytest.mark.parametrize("ended_by", ["move", "request"])
+def test_cooldown_is_shown_and_ended_by_a_move_or_a_request(ended_by: str) -> None:
+    lab, requested_at = Lab(), [0]
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
 
-    agent, told = GivesBack(lab), list[str]()
-    never = Backoff(3_600_000, 3_600_000)
-    dispatcher = in_lab(lab, agent, backoff=never, asked_at=lambda _: asked[0])
+    agent, shown = ReleasingRunner(lab), list[str]()
+    endless = Backoff(3_600_000, 3_600_000)
+    dispatcher = dispatcher_in_lab(
+        lab, agent, backoff=endless, requested_at=lambda _: requested_at[0]
+    )
 
     def is_over() -> bool:
         words = dispatcher.states()[0].paused
-        if words and len(told) < len(agent.starts):
-            told.append(words)
+        if words and len(shown) < len(agent.starts):
+            shown.append(words)
             lab.clock.advance(1)
-            if word == "request":
-                asked[0] = lab.clock.now()
+            if ended_by == "request":
+                requested_at[0] = lab.clock.now()
             else:
                 lab.do(HUMAN, MoveTask("one", "backlog"), MoveTask("one", "ready"))
         return len(agent.starts) == 3
 
-    asyncio.run(played(dispatcher, is_over))
-    for words in told:  # every time as the first time: it begins anew
+    asyncio.run(run_until(dispatcher, is_over))
+    for words in shown:  # every time as the first time: it begins anew
         assert words.startswith("one rests until 2026-02-09T1")
         assert words.endswith("Z after ada gave it back")
     assert "gave it back 2 times" in Rest("T", GivenBack("ada", "", 0), 2, 0.0).words(0)
@@ -1280,28 +1297,28 @@ def test_a_rest_is_told_and_ends_by_a_word_about_the_task(word: str) -> None:
 
 @proves("DISPATCH-ORDER", "LEASE-RELEASE")
 @pytest.mark.parametrize("reason", ["MANUAL", "TIMEOUT"])
-def test_only_a_checkpoint_that_nobody_was_forced_to_is_followed_by_a_rest(reason: str) -> None:
+def test_only_a_voluntary_checkpoint_starts_a_cooldown(reason: str) -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
-    agent = GivesBack(lab, CheckpointTask("one", reason, "abc123"))
-    dispatcher = in_lab(lab, agent, backoff=Backoff(3_600_000, 3_600_000))
+    agent = ReleasingRunner(lab, CheckpointTask("one", reason, "abc123"))
+    dispatcher = dispatcher_in_lab(lab, agent, backoff=Backoff(3_600_000, 3_600_000))
 
-    def is_clear() -> bool:
-        rests = "one rests until" in dispatcher.states()[0].paused
-        return len(agent.starts) > 1 if reason == "TIMEOUT" else rests
+    def is_decided() -> bool:
+        in_cooldown = "one rests until" in dispatcher.states()[0].paused
+        return len(agent.starts) > 1 if reason == "TIMEOUT" else in_cooldown
 
-    asyncio.run(played(dispatcher, is_clear))
+    asyncio.run(run_until(dispatcher, is_decided))
     assert (len(agent.starts) == 1) == (reason == "MANUAL")
 
 
-class Overtaken(Scripted):
+class OvertakenRunner(ScriptedRunner):
     """One that fails, and another has its task before it has ended."""
 
     def __init__(self, lab: Lab) -> None:
         super().__init__()
         self._lab = lab
 
-    async def start(self, assignment: Assignment, hear: Hear) -> "Scripted":
+    async def start(self, assignment: Assignment, hear: Hear) -> "ScriptedRunner":
         """Say what it has cost."""
         task, cost = assignment.task, dict[str, object](cost=0.3)
         ada = Actor("agent", "ada", "http", task, assignment.fence)
@@ -1312,41 +1329,41 @@ class Overtaken(Scripted):
 
 
 @proves("DISPATCH-BUDGET", "REPORT-COST")
-def test_a_cost_counts_though_another_has_the_task_by_then() -> None:
+def test_cost_counts_after_another_agent_has_claimed_the_task() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
-    dispatcher = in_lab(lab, Overtaken(lab))
-    asyncio.run(played(dispatcher, lambda: dispatcher.states()[0].used.cost == 0.3))
+    dispatcher = dispatcher_in_lab(lab, OvertakenRunner(lab))
+    asyncio.run(run_until(dispatcher, lambda: dispatcher.states()[0].used.cost == 0.3))
     assert lab.task("one").assignee == "ben"
 
 
-class Deaf(Scripted):
+class SlowToStopRunner(ScriptedRunner):
     """One that takes as long to end as it likes."""
 
     def __init__(self) -> None:
         super().__init__(ends=False)
-        self.asked = asyncio.Event()
+        self.stop_requested = asyncio.Event()
         self.may_end = asyncio.Event()
 
     async def stop(self, grace: float, why: str = "") -> None:
         """End, some time."""
-        self.asked.set()
+        self.stop_requested.set()
         await self.may_end.wait()
         self.stopped.set()
 
 
 @proves("DISPATCH-CONCURRENCY")
-def test_one_that_is_being_stopped_keeps_its_task_until_it_has_ended() -> None:
+def test_agent_being_stopped_keeps_its_task_until_it_has_ended() -> None:
     lab, beats = Lab(), SimpleQueue[Collection[str]]()
     lab.hub = Hub(Engine(lab.store, lab.clock, b"secret", on_leases=beats.put), CountingIds())
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
 
-    async def story() -> None:
-        agent = Deaf()
-        dispatcher = in_lab(lab, agent, ttl_ms=1_000, attempt_ms=1)
+    async def scenario() -> None:
+        agent = SlowToStopRunner()
+        dispatcher = dispatcher_in_lab(lab, agent, ttl_ms=1_000, attempt_ms=1)
         async with asyncio.TaskGroup() as group, asyncio.timeout(30):
             group.create_task(dispatcher.run())
-            await agent.asked.wait()
+            await agent.stop_requested.wait()
             while not beats.empty():
                 beats.get()
             for _ in range(3):  # each of them makes the lease last longer
@@ -1358,46 +1375,46 @@ def test_one_that_is_being_stopped_keeps_its_task_until_it_has_ended() -> None:
             await dispatcher.until_idle()
             dispatcher.stop()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     ended = lab.task("one")
     assert (ended.status, ended.attempts, ended.failures) == ("ready", 1, 1)
 
 
 @proves("DISPATCH-STORE")
-def test_a_message_and_an_end_wait_for_a_store_that_is_away() -> None:
-    lab, agent = Lab(), Scripted(b"one", b"two", b"three")
+def test_messages_and_settlement_wait_for_an_unavailable_store() -> None:
+    lab, agent = Lab(), ScriptedRunner(b"one", b"two", b"three")
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
     # The first look, the claim, the first beat, and then the end of the attempt, which is tried
     # again.
     lab.store.faults = [None, None, None, StoreUnavailable("the disk is away")]
-    dispatcher = in_lab(lab, agent)
-    asyncio.run(played(dispatcher, lambda: lab.task("one").status == "review"))
+    dispatcher = dispatcher_in_lab(lab, agent)
+    asyncio.run(run_until(dispatcher, lambda: lab.task("one").status == "review"))
     assert agent.notes[0] == "this message could not be taken: a line is broken"
     assert agent.notes[1:] == ["ada says two", "ada says three"]
     assert dispatcher.trouble.words == ""
 
 
 @proves("MAIL-SPAWN")
-def test_an_agent_that_was_started_gives_a_sign_of_life_at_once() -> None:
+def test_started_agent_sends_a_heartbeat_immediately() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
-    dispatcher = in_lab(lab, Scripted(ends=False))
+    dispatcher = dispatcher_in_lab(lab, ScriptedRunner(ends=False))
 
     def has_begun() -> bool:
         lease = lab.lease("one")
         return lease is not None and lease.beats > 1
 
-    asyncio.run(played(dispatcher, has_begun))
+    asyncio.run(run_until(dispatcher, has_begun))
 
 
 @proves("DISPATCH-CLOCK")
-def test_a_clock_that_jumps_a_day_ends_the_attempt_and_nobody_works_twice() -> None:
-    lab, agent, beats = Lab(), Scripted(ends=False), SimpleQueue[Collection[str]]()
+def test_clock_jump_of_a_day_ends_the_attempt_without_double_work() -> None:
+    lab, agent, beats = Lab(), ScriptedRunner(ends=False), SimpleQueue[Collection[str]]()
     lab.hub = Hub(Engine(lab.store, lab.clock, b"secret", on_leases=beats.put), CountingIds())
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
-    dispatcher = in_lab(lab, agent, ttl_ms=1_000)
+    dispatcher = dispatcher_in_lab(lab, agent, ttl_ms=1_000)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with asyncio.TaskGroup() as group, asyncio.timeout(30):
             group.create_task(dispatcher.run())
             await asyncio.to_thread(beats.get)
@@ -1410,6 +1427,6 @@ def test_a_clock_that_jumps_a_day_ends_the_attempt_and_nobody_works_twice() -> N
             assert lab.task("one").status == "in-progress"
             dispatcher.stop()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now()) == 1
     assert (lab.task("one").status, lab.task("one").attempts) == ("ready", 1)

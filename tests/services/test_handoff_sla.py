@@ -34,14 +34,14 @@ from tests.requirements import proves
 PROPOSED, ACCEPTED = DEFAULT_SLA_MS["proposed"], DEFAULT_SLA_MS["accepted"]
 
 
-def offered(hub: Hub) -> Hub:
+def offer_handoff(hub: Hub) -> Hub:
     """Alice has offered T to bob."""
     hub.do(HUMAN, CreateTask("T", "T", ready=True, assignee="alice"))
     hub.do(ALICE, offer())
     return hub
 
 
-def handoff(store: Store) -> Handoff:
+def stored_handoff(store: Store) -> Handoff:
     """As it is stored."""
     row = store.stream("handoff:H")
     assert row is not None
@@ -50,7 +50,7 @@ def handoff(store: Store) -> Handoff:
     return state
 
 
-def told(store: Store) -> list[tuple[str, ...]]:
+def blocked_recipients(store: Store) -> list[tuple[str, ...]]:
     """To whom it was told that something is blocked, and how often."""
     rows = store.kind("mail", "", 1_000)
     mails = [state for row in rows if isinstance(state := state_of(store, row), Mail)]
@@ -58,65 +58,68 @@ def told(store: Store) -> list[tuple[str, ...]]:
 
 
 @proves("ACP-SLA")
-def test_fifty_sweeps_tell_once_and_move_nothing() -> None:
+def test_repeated_sweeps_escalate_once_and_move_nothing() -> None:
     lab = Lab()
-    offered(lab.hub)
+    offer_handoff(lab.hub)
     lab.clock.advance(PROPOSED - 1)
     assert Sla(lab.hub).run_once(lab.clock.now()) == 0
     lab.clock.advance(1)
     assert [Sla(lab.hub).run_once(lab.clock.now()) for _ in range(50)] == [1] + [0] * 49
-    assert (handoff(lab.store).status, len(handoff(lab.store).escalations)) == ("proposed", 1)
-    assert told(lab.store) == [("coordinator",)]
+    assert (stored_handoff(lab.store).status, len(stored_handoff(lab.store).escalations)) == (
+        "proposed",
+        1,
+    )
+    assert blocked_recipients(lab.store) == [("coordinator",)]
     assert findings(lab.store) == []
 
 
 @proves("ACP-SLA")
-def test_all_coordinators_are_told_and_else_whoever_is_named() -> None:
+def test_all_coordinators_are_notified_or_else_the_configured_one() -> None:
     lab = Lab()
-    offered(lab.hub)
+    offer_handoff(lab.hub)
     lab.clock.advance(PROPOSED)
     Sla(lab.hub, "boss").run_once(lab.clock.now())
     lab.do(HUMAN, RegisterAgent("cora", "coordinator"), RegisterAgent("cleo", "coordinator"))
-    lab.do(BOB, AcceptHandoff("H", handoff(lab.store).package_hash))
+    lab.do(BOB, AcceptHandoff("H", stored_handoff(lab.store).package_hash))
     lab.clock.advance(ACCEPTED)
     Sla(lab.hub, "boss").run_once(lab.clock.now())
-    assert told(lab.store) == [("boss",), ("cleo", "cora")]
+    assert blocked_recipients(lab.store) == [("boss",), ("cleo", "cora")]
 
 
 @proves("ACP-SLA")
-def test_what_was_due_while_the_hub_was_down_is_told_when_it_is_up(tmp_path: Path) -> None:
+def test_sla_missed_while_the_hub_was_down_is_escalated_at_start(tmp_path: Path) -> None:
     path, clock, ids = tmp_path / "db", HandClock(START), CountingIds()
 
     def hub() -> Hub:
         return Hub(Engine(SqliteStore.open(path, new_id), clock, b"secret"), ids)
 
-    first = offered(hub())
+    first = offer_handoff(hub())
     first.store.close()
     clock.advance(PROPOSED * 10)
     second = hub()
     assert [Sla(second).run_once(clock.now()) for _ in range(3)] == [1, 0, 0]
-    (late,) = handoff(second.store).escalations
+    (late,) = stored_handoff(second.store).escalations
     assert (late.sla_ms, late.elapsed_ms) == (PROPOSED, PROPOSED * 10)
     second.store.close()
 
 
 @proves("ACP-SLA")
-def test_a_clock_that_goes_back_tells_nothing_twice() -> None:
+def test_clock_set_back_escalates_nothing_twice() -> None:
     lab = Lab()
-    offered(lab.hub)
+    offer_handoff(lab.hub)
     lab.clock.advance(PROPOSED)
     assert Sla(lab.hub).run_once(lab.clock.now()) == 1
     lab.clock.advance(-PROPOSED * 5)
     assert Sla(lab.hub).run_once(lab.clock.now()) == 0
     lab.clock.advance(PROPOSED * 10)
     assert Sla(lab.hub).run_once(lab.clock.now()) == 0
-    assert len(told(lab.store)) == 1
+    assert len(blocked_recipients(lab.store)) == 1
 
 
 @proves("ACP-SLA", "ACP-COORDINATE")
-def test_more_time_puts_the_deadline_off() -> None:
+def test_extension_moves_the_deadline() -> None:
     lab = Lab()
-    offered(lab.hub)
+    offer_handoff(lab.hub)
     lab.do(COORDINATOR, ExtendHandoff("H", 60_000))
     lab.clock.advance(PROPOSED)
     assert Sla(lab.hub).run_once(lab.clock.now()) == 0
@@ -137,8 +140,8 @@ def hubs(tmp_path: Path) -> Generator[tuple[Hub, Hub]]:
 
 
 @proves("ACP-SLA")
-def test_two_sweeps_at_once_tell_once(hubs: tuple[Hub, Hub]) -> None:
-    offered(hubs[0])
+def test_concurrent_sweeps_escalate_once(hubs: tuple[Hub, Hub]) -> None:
+    offer_handoff(hubs[0])
     late = hubs[0].clock.now() + PROPOSED
     clock = hubs[0].clock
     assert isinstance(clock, HandClock)
@@ -155,27 +158,27 @@ def test_two_sweeps_at_once_tell_once(hubs: tuple[Hub, Hub]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(handoff(hubs[0].store).escalations) == 1
-    assert len(told(hubs[0].store)) == 1
+    assert len(stored_handoff(hubs[0].store).escalations) == 1
+    assert len(blocked_recipients(hubs[0].store)) == 1
 
 
 @proves("ACP-FOLLOWS-TASK")
-def test_a_recipient_that_goes_silent_is_told_by_the_recovery() -> None:
+def test_lease_expiry_of_a_silent_recipient_notifies_the_coordinator() -> None:
     lab = Lab()
-    offered(lab.hub)
+    offer_handoff(lab.hub)
     lab.do(HUMAN, RegisterAgent("cora", "coordinator"))
-    lab.do(BOB, AcceptHandoff("H", handoff(lab.store).package_hash))
+    lab.do(BOB, AcceptHandoff("H", stored_handoff(lab.store).package_hash))
     lab.do(BOB, ActivateHandoff("H", ttl_ms=TTL))
     lab.clock.advance(TTL)
     assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now()) == 1
-    assert told(lab.store) == [("cora",)]
+    assert blocked_recipients(lab.store) == [("cora",)]
     assert (lab.task("T").status, lab.task("T").assignee) == ("ready", "bob")
-    assert handoff(lab.store).status == "activated"
+    assert stored_handoff(lab.store).status == "activated"
     assert Sla(lab.hub).run_once(lab.clock.now()) == 0
     assert findings(lab.store) == []
 
 
-class Crew(Struct, frozen=True):
+class Team(Struct, frozen=True):
     """Whose teamspace it is."""
 
     members: tuple[str, ...] = ()
@@ -183,16 +186,16 @@ class Crew(Struct, frozen=True):
 
 
 @proves("ACP-SLA", "ACP-TEAMSPACE")
-def test_only_coordinators_of_the_teamspace_are_told() -> None:
+def test_only_coordinators_of_the_teamspace_are_notified() -> None:
     lab = Lab()
     lab.do(HUMAN, RegisterAgent("cora", "coordinator"), RegisterAgent("cleo", "coordinator"))
-    teams = {"default": Crew(("alice", "bob"), ("cora",))}
-    offered(lab.hub)
+    teams = {"default": Team(("alice", "bob"), ("cora",))}
+    offer_handoff(lab.hub)
     lab.clock.advance(PROPOSED)
     Sla(lab.hub, teams=teams).run_once(lab.clock.now())
-    assert told(lab.store) == [("cora",)]
-    lab.do(BOB, AcceptHandoff("H", handoff(lab.store).package_hash))
+    assert blocked_recipients(lab.store) == [("cora",)]
+    lab.do(BOB, AcceptHandoff("H", stored_handoff(lab.store).package_hash))
     lab.do(BOB, ActivateHandoff("H", ttl_ms=TTL))
     lab.clock.advance(TTL)
     Recovery(lab.hub, Backoff(), teams=teams).run_once(lab.clock.now())
-    assert told(lab.store) == [("cora",), ("cora",)]
+    assert blocked_recipients(lab.store) == [("cora",), ("cora",)]

@@ -27,32 +27,32 @@ from tests.requirements import proves
 STATUSES: tuple[Status, ...] = ("review", "blocked", "done")
 
 
-class Listener:
+class RecordingTarget:
     """A target that keeps what it hears, and fails when it is told to."""
 
     def __init__(self, name: str = "listener") -> None:
         self.name = name
-        self.heard: list[Notice] = []
+        self.delivered: list[Notice] = []
         self.problems: list[str] = []
-        self.tried = 0
-        self.hang: Callable[[], None] = lambda: None
+        self.attempts = 0
+        self.before_delivery: Callable[[], None] = lambda: None
 
     def deliver(self, notice: Notice, now: int) -> str:
         """Hear it, or fail."""
-        self.tried += 1
-        self.hang()
+        self.attempts += 1
+        self.before_delivery()
         problem = self.problems.pop(0) if self.problems else ""
         if not problem:
-            self.heard.append(notice)
+            self.delivered.append(notice)
         return problem
 
     @property
     def titles(self) -> list[str]:
         """The titles of the tasks that it has heard of."""
-        return [msgspec.json.decode(notice.body)["title"] for notice in self.heard]
+        return [msgspec.json.decode(notice.body)["title"] for notice in self.delivered]
 
 
-class Desk:
+class NotifierLab:
     """A hub, the notifier's files, and a target or more."""
 
     def __init__(self, folder: Path, *targets: Target[Notice]) -> None:
@@ -79,11 +79,11 @@ class Desk:
             task = self.lab.do(HUMAN, CreateTask(title, ready=True)).task
             self.lab.do(HUMAN, MoveTask(task, "blocked", "stuck"))
 
-    def saved(self) -> dict[str, Any]:
+    def saved_cursor(self) -> dict[str, Any]:
         """The content of the cursor file."""
         return msgspec.json.decode((self.folder / "notify.cursor").read_bytes())
 
-    def given_up(self) -> list[dict[str, Any]]:
+    def failed_notices(self) -> list[dict[str, Any]]:
         """What was given up."""
         path = self.folder / "notify.failed.jsonl"
         lines = path.read_bytes().splitlines() if path.exists() else []
@@ -91,77 +91,83 @@ class Desk:
 
 
 @pytest.fixture
-def listener() -> Listener:
+def target() -> RecordingTarget:
     """Give one."""
-    return Listener()
+    return RecordingTarget()
 
 
 @pytest.fixture
-def desk(tmp_path: Path, listener: Listener) -> Desk:
+def notifier_lab(tmp_path: Path, target: RecordingTarget) -> NotifierLab:
     """Give one whose notifier has begun."""
-    desk = Desk(tmp_path, listener)
-    desk.notifier().begin()
-    return desk
+    notifier_lab = NotifierLab(tmp_path, target)
+    notifier_lab.notifier().begin()
+    return notifier_lab
 
 
 @proves("NOTIFY-NEWS")
-class TestBeginning:
+class TestStartPosition:
     """What is told first."""
 
-    def test_old_news_is_not_told(self, tmp_path: Path, listener: Listener) -> None:
-        desk = Desk(tmp_path, listener)
-        desk.block("old")
-        assert desk.run() == 0
-        desk.block("new")
-        assert desk.run() == 1
-        assert listener.titles == ["new"]
-
-    def test_what_follows_the_beginning_is_told_even_by_the_first_run(
-        self, tmp_path: Path, listener: Listener
+    def test_entries_before_the_start_are_not_delivered(
+        self, tmp_path: Path, target: RecordingTarget
     ) -> None:
-        desk = Desk(tmp_path, listener)
-        desk.block("old")
-        desk.notifier().begin()
-        desk.block("new")
-        desk.notifier().begin()
-        assert desk.run() == 1
-        assert listener.titles == ["new"]
+        notifier_lab = NotifierLab(tmp_path, target)
+        notifier_lab.block("old")
+        assert notifier_lab.run() == 0
+        notifier_lab.block("new")
+        assert notifier_lab.run() == 1
+        assert target.titles == ["new"]
 
-    def test_a_target_that_is_added_later_begins_where_it_was_added(
-        self, desk: Desk, listener: Listener
+    def test_entries_after_the_start_are_delivered_by_the_first_run(
+        self, tmp_path: Path, target: RecordingTarget
     ) -> None:
-        desk.block("one")
-        late = Listener("late")
-        desk.targets = (listener, late)
-        desk.notifier().begin()
-        desk.block("two")
-        assert desk.run() == 3
-        assert (listener.titles, late.titles) == (["one", "two"], ["two"])
+        notifier_lab = NotifierLab(tmp_path, target)
+        notifier_lab.block("old")
+        notifier_lab.notifier().begin()
+        notifier_lab.block("new")
+        notifier_lab.notifier().begin()
+        assert notifier_lab.run() == 1
+        assert target.titles == ["new"]
 
-    def test_another_ledger_begins_at_its_own_end(self, desk: Desk, listener: Listener) -> None:
-        desk.block("one")
-        desk.lab = Lab(OpenStore("another"))
-        desk.block("old", "older")
-        assert desk.run() == 0
-        desk.block("new")
-        assert desk.run() == 1
-        assert listener.heard[-1].id.startswith("another:")
+    def test_target_added_later_starts_where_it_was_added(
+        self, notifier_lab: NotifierLab, target: RecordingTarget
+    ) -> None:
+        notifier_lab.block("one")
+        late = RecordingTarget("late")
+        notifier_lab.targets = (target, late)
+        notifier_lab.notifier().begin()
+        notifier_lab.block("two")
+        assert notifier_lab.run() == 3
+        assert (target.titles, late.titles) == (["one", "two"], ["two"])
 
-    def test_a_ledger_from_a_backup_begins_at_its_end(self, desk: Desk, listener: Listener) -> None:
-        desk.block("one", "two", "three")
-        desk.run()
-        desk.lab = Lab()
-        desk.block("back")
-        assert desk.run() == 0
-        desk.block("new")
-        assert desk.run() == 1
-        assert listener.titles[-1] == "new"
+    def test_another_ledger_starts_at_its_own_end(
+        self, notifier_lab: NotifierLab, target: RecordingTarget
+    ) -> None:
+        notifier_lab.block("one")
+        notifier_lab.lab = Lab(OpenStore("another"))
+        notifier_lab.block("old", "older")
+        assert notifier_lab.run() == 0
+        notifier_lab.block("new")
+        assert notifier_lab.run() == 1
+        assert target.delivered[-1].id.startswith("another:")
 
-    def test_without_targets_nothing_is_made(self, tmp_path: Path) -> None:
-        desk = Desk(tmp_path)
-        desk.notifier().begin()
-        desk.block("one")
-        assert desk.run() == 0
+    def test_ledger_from_a_backup_starts_at_its_end(
+        self, notifier_lab: NotifierLab, target: RecordingTarget
+    ) -> None:
+        notifier_lab.block("one", "two", "three")
+        notifier_lab.run()
+        notifier_lab.lab = Lab()
+        notifier_lab.block("back")
+        assert notifier_lab.run() == 0
+        notifier_lab.block("new")
+        assert notifier_lab.run() == 1
+        assert target.titles[-1] == "new"
+
+    def test_no_files_are_created_without_targets(self, tmp_path: Path) -> None:
+        notifier_lab = NotifierLab(tmp_path)
+        notifier_lab.notifier().begin()
+        notifier_lab.block("one")
+        assert notifier_lab.run() == 0
         assert list(tmp_path.iterdir()) == []
 
 
@@ -169,65 +175,70 @@ class TestBeginning:
 class TestDelivery:
     """In order, once if all goes well, again if not."""
 
-    def test_everything_is_told_once_and_in_order(self, desk: Desk, listener: Listener) -> None:
-        desk.block("one", "two")
-        assert desk.run() == 2
-        desk.block("three")
-        assert desk.run() == 1
-        assert desk.run() == 0
-        assert listener.titles == ["one", "two", "three"]
+    def test_notices_are_delivered_once_and_in_order(
+        self, notifier_lab: NotifierLab, target: RecordingTarget
+    ) -> None:
+        notifier_lab.block("one", "two")
+        assert notifier_lab.run() == 2
+        notifier_lab.block("three")
+        assert notifier_lab.run() == 1
+        assert notifier_lab.run() == 0
+        assert target.titles == ["one", "two", "three"]
 
-    def test_what_is_no_news_moves_the_cursor_too(self, desk: Desk) -> None:
-        desk.lab.do(HUMAN, CreateTask("quiet"))
-        assert desk.run() == 0
-        assert desk.saved() == {"ledger": "lab", "targets": {"listener": {"after": 1}}}
+    def test_entries_without_a_notice_move_the_cursor(self, notifier_lab: NotifierLab) -> None:
+        notifier_lab.lab.do(HUMAN, CreateTask("quiet"))
+        assert notifier_lab.run() == 0
+        assert notifier_lab.saved_cursor() == {
+            "ledger": "lab",
+            "targets": {"listener": {"after": 1}},
+        }
 
-    def test_a_crash_between_delivery_and_cursor_tells_it_again_under_the_same_id(
-        self, desk: Desk, listener: Listener
+    def test_crash_between_delivery_and_cursor_redelivers_under_the_same_id(
+        self, notifier_lab: NotifierLab, target: RecordingTarget
     ) -> None:
         class Crash(Exception):
             """The process ends here."""
 
-        class Crashing(OutboxFiles):
+        class CrashingOutbox(OutboxFiles):
             """Never saves again."""
 
             def save(self, data: bytes) -> None:
                 raise Crash
 
-        desk.block("one", "two")
-        desk.outbox = Crashing(desk.folder)
+        notifier_lab.block("one", "two")
+        notifier_lab.outbox = CrashingOutbox(notifier_lab.folder)
         with pytest.raises(Crash):
-            desk.run()
-        desk.outbox = OutboxFiles(desk.folder)
-        assert desk.run() == 2
-        assert listener.titles == ["one", "one", "two"]
-        assert listener.heard[0] == listener.heard[1]
+            notifier_lab.run()
+        notifier_lab.outbox = OutboxFiles(notifier_lab.folder)
+        assert notifier_lab.run() == 2
+        assert target.titles == ["one", "one", "two"]
+        assert target.delivered[0] == target.delivered[1]
 
-    def test_a_failure_is_tried_again_after_a_rest_that_doubles(
-        self, desk: Desk, listener: Listener
+    def test_failed_delivery_is_retried_with_a_doubling_backoff(
+        self, notifier_lab: NotifierLab, target: RecordingTarget
     ) -> None:
-        desk.block("one", "two")
-        listener.problems = ["down", "still down"]
-        assert desk.run() == 0
-        assert desk.run(after=4_999) == 0
-        assert listener.tried == 1
-        assert desk.run(after=1) == 0
-        assert listener.tried == 2
-        assert desk.run(after=9_999) == 0
-        assert listener.tried == 2
-        assert desk.saved()["targets"]["listener"]["problem"] == "still down"
-        assert desk.run(after=1) == 2
-        assert listener.titles == ["one", "two"]
-        assert "problem" not in desk.saved()["targets"]["listener"]
+        notifier_lab.block("one", "two")
+        target.problems = ["down", "still down"]
+        assert notifier_lab.run() == 0
+        assert notifier_lab.run(after=4_999) == 0
+        assert target.attempts == 1
+        assert notifier_lab.run(after=1) == 0
+        assert target.attempts == 2
+        assert notifier_lab.run(after=9_999) == 0
+        assert target.attempts == 2
+        assert notifier_lab.saved_cursor()["targets"]["listener"]["problem"] == "still down"
+        assert notifier_lab.run(after=1) == 2
+        assert target.titles == ["one", "two"]
+        assert "problem" not in notifier_lab.saved_cursor()["targets"]["listener"]
 
-    def test_who_cannot_be_told_is_named_until_it_can_and_the_hub_stays_in_service(
-        self, desk: Desk, listener: Listener
+    def test_failing_target_is_reported_until_it_recovers_as_a_partial_problem(
+        self, notifier_lab: NotifierLab, target: RecordingTarget
     ) -> None:
-        notifier = desk.notifier()
+        notifier = notifier_lab.notifier()
         assert isinstance(notifier, Lagging)
-        desk.block("one")
-        listener.problems = ["down", "down"]
-        now = desk.lab.clock.now()
+        notifier_lab.block("one")
+        target.problems = ["down", "down"]
+        now = notifier_lab.lab.clock.now()
         for at in (now, now + 1, now + 5_000):
             notifier.run_once(at)
             words = "listener cannot be told, and is tried again: down"
@@ -235,107 +246,109 @@ class TestDelivery:
         notifier.run_once(now + 15_000)
         assert notifier.undone.words == ""
 
-    def test_after_so_many_failures_it_is_written_down_and_the_next_is_told(
-        self, desk: Desk, listener: Listener
+    def test_notice_is_saved_as_failed_after_max_tries_and_the_next_is_delivered(
+        self, notifier_lab: NotifierLab, target: RecordingTarget
     ) -> None:
-        desk.block("lost", "next")
-        listener.problems = ["down"] * TRIES
+        notifier_lab.block("lost", "next")
+        target.problems = ["down"] * TRIES
         for _ in range(TRIES):
-            assert desk.run(after=REST.cap_ms) == 0
-        (lost,) = desk.given_up()
+            assert notifier_lab.run(after=REST.cap_ms) == 0
+        (lost,) = notifier_lab.failed_notices()
         assert (lost["target"], lost["tries"], lost["problem"]) == ("listener", TRIES, "down")
         assert lost["notice"]["title"] == "lost"
         assert lost["id"] == lost["notice"]["id"]
-        assert desk.run() == 1
-        assert listener.titles == ["next"]
+        assert notifier_lab.run() == 1
+        assert target.titles == ["next"]
 
-    def test_a_clock_that_was_set_back_does_not_stop_it(
-        self, desk: Desk, listener: Listener
+    def test_clock_set_back_does_not_stop_delivery(
+        self, notifier_lab: NotifierLab, target: RecordingTarget
     ) -> None:
-        desk.block("one")
-        listener.problems = ["down"]
-        desk.lab.clock.advance(50 * 365 * 86_400_000)
-        desk.run()
-        assert desk.run(after=-50 * 365 * 86_400_000) == 1
+        notifier_lab.block("one")
+        target.problems = ["down"]
+        notifier_lab.lab.clock.advance(50 * 365 * 86_400_000)
+        notifier_lab.run()
+        assert notifier_lab.run(after=-50 * 365 * 86_400_000) == 1
 
-    def test_two_at_once_do_not_tell_it_twice(self, desk: Desk, listener: Listener) -> None:
-        desk.block("one")
-        with OutboxFiles(desk.folder).alone() as is_alone:
+    def test_concurrent_notifiers_do_not_deliver_twice(
+        self, notifier_lab: NotifierLab, target: RecordingTarget
+    ) -> None:
+        notifier_lab.block("one")
+        with OutboxFiles(notifier_lab.folder).alone() as is_alone:
             assert is_alone
-            assert desk.run() == 0
-            desk.notifier().begin()
-        assert desk.run() == 1
-        assert listener.titles == ["one"]
+            assert notifier_lab.run() == 0
+            notifier_lab.notifier().begin()
+        assert notifier_lab.run() == 1
+        assert target.titles == ["one"]
 
 
 @proves("NOTIFY-NOT-IN-THE-WAY")
-class TestInNobodysWay:
+class TestIsolation:
     """Failing targets, slow targets, damaged files."""
 
     @pytest.mark.parametrize("order", [1, -1])
-    def test_one_that_fails_does_not_hold_up_another(self, tmp_path: Path, order: int) -> None:
-        broken, well = Listener("broken"), Listener("well")
-        broken.problems = ["down"] * 3
-        desk = Desk(tmp_path, *(broken, well)[::order])
-        desk.notifier().begin()
-        desk.block("one", "two")
-        assert desk.run() == 2
-        desk.block("three")
-        assert desk.run() == 1
-        assert well.titles == ["one", "two", "three"]
-        assert broken.tried == 1
+    def test_failing_target_does_not_delay_another(self, tmp_path: Path, order: int) -> None:
+        failing, healthy = RecordingTarget("broken"), RecordingTarget("well")
+        failing.problems = ["down"] * 3
+        notifier_lab = NotifierLab(tmp_path, *(failing, healthy)[::order])
+        notifier_lab.notifier().begin()
+        notifier_lab.block("one", "two")
+        assert notifier_lab.run() == 2
+        notifier_lab.block("three")
+        assert notifier_lab.run() == 1
+        assert healthy.titles == ["one", "two", "three"]
+        assert failing.attempts == 1
 
-    def test_a_run_ends_when_its_time_is_up_and_the_next_goes_on(self, tmp_path: Path) -> None:
-        slow, other = Listener("slow"), Listener("other")
-        desk = Desk(tmp_path, slow, other)
+    def test_run_ends_at_its_time_budget_and_the_next_continues(self, tmp_path: Path) -> None:
+        slow, other = RecordingTarget("slow"), RecordingTarget("other")
+        notifier_lab = NotifierLab(tmp_path, slow, other)
         # The time of each delivery: nobody waits for it here.
-        desk.stopwatch = lambda: (slow.tried + other.tried) * (BUDGET_SECONDS / 2)
-        desk.notifier().begin()
-        desk.block("one", "two", "three", "four", "five")
-        assert desk.run() == 4
+        notifier_lab.stopwatch = lambda: (slow.attempts + other.attempts) * (BUDGET_SECONDS / 2)
+        notifier_lab.notifier().begin()
+        notifier_lab.block("one", "two", "three", "four", "five")
+        assert notifier_lab.run() == 4
         assert (slow.titles, other.titles) == (["one", "two", "three"], ["one"])
-        while desk.run():
+        while notifier_lab.run():
             pass
         assert slow.titles == other.titles == ["one", "two", "three", "four", "five"]
 
-    def test_one_that_hangs_rests_from_the_end_of_a_try_on(
-        self, desk: Desk, listener: Listener
+    def test_backoff_of_a_hanging_target_starts_at_the_end_of_the_try(
+        self, notifier_lab: NotifierLab, target: RecordingTarget
     ) -> None:
-        listener.problems = ["there was no answer within 5 s"]
-        listener.hang = lambda: desk.lab.clock.advance(5_000)
-        desk.block("one")
-        assert desk.run() == 0
-        assert desk.run() == 0, "that is when it was given up to wait"
-        assert desk.run(after=4_999) == 0
-        assert listener.tried == 1
-        assert desk.run(after=1) == 1
+        target.problems = ["there was no answer within 5 s"]
+        target.before_delivery = lambda: notifier_lab.lab.clock.advance(5_000)
+        notifier_lab.block("one")
+        assert notifier_lab.run() == 0
+        assert notifier_lab.run() == 0, "that is when it was given up to wait"
+        assert notifier_lab.run(after=4_999) == 0
+        assert target.attempts == 1
+        assert notifier_lab.run(after=1) == 1
 
-    def test_a_damaged_cursor_is_told_by_the_run_and_stops_no_command(
-        self, desk: Desk, listener: Listener
+    def test_damaged_cursor_fails_the_run_but_no_command(
+        self, notifier_lab: NotifierLab, target: RecordingTarget
     ) -> None:
-        (desk.folder / "notify.cursor").write_bytes(b'{"ledger": \xff')
-        desk.notifier().begin()
-        desk.block("one")
+        (notifier_lab.folder / "notify.cursor").write_bytes(b'{"ledger": \xff')
+        notifier_lab.notifier().begin()
+        notifier_lab.block("one")
         with pytest.raises(StoreCorrupt, match=r"notify\.cursor is damaged.*move it away"):
-            desk.run()
-        (desk.folder / "notify.cursor").unlink()
-        desk.notifier().begin()
-        desk.block("two")
-        assert desk.run() == 1
-        assert listener.titles == ["two"]
+            notifier_lab.run()
+        (notifier_lab.folder / "notify.cursor").unlink()
+        notifier_lab.notifier().begin()
+        notifier_lab.block("two")
+        assert notifier_lab.run() == 1
+        assert target.titles == ["two"]
 
-    def test_a_folder_that_is_gone_stops_no_command(self, tmp_path: Path) -> None:
-        Desk(tmp_path / "gone", Listener()).notifier().begin()
+    def test_missing_folder_fails_no_command(self, tmp_path: Path) -> None:
+        NotifierLab(tmp_path / "gone", RecordingTarget()).notifier().begin()
 
 
 @proves("NOTIFY-AT-LEAST-ONCE", "NOTIFY-WEBHOOK", "NOTIFY-COMMAND", "NOTIFY-SECRETS")
-def test_both_real_targets_are_told_and_no_file_holds_the_secret(tmp_path: Path) -> None:
+def test_webhook_and_command_are_notified_and_no_file_holds_the_secret(tmp_path: Path) -> None:
     secret, data = "s3cr3t-of-the-test", tmp_path / "data"
     data.mkdir()
     with receiving() as receiver:
         receiver.answers = [status(500)]
         url = receiver.url(path="/s3cr3t")
-        desk = Desk(
+        notifier_lab = NotifierLab(
             data,
             Webhook(secret, Endpoint(url, "notify.webhook_url", ("127.0.0.1",)).post),
             Command(
@@ -344,21 +357,21 @@ def test_both_real_targets_are_told_and_no_file_holds_the_secret(tmp_path: Path)
                 partial(run, folder=tmp_path),
             ),
         )
-        desk.notifier().begin()
-        desk.block("one", "two")
-        assert desk.run() == 2
-        kept = b"".join(path.read_bytes() for path in data.iterdir())
-        assert desk.run(after=5_000) == 2
+        notifier_lab.notifier().begin()
+        notifier_lab.block("one", "two")
+        assert notifier_lab.run() == 2
+        outbox_bytes = b"".join(path.read_bytes() for path in data.iterdir())
+        assert notifier_lab.run(after=5_000) == 2
         posted = [request.body for request in receiver.requests]
     assert (tmp_path / "heard").read_bytes().splitlines() == posted[1:]
     assert posted[0] == posted[1]
-    assert b"it answered 500" in kept
-    assert b"s3cr3t" not in kept
+    assert b"it answered 500" in outbox_bytes
+    assert b"s3cr3t" not in outbox_bytes
 
 
 @proves("NOTIFY-AT-LEAST-ONCE", "FILES-BENEATH")
 @pytest.mark.parametrize("name", ["notify.lock", "notify.cursor", "notify.failed.jsonl"])
-def test_no_file_of_the_outbox_is_reached_through_a_link(tmp_path: Path, name: str) -> None:
+def test_outbox_files_are_not_opened_through_a_symlink(tmp_path: Path, name: str) -> None:
     outside = tmp_path / "outside"
     data = tmp_path / "data"
     data.mkdir()

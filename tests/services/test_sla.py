@@ -26,7 +26,7 @@ from tests.requirements import proves
 HOUR = 3_600_000
 
 
-def delegated(lab: Lab, count: int, due_by: int = START + HOUR) -> list[str]:
+def create_delegations(lab: Lab, count: int, due_by: int = START + HOUR) -> list[str]:
     """Parts of one task, each offered to bob."""
     lab.do(HUMAN, CreateTask("the whole", "P"))
     names = [f"T{number:03}" for number in range(count)]
@@ -47,9 +47,9 @@ def events(lab: Lab, name: str) -> list[str]:
 
 
 @proves("DELEGATION-SLA")
-def test_a_late_delegation_is_told_at_the_millisecond_and_once() -> None:
+def test_late_delegation_is_escalated_once_at_the_millisecond() -> None:
     lab = Lab()
-    delegated(lab, 1)
+    create_delegations(lab, 1)
     lab.clock.advance(START + HOUR - 1 - lab.clock.now())
     assert run(lab) == 0
     lab.clock.advance(1)
@@ -68,9 +68,9 @@ def test_a_late_delegation_is_told_at_the_millisecond_and_once() -> None:
 
 
 @proves("DELEGATION-SLA")
-def test_who_works_on_it_is_not_disturbed() -> None:
+def test_escalation_does_not_interrupt_the_holder() -> None:
     lab = Lab()
-    delegated(lab, 1)
+    create_delegations(lab, 1)
     lab.do(BOB, ClaimTask("T000", "bob", ttl_ms=2 * HOUR))
     lab.clock.advance(HOUR)
     assert run(lab) == 1
@@ -79,9 +79,9 @@ def test_who_works_on_it_is_not_disturbed() -> None:
 
 
 @proves("DELEGATION-SLA")
-def test_what_has_ended_or_was_rejected_is_not_late() -> None:
+def test_ended_and_rejected_delegations_are_not_escalated() -> None:
     lab = Lab()
-    delegated(lab, 3)
+    create_delegations(lab, 3)
     lab.do(HUMAN, MoveTask("T000", "cancelled"))
     lab.do(BOB, RejectDelegation("T001", "no"))
     lab.clock.advance(HOUR)
@@ -90,9 +90,9 @@ def test_what_has_ended_or_was_rejected_is_not_late() -> None:
 
 
 @proves("DELEGATION-SLA")
-def test_a_new_request_has_a_deadline_of_its_own() -> None:
+def test_new_request_has_its_own_deadline() -> None:
     lab = Lab()
-    delegated(lab, 1)
+    create_delegations(lab, 1)
     lab.clock.advance(HOUR)
     assert run(lab) == 1
     lab.do(HUMAN, RequestDelegation("T000", "P", "bob", START + 2 * HOUR))
@@ -103,26 +103,28 @@ def test_a_new_request_has_a_deadline_of_its_own() -> None:
 
 
 @proves("DELEGATION-SLA")
-def test_any_number_is_told_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_number_of_delegations_is_escalated_page_by_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sla, "_PAGE", 10)
     lab = Lab()
-    delegated(lab, 25)
+    create_delegations(lab, 25)
     lab.clock.advance(HOUR)
     assert run(lab) == 25
 
 
 @proves("DELEGATION-SLA")
-def test_a_duty_whose_clock_is_ahead_of_the_hubs_tells_nothing_and_comes_to_an_end() -> None:
+def test_service_clock_ahead_of_the_hub_escalates_nothing_and_terminates() -> None:
     lab = Lab()
-    delegated(lab, 2)
+    create_delegations(lab, 2)
     assert Sla(lab.hub).run_once(lab.clock.now() + 2 * HOUR) == 0
     assert events(lab, "T000")[-1] != "delegation.escalated"
 
 
 @proves("DELEGATION-SLA")
-def test_a_task_that_cannot_be_read_does_not_stop_the_others() -> None:
+def test_unreadable_task_does_not_stop_the_others() -> None:
     lab = Lab()
-    delegated(lab, 3)
+    create_delegations(lab, 3)
     rows = lab.store.tables.rows
     number = lab.store.tables.numbers["task:T000"]
     rows[number] = replace(rows[number], state=b"{")
@@ -132,12 +134,12 @@ def test_a_task_that_cannot_be_read_does_not_stop_the_others() -> None:
 
 
 @proves("DELEGATION-SLA")
-def test_a_whole_page_that_cannot_be_told_does_not_stop_those_behind_it(
+def test_unreadable_page_does_not_stop_later_pages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sla, "_PAGE", 2)
     lab = Lab()
-    delegated(lab, 6)
+    create_delegations(lab, 6)
     rows, numbers = lab.store.tables.rows, lab.store.tables.numbers
     for name in ("T000", "T001", "T002"):
         number = numbers[f"task:{name}"]
@@ -149,12 +151,12 @@ def test_a_whole_page_that_cannot_be_told_does_not_stop_those_behind_it(
 
 
 @proves("CCOS-DEADLINE")
-def test_a_request_that_is_not_answered_in_time_fails_and_goes_on_to_the_next() -> None:
+def test_unanswered_request_fails_and_moves_to_the_next_candidate() -> None:
     lab = Lab()
     for name in ("alice", "bob"):
         lab.do(HUMAN, RegisterAgent(name), DescribeAgent(name, ("python",)))
-    found = Rosters(lab.store).rank(Wish("python"), START)
-    lab.do(HUMAN, DelegateIntent("python", "i", patience_ms=HOUR, candidates=found))
+    candidates = Rosters(lab.store).rank(Wish("python"), START)
+    lab.do(HUMAN, DelegateIntent("python", "i", patience_ms=HOUR, candidates=candidates))
     assert run(lab) == 0
     lab.clock.advance(HOUR)
     assert run(lab) == 1
@@ -167,27 +169,27 @@ def test_a_request_that_is_not_answered_in_time_fails_and_goes_on_to_the_next() 
 
 
 @proves("CCOS-UNSENT")
-def test_what_the_hub_has_to_hand_over_and_has_not_is_taken_back() -> None:
+def test_undelivered_request_is_withdrawn_without_blaming_the_called_agent() -> None:
     lab = Lab()
     for name in ("alice", "bob"):
         lab.do(HUMAN, RegisterAgent(name), DescribeAgent(name, ("python",)))
-    found = Rosters(lab.store).rank(Wish("python"), START)
-    lab.do(HUMAN, DelegateIntent("python", "i", patience_ms=HOUR, candidates=found))
+    candidates = Rosters(lab.store).rank(Wish("python"), START)
+    lab.do(HUMAN, DelegateIntent("python", "i", patience_ms=HOUR, candidates=candidates))
     for failures in ((0, 0), (0, 1)):
         lab.clock.advance(HOUR)
         assert Sla(lab.hub, called={"alice"}).run_once(lab.clock.now()) == 1
-        known = [find_standing(lab.store, name) for name in ("alice", "bob")]
-        assert tuple(one.failures for one in known if one) == failures
+        standings = [find_standing(lab.store, name) for name in ("alice", "bob")]
+        assert tuple(standing.failures for standing in standings if standing) == failures
     assert lab.task("i").status == "deadletter"
 
 
 @proves("CCOS-DEADLINE")
-def test_what_waits_for_a_reviewer_does_not_hold_up_the_others() -> None:
+def test_request_in_review_does_not_delay_the_others() -> None:
     lab = Lab()
     lab.do(HUMAN, RegisterAgent("bob"), DescribeAgent("bob", ("python",)))
-    found = Rosters(lab.store).rank(Wish("python"), START)
+    candidates = Rosters(lab.store).rank(Wish("python"), START)
     for id in ("i", "j"):
-        command = DelegateIntent("python", id, patience_ms=HOUR, candidates=found)
+        command = DelegateIntent("python", id, patience_ms=HOUR, candidates=candidates)
         lab.do(HUMAN, replace(command, review_required=True))
     lab.do(BOB, ClaimTask("i", "bob"))
     lab.do(BOB, ReportOutcome("i", "partial", "half", apply=True))
@@ -203,12 +205,12 @@ def test_what_waits_for_a_reviewer_does_not_hold_up_the_others() -> None:
 
 
 @proves("CCOS-DEADLINE")
-def test_an_intent_that_cannot_be_read_stops_nobody() -> None:
+def test_unreadable_intent_does_not_stop_the_others() -> None:
     lab = Lab()
     lab.do(HUMAN, RegisterAgent("bob"), DescribeAgent("bob", ("python",)))
-    found = Rosters(lab.store).rank(Wish("python"), START)
+    candidates = Rosters(lab.store).rank(Wish("python"), START)
     for id in ("i", "j"):
-        lab.do(HUMAN, DelegateIntent("python", id, patience_ms=HOUR, candidates=found))
+        lab.do(HUMAN, DelegateIntent("python", id, patience_ms=HOUR, candidates=candidates))
     row = lab.store.stream("intent:i")
     assert row is not None
     lab.store.tables.rows[row.number] = replace(row, state=b"{")

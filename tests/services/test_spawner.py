@@ -34,18 +34,18 @@ from tests.requirements import proves
 pytestmark = proves("MAIL-SPAWN")
 
 ADA = Settings(agents={"ada": AgentSettings(command=("ada",), capabilities=("backend",))})
-ADAS = Actor("agent", "ada")
+ADA_ACTOR = Actor("agent", "ada")
 REQUEST = letter("SPAWN_REQUEST", "Resume: false", "Orchestrator: olga")
 
 
-class Bureau(MailHub):
+class SpawnerLab(MailHub):
     """An office that answers requests for workers."""
 
     def __init__(self, settings: Settings = ADA) -> None:
         super().__init__(settings=settings)
         # It is run by hand, to see how much there was to do.
-        (self.spawner,) = (duty for duty in self.duties if duty.name == "spawner")
-        self.duties = tuple(duty for duty in self.duties if duty is not self.spawner)
+        (self.spawner,) = (service for service in self.duties if service.name == "spawner")
+        self.duties = tuple(service for service in self.duties if service is not self.spawner)
 
     def request(self, **fields: Any) -> str:
         """Olga asks for a worker."""
@@ -67,156 +67,156 @@ def last_line(row: dict[str, Any]) -> str:
     return row["body_md"].rstrip().rpartition("\n")[2]
 
 
-def test_a_worker_that_came_is_named_by_its_session_once() -> None:
-    bureau = Bureau()
-    asked = bureau.request()
-    assert bureau.run() == 0
-    bureau.do(HUMAN, ClaimTask(BEAD, "ada", "hub-1.77"))
-    assert bureau.run() == 1
-    assert bureau.run() == 0
-    assert bureau.answers() == [("spawned", "hub-1.77", "Session: hub-1.77")]
-    mail = bureau.mail(asked)
-    answer = bureau.mail(mail.answer)
+def test_claim_answers_a_request_once_with_its_session() -> None:
+    spawner_lab = SpawnerLab()
+    request = spawner_lab.request()
+    assert spawner_lab.run() == 0
+    spawner_lab.do(HUMAN, ClaimTask(BEAD, "ada", "hub-1.77"))
+    assert spawner_lab.run() == 1
+    assert spawner_lab.run() == 0
+    assert spawner_lab.answers() == [("spawned", "hub-1.77", "Session: hub-1.77")]
+    mail = spawner_lab.mail(request)
+    answer = spawner_lab.mail(mail.answer)
     assert (answer.sender, answer.to, answer.thread) == ("spawner", ("olga",), BEAD)
-    assert answer.reply_to == asked
+    assert answer.reply_to == request
     assert (mail.acked_by, mail.read_by, mail.is_open) == (("spawner",), ("spawner",), False)
-    assert asked not in bureau.inbox(OLGA, box="waiting")
-    bureau.pass_(600)
-    assert "mail.escalated" not in bureau.types()
-    assert findings(bureau.store) == []
+    assert request not in spawner_lab.inbox(OLGA, box="waiting")
+    spawner_lab.pass_(600)
+    assert "mail.escalated" not in spawner_lab.types()
+    assert findings(spawner_lab.store) == []
 
 
-def test_one_without_a_session_is_named_by_its_name() -> None:
-    bureau = Bureau()
-    bureau.request()
-    bureau.send(ALICE, letter("BEAD_ACCEPTED"))
-    bureau.run()
-    assert bureau.answers()[0][:2] == ("spawned", "alice")
+def test_worker_without_a_session_is_named_by_its_agent() -> None:
+    spawner_lab = SpawnerLab()
+    spawner_lab.request()
+    spawner_lab.send(ALICE, letter("BEAD_ACCEPTED"))
+    spawner_lab.run()
+    assert spawner_lab.answers()[0][:2] == ("spawned", "alice")
 
 
-def test_one_that_has_come_and_gone_counts() -> None:
-    bureau = Bureau()
-    bureau.request()
-    bureau.do(ALICE, ClaimTask(BEAD, "alice", "s-1"))
-    bureau.do(ALICE, ReportOutcome(BEAD, "done", apply=True))
-    bureau.run()
-    assert bureau.answers()[0][:2] == ("spawned", "s-1")
+def test_worker_that_already_finished_counts() -> None:
+    spawner_lab = SpawnerLab()
+    spawner_lab.request()
+    spawner_lab.do(ALICE, ClaimTask(BEAD, "alice", "s-1"))
+    spawner_lab.do(ALICE, ReportOutcome(BEAD, "done", apply=True))
+    spawner_lab.run()
+    assert spawner_lab.answers()[0][:2] == ("spawned", "s-1")
 
 
-def test_what_the_hub_claims_counts_from_when_its_agent_has_begun() -> None:
-    bureau = Bureau()
-    bureau.request()
-    bureau.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1"))
-    bureau.do(HUMAN, UpdateTask(BEAD, notes="soon?"))
-    assert bureau.run() == 0, "so far there is only a claim"
-    bureau.do(ADAS, RenewLease(BEAD))
-    assert bureau.run() == 1
-    assert bureau.answers() == [("spawned", "hub-1.1", "Session: hub-1.1")]
+def test_hub_claim_counts_once_its_agent_has_started() -> None:
+    spawner_lab = SpawnerLab()
+    spawner_lab.request()
+    spawner_lab.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1"))
+    spawner_lab.do(HUMAN, UpdateTask(BEAD, notes="soon?"))
+    assert spawner_lab.run() == 0, "so far there is only a claim"
+    spawner_lab.do(ADA_ACTOR, RenewLease(BEAD))
+    assert spawner_lab.run() == 1
+    assert spawner_lab.answers() == [("spawned", "hub-1.1", "Session: hub-1.1")]
 
 
-def test_one_that_was_started_and_has_reported_has_begun() -> None:
-    bureau = Bureau()
-    bureau.request()
-    bureau.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1"))
-    bureau.do(ADAS, ReportOutcome(BEAD, "failed", "no", apply=True))
-    bureau.run()
-    assert bureau.answers()[0][:2] == ("spawned", "hub-1.1")
+def test_started_agent_that_reported_counts_as_started() -> None:
+    spawner_lab = SpawnerLab()
+    spawner_lab.request()
+    spawner_lab.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1"))
+    spawner_lab.do(ADA_ACTOR, ReportOutcome(BEAD, "failed", "no", apply=True))
+    spawner_lab.run()
+    assert spawner_lab.answers()[0][:2] == ("spawned", "hub-1.1")
 
 
-def test_one_that_could_not_be_started_is_no_worker() -> None:
-    bureau = Bureau()
-    bureau.request()
-    bureau.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1"))
-    why = "not started: ada: No such file or directory"
-    bureau.do(ADAS, ReleaseTask(BEAD, why, unstarted=True))
-    assert bureau.run() == 1
-    assert bureau.answers() == [("failed", "", f"{why}; {BEAD} is ready")]
+def test_agent_that_could_not_be_started_is_no_worker() -> None:
+    spawner_lab = SpawnerLab()
+    spawner_lab.request()
+    spawner_lab.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1"))
+    reason = "not started: ada: No such file or directory"
+    spawner_lab.do(ADA_ACTOR, ReleaseTask(BEAD, reason, unstarted=True))
+    assert spawner_lab.run() == 1
+    assert spawner_lab.answers() == [("failed", "", f"{reason}; {BEAD} is ready")]
 
 
-def test_one_that_was_to_begin_and_did_not_is_told_in_time() -> None:
-    bureau = Bureau()
-    bureau.request()
-    bureau.pass_(1)
-    bureau.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1", ttl_ms=3_600_000))
-    bureau.pass_(3.9)
-    assert bureau.run() == 0
-    bureau.pass_(0.1)
-    assert bureau.run() == 1
+def test_claimed_worker_that_does_not_start_in_time_fails_the_request() -> None:
+    spawner_lab = SpawnerLab()
+    spawner_lab.request()
+    spawner_lab.pass_(1)
+    spawner_lab.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1", ttl_ms=3_600_000))
+    spawner_lab.pass_(3.9)
+    assert spawner_lab.run() == 0
+    spawner_lab.pass_(0.1)
+    assert spawner_lab.run() == 1
     late = f"hub-1.1 was to work on {BEAD}, and has not begun within 5m"
-    assert bureau.answers() == [("failed", "", late)]
+    assert spawner_lab.answers() == [("failed", "", late)]
 
 
-def test_one_that_was_never_heard_of_is_followed_by_the_next() -> None:
-    bureau = Bureau()
-    bureau.request()
-    bureau.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1", ttl_ms=1_000))
-    bureau.lab.clock.advance(1_000)
-    bureau.do(SYSTEM, ExpireLease(BEAD))
-    assert bureau.run() == 0
-    bureau.pass_(1)
-    bureau.do(ALICE, ClaimTask(BEAD, "alice", "s-2"))
-    bureau.run()
-    assert bureau.answers()[0][:2] == ("spawned", "s-2")
+def test_claim_that_expired_unstarted_is_followed_by_the_next_worker() -> None:
+    spawner_lab = SpawnerLab()
+    spawner_lab.request()
+    spawner_lab.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-1.1", ttl_ms=1_000))
+    spawner_lab.lab.clock.advance(1_000)
+    spawner_lab.do(SYSTEM, ExpireLease(BEAD))
+    assert spawner_lab.run() == 0
+    spawner_lab.pass_(1)
+    spawner_lab.do(ALICE, ClaimTask(BEAD, "alice", "s-2"))
+    spawner_lab.run()
+    assert spawner_lab.answers()[0][:2] == ("spawned", "s-2")
 
 
-def test_one_of_before_does_not() -> None:
-    bureau = Bureau()
-    bureau.send(ALICE, letter("BEAD_ACCEPTED"))
-    told = ("failed", "", f"alice works on {BEAD}: it is left to it")
-    for many in (1, 2):
-        bureau.request()
-        bureau.run()
-        assert bureau.answers() == [told] * many
+def test_holder_from_before_the_request_is_no_worker() -> None:
+    spawner_lab = SpawnerLab()
+    spawner_lab.send(ALICE, letter("BEAD_ACCEPTED"))
+    expected = ("failed", "", f"alice works on {BEAD}: it is left to it")
+    for count in (1, 2):
+        spawner_lab.request()
+        spawner_lab.run()
+        assert spawner_lab.answers() == [expected] * count
 
 
-def test_a_request_that_was_refused_is_told_so_though_somebody_takes_the_task() -> None:
-    bureau = Bureau()
-    bureau.do(HUMAN, CreateTask("t", BEAD, ready=True))
+def test_refused_request_is_answered_failed_although_the_task_is_claimed() -> None:
+    spawner_lab = SpawnerLab()
+    spawner_lab.do(HUMAN, CreateTask("t", BEAD, ready=True))
     body = [f"Issue: {BEAD}", "Resume: true", f"Checkpoint: {'a' * 4_001}", "Orchestrator: olga"]
-    asked = bureau.send(OLGA, {"subject": "SPAWN_REQUEST", "body_md": "\n".join(body)})
-    assert asked["effect"]["code"] == "invalid_field"
-    bureau.do(ALICE, ClaimTask(BEAD, "alice"))
-    bureau.run()
-    assert bureau.answers() == [("failed", "", asked["effect"]["detail"])]
+    request = spawner_lab.send(OLGA, {"subject": "SPAWN_REQUEST", "body_md": "\n".join(body)})
+    assert request["effect"]["code"] == "invalid_field"
+    spawner_lab.do(ALICE, ClaimTask(BEAD, "alice"))
+    spawner_lab.run()
+    assert spawner_lab.answers() == [("failed", "", request["effect"]["detail"])]
 
 
-def test_nor_does_an_attempt_that_failed_long_ago() -> None:
-    bureau = Bureau()
-    bureau.send(ALICE, letter("BEAD_ACCEPTED"))
-    bureau.pass_(60)
-    bureau.request()
-    assert bureau.run() == 0
+def test_attempt_that_failed_before_the_request_is_no_worker() -> None:
+    spawner_lab = SpawnerLab()
+    spawner_lab.send(ALICE, letter("BEAD_ACCEPTED"))
+    spawner_lab.pass_(60)
+    spawner_lab.request()
+    assert spawner_lab.run() == 0
 
 
-def test_nobody_took_it_in_time() -> None:
-    bureau = Bureau()
-    bureau.request()
-    bureau.pass_(4.99)
-    assert bureau.run() == 0
-    bureau.pass_(0.01)
-    assert bureau.run() == 1
-    assert bureau.answers() == [
+def test_unclaimed_task_fails_the_request_after_the_timeout() -> None:
+    spawner_lab = SpawnerLab()
+    spawner_lab.request()
+    spawner_lab.pass_(4.99)
+    assert spawner_lab.run() == 0
+    spawner_lab.pass_(0.01)
+    assert spawner_lab.run() == 1
+    assert spawner_lab.answers() == [
         ("failed", "", f"nobody took {BEAD} within 5m; it is ready"),
     ]
-    bureau.do(ALICE, ClaimTask(BEAD, "alice"))
-    assert bureau.run() == 0, "a second word would only confuse"
+    spawner_lab.do(ALICE, ClaimTask(BEAD, "alice"))
+    assert spawner_lab.run() == 0, "a second word would only confuse"
 
 
 @pytest.mark.parametrize("status", ["blocked", "deadletter", "cancelled"])
-def test_a_task_that_cannot_be_taken(status: Status) -> None:
-    bureau = Bureau()
-    bureau.request()
-    bureau.do(HUMAN, MoveTask(BEAD, status))
-    bureau.run()
-    assert bureau.answers() == [("failed", "", f"{BEAD} is {status}: nobody can take it")]
+def test_unclaimable_task_fails_the_request(status: Status) -> None:
+    spawner_lab = SpawnerLab()
+    spawner_lab.request()
+    spawner_lab.do(HUMAN, MoveTask(BEAD, status))
+    spawner_lab.run()
+    assert spawner_lab.answers() == [("failed", "", f"{BEAD} is {status}: nobody can take it")]
 
 
-def test_a_task_that_nobody_here_could_take_is_refused_at_once() -> None:
-    bureau = Bureau(Settings())
-    bureau.request()
-    bureau.run()
-    assert bureau.answers() == [("failed", "", "no agent is known here that takes any work")]
-    reserved = Bureau()
+def test_task_without_an_eligible_agent_fails_the_request_immediately() -> None:
+    spawner_lab = SpawnerLab(Settings())
+    spawner_lab.request()
+    spawner_lab.run()
+    assert spawner_lab.answers() == [("failed", "", "no agent is known here that takes any work")]
+    reserved = SpawnerLab()
     reserved.do(HUMAN, CreateTask("t", BEAD, assignee="frontend", ready=True))
     reserved.request()
     reserved.run()
@@ -225,25 +225,25 @@ def test_a_task_that_nobody_here_could_take_is_refused_at_once() -> None:
     )
 
 
-def test_but_what_an_agent_of_another_hub_may_take_is_waited_for() -> None:
+def test_task_that_an_agent_of_another_hub_may_claim_is_awaited() -> None:
     shared = Settings(store=StoreSettings("postgresql://hub@host/hub"))
-    bureau = Bureau(shared)
-    bureau.register("ada")
-    bureau.do(HUMAN, CreateTask("t", BEAD, assignee="backend", ready=True))
-    bureau.request()
-    assert bureau.run() == 0
-    bureau.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-2.1", queues=("backend",)))
-    bureau.do(ADAS, RenewLease(BEAD))
-    bureau.run()
-    assert bureau.answers() == [("spawned", "hub-2.1", "Session: hub-2.1")]
-    alone = Bureau(shared)
+    spawner_lab = SpawnerLab(shared)
+    spawner_lab.register("ada")
+    spawner_lab.do(HUMAN, CreateTask("t", BEAD, assignee="backend", ready=True))
+    spawner_lab.request()
+    assert spawner_lab.run() == 0
+    spawner_lab.do(SYSTEM, ClaimTask(BEAD, "ada", "hub-2.1", queues=("backend",)))
+    spawner_lab.do(ADA_ACTOR, RenewLease(BEAD))
+    spawner_lab.run()
+    assert spawner_lab.answers() == [("spawned", "hub-2.1", "Session: hub-2.1")]
+    alone = SpawnerLab(shared)
     alone.request()
     alone.run()
     assert alone.answers() == [("failed", "", "no agent is known here that takes any work")]
 
 
 @pytest.mark.parametrize(
-    ("settings", "observer", "reserved_for", "is_told"),
+    ("settings", "observer", "reserved_for", "is_refused"),
     [
         (Settings(), "zoe", "zoe", True),
         (ADA, "ada", "", True),
@@ -253,16 +253,16 @@ def test_but_what_an_agent_of_another_hub_may_take_is_waited_for() -> None:
         (ADA, "zoe", "ada", False),
     ],
 )
-def test_work_of_one_who_may_only_read_is_refused_at_once(
-    settings: Settings, observer: str, reserved_for: str, *, is_told: bool
+def test_task_of_an_observer_fails_the_request_immediately(
+    settings: Settings, observer: str, reserved_for: str, *, is_refused: bool
 ) -> None:
-    bureau = Bureau(settings)
-    bureau.do(HUMAN, RegisterAgent(observer, "observer"))
-    bureau.request()
-    bureau.do(HUMAN, EditTask(BEAD, assignee=reserved_for))
-    assert bureau.run() == is_told
-    why = f"{observer} is registered as observer, which may only read"
-    assert bureau.answers() == [("failed", "", why)] * is_told
+    spawner_lab = SpawnerLab(settings)
+    spawner_lab.do(HUMAN, RegisterAgent(observer, "observer"))
+    spawner_lab.request()
+    spawner_lab.do(HUMAN, EditTask(BEAD, assignee=reserved_for))
+    assert spawner_lab.run() == is_refused
+    reason = f"{observer} is registered as observer, which may only read"
+    assert spawner_lab.answers() == [("failed", "", reason)] * is_refused
 
 
 @pytest.mark.parametrize(
@@ -275,43 +275,43 @@ def test_work_of_one_who_may_only_read_is_refused_at_once(
         (Settings(), "zoe", "zoe"),
     ],
 )
-def test_one_that_somebody_could_take_is_waited_for(
+def test_task_with_an_eligible_agent_is_awaited(
     settings: Settings, registered: str, reserved_for: str
 ) -> None:
-    bureau = Bureau(settings)
+    spawner_lab = SpawnerLab(settings)
     if registered:
-        bureau.register(registered)
-    bureau.request()
-    bureau.do(HUMAN, EditTask(BEAD, assignee=reserved_for))
-    assert bureau.run() == 0
+        spawner_lab.register(registered)
+    spawner_lab.request()
+    spawner_lab.do(HUMAN, EditTask(BEAD, assignee=reserved_for))
+    assert spawner_lab.run() == 0
 
 
-def test_an_agent_that_has_the_spawners_name_answers_itself() -> None:
-    bureau = Bureau(Settings())
-    bureau.register("spawner")
-    asked = bureau.request()
-    assert bureau.run() == 0
+def test_agent_with_the_name_of_the_spawner_answers_itself() -> None:
+    spawner_lab = SpawnerLab(Settings())
+    spawner_lab.register("spawner")
+    request = spawner_lab.request()
+    assert spawner_lab.run() == 0
     ack = letter("SPAWN_ACK", "Status: spawned", "Session: tmux-4")
-    assert bureau.effect(SPAWNER, ack) == "applied"
-    assert not bureau.mail(asked).is_open
-    assert bureau.answers()[0][:2] == ("spawned", "tmux-4")
+    assert spawner_lab.effect(SPAWNER, ack) == "applied"
+    assert not spawner_lab.mail(request).is_open
+    assert spawner_lab.answers()[0][:2] == ("spawned", "tmux-4")
 
 
-def test_only_what_is_asked_of_it_is_answered() -> None:
-    bureau = Bureau(Settings())
-    bureau.send(OLGA, letter("HELP_REQUEST", to=["spawner"]))
-    bureau.register("somebody-else")
-    bureau.request(to=["somebody-else"])
-    assert bureau.run() == 0
+def test_only_requests_to_the_spawner_are_answered() -> None:
+    spawner_lab = SpawnerLab(Settings())
+    spawner_lab.send(OLGA, letter("HELP_REQUEST", to=["spawner"]))
+    spawner_lab.register("somebody-else")
+    spawner_lab.request(to=["somebody-else"])
+    assert spawner_lab.run() == 0
 
 
-def test_what_is_asked_of_nobody_who_is_known_is_answered_too() -> None:
-    bureau = Bureau()
-    asked = bureau.request(to=["dispatcher"])
-    bureau.do(HUMAN, ClaimTask(BEAD, "ada", "hub-1.77"))
-    assert bureau.run() == 1
-    assert bureau.answers() == [("spawned", "hub-1.77", "Session: hub-1.77")]
-    mail = bureau.mail(asked)
+def test_request_to_an_unknown_name_is_answered() -> None:
+    spawner_lab = SpawnerLab()
+    request = spawner_lab.request(to=["dispatcher"])
+    spawner_lab.do(HUMAN, ClaimTask(BEAD, "ada", "hub-1.77"))
+    assert spawner_lab.run() == 1
+    assert spawner_lab.answers() == [("spawned", "hub-1.77", "Session: hub-1.77")]
+    mail = spawner_lab.mail(request)
     assert (mail.to, mail.copied, mail.is_open, mail.waits_for) == (
         ("dispatcher",),
         ("spawner",),
@@ -320,99 +320,102 @@ def test_what_is_asked_of_nobody_who_is_known_is_answered_too() -> None:
     )
 
 
-def test_a_request_that_names_no_bead_is_told_so() -> None:
-    bureau = Bureau()
-    asked = bureau.send(OLGA, letter("SPAWN_REQUEST", bead=""))
-    assert asked["effect"]["code"] == "invalid_field"
-    assert bureau.run() == 1
-    assert bureau.answers() == [
+def test_request_without_a_bead_is_answered_failed() -> None:
+    spawner_lab = SpawnerLab()
+    request = spawner_lab.send(OLGA, letter("SPAWN_REQUEST", bead=""))
+    assert request["effect"]["code"] == "invalid_field"
+    assert spawner_lab.run() == 1
+    assert spawner_lab.answers() == [
         ("failed", "", "the request names no bead: write Issue: ID in it"),
     ]
-    assert not bureau.mail(asked["id"]).is_open
+    assert not spawner_lab.mail(request["id"]).is_open
 
 
-def test_a_request_of_somebody_who_may_not_ask_is_told_so_each_time() -> None:
-    bureau = Bureau()
-    bureau.do(HUMAN, CreateTask("t", BEAD, ready=True))
-    why = "agent:alice may not ask for workers; that is for orchestrators"
-    for many in (1, 2):
-        asked = bureau.send(ALICE, REQUEST)
-        assert (asked["effect"]["code"], asked["effect"]["detail"]) == ("not_authorized", why)
-        assert bureau.run() == 1
-        told = [(row["parsed"]["status"], last_line(row)) for row in bureau.rows(ALICE)]
-        assert told == [("failed", why)] * many
-        assert not bureau.mail(asked["id"]).is_open
-    assert bureau.run() == 0
-    assert findings(bureau.store) == []
+def test_unauthorized_request_is_answered_failed_each_time() -> None:
+    spawner_lab = SpawnerLab()
+    spawner_lab.do(HUMAN, CreateTask("t", BEAD, ready=True))
+    reason = "agent:alice may not ask for workers; that is for orchestrators"
+    for count in (1, 2):
+        request = spawner_lab.send(ALICE, REQUEST)
+        assert (request["effect"]["code"], request["effect"]["detail"]) == (
+            "not_authorized",
+            reason,
+        )
+        assert spawner_lab.run() == 1
+        answers = [(row["parsed"]["status"], last_line(row)) for row in spawner_lab.rows(ALICE)]
+        assert answers == [("failed", reason)] * count
+        assert not spawner_lab.mail(request["id"]).is_open
+    assert spawner_lab.run() == 0
+    assert findings(spawner_lab.store) == []
 
 
-def test_one_that_wants_no_ack_is_answered_all_the_same() -> None:
-    bureau = Bureau(Settings())
-    bureau.request(ack_required=False)
-    assert bureau.run() == 1
+def test_request_without_ack_required_is_answered() -> None:
+    spawner_lab = SpawnerLab(Settings())
+    spawner_lab.request(ack_required=False)
+    assert spawner_lab.run() == 1
 
 
-def test_a_bead_that_is_no_task() -> None:
-    bureau = Bureau()
-    mail = bureau.mail(bureau.request())
-    given = list[Verdict]()
+def test_bead_without_a_task_fails_the_request() -> None:
+    spawner_lab = SpawnerLab()
+    mail = spawner_lab.mail(spawner_lab.request())
+    verdicts = list[Verdict]()
     terms = Terms("spawner", "SPAWN_REQUEST", 1)
 
     def answer(_: Mail, verdict: Verdict) -> None:
-        given.append(verdict)
+        verdicts.append(verdict)
 
-    number = bureau.store.tables.numbers[f"mail:{mail.id}"]
-    row = bureau.store.tables.rows[number]
+    number = spawner_lab.store.tables.numbers[f"mail:{mail.id}"]
+    row = spawner_lab.store.tables.rows[number]
     state = row.state.replace(b'"bead":"ol-527.1"', b'"bead":"ol-999.1"')
-    bureau.store.tables.rows[number] = replace(row, state=state)
-    Spawner(bureau.lab.hub, terms, answer).run_once(bureau.lab.clock.now())
-    assert given == [Verdict(reason="no task has the name ol-999.1: see `dragoman task list`")]
+    spawner_lab.store.tables.rows[number] = replace(row, state=state)
+    Spawner(spawner_lab.lab.hub, terms, answer).run_once(spawner_lab.lab.clock.now())
+    assert verdicts == [Verdict(reason="no task has the name ol-999.1: see `dragoman task list`")]
 
 
-def test_an_answer_that_cannot_be_posted_is_told() -> None:
-    bureau = Bureau(Settings())
-    asked = bureau.request()
-    bureau.lab.hub.do(
-        Actor("system", "spawner", "spawner"), CreateTask("other", "O"), key=f"spawn.{asked}"
+def test_refused_answer_is_raised() -> None:
+    spawner_lab = SpawnerLab(Settings())
+    request = spawner_lab.request()
+    spawner_lab.lab.hub.do(
+        Actor("system", "spawner", "spawner"), CreateTask("other", "O"), key=f"spawn.{request}"
     )
     with pytest.raises(Refused, match="used before"):
-        bureau.run()
+        spawner_lab.run()
 
 
-def test_it_is_one_of_the_duties_of_a_place(tmp_path: Path) -> None:
-    place = open_place(tmp_path / "data", "", None, create=True)
+def test_spawner_is_a_service_of_a_data_directory(tmp_path: Path) -> None:
+    directory = open_place(tmp_path / "data", "", None, create=True)
     try:
-        place.interpreter.call("mail.send", REQUEST, OLGA)
-        duty = next(one for one in place.duties if one.name == "spawner")
-        assert duty.run_once(place.hub.clock.now()) == 1
-        told = place.interpreter.call("mail.inbox", {}, OLGA)
-        assert isinstance(told, Taken)
-        assert told.reply["messages"][0]["type"] == "SPAWN_ACK"
+        directory.interpreter.call("mail.send", REQUEST, OLGA)
+        service = next(service for service in directory.duties if service.name == "spawner")
+        assert service.run_once(directory.hub.clock.now()) == 1
+        inbox = directory.interpreter.call("mail.inbox", {}, OLGA)
+        assert isinstance(inbox, Taken)
+        assert inbox.reply["messages"][0]["type"] == "SPAWN_ACK"
     finally:
-        place.hub.close()
+        directory.hub.close()
 
 
-def test_an_answer_of_a_stranger_is_none() -> None:
-    bureau = Bureau()
-    asked = bureau.request()
+def test_ack_of_another_sender_is_not_authorized() -> None:
+    spawner_lab = SpawnerLab()
+    request = spawner_lab.request()
     forged = letter("SPAWN_ACK", "Status: spawned", "Session: fake")
     for actor in (Actor("agent", "mallory"), Actor("orchestrator", "otis")):
-        assert bureau.effect(actor, forged) == "not_authorized"
-    assert bureau.mail(asked).is_open
-    assert bureau.effect(SPAWNER, forged) == "applied"
+        assert spawner_lab.effect(actor, forged) == "not_authorized"
+    assert spawner_lab.mail(request).is_open
+    assert spawner_lab.effect(SPAWNER, forged) == "applied"
 
 
-def test_it_is_known_since_when_a_worker_is_asked_for_and_not_yet_there() -> None:
-    bureau, terms = Bureau(), Terms("spawner", "SPAWN_REQUEST", 60_000)
-    bureau.lab.do(HUMAN, CreateTask("other", "other", ready=True))
-    bureau.request()
-    bureau.request(thread_id="", subject="[no-such-bead] SPAWN_REQUEST")
-    store, first = bureau.lab.store, bureau.lab.clock.now()
-    task, other = bureau.lab.task(BEAD), bureau.lab.task("other")
+def test_time_of_the_latest_unanswered_request_is_known() -> None:
+    spawner_lab, terms = SpawnerLab(), Terms("spawner", "SPAWN_REQUEST", 60_000)
+    spawner_lab.lab.do(HUMAN, CreateTask("other", "other", ready=True))
+    spawner_lab.request()
+    spawner_lab.request(thread_id="", subject="[no-such-bead] SPAWN_REQUEST")
+    store, first = spawner_lab.lab.store, spawner_lab.lab.clock.now()
+    task, other = spawner_lab.lab.task(BEAD), spawner_lab.lab.task("other")
     assert (asked_at(store, terms, task), asked_at(store, terms, other)) == (first, 0)
-    bureau.lab.clock.advance(1_000)
-    bureau.request()
+    spawner_lab.lab.clock.advance(1_000)
+    spawner_lab.request()
     assert asked_at(store, terms, task) == first + 1_000
-    bureau.lab.do(ADAS, ClaimTask(BEAD, "ada"))
-    bureau.run()
+    spawner_lab.lab.do(ADA_ACTOR, ClaimTask(BEAD, "ada"))
+    spawner_lab.run()
     assert asked_at(store, terms, task) == 0

@@ -32,7 +32,9 @@ class ThoughtStreams:
         self.tails = ChunkTails(self.folder, bytes(32), self.now)
         self.choices = choices = saop.Choices(redactor=Redactor(), tails=self.tails, digest=digest)
         self.desk = SaopHub(choices)
-        self.duty = Thoughts(self.desk.hub, self.tails, partial(saop.last_chunk, choices=choices))
+        self.service = Thoughts(
+            self.desk.hub, self.tails, partial(saop.last_chunk, choices=choices)
+        )
         self.desk.turn(0)
 
     def now(self) -> float:
@@ -45,14 +47,14 @@ class ThoughtStreams:
 
     def run(self) -> int:
         """Do the duty."""
-        return self.duty.run_once(self.desk.clock.now())
+        return self.service.run_once(self.desk.clock.now())
 
     def thoughts(self) -> list[dict[str, Any]]:
         """The thoughts of the session."""
         return [one["payload"] for one in self.desk.events(session_id="s-1")]
 
 
-def test_what_was_held_back_is_told_when_nothing_follows(tmp_path: Path) -> None:
+def test_carried_over_text_is_recorded_when_no_chunk_follows(tmp_path: Path) -> None:
     streams = ThoughtStreams(tmp_path)
     streams.desk.event(1, thought("the whole thought without end"))
     assert (streams.run(), len(streams.thoughts())) == (0, 1)
@@ -64,7 +66,7 @@ def test_what_was_held_back_is_told_when_nothing_follows(tmp_path: Path) -> None
     assert list(streams.folder.iterdir()) == []
 
 
-def test_a_secret_in_it_is_masked(tmp_path: Path) -> None:
+def test_secret_in_carried_over_text_is_masked(tmp_path: Path) -> None:
     streams = ThoughtStreams(tmp_path)
     streams.desk.event(1, thought(f"it is {SECRET}"))
     streams.pass_deadline()
@@ -74,21 +76,21 @@ def test_a_secret_in_it_is_masked(tmp_path: Path) -> None:
     assert SECRET.encode() not in b"".join(one.line for one in streams.desk.store.entries(0, 100))
 
 
-def test_a_crash_after_it_was_told_doubles_nothing(tmp_path: Path) -> None:
+def test_crash_after_recording_duplicates_nothing(tmp_path: Path) -> None:
     streams = ThoughtStreams(tmp_path)
     streams.desk.event(1, thought("half a thou"))
     streams.pass_deadline()
     (file,) = streams.folder.iterdir()
-    kept = file.read_bytes()
+    content = file.read_bytes()
     assert streams.run() == 1
-    file.write_bytes(kept)
+    file.write_bytes(content)
     streams.pass_deadline()
     streams.run()
     assert "".join(one["chunk"] for one in streams.thoughts()) == "half a thou"
     assert list(streams.folder.iterdir()) == []
 
 
-def test_what_cannot_be_written_now_is_told_later(tmp_path: Path) -> None:
+def test_unwritable_text_is_recorded_later(tmp_path: Path) -> None:
     streams = ThoughtStreams(tmp_path)
     streams.desk.event(1, thought("half a thou"))
     streams.pass_deadline()
@@ -99,7 +101,7 @@ def test_what_cannot_be_written_now_is_told_later(tmp_path: Path) -> None:
     assert "".join(one["chunk"] for one in streams.thoughts()) == "half a thou"
 
 
-def test_who_goes_on_after_that_is_heard(tmp_path: Path) -> None:
+def test_stream_may_continue_after_it_was_closed(tmp_path: Path) -> None:
     streams = ThoughtStreams(tmp_path)
     streams.desk.event(1, thought("half a thou"))
     streams.pass_deadline()
@@ -108,27 +110,27 @@ def test_who_goes_on_after_that_is_heard(tmp_path: Path) -> None:
     assert "".join(one["chunk"] for one in streams.thoughts()) == "half a thought"
 
 
-def test_what_a_chunk_leaves_meanwhile_is_not_lost_and_nothing_is_told_twice(
+def test_chunk_that_arrives_while_closing_is_neither_lost_nor_duplicated(
     tmp_path: Path,
 ) -> None:
     streams = ThoughtStreams(tmp_path)
     streams.desk.event(1, thought("half a thou"))
     streams.pass_deadline()
 
-    def end(key: str, held: str) -> RecordTrace | None:
+    def end(key: str, carry_over: str) -> RecordTrace | None:
         streams.desk.event(2, thought("ght, and more of i"))
-        return saop.last_chunk(key, held, streams.choices)
+        return saop.last_chunk(key, carry_over, streams.choices)
 
     assert Thoughts(streams.desk.hub, streams.tails, end).run_once(0) == 1
     assert streams.desk.event(3, thought("t", final=True))["ok"]
     assert streams.thoughts()[-1]["chunk"] == "it"
     # What had been waited for in vain stands where the duty got to it, and only there.
-    said = "".join(one["chunk"] for one in streams.thoughts())
-    assert sorted(said) == sorted("half a thought, and more of it")
+    text = "".join(one["chunk"] for one in streams.thoughts())
+    assert sorted(text) == sorted("half a thought, and more of it")
     assert list(streams.folder.iterdir()) == []
 
 
-def test_a_key_in_a_terminal_that_nothing_follows_is_forgotten(tmp_path: Path) -> None:
+def test_state_of_an_unfinished_key_in_a_terminal_is_dropped(tmp_path: Path) -> None:
     streams = ThoughtStreams(tmp_path)
     streams.desk.event(1, pulse("-----BEGIN PRIVATE KEY-----"))
     assert len(list(streams.folder.iterdir())) == 1

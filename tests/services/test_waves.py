@@ -42,7 +42,7 @@ from tests.engine.lab import ALICE, BOB, HUMAN, Lab, findings
 from tests.requirements import proves
 
 HOUR = 3_600_000
-ALWAYS = -1
+EVERY_STEP = -1
 ORCHESTRATOR = Actor("orchestrator", "olga")
 
 
@@ -54,8 +54,8 @@ def start(
     retries: dict[str, int] | None = None,
 ) -> None:
     """Start a wave as its orchestrator."""
-    wanted = tuple(WaveBead(bead) if isinstance(bead, str) else bead for bead in beads)
-    wave = StartWave(wanted, parallel, id, retries or {})
+    wave_beads = tuple(WaveBead(bead) if isinstance(bead, str) else bead for bead in beads)
+    wave = StartWave(wave_beads, parallel, id, retries or {})
     lab.do(ORCHESTRATOR, *commands_of_start(wave, {}))
 
 
@@ -69,20 +69,20 @@ def statuses(lab: Lab, *names: str) -> list[str]:
     return [lab.task(name).status for name in names]
 
 
-def shown(lab: Lab, id: str = "W") -> dict[str, Any]:
+def wave_status(lab: Lab, id: str = "W") -> dict[str, Any]:
     """The status of a wave as doors show it."""
     wave = find_wave(lab.store, id)
     assert isinstance(wave, Wave)
     return shown_wave(look_at_wave(lab.store, wave, lab.clock.now()))
 
 
-def work(lab: Lab, name: str, agent: Actor = ALICE) -> None:
+def complete_bead(lab: Lab, name: str, agent: Actor = ALICE) -> None:
     """Claim a bead and report it as done."""
     lab.do(agent, ClaimTask(name, agent.name))
     lab.do(agent, ReportOutcome(name, "done", apply=True))
 
 
-def fail(lab: Lab, name: str, type: str) -> None:
+def report_failure(lab: Lab, name: str, type: str) -> None:
     """Claim a bead and report that it failed in this way."""
     lab.do(ALICE, ClaimTask(name, "alice"))
     lab.do(ALICE, ReportOutcome(name, "failed", details={"failure_type": type}, apply=True))
@@ -90,7 +90,7 @@ def fail(lab: Lab, name: str, type: str) -> None:
 
 
 @proves("WAVE-START")
-def test_unknown_beads_are_adopted_and_held_back_and_known_ones_count_as_they_stand() -> None:
+def test_unknown_beads_are_adopted_and_known_beads_keep_their_status() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("ready one", "R", ready=True))
     lab.do(HUMAN, CreateTask("at work", "P", ready=True))
@@ -104,12 +104,12 @@ def test_unknown_beads_are_adopted_and_held_back_and_known_ones_count_as_they_st
         "cancelled",
     ]
     assert lab.task("bead:new-1").id == "new-1"
-    assert [bead["waits_for"]["what"] for bead in shown(lab)["beads"][:2]] == ["slot", "slot"]
+    assert [bead["waits_for"]["what"] for bead in wave_status(lab)["beads"][:2]] == ["slot", "slot"]
     assert findings(lab.store) == []
 
 
 @proves("WAVE-START")
-def test_the_first_beads_go_at_once() -> None:
+def test_first_beads_are_released_at_the_start() -> None:
     lab = Lab()
     start(lab, "a", "b", "c")
     assert statuses(lab, "a", "b", "c") == ["ready", "ready", "backlog"]
@@ -117,7 +117,7 @@ def test_the_first_beads_go_at_once() -> None:
 
 
 @proves("WAVE-START")
-def test_only_those_who_run_the_show_start_waves() -> None:
+def test_only_orchestrating_roles_start_waves() -> None:
     lab = Lab()
     wave = StartWave((WaveBead("a"),), 1, "W")
     expected: list[tuple[Role, str]] = [
@@ -147,14 +147,14 @@ def test_only_those_who_run_the_show_start_waves() -> None:
         ),
     ],
 )
-def test_what_is_no_wave_is_refused_and_leaves_nothing(wave: StartWave) -> None:
+def test_invalid_wave_is_refused_and_leaves_nothing(wave: StartWave) -> None:
     lab = Lab()
     assert lab.code(HUMAN, *commands_of_start(wave, {})) == "invalid_field"
     assert [stream for stream, _ in lab.lines() if stream.startswith(("task:", "wave:"))] == []
 
 
 @proves("WAVE-START")
-def test_a_name_with_its_kind_must_be_known() -> None:
+def test_name_with_a_kind_must_exist() -> None:
     lab = Lab()
     wave = StartWave((WaveBead("ticket:7"),), 1, "W")
     assert lab.code(HUMAN, *commands_of_start(wave, {})) == "task_not_found"
@@ -163,22 +163,22 @@ def test_a_name_with_its_kind_must_be_known() -> None:
 
 
 @proves("WAVE-PARALLEL", "WAVE-COMPLETE")
-def test_a_wave_from_its_start_to_its_closing_report() -> None:
+def test_wave_from_start_to_closing_report() -> None:
     lab = Lab()
     start(lab, "a", "b", "c")
-    work(lab, "a")
+    complete_bead(lab, "a")
     assert run(lab) == 1
     assert statuses(lab, "a", "b", "c") == ["review", "ready", "ready"]
     lab.do(HUMAN, MoveTask("b", "cancelled", "not needed"))
     assert run(lab) == 0
-    work(lab, "c")
-    assert shown(lab)["complete"] is True
+    complete_bead(lab, "c")
+    assert wave_status(lab)["complete"] is True
     lab.clock.advance(60_000)
     assert run(lab) == 1
     assert run(lab) == 0
-    told = shown(lab)
-    assert (told["complete"], told["counts"]) == (True, {"review": 2, "cancelled": 1})
-    assert told["ended_at"] == "2026-02-09T14:31:00.000Z"
+    status = wave_status(lab)
+    assert (status["complete"], status["counts"]) == (True, {"review": 2, "cancelled": 1})
+    assert status["ended_at"] == "2026-02-09T14:31:00.000Z"
     assert list(open_waves(lab.store)) == []
     (letter,) = [letter.mail for letter in whole_list(lab.store, "in:olga")]
     assert (letter.sender, letter.thread) == ("hub", "W")
@@ -188,20 +188,20 @@ def test_a_wave_from_its_start_to_its_closing_report() -> None:
 
 
 @proves("WAVE-COMPLETE")
-def test_the_closing_report_says_what_the_status_says_of_beads_that_are_stuck() -> None:
+def test_closing_report_gives_the_reason_of_blocked_beads_as_the_status_does() -> None:
     lab = Lab()
     start(lab, "a", "b")
     lab.do(HUMAN, MoveTask("a", "blocked", "the key is missing"))
-    work(lab, "b")
+    complete_bead(lab, "b")
     assert run(lab) == 1
     (letter,) = [letter.mail for letter in whole_list(lab.store, "in:olga")]
-    why = shown(lab)["beads"][0]["why"]
-    assert why == "the key is missing"
-    assert f"- a: blocked, attempts: 0: {why}\n" in letter.body
+    reason = wave_status(lab)["beads"][0]["why"]
+    assert reason == "the key is missing"
+    assert f"- a: blocked, attempts: 0: {reason}\n" in letter.body
 
 
 @proves("WAVE-COMPLETE")
-def test_whoever_starts_a_wave_cannot_close_it_only_the_hub_does() -> None:
+def test_wave_of_ended_beads_is_closed_by_the_hub_not_at_its_start() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("over", "a"), MoveTask("a", "cancelled"))
     start(lab, "a")
@@ -211,12 +211,12 @@ def test_whoever_starts_a_wave_cannot_close_it_only_the_hub_does() -> None:
 
 
 @proves("WAVE-FILES")
-def test_two_waves_that_want_one_file_take_turns() -> None:
+def test_waves_that_share_a_file_take_turns() -> None:
     lab = Lab()
     start(lab, WaveBead("a", ("src/x.py",)), id="W1")
     start(lab, WaveBead("b", ("src/",)), "c", id="W2")
     assert statuses(lab, "a", "b", "c") == ["ready", "backlog", "ready"]
-    waits = shown(lab, "W2")["beads"][0]["waits_for"]
+    waits = wave_status(lab, "W2")["beads"][0]["waits_for"]
     assert waits == {
         "what": "file",
         "file": "src/**",
@@ -231,7 +231,7 @@ def test_two_waves_that_want_one_file_take_turns() -> None:
         },
     }
     lab.do(ALICE, ClaimTask("a", "alice"))
-    assert shown(lab, "W2")["beads"][0]["waits_for"]["by"]["holder"] == "alice"
+    assert wave_status(lab, "W2")["beads"][0]["waits_for"]["by"]["holder"] == "alice"
     assert run(lab) == 0
     lab.do(ALICE, ReportOutcome("a", "done", apply=True))
     assert run(lab) == 2
@@ -240,7 +240,7 @@ def test_two_waves_that_want_one_file_take_turns() -> None:
 
 
 @proves("WAVE-FILES")
-def test_whoever_works_on_a_bead_has_its_files_and_nobody_else_does() -> None:
+def test_holder_of_a_bead_has_its_files_exclusively() -> None:
     lab = Lab()
     start(lab, WaveBead("a", ("src/x.py",)))
     lab.do(ALICE, ClaimTask("a", "alice"))
@@ -249,7 +249,7 @@ def test_whoever_works_on_a_bead_has_its_files_and_nobody_else_does() -> None:
 
 
 @proves("WAVE-FILES", "RESERVE-END")
-def test_a_bead_goes_when_the_reservation_of_a_dead_agent_is_over() -> None:
+def test_bead_is_released_when_a_conflicting_reservation_expires() -> None:
     lab = Lab()
     lab.do(BOB, ReserveFiles(("src/",), HOUR))
     start(lab, WaveBead("a", ("src/x.py",)))
@@ -261,15 +261,15 @@ def test_a_bead_goes_when_the_reservation_of_a_dead_agent_is_over() -> None:
 
 
 @proves("WAVE-STATUS")
-def test_a_bead_that_waits_for_another_one_does_not_take_its_place() -> None:
+def test_bead_blocked_by_another_bead_does_not_occupy_its_slot() -> None:
     lab = Lab()
     for name in "ab":
         lab.do(HUMAN, CreateTask(name, name))
     lab.do(HUMAN, LinkTask("a", "blocked-by", "b"))
     start(lab, "a", "b", parallel=1)
     assert statuses(lab, "a", "b") == ["backlog", "ready"]
-    assert shown(lab)["beads"][0]["waits_for"] == {"what": "task", "tasks": ("b",)}
-    work(lab, "b")
+    assert wave_status(lab)["beads"][0]["waits_for"] == {"what": "task", "tasks": ("b",)}
+    complete_bead(lab, "b")
     lab.do(HUMAN, MoveTask("b", "done"))
     run(lab)
     assert statuses(lab, "a", "b") == ["ready", "done"]
@@ -280,36 +280,36 @@ def test_a_bead_that_waits_for_another_one_does_not_take_its_place() -> None:
 
 
 @proves("WAVE-RETRIES")
-def test_a_bead_that_may_not_be_tried_again_is_blocked_after_one_failure() -> None:
+def test_bead_without_retries_is_blocked_after_one_failure() -> None:
     lab = Lab()
     start(lab, "a", parallel=1, retries={"TESTS_FAIL": 0})
-    fail(lab, "a", "TESTS_FAIL")
+    report_failure(lab, "a", "TESTS_FAIL")
     run(lab)
-    assert shown(lab)["beads"][0]["why"].startswith(
+    assert wave_status(lab)["beads"][0]["why"].startswith(
         "failed once with TESTS_FAIL; wave W allows 0 retries"
     )
 
 
 @proves("WAVE-RETRIES")
-def test_a_bead_that_failed_too_often_in_one_way_is_blocked_with_the_reason() -> None:
+def test_bead_that_exceeds_the_retries_of_a_failure_type_is_blocked_with_the_reason() -> None:
     lab = Lab()
     start(lab, "a", "b", parallel=1, retries={"TESTS_FAIL": 1})
-    fail(lab, "a", "TESTS_FAIL")
-    fail(lab, "a", "BUILD_FAIL")
+    report_failure(lab, "a", "TESTS_FAIL")
+    report_failure(lab, "a", "BUILD_FAIL")
     run(lab)
     assert statuses(lab, "a", "b") == ["ready", "backlog"]
-    fail(lab, "a", "TESTS_FAIL")
+    report_failure(lab, "a", "TESTS_FAIL")
     assert run(lab) == 1
     assert statuses(lab, "a", "b") == ["blocked", "ready"]
-    why = "failed 2 times with TESTS_FAIL; wave W allows 1 retry"
-    assert why in list(history(lab.store, "task:a"))[-1].line.decode()
-    beads = shown(lab)["beads"]
-    assert beads[0]["why"].startswith(why)
+    reason = "failed 2 times with TESTS_FAIL; wave W allows 1 retry"
+    assert reason in list(history(lab.store, "task:a"))[-1].line.decode()
+    beads = wave_status(lab)["beads"]
+    assert beads[0]["why"].startswith(reason)
     assert "why" not in beads[1]
 
 
 @proves("WAVE-RETRIES")
-def test_an_attempt_that_was_handed_on_half_done_counts_by_its_reason_and_once() -> None:
+def test_checkpointed_attempt_counts_once_by_its_reason() -> None:
     lab = Lab()
     start(lab, "a", retries={"CONTEXT_HIGH": 1})
     for commit in ("", "abc123"):
@@ -326,10 +326,10 @@ def test_an_attempt_that_was_handed_on_half_done_counts_by_its_reason_and_once()
 
 
 @proves("WAVE-RETRIES")
-def test_a_person_who_unblocks_a_bead_gives_it_another_chance() -> None:
+def test_unblocked_bead_is_retried() -> None:
     lab = Lab()
     start(lab, "a", retries={"TESTS_FAIL": 0})
-    fail(lab, "a", "TESTS_FAIL")
+    report_failure(lab, "a", "TESTS_FAIL")
     run(lab)
     assert statuses(lab, "a") == ["blocked"]
     lab.do(HUMAN, MoveTask("a", "ready"))
@@ -338,10 +338,8 @@ def test_a_person_who_unblocks_a_bead_gives_it_another_chance() -> None:
 
 
 @proves("WAVE-RECOVERY")
-@pytest.mark.parametrize("died_after", [*range(7), ALWAYS])
-def test_a_hub_that_dies_anywhere_goes_on_where_the_ledger_ends(
-    tmp_path: Path, died_after: int
-) -> None:
+@pytest.mark.parametrize("died_after", [*range(7), EVERY_STEP])
+def test_wave_continues_after_a_hub_restart_at_any_step(tmp_path: Path, died_after: int) -> None:
     """The same wave, with the hub opened anew after one of its steps, or after each."""
     hub = HandHub(lambda: SqliteStore.open(tmp_path / "dragoman.db", lambda: "waves"))
     beads = (WaveBead("a", ("x",)), WaveBead("b", ("x",)), WaveBead("c"))
@@ -352,7 +350,7 @@ def test_a_hub_that_dies_anywhere_goes_on_where_the_ledger_ends(
         for command in commands:
             hub.do(command, agent=agent)
         hub.tick()
-        if died_after in (done, ALWAYS):
+        if died_after in (done, EVERY_STEP):
             hub.restart()
         done += 1
 
@@ -373,10 +371,10 @@ def test_a_hub_that_dies_anywhere_goes_on_where_the_ledger_ends(
 
 
 @proves("WAVE-RECOVERY")
-def test_a_wave_whose_step_is_lost_takes_it_again_and_no_step_twice() -> None:
+def test_lost_step_is_repeated_and_no_step_is_taken_twice() -> None:
     lab = Lab()
     start(lab, "a", "b", parallel=1)
-    work(lab, "a")
+    complete_bead(lab, "a")
     lab.store.losses = 1
     run(lab)
     again = Lab(lab.store)
@@ -386,12 +384,12 @@ def test_a_wave_whose_step_is_lost_takes_it_again_and_no_step_twice() -> None:
 
 
 @proves("WAVE-COMPLETE")
-def test_a_wave_that_cannot_be_read_does_not_stop_the_others() -> None:
+def test_unreadable_wave_does_not_stop_the_others() -> None:
     lab = Lab()
     start(lab, "a", id="W1")
     start(lab, "b", id="W2")
-    work(lab, "a")
-    work(lab, "b")
+    complete_bead(lab, "a")
+    complete_bead(lab, "b")
     number = lab.store.tables.numbers["wave:W1"]
     rows = lab.store.tables.rows
     rows[number] = replace(rows[number], state=b"{")
@@ -401,7 +399,7 @@ def test_a_wave_that_cannot_be_read_does_not_stop_the_others() -> None:
 
 @proves("WAVE-STATUS")
 @pytest.mark.parametrize(("id", "code"), [("W", "wave_not_found"), ("no wave", "invalid_id")])
-def test_a_wave_that_there_is_none_of_is_told(id: str, code: str) -> None:
+def test_unknown_wave_is_refused(id: str, code: str) -> None:
     lab = Lab()
     found = find_wave(lab.store, id)
     assert isinstance(found, Refusal)
@@ -417,8 +415,8 @@ steps = st.lists(
 @proves("WAVE-PARALLEL", "WAVE-FILES", "WAVE-RECOVERY")
 @settings(max_examples=60, deadline=None)
 @given(steps, st.integers(1, 3), st.sets(st.integers(0, 19)))
-def test_whatever_happens_the_limit_holds_and_two_never_have_one_file(
-    script: list[tuple[str, str]], parallel: int, deaths: set[int]
+def test_limit_and_file_exclusion_hold_in_any_sequence_with_hub_restarts(
+    actions: list[tuple[str, str]], parallel: int, restarts: set[int]
 ) -> None:
     """People and agents do what they like with two waves, while their hub dies now and then."""
     lab = Lab()
@@ -426,64 +424,64 @@ def test_whatever_happens_the_limit_holds_and_two_never_have_one_file(
     second = (WaveBead("d", ("y",)), WaveBead("e"), WaveBead("f", ("**",)))
     start(lab, *first, parallel=parallel, id="W1")
     start(lab, *second, parallel=parallel, id="W2")
-    for number, (name, what) in enumerate(script):
+    for number, (name, action) in enumerate(actions):
         # Rework that somebody begins after a bead has ended is not the wave's doing.
-        if what in ("work", "claim") and lab.task(name).status == "ready":
+        if action in ("work", "claim") and lab.task(name).status == "ready":
             lab.do(ALICE, ClaimTask(name, "alice"))
-        if what == "work":
+        if action == "work":
             lab.ask(ALICE, ReportOutcome(name, "done", apply=True))
-        if what == "cancel":
+        if action == "cancel":
             lab.ask(HUMAN, MoveTask(name, "cancelled"))
-        if number in deaths:
+        if number in restarts:
             clock = lab.clock.now()
             lab = Lab(lab.store)
             lab.clock.advance(clock - lab.clock.now())
         run(lab)
         for beads in ("abc", "def"):
-            under_way = [at for at in statuses(lab, *beads) if at in ("ready", "in-progress")]
+            under_way = [bead for bead in statuses(lab, *beads) if bead in ("ready", "in-progress")]
             assert len(under_way) <= parallel
         files = {"a": {"x"}, "b": {"x", "y"}, "d": {"y"}, "f": {"x", "y"}}
-        busy = [at for at in files if lab.task(at).status in ("ready", "in-progress")]
-        taken = [file for at in busy for file in files[at]]
+        busy = [bead for bead in files if lab.task(bead).status in ("ready", "in-progress")]
+        taken = [file for bead in busy for file in files[bead]]
         assert len(taken) == len(set(taken))
     assert findings(lab.store) == []
 
 
 @proves("WAVE-STATUS")
-def test_a_bead_that_rests_says_until_when() -> None:
+def test_bead_in_backoff_shows_when_it_ends() -> None:
     lab = Lab()
     start(lab, "a")
     lab.do(ALICE, ClaimTask("a", "alice"))
     lab.do(ALICE, ReportOutcome("a", "failed", apply=True))
-    (bead,) = shown(lab)["beads"]
+    (bead,) = wave_status(lab)["beads"]
     assert bead["waits_for"]["what"] == "rest"
     assert bead["waits_for"]["until"] > "2026-02-09T"
 
 
 @proves("WAVE-RETRIES")
-def test_only_what_failed_since_the_wave_began_and_since_its_last_chance_counts() -> None:
+def test_only_failures_since_the_wave_start_and_the_last_unblock_count() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("a", "a", ready=True, max_attempts=9))
-    fail(lab, "a", "TESTS_FAIL")
+    report_failure(lab, "a", "TESTS_FAIL")
     start(lab, "a", retries={"TESTS_FAIL": 1})
-    fail(lab, "a", "TESTS_FAIL")
+    report_failure(lab, "a", "TESTS_FAIL")
     lab.do(HUMAN, MoveTask("a", "blocked"), MoveTask("a", "ready"))
-    fail(lab, "a", "TESTS_FAIL")
+    report_failure(lab, "a", "TESTS_FAIL")
     lab.do(ALICE, ClaimTask("a", "alice"))
     lab.do(ALICE, ReportOutcome("a", "failed", apply=True))
     assert statuses(lab, "a") == ["ready"]
     lab.clock.advance(HOUR)
-    fail(lab, "a", "TESTS_FAIL")
+    report_failure(lab, "a", "TESTS_FAIL")
     assert statuses(lab, "a") == ["blocked"]
 
 
 @proves("WAVE-RETRIES")
-def test_a_worker_that_claims_at_once_does_not_get_around_the_limit() -> None:
+def test_immediate_reclaim_does_not_evade_the_retry_limit() -> None:
     lab = Lab()
     start(lab, "a", retries={"TESTS_FAIL": 1})
     failed = ReportOutcome("a", "failed", details={"failure_type": "TESTS_FAIL"}, apply=True)
-    told = lab.do(ALICE, ClaimTask("a", "alice"), failed, ClaimTask("a", "alice"), failed)
-    assert told.status == "blocked", "nobody had to look at the wave for that"
+    receipt = lab.do(ALICE, ClaimTask("a", "alice"), failed, ClaimTask("a", "alice"), failed)
+    assert receipt.status == "blocked", "nobody had to look at the wave for that"
     assert lab.code(ALICE, ClaimTask("a", "alice")) == "not_ready"
     line = list(history(lab.store, "task:a"))[-1].line.decode()
     assert "failed 2 times with TESTS_FAIL; wave W allows 1 retry" in line
@@ -491,28 +489,28 @@ def test_a_worker_that_claims_at_once_does_not_get_around_the_limit() -> None:
 
 
 @proves("WAVE-RETRIES")
-def test_a_limit_holds_from_the_batch_on_in_which_its_wave_begins_and_until_it_has_ended() -> None:
+def test_retry_limit_holds_from_the_batch_of_the_wave_start_until_the_wave_ends() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("a", "a", ready=True), CreateTask("b", "b"))
     lab.do(ALICE, ClaimTask("a", "alice"))
     wave = StartWave((WaveBead("a"),), 1, "W", {"TESTS_FAIL": 0})
     failed = ReportOutcome("a", "failed", details={"failure_type": "TESTS_FAIL"}, apply=True)
-    started, told = lab.batch(lab.request(ORCHESTRATOR, wave), lab.request(ALICE, failed))
+    started, reported = lab.batch(lab.request(ORCHESTRATOR, wave), lab.request(ALICE, failed))
     assert not isinstance(started, Refusal)
-    assert told.receipts[0].status == "blocked"
+    assert reported.receipts[0].status == "blocked"
     run(lab)
     lab.do(HUMAN, MoveTask("a", "ready"))
-    fail(lab, "a", "TESTS_FAIL")
+    report_failure(lab, "a", "TESTS_FAIL")
     assert statuses(lab, "a") == ["ready"], "the wave is over"
 
 
 @proves("WAVE-COMPLETE")
-def test_a_wave_that_is_over_goes_no_further_and_two_are_not_closed_in_one_request() -> None:
+def test_finished_wave_does_not_advance_and_one_request_closes_only_one() -> None:
     lab = Lab()
     start(lab, "a", id="V")
     start(lab, "b", id="W")
-    work(lab, "a")
-    work(lab, "b")
+    complete_bead(lab, "a")
+    complete_bead(lab, "b")
     both = lab.ask(SYSTEM, AdvanceWave("V"), AdvanceWave("W"))
     assert isinstance(both, Refusal), "each has a closing report of its own"
     assert run(lab) == 2

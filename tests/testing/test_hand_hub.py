@@ -10,16 +10,16 @@ from tests.requirements import proves
 
 pytestmark = proves("TESTING-HUB")
 
-Kind = Literal["memory", "sqlite"]
+StoreKind = Literal["memory", "sqlite"]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def kind(request: pytest.FixtureRequest) -> Kind:
+def store_kind(request: pytest.FixtureRequest) -> StoreKind:
     return request.param
 
 
-def test_time_passes_only_by_hand_and_duties_run_only_on_tick(kind: Kind) -> None:
-    with hand_hub(kind) as hub:
+def test_time_advances_only_on_request_and_services_run_only_on_tick(store_kind: StoreKind) -> None:
+    with hand_hub(store_kind) as hub:
         work = hub.claim(hub.create("one"), agent="ada")
         hub.advance(minutes=5)
         assert hub.task(work.task).status == "in-progress"
@@ -27,8 +27,8 @@ def test_time_passes_only_by_hand_and_duties_run_only_on_tick(kind: Kind) -> Non
         assert hub.task(work.task).status == "ready"
 
 
-def test_a_restart_keeps_what_was_stored(kind: Kind) -> None:
-    with hand_hub(kind) as hub:
+def test_restart_keeps_stored_state(store_kind: StoreKind) -> None:
+    with hand_hub(store_kind) as hub:
         work = hub.claim(hub.create("one"), agent="ada")
         work.note("half way")
         hub.restart()
@@ -44,8 +44,8 @@ def test_a_restart_keeps_what_was_stored(kind: Kind) -> None:
         assert hub.verify() == []
 
 
-def test_refusals_are_raised_with_their_code(kind: Kind) -> None:
-    with hand_hub(kind) as hub:
+def test_refusals_are_raised_with_their_code(store_kind: StoreKind) -> None:
+    with hand_hub(store_kind) as hub:
         with pytest.raises(Refused) as caught:
             hub.claim(agent="ada")
         assert caught.value.code == "nothing_ready"
@@ -53,8 +53,8 @@ def test_refusals_are_raised_with_their_code(kind: Kind) -> None:
             hub.task("nobody")
 
 
-def test_an_outcome_that_is_none_is_refused(kind: Kind) -> None:
-    with hand_hub(kind) as hub:
+def test_unknown_outcome_is_refused(store_kind: StoreKind) -> None:
+    with hand_hub(store_kind) as hub:
         work = hub.claim(hub.create("one"), agent="ada")
         with pytest.raises(Refused, match="outcome 'bogus' is not one of done") as caught:
             work.report(cast(Any, "bogus"))
@@ -62,9 +62,9 @@ def test_an_outcome_that_is_none_is_refused(kind: Kind) -> None:
         assert hub.verify() == []
 
 
-def test_the_same_test_gives_the_same_ledger_twice(kind: Kind) -> None:
-    def story() -> list[object]:
-        with hand_hub(kind) as hub:
+def test_same_test_gives_the_same_ledger(store_kind: StoreKind) -> None:
+    def record_history() -> list[object]:
+        with hand_hub(store_kind) as hub:
             hub.do(CreateTask("born elsewhere", id="x", aliases=("bead:ol-1",)), key="k")
             hub.move("ol-1", "ready")
             hub.claim(agent="ada").finish("failed", notes="no luck")
@@ -73,17 +73,17 @@ def test_the_same_test_gives_the_same_ledger_twice(kind: Kind) -> None:
             hub.claim(agent="ben").finish()
             return [*hub.history()]
 
-    assert story() == story()
+    assert record_history() == record_history()
 
 
-def test_a_store_that_it_does_not_have_is_named() -> None:
+def test_unknown_store_is_refused() -> None:
     with pytest.raises(ValueError, match="memory or sqlite, not in 'postgres'"):
-        hand_hub(cast(Kind, "postgres")).__enter__()
+        hand_hub(cast(StoreKind, "postgres")).__enter__()
 
 
 @proves("HAND-HUB-DUTIES")
-def test_a_tick_tells_that_an_agent_is_losing_its_way(kind: Kind) -> None:
-    with hand_hub(kind) as hub:
+def test_tick_escalates_entropy(store_kind: StoreKind) -> None:
+    with hand_hub(store_kind) as hub:
         work = hub.claim(hub.create("One"), agent="developer")
         for index in range(12):
             confidence = 0.9 - index / 20
@@ -91,7 +91,7 @@ def test_a_tick_tells_that_an_agent_is_losing_its_way(kind: Kind) -> None:
                 "content": {"action": f"{index}", "observation": "fine"},
                 "metadata": {"confidence": confidence},
             }
-            shown = RecordTurn(work.task, index, "developer", confidence, envelope, f"{index}")
-            hub.do(shown, agent="developer")
+            turn = RecordTurn(work.task, index, "developer", confidence, envelope, f"{index}")
+            hub.do(turn, agent="developer")
         hub.tick()
         assert "entropy.escalated" in {line.event for line in hub.history()}

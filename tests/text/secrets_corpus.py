@@ -21,7 +21,7 @@ BASE64 = ALNUM + "+/"
 BASE32 = ascii_uppercase + "234567"
 
 
-class Case(Struct, frozen=True):
+class SecretCase(Struct, frozen=True):
     """A secret, and a text that has it in it."""
 
     kind: str
@@ -175,24 +175,24 @@ _NAMED: tuple[Callable[[str], str], ...] = (
 )
 
 
-def prefixed(each: int = 20, seed: int = 7) -> Iterator[Case]:
+def prefixed(each: int = 20, seed: int = 7) -> Iterator[SecretCase]:
     """Credentials that can be told by their looks, each in every envelope, and in Base64."""
     chance = random.Random(seed)
     for kind, make in PREFIXED.items():
         for number in range(each):
             secret = make(chance)
-            yield Case(kind, secret, _ENVELOPES[number % len(_ENVELOPES)](secret))
+            yield SecretCase(kind, secret, _ENVELOPES[number % len(_ENVELOPES)](secret))
         encoded = b64encode(f"user:{make(chance)}".encode()).decode()
-        yield Case(kind, encoded, f"data: {encoded}")
+        yield SecretCase(kind, encoded, f"data: {encoded}")
 
 
-def generic(each: int = 30, seed: int = 11) -> Iterator[Case]:
+def generic(each: int = 30, seed: int = 11) -> Iterator[SecretCase]:
     """Secrets that only a name tells."""
     chance = random.Random(seed)
     for kind, make in GENERIC.items():
         for number in range(each):
             secret = make(chance)
-            yield Case(kind, secret, _NAMED[number % len(_NAMED)](secret))
+            yield SecretCase(kind, secret, _NAMED[number % len(_NAMED)](secret))
 
 
 def values(count: int = 60, seed: int = 13) -> list[str]:
@@ -344,21 +344,21 @@ _MISLEADING: tuple[Callable[[random.Random], str], ...] = (
 """Lines with names of secrets, hashes and placeholders, and without a secret."""
 
 
-def recall(redactor: Redactor, cases: Iterable[Case]) -> float:
+def recall(redactor: Redactor, cases: Iterable[SecretCase]) -> float:
     """Of these secrets the share of which nothing long is left."""
-    told = [_is_gone(case, redactor.text(case.text).text) for case in cases]
-    return sum(told) / len(told)
+    removed = [_is_removed(case, redactor.text(case.text).text) for case in cases]
+    return sum(removed) / len(removed)
 
 
-def _is_gone(case: Case, text: str) -> bool:
+def _is_removed(case: SecretCase, text: str) -> bool:
     """Whether no eight characters in a row are left of a secret, but for how its kind begins."""
     text = _PLACEHOLDER.sub("", text)
-    own = case.secret[len(_SHOWN.get(case.kind, "")) :]
-    return not any(own[at : at + 8] in text for at in range(max(1, len(own) - 7)))
+    secret = case.secret[len(_PUBLIC_PREFIXES.get(case.kind, "")) :]
+    return not any(secret[at : at + 8] in text for at in range(max(1, len(secret) - 7)))
 
 
 _PLACEHOLDER = re.compile(r"\[REDACTED:[^\]]*\]")
-_SHOWN = {
+_PUBLIC_PREFIXES = {
     "azure_storage_key": "AccountKey=",
     "slack_webhook": "hooks.slack.com/services/",
     "discord_webhook": "discord.com/api/webhooks/",

@@ -9,7 +9,7 @@ pytestmark = proves("MAIL-FIELDS")
 
 
 @pytest.mark.parametrize(
-    ("text", "large", "small"),
+    ("text", "upper_case", "lower_case"),
     [
         ("Stuck_1", "STUCK_1", "stuck_1"),
         ("Gro\u00df", "GRO\u00df", "gro\u00df"),
@@ -18,5 +18,5 @@ pytestmark = proves("MAIL-FIELDS")
         ("\ufb06 \ud800", "\ufb06 \ud800", "\ufb06 \ud800"),
     ],
 )
-def test_only_ascii_changes(text: str, large: str, small: str) -> None:
-    assert (upper(text), lower(text)) == (large, small)
+def test_only_ascii_letters_change_case(text: str, upper_case: str, lower_case: str) -> None:
+    assert (upper(text), lower(text)) == (upper_case, lower_case)

@@ -11,7 +11,7 @@ pytestmark = proves("IDENTITY-TOKEN")
 
 
 @given(data=st.binary(max_size=80))
-def test_bytes_come_back(data: bytes) -> None:
+def test_bytes_round_trip(data: bytes) -> None:
     text = to_base64url(data)
     assert from_base64url(text) == data
     assert "=" not in text
@@ -20,11 +20,11 @@ def test_bytes_come_back(data: bytes) -> None:
 @pytest.mark.parametrize(
     "text", ["A", "AB", "AA==", "AA=", "A A", "+/8", "AA\n", "\u00fc", "\ud800"]
 )
-def test_no_other_spelling_is_taken(text: str) -> None:
+def test_noncanonical_spelling_is_refused(text: str) -> None:
     assert from_base64url(text) is None
 
 
 @given(text=st.text(max_size=80))
-def test_what_is_taken_is_written_the_same(text: str) -> None:
+def test_accepted_text_encodes_to_itself(text: str) -> None:
     data = from_base64url(text)
     assert data is None or to_base64url(data) == text

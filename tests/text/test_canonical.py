@@ -28,7 +28,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(st.dictionaries(TEXT, VALUES, max_size=6))
-def test_every_object_is_written_as_the_standard_wants_it(value: dict[str, Any]) -> None:
+def test_any_object_is_written_as_rfc8785_requires(value: dict[str, Any]) -> None:
     assert canonical(value) == rfc8785.dumps(value)
 
 
@@ -45,13 +45,13 @@ def test_every_object_is_written_as_the_standard_wants_it(value: dict[str, Any])
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_what_tempts_to_be_written_otherwise(value: dict[str, Any]) -> None:
+def test_edge_cases_are_written_as_rfc8785_requires(value: dict[str, Any]) -> None:
     assert canonical(value) == rfc8785.dumps(value)
 
 
-def deep(levels: int, inmost: float) -> dict[str, Any]:
+def nested_object(levels: int, innermost: float) -> dict[str, Any]:
     """An object within an object within an object."""
-    value: dict[str, Any] = {"a": inmost}
+    value: dict[str, Any] = {"a": innermost}
     for _ in range(levels):
         value = {"a": value}
     return value
@@ -66,11 +66,11 @@ def deep(levels: int, inmost: float) -> dict[str, Any]:
         {"a": "\ud800"},
         {"a": "\ud800", "b": 0.5},
         {"a": b"x"},
-        deep(9_999, 0),
-        deep(9_999, 0.5),
+        nested_object(9_999, 0),
+        nested_object(9_999, 0.5),
     ],
     ids=range(8),
 )
-def test_what_has_no_canonical_form_has_no_hash(value: dict[str, Any]) -> None:
+def test_value_without_a_canonical_form_is_refused(value: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"."):
         canonical_sha256(value)

@@ -11,7 +11,7 @@ from tests.requirements import proves
 @proves("IDEM-REPEAT")
 @pytest.mark.parametrize("key", [b"", b"k", b"k" * 64, b"k" * 65, b"k" * 200])
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 1_000])
-def test_it_is_the_beginning_of_an_hmac(key: bytes, length: int) -> None:
+def test_digest_is_a_prefix_of_hmac_sha256(key: bytes, length: int) -> None:
     """Whatever was stored by a release that asked the library stays good."""
     data = b"x" * length
     assert keyed_digest(key, data) == hmac.digest(key, data, "sha256")[:16]

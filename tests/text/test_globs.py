@@ -16,11 +16,11 @@ PARTS = ["".join(letters) for size in (1, 2, 3) for letters in product("ab", rep
 PATHS = ["/".join(parts) for size in (1, 2, 3) for parts in product(PARTS, repeat=size)]
 """Every path of up to three parts of up to three letters, of two."""
 
-part = st.text("ab*?", min_size=1, max_size=2).filter(lambda text: "**" not in text)
-globs = st.lists(part | st.just("**"), min_size=1, max_size=2).map("/".join)
+parts_strategy = st.text("ab*?", min_size=1, max_size=2).filter(lambda text: "**" not in text)
+globs = st.lists(parts_strategy | st.just("**"), min_size=1, max_size=2).map("/".join)
 
 
-def meaning(glob: str) -> set[str]:
+def matching_paths(glob: str) -> set[str]:
     """The paths that a glob means, by a regular expression of its own."""
     if {"*", "?"}.isdisjoint(glob):
         # A plain path may be a folder.
@@ -31,34 +31,34 @@ def meaning(glob: str) -> set[str]:
     return {path for path in PATHS if found.fullmatch(path + "/")}
 
 
-MEANINGS: dict[str, set[str]] = {}
+MATCHING_PATHS: dict[str, set[str]] = {}
 
 
-def meant(glob: str) -> set[str]:
+def cached_matching_paths(glob: str) -> set[str]:
     """What a glob means, worked out once."""
-    if glob not in MEANINGS:
-        MEANINGS[glob] = meaning(glob)
-    return MEANINGS[glob]
+    if glob not in MATCHING_PATHS:
+        MATCHING_PATHS[glob] = matching_paths(glob)
+    return MATCHING_PATHS[glob]
 
 
 @given(globs, globs)
-def test_two_globs_overlap_exactly_when_a_path_is_meant_by_both(one: str, other: str) -> None:
-    shared = not meant(one).isdisjoint(meant(other))
+def test_globs_overlap_exactly_when_both_match_a_path(one: str, other: str) -> None:
+    shared = not cached_matching_paths(one).isdisjoint(cached_matching_paths(other))
     assert overlap(one, other) == shared
     assert overlap(other, one) == shared
 
 
 @given(st.lists(globs, max_size=6), globs)
-def test_what_overlaps_with_a_glob_is_found_near_it(kept: list[str], wanted: str) -> None:
+def test_overlapping_globs_are_among_the_candidates(indexed: list[str], wanted: str) -> None:
     overlaps = Overlaps[int]()
-    for number, glob in enumerate(kept):
+    for number, glob in enumerate(indexed):
         overlaps.add(glob, number)
-    near = list(overlaps.near(wanted))
-    assert len(near) == len(set(near))
-    assert {n for n, glob in enumerate(kept) if overlap(glob, wanted)} <= set(near)
+    candidates = list(overlaps.near(wanted))
+    assert len(candidates) == len(set(candidates))
+    assert {n for n, glob in enumerate(indexed) if overlap(glob, wanted)} <= set(candidates)
 
 
-def test_globs_of_other_folders_are_not_near() -> None:
+def test_globs_of_other_folders_are_no_candidates() -> None:
     overlaps = Overlaps[str]()
     for glob in ("src/a/**", "src/b", "src/*.py", "docs/x", "**/x.py"):
         overlaps.add(glob, glob)
@@ -67,8 +67,8 @@ def test_globs_of_other_folders_are_not_near() -> None:
 
 
 @given(globs, st.sampled_from(PATHS))
-def test_a_glob_means_the_files_that_enumeration_shows(glob: str, file: str) -> None:
-    assert means(glob, file) == (file in meant(glob))
+def test_glob_matches_the_enumerated_files(glob: str, file: str) -> None:
+    assert means(glob, file) == (file in cached_matching_paths(glob))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_glob_means_the_files_that_enumeration_shows(glob: str, file: str) -> 
         ("a", False),
     ],
 )
-def test_a_glob_of_wildcards_only_names_nothing(glob: str, expected: bool) -> None:
+def test_glob_of_wildcards_only_names_nothing(glob: str, expected: bool) -> None:
     assert names_nothing(glob) is expected
 
 
@@ -91,7 +91,7 @@ SHORT = ["".join(word) for size in range(1, 8) for word in product("ab", repeat=
 
 
 @given(letters, letters)
-def test_two_parts_overlap_exactly_when_a_word_is_spelled_by_both(one: str, other: str) -> None:
+def test_parts_overlap_exactly_when_both_match_a_word(one: str, other: str) -> None:
     wild = {"*": "[ab]*", "?": "[ab]"}
     a, b = (re.compile("".join(wild.get(c, c) for c in glob)) for glob in (one, other))
     shared = any(a.fullmatch(word) and b.fullmatch(word) for word in SHORT)
@@ -99,7 +99,7 @@ def test_two_parts_overlap_exactly_when_a_word_is_spelled_by_both(one: str, othe
 
 
 @given(globs)
-def test_a_glob_overlaps_with_itself(glob: str) -> None:
+def test_glob_overlaps_itself(glob: str) -> None:
     assert overlap(glob, glob)
 
 
@@ -135,16 +135,16 @@ def test_a_glob_overlaps_with_itself(glob: str) -> None:
         ("*.lock", "*.toml", False),
     ],
 )
-def test_globs_as_people_write_them(one: str, other: str, expected: bool) -> None:
+def test_common_globs_overlap_as_expected(one: str, other: str, expected: bool) -> None:
     assert overlap(one, other) is expected
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("glob", "normalized"),
     [("./src/a.py", "src/a.py"), ("src/", "src/**"), ("././x", "x"), ("src/**", "src/**")],
 )
-def test_a_glob_is_kept_in_one_form(given: str, kept: str) -> None:
-    assert tidy_glob(given) == kept
+def test_glob_is_normalized(glob: str, normalized: str) -> None:
+    assert tidy_glob(glob) == normalized
 
 
 @pytest.mark.parametrize(
@@ -163,12 +163,12 @@ def test_a_glob_is_kept_in_one_form(given: str, kept: str) -> None:
         "a/" * 24 + "b",
     ],
 )
-def test_what_names_no_file_of_a_repository_is_told(glob: str) -> None:
+def test_glob_outside_the_repository_is_refused(glob: str) -> None:
     assert why_no_glob(tidy_glob(glob)) is not None
 
 
 @pytest.mark.parametrize(
     "glob", ["src/a.py", "**", "src/**/x?.py", "*", "a/[b]/{c}.ts", ".github/"]
 )
-def test_what_names_files_is_taken(glob: str) -> None:
+def test_valid_glob_is_accepted(glob: str) -> None:
     assert why_no_glob(tidy_glob(glob)) is None

@@ -30,18 +30,18 @@ pytestmark = proves("JSON-LOOSE")
         (b"[" * 33 + b"]" * 33, msgspec.json.decode(b"[" * 33 + b"]" * 33)),
     ],
 )
-def test_what_can_be_read_is_read(text: bytes | str, value: Any) -> None:
+def test_readable_json_is_parsed(text: bytes | str, value: Any) -> None:
     assert loosely(text) == value
 
 
 @pytest.mark.parametrize(
     "text", [b"", b"{", b"nope", b'{"a":1', b"[" * 100_000, "{}".encode("utf-16")]
 )
-def test_where_nothing_can_be_read_there_is_nothing(text: bytes) -> None:
+def test_unreadable_json_gives_the_default(text: bytes) -> None:
     assert loosely(text) is None
     assert loosely(text, nothing={}) == {}
 
 
 @given(st.binary() | st.text(st.characters(exclude_categories=[])))
-def test_any_text_gives_a_value_that_can_be_written(text: bytes | str) -> None:
+def test_any_text_gives_an_encodable_value(text: bytes | str) -> None:
     msgspec.json.encode(loosely(text))

@@ -38,7 +38,7 @@ DOCKER = b64encode(b"bob:nLqNGpuxcmlzkO").decode()
 GITHUB = "ghp_" + "a1B2" * 9
 
 
-def shown(text: str) -> str:
+def redact_without_digests(text: str) -> str:
     """A text as it is redacted, with the digests left out."""
     return re.sub(r":[0-9a-f]{8}\]", "]", ALL.text(text).text)
 
@@ -59,9 +59,7 @@ def shown(text: str) -> str:
         (json.dumps(PUTTY.format(PUTTY_LINES).rstrip()), json.dumps(PUTTY_LINES)[1:-1]),
     ],
 )
-def test_common_forms_of_credentials_are_found_whole_and_in_pieces(
-    text: str, expected: str
-) -> None:
+def test_common_credential_forms_are_found_whole_and_in_chunks(text: str, expected: str) -> None:
     masked = ALL.text(text)
     assert len(masked.found) == 1
     assert masked.text == text.replace(expected, masked.found[0].placeholder)
@@ -85,14 +83,14 @@ def test_common_forms_of_credentials_are_found_whole_and_in_pieces(
         "$2y$05$ is how it begins",
     ],
 )
-def test_what_only_looks_like_them_stays(text: str) -> None:
+def test_text_similar_to_credentials_is_kept(text: str) -> None:
     assert ALL.text(text).text == text
 
 
 @proves("REDACT-COMMON")
-def test_keys_of_an_object_are_those_of_secrets_as_a_whole() -> None:
-    given = {"auth": DOCKER, "pass": "FBNOfQ5xj7t2yd", "passage": "FBNOfQ5xj7t2yd"}
-    assert ALL.tree(given).found == (("auth", "auth"), ("pass", "password"))
+def test_only_whole_keys_of_an_object_name_secrets() -> None:
+    value = {"auth": DOCKER, "pass": "FBNOfQ5xj7t2yd", "passage": "FBNOfQ5xj7t2yd"}
+    assert ALL.tree(value).found == (("auth", "auth"), ("pass", "password"))
 
 
 @proves("REDACT-LAYERS")
@@ -142,8 +140,8 @@ def test_keys_of_an_object_are_those_of_secrets_as_a_whole() -> None:
         ("é" + GITHUB.replace("ghp_", "é ghp_"), "éé [REDACTED:github_token]"),
     ],
 )
-def test_a_secret_is_replaced_by_what_it_is(text: str, expected: str) -> None:
-    assert shown(text) == expected
+def test_secret_is_replaced_by_its_kind(text: str, expected: str) -> None:
+    assert redact_without_digests(text) == expected
 
 
 @proves("REDACT-URLS")
@@ -183,12 +181,12 @@ def test_a_secret_is_replaced_by_what_it_is(text: str, expected: str) -> None:
         ("see https://token:z9Q2mK4vX7bN1cR5 now", "see https://token:[REDACTED:token] now"),
     ],
 )
-def test_of_a_url_only_the_secret_is_masked(text: str, expected: str) -> None:
-    assert shown(text) == expected
+def test_only_the_secret_of_a_url_is_masked(text: str, expected: str) -> None:
+    assert redact_without_digests(text) == expected
     once = ALL.text(text).text
     assert ALL.text(once).text == once
     stream = ALL.stream()
-    assert "".join(stream.feed(sign) for sign in text) + stream.close() == once
+    assert "".join(stream.feed(character) for character in text) + stream.close() == once
 
 
 ARGUMENTS = ["mysql", "--host", "db-7x.example", "--db-password", "z9Q2mK4vX7bN1cR5", "-v"]
@@ -205,9 +203,9 @@ ARGUMENTS = ["mysql", "--host", "db-7x.example", "--db-password", "z9Q2mK4vX7bN1
         repr(ARGUMENTS),
     ],
 )
-def test_in_a_list_of_arguments_an_option_names_the_next(text: str) -> None:
+def test_option_names_the_next_argument_in_a_list(text: str) -> None:
     masked = ALL.text(text)
-    assert [one.kind for one in masked.found] == ["password"]
+    assert [finding.kind for finding in masked.found] == ["password"]
     assert masked.text == text.replace(ARGUMENTS[4], masked.found[0].placeholder)
     assert ALL.text(masked.text).text == masked.text
     for size in (1, 3, 7):
@@ -217,7 +215,7 @@ def test_in_a_list_of_arguments_an_option_names_the_next(text: str) -> None:
 
 
 @proves("REDACT-ARGUMENTS")
-def test_in_a_list_of_json_too() -> None:
+def test_option_names_the_next_argument_in_a_json_tree() -> None:
     masked = ALL.tree({"arguments": {"command": ARGUMENTS, "password": ["hunter22x", "--x", "y"]}})
     assert masked.found == (
         ("arguments.command[4]", "password"),
@@ -238,7 +236,7 @@ def test_in_a_list_of_json_too() -> None:
         ["--passed", "z9Q2mK4vX7bN1cR5"],
     ],
 )
-def test_other_words_of_a_list_stay(words: list[Any]) -> None:
+def test_other_arguments_are_kept(words: list[Any]) -> None:
     assert ALL.tree(words).found == ()
     assert ALL.text(json.dumps(words)).found == ()
     assert ALL.text('run(["--token", token1234x])').found == ()
@@ -277,12 +275,12 @@ def test_other_words_of_a_list_stay(words: list[Any]) -> None:
         "secret: PBKDF2WithHmacSHA256 token_cipher: AES256/GCM/NoPadding",
     ],
 )
-def test_hashes_ids_names_and_words_stay(text: str) -> None:
+def test_hashes_ids_names_and_words_are_kept(text: str) -> None:
     assert ALL.text(text).text == text
 
 
 @proves("REDACT-SOURCES")
-def test_every_rule_has_a_kind_of_its_own_and_a_source() -> None:
+def test_each_rule_has_a_unique_kind_and_a_source() -> None:
     kinds = [rule.kind for rule in RULES]
     assert len(set(kinds)) == len(kinds)
     assert all(re.fullmatch(r"[a-z0-9_]{1,64}", kind) for kind in kinds)
@@ -291,7 +289,7 @@ def test_every_rule_has_a_kind_of_its_own_and_a_source() -> None:
 
 
 @proves("REDACT-PLACEHOLDER")
-def test_equal_secrets_look_equal_under_a_key_and_only_there() -> None:
+def test_digests_are_equal_for_equal_secrets_under_one_key_only() -> None:
     one, other = "ghp_" + "a1B2" * 9, "ghp_" + "c3D4" * 9
     text = ALL.text(f"{one} {other} {one[:9]}\x1b[1m{one[9:]} {b64encode(one.encode()).decode()}")
     first, second, coloured, encoded = (found.digest for found in text.found)
@@ -301,7 +299,7 @@ def test_equal_secrets_look_equal_under_a_key_and_only_there() -> None:
 
 
 @proves("REDACT-KNOWN")
-def test_a_known_value_is_found_however_it_is_written() -> None:
+def test_known_value_is_found_in_every_encoding() -> None:
     values = corpus.values()
     for value in values:
         redactor = Redactor([Secret("vault_pin", value)], KEY, known_only=True)
@@ -323,24 +321,24 @@ def test_a_known_value_is_found_however_it_is_written() -> None:
             f"{value[:5]}\u200b{value[5:]}",
         ):
             found = redactor.text(f"<{written}>").found
-            assert [one.kind for one in found] == ["vault_pin"], (value, written)
+            assert [finding.kind for finding in found] == ["vault_pin"], (value, written)
             assert found[0].digest == redactor.text(value).found[0].digest
 
 
 @proves("REDACT-KNOWN")
-def test_a_known_value_of_several_lines_is_found_by_one_of_them() -> None:
+def test_multiline_known_value_is_found_by_one_line() -> None:
     redactor = Redactor([Secret("deploy_key", PEM)], KEY, known_only=True)
     line = PEM.splitlines()[1]
     assert "MIIE" not in redactor.text(f"2026-11-15 out {line}").text
     assert redactor.text("-----BEGIN RSA PRIVATE KEY-----").found == ()
-    assert [one.kind for one in redactor.text(PEM).found] == ["deploy_key"]
+    assert [finding.kind for finding in redactor.text(PEM).found] == ["deploy_key"]
 
 
 BREAKS = ("\n", "\r\n", "\r", "\n    ", "\n\t", "  \n", "\\\n", " \\\n  ", "\n\n", "\\n", r"\r\n\t")
 """How lines end, with blanks, with what joins them, and as JSON writes them."""
 
 
-def breaking(value: str, end: str) -> Iterator[tuple[str, str]]:
+def broken_forms(value: str, end: str) -> Iterator[tuple[str, str]]:
     """A value with a break anywhere in it, and how much of it stands there unmasked."""
     for at in range(1, len(value)):
         # A line that ends with less than four characters of a value does not wait for the next.
@@ -350,12 +348,12 @@ def breaking(value: str, end: str) -> Iterator[tuple[str, str]]:
 @proves("REDACT-KNOWN")
 @pytest.mark.parametrize("end", BREAKS)
 @pytest.mark.parametrize("value", ["zx81-Tiger.Burning_42", r"zx81-\Ti\.ger_42"])
-def test_a_known_value_is_found_although_lines_break_it(end: str, value: str) -> None:
+def test_known_value_broken_by_line_ends_is_found(end: str, value: str) -> None:
     redactor = Redactor([Secret("pin", value)], KEY, known_only=True)
     whole = redactor.text(value).text
     for written in {value, json.dumps(value)[1:-1]}:
-        for broken, left in breaking(written, end):
-            assert redactor.text(f"a{broken}b").text == f"a{left}{whole}b", broken
+        for broken, kept in broken_forms(written, end):
+            assert redactor.text(f"a{broken}b").text == f"a{kept}{whole}b", broken
     in_lines = end.join(value[at : at + 5] for at in range(0, len(value), 5))
     assert redactor.text(f"é {in_lines}{end}b").text == f"é {whole}{end}b"
     encoded = b64encode(value.encode()).decode()
@@ -364,31 +362,31 @@ def test_a_known_value_is_found_although_lines_break_it(end: str, value: str) ->
 
 @proves("REDACT-KNOWN")
 @pytest.mark.parametrize("end", ["\n", "\r\n", "  \n\t", "\\\n"])
-def test_a_break_is_told_from_a_backslash_of_the_value(end: str) -> None:
+def test_line_break_is_distinguished_from_a_backslash_of_the_value(end: str) -> None:
     value = r"C:\new\temp\right-42"
     redactor = Redactor([Secret("pin", value)], KEY, known_only=True)
     whole = redactor.text(value).text
-    for broken, _ in breaking(value, end):
+    for broken, _ in broken_forms(value, end):
         text = redactor.text(f"a {broken} b").text
         assert text.endswith(f"{whole} b"), broken
         assert "new" not in text, "at most its beginning stays"
 
 
 @proves("REDACT-KNOWN", "REDACT-KEPT")
-def test_lines_that_are_a_value_only_together_by_chance_stay() -> None:
+def test_lines_that_join_to_a_known_value_by_chance_are_kept() -> None:
     redactor = Redactor([Secret("pin", "tiger-42"), Secret("word", "burning-bright-42")], KEY)
     for text in ("tiger\n-42", "bur\nningbright-42", "aning-bright-42", "burning\nand\n-bright-42"):
         assert redactor.text(text).text == text
 
 
 @proves("REDACT-KNOWN")
-def test_a_value_that_is_too_short_is_not_looked_for_and_none_is_shown_by_a_repr() -> None:
+def test_too_short_value_is_ignored_and_repr_shows_no_value() -> None:
     assert Redactor([Secret("pin", "1234")], KEY).text("1234 items").text == "1234 items"
     assert "1234" not in repr(Secret("pin", "1234"))
 
 
 @proves("REDACT-TREE")
-def test_json_is_redacted_in_its_texts_and_where_a_key_names_a_secret() -> None:
+def test_json_tree_is_redacted_in_texts_and_under_secret_keys() -> None:
     value = {
         "tool": "curl",
         "arguments": {"password": "k3Jx 9-aQ w", "tokens": 17, "list": [GITHUB, "x", None, 1.5]},
@@ -410,7 +408,7 @@ def test_json_is_redacted_in_its_texts_and_where_a_key_names_a_secret() -> None:
 
 
 @proves("REDACT-TREE")
-def test_where_only_known_values_are_looked_for_names_say_nothing() -> None:
+def test_secret_names_are_ignored_with_known_values_only() -> None:
     redactor = Redactor([Secret("pin", "tiger-tiger-42")], KEY, known_only=True)
     masked = redactor.tree({"password": "k3Jx9aQw1", "note": "tiger-tiger-42"})
     assert masked.found == (("note", "pin"),)
@@ -476,7 +474,7 @@ PIECES = st.sampled_from(
         "h:5432:d:u:",
     ]
 )
-KNOWING = Redactor(
+WITH_KNOWN_VALUES = Redactor(
     [Secret("phrase", "tiger tiger burning bright"), Secret("pin", "zz91-zz91")], KEY
 )
 TEXTS = st.lists(st.one_of(PIECES, st.text(max_size=6)), max_size=14).map("".join)
@@ -493,44 +491,50 @@ TEXTS = st.lists(st.one_of(PIECES, st.text(max_size=6)), max_size=14).map("".joi
 @example(f"https://u:tiger tiger burning brightxoxb-1234567890-abc zz91-zz91{GITHUB}&@host/")
 @example(f'password>"{PEM}{GITHUB}&" and "secret": "tiger tiger burning bright x"')
 @example("https%3A%2F%2Fu%3Apassword=tiger tiger burning bright@host/=")
-def test_what_was_redacted_once_stays_as_it_is(text: str) -> None:
-    once = KNOWING.text(text).text
-    assert KNOWING.text(once).text == once
+def test_redaction_is_idempotent(text: str) -> None:
+    once = WITH_KNOWN_VALUES.text(text).text
+    assert WITH_KNOWN_VALUES.text(once).text == once
 
 
 @proves("REDACT-LAYERS")
 @pytest.mark.parametrize("width", [20, 40, 64, 76])
-def test_base64_is_read_over_its_lines(width: int) -> None:
+def test_base64_is_decoded_across_lines(width: int) -> None:
     encoded = b64encode(f"{GITHUB} and some words that follow it".encode()).decode()
     lines = "\n".join(encoded[at : at + width] for at in range(0, len(encoded), width))
-    assert shown(f"key:\n{lines}\nHello world") == "key:\n[REDACTED:github_token]\nHello world"
+    assert (
+        redact_without_digests(f"key:\n{lines}\nHello world")
+        == "key:\n[REDACTED:github_token]\nHello world"
+    )
     later = f"notaword16letters\n- {lines}\n"
-    assert shown(later) == "notaword16letters\n- [REDACTED:github_token]\n"
+    assert redact_without_digests(later) == "notaword16letters\n- [REDACTED:github_token]\n"
     indented = lines.replace("\n", "\r\n  ")
-    assert shown(f"  {indented}\r\nnext") == "  [REDACTED:github_token]\r\nnext"
+    assert redact_without_digests(f"  {indented}\r\nnext") == "  [REDACTED:github_token]\r\nnext"
     for between in ("  \n", "\n\n", "\r\n\r\n", "\\n", "\\r\\n", "\\\\n"):
-        apart = lines.replace("\n", between)
-        assert shown(f'"{apart}{between}" next') == f'"[REDACTED:github_token]{between}" next'
-        assert shown(f'"{apart}" next') == '"[REDACTED:github_token]" next'
+        separated = lines.replace("\n", between)
+        assert (
+            redact_without_digests(f'"{separated}{between}" next')
+            == f'"[REDACTED:github_token]{between}" next'
+        )
+        assert redact_without_digests(f'"{separated}" next') == '"[REDACTED:github_token]" next'
 
 
 @proves("REDACT-LAYERS")
-def test_base64_is_read_whatever_stands_directly_before_it() -> None:
+def test_base64_is_decoded_after_any_adjacent_character() -> None:
     encoded = b64encode(f"user:{GITHUB}".encode()).decode()
     for before in ("+", "/", "x", "+/", "a/b"):
-        assert shown(f"is {before}{encoded} so") == "is [REDACTED:github_token] so"
+        assert redact_without_digests(f"is {before}{encoded} so") == "is [REDACTED:github_token] so"
 
 
 @proves("REDACT-LAYERS", "REDACT-KEPT")
-def test_lines_that_are_hardly_enough_for_base64_are_looked_at_and_stay() -> None:
+def test_short_base64_lines_without_a_secret_are_kept() -> None:
     text = "YWFhYWFhYWFhYWFh\nY\nYWFhYWFhYWFhYWFh\nYW==\n"
     assert ALL.text(text).text == text
 
 
 @proves("REDACT-LAYERS")
-def test_a_private_key_in_lines_of_base64_in_json_is_masked_whole() -> None:
+def test_private_key_in_wrapped_base64_in_json_is_masked() -> None:
     text = json.dumps({"k": encodebytes(PEM.encode()).decode()})
-    assert shown(text) == '{"k": "[REDACTED:private_key]\\n"}'
+    assert redact_without_digests(text) == '{"k": "[REDACTED:private_key]\\n"}'
 
 
 LINE_STARTS = ("> ", "-", "| ", "# ", "* ", "12: ", "app-1  | ", "2026-11-15T10:00:00Z ", "12→")
@@ -539,39 +543,47 @@ LINE_STARTS = ("> ", "-", "| ", "# ", "* ", "12: ", "app-1  | ", "2026-11-15T10:
 
 @proves("REDACT-LAYERS")
 @pytest.mark.parametrize("start", LINE_STARTS)
-def test_a_private_key_is_found_whatever_its_lines_begin_with(start: str) -> None:
+def test_private_key_is_found_behind_any_line_prefix(start: str) -> None:
     lines = f"before\n{PEM}\nnext words".splitlines()
     quoted = "\n".join(start + line for line in lines)
-    assert shown(quoted) == f"{start}before\n{start}[REDACTED:private_key]\n{start}next words"
+    assert (
+        redact_without_digests(quoted)
+        == f"{start}before\n{start}[REDACTED:private_key]\n{start}next words"
+    )
 
 
 @proves("REDACT-LAYERS")
 @pytest.mark.parametrize("side", ["│", "┃", "║", "|"])
-def test_a_private_key_is_found_in_a_box(side: str) -> None:
+def test_private_key_is_found_in_a_drawn_box(side: str) -> None:
     def box(text: str) -> str:
         lines = text.splitlines()
         width = max(map(len, lines)) + 4
         return "\n".join(f"{side} {line:<{width}} {side}" for line in lines)
 
-    whole = shown(f"before\n{box(PEM)}\nnext words")
+    whole = redact_without_digests(f"before\n{box(PEM)}\nnext words")
     assert whole.split() == ["before", side, "[REDACTED:private_key]", side, "next", "words"]
-    cut = shown(f"before\n{box(PEM.replace('ab12=', 'aB12').rpartition(chr(10))[0])}\nnext words")
+    cut = redact_without_digests(
+        f"before\n{box(PEM.replace('ab12=', 'aB12').rpartition(chr(10))[0])}\nnext words"
+    )
     assert cut.split()[:3] == ["before", side, "[REDACTED:private_key]"]
     assert "aB12" not in cut
 
 
 @proves("REDACT-LAYERS")
-def test_behind_the_address_of_a_secret_another_is_still_found() -> None:
+def test_secret_after_an_arn_is_found() -> None:
     address = "arn:aws:secretsmanager:us-east-1:123456789012:secret:prod/db-AbCdEf"
-    assert shown(f"secret: {address} password=Zq8rT1xwKp0") == (
+    assert redact_without_digests(f"secret: {address} password=Zq8rT1xwKp0") == (
         f"secret: {address} password=[REDACTED:password]"
     )
-    assert shown(f"{address},token=Zq8rT1xwKp0") == f"{address},token=[REDACTED:token]"
+    assert (
+        redact_without_digests(f"{address},token=Zq8rT1xwKp0")
+        == f"{address},token=[REDACTED:token]"
+    )
 
 
 @proves("REDACT-LAYERS")
 @pytest.mark.parametrize("start", [*LINE_STARTS, "{0}: ", "2026-11-15T10:00:{0}Z app[{0}]: "])
-def test_a_key_without_its_end_is_masked_to_its_last_line(start: str) -> None:
+def test_private_key_without_its_end_is_masked_to_its_last_line(start: str) -> None:
     for follows in ("", "\n", "\nnext words", "\nServer", "\nready", "\nOK"):
         _check_last_line(start, follows)
 
@@ -581,7 +593,7 @@ def _check_last_line(start: str, follows: str) -> None:
     starts = [start.format(9 + number) for number in range(len(lines) + 1)]
     key = "\n".join(start + line for start, line in zip(starts, lines, strict=False))
     rest = follows.replace("\n", f"\n{starts[-1]}") if follows.strip() else follows
-    masked = shown(key + rest)
+    masked = redact_without_digests(key + rest)
     assert masked.startswith(f"{starts[0]}[REDACTED:private_key]")
     assert masked in (
         f"{starts[0]}[REDACTED:private_key]{rest}",
@@ -595,11 +607,13 @@ def _check_last_line(start: str, follows: str) -> None:
     "between",
     ["  \n", " ", "\\u000a", "\\u000D\\u000A", "\\x0a", "\\x0b", "\x0b", "%0A", "%0d%0a", "\n\n"],
 )
-def test_a_private_key_is_found_whatever_stands_between_its_lines(between: str) -> None:
+def test_private_key_is_found_with_any_line_separator(between: str) -> None:
     key = PEM.replace("\n", between)
-    assert shown(f"<{key}> next words") == "<[REDACTED:private_key]> next words"
+    assert redact_without_digests(f"<{key}> next words") == "<[REDACTED:private_key]> next words"
     open_end = between.join(PEM.splitlines()[:-2])
-    assert shown(f"<{open_end}\nnext words") == "<[REDACTED:private_key]\nnext words"
+    assert (
+        redact_without_digests(f"<{open_end}\nnext words") == "<[REDACTED:private_key]\nnext words"
+    )
 
 
 @proves("REDACT-LAYERS", "REDACT-STREAM")
@@ -616,62 +630,65 @@ def test_a_private_key_is_found_whatever_stands_between_its_lines(between: str) 
         "' \\\necho '",
     ],
 )
-def test_a_private_key_is_found_whose_lines_are_texts_of_a_program(between: str) -> None:
+def test_private_key_is_found_in_string_literals_of_a_program(between: str) -> None:
     key = PEM.replace("\n", between)
     quote = between[-1]
     text = f"x = [{quote}{key}{quote}, {quote}next{quote}]\nmore words"
     assert (
-        shown(text) == f"x = [{quote}[REDACTED:private_key]{quote}, {quote}next{quote}]\nmore words"
+        redact_without_digests(text)
+        == f"x = [{quote}[REDACTED:private_key]{quote}, {quote}next{quote}]\nmore words"
     )
     for border in range(0, len(text), 3):
         stream = ALL.stream()
         pieces = stream.feed(text[:border]), stream.feed(text[border:]), stream.close()
         assert "".join(pieces) == ALL.text(text).text, border
     open_end = between.join(PEM.splitlines()[:-2])
-    assert shown(f"[{quote}{open_end}{quote}, {quote}next{quote}]") == (
+    assert redact_without_digests(f"[{quote}{open_end}{quote}, {quote}next{quote}]") == (
         f"[{quote}[REDACTED:private_key]{quote}, {quote}next{quote}]"
     )
 
 
-class Meter:
+class WorkMeter:
     """Counts how many bytes expressions look at while it is on."""
 
     def __init__(self) -> None:
-        self.looked_at = 0
-        self._taken = pytest.MonkeyPatch()
+        self.bytes_examined = 0
+        self._monkeypatch = pytest.MonkeyPatch()
 
     def __enter__(self) -> Self:
         for owner, name, cost in _MEASURED:
-            self._taken.setattr(owner, name, self._counted(getattr(owner, name), cost))
+            self._monkeypatch.setattr(owner, name, self._counting(getattr(owner, name), cost))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._taken.undo()
+        self._monkeypatch.undo()
 
-    def _counted(self, asked: Callable[..., Any], cost: Callable[..., int]) -> Callable[..., Any]:
-        def counted(one: object, text: bytes, *where: Any) -> Any:
-            found = asked(one, text, *where)
-            self.looked_at += cost(found, text, *where)
+    def _counting(self, method: Callable[..., Any], cost: Callable[..., int]) -> Callable[..., Any]:
+        def counted(regex: object, text: bytes, *arguments: Any) -> Any:
+            found = method(regex, text, *arguments)
+            self.bytes_examined += cost(found, text, *arguments)
             return found
 
         return counted
 
 
-def _up_to_it(found: Match | None, text: bytes, pos: int = 0, end: int | None = None) -> int:
-    return (found.end() if found else end or len(text)) - pos
+def _cost_up_to_match(
+    match: Match | None, text: bytes, pos: int = 0, end: int | None = None
+) -> int:
+    return (match.end() if match else end or len(text)) - pos
 
 
-def _whole(_: object, text: bytes) -> int:
+def _cost_of_whole_text(_: object, text: bytes) -> int:
     return len(text)
 
 
 _MEASURED = (
-    (Linear, "search", _up_to_it),
-    (Linear, "match", _up_to_it),
-    (Linear, "finditer", _whole),
-    (Anywhere, "is_in", _whole),
+    (Linear, "search", _cost_up_to_match),
+    (Linear, "match", _cost_up_to_match),
+    (Linear, "finditer", _cost_of_whole_text),
+    (Anywhere, "is_in", _cost_of_whole_text),
 )
-BROKEN = Redactor(
+WITH_BREAKABLE_VALUES = Redactor(
     [
         Secret("pin", "zx81-Tiger.Burning_42"),
         Secret("path", r"C:\new\temp-pass.W0rd9"),
@@ -679,7 +696,7 @@ BROKEN = Redactor(
     ],
     KEY,
 )
-OF_BROKEN = (
+PARTIAL_SECRETS = (
     "zx81\n",
     "x81-T\n",
     "zx81-Tige\nr.Burning_42\n",
@@ -697,7 +714,7 @@ OF_BROKEN = (
     '"-----BEGIN PRIVATE KEY-----\\n' + "A" * 64 + "\\n",
 )
 """What known values, Base64 and keys over lines look for."""
-SLOW = (
+SLOW_PIECES = (
     "ghp_",
     "AKIA ",
     "drg_",
@@ -743,14 +760,17 @@ SLOW = (
 @proves("REDACT-LINEAR")
 @pytest.mark.parametrize(
     ("piece", "redactor"),
-    [*((piece, ALL) for piece in SLOW), *((piece, BROKEN) for piece in OF_BROKEN)],
+    [
+        *((piece, ALL) for piece in SLOW_PIECES),
+        *((piece, WITH_BREAKABLE_VALUES) for piece in PARTIAL_SECRETS),
+    ],
 )
-def test_twice_the_text_is_twice_the_work(piece: str, redactor: Redactor) -> None:
+def test_work_grows_linearly_with_the_text(piece: str, redactor: Redactor) -> None:
     costs = list[int]()
     for size in (10_000, 20_000):
-        with Meter() as meter:
+        with WorkMeter() as meter:
             redactor.text((piece * size)[:size])
-        costs.append(meter.looked_at)
+        costs.append(meter.bytes_examined)
     assert 0 < costs[1] <= 3 * costs[0]
 
 
@@ -766,51 +786,51 @@ def test_twice_the_text_is_twice_the_work(piece: str, redactor: Redactor) -> Non
                 "auth ",
                 "login a\n",
                 "Private-Lines: 1\n",
-                *SLOW[-20:],
+                *SLOW_PIECES[-20:],
             )
         ),
-        *((piece, BROKEN) for piece in OF_BROKEN[::2]),
+        *((piece, WITH_BREAKABLE_VALUES) for piece in PARTIAL_SECRETS[::2]),
     ],
 )
-def test_twice_as_many_pieces_are_twice_the_work(piece: str, redactor: Redactor) -> None:
+def test_work_grows_linearly_with_the_chunks(piece: str, redactor: Redactor) -> None:
     costs = list[int]()
     for count in (500, 1_000) if redactor is ALL else (100, 200):
         stream = redactor.stream()
-        with Meter() as meter:
+        with WorkMeter() as meter:
             for _ in range(count):
                 stream.feed(piece)
-        costs.append(meter.looked_at)
+        costs.append(meter.bytes_examined)
     assert costs[1] <= 3 * costs[0]
 
 
 @proves("REDACT-RECALL")
-def test_of_the_corpus_so_much_is_found_as_we_say() -> None:
+def test_recall_on_the_corpus_is_as_documented() -> None:
     assert corpus.recall(ALL, corpus.prefixed(each=16)) >= 0.99
     assert corpus.recall(ALL, corpus.generic(each=20)) >= 0.90
 
 
 @proves("REDACT-LETTERS")
 @pytest.mark.parametrize("value", ["clamhkpoztazfwnh", "qzRvbTxkwLjhPpds", "xkjwqvbz"])
-def test_letters_that_chance_has_put_are_no_word(value: str) -> None:
-    assert shown(f"password={value}") == "password=[REDACTED:password]"
+def test_random_letters_are_not_taken_for_a_word(value: str) -> None:
+    assert redact_without_digests(f"password={value}") == "password=[REDACTED:password]"
 
 
 @proves("REDACT-LETTERS")
 @pytest.mark.parametrize("kind", ["lower case", "letters"])
-def test_of_secrets_of_letters_nine_of_ten_are_found(kind: str) -> None:
+def test_recall_of_letter_only_secrets_is_90_percent(kind: str) -> None:
     cases = [case for case in corpus.generic(each=200) if case.kind == kind]
     assert corpus.recall(ALL, cases) >= 0.90
 
 
 @proves("REDACT-LETTERS")
-def test_words_of_languages_and_programs_stay() -> None:
+def test_words_of_languages_and_programs_are_kept() -> None:
     for word in corpus.WORDS:
         text = f"password={word} token: {word}"
         assert ALL.text(text).text == text, word
 
 
 @proves("REDACT-RECALL")
-def test_of_what_is_masked_in_ordinary_lines_nearly_all_was_a_secret() -> None:
+def test_precision_on_ordinary_lines_is_95_percent() -> None:
     cases = [case.text for case in corpus.generic(each=10)]
     lines = corpus.clean_lines(count=1_200) + cases
     random.Random(3).shuffle(lines)
@@ -819,14 +839,14 @@ def test_of_what_is_masked_in_ordinary_lines_nearly_all_was_a_secret() -> None:
 
 
 @proves("REDACT-LAYERS", "PROJECT-DOCS")
-def test_the_example_of_the_page_runs_as_it_stands() -> None:
+def test_example_of_the_page_runs() -> None:
     page = (DOCS / "redaction.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(compile(example, "redaction.md", "exec"), {})  # noqa: S102  our own page
 
 
 @proves("REDACT-KNOWN")
-def test_so_many_and_so_long_values_can_be_known_as_there_are() -> None:
+def test_many_long_known_values_are_supported() -> None:
     keys = [
         "\n".join(f"{number:02d}{line:04d}" + "Ab3/" * 15 for line in range(50))
         for number in range(12)

@@ -10,17 +10,17 @@ pytestmark = proves("REDACT-LINES")
 
 ALL = Redactor(key=KEY)
 BEGIN, *BODY, END = PEM.replace("ab12=", "aB12").splitlines()
-ABOUT = ["Proc-Type: 4,ENCRYPTED", "DEK-Info: AES-128-CBC,0A1B", ""]
+KEY_HEADERS = ["Proc-Type: 4,ENCRYPTED", "DEK-Info: AES-128-CBC,0A1B", ""]
 COMMIT = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
 PATH = "/usr/local/share/dragoman/key"
 
 
-def kept(*lines: str, redactor: Redactor = ALL) -> list[str]:
+def redact_lines(*lines: str, redactor: Redactor = ALL) -> list[str]:
     """What is kept of lines that come one by one; … where one of a key was masked."""
-    since, shown = OVER, list[str]()
+    lines_since, shown = OVER, list[str]()
     for line in lines:
-        masked = redactor.line(line, since)
-        since = masked.since
+        masked = redactor.line(line, lines_since)
+        lines_since = masked.since
         assert bool(masked.kinds) == ("REDACTED:" in masked.text)
         shown.append("…" if masked.text.startswith("[REDACTED:private_key:") else masked.text)
     return shown
@@ -28,21 +28,21 @@ def kept(*lines: str, redactor: Redactor = ALL) -> list[str]:
 
 @pytest.mark.parametrize("before", ["", "> ", "+", "app-1  | ", "12:00:01 out ", "│ "])
 @pytest.mark.parametrize("end", ["", "\r", "\x1b[0m", "   │"])
-@pytest.mark.parametrize("about", [[], ABOUT])
-def test_a_key_is_masked_line_by_line_until_it_ends(
-    before: str, end: str, about: list[str]
+@pytest.mark.parametrize("headers", [[], KEY_HEADERS])
+def test_key_is_masked_line_by_line_until_it_ends(
+    before: str, end: str, headers: list[str]
 ) -> None:
-    first, last = ["words", BEGIN, *about], [END, "words", COMMIT, "aB12"]
+    first, last = ["words", BEGIN, *headers], [END, "words", COMMIT, "aB12"]
     lines = [f"{before}{line}{end}" for line in (*first, *BODY, *last)]
     size = len(first)
     masked = ["…"] * len(BODY)
-    assert kept(*lines) == lines[:size] + masked + lines[size + len(BODY) :]
+    assert redact_lines(*lines) == lines[:size] + masked + lines[size + len(BODY) :]
 
 
-def test_what_stands_beside_a_key_stays() -> None:
-    digest = kept(f"key: {BEGIN}{BODY[0]}")[0]
+def test_text_beside_a_key_is_kept() -> None:
+    digest = redact_lines(f"key: {BEGIN}{BODY[0]}")[0]
     assert digest.startswith("key: [REDACTED:private_key:")
-    text = kept(BEGIN, BODY[0], f"{BODY[0]}{END} and {GITHUB}", BODY[0])
+    text = redact_lines(BEGIN, BODY[0], f"{BODY[0]}{END} and {GITHUB}", BODY[0])
     assert text[:2] == [BEGIN, "…"]
     assert text[3] == BODY[0], "the key has ended"
     masked = ALL.line(f"{BODY[0]}{END} and {GITHUB}", 0).text
@@ -54,33 +54,33 @@ def test_what_stands_beside_a_key_stays() -> None:
     assert BODY[0] not in ALL.line(lines, 1).text
 
 
-def test_lines_of_something_else_may_stand_in_a_key_but_not_too_many() -> None:
+def test_key_continues_after_at_most_32_other_lines() -> None:
     warning = f"warning: {PATH} is open to all"
-    assert kept(BEGIN, BODY[0], warning, BODY[0], "aB12") == [BEGIN, "…", warning, "…", "…"]
-    assert kept(BEGIN, BODY[0], *["no word"] * 32, BODY[0])[-1] == "…"
-    assert kept(BEGIN, BODY[0], *["no word"] * 33, BODY[0])[-1] == BODY[0]
+    assert redact_lines(BEGIN, BODY[0], warning, BODY[0], "aB12") == [BEGIN, "…", warning, "…", "…"]
+    assert redact_lines(BEGIN, BODY[0], *["no word"] * 32, BODY[0])[-1] == "…"
+    assert redact_lines(BEGIN, BODY[0], *["no word"] * 33, BODY[0])[-1] == BODY[0]
 
 
-def test_after_a_mere_mention_of_a_key_ordinary_lines_stay() -> None:
+def test_ordinary_lines_after_a_mention_of_a_key_are_kept() -> None:
     lines = [f"a.py:3: {BEGIN}", "done", "exit 0", PATH, f"commit {COMMIT}", "and", "words"]
-    assert kept(*lines) == lines
+    assert redact_lines(*lines) == lines
     lines = [f'BEGIN = "{BEGIN}"', BODY[0]]
-    assert kept(*lines) == lines, "in quotes it is no beginning"
+    assert redact_lines(*lines) == lines, "in quotes it is no beginning"
     lines = [*BODY, END]
-    assert kept(*lines) == lines, "without a beginning there is none"
+    assert redact_lines(*lines) == lines, "without a beginning there is none"
 
 
-def test_a_key_of_putty_is_masked_with_its_sum() -> None:
+def test_putty_key_is_masked_with_its_mac() -> None:
     first, *lines = f"{PUTTY_LINES}\n{PUTTY_MAC}".splitlines()
-    assert kept("Comment: me", first, *lines) == ["Comment: me", first, *["…"] * len(lines)]
+    assert redact_lines("Comment: me", first, *lines) == ["Comment: me", first, *["…"] * len(lines)]
 
 
-def test_where_only_known_values_are_looked_for_keys_stay() -> None:
+def test_keys_are_kept_with_known_values_only() -> None:
     lines = PEM.splitlines()
-    assert kept(*lines, redactor=Redactor(key=KEY, known_only=True)) == lines
+    assert redact_lines(*lines, redactor=Redactor(key=KEY, known_only=True)) == lines
 
 
 @pytest.mark.parametrize("form", ["  '{}\\n' +", '  "{}",', '    "{}\\n"'])
-def test_lines_of_a_key_may_be_texts_of_a_program(form: str) -> None:
+def test_key_lines_in_string_literals_are_masked(form: str) -> None:
     lines = [form.format(line) for line in (BEGIN, *BODY, "aB12", END, "no word")]
-    assert [line for line in kept(*lines) if line in lines] == [lines[0], *lines[-2:]]
+    assert [line for line in redact_lines(*lines) if line in lines] == [lines[0], *lines[-2:]]

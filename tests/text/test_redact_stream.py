@@ -13,7 +13,7 @@ from dragoman.text.redact.stream import MOST_HELD
 from tests.requirements import proves
 from tests.text import secrets_corpus as corpus
 from tests.text.test_redact import BREAKS, GITHUB, KEY, PEM, TEXTS
-from tests.text.test_redact_named import NAMED, PLACED, SECRET
+from tests.text.test_redact_named_values import NAMED_FORMS, POSITIONAL_FORMS, SECRET
 
 ALL = Redactor([Secret("phrase", "tiger tiger burning bright"), Secret("pin", "zz91-zz91")], KEY)
 VALUE = "drg_zz81-Tiger.Burning_42"
@@ -23,12 +23,12 @@ ENCODED = b64encode(f"{GITHUB} and some words".encode()).decode()
 WRAPPED = "\n".join(ENCODED[at : at + 20] for at in range(0, len(ENCODED), 20))
 
 
-def in_pieces(text: str, *borders: int, redactor: Redactor = ALL) -> str:
+def redact_in_chunks(text: str, *borders: int, redactor: Redactor = ALL) -> str:
     """A text that was fed cut at these places."""
     stream = redactor.stream()
     ends = [0, *sorted(borders), len(text)]
-    given_out = [stream.feed(text[a:b]) for a, b in itertools.pairwise(ends)]
-    return "".join((*given_out, stream.close()))
+    released = [stream.feed(text[a:b]) for a, b in itertools.pairwise(ends)]
+    return "".join((*released, stream.close()))
 
 
 @proves("REDACT-STREAM")
@@ -57,23 +57,23 @@ def in_pieces(text: str, *borders: int, redactor: Redactor = ALL) -> str:
         "é… password: hünter22x9 → ok",
     ],
 )
-def test_a_secret_cut_at_any_offset_is_caught(text: str) -> None:
+def test_secret_split_at_any_offset_is_found(text: str) -> None:
     whole = ALL.text(text).text
     assert whole != text
     for border in range(len(text) + 1):
-        assert in_pieces(text, border) == whole, border
-    assert in_pieces(text, *range(len(text))) == whole
+        assert redact_in_chunks(text, border) == whole, border
+    assert redact_in_chunks(text, *range(len(text))) == whole
 
 
 @proves("REDACT-STREAM")
-@pytest.mark.parametrize("form", [*NAMED, *PLACED])
-def test_so_is_one_that_its_name_or_its_place_tells(form: str) -> None:
+@pytest.mark.parametrize("form", [*NAMED_FORMS, *POSITIONAL_FORMS])
+def test_named_and_positional_secrets_split_at_any_offset_are_found(form: str) -> None:
     text = f"so\n{form.format(SECRET)}"
     redactor = Redactor(key=KEY)
     whole = redactor.text(text).text
     assert SECRET not in whole
     for border in range(len(text) + 1):
-        assert in_pieces(text, border, redactor=redactor) == whole, border
+        assert redact_in_chunks(text, border, redactor=redactor) == whole, border
 
 
 @proves("REDACT-STREAM")
@@ -88,17 +88,17 @@ def test_so_is_one_that_its_name_or_its_place_tells(form: str) -> None:
         "curl " + "-x y " * 49 + f"-u 'b:{SECRET} {'and ' * 40}' -u b:{SECRET}",
     ],
 )
-def test_where_a_look_ahead_ends_pieces_make_what_the_whole_makes(text: str) -> None:
+def test_chunks_equal_the_whole_text_at_the_end_of_a_look_ahead(text: str) -> None:
     redactor = Redactor(key=KEY)
     whole = redactor.text(text).text
     for border in range(len(text) + 1):
-        assert in_pieces(text, border, redactor=redactor) == whole, border
+        assert redact_in_chunks(text, border, redactor=redactor) == whole, border
 
 
 @proves("REDACT-STREAM", "REDACT-NAMED")
 @pytest.mark.parametrize("end", ["\\\n", "\\\r\n", "\\\r"])
 @pytest.mark.parametrize("form", ["export TOKEN={} x", "deploy --api_key {}\n", "-H 'Token: {}'"])
-def test_a_word_that_goes_on_in_the_next_line_is_one_word(form: str, end: str) -> None:
+def test_word_continued_on_the_next_line_is_one_word(form: str, end: str) -> None:
     redactor = Redactor(key=KEY)
     (plain,) = redactor.text(form.format(SECRET)).found
     for cut in range(1, len(SECRET)):
@@ -106,12 +106,12 @@ def test_a_word_that_goes_on_in_the_next_line_is_one_word(form: str, end: str) -
         whole = redactor.text(text).text
         assert whole == form.format(plain.placeholder)
         for border in range(len(text) + 1):
-            assert in_pieces(text, border, redactor=redactor) == whole, border
+            assert redact_in_chunks(text, border, redactor=redactor) == whole, border
 
 
 @proves("REDACT-STREAM")
 @pytest.mark.parametrize("end", BREAKS)
-def test_a_known_value_that_lines_break_is_caught_cut_at_any_offset(end: str) -> None:
+def test_known_value_broken_by_lines_is_found_at_any_offset(end: str) -> None:
     text = (
         f"it is dr{end}{VALUE[2:]} or drg_{end} é {VALUE[:7]}{end}{VALUE[7:15]}{end}{VALUE[15:]}"
         f" and {VALUE[:9]}{end}on"
@@ -119,12 +119,12 @@ def test_a_known_value_that_lines_break_is_caught_cut_at_any_offset(end: str) ->
     whole = LINES.text(text).text
     assert whole.count("REDACTED") == 2
     for border in range(len(text) + 1):
-        assert in_pieces(text, border, redactor=LINES) == whole, border
-    assert in_pieces(text, *range(len(text)), redactor=LINES) == whole
+        assert redact_in_chunks(text, border, redactor=LINES) == whole, border
+    assert redact_in_chunks(text, *range(len(text)), redactor=LINES) == whole
 
 
 @proves("REDACT-STREAM")
-def test_only_a_line_that_ends_with_a_beginning_of_a_known_value_waits() -> None:
+def test_only_a_line_that_ends_with_the_start_of_a_known_value_is_held() -> None:
     stream = LINES.stream()
     assert [stream.feed(line) for line in ("a line d\n", "drg_z \n")] == ["a line d\n", ""]
     assert stream.feed("another\n") == "drg_z \nanother\n"
@@ -132,23 +132,23 @@ def test_only_a_line_that_ends_with_a_beginning_of_a_known_value_waits() -> None
 
 
 @proves("REDACT-STREAM")
-def test_every_kind_of_credential_is_caught_cut_at_every_offset() -> None:
+def test_each_kind_of_credential_split_at_any_offset_is_found() -> None:
     for case in corpus.prefixed(each=1):
         text = f"it is {case.secret} ."
         whole = ALL.text(text).text
         for border in range(6, len(text) - 1, 3):
-            assert in_pieces(text, border) == whole, (case.kind, border)
+            assert redact_in_chunks(text, border) == whole, (case.kind, border)
 
 
 @proves("REDACT-STREAM")
 @given(TEXTS, st.data())
-def test_pieces_make_what_the_whole_makes(text: str, data: st.DataObject) -> None:
+def test_chunks_equal_the_whole_text(text: str, data: st.DataObject) -> None:
     borders = data.draw(st.lists(st.integers(0, len(text)), max_size=4))
-    assert in_pieces(text, *borders) == ALL.text(text).text
+    assert redact_in_chunks(text, *borders) == ALL.text(text).text
 
 
 @proves("REDACT-STREAM")
-def test_words_come_out_as_soon_as_no_secret_can_follow() -> None:
+def test_words_are_released_when_no_secret_can_follow() -> None:
     stream = ALL.stream()
     assert stream.feed("I think that the ") == ""  # a known value has white space in it
     plain = Redactor(key=KEY).stream()
@@ -162,7 +162,7 @@ def test_words_come_out_as_soon_as_no_secret_can_follow() -> None:
 
 
 @proves("REDACT-STREAM")
-def test_a_line_is_given_out_when_it_ends_and_a_key_when_it_does() -> None:
+def test_key_is_released_when_it_ends() -> None:
     stream = Redactor(key=KEY).stream()
     lines = PEM.splitlines(keepends=True)
     assert [stream.feed(line) for line in lines] == [""] * len(lines)
@@ -173,7 +173,7 @@ def test_a_line_is_given_out_when_it_ends_and_a_key_when_it_does() -> None:
 
 
 @proves("REDACT-STREAM")
-def test_what_was_held_back_can_be_carried_on_by_another_stream() -> None:
+def test_carry_over_can_be_continued_by_another_stream() -> None:
     first = ALL.stream()
     out = first.feed(f"see {GITHUB[:20]}")
     second = ALL.stream(first.held)
@@ -182,7 +182,7 @@ def test_what_was_held_back_can_be_carried_on_by_another_stream() -> None:
 
 
 @proves("REDACT-STREAM")
-def test_a_text_without_a_pause_is_not_held_for_ever() -> None:
+def test_text_without_a_break_is_released_at_the_carry_over_limit() -> None:
     stream = Redactor(key=KEY).stream()
     out = stream.feed("x/" * MOST_HELD)
     assert 0 < len(out) < 2 * MOST_HELD
@@ -197,7 +197,7 @@ def test_a_text_without_a_pause_is_not_held_for_ever() -> None:
 
 
 @proves("REDACT-STREAM")
-def test_where_a_text_without_a_pause_is_cut_no_secret_loses_its_name() -> None:
+def test_forced_release_keeps_secrets_with_their_names() -> None:
     for before in range(MOST_HELD - 30, MOST_HELD + 30, 3):
         stream = Redactor(key=KEY).stream()
         text = "a." * (before // 2) + ",password=xK9mP2vQ7rT4w," + "y/" * 2_048

@@ -25,7 +25,7 @@ pytestmark = proves("PATH-INSIDE")
         "a" * LONGEST_PART + "/" + "b" * LONGEST_PART,
     ],
 )
-def test_a_path_that_leads_downwards_is_safe(path: str) -> None:
+def test_path_that_stays_inside_is_safe(path: str) -> None:
     assert why_unsafe(path) is None
 
 
@@ -59,13 +59,13 @@ def test_a_path_that_leads_downwards_is_safe(path: str) -> None:
         ("é" * 128, "255"),
     ],
 )
-def test_a_path_that_leads_elsewhere_is_told_so(path: str, reason: str | None) -> None:
+def test_path_that_leads_outside_is_refused_with_the_reason(path: str, reason: str | None) -> None:
     found = why_unsafe(path)
     assert (found is None) if reason is None else (found is not None and reason in found)
 
 
 @given(st.text(st.sampled_from([*"ab./\\:%~\x00\n", "\uff0e", "\u2024", "é", "\ud800"])))
-def test_nothing_safe_climbs(path: str) -> None:
+def test_safe_path_never_leaves_its_folder(path: str) -> None:
     if why_unsafe(path) is None:
         depth = 0
         for part in path.split("/"):

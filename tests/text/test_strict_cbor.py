@@ -25,7 +25,7 @@ VALUES = st.recursive(
 )
 
 
-def refused(data: bytes, most_bytes: int = 1_000_000) -> StrictJsonError:
+def parse_refused(data: bytes, most_bytes: int = 1_000_000) -> StrictJsonError:
     """Why it is not taken."""
     with pytest.raises(StrictJsonError) as caught:
         parse_cbor(data, most_bytes)
@@ -33,10 +33,10 @@ def refused(data: bytes, most_bytes: int = 1_000_000) -> StrictJsonError:
 
 
 @given(VALUES)
-def test_what_is_written_is_read(value: Any) -> None:
-    read = parse_cbor(to_cbor(value))
-    assert read == value
-    assert to_cbor(read) == to_cbor(value)
+def test_written_values_are_read_back(value: Any) -> None:
+    parsed = parse_cbor(to_cbor(value))
+    assert parsed == value
+    assert to_cbor(parsed) == to_cbor(value)
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_what_is_written_is_read(value: Any) -> None:
         ({"a": 1, "b": [2, 3]}, "a26161016162820203"),
     ],
 )
-def test_examples_of_the_standard(value: Any, written: str) -> None:
+def test_examples_of_rfc8949(value: Any, written: str) -> None:
     assert to_cbor(value).hex() == written
     assert parse_cbor(bytes.fromhex(written)) == value
 
 
-def test_equal_objects_are_equal_bytes() -> None:
+def test_equal_objects_encode_to_equal_bytes() -> None:
     assert to_cbor({"b": 1, "a": 2}) == to_cbor({"a": 2, "b": 1})
 
 
@@ -103,37 +103,37 @@ def test_equal_objects_are_equal_bytes() -> None:
         pytest.param("a17841" + "61" * 65 + "00", "64 characters", "", id="long key"),
     ],
 )
-def test_what_json_could_not_say_is_refused(data: str, reason: str, path: str) -> None:
-    error = refused(bytes.fromhex(data))
+def test_value_that_json_cannot_express_is_refused(data: str, reason: str, path: str) -> None:
+    error = parse_refused(bytes.fromhex(data))
     assert reason in error.reason
     assert error.path == path
 
 
-def test_what_is_too_long_is_not_looked_at() -> None:
-    error = refused(to_cbor("x" * 100), most_bytes=100)
+def test_too_long_input_is_refused_unparsed() -> None:
+    error = parse_refused(to_cbor("x" * 100), most_bytes=100)
     assert error.too_large
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_value_or_refused(data: bytes) -> None:
+def test_any_bytes_are_parsed_or_refused(data: bytes) -> None:
     with suppress(StrictJsonError):
         value = parse_cbor(data)
         assert parse_cbor(to_cbor(value)) == value
 
 
-def test_no_json_begins_as_a_map_of_cbor_does() -> None:
+def test_json_is_distinguished_from_a_cbor_map() -> None:
     assert is_cbor_map(to_cbor({"a": 1}))
     assert not is_cbor_map(b'{"a":1}')
     assert not is_cbor_map(b"")
 
 
 @pytest.mark.parametrize("value", [object(), b"bytes"])
-def test_only_values_of_json_are_written(value: object) -> None:
+def test_only_json_values_are_written(value: object) -> None:
     with pytest.raises(TypeError):
         to_cbor(value)
 
 
 @pytest.mark.parametrize("value", [float("nan"), 2**64])
-def test_numbers_that_nobody_reads_are_not_written(value: float) -> None:
+def test_unreadable_numbers_are_not_written(value: float) -> None:
     with pytest.raises(ValueError, match=r"number|large"):
         to_cbor(value)

@@ -35,7 +35,7 @@ VALUES = st.recursive(
 )
 
 
-def refused(text: bytes | str, most_bytes: int = MOST_BYTES) -> StrictJsonError:
+def parse_refused(text: bytes | str, most_bytes: int = MOST_BYTES) -> StrictJsonError:
     """Why a text is not taken."""
     with pytest.raises(StrictJsonError) as caught:
         parse_json(text, most_bytes)
@@ -47,14 +47,14 @@ def nested(depth: int, opening: str = "[", closing: str = "]") -> str:
 
 
 @given(VALUES, st.booleans(), st.sampled_from([None, 2]))
-def test_what_json_writes_is_read(value: Any, ascii_only: bool, indent: int | None) -> None:
+def test_valid_json_is_read(value: Any, ascii_only: bool, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
     assert parse_json(text) == value
     assert parse_json(text.encode()) == value
 
 
 @pytest.mark.parametrize(
-    ("kept", "passed", "reason"),
+    ("at_limit", "beyond_limit", "reason"),
     [
         pytest.param(nested(MOST_DEPTH), nested(MOST_DEPTH + 1), "32 deep", id="depth of arrays"),
         pytest.param(
@@ -79,16 +79,18 @@ def test_what_json_writes_is_read(value: Any, ascii_only: bool, indent: int | No
         pytest.param(str(-LARGEST_WHOLE), str(-LARGEST_WHOLE - 1), "whole number", id="small"),
     ],
 )
-def test_each_bound_is_kept_and_not_passed(kept: str, passed: str, reason: str) -> None:
-    parse_json(kept)
-    assert reason in refused(passed).reason
+def test_value_at_a_limit_is_read_and_beyond_it_refused(
+    at_limit: str, beyond_limit: str, reason: str
+) -> None:
+    parse_json(at_limit)
+    assert reason in parse_refused(beyond_limit).reason
 
 
 @pytest.mark.parametrize("text", ['"aaa"', b'"aaa"', '"äü"'], ids=["text", "bytes", "not ASCII"])
-def test_the_size_is_that_of_the_bytes(text: str | bytes) -> None:
+def test_size_limit_counts_bytes(text: str | bytes) -> None:
     size = len(text if isinstance(text, bytes) else text.encode())
     parse_json(text, size)
-    error = refused(text, size - 1)
+    error = parse_refused(text, size - 1)
     assert error.too_large
     assert f"more than {size - 1} bytes" in error.reason
 
@@ -105,8 +107,8 @@ def test_the_size_is_that_of_the_bytes(text: str | bytes) -> None:
         ('{"":1,"":2}', ""),
     ],
 )
-def test_a_key_that_stands_twice_is_named_with_its_place(text: str, path: str) -> None:
-    error = refused(text)
+def test_duplicate_key_is_refused_with_its_path(text: str, path: str) -> None:
+    error = parse_refused(text)
     assert error.path == path
     assert "twice" in error.reason
 
@@ -120,7 +122,7 @@ def test_a_key_that_stands_twice_is_named_with_its_place(text: str, path: str) -
         '{"a":{"a":{"a":[{"a":1},{"a":1}]}}}',
     ],
 )
-def test_colons_in_texts_are_no_keys(text: str) -> None:
+def test_colons_in_texts_are_not_taken_for_keys(text: str) -> None:
     assert parse_json(text) == json.loads(text)
 
 
@@ -132,8 +134,8 @@ def test_colons_in_texts_are_no_keys(text: str) -> None:
         ('{"a":' + nested(MOST_DEPTH) + "}", "a" + "[0]" * (MOST_DEPTH - 1)),
     ],
 )
-def test_a_bound_that_is_passed_is_named_with_its_place(text: str, path: str) -> None:
-    assert refused(text).path == path
+def test_exceeded_limit_is_refused_with_its_path(text: str, path: str) -> None:
+    assert parse_refused(text).path == path
 
 
 @pytest.mark.parametrize(
@@ -164,16 +166,16 @@ def test_a_bound_that_is_passed_is_named_with_its_place(text: str, path: str) ->
         (b'{"a":' * 50_000, "32 deep"),
     ],
 )
-def test_what_is_not_json_is_told_so(text: bytes | str, reason: str) -> None:
-    assert reason in refused(text).reason
+def test_invalid_json_is_refused_with_the_reason(text: bytes | str, reason: str) -> None:
+    assert reason in parse_refused(text).reason
 
 
-def test_a_whole_pair_of_surrogates_is_a_character() -> None:
+def test_surrogate_pair_is_one_character() -> None:
     assert parse_json(rb'"\ud83d\ude00"') == "😀"
 
 
 @given(st.binary() | st.text(st.characters(exclude_categories=[])))
-def test_any_input_gives_a_value_or_a_clean_error(raw: bytes | str) -> None:
+def test_any_input_is_parsed_or_refused(raw: bytes | str) -> None:
     with suppress(StrictJsonError):
         parse_json(raw)
 
@@ -189,7 +191,7 @@ def test_any_input_gives_a_value_or_a_clean_error(raw: bytes | str) -> None:
     ],
     ids=["escapes", "keys", "colons", "an escaped colon", "quotes"],
 )
-def test_the_worst_texts_end_soon(text: str) -> None:
+def test_worst_case_texts_take_linear_time(text: str) -> None:
     # Anything worse than linear would not end within the patience of a test run.
     with suppress(StrictJsonError):
         parse_json(text)
@@ -205,55 +207,55 @@ def test_the_worst_texts_end_soon(text: str) -> None:
     ],
     ids=["numbers", "lists", "nests", "keys"],
 )
-def test_a_text_of_very_many_values_takes_no_more_memory_than_a_few_copies_of_it(
+def test_text_of_very_many_values_takes_bounded_memory(
     text: bytes,
 ) -> None:
     tracemalloc.start()
     try:
-        assert str(refused(text, len(text))) == "it has more than 10000 values"
+        assert str(parse_refused(text, len(text))) == "it has more than 10000 values"
         assert tracemalloc.get_traced_memory()[1] < 2 * len(text)
     finally:
         tracemalloc.stop()
 
 
-def test_the_place_of_what_is_too_much_is_looked_for_no_further_than_it_can_be() -> None:
+def test_path_of_an_excess_value_is_found_in_bounded_memory() -> None:
     text = b"[" + b"1," * 100_000 + b"1]"
     tracemalloc.start()
     try:
-        assert refused(text).path == f"[{MOST_NODES - 1}]"
+        assert parse_refused(text).path == f"[{MOST_NODES - 1}]"
         assert tracemalloc.get_traced_memory()[1] < 30 * len(text)
     finally:
         tracemalloc.stop()
 
 
-def test_what_stands_in_a_text_is_no_value_however_many_commas_and_brackets_it_has() -> None:
+def test_commas_and_brackets_in_texts_are_not_counted_as_values() -> None:
     long = ",[{" * 200_000 + '"\\'
     assert parse_json(json.dumps({"a": long}), 2_000_000) == {"a": long}
 
 
-def test_the_error_says_where_and_why() -> None:
-    assert str(refused('{"a":{"b":1,"b":2}}')) == "a.b: this key stands twice in its object"
-    assert str(refused("nope")).startswith("this is not JSON: ")
+def test_error_has_path_and_reason() -> None:
+    assert str(parse_refused('{"a":{"b":1,"b":2}}')) == "a.b: this key stands twice in its object"
+    assert str(parse_refused("nope")).startswith("this is not JSON: ")
 
 
 @given(VALUES)
-def test_what_was_parsed_elsewhere_is_written_and_read_alike(value: Any) -> None:
+def test_written_values_are_read_back(value: Any) -> None:
     assert parse_json(to_json(value)) == value
 
 
-def circle() -> list[Any]:
+def cyclic_list() -> list[Any]:
     items: list[Any] = []
     items.append(items)
     return items
 
 
 @pytest.mark.parametrize(
-    "value", [float("nan"), {"a": float("inf")}, {"a": {1, 2}}, circle(), b"bytes"], ids=repr
+    "value", [float("nan"), {"a": float("inf")}, {"a": {1, 2}}, cyclic_list(), b"bytes"], ids=repr
 )
-def test_what_json_cannot_say_is_refused(value: Any) -> None:
+def test_value_that_json_cannot_express_is_not_written(value: Any) -> None:
     with pytest.raises(StrictJsonError, match="cannot be written as JSON"):
         to_json(value)
 
 
-def test_half_a_pair_that_was_parsed_elsewhere_is_refused() -> None:
-    assert "half of a surrogate pair" in refused(to_json({"a": "\ud800"})).reason
+def test_half_of_a_surrogate_pair_is_refused() -> None:
+    assert "half of a surrogate pair" in parse_refused(to_json({"a": "\ud800"})).reason

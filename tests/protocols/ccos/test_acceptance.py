@@ -119,7 +119,7 @@ def make_url_runner(write: Write, work: Work) -> UrlRunner:
 def test_criterion_2_pluggable_dispatcher(dispatch: Callable[[HandHub], None]) -> None:
     """One contract: any dispatcher leads from the same request to the same chain.
 
-    Programs keep it too: tests/agents/test_request.py runs real ones.
+    Programs keep it too: tests/agents/test_request_runner.py runs real ones.
     """
     with hand_hub() as hub:
         delegate_translation(hub)

@@ -11,17 +11,17 @@ from tests.requirements import proves
 pytestmark = proves("STORE-SEARCH")
 
 
-def test_letters_are_indexed_before_anybody_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_letters_are_indexed_in_batches_before_any_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexer, "_AT_ONCE", 3)
     lab = Lab()
-    duty, now = Indexer(lab.hub), lab.clock.now()
-    assert (duty.name, duty.run_once(now)) == ("search", 0)
+    service, now = Indexer(lab.hub), lab.clock.now()
+    assert (service.name, service.run_once(now)) == ("search", 0)
     post(lab.store, "1")
     read(lab.store, "1")
     post(lab.store, "2")
     post(lab.store, "3")
-    assert duty.run_once(now) == 2
+    assert service.run_once(now) == 2
     assert lab.store.indexed() == 3, "a long ledger is not looked through in one run"
-    assert duty.run_once(now) == 1
+    assert service.run_once(now) == 1
     assert lab.store.indexed() == lab.store.head()
-    assert duty.run_once(now) == 0
+    assert service.run_once(now) == 0

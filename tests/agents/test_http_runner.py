@@ -23,25 +23,25 @@ def agent() -> Generator[Receiver]:
         yield receiver
 
 
-def section(agent: Receiver, **settings: object) -> str:
+def remote_section(agent: Receiver, **settings: object) -> str:
     """The settings of an agent behind a URL."""
     lines = [f'[agents.ada]\nurl = "{agent.url()}"\nallow_hosts = ["127.0.0.1"]']
     return FAST + "\n".join([*lines, *(f"{k} = {json.dumps(v)}" for k, v in settings.items())])
 
 
-def speaker(hub: RunningHub, agent: Receiver) -> Actor:
+def token_holder(hub: RunningHub, agent: Receiver) -> Actor:
     """Whoever shows the token that was posted last."""
-    who = hub.identity.who(json.loads(agent.requests[-1].body)["token"], "http")
-    assert isinstance(who, Principal)
-    return who.actor
+    principal = hub.identity.who(json.loads(agent.requests[-1].body)["token"], "http")
+    assert isinstance(principal, Principal)
+    return principal.actor
 
 
 @proves("RUN-REMOTE")
-def test_it_is_posted_its_work_and_its_report_ends_the_attempt(
+def test_remote_agent_is_posted_its_work_and_its_report_ends_the_attempt(
     tmp_path: Path, agent: Receiver
 ) -> None:
-    async def story() -> None:
-        async with running_hub(tmp_path / "data", section(agent)) as hub:
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", remote_section(agent)) as hub:
             task = hub.make("Look at the moon", body="Tonight.")
             await asyncio.to_thread(agent.is_done.wait, 30)
             posted = json.loads(agent.requests[0].body)
@@ -55,36 +55,36 @@ def test_it_is_posted_its_work_and_its_report_ends_the_attempt(
             lease = hub.view(task).lease
             assert lease is not None
             assert posted["id"] == lease.session
-            hub.do(ReportOutcome(task, "done"), actor=speaker(hub, agent))
+            hub.do(ReportOutcome(task, "done"), actor=token_holder(hub, agent))
             await hub.until_status(task, "review")
             await hub.until_idle()
             assert len(agent.requests) == 1
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-REMOTE", "RUN-NOT-STARTED")
-def test_one_that_does_not_take_it_rests_and_the_task_has_not_failed(
+def test_agent_that_refuses_work_is_paused_without_failing_the_task(
     tmp_path: Path, agent: Receiver
 ) -> None:
     agent.answers = [status(503)]
 
-    async def story() -> None:
-        async with running_hub(tmp_path / "data", section(agent)) as hub:
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", remote_section(agent)) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
             await hub.until_idle()
             assert "answered 503" in hub.state("ada").paused
             assert hub.task(task).failures == 0
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-REMOTE")
-def test_an_address_that_is_not_allowed_is_not_called(tmp_path: Path, agent: Receiver) -> None:
-    settings = section(agent).replace('allow_hosts = ["127.0.0.1"]', "")
+def test_disallowed_address_is_not_called(tmp_path: Path, agent: Receiver) -> None:
+    settings = remote_section(agent).replace('allow_hosts = ["127.0.0.1"]', "")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
@@ -92,16 +92,16 @@ def test_an_address_that_is_not_allowed_is_not_called(tmp_path: Path, agent: Rec
             assert "loopback" in hub.state("ada").paused
             assert agent.connections == 0
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-REMOTE", "DISPATCH-STOP", "DISPATCH-RESTART")
-def test_it_goes_on_while_the_hub_is_away_and_is_posted_the_same_again(
+def test_attempt_continues_across_a_hub_restart_and_is_posted_again(
     tmp_path: Path, agent: Receiver
 ) -> None:
-    settings = section(agent).replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
+    settings = remote_section(agent).replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await asyncio.to_thread(agent.is_done.wait, 30)
@@ -113,31 +113,31 @@ def test_it_goes_on_while_the_hub_is_away_and_is_posted_the_same_again(
             await asyncio.to_thread(agent.is_done.wait, 30)
             first, second = (json.loads(request.body) for request in agent.requests)
             assert first["id"] == second["id"]
-            hub.do(ReportOutcome(task, "done"), actor=speaker(hub, agent))
+            hub.do(ReportOutcome(task, "done"), actor=token_holder(hub, agent))
             done = await hub.until_status(task, "review")
             assert done.attempts == 1
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-REMOTE", "DISPATCH-RESTART")
-@pytest.mark.parametrize("successor", ["a program", "another URL"])
-def test_one_that_is_elsewhere_by_the_next_start_shares_no_attempt_with_who_began_it(
+@pytest.mark.parametrize("successor", ["program", "other-url"])
+def test_agent_moved_between_starts_gets_a_new_attempt(
     tmp_path: Path, agent: Receiver, successor: str
 ) -> None:
     keep = 'grace_ms = 0\non_stop = "keep"'
-    before = section(agent).replace("grace_ms = 0", keep)
+    before = remote_section(agent).replace("grace_ms = 0", keep)
     after = before.replace(agent.url(), agent.url(path="/moved"))
-    if successor == "a program":
+    if successor == "program":
         after = FAST.replace("grace_ms = 0", keep) + agent_section("ada", "report()")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", before) as hub:
             task = hub.make()
             await asyncio.to_thread(agent.is_done.wait, 30)
             hub.dispatcher.stop()
             await hub.until_idle()
-            first = speaker(hub, agent)
+            first = token_holder(hub, agent)
             token = json.loads(agent.requests[-1].body)["token"]
         async with running_hub(tmp_path / "data", after) as hub:
             await hub.until(lambda: hub.task(task).attempts == 2)
@@ -146,16 +146,18 @@ def test_one_that_is_elsewhere_by_the_next_start_shares_no_attempt_with_who_bega
             with pytest.raises(Refused, match="lease_lost"):
                 hub.do(ReportOutcome(task, "done"), actor=first)
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-STOP")
-def test_who_goes_on_anyway_is_not_waited_for(tmp_path: Path, agent: Receiver) -> None:
-    patient = 'grace_ms = 3600000\non_stop = "keep"'
+def test_stop_does_not_wait_for_a_remote_agent_that_keeps_its_lease(
+    tmp_path: Path, agent: Receiver
+) -> None:
+    long_grace = 'grace_ms = 3600000\non_stop = "keep"'
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(
-            tmp_path / "data", section(agent).replace("grace_ms = 0", patient)
+            tmp_path / "data", remote_section(agent).replace("grace_ms = 0", long_grace)
         ) as hub:
             hub.make()
             await asyncio.to_thread(agent.is_done.wait, 30)
@@ -163,17 +165,19 @@ def test_who_goes_on_anyway_is_not_waited_for(tmp_path: Path, agent: Receiver) -
             hub.dispatcher.stop()
             await hub.until_idle()
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-REMOTE")
-def test_one_that_is_silent_too_long_has_failed(tmp_path: Path, agent: Receiver) -> None:
-    settings = "[retry]\nbase_ms = 3600000\ncap_ms = 3600000\n" + section(agent, attempt_ms=300)
+def test_remote_agent_that_stays_silent_fails_the_attempt(tmp_path: Path, agent: Receiver) -> None:
+    settings = "[retry]\nbase_ms = 3600000\ncap_ms = 3600000\n" + remote_section(
+        agent, attempt_ms=300
+    )
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).failures == 1)
             assert hub.task(task).status == "ready"
 
-    run(story())
+    run(scenario())

@@ -13,14 +13,14 @@ ADA = Actor("agent", "ada")
 
 
 @proves("AOF-WARNINGS")
-def test_many_threads_find_the_same_files(tmp_path: Path) -> None:
+def test_concurrent_lookups_find_the_same_files(tmp_path: Path) -> None:
     place = open_place(tmp_path / "hub", "", None, create=True)
     task = place.hub.do(Actor("human", "mia"), CreateTask("t", ready=True)).receipts[0].task
     place.hub.do(ADA, ClaimTask(task, "ada", "s-1"))
     list(place.settle())
     (tmp_path / "hub" / "tasks" / "in-progress" / task / "outputs" / "a.md").write_text("x")
 
-    def said(number: int) -> int:
+    def count_warnings(number: int) -> int:
         # The end of a session looks at run files, and lets go of every folder afterwards.
         place.interpreter.call("session_end", {"sessionId": "another"}, ADA)
         report = {
@@ -35,9 +35,9 @@ def test_many_threads_find_the_same_files(tmp_path: Path) -> None:
         return len(answer.warnings)
 
     with ThreadPoolExecutor(8) as pool:
-        finding = pool.map(said, range(1, 200))
+        warnings = pool.map(count_warnings, range(1, 200))
         for _ in range(20):
             place.projector.level()
-        found = list(finding)
+        counts = list(warnings)
     place.hub.close()
-    assert found == [0 if number % 2 else 1 for number in range(1, 200)]
+    assert counts == [0 if number % 2 else 1 for number in range(1, 200)]

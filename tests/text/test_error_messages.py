@@ -11,7 +11,7 @@ from tests.requirements import proves
 pytestmark = proves("CLI-PROMISES")
 
 
-def test_a_file_is_named_and_its_number_is_not(tmp_path: Path) -> None:
+def test_file_error_names_the_file_without_errno(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="Errno") as raised:
         (tmp_path / "gone").read_bytes()
 
@@ -26,5 +26,5 @@ def test_a_file_is_named_and_its_number_is_not(tmp_path: Path) -> None:
         (ValueError("no"), "no"),
     ],
 )
-def test_what_has_no_file_is_told_as_it_is(error: Exception, words: str) -> None:
+def test_error_without_a_file_is_shown_unchanged(error: Exception, words: str) -> None:
     assert in_words(error) == words

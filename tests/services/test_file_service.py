@@ -40,38 +40,38 @@ class ReadOnlyDisk(FullDisk):
 
 @proves("FILES-DISK")
 @pytest.mark.parametrize("kind", [FullDisk, ReadOnlyDisk])
-def test_files_lag_and_catch_up(tmp_path: Path, kind: type[Beneath]) -> None:
+def test_files_lag_on_a_full_disk_and_catch_up(tmp_path: Path, kind: type[Beneath]) -> None:
     lab = FilesLab(tmp_path)
     lab.create()
     lab.do(HUMAN, CreateTask("Second", ready=True))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    told: list[str] = []
-    duty = FilesDuty("files", lab.projector(kind(tmp_path)).level, told.append)
-    assert duty.run_once(0) == 0
-    assert len(told) == 1
-    assert "the files lag behind the ledger" in told[0]
-    assert "dragoman tick" in told[0]
-    assert duty.undone == Trouble(told[0])
+    reports: list[str] = []
+    service = FilesDuty("files", lab.projector(kind(tmp_path)).level, reports.append)
+    assert service.run_once(0) == 0
+    assert len(reports) == 1
+    assert "the files lag behind the ledger" in reports[0]
+    assert "dragoman tick" in reports[0]
+    assert service.undone == Trouble(reports[0])
     assert {path: path.read_bytes() for path in before} == before
     assert lab.task("TASK-2026-02-09-002").title == "Second"
-    again = FilesDuty("files", lab.projector().level, told.append)
-    assert again.run_once(0) == 1
-    assert again.undone.words == ""
-    assert len(told) == 1
+    next_service = FilesDuty("files", lab.projector().level, reports.append)
+    assert next_service.run_once(0) == 1
+    assert next_service.undone.words == ""
+    assert len(reports) == 1
     assert lab.differences() == []
 
 
 @proves("FILES-DISK")
-def test_a_disk_that_fills_at_any_operation_leaves_nothing_damaged(tmp_path: Path) -> None:
-    told, room = ["not yet"], 0
-    while told:
+def test_disk_that_fills_at_any_write_leaves_nothing_damaged(tmp_path: Path) -> None:
+    reports, room = ["not yet"], 0
+    while reports:
         data = tmp_path / str(room)
         data.mkdir()
         lab = FilesLab(data)
         task = lab.create()
         lab.claim_only(task)
 
-        class Filling(Beneath):
+        class FillingDisk(Beneath):
             """A disk with room for a few more files."""
 
             left = room
@@ -83,8 +83,8 @@ def test_a_disk_that_fills_at_any_operation_leaves_nothing_damaged(tmp_path: Pat
                 self.left -= 1
                 super().write(path, data, mtime_ns)
 
-        told.clear()
-        FilesDuty("files", lab.projector(Filling(data)).level, told.append).run_once(0)
+        reports.clear()
+        FilesDuty("files", lab.projector(FillingDisk(data)).level, reports.append).run_once(0)
         lab.level()
         assert lab.differences() == []
         room += 1
@@ -92,44 +92,44 @@ def test_a_disk_that_fills_at_any_operation_leaves_nothing_damaged(tmp_path: Pat
 
 
 @proves("FILES-DISK")
-def test_it_is_named_after_its_part() -> None:
+def test_service_has_the_name_of_its_files() -> None:
     assert FilesDuty("inbox", lambda: 3, lambda _: None).name == "inbox"
     assert FilesDuty("inbox", lambda: 3, lambda _: None).run_once(0) == 3
 
 
 @proves("HUB-TROUBLE")
-def test_what_is_left_of_its_work_is_told_until_it_is_done() -> None:
-    left = ["the files of one task", ""]
-    duty = FilesDuty("files", lambda: 3, lambda _: None, left=lambda: left.pop(0))
-    assert (duty.run_once(0), duty.undone) == (
+def test_unfinished_work_is_reported_until_done() -> None:
+    unfinished = ["the files of one task", ""]
+    service = FilesDuty("files", lambda: 3, lambda _: None, left=lambda: unfinished.pop(0))
+    assert (service.run_once(0), service.undone) == (
         3,
         Trouble("the files of one task", is_partial=True),
     )
-    assert (duty.run_once(0), duty.undone.words) == (3, "")
+    assert (service.run_once(0), service.undone.words) == (3, "")
 
 
 @proves("HUB-TROUBLE")
-def test_a_message_that_cannot_be_taken_is_not_called_a_file_that_lags() -> None:
-    def take() -> int:
+def test_unreadable_inbox_message_is_reported_as_waiting_not_as_lagging() -> None:
+    def read_inbox() -> int:
         raise PermissionError(errno.EACCES, "Permission denied", "a.json")
 
-    told: list[str] = []
-    FilesDuty("inbox", take, told.append).run_once(0)
-    assert told[0].startswith("messages wait in the inbox: a.json: Permission denied")
-    assert "recorded" not in told[0]
+    reports: list[str] = []
+    FilesDuty("inbox", read_inbox, reports.append).run_once(0)
+    assert reports[0].startswith("messages wait in the inbox: a.json: Permission denied")
+    assert "recorded" not in reports[0]
 
 
 @proves("FILES-DISK")
-def test_a_look_around_rests_twenty_times_as_long_as_it_took() -> None:
-    clock, looks = [0.0], list[float]()
+def test_scan_pauses_twenty_times_as_long_as_it_took() -> None:
+    clock, scans = [0.0], list[float]()
 
-    def look() -> int:
-        looks.append(clock[0])
+    def scan() -> int:
+        scans.append(clock[0])
         clock[0] += 2
         return 1
 
-    duty = FilesDuty("files", look, lambda _: None, lambda: clock[0])
+    service = FilesDuty("files", scan, lambda _: None, lambda: clock[0])
     for at in (0.0, 5.0, 41.0, 42.0, 50.0):
         clock[0] = max(clock[0], at)
-        duty.run_once(0)
-    assert looks == [0.0, 42.0]
+        service.run_once(0)
+    assert scans == [0.0, 42.0]

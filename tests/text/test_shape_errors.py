@@ -122,7 +122,7 @@ GOOD = {"inner": {"count": 1}}
         ([], "it must be an object, not a list", ""),
     ],
 )
-def test_each_fault_has_its_words(value: Any, reason: str, path: str | None) -> None:
+def test_each_fault_has_a_reason_and_a_path(value: Any, reason: str, path: str | None) -> None:
     with pytest.raises(msgspec.ValidationError) as raised:
         msgspec.convert(GOOD | value if value else value, Outer)
     fault = shape_fault(raised.value, Outer)
@@ -131,7 +131,7 @@ def test_each_fault_has_its_words(value: Any, reason: str, path: str | None) -> 
     assert str(fault) == (f"{fault.path}: {fault.reason}" if fault.path else fault.reason)
 
 
-def test_where_all_is_text_nobody_is_told_that_it_is() -> None:
+def test_reason_omits_the_actual_type_when_every_value_is_text() -> None:
     with pytest.raises(msgspec.ValidationError) as raised:
         msgspec.convert(GOOD | {"size": "x"}, Outer, strict=False)
     assert shape_fault(raised.value, Outer, is_text=True).reason == (
@@ -140,19 +140,21 @@ def test_where_all_is_text_nobody_is_told_that_it_is() -> None:
 
 
 @pytest.mark.parametrize("shape", [Any, dict[str, Any], list, Inner])
-def test_where_a_shape_is_open_less_is_told(shape: Any) -> None:
-    no_choice = ValueError("Invalid enum value 'x' - at `$.a[1].b`")
-    assert shape_fault(no_choice, shape) == ShapeFault("'x' is not one of its values", "a[1].b")
-    unknown = ValueError("Object contains unknown field `c` - at `$.a`")
-    assert shape_fault(unknown, shape) == ShapeFault("there is no such field", "a.c")
+def test_reason_without_known_choices_is_shorter(shape: Any) -> None:
+    invalid_choice = ValueError("Invalid enum value 'x' - at `$.a[1].b`")
+    assert shape_fault(invalid_choice, shape) == ShapeFault(
+        "'x' is not one of its values", "a[1].b"
+    )
+    unknown_field = ValueError("Object contains unknown field `c` - at `$.a`")
+    assert shape_fault(unknown_field, shape) == ShapeFault("there is no such field", "a.c")
 
 
-def test_what_is_not_known_stays_as_it_is() -> None:
+def test_unknown_validation_message_is_kept() -> None:
     fault = shape_fault(ValueError("something else - at `$.a`"), Outer)
     assert fault == ShapeFault("something else", "a")
 
 
-def test_paths_are_joined_as_they_are_written() -> None:
+def test_paths_are_joined() -> None:
     assert [
         below("", ""),
         below("a", ""),

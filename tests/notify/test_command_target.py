@@ -24,7 +24,7 @@ ENVIRON = {
     "AWS_SECRET_ACCESS_KEY": "s3cr3t",
     "LD_PRELOAD": "",
 }
-WITNESS = """
+RECORDER = """
 import json, os, sys
 seen = {"in": sys.stdin.read(), "argv": sys.argv[1:], "env": dict(os.environ)}
 open("seen", "w").write(json.dumps(seen))
@@ -32,13 +32,13 @@ open("seen", "w").write(json.dumps(seen))
 
 
 def command(folder: Path, *words: str, seconds: float = 20.0) -> Command:
-    patience = Patience(seconds, grace=0.1)
-    return Command(words, ENVIRON, partial(run, folder=folder, patience=patience))
+    timeouts = Patience(seconds, grace=0.1)
+    return Command(words, ENVIRON, partial(run, folder=folder, patience=timeouts))
 
 
 @proves("NOTIFY-SECRETS")
-def test_it_gets_the_notice_and_only_what_it_needs(tmp_path: Path) -> None:
-    words = (sys.executable, "-c", WITNESS, "a;b", "$HOME")
+def test_command_gets_the_notice_on_stdin_and_a_minimal_environment(tmp_path: Path) -> None:
+    words = (sys.executable, "-c", RECORDER, "a;b", "$HOME")
     assert command(tmp_path, *words).deliver(NOTICE, START) == ""
     seen = msgspec.json.decode((tmp_path / "seen").read_bytes())
     assert seen["in"] == '{"to":"done"}'
@@ -61,25 +61,25 @@ def test_it_gets_the_notice_and_only_what_it_needs(tmp_path: Path) -> None:
         ("printf '%0500d' 0; exit 1", "sh: exit code 1: " + "0" * 200),
     ],
 )
-def test_a_failure_says_how_it_ended(tmp_path: Path, script: str, problem: str) -> None:
+def test_failure_gives_exit_code_and_last_line_of_stderr(
+    tmp_path: Path, script: str, problem: str
+) -> None:
     assert command(tmp_path, "sh", "-c", script).deliver(NOTICE, START) == problem
 
 
 @proves("NOTIFY-NOT-IN-THE-WAY")
 @pytest.mark.parametrize("script", ["exec yes", "trap '' TERM; while :; do :; done"])
-def test_one_that_does_not_end_is_a_failure(tmp_path: Path, script: str) -> None:
+def test_command_that_does_not_end_times_out(tmp_path: Path, script: str) -> None:
     problem = command(tmp_path, "sh", "-c", script, seconds=0.3).deliver(NOTICE, START)
     assert problem == "sh: it had not ended after 0.3 s"
 
 
-def test_one_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
+def test_missing_command_is_a_failure(tmp_path: Path) -> None:
     problem = command(tmp_path, "no-such-program").deliver(NOTICE, START)
     assert problem == "no-such-program: No such file or directory"
 
 
 @pytest.mark.parametrize("words", [("",), ("echo", "a\0b")])
-def test_words_that_cannot_be_run_are_told_at_the_start(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_unusable_command_is_refused_at_the_start(tmp_path: Path, words: tuple[str, ...]) -> None:
     with pytest.raises(SettingsError, match=r"notify\.command"):
         command(tmp_path, *words)

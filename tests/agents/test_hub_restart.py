@@ -32,41 +32,39 @@ def ignore(_: int) -> None:
     """Nobody watches the progress."""
 
 
-def check_sound(hub: RunningHub) -> None:
+def check_ledger_and_views(hub: RunningHub) -> None:
     """The ledger and its views hold."""
     assert list(check_ledger(hub.store, (), ignore)) == []
     assert list(check_views(hub.store, ignore)) == []
 
 
-def hub_process(data: Path, event: str) -> subprocess.Popen[bytes]:
+def start_hub_process(data: Path, event: str) -> subprocess.Popen[bytes]:
     """A hub of its own that says when its ledger has the event."""
     words = [sys.executable, "-m", "tests.agents.hub_process", str(data), event]
     return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE)
 
 
 @proves("DISPATCH-RESTART")
-def test_a_hub_killed_while_agents_work_recovers_everything_and_doubles_nothing(
-    tmp_path: Path, trace: Trace
-) -> None:
+def test_killed_hub_recovers_every_attempt_once(tmp_path: Path, trace: Trace) -> None:
     data = tmp_path / "data"
     busy = FAST.replace("[dispatch]\n", f"[dispatch]\nconcurrency = {COUNT}\n") + QUICK_RETRY
     script = 'exec 3>"$0"; echo up >&3; while :; do sleep 100; done'
-    at_work = busy + f"[agents.ada]\nconcurrency = {COUNT}\n"
-    at_work += f"command = {json.dumps(['sh', '-c', script, str(trace.path)])}\n"
+    busy_settings = busy + f"[agents.ada]\nconcurrency = {COUNT}\n"
+    busy_settings += f"command = {json.dumps(['sh', '-c', script, str(trace.path)])}\n"
 
-    async def before() -> list[str]:
-        async with running_hub(data, at_work, start=False) as hub:
+    async def before_kill() -> list[str]:
+        async with running_hub(data, busy_settings, start=False) as hub:
             return [hub.make(str(number)) for number in range(COUNT)]
 
-    tasks = asyncio.run(before())
-    with hub_process(data, "task.claimed") as killed:
-        said = b""
-        while said.count(b"up\n") < COUNT:
-            said += trace.read()
+    tasks = asyncio.run(before_kill())
+    with start_hub_process(data, "task.claimed") as killed:
+        output = b""
+        while output.count(b"up\n") < COUNT:
+            output += trace.read()
         killed.send_signal(signal.SIGKILL)
     assert len([*(data / "agents").glob("*.json")]) == COUNT
 
-    async def after() -> None:
+    async def after_restart() -> None:
         settings = busy + agent_section("ada", "report()", concurrency=4)
         async with running_hub(data, settings) as hub:
             for task in tasks:
@@ -81,34 +79,34 @@ def test_a_hub_killed_while_agents_work_recovers_everything_and_doubles_nothing(
                 assert events[f"task:{task}", "task.transitioned"] == 1
             await hub.until_idle()
             assert not [*(data / "agents").iterdir()]
-            check_sound(hub)
+            check_ledger_and_views(hub)
 
-    run(after())
+    run(after_restart())
 
 
 @proves("DISPATCH-RESTART")
-def test_what_was_claimed_and_never_started_begins_in_the_same_attempt(tmp_path: Path) -> None:
+def test_claimed_task_that_never_started_starts_in_the_same_attempt(tmp_path: Path) -> None:
     settings = FAST + agent_section("ada", "report()")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings, start=False) as hub:
-            task, others, gone = hub.make("1"), hub.make("2"), hub.make("3", assignee="ben")
+            task, others, removed = hub.make("1"), hub.make("2"), hub.make("3", assignee="ben")
             name = hub_name(hub.data, new_id)
             assert name == hub_name(hub.data, new_id)
             hub.do(ClaimTask(task, "ada", f"{name}.1"), actor=SYSTEM)
             hub.do(ClaimTask(others, "ada", "another-hub.1"), actor=SYSTEM)
-            hub.do(ClaimTask(gone, "ben", f"{name}.2"), actor=SYSTEM)
+            hub.do(ClaimTask(removed, "ben", f"{name}.2"), actor=SYSTEM)
         async with running_hub(tmp_path / "data", settings) as hub:
             done = await hub.until_status(task, "review")
             assert done.attempts == 1
             assert hub.task(others).status == "in-progress"
-            assert (hub.task(gone).status, hub.task(gone).failures) == ("ready", 0)
+            assert (hub.task(removed).status, hub.task(removed).failures) == ("ready", 0)
 
-    run(story())
+    run(scenario())
 
 
 @proves("DISPATCH-RESTART")
-def test_a_report_that_was_made_before_the_kill_counts(tmp_path: Path, trace: Trace) -> None:
+def test_report_before_the_kill_takes_effect(tmp_path: Path, trace: Trace) -> None:
     data = tmp_path / "data"
     program = f"""
 import signal
@@ -119,56 +117,54 @@ signal.pause()
 """
     settings = FAST + agent_section("ada", program)
 
-    async def before() -> str:
+    async def before_kill() -> str:
         async with running_hub(data, settings, start=False) as hub:
             return hub.make()
 
-    task = asyncio.run(before())
-    with hub_process(data, "task.reported") as killed:
+    task = asyncio.run(before_kill())
+    with start_hub_process(data, "task.reported") as killed:
         assert trace.read() == b"up"
         assert killed.stdout is not None
         assert killed.stdout.readline() == b"task.reported\n"
         killed.send_signal(signal.SIGKILL)
 
-    async def after() -> None:
+    async def after_restart() -> None:
         async with running_hub(data, settings) as hub:
             done = await hub.until_status(task, "review")
             assert (done.attempts, done.failures) == (1, 0)
             assert await asyncio.to_thread(trace.read_to_end) == b""
 
-    run(after())
+    run(after_restart())
 
 
 @proves("DISPATCH-RESTART", "DISPATCH-IDLE")
-def test_a_hub_that_has_no_agents_any_more_settles_what_was_left(
-    tmp_path: Path, trace: Trace
-) -> None:
+def test_hub_without_agents_settles_orphaned_attempts(tmp_path: Path, trace: Trace) -> None:
     data = tmp_path / "data"
     script = 'exec 3>"$0"; echo up >&3; while :; do sleep 100; done'
-    at_work = f"[agents.ada]\ncommand = {json.dumps(['sh', '-c', script, str(trace.path)])}\n"
+    busy_settings = f"[agents.ada]\ncommand = {json.dumps(['sh', '-c', script, str(trace.path)])}\n"
 
-    async def before() -> str:
-        async with running_hub(data, FAST + at_work, start=False) as hub:
+    async def before_kill() -> str:
+        async with running_hub(data, FAST + busy_settings, start=False) as hub:
             return hub.make("running")
 
-    running = asyncio.run(before())
-    with hub_process(data, "task.claimed") as killed:
+    running = asyncio.run(before_kill())
+    with start_hub_process(data, "task.claimed") as killed:
         assert trace.read() == b"up\n"
         killed.send_signal(signal.SIGKILL)
 
-    async def after() -> None:
+    async def after_restart() -> None:
         async with running_hub(data, FAST, start=False) as hub:
-            kept = hub.make("kept")
-            hub.do(ClaimTask(kept, "ada", f"{hub_name(data, new_id)}.1"), actor=SYSTEM)
+            kept_task = hub.make("kept")
+            hub.do(ClaimTask(kept_task, "ada", f"{hub_name(data, new_id)}.1"), actor=SYSTEM)
         async with running_hub(data, FAST) as hub:
             assert (await hub.until_status(running, "ready")).failures == 1
-            assert (await hub.until_status(kept, "ready")).failures == 0
+            assert (await hub.until_status(kept_task, "ready")).failures == 0
             assert await asyncio.to_thread(trace.read_to_end) == b""
 
-    run(after())
+    run(after_restart())
 
 
-class Leftover:
+class LeftoverGroup:
     """A group whose starter is somebody else: this process knows only its number."""
 
     def __init__(self, script: str, session: str) -> None:
@@ -193,16 +189,16 @@ CHILDREN = pytest.mark.parametrize(
 
 @proves("RUN-LEFTOVERS")
 @CHILDREN
-def test_a_leftover_is_ended_by_its_number_and_start_with_its_session(
+def test_leftover_group_is_killed_by_pid_and_start_time(
     marks: RunMarks, trace: Trace, child: str
 ) -> None:
-    left = Leftover(f"exec 3>{trace.path}; {child} & echo up >&3; wait", "s-1")
+    leftover = LeftoverGroup(f"exec 3>{trace.path}; {child} & echo up >&3; wait", "s-1")
     assert trace.read() == b"up\n"
     marks.put("s-1")
-    marks.put("s-1", left.pid, started_at(left.pid))
+    marks.put("s-1", leftover.pid, started_at(leftover.pid))
     assert marks.sweep() == {"s-1"}
     assert trace.read_to_end() == b""
-    assert left.program.wait() == -signal.SIGKILL
+    assert leftover.program.wait() == -signal.SIGKILL
     assert marks.sweep() == {"s-1"}, "whoever sweeps may be killed before it is on record"
     marks.remove("s-1")
     assert marks.sweep() == frozenset()
@@ -210,82 +206,84 @@ def test_a_leftover_is_ended_by_its_number_and_start_with_its_session(
 
 @proves("RUN-LEFTOVERS")
 @CHILDREN
-def test_children_of_one_that_has_ended_itself_are_ended_too(
+def test_children_of_an_exited_leftover_are_killed(
     marks: RunMarks, trace: Trace, child: str
 ) -> None:
-    left = Leftover(f"exec 3>{trace.path}; {child} & echo up >&3", "s-1")
-    started = started_at(left.pid)
+    leftover = LeftoverGroup(f"exec 3>{trace.path}; {child} & echo up >&3", "s-1")
+    started = started_at(leftover.pid)
     assert trace.read() == b"up\n"
-    assert left.program.wait() == 0
-    marks.put("s-1", left.pid, started)
+    assert leftover.program.wait() == 0
+    marks.put("s-1", leftover.pid, started)
     assert marks.sweep() == {"s-1"}
     assert trace.read_to_end() == b""
 
 
 @proves("RUN-LEFTOVERS")
-def test_one_that_becomes_another_program_at_that_moment_is_looked_at_again(
+def test_leftover_that_is_executing_a_new_program_is_checked_again(
     marks: RunMarks, trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = Leftover(f"exec 3>{trace.path}; echo up >&3; wait; sleep 100", "s-1")
+    leftover = LeftoverGroup(f"exec 3>{trace.path}; echo up >&3; wait; sleep 100", "s-1")
     assert trace.read() == b"up\n"
     # Between two programs the kernel shows no variables; no test can stop one there.
-    kernel = tmp_path / "proc" / str(left.pid)
+    kernel = tmp_path / "proc" / str(leftover.pid)
     kernel.mkdir(parents=True)
     (kernel / "environ").touch()
-    (kernel / "stat").write_text(Path(f"/proc/{left.pid}/stat").read_text())
+    (kernel / "stat").write_text(Path(f"/proc/{leftover.pid}/stat").read_text())
     monkeypatch.setattr(process, "_PROC", kernel.parent)
-    moments = list[float]()
+    sleeps = list[float]()
 
-    def pass_by(moment: float) -> None:
-        moments.append(moment)
-        if len(moments) == 2:
+    def record_sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        if len(sleeps) == 2:
             (kernel / "environ").write_bytes(b"DRAGOMAN_SESSION=s-1\0")
 
-    monkeypatch.setattr(process, "sleep", pass_by)
+    monkeypatch.setattr(process, "sleep", record_sleep)
     marks.put("s-1")
     assert marks.sweep() == {"s-1"}
-    assert left.program.wait() == -signal.SIGKILL
+    assert leftover.program.wait() == -signal.SIGKILL
     assert trace.read_to_end() == b""
 
 
 @proves("RUN-LEFTOVERS")
-def test_one_whose_number_was_not_written_down_in_time_is_found_by_its_session(
+def test_leftover_without_a_recorded_pid_is_found_by_its_session(
     marks: RunMarks, trace: Trace
 ) -> None:
-    left = Leftover(
+    leftover = LeftoverGroup(
         f"exec 3>{trace.path}; (while :; do sleep 100; done) & echo up >&3; wait", "s-1"
     )
     assert trace.read() == b"up\n"
     marks.put("s-1")
     assert marks.sweep() == {"s-1"}
     assert trace.read_to_end() == b""
-    assert left.program.wait() == -signal.SIGKILL
+    assert leftover.program.wait() == -signal.SIGKILL
 
 
 @proves("RUN-LEFTOVERS")
 @pytest.mark.parametrize("other", ["start", "boot", "session", "nothing"])
-def test_a_stranger_who_has_the_number_now_is_left_alone(
+def test_unrelated_process_with_the_recorded_pid_is_not_killed(
     marks: RunMarks, trace: Trace, other: str
 ) -> None:
     script = f"exec 3>{trace.path}; echo up >&3; read line; echo alive >&3"
-    stranger = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, start_new_session=True)
+    unrelated = subprocess.Popen(
+        ["sh", "-c", script], stdin=subprocess.PIPE, start_new_session=True
+    )
     assert trace.read() == b"up\n"
-    boot, _, ticks = started_at(stranger.pid).partition(" ")
+    boot, _, ticks = started_at(unrelated.pid).partition(" ")
     marked = {
-        "start": (stranger.pid, f"{boot} {int(ticks) - 1}"),
-        "boot": (stranger.pid, f"another-start-of-the-machine {ticks}"),
-        "session": (stranger.pid + 1_000_000, f"{boot} {ticks}"),
+        "start": (unrelated.pid, f"{boot} {int(ticks) - 1}"),
+        "boot": (unrelated.pid, f"another-start-of-the-machine {ticks}"),
+        "session": (unrelated.pid + 1_000_000, f"{boot} {ticks}"),
         "nothing": (0, ""),
     }
     marks.put("s-1", *marked[other])
     assert marks.sweep() == {"s-1"}
-    stranger.communicate(b"\n")
-    assert stranger.returncode == 0
+    unrelated.communicate(b"\n")
+    assert unrelated.returncode == 0
     assert trace.read_to_end() == b"alive\n"
 
 
 @proves("RUN-LEFTOVERS")
-def test_a_mark_that_was_cut_off_is_taken_away(tmp_path: Path, marks: RunMarks) -> None:
+def test_truncated_mark_is_removed(tmp_path: Path, marks: RunMarks) -> None:
     assert marks.sweep() == frozenset()
     marks.put("s-1")
     (tmp_path / "agents/s-1.json").write_bytes(b'{"session":"s-')
@@ -295,31 +293,31 @@ def test_a_mark_that_was_cut_off_is_taken_away(tmp_path: Path, marks: RunMarks) 
 
 
 @proves("DISPATCH-RESTART", "CCOS-RESEND")
-def test_a_request_whose_program_died_with_the_hub_is_handed_over_again(
+def test_request_of_a_program_killed_with_the_hub_is_sent_again(
     tmp_path: Path, trace: Trace
 ) -> None:
     data = tmp_path / "data"
     ccos = 'speaks = ["ccos"]\ntakes_any = false\n'
     script = 'exec 3>"$0"; echo up >&3; while :; do sleep 100; done'
     hangs = f"[agents.ada]\n{ccos}command = {json.dumps(['sh', '-c', script, str(trace.path)])}\n"
-    answers = f'[agents.ada]\n{ccos}function = "tests.agents.answering:works"\n'
+    answers = f'[agents.ada]\n{ccos}function = "tests.agents.function_agents:answer_in_capitals"\n'
 
-    async def before() -> None:
+    async def before_kill() -> None:
         async with running_hub(data, FAST + hangs, start=False) as hub:
-            ask = hub.directory.interpreter.call
-            ask("ccos.register", {"agent_id": "ada", "skills": ["sum"]}, PERSON)
-            ask("ccos.delegate", {"goal": "sum it up", "intent_id": "i-1"}, PERSON)
+            call = hub.directory.interpreter.call
+            call("ccos.register", {"agent_id": "ada", "skills": ["sum"]}, PERSON)
+            call("ccos.delegate", {"goal": "sum it up", "intent_id": "i-1"}, PERSON)
 
-    asyncio.run(before())
-    with hub_process(data, "task.claimed") as killed:
+    asyncio.run(before_kill())
+    with start_hub_process(data, "task.claimed") as killed:
         assert trace.read() == b"up\n"
         killed.send_signal(signal.SIGKILL)
 
-    async def after() -> None:
+    async def after_restart() -> None:
         async with running_hub(data, FAST + answers) as hub:
             await hub.until_status("i-1", "done")
             events = [line.event for line in hub.lines() if line.stream == "intent:i-1"]
             assert (events.count("intent.dispatched"), events.count("intent.completed")) == (1, 1)
             await hub.until_idle()
 
-    run(after())
+    run(after_restart())

@@ -20,11 +20,11 @@ pytestmark = proves("NEAREST-NAME")
         ("x" * 100_000, ("xx",), ""),
     ],
 )
-def test_only_what_is_near_is_suggested(name: str, known: tuple[str, ...], hint: str) -> None:
+def test_only_near_names_are_suggested(name: str, known: tuple[str, ...], hint: str) -> None:
     assert meant(name, known) == hint
 
 
-def test_where_none_is_near_all_are_told() -> None:
+def test_all_names_are_listed_when_none_is_near() -> None:
     assert nearest_or_all("titel", ("body", "title")) == "; did you mean title?"
     assert nearest_or_all("foo", ("status", "cursor")) == "; known: status, cursor"
     assert nearest_or_all("foo", ()) == ""

@@ -14,37 +14,37 @@ class Proof(Struct, frozen=True):
     requirements: frozenset[str]
 
 
-def proofs_under(folder: Path) -> list[Proof]:
+def read_proofs_under(folder: Path) -> list[Proof]:
     """Read every test under a folder; a contract's cases need not live in a test_*.py."""
     root = folder.parent
     return [
         proof
         for path in sorted(folder.rglob("*.py"))
-        for proof in proofs_in(path.read_text("utf-8"), path.relative_to(root).as_posix())
+        for proof in read_proofs(path.read_text("utf-8"), path.relative_to(root).as_posix())
     ]
 
 
-def proofs_in(source: str, name: str) -> list[Proof]:
+def read_proofs(source: str, name: str) -> list[Proof]:
     """Read every test of one source file."""
     module = ast.parse(source, filename=name)
-    return list(_proofs_in_body(module.body, name, _named_by_pytestmark(module.body)))
+    return list(_proofs_in_body(module.body, name, _ids_in_pytestmark(module.body)))
 
 
-def complaints(proofs: Iterable[Proof], known: Iterable[str]) -> dict[str, list[str]]:
+def find_faults(proofs: Iterable[Proof], known: Iterable[str]) -> dict[str, list[str]]:
     """Say what is wrong, by kind of fault; empty when everything is proved and named."""
     proofs, known = list(proofs), set(known)
-    proved = {named for proof in proofs for named in proof.requirements}
+    proved = {id for proof in proofs for id in proof.requirements}
     faults = {
         "requirements without a test": sorted(known - proved),
         "tests that name no requirement": [p.test for p in proofs if not p.requirements],
         "tests that name an unknown requirement": [
-            f"{p.test}: {named}" for p in proofs for named in sorted(p.requirements - known)
+            f"{p.test}: {id}" for p in proofs for id in sorted(p.requirements - known)
         ],
     }
     return {fault: cases for fault, cases in faults.items() if cases}
 
 
-def as_text(faults: dict[str, list[str]]) -> str:
+def format_faults(faults: dict[str, list[str]]) -> str:
     """Put the complaints into lines for a reader."""
     return "\n".join(
         line
@@ -57,15 +57,15 @@ def _proofs_in_body(body: list[ast.stmt], owner: str, inherited: frozenset[str])
     for statement in body:
         match statement:
             case ast.ClassDef():
-                named = _named_by_decorators(statement) | _named_by_pytestmark(statement.body)
+                id = _ids_in_decorators(statement) | _ids_in_pytestmark(statement.body)
                 yield from _proofs_in_body(
-                    statement.body, f"{owner}::{statement.name}", inherited | named
+                    statement.body, f"{owner}::{statement.name}", inherited | id
                 )
             case ast.FunctionDef() | ast.AsyncFunctionDef() if statement.name.startswith("test"):
-                named = _named_by_decorators(statement)
-                yield Proof(f"{owner}::{statement.name}", inherited | named)
+                id = _ids_in_decorators(statement)
+                yield Proof(f"{owner}::{statement.name}", inherited | id)
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_machine(name, value):
-                yield Proof(f"{owner}::{name}", inherited | _named_in(value))
+                yield Proof(f"{owner}::{name}", inherited | _ids_in(value))
             case _:
                 pass
 
@@ -77,14 +77,14 @@ def _is_machine(name: str, value: ast.expr) -> bool:
     )
 
 
-def _named_by_decorators(
+def _ids_in_decorators(
     definition: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
 ) -> frozenset[str]:
-    return _named_in(*definition.decorator_list)
+    return _ids_in(*definition.decorator_list)
 
 
-def _named_by_pytestmark(body: list[ast.stmt]) -> frozenset[str]:
-    return _named_in(
+def _ids_in_pytestmark(body: list[ast.stmt]) -> frozenset[str]:
+    return _ids_in(
         *(
             statement.value
             for statement in body
@@ -94,9 +94,9 @@ def _named_by_pytestmark(body: list[ast.stmt]) -> frozenset[str]:
     )
 
 
-def _named_in(*expressions: ast.expr) -> frozenset[str]:
+def _ids_in(*expressions: ast.expr) -> frozenset[str]:
     return frozenset(
-        _requirement(argument)
+        _requirement_id(argument)
         for expression in expressions
         for node in ast.walk(expression)
         if isinstance(node, ast.Call) and _is_proves(node.func)
@@ -112,10 +112,10 @@ def _is_proves(function: ast.expr) -> bool:
             return False
 
 
-def _requirement(argument: ast.expr) -> str:
+def _requirement_id(argument: ast.expr) -> str:
     """Give the id; what is not a literal is given as written, and so becomes an unknown id."""
     match argument:
-        case ast.Constant(value=str(named)):
-            return named
+        case ast.Constant(value=str(id)):
+            return id
         case _:
             return ast.unparse(argument)

@@ -10,7 +10,7 @@ from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, OpenStore, find
 from tests.requirements import proves
 
 
-def held(lab: Lab, count: int, ttl_ms: int = TTL) -> list[str]:
+def claim_tasks(lab: Lab, count: int, ttl_ms: int = TTL) -> list[str]:
     """Tasks that alice holds."""
     names = [f"T{number:03}" for number in range(count)]
     for name in names:
@@ -25,9 +25,9 @@ def run(lab: Lab) -> int:
 
 
 @proves("LEASE-RECOVERY", "RETRY-BACKOFF")
-def test_a_silent_holders_task_is_taken_back_at_the_millisecond() -> None:
+def test_task_of_a_silent_holder_is_requeued_at_the_millisecond() -> None:
     lab = Lab()
-    held(lab, 1)
+    claim_tasks(lab, 1)
     lab.clock.advance(TTL - 1)
     assert run(lab) == 0
     lab.clock.advance(1)
@@ -40,9 +40,9 @@ def test_a_silent_holders_task_is_taken_back_at_the_millisecond() -> None:
 
 
 @proves("LEASE-RECOVERY")
-def test_what_was_reported_is_honoured() -> None:
+def test_report_takes_effect_when_its_lease_expires() -> None:
     lab = Lab()
-    held(lab, 2)
+    claim_tasks(lab, 2)
     lab.do(ALICE, ReportOutcome("T001", "done"))
     lab.clock.advance(TTL)
     assert run(lab) == 2
@@ -50,9 +50,9 @@ def test_what_was_reported_is_honoured() -> None:
 
 
 @proves("LEASE-RECOVERY", "LEASE-HEARTBEAT")
-def test_who_has_spoken_in_time_keeps_the_task() -> None:
+def test_holder_that_sent_a_heartbeat_or_note_keeps_the_task() -> None:
     lab = Lab()
-    held(lab, 3)
+    claim_tasks(lab, 3)
     lab.clock.advance(TTL - 1)
     lab.do(ALICE, RenewLease("T000"))
     lab.do(ALICE, NoteTask("T001", "alive"))
@@ -62,19 +62,19 @@ def test_who_has_spoken_in_time_keeps_the_task() -> None:
 
 
 @proves("LEASE-RECOVERY")
-def test_any_number_is_recovered_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_number_of_leases_is_expired_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "_PAGE", 10)
     lab = Lab()
-    names = held(lab, 25)
+    names = claim_tasks(lab, 25)
     lab.clock.advance(TTL)
     assert run(lab) == 25
     assert {lab.task(name).status for name in names} == {"ready"}
 
 
 @proves("LEASE-RECOVERY")
-def test_a_duty_whose_clock_is_ahead_of_the_hubs_ends_nothing_and_comes_to_an_end() -> None:
+def test_service_clock_ahead_of_the_hub_expires_nothing_and_terminates() -> None:
     lab = Lab()
-    held(lab, 2, ttl_ms=1_000)
+    claim_tasks(lab, 2, ttl_ms=1_000)
     assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now() + 5_000) == 0
     assert lab.task("T000").status == "in-progress"
     lab.clock.advance(1_000)
@@ -82,7 +82,7 @@ def test_a_duty_whose_clock_is_ahead_of_the_hubs_ends_nothing_and_comes_to_an_en
 
 
 @proves("RETRY-DEADLETTER", "LEASE-RECOVERY")
-def test_a_task_that_nobody_survives_ends_in_the_deadletter() -> None:
+def test_task_that_always_fails_is_deadlettered() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("t", "T", ready=True, max_attempts=3))
     for number in range(1, 4):
@@ -95,7 +95,7 @@ def test_a_task_that_nobody_survives_ends_in_the_deadletter() -> None:
     assert run(lab) == 0
 
 
-class _Keeping(OpenStore):
+class _LeaseKeepingStore(OpenStore):
     """A store that has kept a lease that it was told to end."""
 
     def expired(self, now: int, limit: int) -> list[str]:
@@ -103,9 +103,9 @@ class _Keeping(OpenStore):
 
 
 @proves("LEASE-RECOVERY")
-def test_a_lease_that_a_store_does_not_let_go_of_is_tried_once_and_not_for_ever() -> None:
-    lab = Lab(_Keeping())
-    held(lab, 2)
+def test_lease_that_the_store_keeps_listing_is_tried_once() -> None:
+    lab = Lab(_LeaseKeepingStore())
+    claim_tasks(lab, 2)
     lab.clock.advance(TTL)
     assert run(lab) == 2
     assert (lab.task("T000").status, lab.task("T001").status) == ("ready", "ready")

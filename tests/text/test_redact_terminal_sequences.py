@@ -7,7 +7,7 @@ import pytest
 from dragoman.text.redact import Redactor, Secret
 from tests.requirements import proves
 from tests.text.test_redact import GITHUB, KEY
-from tests.text.test_redact_stream import in_pieces
+from tests.text.test_redact_stream import redact_in_chunks
 
 PHRASE = "correct horse battery"
 ALL = Redactor([Secret("phrase", PHRASE)], KEY)
@@ -32,29 +32,29 @@ SECRETS = {
 
 
 @proves("REDACT-CARRIED")
-@pytest.mark.parametrize("where", SECRETS)
-def test_what_a_sequence_carries_is_looked_at_whole_and_in_pieces(where: str) -> None:
-    text, secret = SECRETS[where]
+@pytest.mark.parametrize("position", SECRETS)
+def test_payload_of_a_terminal_sequence_is_redacted_whole_and_in_chunks(position: str) -> None:
+    text, secret = SECRETS[position]
     whole = ALL.text(text).text
     assert secret in text
     assert secret not in whole
     assert ALL.text(whole).text == whole
     for border in range(0, len(text) + 1, 1 + len(text) // 200):
-        assert in_pieces(text, border, redactor=ALL) == whole, border
-    assert in_pieces(text, *range(len(text)), redactor=ALL) == whole
+        assert redact_in_chunks(text, border, redactor=ALL) == whole, border
+    assert redact_in_chunks(text, *range(len(text)), redactor=ALL) == whole
 
 
 @proves("REDACT-CARRIED")
-def test_only_the_secret_is_masked_and_has_the_digits_that_it_has_elsewhere() -> None:
+def test_only_the_secret_is_masked_with_the_same_digest_as_elsewhere() -> None:
     masked = ALL.text(f"\x1b]8;;https://ci:{PASSWORD}@h/7\x1b\\run 7\x1b]8;;\x1b\\ ok\n")
-    (elsewhere,) = ALL.text(f"https://ci:{PASSWORD}@h").found
+    (plain,) = ALL.text(f"https://ci:{PASSWORD}@h").found
     assert masked.text == (
-        f"\x1b]8;;https://ci:{elsewhere.placeholder}@h/7\x1b\\run 7\x1b]8;;\x1b\\ ok\n"
+        f"\x1b]8;;https://ci:{plain.placeholder}@h/7\x1b\\run 7\x1b]8;;\x1b\\ ok\n"
     )
 
 
 @proves("REDACT-CARRIED", "REDACT-KNOWN")
-def test_known_values_are_looked_for_there_where_nothing_else_is() -> None:
+def test_known_values_in_sequences_are_found_with_known_values_only() -> None:
     known = Redactor([Secret("phrase", PHRASE)], KEY, known_only=True)
     text = f"\x1b]0;{PHRASE} {GITHUB}\x07"
     (found,) = known.text(text).found
@@ -62,17 +62,17 @@ def test_known_values_are_looked_for_there_where_nothing_else_is() -> None:
 
 
 @proves("REDACT-CARRIED")
-def test_a_secret_that_a_sequence_stands_in_is_found_as_before() -> None:
+def test_secret_split_by_a_sequence_is_found() -> None:
     masked = ALL.text(f"{GITHUB[:9]}\x1b]0;a title\x07{GITHUB[9:]}")
     assert masked.text == masked.found[0].placeholder
     assert masked.found[0].digest == ALL.text(GITHUB).found[0].digest
 
 
 @proves("REDACT-CARRIED", "REDACT-STREAM")
-def test_a_sequence_without_an_end_does_not_hold_back_what_follows() -> None:
+def test_unterminated_sequence_does_not_hold_back_later_text() -> None:
     stream = Redactor(key=KEY).stream()
-    given_out = len(stream.feed("so \x1b]0;"))
+    released = len(stream.feed("so \x1b]0;"))
     for count in range(1, 1_001):
-        given_out += len(stream.feed("word "))
-        assert len("so \x1b]0;") + 5 * count - given_out < 2_000
+        released += len(stream.feed("word "))
+        assert len("so \x1b]0;") + 5 * count - released < 2_000
     assert stream.feed("\n") + stream.close()

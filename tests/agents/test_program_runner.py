@@ -33,7 +33,7 @@ from tests.traces import Trace
 
 
 @proves("RUN-PROGRAM", "RUN-SESSION-END")
-def test_a_program_gets_its_prompt_and_variables_and_its_exit_ends_the_session(
+def test_program_gets_prompt_and_variables_and_its_exit_ends_the_session(
     tmp_path: Path,
 ) -> None:
     program = """
@@ -44,7 +44,7 @@ report()
 """
     settings = FAST + agent_section("ada", program)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make("Count the stars", body="All of them.")
             done = await hub.until_status(task, "review")
@@ -56,21 +56,21 @@ report()
             assert "Count the stars" in seen["prompt"]
             assert "All of them." in seen["prompt"]
             assert folder.name in seen["folder"]
-            given = seen["variables"]
-            assert given["DRAGOMAN_TASK"] == done.aof_id
-            assert given["DRAGOMAN_URL"] == "http://hub"
-            who = hub.identity.who(given["DRAGOMAN_TOKEN"], "http")
-            assert isinstance(who, Principal)
-            assert (who.actor.name, who.task, who.fence) == ("ada", task, 1)
-            assert Path(given["DRAGOMAN_PROMPT"]).name == "prompt.md"
+            variables = seen["variables"]
+            assert variables["DRAGOMAN_TASK"] == done.aof_id
+            assert variables["DRAGOMAN_URL"] == "http://hub"
+            principal = hub.identity.who(variables["DRAGOMAN_TOKEN"], "http")
+            assert isinstance(principal, Principal)
+            assert (principal.actor.name, principal.task, principal.fence) == ("ada", task, 1)
+            assert Path(variables["DRAGOMAN_PROMPT"]).name == "prompt.md"
             events = [line.event for line in hub.lines(task)]
             assert events == ["task.created", "task.claimed", "task.reported", "task.transitioned"]
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-ENVIRONMENT")
-def test_of_the_hubs_variables_it_gets_only_those_that_are_named(
+def test_program_gets_only_the_named_variables_of_the_hub(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("API_KEY", "wanted")
@@ -79,7 +79,7 @@ def test_of_the_hubs_variables_it_gets_only_those_that_are_named(
         "ada", "print(*sorted(os.environ)); report()", environment=["API_KEY"]
     )
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
@@ -89,11 +89,11 @@ def test_of_the_hubs_variables_it_gets_only_those_that_are_named(
         for path in (tmp_path / "data").rglob("*"):
             assert path.is_dir() or b"canary" not in path.read_bytes()
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-PROGRAM")
-def test_the_prompt_may_be_a_file_only(tmp_path: Path) -> None:
+def test_prompt_may_be_passed_as_a_file_only(tmp_path: Path) -> None:
     program = """
 assert sys.stdin.read() == ""
 assert "find me" in open(os.environ["DRAGOMAN_PROMPT"]).read()
@@ -101,19 +101,19 @@ report()
 """
     settings = FAST + agent_section("ada", program, prompt="file")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             await hub.until_status(hub.make("find me"), "review")
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-PROMPT", "ACP-OWNER")
-def test_who_is_started_on_what_was_handed_over_is_told_the_package(tmp_path: Path) -> None:
+def test_prompt_of_a_handed_over_task_includes_the_package(tmp_path: Path) -> None:
     program = "open('seen.md', 'w').write(sys.stdin.read()); report()"
     ada = Actor("agent", "ada")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", FAST + agent_section("ada", program)) as hub:
             offered = hub.directory.interpreter.call(
                 "acp_handoff", offer("ada"), Actor("agent", "bob")
@@ -121,8 +121,10 @@ def test_who_is_started_on_what_was_handed_over_is_told_the_package(tmp_path: Pa
             assert isinstance(offered, Taken)
             id = offered.reply["handoff_id"]
             for action in ("accept", "activate"):
-                said = {"action": action, "handoff_id": id}
-                assert isinstance(hub.directory.interpreter.call("acp_handoff", said, ada), Taken)
+                action_call = {"action": action, "handoff_id": id}
+                assert isinstance(
+                    hub.directory.interpreter.call("acp_handoff", action_call, ada), Taken
+                )
             hub.do(ReleaseTask("t-1"), actor=ada)
             done = await hub.until_status("t-1", "review")
             (seen,) = hub.data.glob(f"tasks/*/{done.aof_id}/work/seen.md")
@@ -130,7 +132,7 @@ def test_who_is_started_on_what_was_handed_over_is_told_the_package(tmp_path: Pa
             assert "Half of it is there." in seen.read_text()
             assert done.chain == ("bob", "ada")
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-SESSION-END", "RUN-UNREPORTED")
@@ -144,13 +146,13 @@ def test_who_is_started_on_what_was_handed_over_is_told_the_package(tmp_path: Pa
     ],
     ids=["exit code", "signal", "silent", "reported"],
 )
-def test_how_it_ends_is_what_becomes_of_the_task(
+def test_exit_of_the_program_decides_the_task_status(
     tmp_path: Path, program: str, status: str, words: str
 ) -> None:
     settings = "[retry]\nbase_ms = 3600000\ncap_ms = 3600000\n" + FAST
     settings += agent_section("ada", program)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
@@ -162,21 +164,21 @@ def test_how_it_ends_is_what_becomes_of_the_task(
             # What the hub has seen is its own word, and nowhere the agent's.
             is_agents = "said by" in words
             assert ended.reported.by == ("" if is_agents else "hub")
-            said = [line.actor for line in hub.lines(task) if line.event == "task.reported"]
-            assert said == ["agent:ada" if is_agents else "system:hub"]
+            actors = [line.actor for line in hub.lines(task) if line.event == "task.reported"]
+            assert actors == ["agent:ada" if is_agents else "system:hub"]
             assert not list(hub.directory.settle())
             runs = hub.data / "runs" / ended.aof_id
             assert (runs / "run_result.json").exists() == is_agents
-            shown = json.loads((runs / "run.json").read_text())
-            assert (shown.get("notes") == ended.reported.notes) != is_agents
+            run_file = json.loads((runs / "run.json").read_text())
+            assert (run_file.get("notes") == ended.reported.notes) != is_agents
             log = "".join(file.read_text() for file in (hub.data / "events").iterdir())
             assert ('"task.completed"' in log) == is_agents
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-MESSAGES")
-def test_lines_that_are_messages_are_routed_in_order_and_refusals_stand_in_the_log(
+def test_message_lines_are_routed_in_order_and_refusals_are_logged(
     tmp_path: Path,
 ) -> None:
     program = """
@@ -189,7 +191,7 @@ report()
 """
     settings = FAST + agent_section("ada", program)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
@@ -208,16 +210,14 @@ report()
             assert "hub refused, invalid_json" in log
             assert "hub refused, identity_mismatch" in log
 
-    run(story())
+    run(scenario())
 
 
-AT_ONCE = '[aof]\napply_completion = "immediately"\n'
+APPLY_IMMEDIATELY = '[aof]\napply_completion = "immediately"\n'
 
 
 @proves("RUN-LEAVE")
-def test_a_program_whose_report_took_effect_at_once_may_still_finish(
-    tmp_path: Path, trace: Trace
-) -> None:
+def test_program_may_finish_after_its_report_took_effect(tmp_path: Path, trace: Trace) -> None:
     go = tmp_path / "go"
     os.mkfifo(go)
     program = f"""
@@ -228,9 +228,9 @@ report()
 open({str(go)!r}).read()
 os.write(pipe, b"pushed;")
 """
-    settings = AT_ONCE + FAST + agent_section("ada", program)
+    settings = APPLY_IMMEDIATELY + FAST + agent_section("ada", program)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
@@ -245,15 +245,15 @@ os.write(pipe, b"pushed;")
             assert (hub.task(task).status, hub.task(task).attempts) == ("done", 1)
             assert not [line for line in hub.lines() if line.event == "command.refused"]
 
-    run(story())
+    run(scenario())
 
 
 @proves("AOF-REPEAT")
-@pytest.mark.parametrize("settings", ["", AT_ONCE])
-def test_what_it_prints_is_of_its_attempt_though_an_earlier_one_printed_the_same(
+@pytest.mark.parametrize("settings", ["", APPLY_IMMEDIATELY])
+def test_identical_output_of_a_later_attempt_counts_for_that_attempt(
     tmp_path: Path, settings: str
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         section = agent_section("ada", "report('partial')")
         async with running_hub(tmp_path / "data", settings + FAST + section) as hub:
             task = hub.make()
@@ -266,11 +266,11 @@ def test_what_it_prints_is_of_its_attempt_though_an_earlier_one_printed_the_same
                 if attempt == 1:
                     hub.do(MoveTask(task, "ready"))
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-LEAVE")
-def test_a_task_that_its_program_gave_back_waits_until_the_program_has_ended(
+def test_released_task_is_not_dispatched_until_its_program_has_ended(
     tmp_path: Path,
 ) -> None:
     go = tmp_path / "go"
@@ -284,10 +284,10 @@ if not os.path.exists("tried"):
 else:
     report()
 """
-    settings = AT_ONCE + "[retry]\nbase_ms = 0\n" + FAST
+    settings = APPLY_IMMEDIATELY + "[retry]\nbase_ms = 0\n" + FAST
     settings += agent_section("ada", program, concurrency=2)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(
@@ -301,16 +301,16 @@ else:
             await asyncio.to_thread(go.write_text, "")
             assert (await hub.until_status(task, "review")).attempts == 2
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-LEAVE")
-def test_a_program_that_does_not_leave_after_its_report_is_ended(tmp_path: Path) -> None:
+def test_program_that_stays_after_its_report_is_stopped(tmp_path: Path) -> None:
     program = "import signal; report(); signal.pause()"
-    settings = AT_ONCE + FAST.replace("[dispatch]\n", "[dispatch]\nleave_ms = 0\n")
+    settings = APPLY_IMMEDIATELY + FAST.replace("[dispatch]\n", "[dispatch]\nleave_ms = 0\n")
     settings += agent_section("ada", program)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             done = await hub.until_status(task, "review")
@@ -318,11 +318,11 @@ def test_a_program_that_does_not_leave_after_its_report_is_ended(tmp_path: Path)
             assert (done.attempts, done.failures) == (1, 0)
             assert not [line for line in hub.lines() if line.event == "command.refused"]
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-OUTPUT")
-def test_output_is_kept_line_by_line_without_escapes_and_without_the_token(tmp_path: Path) -> None:
+def test_output_is_logged_by_line_without_escapes_and_token(tmp_path: Path) -> None:
     program = r"""
 print("plain \x1b[31mred\x1b[0m \x1b]52;c;AAAA\x07 \u202e end")
 print("token", os.environ["DRAGOMAN_TOKEN"])
@@ -332,26 +332,26 @@ report()
 """
     settings = FAST + agent_section("ada", program)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
             log = hub.log(task)
-            said = [line.split(" ", 1)[1] for line in log.splitlines()]
-            assert "out plain red  � end" in said
-            assert any(line.startswith("out token [REDACTED:dragoman_token:") for line in said)
-            assert "err a complaint" in said
-            assert "err no newline at the end ��" in said
+            lines = [line.split(" ", 1)[1] for line in log.splitlines()]
+            assert "out plain red  � end" in lines
+            assert any(line.startswith("out token [REDACTED:dragoman_token:") for line in lines)
+            assert "err a complaint" in lines
+            assert "err no newline at the end ��" in lines
             assert "drga_" not in log
             assert "\x1b" not in log
-            assert said[0].startswith("hub attempt 1 of ada")
-            assert said[-1].endswith("has ended")
+            assert lines[0].startswith("hub attempt 1 of ada")
+            assert lines[-1].endswith("has ended")
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-OUTPUT")
-def test_endless_output_is_bounded_and_messages_are_still_heard(tmp_path: Path) -> None:
+def test_endless_output_is_bounded_and_messages_are_still_parsed(tmp_path: Path) -> None:
     blocks = 16_384 if os.environ.get(LONG_RUN) else 160
     program = f"""
 block = b"y\\n" * 32768
@@ -364,7 +364,7 @@ report()
 """
     settings = FAST + agent_section("ada", program, output_bytes=20_000)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
@@ -374,26 +374,26 @@ report()
             assert "the limit is reached" in log
             assert hub.state("ada").used.output > blocks * 65_536 + 5_000_000
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-OUTPUT")
-def test_a_message_that_is_too_long_is_refused_and_not_cut(tmp_path: Path) -> None:
+def test_too_long_message_is_refused_not_truncated(tmp_path: Path) -> None:
     program = "print('AOF/1 {' + 'x' * 400_000); report()"
     settings = FAST + agent_section("ada", program)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
             assert "refused, message_too_large" in hub.log(task)
             assert len(hub.log(task)) < 20_000
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-OUTPUT")
-def test_what_an_earlier_attempt_has_said_is_kept_beside(tmp_path: Path) -> None:
+def test_output_of_an_earlier_attempt_is_kept(tmp_path: Path) -> None:
     program = """
 print("attempt", len(os.listdir(".")))
 open(str(len(os.listdir("."))), "w")
@@ -401,7 +401,7 @@ sys.exit(1) if len(os.listdir(".")) < 2 else report()
 """
     settings = "[retry]\nbase_ms = 1\n" + FAST + agent_section("ada", program)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             done = await hub.until_status(task, "review")
@@ -409,11 +409,11 @@ sys.exit(1) if len(os.listdir(".")) < 2 else report()
             earlier = hub.data / "runs" / done.aof_id / "attempts/1/output.log"
             assert "out attempt 0" in earlier.read_text()
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-STOP", "RUN-OUTPUT")
-def test_losing_the_lease_ends_the_group_of_one_that_ignores_sigterm(
+def test_lost_lease_kills_a_process_group_that_ignores_sigterm(
     tmp_path: Path, trace: Trace
 ) -> None:
     script = (
@@ -421,7 +421,7 @@ def test_losing_the_lease_ends_the_group_of_one_that_ignores_sigterm(
     )
     settings = FAST + f"[agents.ada]\ncommand = {json.dumps(['sh', '-c', script, str(trace.path)])}"
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             assert await asyncio.to_thread(trace.read) == b"up\n"
@@ -430,45 +430,43 @@ def test_losing_the_lease_ends_the_group_of_one_that_ignores_sigterm(
             await hub.until_idle()
             assert hub.task(task).status == "cancelled"
             assert hub.task(task).failures == 0
-            *_, why, end = hub.log(task).splitlines()
-            assert why.endswith("hub it has to end: the task is not its own any more")
+            *_, reason, end = hub.log(task).splitlines()
+            assert reason.endswith("hub it has to end: the task is not its own any more")
             assert end.endswith("hub sh: ended by signal 9")
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-STOP", "RUN-OUTPUT")
-def test_what_has_left_its_session_is_not_heard_any_more_and_the_log_says_so(
+def test_process_that_left_its_session_is_ignored_and_noted_in_the_log(
     tmp_path: Path, trace: Trace
 ) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    lives_on = f"exec 3> {trace.path}; read go < {gate}; echo lives on >&3"
+    daemon = f"exec 3> {trace.path}; read go < {gate}; echo lives on >&3"
     program = f"""
 import subprocess
-subprocess.Popen(["sh", "-c", {lives_on!r}], start_new_session=True)
+subprocess.Popen(["sh", "-c", {daemon!r}], start_new_session=True)
 """
     settings = FAST + agent_section("ada", program)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
-            *_, left, end = hub.log(task).splitlines()
-            assert left.endswith(
+            *_, note, end = hub.log(task).splitlines()
+            assert note.endswith(
                 "hub what has left its session lives on, and is not heard any more"
             )
             assert end.endswith("has ended")
             await asyncio.to_thread(gate.write_text, "go\n")
             assert await asyncio.to_thread(trace.read_to_end) == b"lives on\n"
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-STOP")
-def test_what_it_leaves_in_its_group_ends_with_it_and_is_not_waited_for(
-    tmp_path: Path, trace: Trace
-) -> None:
+def test_children_in_the_process_group_end_with_the_program(tmp_path: Path, trace: Trace) -> None:
     program = f"""
 import subprocess
 subprocess.Popen(["sh", "-c", "exec 3>{trace.path}; echo up >&3; while :; do sleep 100; done"])
@@ -477,44 +475,46 @@ report()
 """
     settings = FAST + agent_section("ada", program)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
             assert b"me\n" in await asyncio.to_thread(trace.read_to_end)
 
-    run(story())
+    run(scenario())
 
 
-class FullDisk:
+class FullDiskMarks:
     """Marks that can be made, and have no room for a number."""
 
     def __init__(self) -> None:
         self.pid = 0
-        self.kept = set[str]()
+        self.sessions = set[str]()
 
     def put(self, session: str, pid: int = 0, started: str = "") -> None:
         """Keep it, without a number."""
-        self.kept.add(session)
+        self.sessions.add(session)
         self.pid = pid
         if pid:
             raise OSError(28, "No space left on device")
 
     def remove(self, session: str) -> None:
         """Forget it."""
-        self.kept.discard(session)
+        self.sessions.discard(session)
 
 
-async def untold(_: Assignment, __: Sequence[Pulse]) -> None:
+async def ignore_pulses(_: Assignment, __: Sequence[Pulse]) -> None:
     """Nobody hears what it prints."""
 
 
-async def unheard(_: bytes) -> str:
+async def ignore_message(_: bytes) -> str:
     """Nobody answers what it says."""
     return ""
 
 
-def runner_with(open_desk: Callable[[Assignment], Desk], marks: FullDisk) -> ProgramRunner:
+def runner_with_desk(
+    open_desk: Callable[[Assignment], Desk], marks: FullDiskMarks
+) -> ProgramRunner:
     """A runner of a program that does nothing, at these desks."""
     tools = Tools(
         start=Process.start,
@@ -529,7 +529,7 @@ def runner_with(open_desk: Callable[[Assignment], Desk], marks: FullDisk) -> Pro
         now=lambda: 0,
         redactor=Redactor(),
         messages=Messages((b"AOF/1 ",), 1_000, 1_000),
-        tell=untold,
+        tell=ignore_pulses,
     )
     words = (sys.executable, "-c", "import signal; signal.pause()")
     return ProgramRunner("ada", AgentSettings(command=words), tools)
@@ -539,10 +539,10 @@ WORK = Assignment("ada", "T", "TASK-2026-02-09-001", "t", 1, 1, "s-1", 1_000, "d
 
 
 @proves("RUN-DESK", "BACKUP-ONLINE")
-def test_one_whose_desk_is_just_backed_up_holds_up_nobody_who_reads() -> None:
+def test_work_folder_opened_during_a_backup_does_not_block_readers() -> None:
     has_read = ThreadEvent()
 
-    async def story() -> None:
+    async def scenario() -> None:
         loop, is_waiting = asyncio.get_running_loop(), asyncio.Event()
         loop.set_default_executor(ThreadPoolExecutor(1))
 
@@ -550,34 +550,36 @@ def test_one_whose_desk_is_just_backed_up_holds_up_nobody_who_reads() -> None:
             loop.call_soon_threadsafe(is_waiting.set)
             raise OSError("read" if has_read.wait(PATIENCE) else "held up")
 
-        starting = asyncio.create_task(runner_with(open_desk, FullDisk()).start(WORK, unheard))
+        starting = asyncio.create_task(
+            runner_with_desk(open_desk, FullDiskMarks()).start(WORK, ignore_message)
+        )
         await is_waiting.wait()
         await asyncio.to_thread(has_read.set)
         with pytest.raises(OSError, match="read"):
             await starting
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-STOP", "RUN-NOT-STARTED")
-def test_one_whose_number_cannot_be_written_down_is_ended_at_once(tmp_path: Path) -> None:
-    marks, workplace = FullDisk(), Workplace(tmp_path, lambda: Beneath(tmp_path))
-    runner = runner_with(
+def test_program_whose_pid_cannot_be_recorded_is_stopped_immediately(tmp_path: Path) -> None:
+    marks, workplace = FullDiskMarks(), Workplace(tmp_path, lambda: Beneath(tmp_path))
+    runner = runner_with_desk(
         lambda of: workplace.open(of.aof_id, of.attempt, of.prompt.encode()), marks
     )
 
-    async def story() -> None:
+    async def scenario() -> None:
         with pytest.raises(OSError, match="No space left"):
-            await runner.start(WORK, unheard)
+            await runner.start(WORK, ignore_message)
 
-    run(story())
+    run(scenario())
     assert marks.pid > 0
     assert not Path(f"/proc/{marks.pid}").exists()
-    assert marks.kept == set()
+    assert marks.sessions == set()
 
 
 @proves("RUN-STOP")
-def test_one_that_takes_too_long_is_ended_and_has_failed(tmp_path: Path, trace: Trace) -> None:
+def test_program_that_exceeds_its_time_is_stopped_and_fails(tmp_path: Path, trace: Trace) -> None:
     program = f"""
 import signal
 pipe = open({str(trace.path)!r}, "w")
@@ -587,7 +589,7 @@ signal.pause()
     settings = "[retry]\nbase_ms = 3600000\ncap_ms = 3600000\n" + FAST
     settings += agent_section("ada", program, attempt_ms=700)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).failures == 1)
@@ -595,14 +597,14 @@ signal.pause()
             ended = hub.task(task)
             assert ended.reported is not None
             assert "longer than an attempt may" in ended.reported.notes
-            why = "it has to end: it took longer than an attempt may (attempt_ms)"
-            assert f"hub {why}\n" in hub.log(task)
+            reason = "it has to end: it took longer than an attempt may (attempt_ms)"
+            assert f"hub {reason}\n" in hub.log(task)
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-BEATS")
-def test_being_alive_renews_the_lease(tmp_path: Path) -> None:
+def test_running_program_renews_its_lease(tmp_path: Path) -> None:
     program = """
 import select
 select.select([], [], [], 1.7)
@@ -612,7 +614,7 @@ report()
 """
     settings = "[leases]\nttl_ms = 1000\n" + FAST + agent_section("ada", program)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).notes == 1)
@@ -622,14 +624,14 @@ report()
             await hub.until_status(task, "review")
             assert hub.task(task).attempts == 1
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-NOT-STARTED")
-def test_one_that_cannot_be_started_rests_and_its_task_has_not_failed(tmp_path: Path) -> None:
+def test_agent_that_cannot_be_started_is_paused_without_failing_the_task(tmp_path: Path) -> None:
     settings = FAST + '[agents.ada]\ncommand = ["/no/such/program"]\n'
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
@@ -639,48 +641,48 @@ def test_one_that_cannot_be_started_rests_and_its_task_has_not_failed(tmp_path: 
             assert (ended.status, ended.failures) == ("ready", 0)
             assert not [*(hub.data / "agents").iterdir()]
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-NOT-STARTED")
-def test_what_cannot_be_started_is_told_once_where_a_person_looks(
+def test_start_failure_is_logged_once_and_shown_in_the_agent_state(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = FAST + '[agents.ada]\ncommand = ["./no-such-agent", "--quiet"]\n'
     missing = str(Path("no-such-agent").absolute())
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until(lambda: hub.task(task).attempts == 2 and hub.view(task).lease is None)
             await hub.until_idle()
             (ada,) = hub.dispatcher.states()
-            why = f"ada could not be started: {missing}: No such file or directory"
-            assert ada.paused == why
+            reason = f"ada could not be started: {missing}: No such file or directory"
+            assert ada.paused == reason
             assert hub.dispatcher.trouble.words == "", "the others go on"
             assert caplog.text.count("ada could not be started") == 1
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-PROGRAM")
-def test_a_path_means_what_it_means_where_the_hub_was_started(tmp_path: Path) -> None:
+def test_relative_command_is_resolved_from_the_directory_of_the_hub(tmp_path: Path) -> None:
     program = tmp_path / "my-agent"
     program.write_text("#!/bin/sh\nexit 0\n")
     program.chmod(0o755)
-    here = os.path.relpath(program)
-    assert here.startswith("..")
-    settings = FAST + f"[agents.ada]\ncommand = [{json.dumps(here)}]\n"
+    relative = os.path.relpath(program)
+    assert relative.startswith("..")
+    settings = FAST + f"[agents.ada]\ncommand = [{json.dumps(relative)}]\n"
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             await hub.until_status(hub.make(), "review")
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-WORKTREE")
-def test_a_task_gets_a_worktree_of_its_own_and_finds_it_again(tmp_path: Path) -> None:
+def test_task_gets_its_own_worktree_and_reuses_it(tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     for words in (
         ["init", "-q", str(repository)],
@@ -702,7 +704,7 @@ report() if tried else sys.exit(1)
     settings = "[retry]\nbase_ms = 1\n" + FAST
     settings += agent_section("ada", program, repository=str(repository))
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             done = await hub.until_status(task, "review")
@@ -710,13 +712,13 @@ report() if tried else sys.exit(1)
             assert (hub.data / "worktrees" / done.aof_id / "tried").exists()
             assert not (tmp_path / "hooked").exists()
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-WORKTREE", "DISPATCH-STOP")
-@pytest.mark.parametrize(("on_stop", "left"), [("release", "ready"), ("keep", "in-progress")])
-def test_a_stop_breaks_a_checkout_off_and_starts_nobody_after_it(
-    tmp_path: Path, on_stop: str, left: str
+@pytest.mark.parametrize(("on_stop", "status"), [("release", "ready"), ("keep", "in-progress")])
+def test_stop_aborts_a_checkout_and_starts_no_program(
+    tmp_path: Path, on_stop: str, status: str
 ) -> None:
     trace = Trace(tmp_path / "trace")
     repository = tmp_path / "repository"
@@ -735,24 +737,24 @@ def test_a_stop_breaks_a_checkout_off_and_starts_nobody_after_it(
     settings = FAST + f'on_stop = "{on_stop}"\n'
     settings += agent_section("ada", "report()", repository=str(repository))
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             assert await asyncio.to_thread(trace.read) == b"begun\n"
             hub.dispatcher.stop()
             await hub.until_idle()
             assert trace.read_to_end() == b""
-            stood = hub.task(task)
-            assert (stood.status, stood.failures) == (left, 0)
-            assert not (hub.data / "worktrees" / stood.aof_id).exists()
+            stopped = hub.task(task)
+            assert (stopped.status, stopped.failures) == (status, 0)
+            assert not (hub.data / "worktrees" / stopped.aof_id).exists()
             assert list((hub.data / "agents").glob("*")) == []
 
-    run(story())
+    run(scenario())
     trace.close()
 
 
 @proves("RUN-WORKTREE", "MAIL-CHECKPOINT")
-def test_a_successor_begins_at_the_checkpoint_or_is_warned(tmp_path: Path) -> None:
+def test_successor_starts_at_the_checkpoint_commit_or_gets_a_warning(tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     for words in (
         ["init", "-q", str(repository)],
@@ -764,8 +766,8 @@ def test_a_successor_begins_at_the_checkpoint_or_is_warned(tmp_path: Path) -> No
         ["-C", str(repository), "reset", "-q", "--hard", "HEAD~1"],
     ):
         subprocess.run(["git", *words], check=True)
-    asked = ["git", "-C", str(repository), "rev-parse", "half"]
-    half = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    rev_parse = ["git", "-C", str(repository), "rev-parse", "half"]
+    half = subprocess.run(rev_parse, check=True, capture_output=True, text=True).stdout.strip()
     program = """
 import subprocess
 print(subprocess.run(["git", "log", "-1", "--format=%s"], capture_output=True, text=True).stdout)
@@ -773,7 +775,7 @@ report()
 """
     settings = FAST + agent_section("ada", program, repository=str(repository))
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running_hub(tmp_path / "data", settings, start=False) as hub:
             known, unknown = hub.make("1"), hub.make("2")
             for task, commit in ((known, half[:9]), (unknown, "0" * 40)):
@@ -787,16 +789,16 @@ report()
             assert "out first" in hub.log(unknown)
             assert (hub.task(known).warnings, hub.task(unknown).warnings) == (0, 1)
 
-    run(story())
+    run(scenario())
 
 
 @proves("RUN-PROGRAM")
-def test_a_section_needs_a_command_or_a_url(tmp_path: Path) -> None:
-    async def story(settings: str, words: str) -> None:
+def test_agent_section_needs_a_command_or_a_url(tmp_path: Path) -> None:
+    async def scenario(settings: str, words: str) -> None:
         with pytest.raises(SettingsError, match=words):
             async with running_hub(tmp_path / "data", settings, start=False):
                 pass
 
-    run(story("[agents.ada]\nconcurrency = 2\n", "needs a command, a url, or"))
-    run(story(f'[agents.ada]\ncommand = ["{sys.executable}"]\nurl = "http://x"\n', "keep one"))
-    run(story('[agents.ada]\ncommand = [""]\n', "agents.ada.command"))
+    run(scenario("[agents.ada]\nconcurrency = 2\n", "needs a command, a url, or"))
+    run(scenario(f'[agents.ada]\ncommand = ["{sys.executable}"]\nurl = "http://x"\n', "keep one"))
+    run(scenario('[agents.ada]\ncommand = [""]\n', "agents.ada.command"))

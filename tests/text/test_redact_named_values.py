@@ -13,7 +13,7 @@ SECRET = "Xk39vQz7Lm2pRt8w"
 PUBLIC = "AAAAC3NzaC1lZDI1NTE5AAAAIJ0a9Zz8sQ2mK4vX7bN1cR5pL6oT3uW8yE1rG2hJ4kF5"
 
 
-NAMED = [
+NAMED_FORMS = [
     "**Password:** {}",
     "**Password**: {} and more",
     "- **API Key**: `{}`",
@@ -145,7 +145,7 @@ NAMED = [
     "password='{} and no more\nbob's",
 ]
 """What stands around a secret that only a name tells."""
-PLACED = [
+POSITIONAL_FORMS = [
     "curl -s -u bob:{} https://h/x",
     "curl -ubob:{} https://h/x",
     "curl --user 'bob:{}' https://h/x",
@@ -183,20 +183,20 @@ PLACED = [
 @pytest.mark.parametrize(
     "text",
     [
-        *NAMED,
-        *PLACED,
+        *NAMED_FORMS,
+        *POSITIONAL_FORMS,
     ],
 )
-def test_a_value_behind_its_name_is_masked_whole_and_in_pieces(text: str) -> None:
-    said = "{user}:" if "{user}" in text.format("") else ""
-    before, _, behind = text.format(SECRET).partition(said + SECRET)
-    masked = ALL.text(before + said + SECRET + behind)
+def test_named_value_is_masked_whole_and_in_chunks(text: str) -> None:
+    user_part = "{user}:" if "{user}" in text.format("") else ""
+    before, _, behind = text.format(SECRET).partition(user_part + SECRET)
+    masked = ALL.text(before + user_part + SECRET + behind)
     assert len(masked.found) == 1
     assert masked.text == before + masked.found[0].placeholder + behind
     assert ALL.text(masked.text).text == masked.text
     for size in (1, 5):
         stream = ALL.stream()
-        whole = before + said + SECRET + behind
+        whole = before + user_part + SECRET + behind
         pieces = [stream.feed(whole[at : at + size]) for at in range(0, len(whole), size)]
         assert "".join(pieces) + stream.close() == masked.text, size
 
@@ -225,20 +225,20 @@ def test_a_value_behind_its_name_is_masked_whole_and_in_pieces(text: str) -> Non
         (["curl", *["-H", "Accept: text/plain"] * 60, "-u", f"bob:{SECRET}"], "[122]"),
     ],
 )
-def test_so_is_one_in_json(value: Any, path: str) -> None:
-    assert [place for place, _ in ALL.tree(value).found] == [path]
+def test_named_value_in_a_json_tree_is_masked(value: Any, path: str) -> None:
+    assert [found_path for found_path, _ in ALL.tree(value).found] == [path]
 
 
 @proves("REDACT-NAMED")
-def test_a_password_of_a_command_in_a_list_is_all_of_its_argument() -> None:
+def test_password_argument_of_a_command_list_is_masked_whole() -> None:
     secret = "hG7s k'Pq\n2x9 \udcff"
     masked = ALL.tree(["curl", "-s", f"-ubob:{secret}", f"https://h/{SECRET}"])
-    (instead,) = (one.placeholder for one in ALL.text(f"password: {SECRET}").found)
+    (placeholder,) = (finding.placeholder for finding in ALL.text(f"password: {SECRET}").found)
     assert masked.value[2].startswith("-ubob:[REDACTED:password:")
     assert masked.value[2].endswith("]")
     assert masked.value[3] == f"https://h/{SECRET}"
     assert ALL.tree(masked.value).value == masked.value
-    assert ALL.tree(["curl", "-u", f"bob:{SECRET}"]).value == ["curl", "-u", f"bob:{instead}"]
+    assert ALL.tree(["curl", "-u", f"bob:{SECRET}"]).value == ["curl", "-u", f"bob:{placeholder}"]
 
 
 @proves("REDACT-NAMED", "REDACT-KEPT")
@@ -304,7 +304,7 @@ def test_a_password_of_a_command_in_a_list_is_all_of_its_argument() -> None:
         'tokens=["a9x2","b8y3"]\ntoken: {"a9x2":"b8y3"}\nTOKEN=$(get_9x2 "a")',
     ],
 )
-def test_other_names_and_other_words_stay(text: str) -> None:
+def test_other_names_and_words_are_kept(text: str) -> None:
     assert ALL.text(text).text == text
 
 
@@ -347,7 +347,7 @@ def test_other_names_and_other_words_stay(text: str) -> None:
         "glc_config_loader_initialisation_routine",
     ],
 )
-def test_what_builds_tests_and_programs_say_of_tokens_stays(text: str) -> None:
+def test_output_of_builds_and_programs_about_tokens_is_kept(text: str) -> None:
     assert ALL.text(text).text == text
     for border in range(len(text)):
         stream = ALL.stream()
@@ -355,7 +355,7 @@ def test_what_builds_tests_and_programs_say_of_tokens_stays(text: str) -> None:
 
 
 @proves("REDACT-NAMED", "REDACT-KEPT")
-def test_other_fields_stay() -> None:
+def test_other_fields_are_kept() -> None:
     for value in (
         {"name": "colour", "value": SECRET},
         {"name": 7, "value": SECRET},
@@ -388,9 +388,9 @@ QUOTED = {
 
 
 @proves("REDACT-NAMED", "REDACT-STREAM")
-def test_what_a_secret_becomes_is_one_too() -> None:
+def test_both_sides_of_a_changed_secret_are_masked() -> None:
     text = f'  ~ password = "{SECRET}9" -> "{SECRET}"\n    user = "bob" -> "eve"\n'
-    old, new = (one.placeholder for one in ALL.text(text).found)
+    old, new = (finding.placeholder for finding in ALL.text(text).found)
     assert ALL.text(text).text == text.replace(f"{SECRET}9", old).replace(SECRET, new)
     for border in range(len(text)):
         stream = ALL.stream()
@@ -400,7 +400,7 @@ def test_what_a_secret_becomes_is_one_too() -> None:
 
 @proves("REDACT-NAMED", "REDACT-STREAM")
 @pytest.mark.parametrize("form", QUOTED)
-def test_a_quote_of_the_value_does_not_end_it_whole_or_in_pieces(form: str) -> None:
+def test_quote_inside_a_value_does_not_end_it(form: str) -> None:
     text = f"so {form.format(QUOTED[form])} and on\n"
     masked = ALL.text(text)
     assert masked.text == text.replace(QUOTED[form], masked.found[0].placeholder)
@@ -415,7 +415,7 @@ def test_a_quote_of_the_value_does_not_end_it_whole_or_in_pieces(form: str) -> N
 @pytest.mark.parametrize(
     "form", ['{{"SessionToken": "{}", "x": 1}}', r"{{\"token\":\"{}\"}}", "token='{}'"]
 )
-def test_a_quoted_value_may_be_long(form: str, size: int) -> None:
+def test_long_quoted_value_is_masked(form: str, size: int) -> None:
     text = form.format(size * SECRET)
     masked = ALL.text(text)
     assert masked.text == text.replace(size * SECRET, masked.found[0].placeholder)
@@ -430,7 +430,7 @@ def test_a_quoted_value_may_be_long(form: str, size: int) -> None:
         *("$P)4;b[k9!w", "B}ZW=-AM8#AD5]q", "my_Xk39vQz7Lm2", "yourXk39vQz7", "exampleXk39vQz7"),
     ],
 )
-def test_a_secret_may_begin_like_a_placeholder(text: str, secret: str) -> None:
+def test_secret_that_starts_like_a_placeholder_is_masked(text: str, secret: str) -> None:
     assert secret not in ALL.text(text.format(secret)).text
 
 
@@ -439,7 +439,7 @@ def test_a_secret_may_begin_like_a_placeholder(text: str, secret: str) -> None:
     "form", ["HOME=/x\nDB_PASSWORD={}\nX=1\n", "password: {}", r"a\nTOKEN={}\nb"]
 )
 @pytest.mark.parametrize("secret", ["tUv4`<9iQB36#m>&v", "|Xk3{9vQz]7Lm", '(Xk39"vQz7'])
-def test_a_secret_that_is_all_of_its_line_may_have_any_sign(form: str, secret: str) -> None:
+def test_secret_to_the_line_end_may_have_any_character(form: str, secret: str) -> None:
     text = form.format(secret)
     masked = ALL.text(text)
     assert masked.text == text.replace(secret, masked.found[0].placeholder)
@@ -452,18 +452,18 @@ def test_a_secret_that_is_all_of_its_line_may_have_any_sign(form: str, secret: s
 @proves("REDACT-KEPT")
 @pytest.mark.parametrize("text", ["postgres://bob:{}@db/x", 'password = "{}"', "TOKEN={}"])
 @pytest.mark.parametrize(
-    "instead",
+    "placeholder",
     [
         *("${DB_PASS2x9}", "$DB_PASS2X9", "$(vault9x)", "$dbPassword", "%PASS2X9%", "{{pass2x9}}"),
         *("%(pass9x2)s", "<pass2x9word>", "{pass2x9word}", "my_token", "your-token"),
         "example-token",
     ],
 )
-def test_a_placeholder_stays(text: str, instead: str) -> None:
-    assert ALL.text(text.format(instead)).text == text.format(instead)
+def test_placeholder_is_kept(text: str, placeholder: str) -> None:
+    assert ALL.text(text.format(placeholder)).text == text.format(placeholder)
 
 
 @proves("REDACT-NAMED")
-def test_variables_of_these_names_are_secret() -> None:
+def test_variables_with_secret_names_are_recognized() -> None:
     for name in ("SSHPASS", "HMAC_KEY", "SSH_KEY", "SUPABASE_SERVICE_ROLE_KEY"):
         assert is_secret_variable(name, "any word")

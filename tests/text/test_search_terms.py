@@ -40,36 +40,36 @@ pytestmark = proves("SEARCH-WORDS")
         ("a lone \ud800surrogate", ("a", "lone", "surrogate")),
     ],
 )
-def test_a_text_is_split_into_letters_and_digits(text: str, words: tuple[str, ...]) -> None:
+def test_text_is_split_into_words_of_letters_and_digits(text: str, words: tuple[str, ...]) -> None:
     assert words_of(text) == words
 
 
 @given(st.text())
-def test_a_word_is_the_same_however_often_it_is_split(text: str) -> None:
+def test_splitting_is_idempotent(text: str) -> None:
     words = words_of(text)
     assert words_of(" ".join(words)) == words
     assert all(word.isalnum() and word == word.lower() for word in words)
 
 
-def test_a_long_word_is_known_by_its_beginning() -> None:
+def test_long_word_is_indexed_by_its_prefix() -> None:
     long = "x" * (MOST_LETTERS + 9)
     assert words_of(long) == ("x" * MOST_LETTERS,)
     assert wanted(long) == ((Term(("x" * MOST_LETTERS,)),),)
 
 
-def test_a_long_text_is_known_by_its_first_words() -> None:
+def test_long_text_is_indexed_by_its_first_words() -> None:
     words = words_of(" ".join(f"w{n}" for n in range(MOST_WORDS + 9)))
     assert words == tuple(f"w{n}" for n in range(MOST_WORDS))
 
 
-def test_long_words_take_no_more_room_than_a_database_has() -> None:
+def test_indexed_words_fit_the_byte_limit() -> None:
     letters = [chr(0x17000 + n) * MOST_LETTERS for n in range(6_000)]  # Tangut
     words = words_of(" ".join(letters))
     assert words == tuple(letters[: len(words)])
     assert MOST_BYTES - 4 * MOST_LETTERS < sum(len(word.encode()) for word in words) <= MOST_BYTES
 
 
-def test_a_word_that_comes_too_often_still_keeps_its_place() -> None:
+def test_too_frequent_word_is_replaced_but_keeps_its_position() -> None:
     words = words_of("again " * (MOST_TIMES + 2) + "end")
     assert words == ("again",) * MOST_TIMES + (PASSED_OVER,) * 2 + ("end",)
     assert wanted(f"{PASSED_OVER} end") == ((Term(("end",)),),)
@@ -103,34 +103,34 @@ def test_a_word_that_comes_too_often_still_keeps_its_place() -> None:
         ('"OR"', ((Term(("or",)),),)),
     ],
 )
-def test_a_query_is_understood(query: str, groups: Wanted) -> None:
+def test_query_is_parsed(query: str, groups: Wanted) -> None:
     assert wanted(query) == groups
 
 
 @pytest.mark.parametrize("query", ["", " ", "-red", "!!", '""', "-"])
-def test_a_query_that_wants_nothing_is_answered_with_an_example(query: str) -> None:
-    said = wanted(query)
-    assert isinstance(said, str)
-    assert "at least one word" in said
+def test_query_without_a_wanted_word_is_refused_with_an_example(query: str) -> None:
+    message = wanted(query)
+    assert isinstance(message, str)
+    assert "at least one word" in message
 
 
 @pytest.mark.parametrize("query", ["red OR", "OR red", "a OR -b"])
-def test_a_query_with_half_an_or_is_told_so(query: str) -> None:
-    said = wanted(query)
-    assert isinstance(said, str)
-    assert "on each side of OR" in said
+def test_incomplete_or_is_refused(query: str) -> None:
+    message = wanted(query)
+    assert isinstance(message, str)
+    assert "on each side of OR" in message
 
 
-def test_a_query_has_an_end() -> None:
+def test_query_length_is_limited() -> None:
     assert not isinstance(wanted("x " * MOST_ASKED), str)
     for query in ("x " * (MOST_ASKED + 1), f'"{"x " * 99}"', "x-" * 500_000, '"x' * 40):
-        said = wanted(query)
-        assert isinstance(said, str)
-        assert str(MOST_ASKED) in said
+        message = wanted(query)
+        assert isinstance(message, str)
+        assert str(MOST_ASKED) in message
 
 
 @given(st.text(st.sampled_from("ab1 -*\"OR\\'&|!()\0é🚀")))
-def test_any_query_is_understood_or_answered(query: str) -> None:
+def test_any_query_is_parsed_or_refused(query: str) -> None:
     groups = wanted(query)
     if not isinstance(groups, str):
         assert all(any(not term.is_unwanted for term in group) for group in groups)

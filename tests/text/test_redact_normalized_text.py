@@ -20,41 +20,41 @@ from dragoman.text.redact.escaped import meant, read_as_meant
 from dragoman.text.redact.reading import Reading, in_lines
 from tests.requirements import proves
 from tests.text import secrets_corpus as corpus
-from tests.text.test_redact import ALL, GITHUB, KEY, Meter, shown
+from tests.text.test_redact import ALL, GITHUB, KEY, WorkMeter, redact_without_digests
 
 Spelling = Callable[[str], str]
 
 
-def as_go(value: str) -> str:
+def go_json(value: str) -> str:
     """JSON as Go writes it, so that it may stand in HTML."""
     text = json.dumps(value)
     return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
 
 
-def _units(value: str) -> list[int]:
+def _utf16_units(value: str) -> list[int]:
     """The numbers of a text in UTF-16, as JSON has them."""
     data = value.encode("utf-16-be")
     return [int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2)]
 
 
-WRITTEN: dict[str, Spelling] = {
-    "JSON of Go": as_go,
-    "JSON of Go in JSON of Go": lambda value: as_go(as_go(value)),
+SPELLINGS: dict[str, Spelling] = {
+    "JSON of Go": go_json,
+    "JSON of Go in JSON of Go": lambda value: go_json(go_json(value)),
     "JSON three times": lambda value: json.dumps(json.dumps(json.dumps(value))),
     "JSON that escapes slashes": lambda value: json.dumps(value).replace("/", r"\/"),
-    "all of it as numbers of JSON": lambda v: "".join(rf"\u{unit:04x}" for unit in _units(v)),
+    "all of it as numbers of JSON": lambda v: "".join(rf"\u{unit:04x}" for unit in _utf16_units(v)),
     "all of it as bytes of C": lambda v: "".join(rf"\x{byte:02x}" for byte in v.encode()),
     "all of it in octal": lambda v: "".join(rf"\{byte:03o}" for byte in v.encode()),
     "HTML": html.escape,
     "HTML with numbers": lambda v: html.escape(v).replace("&#x27;", "&#39;"),
     "HTML without quotes": lambda value: html.escape(value, quote=False),
     "HTML in HTML": lambda value: html.escape(html.escape(value)),
-    "all of it as numbers of HTML": lambda v: "".join(f"&#{ord(sign)};" for sign in v),
+    "all of it as numbers of HTML": lambda v: "".join(f"&#{ord(character)};" for character in v),
     "a URL in a URL": lambda value: quote(quote(value, safe=""), safe=""),
     "a form in a form": lambda value: quote_plus(quote_plus(value)),
     "all of it as numbers of a URL": lambda v: "".join(f"%{byte:02X}" for byte in v.encode()),
     "and twice so": lambda v: "".join(f"%25{byte:02x}" for byte in v.encode()),
-    "JSON in a URL": lambda value: quote(as_go(value)),
+    "JSON in a URL": lambda value: quote(go_json(value)),
     "JSON in HTML": lambda value: html.escape(json.dumps(value)),
     "JSON in HTML in a URL": lambda value: quote(html.escape(json.dumps(value))),
     "HTML in JSON": lambda value: json.dumps(html.escape(value)),
@@ -72,37 +72,41 @@ WRITTEN: dict[str, Spelling] = {
 _MISLEADING = ("abcdef0123456789%\\&;", "aAbB12\"'\\/&<>%+= ", "nrtux0123%\\&#;amp", "äß→😀ab12&'")
 
 
-def values() -> list[str]:
+def known_values() -> list[str]:
     """Known values, many of which look as if something in them were written otherwise."""
     chance = random.Random(23)
-    of = itertools.cycle(_MISLEADING)
-    own = ("".join(chance.choices(next(of), k=8 + n % 20)).strip() + "x7Q" for n in range(120))
-    return [*corpus.values(), *own]
+    alphabets = itertools.cycle(_MISLEADING)
+    generated = (
+        "".join(chance.choices(next(alphabets), k=8 + n % 20)).strip() + "x7Q" for n in range(120)
+    )
+    return [*corpus.values(), *generated]
 
 
 @cache
-def knowing() -> dict[str, Redactor]:
+def redactors_by_value() -> dict[str, Redactor]:
     """For each of them who knows it alone; to make one takes longer than to ask it."""
-    return {value: Redactor([Secret("pin", value)], KEY, known_only=True) for value in values()}
+    return {
+        value: Redactor([Secret("pin", value)], KEY, known_only=True) for value in known_values()
+    }
 
 
 @proves("REDACT-MEANT")
-@pytest.mark.parametrize("who", WRITTEN)
-def test_a_known_value_is_found_however_its_signs_are_written(who: str) -> None:
-    for value, redactor in knowing().items():
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_known_value_is_found_in_every_spelling(spelling: str) -> None:
+    for value, redactor in redactors_by_value().items():
         digest = redactor.text(value).found[0].digest
-        written = WRITTEN[who](value)
+        written = SPELLINGS[spelling](value)
         masked = redactor.text(f"a <{written}> é")
-        assert [one.digest for one in masked.found] == [digest], (value, written)
+        assert [finding.digest for finding in masked.found] == [digest], (value, written)
         assert redactor.may_hold(written.encode())
 
 
 @proves("REDACT-MEANT")
-@pytest.mark.parametrize("who", WRITTEN)
-def test_so_is_one_that_comes_in_pieces(who: str) -> None:
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_known_value_in_chunks_is_found_in_every_spelling(spelling: str) -> None:
     for value in ("tiger & <tiger> 'burning' bright", "zx81-Tiger&Burn'ing<42"):
         redactor = Redactor([Secret("pin", value)], KEY)
-        text = f"we read {WRITTEN[who](value)} today"
+        text = f"we read {SPELLINGS[spelling](value)} today"
         whole = redactor.text(text).text
         assert whole.count("[REDACTED:pin:") == 1
         for size in (1, 7):
@@ -112,13 +116,13 @@ def test_so_is_one_that_comes_in_pieces(who: str) -> None:
 
 
 @proves("REDACT-MEANT")
-def test_one_that_lines_break_waits_for_the_rest_however_it_is_written() -> None:
+def test_escaped_known_value_across_lines_is_held_for_the_next_chunk() -> None:
     redactor = Redactor([Secret("pin", "zx81&Tiger.Burning_42")], KEY)
     text = "it is zx81%26Tiger.Bur\nning_42 so"
     whole = redactor.text(text).text
     assert whole.count("[REDACTED:pin:") == 1
     stream = redactor.stream()
-    assert "".join(stream.feed(sign) for sign in text) + stream.close() == whole
+    assert "".join(stream.feed(character) for character in text) + stream.close() == whole
 
 
 @proves("REDACT-MEANT")
@@ -136,16 +140,16 @@ def test_one_that_lines_break_waits_for_the_rest_however_it_is_written() -> None
         ),
     ],
 )
-def test_other_secrets_are_found_as_they_are_meant(text: str, expected: str) -> None:
-    assert shown(text) == expected
+def test_escaped_secrets_of_other_kinds_are_found(text: str, expected: str) -> None:
+    assert redact_without_digests(text) == expected
     once = ALL.text(text)
     assert ALL.text(once.text).text == once.text
     stream = ALL.stream()
-    assert "".join(stream.feed(sign) for sign in text) + stream.close() == once.text
+    assert "".join(stream.feed(character) for character in text) + stream.close() == once.text
 
 
 @proves("REDACT-MEANT")
-def test_a_secret_has_one_digest_however_it_is_written() -> None:
+def test_digest_of_a_secret_is_the_same_in_every_spelling() -> None:
     plain = ALL.text('"password": "z9Q2&mK4v"').found[0]
     for text in (r'"password": "z9Q2\u0026mK4v"', "password&quot;: &quot;z9Q2&amp;mK4v&quot;"):
         assert ALL.text(text).found[0].digest == plain.digest
@@ -164,24 +168,24 @@ def test_a_secret_has_one_digest_however_it_is_written() -> None:
         ('<a password="', "hunter2xyz&#38;9Q", '">'),
     ],
 )
-def test_in_xml_too_and_its_tag_stays(before: str, written: str, behind: str) -> None:
+def test_secret_in_xml_is_found_and_its_tag_kept(before: str, written: str, behind: str) -> None:
     (plain,) = ALL.text('password = "hunter2xyz&9Q"').found
     masked = ALL.text(before + written + behind)
     assert masked.text == before + plain.placeholder + behind
 
 
 @proves("REDACT-MEANT", "REDACT-PLACEHOLDER")
-def test_a_quote_in_a_quoted_value_does_not_end_it() -> None:
+def test_escaped_quote_does_not_end_a_quoted_value() -> None:
     value = 'z9Q2mK4v"Xk39vQz7'
     (plain,) = ALL.text(f"password: '{value}'").found
     text = json.dumps({"password": value, "x": 1})
     for _ in range(3):
         masked = ALL.text(text)
-        assert [one.digest for one in masked.found] == [plain.digest]
+        assert [finding.digest for finding in masked.found] == [plain.digest]
         assert "Xk39" not in masked.text
         text = json.dumps(text)
     closed = json.dumps({"password": "z9Q2mK4v\\", "x": "y"})
-    assert shown(closed) == '{"password": "[REDACTED:password]", "x": "y"}'
+    assert redact_without_digests(closed) == '{"password": "[REDACTED:password]", "x": "y"}'
     assert ALL.tree({"password": value}).value["password"] == plain.placeholder
 
 
@@ -196,7 +200,7 @@ def test_a_quote_in_a_quoted_value_does_not_end_it() -> None:
         "password=%PASSWORD% token=%20 key=%3Cyour%20key%3E",
     ],
 )
-def test_what_only_looks_so_stays(text: str) -> None:
+def test_text_similar_to_escapes_is_kept(text: str) -> None:
     assert ALL.text(text).text == text
 
 
@@ -204,25 +208,25 @@ def test_what_only_looks_so_stays(text: str) -> None:
 @given(st.text(st.sampled_from("ab\\%&#;25unx0é \n\"'"), max_size=24))
 @example(r"\ud83d\ude00 \ud83d")
 @example("&#38;&#x26;&amp;amp;&bogus;")
-def test_a_place_in_what_is_meant_is_a_place_in_the_text(text: str) -> None:
+def test_positions_map_between_normalized_and_original_text(text: str) -> None:
     data = text.encode(errors="surrogatepass")
-    reading = read_as_meant(data)
-    assert reading.data == meant(data)
-    places = [reading.place(at) for at in range(len(reading.data))]
-    ends = [reading.end(at + 1) for at in range(len(reading.data))]
-    assert places == sorted(places)
+    normalized = read_as_meant(data)
+    assert normalized.data == meant(data)
+    starts = [normalized.place(at) for at in range(len(normalized.data))]
+    ends = [normalized.end(at + 1) for at in range(len(normalized.data))]
+    assert starts == sorted(starts)
     assert ends == sorted(ends)
-    assert all(place < end <= len(data) for place, end in zip(places, ends, strict=True))
-    for at, place in enumerate(places):
-        if data[place : reading.end(at + 1)] == reading.data[at : at + 1]:
-            assert reading.at(place) == at
+    assert all(start < end <= len(data) for start, end in zip(starts, ends, strict=True))
+    for at, start in enumerate(starts):
+        if data[start : normalized.end(at + 1)] == normalized.data[at : at + 1]:
+            assert normalized.at(start) == at
 
 
 @proves("REDACT-MEANT")
-def test_of_a_reading_the_places_of_what_is_left_out_are_those_behind_it() -> None:
-    reading = Reading(b"ab--cd", b"abcd", lambda _: [(2, 4, b"")])
-    assert reading.data == b"abcd"
-    assert [reading.at(place) for place in range(6)] == [0, 1, 2, 2, 2, 3]
+def test_positions_of_removed_text_map_to_the_text_after_it() -> None:
+    normalized = Reading(b"ab--cd", b"abcd", lambda _: [(2, 4, b"")])
+    assert normalized.data == b"abcd"
+    assert [normalized.at(position) for position in range(6)] == [0, 1, 2, 2, 2, 3]
     lines = in_lines(b"one\ntwo\nthree", Linear(rb"[^\n]*w[^\n]*\n?"), bytes, lambda _: ())
     assert lines.data == b";\ntwo\n;\n"
     assert lines.place(lines.data.index(b"two")) == 4
@@ -230,13 +234,13 @@ def test_of_a_reading_the_places_of_what_is_left_out_are_those_behind_it() -> No
 
 @proves("REDACT-MEANT", "REDACT-LINEAR")
 @pytest.mark.parametrize("piece", ["\\", "%25", "&amp;", "amp;", r"\u0041", "%41", "&#65;", "&a"])
-def test_twice_the_signs_are_twice_the_work(piece: str) -> None:
+def test_work_grows_linearly_with_escapes(piece: str) -> None:
     redactor = Redactor([Secret("pin", "zx81&Tiger.Burning_42")], KEY)
     costs = list[int]()
     for size in (10_000, 20_000):
-        with Meter() as meter:
+        with WorkMeter() as meter:
             redactor.text((piece * size)[:size])
-        costs.append(meter.looked_at)
+        costs.append(meter.bytes_examined)
     assert 0 < costs[1] <= 3 * costs[0]
 
 
@@ -263,30 +267,30 @@ GITLAB = "glpat-" + "a1B2" * 5
         ("z9Q2mK4v", "token\x1b[0m=\x1b[36m", "\x1b[0m\nno more\n\x1b[1m."),
     ],
 )
-def test_a_colour_beside_a_secret_parts_it_from_other_words(
+def test_terminal_colour_separates_a_secret_from_adjacent_words(
     secret: str, before: str, behind: str
 ) -> None:
     (alone,) = ALL.text(f"token={secret} .").found
     masked = ALL.text(before + secret + behind)
-    assert [one.digest for one in masked.found] == [alone.digest]
+    assert [finding.digest for finding in masked.found] == [alone.digest]
     assert masked.text == before + masked.found[0].placeholder + behind
     assert ALL.text(masked.text).text == masked.text
     stream = ALL.stream()
-    pieces = [stream.feed(sign) for sign in before + secret + behind]
+    pieces = [stream.feed(character) for character in before + secret + behind]
     assert "".join(pieces) + stream.close() == masked.text
 
 
 @proves("REDACT-BORDERS")
 @pytest.mark.parametrize("border", [7, 12, 38])
-def test_a_colour_in_the_middle_of_one_does_not(border: int) -> None:
+def test_terminal_colour_inside_a_secret_does_not_split_it(border: int) -> None:
     secret = GITHUB + "c3D4e5F6g7"
     text = f"\x1b[1m{secret[:border]}\x1b[31m{secret[border:]}\x1b[0m"
-    assert shown(text) == "\x1b[1m[REDACTED:github_token]\x1b[0m"
+    assert redact_without_digests(text) == "\x1b[1m[REDACTED:github_token]\x1b[0m"
     assert ALL.text(text).found[0].digest == ALL.text(secret).found[0].digest
 
 
 @proves("REDACT-NAMED", "REDACT-STREAM")
-def test_a_secret_is_found_in_json_however_deep() -> None:
+def test_secret_in_nested_json_texts_is_found() -> None:
     text = json.dumps({"password": "Xk39vQz7Lm2pRt8w", "n": 1})
     (expected,) = ALL.text(text).found
     for _ in range(4):

@@ -12,14 +12,14 @@ from tests.requirements import proves
 pytestmark = proves("RETRY-BACKOFF", "TASK-READY")
 
 
-def failed(lab: Lab, *names: str) -> None:
+def create_failed(lab: Lab, *names: str) -> None:
     """Tasks that have failed once, and rest for a second."""
     for name in names:
         lab.do(HUMAN, CreateTask(name, name, ready=True))
         lab.do(ALICE, ClaimTask(name, "alice"), ReportOutcome(name, "failed", apply=True))
 
 
-def queued(lab: Lab) -> list[str]:
+def ready_queue(lab: Lab) -> list[str]:
     """The stored queue, without asking for a promotion."""
 
     def read(session: Session) -> list[str]:
@@ -33,44 +33,44 @@ def run(lab: Lab) -> int:
     return Promotion(lab.hub).run_once(lab.clock.now())
 
 
-def test_a_resting_task_is_promoted_at_its_millisecond() -> None:
+def test_task_in_backoff_is_promoted_at_its_millisecond() -> None:
     lab = Lab()
-    failed(lab, "T")
+    create_failed(lab, "T")
     head = lab.store.head()
     lab.clock.advance(999)
-    assert (run(lab), queued(lab)) == (0, [])
+    assert (run(lab), ready_queue(lab)) == (0, [])
     lab.clock.advance(1)
-    assert (run(lab), queued(lab)) == (1, ["T"])
+    assert (run(lab), ready_queue(lab)) == (1, ["T"])
     assert run(lab) == 0, "a second time changes nothing"
     assert lab.store.head() == head, "it is no history"
     assert findings(lab.store) == []
 
 
-def test_only_what_rests_is_promoted() -> None:
+def test_only_tasks_in_backoff_are_promoted() -> None:
     lab = Lab()
-    failed(lab, "T", "BLOCKED", "CLAIMED")
+    create_failed(lab, "T", "BLOCKED", "CLAIMED")
     lab.do(HUMAN, CreateTask("backlog", "BACKLOG"), CreateTask("ready", "READY", ready=True))
     lab.do(HUMAN, MoveTask("BLOCKED", "blocked"))
     lab.do(ALICE, ClaimTask("CLAIMED", "alice"))
     lab.clock.advance(1_000)
     assert run(lab) == 1
-    assert set(queued(lab)) == {"T", "READY"}
+    assert set(ready_queue(lab)) == {"T", "READY"}
 
 
-def test_any_number_is_promoted_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_number_of_tasks_is_promoted_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(promotion, "_AT_ONCE", 4)
     for count in (7, 8, 9):
         lab = Lab()
         names = [f"T{number}" for number in range(count)]
-        failed(lab, *names)
+        create_failed(lab, *names)
         lab.clock.advance(1_000)
         assert run(lab) == count
-        assert queued(lab) == names
+        assert ready_queue(lab) == names
 
 
-def test_it_goes_on_where_a_reader_of_the_queue_has_begun() -> None:
+def test_claim_promotes_due_tasks_before_the_service_does() -> None:
     lab = Lab()
-    failed(lab, "T", "U")
+    create_failed(lab, "T", "U")
     lab.clock.advance(1_000)
     assert lab.do(ALICE, ClaimTask("", "alice")).task == "T"
     assert run(lab) == 0, "asking for the next task has promoted what was due"
