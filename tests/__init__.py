@@ -1,1 +1,1 @@
-"""The tests, as one package, so that they may share tests.requirements and tests.servers."""
+"""The tests, as one package, so that they can share tests.requirements and tests.servers."""

@@ -1,4 +1,4 @@
-"""A certificate for localhost, with its key, that is made for a test."""
+"""Self-signed certificate for localhost, with its key, for tests."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 
 def make_certificate(folder: Path) -> Path:
-    """Write both into one file."""
+    """Write certificate and key into one PEM file."""
     key = Ed25519PrivateKey.generate()
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     certificate = (

@@ -1,4 +1,4 @@
-"""What every test may use: the real servers, and how hard hypothesis looks."""
+"""Fixtures for all tests: PostgreSQL, pipes, bytecode cache, and profiles of hypothesis."""
 
 import faulthandler
 import os
@@ -37,14 +37,14 @@ settings.load_profile("long" if os.environ.get(LONG_RUN) else "ci")
 
 
 def pytest_configure() -> None:
-    """Before any other process starts: the workers of this run are processes too."""
+    """Set up the environment before any worker process of this run starts."""
     keep_bytecode(BYTECODE)
     if not os.environ.get(LONG_RUN):
         use_memory()
 
 
 def pytest_runtest_setup() -> None:
-    """A test of a long run may take as long as it takes; any other is ended when it hangs."""
+    """Lift the time limit of tests in a long run; otherwise a hanging test is ended."""
     if os.environ.get(LONG_RUN):
         faulthandler.cancel_dump_traceback_later()
 
@@ -57,14 +57,14 @@ def bytecode() -> Path:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Generator[str]:
-    """Give the URL of a PostgreSQL of this worker's own; not starting is a failure, no skip."""
+    """Give the URL of this worker's own PostgreSQL; a failed start is a failure, not a skip."""
     with running_postgres() as url:
         yield url
 
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Generator[Trace]:
-    """Give a pipe that programs can hold open, so that their end is heard."""
+    """Give a pipe that programs hold open while they run; its end of file shows their exit."""
     opened = Trace(tmp_path / "trace")
     yield opened
     opened.close()

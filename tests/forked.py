@@ -1,4 +1,4 @@
-"""A child of this process that does one thing, and never goes on with the tests."""
+"""Fork a child that runs one function and never returns into the tests."""
 
 import faulthandler
 import os
@@ -8,11 +8,15 @@ import traceback
 from collections.abc import Callable
 
 _TIMEOUT_SECONDS = 300
-"""Longer than anything here takes on a slow machine; a child that hangs would hold up the tests."""
+"""Longer than anything here takes on a slow machine; a hanging child would block the tests."""
 
 
 def fork(work: Callable[[], object]) -> int:
-    """Its number. It ends with 0 when it is done, and shows what it raised or where it hangs."""
+    """Run `work` in a child and return its pid.
+
+    The child exits with 0, or prints its exception or the stack where it hangs.
+
+    """
     child = os.fork()
     if child == 0:
         _run_in_child(work)
@@ -20,8 +24,8 @@ def fork(work: Callable[[], object]) -> int:
 
 
 def _run_in_child(work: Callable[[], object]) -> None:
-    """Do it in the child; never returns."""
-    # Not `dump_traceback_later`: the thread with which the parent watches itself is not here.
+    """Run `work` in the child; never returns."""
+    # Not `dump_traceback_later`: the watchdog thread of the parent does not exist in the child.
     faulthandler.register(signal.SIGALRM, sys.__stderr__ or 2, chain=True)
     signal.alarm(_TIMEOUT_SECONDS)
     try:

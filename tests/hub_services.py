@@ -1,4 +1,4 @@
-"""The duties of a hub as they are shipped, where everything beside its store is kept in memory."""
+"""Background services of a hub as shipped, with everything but the store kept in memory."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
@@ -24,7 +24,7 @@ from dragoman.system.chunk_tails import PATIENCE
 
 
 class CarryOverInMemory(saop.ShortTails):
-    """What chunks of thoughts have held back; it outlives the hub, too."""
+    """Carry-over of thought chunks in memory; it outlives the hub."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         super().__init__()
@@ -32,12 +32,12 @@ class CarryOverInMemory(saop.ShortTails):
         self._stored_at: dict[str, int] = {}
 
     def put(self, left: Sequence[Left]) -> None:
-        """Keep these for the next ones."""
+        """Store carry-over for the next chunks."""
         super().put(left)
         self._stored_at.update((end.key, self._now()) for end in left)
 
     def left(self, is_recorded: Callable[[str], bool]) -> list[tuple[str, str]]:
-        """What no chunk has come to for minutes."""
+        """Carry-over that no chunk has followed for minutes."""
         old = self._now() - PATIENCE * 1_000
         keys = [key for key in self._tails if self._stored_at[key] < old]
         texts = [(key, self.get(key, is_recorded)) for key in keys]
@@ -47,17 +47,17 @@ class CarryOverInMemory(saop.ShortTails):
         return [(key, text) for key, text in texts if text]
 
     def drop(self, key: str) -> None:
-        """It was told."""
+        """Drop a carry-over that has been recorded."""
         self._tails.pop(key, None)
 
 
 class Disk:
-    """What lies beside the database, and outlives the hub."""
+    """Files beside the database, in memory; they outlive the hub."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self.checkpoints: list[Checkpoint] = []
         self.delivered: list[Notice] = []
-        """What the one who is notified has heard, in its order."""
+        """Notices in the order of their delivery."""
         self.failed_lines: list[bytes] = []
         self._outbox = b""
         self.tails = CarryOverInMemory(now)
@@ -65,38 +65,38 @@ class Disk:
     # Checkpoints
 
     def last(self) -> Checkpoint | None:
-        """The newest checkpoint."""
+        """Return the newest checkpoint."""
         return self.checkpoints[-1] if self.checkpoints else None
 
     def add(self, ledger: str, tree: Tree, at: int) -> None:
-        """One more; nobody forges them here, so they go without a signature."""
+        """Append a checkpoint, without a signature: no test here forges one."""
         peaks = tuple(peak.hex() for peak in tree.peaks)
         self.checkpoints.append(Checkpoint(ledger, tree.size, root(tree).hex(), peaks, str(at), ""))
 
     # The outbox
 
     def alone(self) -> Any:
-        """There is one hub only."""
+        """Lock of the outbox; always acquired, as there is one hub only."""
         return nullcontext(True)
 
     def load(self) -> bytes:
-        """How far each target has come."""
+        """Load the saved cursors of the targets."""
         return self._outbox
 
     def save(self, data: bytes) -> None:
-        """Keep it."""
+        """Save the cursors of the targets."""
         self._outbox = data
 
     def damaged(self) -> DragomanError:
-        """It never is."""
+        """Error for a damaged outbox; never used here."""
         return StoreCorrupt("the outbox is damaged")
 
     def give_up(self, line: bytes) -> None:
-        """What could not be delivered."""
+        """Save a notice that could not be delivered."""
         self.failed_lines.append(line)
 
     def given_up(self) -> Iterable[bytes]:
-        """All of that."""
+        """Lines of all notices that could not be delivered."""
         return self.failed_lines
 
 
@@ -107,7 +107,7 @@ def build_services(
     interpreter: Interpreter,
     settings: Settings,
 ) -> tuple[Duty, ...]:
-    """All duties, in their order; there are no files to see to."""
+    """Build all services in their order, without those for plain files."""
     traces = trace_choices(settings, hub.redaction.redactor, hub, lambda: "")
     outside = Outside(
         workq=HubWorkq(hub),

@@ -3,8 +3,9 @@
     uv run python -m tests.inventory > before.txt      # list: requirement, test, number of cases
     uv run python -m tests.inventory before.txt        # compare: equal but for names, or exit 1
 
-Names of tests may change between two lists. What may not change without a word is, for each
-requirement, how many tests prove it and how many cases each of them has.
+Names of tests may change between two lists. The number of tests for each requirement, and the
+number of cases of each test, may not.
+
 """
 
 import sys

@@ -1,7 +1,8 @@
-"""Folders in memory: tests wait for no disk where the machine has memory to spare.
+"""Temporary folders in /dev/shm, so that tests do not wait for a disk.
 
-What is proven is that we ask for everything to be synced, and what is found after a process died;
-what a disk makes of it when the power fails, no test can see. Long runs use the disk all the same.
+Tests prove that a sync is requested for every write, and which data remains after a process died;
+the effect of a power failure on a disk is out of their reach. Long runs use the disk.
+
 """
 
 import os
@@ -15,6 +16,6 @@ _MIN_FREE_BYTES = 2 * 1024**3
 
 
 def use_memory() -> None:
-    """Let this process, and all that it starts, make temporary folders in memory."""
+    """Make this process, and all that it starts, create temporary folders in memory."""
     if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= _MIN_FREE_BYTES:
         os.environ["TMPDIR"] = tempfile.tempdir = str(IN_MEMORY)

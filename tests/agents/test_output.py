@@ -1,4 +1,4 @@
-"""What a program prints, however it is cut: the same lines, the same messages, a bounded log."""
+"""Output of a program, at any chunk borders: the same lines and messages, and a bounded log."""
 
 import msgspec
 import pytest
@@ -15,7 +15,7 @@ LIMIT = 1_000_000
 
 
 class OutputRecorder:
-    """An output and what was kept of it."""
+    """An output with the log, pulses and messages that it produced."""
 
     def __init__(
         self, max_log: int = LIMIT, max_message: int = 100, max_pulse: int = LIMIT
@@ -33,18 +33,18 @@ class OutputRecorder:
         self.messages = list[bytes]()
 
     def print(self, *blocks: bytes) -> None:
-        """The program says this, and ends."""
+        """Feed these chunks, then the end of the output."""
         for block in (*blocks, b""):
             self.messages += self.output.take("out", block)
 
     @property
     def lines(self) -> list[str]:
-        """The lines of the log, without their times."""
+        """Lines of the log, without their times."""
         return [line.split(" ", 1)[1] for line in b"".join(self.log_chunks).decode().splitlines()]
 
 
 def split_at(data: bytes, offsets: list[int]) -> list[bytes]:
-    """The data in pieces."""
+    """Split data at these offsets."""
     ends = sorted({offset % (len(data) + 1) for offset in offsets} | {len(data)})
     return [data[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 

@@ -1,4 +1,4 @@
-"""Agents as programs: what they are given, how they are heard, and how they are ended."""
+"""Agents as programs: what they receive, how their output is read, and how they are stopped."""
 
 import asyncio
 import json
@@ -161,7 +161,7 @@ def test_exit_of_the_program_decides_the_task_status(
             assert ended.reported is not None
             assert words in ended.reported.notes
             assert ended.failures == (1 if status == "ready" else 0)
-            # What the hub has seen is its own word, and nowhere the agent's.
+            # A report that the hub makes up is never attributed to the agent.
             is_agents = "said by" in words
             assert ended.reported.by == ("" if is_agents else "hub")
             actors = [line.actor for line in hub.lines(task) if line.event == "task.reported"]
@@ -234,7 +234,7 @@ os.write(pipe, b"pushed;")
         async with running_hub(tmp_path / "data", settings) as hub:
             task = hub.make()
             await hub.until_status(task, "review")
-            for number in range(20):  # with each of them the attempt looks how it stands
+            for number in range(20):  # each of them makes the attempt check its status
                 hub.do(NoteTask(task, f"seen {number}"))
                 await asyncio.sleep(0)
             hub.do(MoveTask(task, "done"))
@@ -293,7 +293,7 @@ else:
             await hub.until(
                 lambda: [hub.task(task).attempts, hub.task(task).status] == [1, "ready"]
             )
-            for number in range(20):  # with each of them the dispatcher looks for work
+            for number in range(20):  # each of them makes the dispatcher look for work
                 hub.do(NoteTask(task, f"seen {number}"))
                 await asyncio.sleep(0)
             assert hub.state("ada").running == (task,)
@@ -485,37 +485,37 @@ report()
 
 
 class FullDiskMarks:
-    """Marks that can be made, and have no room for a number."""
+    """Run marks on a disk that has no space for a pid."""
 
     def __init__(self) -> None:
         self.pid = 0
         self.sessions = set[str]()
 
     def put(self, session: str, pid: int = 0, started: str = "") -> None:
-        """Keep it, without a number."""
+        """Store the session, and fail when there is a pid."""
         self.sessions.add(session)
         self.pid = pid
         if pid:
             raise OSError(28, "No space left on device")
 
     def remove(self, session: str) -> None:
-        """Forget it."""
+        """Remove the session."""
         self.sessions.discard(session)
 
 
 async def ignore_pulses(_: Assignment, __: Sequence[Pulse]) -> None:
-    """Nobody hears what it prints."""
+    """Drop pulses."""
 
 
 async def ignore_message(_: bytes) -> str:
-    """Nobody answers what it says."""
+    """Drop a message."""
     return ""
 
 
 def runner_with_desk(
     open_desk: Callable[[Assignment], Desk], marks: FullDiskMarks
 ) -> ProgramRunner:
-    """A runner of a program that does nothing, at these desks."""
+    """A runner of an idle program, with a function that opens its work folder."""
     tools = Tools(
         start=Process.start,
         open_desk=open_desk,

@@ -1,4 +1,4 @@
-"""What an agent is told: its task, what is expected, and a report that would be taken."""
+"""The prompt of an agent: its task, what is expected, and a report that would be accepted."""
 
 import re
 
@@ -47,7 +47,7 @@ def test_example_report_is_valid_and_does_not_match_the_message_prefix() -> None
     linted = lint_text(aof, example.encode(), "", strict=True)
     assert (linted.ok, linted.type) == (True, "completion.report"), linted.issues
     assert f'"taskId":"{task().aof_id}","fromAgent":"ada"' in example
-    # One that runs `echo` has said it to itself: nobody else hears what its tools print.
+    # An agent that runs `echo` only prints to itself: output of its tools is not read.
     assert "what a command that you run\nprints is not heard" in text
     assert "not heard" not in prompt_elsewhere(task(), "ada")
 

@@ -1,4 +1,4 @@
-"""Agents that are asked in CCOS: as a program, behind a URL, as a function of the hub's process."""
+"""CCOS agents: as a program, behind a URL, and as a function in the process of the hub."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ ASSIGNMENT = Assignment("ada", "T", "TASK-2026-02-09-001", "t", 1, 1, "s-1", 1_0
 
 
 def ccos_section(name: str, **settings: Any) -> str:
-    """The settings of an agent that is asked in CCOS."""
+    """Settings of a CCOS agent."""
     fields = {"speaks": ["ccos"], "takes_any": False} | settings
     return f"[agents.{name}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in fields.items())
 
@@ -66,7 +66,7 @@ def python_command(source: str) -> list[str]:
 
 
 def delegate(hub: RunningHub, *agents: str) -> None:
-    """Have these agents registered, and an intent delegated to the first."""
+    """Register these agents and delegate an intent to the first."""
     for cost, agent in enumerate(agents):
         call_operation(hub, "ccos.register", agent_id=agent, skills=["sum"], cost=cost)
     call_operation(hub, "ccos.delegate", goal="sum it up", intent_id="i-1")
@@ -85,14 +85,14 @@ def stored_intent(hub: RunningHub) -> Intent:
 
 
 async def wait_for_state(hub: RunningHub, *states: str) -> dict[str, Any]:
-    """The intent when it has come so far."""
+    """Wait until the intent has one of these states and return it."""
     await hub.until(lambda: stored_intent(hub).state in states)
     await hub.until_idle()
     return call_operation(hub, "ccos.intent", intent_id="i-1")
 
 
 def json_answer(value: object) -> Answer:
-    """Answer with this as JSON."""
+    """Answer with this value as JSON."""
     body = json.dumps(value).encode()
     return text(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
 
@@ -372,7 +372,7 @@ def test_failure_of_a_function_fails_the_request(
 
 
 def test_hanging_function_is_abandoned_when_stopped() -> None:
-    """It has a thread of its own, which keeps neither other agents nor the hub's end waiting."""
+    """Its own daemon thread blocks neither other agents nor the end of the hub."""
     received: list[bytes] = []
 
     async def receive(message: bytes) -> str:

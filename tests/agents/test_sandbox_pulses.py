@@ -1,4 +1,4 @@
-"""Lines of started programs as events of their traces: each once, without secrets, and bounded."""
+"""Output lines of programs as trace events: each once, without secrets, and bounded."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ TOKEN = "ghp_" + "a1B2" * 9
 
 
 def trace_pulses(hub: RunningHub, task: str) -> list[Told]:
-    """The lines in the trace of a task."""
+    """Sandbox pulses in the trace of a task."""
     page = events_of(hub.store, task=task, limit=500)
     return [event for event in page.events if event.type == "SANDBOX_PULSE"]
 
@@ -88,7 +88,7 @@ class FullDisk:
         self.lines = list[str]()
 
     async def write(self, pulses: Sequence[Pulse]) -> None:
-        """Take lines, if there is room."""
+        """Write lines, if there is space."""
         if self.is_full:
             raise StoreError("the disk is full")
         self.lines += [pulse.line for pulse in pulses]

@@ -1,4 +1,4 @@
-"""Reads which requirements the tests say they prove, from their source, without running them."""
+"""Reads from the source of the tests which requirements they prove, without running them."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ def read_proofs(source: str, name: str) -> list[Proof]:
 
 
 def find_faults(proofs: Iterable[Proof], known: Iterable[str]) -> dict[str, list[str]]:
-    """Say what is wrong, by kind of fault; empty when everything is proved and named."""
+    """List the faults by kind; empty when every requirement is proved and every id is known."""
     proofs, known = list(proofs), set(known)
     proved = {id for proof in proofs for id in proof.requirements}
     faults = {
@@ -45,7 +45,7 @@ def find_faults(proofs: Iterable[Proof], known: Iterable[str]) -> dict[str, list
 
 
 def format_faults(faults: dict[str, list[str]]) -> str:
-    """Put the complaints into lines for a reader."""
+    """Format the faults as lines."""
     return "\n".join(
         line
         for fault, cases in faults.items()
@@ -71,7 +71,7 @@ def _proofs_in_body(body: list[ast.stmt], owner: str, inherited: frozenset[str])
 
 
 def _is_machine(name: str, value: ast.expr) -> bool:
-    """Whether this is `TestName = SomeMachine.TestCase`, the test of a hypothesis machine."""
+    """Match `TestName = SomeMachine.TestCase`, the test of a hypothesis machine."""
     return name.startswith("Test") and any(
         isinstance(node, ast.Attribute) and node.attr == "TestCase" for node in ast.walk(value)
     )
@@ -113,7 +113,7 @@ def _is_proves(function: ast.expr) -> bool:
 
 
 def _requirement_id(argument: ast.expr) -> str:
-    """Give the id; what is not a literal is given as written, and so becomes an unknown id."""
+    """Return the id; an expression that is no literal is returned as source, an unknown id."""
     match argument:
         case ast.Constant(value=str(id)):
             return id

@@ -1,4 +1,4 @@
-"""The gates script: every gate runs, one failure fails the whole, and the tests count as well."""
+"""The gates script: every gate runs, one failure fails the run, and the tests count as well."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ pytestmark = proves("PROJECT-GATES")
 
 CI = Path(__file__).parents[2] / ".ci"
 
-# Stands in for uv: notes what it was asked to run, and fails where it is told to.
+# Replaces uv: records its arguments, and fails where FAILING says so.
 FAKE_UV = """#!/usr/bin/env bash
 echo "$*" >> "$CALLS"
 [[ -z "$FAILING" || "$*" != *"$FAILING"* ]] || { echo "trouble in $FAILING"; exit 3; }

@@ -1,4 +1,4 @@
-"""The import contracts hold, and each of them can fail: tried on a skeleton of the house."""
+"""The import contracts hold, and each of them can fail: tried on a skeleton of the package."""
 
 import os
 import shutil
@@ -58,7 +58,7 @@ def lint_imports(folder: Path, source_root: Path) -> subprocess.CompletedProcess
 
 
 def build_skeleton(root: Path) -> Path:
-    """Make an empty house with every room that must exist, under the project's own contracts."""
+    """Create an empty package with every required folder, under the project's own contracts."""
     shutil.copy(PROJECT / "pyproject.toml", root)
     package = root / "dragoman"
     for folder in FOLDERS:
@@ -71,7 +71,7 @@ def build_skeleton(root: Path) -> Path:
 
 
 def add_module(package: Path, name: str, source: str) -> None:
-    """Write a module into the house, and make packages of the folders on its way."""
+    """Write a module into the package, and make packages of the folders on its path."""
     path = package / name
     path.parent.mkdir(parents=True, exist_ok=True)
     for folder in path.relative_to(package).parents:

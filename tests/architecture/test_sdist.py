@@ -1,4 +1,4 @@
-"""What is handed on as source is whole: what README leads to, what tests run, what was tested."""
+"""The source distribution: complete for the links of the README and for the tests."""
 
 import re
 import tomllib
@@ -11,7 +11,7 @@ pytestmark = proves("PROJECT-SDIST")
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ALWAYS_INCLUDED = {"pyproject.toml", "LICENSE"}
-"""Hatch takes these along unasked."""
+"""Files that hatch includes by itself."""
 
 
 def test_source_distribution_has_all_that_the_readme_links_and_tests_need() -> None:

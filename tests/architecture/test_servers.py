@@ -1,4 +1,4 @@
-"""The PostgreSQL that other tests rely on: real, empty for each test, gone afterwards."""
+"""The PostgreSQL of the tests: real, empty for each test, removed afterwards."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ pytestmark = proves("PROJECT-SERVERS")
 
 PROJECT = Path(__file__).parents[2]
 
-# Starts a server as a test session does, says where it is, and dies without a word.
+# Starts a server as a test session does, prints its URL, and is killed.
 ABANDON_A_SERVER = """
 import os, signal
 from tests.servers import running_postgres
@@ -35,7 +35,7 @@ with running_postgres() as url:
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """Split what a fixture gives into the address of the server and the name of the schema."""
+    """Split the URL of a fixture into the address of the server and the name of the schema."""
     server, _, schema = url.partition("&schema=")
     return server, schema
 
@@ -68,7 +68,7 @@ def test_schema_is_dropped_with_its_tables(postgres_server: str) -> None:
 
 
 def schema_contents(url: str) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of a schema, and where its sequences stand."""
+    """Every row of a schema, and the state of its sequences."""
     server, schema = split_url(url)
     with psycopg.connect(server, options=f"-csearch_path={schema}") as connection:
         found = connection.execute(

@@ -1,4 +1,4 @@
-"""No statement is put together out of what somebody said: every value is bound."""
+"""No SQL statement is built from input: every value is bound."""
 
 import ast
 import re
@@ -20,12 +20,11 @@ _CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 ALLOWED = {
     "store/postgres/connect.py": "', '.join([*calls, _LASTING])",
 }
-"""File -> what it puts in: calls of functions by the names that stand in the file."""
+"""File -> interpolated expression: calls of functions by the names that stand in the file."""
 
 
 def interpolated_parts(code: str) -> Iterator[str]:
-    """What is put into statements that an f-string, a `%`, a `+` or a `format` makes; a constant
-    of the module is none."""
+    """Expressions that an f-string, a `%`, a `+` or a `format` interpolates into statements."""
     for node in ast.walk(ast.parse(code)):
         match node:
             case ast.JoinedStr(values=[ast.Constant(value=str(start)), *rest]) if _is_sql(start):

@@ -1,4 +1,4 @@
-"""The benchmark runs and prints what it promises; its figures are never asserted."""
+"""The benchmark runs and prints every pair; its figures are never asserted."""
 
 import json
 import subprocess
@@ -83,7 +83,7 @@ def test_run_measures_every_pair() -> None:
 
 @proves("BENCH-RUNS")
 def test_peer_comparison_runs_our_side_and_has_the_scripts_of_the_peers() -> None:
-    # What others do is measured where uv may fetch them, which a test may not ask for.
+    # Peers are measured only where uv may download them, which a test must not require.
     assert peers.ours_per_second(MemoryStore("bench"), 0.02) > 0
     for peer in peers.PEERS:
         script = Path(peers.__file__).with_name(peer.script)
@@ -155,7 +155,7 @@ def test_measured_delegations_are_satisfied_and_write_as_many_entries_as_the_raw
 
 
 def _histories(folder: Path, kind: str = "") -> list[list[dict[str, Any]]]:
-    """The entries of each stream, of a kind or of all, in the store that was measured."""
+    """Entries of each stream, of one kind or of all, in the measured store."""
     histories: dict[str, list[dict[str, Any]]] = {}
     store = lifecycle.sqlite_store(folder / "dragoman.db")
     for entry in store.entries(0, 1_000_000):

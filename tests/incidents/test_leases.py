@@ -1,4 +1,4 @@
-"""Failures of others with claims, leases and recovery: each told here, and not repeated."""
+"""Incidents of other projects with claims, leases and recovery, reproduced here."""
 
 import signal
 from collections.abc import Generator
@@ -87,14 +87,14 @@ print(*won, flush=True)
 
 @pytest.fixture
 def hub() -> Generator[HandHub]:
-    """Give a hub on SQLite whose time is in our hands; at the end its ledger must verify."""
+    """Give a hub on SQLite with a manual clock; its ledger must verify at the end."""
     with hand_hub("sqlite") as manual_hub:
         yield manual_hub
         assert manual_hub.verify() == []
 
 
 def open_hub(path: Path, clock: HandClock) -> Hub:
-    """A hub on a file."""
+    """Open a hub on a file."""
     return Hub(Engine(SqliteStore.open(path, new_id), clock, bytes(32)), new_id)
 
 
@@ -116,7 +116,7 @@ def test_lock_of_a_dead_process_is_released_and_its_reservation_expires(tmp_path
 
 
 def test_concurrent_claims_never_both_succeed(tmp_path: Path) -> None:
-    """beads#3570 and beads#3575: a claim was a look and then a write, and two agents had it."""
+    """beads#3570 and beads#3575: a claim was a read and then a write, and two agents got it."""
     path = tmp_path / "hub.db"
     first = open_hub(path, HandClock(START))
     tasks = [f"t{number}" for number in range(40)]
@@ -133,7 +133,7 @@ def test_concurrent_claims_never_both_succeed(tmp_path: Path) -> None:
 
 
 def test_task_with_a_long_backoff_is_claimed_once(tmp_path: Path) -> None:
-    """kombu#337 and celery#3270: what was due later than the visibility timeout ran many times."""
+    """kombu#337 and celery#3270: tasks due later than the visibility timeout ran many times."""
     clock = HandClock(START)
     hub = open_hub(tmp_path / "hub.db", clock)
     hub.do(LEA, CreateTask("Later", id="t", ready=True))
@@ -154,8 +154,7 @@ def test_task_with_a_long_backoff_is_claimed_once(tmp_path: Path) -> None:
 
 
 def test_task_claimed_before_a_restart_is_not_lost(hub: HandHub) -> None:
-    """celery#4354: a warm shutdown lost what was already popped; celery#1628: a worker that was
-    lost had its message acknowledged."""
+    """celery#4354: shutdown lost tasks already popped; celery#1628: a lost worker was acked."""
     task = hub.create("Popped")
     work = hub.claim(agent="ada", ttl_ms=TTL)
     hub.restart()
@@ -169,7 +168,7 @@ def test_task_claimed_before_a_restart_is_not_lost(hub: HandHub) -> None:
 
 
 def test_lease_expiry_on_a_stale_read_changes_nothing(tmp_path: Path) -> None:
-    """dbos-transact-py#742: a stale look of the recovery executed work that was no longer its."""
+    """dbos-transact-py#742: recovery acted on a stale read and executed work it did not own."""
     clock = HandClock(START)
     hub = open_hub(tmp_path / "hub.db", clock)
     hub.do(LEA, CreateTask("Late beat", id="t", ready=True))
@@ -190,8 +189,7 @@ def test_lease_expiry_on_a_stale_read_changes_nothing(tmp_path: Path) -> None:
 def test_queued_tasks_survive_a_restart_and_their_lease_starts_with_the_claim(
     hub: HandHub,
 ) -> None:
-    """temporal#459: tasks were lost when the queue restarted; sdk-java#256: their time ran out
-    while they waited."""
+    """temporal#459: restart lost queued tasks; sdk-java#256: tasks timed out while queued."""
     tasks = {hub.create(f"Queued {number}") for number in range(5)}
     hub.advance(hours=24 * 7)
     hub.tick()
@@ -206,7 +204,7 @@ def test_queued_tasks_survive_a_restart_and_their_lease_starts_with_the_claim(
 
 
 def test_credential_of_an_earlier_holder_does_not_renew_the_new_lease(tmp_path: Path) -> None:
-    """aegra#502: a worker's name was its only token, and the old one's beat kept the new lease."""
+    """aegra#502: a worker's name was its only token, and an old heartbeat renewed the new lease."""
     clock = HandClock(START)
     hub = open_hub(tmp_path / "hub.db", clock)
     reclaimed(hub, clock)

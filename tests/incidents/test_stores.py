@@ -1,4 +1,4 @@
-"""Failures of others with databases, files and locks: each told here, and not repeated."""
+"""Incidents of other projects with databases, files and locks, reproduced here."""
 
 import subprocess
 import sys
@@ -60,18 +60,18 @@ MEBIBYTE: Final = 1 << 20
 
 
 def ignore(_: int) -> None:
-    """Nobody watches the progress."""
+    """Progress callback that does nothing."""
 
 
 def check_all(directory: Place) -> None:
-    """The ledger, its views and the files hold."""
+    """Verify the ledger, its views and the files."""
     assert list(check_ledger(directory.hub.store, signed(directory), ignore)) == []
     assert list(check_views(directory.hub.store, ignore)) == []
     assert list(directory.projector.compare(ignore)) == []
 
 
 def settle(directory: Place) -> None:
-    """What a command does at its end."""
+    """Settle the files, as a command does at its end."""
     assert list(directory.settle()) == []
 
 
@@ -91,7 +91,7 @@ def test_second_hub_on_one_directory_is_refused(tmp_path: Path) -> None:
 
 
 def test_late_writer_loses_no_entries_of_others(tmp_path: Path) -> None:
-    """beads#3931: an update wrote all issues anew from a stale copy, and others' were gone."""
+    """beads#3931: an update rewrote all issues from a stale copy and lost those of others."""
     stale = open_place(tmp_path, "", START, create=True)
     stale.hub.do(LEA, CreateTask("Mine", id="mine", ready=True))
     settle(stale)
@@ -110,7 +110,7 @@ def test_late_writer_loses_no_entries_of_others(tmp_path: Path) -> None:
 
 
 def test_deleted_lock_files_do_not_let_writers_damage_the_store(tmp_path: Path) -> None:
-    """beads#2933: a lock file was deleted, and a second writer came in."""
+    """beads#2933: a lock file was deleted, and a second writer started."""
     directory = open_place(tmp_path, "", START, create=True)
     directory.hub.do(LEA, CreateTask("First", id="t0", ready=True))
     settle(directory)
@@ -139,8 +139,7 @@ def _claim(directory: Place, agent: Actor) -> bool:
 def test_database_restart_during_lease_expiry_leaves_no_task_pending(
     postgres_server: str, postgres_url: str
 ) -> None:
-    """dbos-transact-py#716: PostgreSQL restarted during the recovery, and work stayed pending for
-    ever."""
+    """dbos-transact-py#716: PostgreSQL restarted during recovery, and work stayed pending."""
     clock, broken = HandClock(START), list[str]()
 
     def break_once(failpoint: str) -> None:
@@ -193,7 +192,7 @@ COMMANDS_WITHOUT_ID: Final[tuple[AnyCommand, ...]] = (
 
 
 def test_empty_id_is_refused_and_services_create_nothing_from_it(directory: Place) -> None:
-    """dbos-transact-py#759: an empty id made a duplicate at every pass, for a month."""
+    """dbos-transact-py#759: an empty id created a duplicate in every pass, for a month."""
     hub = directory.hub
     hub.do(LEA, CreateTask("Real", id="t", ready=True), key="")
     for command in COMMANDS_WITHOUT_ID:
@@ -255,8 +254,7 @@ def test_damaged_index_makes_the_health_checks_fail(tmp_path: Path) -> None:
 def test_concurrent_writers_damage_nothing_and_damage_is_never_repaired_silently(
     tmp_path: Path,
 ) -> None:
-    """mcp_agent_mail_rust#152: with ten writers indexes drifted from their tables; the store was
-    made anew, and damaged, again and again."""
+    """mcp_agent_mail_rust#152: ten writers damaged indexes; it was rebuilt again and again."""
     path = tmp_path / "hub.db"
     SqliteStore.open(path, new_id).close()
     with ThreadPoolExecutor(12) as pool:
@@ -277,7 +275,7 @@ def test_concurrent_writers_damage_nothing_and_damage_is_never_repaired_silently
 
 
 def _make_tasks(path: Path, writer: int) -> None:
-    """As a process of its own would, with a store of its own."""
+    """Create tasks with a store of its own, as another process would."""
     hub = Hub(Engine(SqliteStore.open(path, new_id), HandClock(START), bytes(32)), new_id)
     for number in range(5):
         hub.do(LEA, CreateTask("One of many", id=f"{writer}-{number}", ready=True))
@@ -285,8 +283,7 @@ def _make_tasks(path: Path, writer: int) -> None:
 
 
 def test_hub_of_an_earlier_version_writes_nothing_after_an_upgrade(tmp_path: Path) -> None:
-    """beads#6064: the old server ran on beside the new program; the journal was spoiled, and the
-    disk filled."""
+    """beads#6064: the old server ran beside the new program; journal corrupted, disk full."""
     old = open_place(tmp_path, "", START, create=True)
     old.hub.do(LEA, CreateTask("Before", id="t", ready=True))
     settle(old)
@@ -338,8 +335,7 @@ def test_no_filter_becomes_part_of_a_statement(tmp_path: Path) -> None:
 
 
 def test_concurrently_repeated_request_is_executed_once_and_in_order(tmp_path: Path) -> None:
-    """langgraph#8039: what a step wrote and that it was done were stored in the order that threads
-    happened to take; whether it was replayed or executed again was luck."""
+    """langgraph#8039: writes and completion were stored in thread order; replay was random."""
     directory = open_place(tmp_path, "", START, create=True)
     hub = directory.hub
     hub.do(LEA, CreateTask("One", id="t", ready=True))

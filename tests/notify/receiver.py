@@ -1,4 +1,4 @@
-"""A real HTTP server for tests: it keeps what it was sent, and answers as it is told to."""
+"""A real HTTP server for tests: it records requests and sends the listed answers."""
 
 import selectors
 import socket
@@ -13,7 +13,7 @@ Answer = Callable[[socket.socket], None]
 
 
 class Request(Struct, frozen=True):
-    """What somebody has sent."""
+    """A received request."""
 
     line: str
     headers: dict[str, str]
@@ -32,12 +32,12 @@ def text(answer: bytes) -> Answer:
 
 
 def hang(connection: socket.socket) -> None:
-    """Say nothing until the other side goes."""
+    """Send nothing until the client disconnects."""
     connection.recv(1)
 
 
 def drip(connection: socket.socket) -> None:
-    """Begin an answer and go on with it, a byte at a time, for as long as somebody listens."""
+    """Send an endless status line, a byte at a time, until the client disconnects."""
     connection.sendall(b"HTTP/1.1 200 ")
     with selectors.DefaultSelector() as selector:
         selector.register(connection, selectors.EVENT_READ)
@@ -46,7 +46,7 @@ def drip(connection: socket.socket) -> None:
 
 
 class Receiver:
-    """Where it listens, what it has got, and what it answers next; at the end always 204."""
+    """A server on localhost with recorded requests and listed answers; 204 when none is left."""
 
     def __init__(self, tls: SSLContext | None) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -61,15 +61,14 @@ class Receiver:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
         return self._socket.getsockname()[1]
 
     def url(self, host: str = "127.0.0.1", path: str = "/hook") -> str:
-        """Where it listens, under this name."""
+        """URL of the server, under this host name."""
         return f"http{'s' if self._tls else ''}://{host}:{self.port}{path}"
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -105,7 +104,7 @@ class Receiver:
 
 @contextmanager
 def receiving(tls: SSLContext | None = None) -> Generator[Receiver]:
-    """Run one."""
+    """Run a receiver."""
     receiver = Receiver(tls)
     try:
         yield receiver

@@ -1,4 +1,4 @@
-"""A program gets the notice on its standard input, a few harmless variables, and no secret."""
+"""Command target: notice on standard input, a minimal environment, and no secret."""
 
 import sys
 from functools import partial

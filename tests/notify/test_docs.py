@@ -1,4 +1,4 @@
-"""The page on notifications: its example checks what the webhook sends, its numbers are ours."""
+"""The page on notifications: its example verifies signatures, its numbers are the real ones."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A notice says what has moved, why and by whom, and is the same whenever it is made again."""
+"""Notices: task, statuses, reason and actor of a move; the same whenever recreated."""
 
 import msgspec
 import pytest
@@ -26,14 +26,14 @@ DEFAULT: tuple[Status, ...] = ("review", "blocked", "done")
 
 
 def notices(lab: Lab, statuses: tuple[Status, ...] = DEFAULT) -> list[Notice]:
-    """The notices of the whole ledger."""
+    """Notices of the whole ledger."""
     news = News(lab.store, statuses)
     made = (news(entry) for entry in lab.store.entries(0, 1_000))
     return [notice for notice in made if notice is not None]
 
 
 def finish_task(lab: Lab) -> str:
-    """A task that goes through review to done."""
+    """Create a task and move it through review to done."""
     task = lab.do(HUMAN, CreateTask("Write the guide", id="guide", ready=True)).task
     lab.do(ALICE, ClaimTask(task, "alice"))
     lab.do(ALICE, NoteTask(task, "half of it"))

@@ -1,4 +1,4 @@
-"""The section [notify]: lists, the file of the secret, and what is never shown."""
+"""The section [notify]: lists, the file of the secret, and values that are never shown."""
 
 from pathlib import Path
 

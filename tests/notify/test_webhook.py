@@ -1,4 +1,4 @@
-"""A notice is posted with a signature that its receiver can check, and a failure says why."""
+"""Webhook target: a signature that its receiver can verify, and failures with a reason."""
 
 import hmac
 from base64 import b64decode, b64encode

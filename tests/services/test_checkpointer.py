@@ -1,4 +1,4 @@
-"""Checkpoints: one signed line when the ledger has grown, and a loud word when it has shrunk."""
+"""The checkpointer: one signed line when the ledger has grown, and an error when it has shrunk."""
 
 from pathlib import Path
 
@@ -28,16 +28,16 @@ class CheckpointLab:
         self.checkpointer = Checkpointer(self.lab.hub, self.log)
 
     def add_entries(self, count: int) -> None:
-        """Entries, one for each."""
+        """Add entries, one for each task."""
         for _ in range(count):
             self.lab.do(HUMAN, CreateTask("t"))
 
     def run(self) -> int:
-        """The duty once."""
+        """Run the service once."""
         return self.checkpointer.run_once(self.lab.clock.now())
 
     def read_checkpoints(self) -> list[Checkpoint]:
-        """Every checkpoint, its signature checked."""
+        """Read every checkpoint and verify its signature."""
         valid, spoiled = read_lines(self.log.lines(), self.log.public)
         assert spoiled == []
         return valid
@@ -45,7 +45,6 @@ class CheckpointLab:
 
 @pytest.fixture
 def checkpoint_lab(tmp_path: Path) -> CheckpointLab:
-    """Give a fresh one."""
     return CheckpointLab(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Facts of an open place are looked up by many threads at once, while files are written."""
+"""Concurrent lookups of facts by many threads while files are written."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,7 +21,7 @@ def test_concurrent_lookups_find_the_same_files(tmp_path: Path) -> None:
     (tmp_path / "hub" / "tasks" / "in-progress" / task / "outputs" / "a.md").write_text("x")
 
     def count_warnings(number: int) -> int:
-        # The end of a session looks at run files, and lets go of every folder afterwards.
+        # session_end looks at run files, and releases every folder afterwards.
         place.interpreter.call("session_end", {"sessionId": "another"}, ADA)
         report = {
             "taskId": task,

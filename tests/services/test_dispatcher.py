@@ -1,4 +1,4 @@
-"""The dispatcher: who gets what, in which order, how much of it, and what a stop leaves behind."""
+"""The dispatcher: order, matching, fairness, concurrency, budgets, stop and restart."""
 
 import asyncio
 import json
@@ -69,14 +69,14 @@ from tests.traces import Trace
 
 
 def idle_agent_section(name: str, trace: Trace, **settings: object) -> str:
-    """The section of an agent that says that it is there, and then does nothing."""
+    """Settings of an agent that reports its start to the trace, and then idles."""
     script = 'exec 3>"$0"; echo up >&3; while :; do sleep 100; done'
     lines = [f"[agents.{name}]", f"command = {json.dumps(['sh', '-c', script, str(trace.path)])}"]
     return "\n".join([*lines, *(f"{k} = {json.dumps(v)}" for k, v in settings.items())]) + "\n"
 
 
 async def wait_for_starts(trace: Trace, count: int) -> None:
-    """So many agents have begun."""
+    """Wait until so many agents have started."""
     output = b""
     while output.count(b"up\n") < count:
         output += await asyncio.to_thread(trace.read)
@@ -159,7 +159,7 @@ def test_task_taken_away_by_another_hub_ends_its_run_here(
         async with running_hub(tmp_path / "data", FAST + idle_agent_section("ada", trace)) as hub:
             hub.make(id="first")
             await wait_for_starts(trace, 1)
-            for _ in range(50):  # so many turns at least as its own first looks take
+            for _ in range(50):  # at least as many loop turns as its own first lookups take
                 await asyncio.to_thread(hub.task, "first")
             other = open_place(tmp_path / "data", "", None, create=False)
             other.hub.do(PERSON, change)
@@ -174,7 +174,7 @@ BROKEN = "sys.exit(1)"
 
 
 def claiming_agents(hub: RunningHub) -> list[str]:
-    """Who was given something, in the order of the ledger."""
+    """Agents of all claims, in the order of the ledger."""
     read = (decode(entry) for entry in entries(hub.store))
     return [event.agent for event in read if isinstance(event, TaskClaimed)]
 
@@ -227,7 +227,7 @@ def test_failing_agent_deadletters_no_task_that_another_agent_could_claim(
             tasks_made = [hub.make() for _ in range(tasks)]
             most = min(tasks, 16)
             await hub.until(lambda: sum(hub.task(one).failures for one in tasks_made) >= most)
-            # What it may have is still given to it: only it may have that.
+            # ada still gets the task that is reserved for her.
             reserved = await hub.until_status(hub.make("hers", assignee="ada"), "deadletter")
             assert reserved.failures == 5
             assert {hub.task(one).failures for one in tasks_made} <= {0, 1}
@@ -250,7 +250,7 @@ def test_fairness_turn_survives_midnight_and_recent_failures_do_not() -> None:
 
 
 class GatedPrograms:
-    """Programs that do not listen to a signal, and end when their gate is opened."""
+    """Programs that ignore SIGTERM and end when their gate is opened."""
 
     def __init__(self, folder: Path, trace: Trace) -> None:
         self._folder = folder
@@ -261,7 +261,7 @@ class GatedPrograms:
         self.command = json.dumps(["sh", "-c", script, str(trace.path), str(folder)])
 
     def open(self, aof_id: str) -> None:
-        """Let the one that works on this task end."""
+        """Let the program that works on this task end."""
         (self._folder / aof_id).write_text("go\n")
 
 
@@ -445,7 +445,7 @@ def test_used_up_daily_budget_pauses_the_agent_once_until_midnight_across_restar
 
 
 def entry_bodies(hub: RunningHub, event: str) -> list[str]:
-    """The bodies of all entries of this kind."""
+    """Bodies of all entries of an event."""
     return [bytes(line.body).decode() for line in hub.lines() if line.event == event]
 
 
@@ -476,7 +476,7 @@ def test_resume_after_a_used_up_budget_grants_the_same_budget_again(tmp_path: Pa
 
 
 class HubBudget:
-    """What one hub of several keeps of ada, who may make one attempt a day."""
+    """Budget enforcement of one of several hubs for ada, who may make one attempt a day."""
 
     name, budget = "ada", Budget(attempts=1)
 
@@ -491,7 +491,7 @@ class HubBudget:
         del data
 
     def review(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """See to it; `meanwhile` happens between what is read and what is done."""
+        """Review the budget; `meanwhile` runs between the read and the decision."""
 
         def so_far() -> Used:
             meanwhile()
@@ -505,7 +505,7 @@ class HubBudget:
 
 
 def count_events(lab: Lab, event: str) -> int:
-    """How many entries of this kind there are."""
+    """Number of entries of an event."""
     return [entry.event for entry in entries(lab.store)].count(event)
 
 
@@ -576,7 +576,7 @@ def test_running_attempts_count_toward_the_budget(tmp_path: Path, trace: Trace) 
             await hub.until_status(hub.make("4", assignee="ben"), "review")
             assert [hub.task(task).status for task in tasks].count("in-progress") == 2
             assert hub.state("ada").used.attempts == 2
-        # What was under way when the hub stopped stays counted.
+        # The running attempt stays counted after the hub stopped.
         async with running_hub(tmp_path / "data", settings) as hub:
             await hub.until_status(hub.make("5", assignee="ben"), "review")
             assert hub.state("ada").used.attempts == 2
@@ -586,7 +586,7 @@ def test_running_attempts_count_toward_the_budget(tmp_path: Path, trace: Trace) 
 
 @proves("RUN-NOT-STARTED")
 def test_agent_that_failed_to_start_is_retried_when_its_cooldown_ends(tmp_path: Path) -> None:
-    """Not with some later look: till then it would seem to be well."""
+    """The retry does not wait for the next poll, until which the agent would look healthy."""
     settings = FAST.replace("poll_ms = 200", "poll_ms = 3600000")
     settings += '[agents.ada]\ncommand = ["./no-such-agent"]\n'
 
@@ -690,7 +690,7 @@ def test_cost_of_an_interrupted_attempt_is_booked_once(*, took_effect: bool) -> 
         asyncio.run(run_until(dispatcher, lambda: b"open" not in usage_store.data))
         return dispatcher.states()[0].used
 
-    # The store fails once before anybody knows the cost: it is asked again.
+    # The store fails once before the cost is known: it is asked again.
     lab.store.faults = [None, StoreUnavailable("the disk is away")]
     once, twice = start(), start()
     assert (once.attempts, once.cost) == (1, 2.5)
@@ -715,7 +715,7 @@ def test_running_attempt_is_saved_without_a_budget_and_counted_once_when_resumed
         )
 
     run_dispatcher(ScriptedRunner(ends=False), lambda: bool(saved_usage().open))
-    # The hub is away; what is kept is still open.
+    # The hub is down; the kept attempt is still open.
     assert (saved_usage().attempts, saved_usage().open) == (1, (Begun("one", 1),))
     run_dispatcher(
         ScriptedRunner(), lambda: lab.task("one").status == "review" and not saved_usage().open
@@ -740,7 +740,7 @@ def test_paused_agent_is_not_dispatched_until_resumed(tmp_path: Path) -> None:
                 hub.do(ResumeAgent("ada"))
                 await hub.until_status(reserved, "review")
                 hub.dispatcher.stop()
-            # Whoever is started here is known to all.
+            # Agents that are started here are registered.
             assert find_agent(hub.store, "ben") is not None
 
     run(scenario())
@@ -763,11 +763,11 @@ def test_budgets_reset_daily_and_count_only_plain_numbers() -> None:
     assert used_up("ada", Budget(), used) == ""
     assert used_up("ada", Budget(minutes=2), used) == ""
     assert "1.5 of 1 (minutes_per_day)" in used_up("ada", Budget(minutes=1), used)
-    # Of one that runs, only what comes counts when its day begins afresh.
+    # Of a running attempt, only usage after the reset counts.
     running = Used(ms=60_000, output=5)
     owed = spend(afresh(used, running), ms=running.ms + 1_000, output=running.output + 2)
     assert owed == Used("2026-02-09", 0, 1_000, 2, earlier=Used("2026-02-09", 1, 150_000, 15, 2.5))
-    # And whoever looks sees the whole day, however often somebody said yes.
+    # The whole day is shown, however often the budget was renewed.
     assert whole(owed) == Used("2026-02-09", 1, 151_000, 17, 2.5)
     again = afresh(replace(begin(owed, second), told=True), Used())
     both = (second, third)
@@ -909,7 +909,7 @@ def test_expired_kept_lease_is_left_to_lease_expiry() -> None:
     lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1", 1_000))
     lab.clock.advance(1_000)
     settled = list[str]()
-    swept = frozenset({"lab.0"})  # it is forgotten when all is settled
+    swept = frozenset({"lab.0"})  # it is forgotten when everything is settled
     dispatcher = dispatcher_in_lab(
         lab, ScriptedRunner(), sweep=lambda: swept, forget=settled.append
     )
@@ -1010,7 +1010,7 @@ def test_dispatcher_without_agents_idles_until_stopped(tmp_path: Path) -> None:
 
 
 class ScriptedRunner:
-    """A runner whose agents do what a test says, and remember that they were stopped."""
+    """A runner whose agents send the given messages and record that they were stopped."""
 
     is_beating = True
     said = 0
@@ -1022,36 +1022,34 @@ class ScriptedRunner:
         self.stopped = asyncio.Event()
 
     async def start(self, assignment: Assignment, hear: Hear) -> "ScriptedRunner":
-        """Begin, and say it all."""
+        """Start, and send all messages."""
         self.notes += [await hear(message) for message in self._messages]
         return self
 
     async def wait(self) -> Ended:
-        """Until it was stopped, if it does not end by itself."""
+        """Wait until stopped, unless it ends by itself."""
         if not self._ends:
             await self.stopped.wait()
         return Ended()
 
     async def stop(self, grace: float, why: str = "") -> None:
-        """End."""
+        """Stop the agent."""
         self.stopped.set()
 
     def forget(self) -> None:
-        """Nothing is kept."""
+        """Forget the session: nothing is stored."""
 
 
 class UsageInMemory:
-    """What agents have used, in memory."""
+    """Usage of agents, in memory."""
 
     def __init__(self, data: bytes = b"") -> None:
         self.data = data
 
     def load(self) -> bytes:
-        """What was saved."""
         return self.data
 
     def save(self, data: bytes) -> None:
-        """Save it."""
         self.data = data
 
 
@@ -1059,7 +1057,7 @@ DEFAULT_BACKOFF = Backoff()
 
 
 def _forget_nothing(_: str) -> None:
-    """Nothing shows which sessions were started."""
+    """Accept a settled session without recording it."""
 
 
 def _never_requested(_: Task) -> int:
@@ -1082,7 +1080,7 @@ def dispatcher_in_lab(
     requested_at: Callable[[Task], int] = _never_requested,
     new_id: CountingIds | None = None,
 ) -> Dispatcher:
-    """A dispatcher whose clock and store are in the test's hands."""
+    """A dispatcher on the clock and the store of a lab."""
     faults = [StoreUnavailable("the disk is away"), LedgerError("a line is broken")]
 
     async def submit(actor: Actor, message: bytes) -> str:
@@ -1111,7 +1109,7 @@ def dispatcher_in_lab(
 
 
 async def run_until(dispatcher: Dispatcher, is_over: Callable[[], bool]) -> list[str]:
-    """Let it run until it is over; the problems that were seen meanwhile."""
+    """Run the dispatcher until a condition holds; returns the problems that it showed."""
     problems = list[str]()
     async with asyncio.TaskGroup() as group, asyncio.timeout(30):
         group.create_task(dispatcher.run())
@@ -1123,7 +1121,7 @@ async def run_until(dispatcher: Dispatcher, is_over: Callable[[], bool]) -> list
 
 
 class StoreFailingIds(CountingIds):
-    """Ids, at the making of which the store begins to fail: the claim comes next."""
+    """Ids that make the store fail when the first one is made: the claim comes next."""
 
     def __init__(self, lab: Lab, losses: int, faults: list[Exception | None]) -> None:
         super().__init__()
@@ -1131,7 +1129,7 @@ class StoreFailingIds(CountingIds):
         self._store = lab.store
 
     def __call__(self) -> str:
-        """The next one."""
+        """Return the next id."""
         if self._pending:
             self._store.losses, self._store.faults = self._pending.pop()
         return super().__call__()
@@ -1180,12 +1178,12 @@ def test_store_unavailable_at_start_is_retried_and_swept_sessions_are_kept_until
     def forget(session: str) -> None:
         forgotten.append((session, lab.task("one").failures))
 
-    # The agent is made known, then the store goes away, twice.
+    # The agent is registered, then the store fails twice.
     lab.store.faults = [None, *[StoreUnavailable("the disk is away")] * 2]
     dispatcher = dispatcher_in_lab(lab, ScriptedRunner(), sweep=swept.pop, forget=forget)
     problems = asyncio.run(run_until(dispatcher, lambda: bool(forgotten)))
     assert "the disk is away" in problems
-    # Not before it is on record: a hub that is killed in between must still find the mark.
+    # Not before it is recorded: a hub that is killed in between must still find the mark.
     assert forgotten == [("lab.1", 1)]
     assert lab.task("one").attempts == 1
 
@@ -1194,7 +1192,7 @@ RELEASE = ReleaseTask("one", "not for me")
 
 
 class ReleasingRunner(ScriptedRunner):
-    """One that puts its task back into the queue, as often as it is given it."""
+    """A runner whose agent releases its task each time."""
 
     def __init__(self, lab: Lab, command: AnyCommand = RELEASE) -> None:
         super().__init__()
@@ -1203,7 +1201,7 @@ class ReleasingRunner(ScriptedRunner):
         self.starts = list[float]()
 
     async def start(self, assignment: Assignment, hear: Hear) -> "ScriptedRunner":
-        """Give it back."""
+        """Release the task."""
         self.starts.append(asyncio.get_running_loop().time())
         ada = Actor("agent", "ada", "http", assignment.task, assignment.fence)
         await self._lab.hub.do_soon(ada, self._command)
@@ -1289,7 +1287,7 @@ def test_cooldown_is_shown_and_ended_by_a_move_or_a_request(ended_by: str) -> No
         return len(agent.starts) == 3
 
     asyncio.run(run_until(dispatcher, is_over))
-    for words in shown:  # every time as the first time: it begins anew
+    for words in shown:  # each cooldown starts anew
         assert words.startswith("one rests until 2026-02-09T1")
         assert words.endswith("Z after ada gave it back")
     assert "gave it back 2 times" in Rest("T", GivenBack("ada", "", 0), 2, 0.0).words(0)
@@ -1312,14 +1310,14 @@ def test_only_a_voluntary_checkpoint_starts_a_cooldown(reason: str) -> None:
 
 
 class OvertakenRunner(ScriptedRunner):
-    """One that fails, and another has its task before it has ended."""
+    """A runner whose agent fails, and whose task another agent claims before it has ended."""
 
     def __init__(self, lab: Lab) -> None:
         super().__init__()
         self._lab = lab
 
     async def start(self, assignment: Assignment, hear: Hear) -> "ScriptedRunner":
-        """Say what it has cost."""
+        """Report a failure with its cost."""
         task, cost = assignment.task, dict[str, object](cost=0.3)
         ada = Actor("agent", "ada", "http", task, assignment.fence)
         failed = ReportOutcome(task, "failed", details=cost, apply=True, backoff=Backoff(0))
@@ -1338,7 +1336,7 @@ def test_cost_counts_after_another_agent_has_claimed_the_task() -> None:
 
 
 class SlowToStopRunner(ScriptedRunner):
-    """One that takes as long to end as it likes."""
+    """A runner whose agent ends only when the test allows it."""
 
     def __init__(self) -> None:
         super().__init__(ends=False)
@@ -1346,7 +1344,7 @@ class SlowToStopRunner(ScriptedRunner):
         self.may_end = asyncio.Event()
 
     async def stop(self, grace: float, why: str = "") -> None:
-        """End, some time."""
+        """Stop once the test allows it."""
         self.stop_requested.set()
         await self.may_end.wait()
         self.stopped.set()
@@ -1366,7 +1364,7 @@ def test_agent_being_stopped_keeps_its_task_until_it_has_ended() -> None:
             await agent.stop_requested.wait()
             while not beats.empty():
                 beats.get()
-            for _ in range(3):  # each of them makes the lease last longer
+            for _ in range(3):  # each heartbeat extends the lease
                 await asyncio.to_thread(beats.get)
                 lab.clock.advance(600)
             assert lab.task("one").status == "in-progress"
@@ -1384,8 +1382,7 @@ def test_agent_being_stopped_keeps_its_task_until_it_has_ended() -> None:
 def test_messages_and_settlement_wait_for_an_unavailable_store() -> None:
     lab, agent = Lab(), ScriptedRunner(b"one", b"two", b"three")
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
-    # The first look, the claim, the first beat, and then the end of the attempt, which is tried
-    # again.
+    # First lookup, claim, first heartbeat, then the end of the attempt, which is retried.
     lab.store.faults = [None, None, None, StoreUnavailable("the disk is away")]
     dispatcher = dispatcher_in_lab(lab, agent)
     asyncio.run(run_until(dispatcher, lambda: lab.task("one").status == "review"))

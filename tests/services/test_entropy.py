@@ -1,4 +1,4 @@
-"""The entropy duty on a hub: it tells what it sees, once, and moves nothing."""
+"""Entropy detection on a hub: it escalates once, and moves nothing."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ pytestmark = proves("SAOP-ENTROPY")
 
 
 def entropy_events(desk: SaopHub) -> list[Any]:
-    """What was said about turns."""
+    """Entropy events in the turns of the task."""
     history = desk.store.history(f"turns:{TASK}", 0, 100)
     lines = [read_line(entry.line) for entry in history]
     signals = [line for line in lines if line.event.startswith("entropy.")]
@@ -25,7 +25,7 @@ def entropy_events(desk: SaopHub) -> list[Any]:
 
 
 def record_turns(desk: SaopHub, first: int, *confidences: float) -> None:
-    """Turns of the developer."""
+    """Record turns of the developer."""
     for index, confidence in enumerate(confidences, first):
         content = {"action": chr(97 + index), "observation": "fine"}
         desk.turn(index, content=content, metadata={"confidence": confidence})

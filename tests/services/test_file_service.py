@@ -1,4 +1,4 @@
-"""The files duty: a disk that takes nothing is told, and stops nothing else."""
+"""The file service: a disk that accepts no writes is reported, and stops nothing else."""
 
 import errno
 from pathlib import Path
@@ -20,21 +20,21 @@ class FullDisk(Beneath):
     code = errno.ENOSPC
 
     def write(self, path: str, data: bytes, mtime_ns: int | None = None) -> None:
-        """There is no room."""
+        """Fail: no space."""
         raise OSError(self.code, "No space left on device", path)
 
     def append(self, path: str, keep: int, data: bytes, mtime_ns: int | None = None) -> None:
-        """There is no room for this either."""
+        """Fail: no space."""
         raise OSError(self.code, "No space left on device", path)
 
 
 class ReadOnlyDisk(FullDisk):
-    """A disk that was mounted so that nothing can be written."""
+    """A disk that is mounted read-only."""
 
     code = errno.EROFS
 
     def make_folder(self, path: str) -> None:
-        """Not even a name."""
+        """Fail: read-only."""
         raise OSError(self.code, "Read-only file system", path)
 
 
@@ -72,12 +72,12 @@ def test_disk_that_fills_at_any_write_leaves_nothing_damaged(tmp_path: Path) -> 
         lab.claim_only(task)
 
         class FillingDisk(Beneath):
-            """A disk with room for a few more files."""
+            """A disk with space for a few more files."""
 
             left = room
 
             def write(self, path: str, data: bytes, mtime_ns: int | None = None) -> None:
-                """Write while there is room."""
+                """Write while there is space."""
                 if not self.left:
                     raise OSError(errno.ENOSPC, "No space left on device", path)
                 self.left -= 1

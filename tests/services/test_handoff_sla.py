@@ -1,4 +1,4 @@
-"""Handoffs that do not go on: told once for each entry into a state, whoever sweeps how often."""
+"""Handoff SLA: one escalation for each state that lasts too long, however often sweeps run."""
 
 import threading
 from collections.abc import Generator
@@ -35,14 +35,14 @@ PROPOSED, ACCEPTED = DEFAULT_SLA_MS["proposed"], DEFAULT_SLA_MS["accepted"]
 
 
 def offer_handoff(hub: Hub) -> Hub:
-    """Alice has offered T to bob."""
+    """Create task T, offered by alice to bob."""
     hub.do(HUMAN, CreateTask("T", "T", ready=True, assignee="alice"))
     hub.do(ALICE, offer())
     return hub
 
 
 def stored_handoff(store: Store) -> Handoff:
-    """As it is stored."""
+    """The handoff as it is stored."""
     row = store.stream("handoff:H")
     assert row is not None
     state = state_of(store, row)
@@ -51,7 +51,7 @@ def stored_handoff(store: Store) -> Handoff:
 
 
 def blocked_recipients(store: Store) -> list[tuple[str, ...]]:
-    """To whom it was told that something is blocked, and how often."""
+    """Recipients of each status.blocked letter."""
     rows = store.kind("mail", "", 1_000)
     mails = [state for row in rows if isinstance(state := state_of(store, row), Mail)]
     return [mail.to for mail in mails if mail.kind == "status.blocked"]
@@ -129,7 +129,7 @@ def test_extension_moves_the_deadline() -> None:
 
 @pytest.fixture
 def hubs(tmp_path: Path) -> Generator[tuple[Hub, Hub]]:
-    """Two processes' hubs on one database, under one clock."""
+    """Two hubs, as of two processes, on one database and one clock."""
     clock = HandClock(START)
     stores = [SqliteStore.open(tmp_path / "db", new_id) for _ in range(2)]
     ids = CountingIds()
@@ -179,7 +179,7 @@ def test_lease_expiry_of_a_silent_recipient_notifies_the_coordinator() -> None:
 
 
 class Team(Struct, frozen=True):
-    """Whose teamspace it is."""
+    """Members and coordinators of a teamspace."""
 
     members: tuple[str, ...] = ()
     coordinators: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Recovery: every lease that has run out is ended, and only those; a report is honoured."""
+"""Lease expiry: every expired lease is ended, and no other; a report takes effect."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.requirements import proves
 
 
 def claim_tasks(lab: Lab, count: int, ttl_ms: int = TTL) -> list[str]:
-    """Tasks that alice holds."""
+    """Create tasks that alice holds."""
     names = [f"T{number:03}" for number in range(count)]
     for name in names:
         lab.do(HUMAN, CreateTask(name, name, ready=True))
@@ -20,7 +20,7 @@ def claim_tasks(lab: Lab, count: int, ttl_ms: int = TTL) -> list[str]:
 
 
 def run(lab: Lab) -> int:
-    """The duty once, at the hub's own time."""
+    """Run the service once, at the hub's own time."""
     return Recovery(lab.hub, Backoff(2_000, 60_000)).run_once(lab.clock.now())
 
 
@@ -96,7 +96,7 @@ def test_task_that_always_fails_is_deadlettered() -> None:
 
 
 class _LeaseKeepingStore(OpenStore):
-    """A store that has kept a lease that it was told to end."""
+    """A store that still lists a lease that has been ended."""
 
     def expired(self, now: int, limit: int) -> list[str]:
         return super().expired(now, limit) or ["task:T000"]

@@ -1,4 +1,4 @@
-"""Notifications: in order, at least once, and never in anybody's way."""
+"""The notifier: in order, at least once, without delaying anything else."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +28,7 @@ STATUSES: tuple[Status, ...] = ("review", "blocked", "done")
 
 
 class RecordingTarget:
-    """A target that keeps what it hears, and fails when it is told to."""
+    """A target that records notices, and fails with the listed problems."""
 
     def __init__(self, name: str = "listener") -> None:
         self.name = name
@@ -38,7 +38,7 @@ class RecordingTarget:
         self.before_delivery: Callable[[], None] = lambda: None
 
     def deliver(self, notice: Notice, now: int) -> str:
-        """Hear it, or fail."""
+        """Record the notice, or fail."""
         self.attempts += 1
         self.before_delivery()
         problem = self.problems.pop(0) if self.problems else ""
@@ -48,12 +48,12 @@ class RecordingTarget:
 
     @property
     def titles(self) -> list[str]:
-        """The titles of the tasks that it has heard of."""
+        """Titles of the tasks of all delivered notices."""
         return [msgspec.json.decode(notice.body)["title"] for notice in self.delivered]
 
 
 class NotifierLab:
-    """A hub, the notifier's files, and a target or more."""
+    """A hub, the files of the notifier, and its targets."""
 
     def __init__(self, folder: Path, *targets: Target[Notice]) -> None:
         self.lab = Lab()
@@ -63,18 +63,18 @@ class NotifierLab:
         self.outbox = OutboxFiles(folder)
 
     def notifier(self) -> Notifier[Notice]:
-        """The duty, as a process that has just started has it."""
+        """Create the notifier as a freshly started process does."""
         hub = self.lab.hub
         news = News(hub.store, STATUSES)
         return Notifier(hub, self.outbox, news, self.targets, self.stopwatch)
 
     def run(self, *, after: int = 0) -> int:
-        """A new process runs the duty once, some time later."""
+        """Run a freshly created notifier once, some time later."""
         self.lab.clock.advance(after)
         return self.notifier().run_once(self.lab.clock.now())
 
     def block(self, *titles: str) -> None:
-        """Tasks that go to blocked."""
+        """Create tasks and block them."""
         for title in titles:
             task = self.lab.do(HUMAN, CreateTask(title, ready=True)).task
             self.lab.do(HUMAN, MoveTask(task, "blocked", "stuck"))
@@ -84,7 +84,7 @@ class NotifierLab:
         return msgspec.json.decode((self.folder / "notify.cursor").read_bytes())
 
     def failed_notices(self) -> list[dict[str, Any]]:
-        """What was given up."""
+        """Notices that were given up."""
         path = self.folder / "notify.failed.jsonl"
         lines = path.read_bytes().splitlines() if path.exists() else []
         return [msgspec.json.decode(line) for line in lines]
@@ -92,13 +92,12 @@ class NotifierLab:
 
 @pytest.fixture
 def target() -> RecordingTarget:
-    """Give one."""
     return RecordingTarget()
 
 
 @pytest.fixture
 def notifier_lab(tmp_path: Path, target: RecordingTarget) -> NotifierLab:
-    """Give one whose notifier has begun."""
+    """Give a lab whose notifier has started."""
     notifier_lab = NotifierLab(tmp_path, target)
     notifier_lab.notifier().begin()
     return notifier_lab
@@ -106,7 +105,7 @@ def notifier_lab(tmp_path: Path, target: RecordingTarget) -> NotifierLab:
 
 @proves("NOTIFY-NEWS")
 class TestStartPosition:
-    """What is told first."""
+    """Position at which delivery starts."""
 
     def test_entries_before_the_start_are_not_delivered(
         self, tmp_path: Path, target: RecordingTarget
@@ -200,7 +199,7 @@ class TestDelivery:
             """The process ends here."""
 
         class CrashingOutbox(OutboxFiles):
-            """Never saves again."""
+            """An outbox whose process dies on save."""
 
             def save(self, data: bytes) -> None:
                 raise Crash
@@ -301,7 +300,7 @@ class TestIsolation:
     def test_run_ends_at_its_time_budget_and_the_next_continues(self, tmp_path: Path) -> None:
         slow, other = RecordingTarget("slow"), RecordingTarget("other")
         notifier_lab = NotifierLab(tmp_path, slow, other)
-        # The time of each delivery: nobody waits for it here.
+        # Each delivery takes half of the budget, without real waiting.
         notifier_lab.stopwatch = lambda: (slow.attempts + other.attempts) * (BUDGET_SECONDS / 2)
         notifier_lab.notifier().begin()
         notifier_lab.block("one", "two", "three", "four", "five")

@@ -1,4 +1,4 @@
-"""Promotion: tasks join the ready queue when their rest is over, and not before."""
+"""Retry promotion: tasks join the ready queue when their backoff is over, and not before."""
 
 import pytest
 
@@ -13,14 +13,14 @@ pytestmark = proves("RETRY-BACKOFF", "TASK-READY")
 
 
 def create_failed(lab: Lab, *names: str) -> None:
-    """Tasks that have failed once, and rest for a second."""
+    """Create tasks that have failed once, with a backoff of a second."""
     for name in names:
         lab.do(HUMAN, CreateTask(name, name, ready=True))
         lab.do(ALICE, ClaimTask(name, "alice"), ReportOutcome(name, "failed", apply=True))
 
 
 def ready_queue(lab: Lab) -> list[str]:
-    """The stored queue, without asking for a promotion."""
+    """The stored queue, read without triggering a promotion."""
 
     def read(session: Session) -> list[str]:
         return [key.name.removeprefix("task:") for key in session.ready("", None, 1_000)]
@@ -29,7 +29,7 @@ def ready_queue(lab: Lab) -> list[str]:
 
 
 def run(lab: Lab) -> int:
-    """The duty once, at the hub's own time."""
+    """Run the service once, at the hub's own time."""
     return Promotion(lab.hub).run_once(lab.clock.now())
 
 

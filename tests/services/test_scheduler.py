@@ -1,4 +1,4 @@
-"""Duties in the background: at their pace, at a hint, beside one another, and to the end."""
+"""The scheduler: services run at their interval, at hints, beside one another, and at stop."""
 
 from queue import SimpleQueue
 from threading import Event
@@ -15,7 +15,7 @@ HOUR_SECONDS = 3_600.0
 
 
 class ServiceStub:
-    """Says when it is run, and fails or hangs if told to."""
+    """A service that records its runs, and fails or hangs on request."""
 
     def __init__(self, name: str, fault: Exception | None = None) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""The index of words follows the ledger without anybody who searches, a part at a time."""
+"""The search indexer: follows the ledger without any search, in batches."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""SLA: what was delegated and is late is told once, and only that; nothing moves by it."""
+"""SLA enforcement: late delegations and requests are escalated once; nothing else changes."""
 
 import pytest
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ HOUR = 3_600_000
 
 
 def create_delegations(lab: Lab, count: int, due_by: int = START + HOUR) -> list[str]:
-    """Parts of one task, each offered to bob."""
+    """Create parts of one task, each offered to bob."""
     lab.do(HUMAN, CreateTask("the whole", "P"))
     names = [f"T{number:03}" for number in range(count)]
     for name in names:
@@ -37,12 +37,12 @@ def create_delegations(lab: Lab, count: int, due_by: int = START + HOUR) -> list
 
 
 def run(lab: Lab) -> int:
-    """The duty once, at the hub's own time."""
+    """Run the service once, at the hub's own time."""
     return Sla(lab.hub).run_once(lab.clock.now())
 
 
 def events(lab: Lab, name: str) -> list[str]:
-    """The names of a task's entries."""
+    """Events of a task."""
     return [entry.event for entry in history(lab.store, f"task:{name}")]
 
 
@@ -196,7 +196,7 @@ def test_request_in_review_does_not_delay_the_others() -> None:
     lab.clock.advance(HOUR)
     assert run(lab) == 1
     assert (lab.task("i").status, lab.task("j").status) == ("review", "deadletter")
-    # The hub is not even asked while it is reviewed; who takes it up again late has failed.
+    # A request in review is not expired; when it is claimed again after its deadline, it fails.
     for command in (MoveTask("i", "ready"), ClaimTask("i", "bob")):
         lab.do(HUMAN, command)
     lab.clock.advance(HOUR)

@@ -1,4 +1,4 @@
-"""The spawner: every request for a worker is answered once, with a session or with the reason."""
+"""The spawner: every request for a worker is answered once, with a session or with a reason."""
 
 from pathlib import Path
 from typing import Any
@@ -39,24 +39,24 @@ REQUEST = letter("SPAWN_REQUEST", "Resume: false", "Orchestrator: olga")
 
 
 class SpawnerLab(MailHub):
-    """An office that answers requests for workers."""
+    """A mail lab whose spawner is run by the test."""
 
     def __init__(self, settings: Settings = ADA) -> None:
         super().__init__(settings=settings)
-        # It is run by hand, to see how much there was to do.
+        # It is run by hand, to count its work.
         (self.spawner,) = (service for service in self.duties if service.name == "spawner")
         self.duties = tuple(service for service in self.duties if service is not self.spawner)
 
     def request(self, **fields: Any) -> str:
-        """Olga asks for a worker."""
+        """Send a request for a worker as olga."""
         return self.send(OLGA, {**REQUEST, **fields})["id"]
 
     def run(self) -> int:
-        """The duty once, now."""
+        """Run the service once, now."""
         return self.spawner.run_once(self.lab.clock.now())
 
     def answers(self) -> list[tuple[str, str, str]]:
-        """The status, the session and the last line of every answer to olga."""
+        """Status, session and last line of every answer to olga."""
         return [
             (row["parsed"]["status"], row["parsed"].get("session", ""), last_line(row))
             for row in self.rows(OLGA, type="SPAWN_ACK")

@@ -1,4 +1,4 @@
-"""Thoughts that nobody has ended: their end is told, once, and without secrets."""
+"""Stale streams of thoughts: closed once, with their carry-over, without secrets."""
 
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ def digest(content: bytes) -> str:
 
 
 class ThoughtStreams:
-    """A hub to which thoughts come, and the duty that ends them."""
+    """A hub that receives thoughts, and the service that closes stale streams."""
 
     def __init__(self, data: Path) -> None:
         self.folder = data / "held"
@@ -38,19 +38,19 @@ class ThoughtStreams:
         self.desk.turn(0)
 
     def now(self) -> float:
-        """What the clock says beside its files."""
+        """Time of the clock that the carry-over files use."""
         return self.seconds
 
     def pass_deadline(self) -> None:
-        """No chunk comes for as long as one may be waited for."""
+        """Advance the clock past the time that a chunk may take."""
         self.seconds += PATIENCE + 1
 
     def run(self) -> int:
-        """Do the duty."""
+        """Run the service once."""
         return self.service.run_once(self.desk.clock.now())
 
     def thoughts(self) -> list[dict[str, Any]]:
-        """The thoughts of the session."""
+        """Payloads of all thoughts of the session."""
         return [one["payload"] for one in self.desk.events(session_id="s-1")]
 
 
@@ -124,7 +124,7 @@ def test_chunk_that_arrives_while_closing_is_neither_lost_nor_duplicated(
     assert Thoughts(streams.desk.hub, streams.tails, end).run_once(0) == 1
     assert streams.desk.event(3, thought("t", final=True))["ok"]
     assert streams.thoughts()[-1]["chunk"] == "it"
-    # What had been waited for in vain stands where the duty got to it, and only there.
+    # The carry-over is recorded at the position that the service had reached, and only there.
     text = "".join(one["chunk"] for one in streams.thoughts())
     assert sorted(text) == sorted("half a thought, and more of it")
     assert list(streams.folder.iterdir()) == []

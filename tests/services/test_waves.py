@@ -1,4 +1,4 @@
-"""Waves: started, let go bead by bead, closed with a report, and never lost with their hub."""
+"""Waves: started, released bead by bead, closed with a report, and resumed after a restart."""
 
 from pathlib import Path
 from typing import Any
@@ -60,17 +60,17 @@ def start(
 
 
 def run(lab: Lab) -> int:
-    """The duty once."""
+    """Run the service once."""
     return Waves(lab.hub).run_once(lab.clock.now())
 
 
 def statuses(lab: Lab, *names: str) -> list[str]:
-    """Where beads stand."""
+    """Statuses of beads."""
     return [lab.task(name).status for name in names]
 
 
 def wave_status(lab: Lab, id: str = "W") -> dict[str, Any]:
-    """The status of a wave as doors show it."""
+    """The status of a wave as the surfaces show it."""
     wave = find_wave(lab.store, id)
     assert isinstance(wave, Wave)
     return shown_wave(look_at_wave(lab.store, wave, lab.clock.now()))
@@ -83,7 +83,7 @@ def complete_bead(lab: Lab, name: str, agent: Actor = ALICE) -> None:
 
 
 def report_failure(lab: Lab, name: str, type: str) -> None:
-    """Claim a bead and report that it failed in this way."""
+    """Claim a bead and report a failure of this type."""
     lab.do(ALICE, ClaimTask(name, "alice"))
     lab.do(ALICE, ReportOutcome(name, "failed", details={"failure_type": type}, apply=True))
     lab.clock.advance(HOUR)
@@ -340,7 +340,7 @@ def test_unblocked_bead_is_retried() -> None:
 @proves("WAVE-RECOVERY")
 @pytest.mark.parametrize("died_after", [*range(7), EVERY_STEP])
 def test_wave_continues_after_a_hub_restart_at_any_step(tmp_path: Path, died_after: int) -> None:
-    """The same wave, with the hub opened anew after one of its steps, or after each."""
+    """The same wave, with the hub restarted after one of its steps, or after each."""
     hub = HandHub(lambda: SqliteStore.open(tmp_path / "dragoman.db", lambda: "waves"))
     beads = (WaveBead("a", ("x",)), WaveBead("b", ("x",)), WaveBead("c"))
     done = 0
@@ -418,14 +418,14 @@ steps = st.lists(
 def test_limit_and_file_exclusion_hold_in_any_sequence_with_hub_restarts(
     actions: list[tuple[str, str]], parallel: int, restarts: set[int]
 ) -> None:
-    """People and agents do what they like with two waves, while their hub dies now and then."""
+    """Random actions of people and agents on two waves, with hub restarts between them."""
     lab = Lab()
     first = (WaveBead("a", ("x",)), WaveBead("b", ("x", "y")), WaveBead("c"))
     second = (WaveBead("d", ("y",)), WaveBead("e"), WaveBead("f", ("**",)))
     start(lab, *first, parallel=parallel, id="W1")
     start(lab, *second, parallel=parallel, id="W2")
     for number, (name, action) in enumerate(actions):
-        # Rework that somebody begins after a bead has ended is not the wave's doing.
+        # Rework that starts after a bead has ended does not count for the wave.
         if action in ("work", "claim") and lab.task(name).status == "ready":
             lab.do(ALICE, ClaimTask(name, "alice"))
         if action == "work":

@@ -1,4 +1,4 @@
-"""The hub for people who test their agents: the same story in memory and on SQLite."""
+"""The manual hub for tests of agents: the same behaviour in memory and on SQLite."""
 
 from typing import Any, Literal, cast
 

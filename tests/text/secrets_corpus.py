@@ -1,7 +1,8 @@
 """A corpus of made-up secrets and of text without any, the same in every run.
 
-Secrets are made by hand after what their givers publish, and not out of the rules that find them:
-a rule that is too narrow is seen. `bench` measures with it, too.
+The secrets follow the formats that their issuers publish, not the rules that find them, so that a
+rule that is too narrow fails. `bench` uses the corpus, too.
+
 """
 
 import random
@@ -22,7 +23,7 @@ BASE32 = ascii_uppercase + "234567"
 
 
 class SecretCase(Struct, frozen=True):
-    """A secret, and a text that has it in it."""
+    """A secret, and a text that contains it."""
 
     kind: str
     secret: str
@@ -121,7 +122,7 @@ PREFIXED: dict[str, Callable[[random.Random], str]] = {
         *(".", _of(URL_SAFE, 22)),
     ),
 }
-"""Kind -> how one is made."""
+"""Kind -> generator of a secret."""
 
 GENERIC: dict[str, Callable[[random.Random], str]] = {
     "letters and digits": _of(ALNUM, 24),
@@ -134,7 +135,7 @@ GENERIC: dict[str, Callable[[random.Random], str]] = {
     "letters": _of(ascii_letters, 16),
     "with signs": _join(_of(ALNUM, 6), _of("!#%*+?@^_~", 2), _of(ALNUM, 8)),
 }
-"""Secrets without a form: only what stands before them tells."""
+"""Secrets without a format: only the name before them shows that they are secrets."""
 
 _ENVELOPES: tuple[Callable[[str], str], ...] = (
     lambda secret: secret,
@@ -146,7 +147,7 @@ _ENVELOPES: tuple[Callable[[str], str], ...] = (
     lambda secret: f"\x1b[32mINFO\x1b[0m got \x1b[1m{secret[:7]}\x1b[31m{secret[7:]}\x1b[0m",
     lambda secret: f"  value: {secret}",
 )
-"""In what a secret with a form of its own is found: prose, JSON, a URL, a diff, colours, YAML."""
+"""Surroundings of a secret with a format: prose, JSON, a URL, a diff, colours, YAML."""
 
 _NAMED: tuple[Callable[[str], str], ...] = (
     lambda secret: f"DB_PASSWORD={secret}",
@@ -176,7 +177,7 @@ _NAMED: tuple[Callable[[str], str], ...] = (
 
 
 def prefixed(each: int = 20, seed: int = 7) -> Iterator[SecretCase]:
-    """Credentials that can be told by their looks, each in every envelope, and in Base64."""
+    """Credentials with a recognizable format, each in every envelope, and in Base64."""
     chance = random.Random(seed)
     for kind, make in PREFIXED.items():
         for number in range(each):
@@ -187,7 +188,7 @@ def prefixed(each: int = 20, seed: int = 7) -> Iterator[SecretCase]:
 
 
 def generic(each: int = 30, seed: int = 11) -> Iterator[SecretCase]:
-    """Secrets that only a name tells."""
+    """Secrets that only their name identifies."""
     chance = random.Random(seed)
     for kind, make in GENERIC.items():
         for number in range(each):
@@ -196,7 +197,7 @@ def generic(each: int = 30, seed: int = 11) -> Iterator[SecretCase]:
 
 
 def values(count: int = 60, seed: int = 13) -> list[str]:
-    """Values that a hub might know, with all that is awkward in one."""
+    """Values that a hub might know, with difficult characters."""
     chance = random.Random(seed)
     alphabets = (ALNUM, BASE64, ALNUM + " !\"'\\/&<>%+=", HEX, ALNUM + "äß→", digits)
     return [
@@ -206,14 +207,14 @@ def values(count: int = 60, seed: int = 13) -> list[str]:
 
 
 def clean_lines(count: int = 4_000, seed: int = 17) -> list[str]:
-    """Lines without a secret: our own logs, what builds print, and every third one to mislead."""
+    """Lines without a secret: own logs, build output, and every third one misleading."""
     chance = random.Random(seed)
     kinds = (*_ORDINARY, *_MISLEADING)
     return [kinds[number % len(kinds)](chance) for number in range(count)]
 
 
 def log_lines(count: int = 4_000, seed: int = 19) -> list[str]:
-    """The ordinary ones alone."""
+    """The ordinary lines only."""
     chance = random.Random(seed)
     return [_ORDINARY[number % len(_ORDINARY)](chance) for number in range(count)]
 
@@ -304,7 +305,7 @@ WORDS = [
     "subprocess",
     "kubernetes",
 ]
-"""Words that stand behind names of secrets: of languages, and of programs."""
+"""Words of languages and of programs that follow names of secrets."""
 
 _MISLEADING: tuple[Callable[[random.Random], str], ...] = (
     lambda c: (
@@ -345,13 +346,13 @@ _MISLEADING: tuple[Callable[[random.Random], str], ...] = (
 
 
 def recall(redactor: Redactor, cases: Iterable[SecretCase]) -> float:
-    """Of these secrets the share of which nothing long is left."""
+    """Share of these secrets of which no long part remains."""
     removed = [_is_removed(case, redactor.text(case.text).text) for case in cases]
     return sum(removed) / len(removed)
 
 
 def _is_removed(case: SecretCase, text: str) -> bool:
-    """Whether no eight characters in a row are left of a secret, but for how its kind begins."""
+    """Check that no eight characters in a row remain of a secret, except its public prefix."""
     text = _PLACEHOLDER.sub("", text)
     secret = case.secret[len(_PUBLIC_PREFIXES.get(case.kind, "")) :]
     return not any(secret[at : at + 8] in text for at in range(max(1, len(secret) - 7)))
@@ -364,4 +365,4 @@ _PUBLIC_PREFIXES = {
     "discord_webhook": "discord.com/api/webhooks/",
     "telegram_bot_address": "https://api.telegram.org/bot",
 }
-"""What may stay of a kind: an address, or a name."""
+"""Public part of a kind, an address or a name, that may remain."""

@@ -1,4 +1,4 @@
-"""The letters A to Z change their case, and no others."""
+"""ASCII case: only the letters A to Z change."""
 
 import pytest
 

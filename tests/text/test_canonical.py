@@ -1,4 +1,4 @@
-"""Canonical JSON: the fast way and the standard's way write the same bytes."""
+"""Canonical JSON: the fast writer and rfc8785 write the same bytes."""
 
 from typing import Any
 
@@ -50,7 +50,6 @@ def test_edge_cases_are_written_as_rfc8785_requires(value: dict[str, Any]) -> No
 
 
 def nested_object(levels: int, innermost: float) -> dict[str, Any]:
-    """An object within an object within an object."""
     value: dict[str, Any] = {"a": innermost}
     for _ in range(levels):
         value = {"a": value}

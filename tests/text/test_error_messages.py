@@ -1,4 +1,4 @@
-"""Faults in words: no number of the system reaches a person."""
+"""Error messages without errno."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Globs: two of them overlap exactly when some path is meant by both, which enumeration shows."""
+"""Globs: two of them overlap exactly when both match some path, as enumeration shows."""
 
 import re
 from itertools import product
@@ -21,7 +21,7 @@ globs = st.lists(parts_strategy | st.just("**"), min_size=1, max_size=2).map("/"
 
 
 def matching_paths(glob: str) -> set[str]:
-    """The paths that a glob means, by a regular expression of its own."""
+    """Paths that a glob matches, by a regular expression of its own."""
     if {"*", "?"}.isdisjoint(glob):
         # A plain path may be a folder.
         glob += "/**"
@@ -35,7 +35,7 @@ MATCHING_PATHS: dict[str, set[str]] = {}
 
 
 def cached_matching_paths(glob: str) -> set[str]:
-    """What a glob means, worked out once."""
+    """Matching paths, computed once for each glob."""
     if glob not in MATCHING_PATHS:
         MATCHING_PATHS[glob] = matching_paths(glob)
     return MATCHING_PATHS[glob]

@@ -1,4 +1,4 @@
-"""JSON as far as it can be made out: any text gives a value, and what is broken in it is none."""
+"""Loose JSON: any text gives a value, with null for what is broken in it."""
 
 from typing import Any
 

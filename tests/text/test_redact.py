@@ -1,4 +1,4 @@
-"""What is taken out of text, and what is not."""
+"""Redaction: the secrets that are masked, and the text that is kept."""
 
 import json
 import random
@@ -39,7 +39,7 @@ GITHUB = "ghp_" + "a1B2" * 9
 
 
 def redact_without_digests(text: str) -> str:
-    """A text as it is redacted, with the digests left out."""
+    """Redact a text and remove the digests from its placeholders."""
     return re.sub(r":[0-9a-f]{8}\]", "]", ALL.text(text).text)
 
 
@@ -335,13 +335,13 @@ def test_multiline_known_value_is_found_by_one_line() -> None:
 
 
 BREAKS = ("\n", "\r\n", "\r", "\n    ", "\n\t", "  \n", "\\\n", " \\\n  ", "\n\n", "\\n", r"\r\n\t")
-"""How lines end, with blanks, with what joins them, and as JSON writes them."""
+"""Line ends, with blanks, with continuation marks, and as JSON escapes them."""
 
 
 def broken_forms(value: str, end: str) -> Iterator[tuple[str, str]]:
-    """A value with a break anywhere in it, and how much of it stands there unmasked."""
+    """A value with a line break at each position, and the part that stays unmasked."""
     for at in range(1, len(value)):
-        # A line that ends with less than four characters of a value does not wait for the next.
+        # A line that ends with less than four characters of a value is not held for the next.
         yield f"{value[:at]}{end}{value[at:]}", f"{value[:at]}{end}" if at < 4 else ""
 
 
@@ -538,7 +538,7 @@ def test_private_key_in_wrapped_base64_in_json_is_masked() -> None:
 
 
 LINE_STARTS = ("> ", "-", "| ", "# ", "* ", "12: ", "app-1  | ", "2026-11-15T10:00:00Z ", "12→")
-"""What replies, differences, comments, searches and logs write before a line."""
+"""Line prefixes of replies, diffs, comments, searches and logs."""
 
 
 @proves("REDACT-LAYERS")
@@ -649,7 +649,7 @@ def test_private_key_is_found_in_string_literals_of_a_program(between: str) -> N
 
 
 class WorkMeter:
-    """Counts how many bytes expressions look at while it is on."""
+    """Counts the bytes that regular expressions examine while it is active."""
 
     def __init__(self) -> None:
         self.bytes_examined = 0
@@ -713,7 +713,7 @@ PARTIAL_SECRETS = (
     "app | -----BEGIN PRIVATE KEY-----\napp | " + "A" * 64 + "\n",
     '"-----BEGIN PRIVATE KEY-----\\n' + "A" * 64 + "\\n",
 )
-"""What known values, Base64 and keys over lines look for."""
+"""Starts of known values, Base64 and keys over several lines."""
 SLOW_PIECES = (
     "ghp_",
     "AKIA ",

@@ -1,4 +1,4 @@
-"""Lines that are kept one by one: a private key is masked in all of them, and words stay."""
+"""Line-by-line redaction: a private key is masked in each of its lines, and words are kept."""
 
 import pytest
 
@@ -16,7 +16,7 @@ PATH = "/usr/local/share/dragoman/key"
 
 
 def redact_lines(*lines: str, redactor: Redactor = ALL) -> list[str]:
-    """What is kept of lines that come one by one; … where one of a key was masked."""
+    """Redact lines one by one; … stands for a masked line of a key."""
     lines_since, shown = OVER, list[str]()
     for line in lines:
         masked = redactor.line(line, lines_since)

@@ -1,4 +1,4 @@
-"""Secrets that a name tells, in the forms that letters, notes and programs use."""
+"""Secrets identified by a name, in the forms that letters, notes and programs use."""
 
 import json
 from typing import Any
@@ -144,7 +144,7 @@ NAMED_FORMS = [
     "DB_PASSWORD:                  {}\nHOME:   /root",
     "password='{} and no more\nbob's",
 ]
-"""What stands around a secret that only a name tells."""
+"""Surroundings of a secret that only a name identifies."""
 POSITIONAL_FORMS = [
     "curl -s -u bob:{} https://h/x",
     "curl -ubob:{} https://h/x",
@@ -176,7 +176,7 @@ POSITIONAL_FORMS = [
     "sshpass -p \\\n      {} \\\n  ssh h\n",
     "deploy \\\n  --api_key \\\n    {} \\\n  --now\n",
 ]
-"""What stands around a secret that its place tells."""
+"""Surroundings of a secret that its position identifies."""
 
 
 @proves("REDACT-NAMED")
@@ -384,7 +384,7 @@ QUOTED = {
     "sshpass -p '{}' ssh h": r"hG7s'\''kPq2x9",
     'x="login --password="{}"" y="z"': "hG7skPq2x9",
 }
-"""A value with quotes, as they are written where it stands."""
+"""Values with quotes, as escaped in their surroundings."""
 
 
 @proves("REDACT-NAMED", "REDACT-STREAM")

@@ -1,4 +1,4 @@
-"""Secrets whose signs are written otherwise, and secrets beside colours."""
+"""Escaped and encoded secrets, and secrets beside terminal colours."""
 
 import html
 import itertools
@@ -26,13 +26,13 @@ Spelling = Callable[[str], str]
 
 
 def go_json(value: str) -> str:
-    """JSON as Go writes it, so that it may stand in HTML."""
+    """JSON as Go writes it, safe inside HTML."""
     text = json.dumps(value)
     return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
 
 
 def _utf16_units(value: str) -> list[int]:
-    """The numbers of a text in UTF-16, as JSON has them."""
+    """UTF-16 code units of a text, as JSON escapes them."""
     data = value.encode("utf-16-be")
     return [int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2)]
 
@@ -68,12 +68,12 @@ SPELLINGS: dict[str, Spelling] = {
     "bytes of Python": lambda value: repr(value.encode()),
     "a shell": lambda v: "".join(c if c.isalnum() or ord(c) > 127 else f"\\{c}" for c in v),
 }
-"""Who wrote a value -> how."""
+"""Writer -> its spelling of a value."""
 _MISLEADING = ("abcdef0123456789%\\&;", "aAbB12\"'\\/&<>%+= ", "nrtux0123%\\&#;amp", "äß→😀ab12&'")
 
 
 def known_values() -> list[str]:
-    """Known values, many of which look as if something in them were written otherwise."""
+    """Known values, many of which contain text that looks like an escape."""
     chance = random.Random(23)
     alphabets = itertools.cycle(_MISLEADING)
     generated = (
@@ -84,7 +84,7 @@ def known_values() -> list[str]:
 
 @cache
 def redactors_by_value() -> dict[str, Redactor]:
-    """For each of them who knows it alone; to make one takes longer than to ask it."""
+    """One redactor for each value; creating one takes longer than using it."""
     return {
         value: Redactor([Secret("pin", value)], KEY, known_only=True) for value in known_values()
     }

@@ -1,4 +1,4 @@
-"""Redaction of text in pieces: no border hides a secret, and the whole is the same."""
+"""Streaming redaction: no chunk border hides a secret, and chunks equal the whole text."""
 
 import itertools
 import json
@@ -24,7 +24,7 @@ WRAPPED = "\n".join(ENCODED[at : at + 20] for at in range(0, len(ENCODED), 20))
 
 
 def redact_in_chunks(text: str, *borders: int, redactor: Redactor = ALL) -> str:
-    """A text that was fed cut at these places."""
+    """Redact a text in chunks with these borders."""
     stream = redactor.stream()
     ends = [0, *sorted(borders), len(text)]
     released = [stream.feed(text[a:b]) for a, b in itertools.pairwise(ends)]

@@ -1,4 +1,4 @@
-"""Secrets in what sequences of a terminal carry: titles, links, the clipboard."""
+"""Secrets in the payload of terminal sequences: titles, links, the clipboard."""
 
 from base64 import b64encode
 

@@ -1,4 +1,4 @@
-"""Paths from strangers stay inside."""
+"""Paths from untrusted callers stay inside their folder."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Untrusted text steers no terminal, forges no line and hides nothing."""
+"""Untrusted text: no terminal control, no forged line, nothing hidden."""
 
 import random
 import unicodedata
@@ -16,7 +16,7 @@ ESC = "\x1b"
 ST = "\x1b\\"
 BAD = "\ufffd"
 
-# Told apart from the implementation's ranges: by Unicode's categories and a list of the
+# Independent of the implementation's ranges: Unicode's categories and a list of the
 # characters that are drawn as nothing although their category does not say so.
 STEERING_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
 DRAWN_AS_NOTHING = frozenset(
@@ -176,5 +176,5 @@ def test_100_000_hostile_texts_and_their_halves_are_harmless() -> None:
     ],
 )
 def test_worst_case_texts_take_linear_time(hostile: str) -> None:
-    # Anything worse than linear would not end within the patience of a test run.
+    # Anything worse than linear would exceed the time limit of a test run.
     assert ESC not in safe_text(hostile)

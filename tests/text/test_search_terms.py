@@ -1,4 +1,4 @@
-"""Words: one way to split every text, and one language to ask for them."""
+"""Search terms: one way to split every text, and one query language."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What is wrong with a shape is told in words, with its place and with what would be right."""
+"""Errors of shapes: the reason, the path, and what would be valid."""
 
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -15,27 +15,27 @@ T = TypeVar("T")
 
 
 class Inner(Struct, forbid_unknown_fields=True):
-    """A part."""
+    """A nested shape."""
 
     count: Annotated[int, Meta(ge=1, le=3)]
     tier: Literal["T0", "T1"] = "T0"
 
 
 class Box(Struct, Generic[T], rename="camel"):
-    """A part that holds another."""
+    """A generic shape."""
 
     task_id: T
 
 
 class Cat(Struct, tag="cat"):
-    """One of two."""
+    """One variant of a tagged union."""
 
     name: str = ""
     way: Literal["in", "out"] = "in"
 
 
 class Dog(Struct, tag="dog"):
-    """The other."""
+    """The other variant."""
 
     name: Annotated[str, Meta(max_length=3)] = ""
     way: int = 0
@@ -45,7 +45,7 @@ Day = Annotated[str, Meta(pattern="^[a-z]+$", extra={"reason": "a day such as mo
 
 
 class Outer(Struct):
-    """A whole."""
+    """The shape under test."""
 
     inner: Inner
     is_so: bool = True

@@ -1,4 +1,4 @@
-"""CBOR from strangers: the values of JSON, in one form, within the bounds of our JSON."""
+"""Strict CBOR from untrusted callers: the values of JSON, in one form, within the same limits."""
 
 from contextlib import suppress
 from typing import Any
@@ -26,7 +26,7 @@ VALUES = st.recursive(
 
 
 def parse_refused(data: bytes, most_bytes: int = 1_000_000) -> StrictJsonError:
-    """Why it is not taken."""
+    """Parse data that must be refused and return the error."""
     with pytest.raises(StrictJsonError) as caught:
         parse_cbor(data, most_bytes)
     return caught.value

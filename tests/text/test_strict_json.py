@@ -1,4 +1,4 @@
-"""JSON from strangers: each bound kept and passed, any bytes, and places that are told."""
+"""Strict JSON from untrusted callers: limits, arbitrary bytes, and errors with a path."""
 
 import json
 import tracemalloc
@@ -36,7 +36,7 @@ VALUES = st.recursive(
 
 
 def parse_refused(text: bytes | str, most_bytes: int = MOST_BYTES) -> StrictJsonError:
-    """Why a text is not taken."""
+    """Parse a text that must be refused and return the error."""
     with pytest.raises(StrictJsonError) as caught:
         parse_json(text, most_bytes)
     return caught.value
@@ -192,7 +192,7 @@ def test_any_input_is_parsed_or_refused(raw: bytes | str) -> None:
     ids=["escapes", "keys", "colons", "an escaped colon", "quotes"],
 )
 def test_worst_case_texts_take_linear_time(text: str) -> None:
-    # Anything worse than linear would not end within the patience of a test run.
+    # Anything worse than linear would exceed the time limit of a test run.
     with suppress(StrictJsonError):
         parse_json(text)
 

@@ -1,4 +1,4 @@
-"""The name that was meant is suggested, and nothing where none was."""
+"""Suggestions: the name that was probably meant, or none."""
 
 import pytest
 
