@@ -1,9 +1,9 @@
-"""What dragoman promises, one line each; a test names the lines that it proves.
+"""Requirements of dragoman, one sentence each; a test names the ids that it proves.
 
 `tests/architecture/test_requirements.py` fails when a requirement has no test, when a test names
 none, and when a test names one that is not here. The ids are stable: a released id is never reused.
 The section is a tag of the semantics (S-TASK) or the part of the system that the promise is about.
-A divergence says where we depart from what a specification says, and why.
+A divergence says where dragoman departs from a specification, and why.
 """
 
 import pytest
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 
 class Requirement(Struct, frozen=True):
-    """One promise."""
+    """One requirement."""
 
     id: str
     section: str
@@ -31,8 +31,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-TASK",
         "Every pair of statuses is either a transition of the table or is refused as "
         "invalid_transition; done and cancelled are final.",
-        divergence="cancelled and deadletter are not in AOF/1: work can be given up, and "
-        "can fail for good.",
+        divergence="cancelled and deadletter are not in AOF/1: work can be given up, or fail for "
+        "good.",
     ),
     Requirement(
         "TASK-SAME-STATUS",
@@ -53,8 +53,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "TASK-OBSTACLE",
         "S-TASK",
-        "A blocked task shows what is in its way, in the words of whoever has stopped it, until it "
-        "goes on.",
+        "A blocked task shows the reason of the actor that blocked it, until it is unblocked.",
     ),
     Requirement(
         "TASK-PRIORITY",
@@ -69,7 +68,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CLAIM-QUEUES",
         "S-TASK",
-        "Whoever may claim for others may choose the queues: a task that is reserved for a "
+        "An actor that may claim for others may choose the queues: a task that is reserved for a "
         "capability goes to an agent that has it, and back to that queue when an attempt fails.",
     ),
     Requirement(
@@ -87,14 +86,14 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "TASK-CANCEL",
         "S-TASK",
-        "Cancelling ends a task from every status but done and deadletter, and its holder's token "
-        "is dead.",
+        "Cancelling ends a task from every status but done and deadletter, and invalidates the "
+        "token of its holder.",
     ),
     Requirement(
         "TASK-TABLE-AS-DATA",
         "S-TASK",
-        "The transition tables are data; the diagrams in the docs are printed from them and "
-        "are equal to what the tables say now.",
+        "The transition tables are data; the diagrams in the docs are generated from them and "
+        "equal to the current tables.",
     ),
     Requirement(
         "TASK-LOG",
@@ -104,68 +103,68 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "TASK-UPDATE",
         "S-AOF-4",
-        "A status update moves the task where the table has the way, for the first reason of "
-        "blockers, notes, progress; otherwise its words become a line of the work log.",
+        "A status update moves the task where the table allows it, with the first of blockers, "
+        "notes and progress as its reason; otherwise its text becomes a line of the work log.",
     ),
     Requirement(
         "TASK-EDIT",
         "S-AOF-13",
-        "An edit changes what is given and differs, by whoever may change that field; a task's "
-        "agent may change its wording.",
+        "An edit changes the given fields that differ, if the actor may change them; the agent "
+        "of a task may change its wording.",
     ),
     Requirement(
         "TASK-WARN",
         "S-AOF-10",
-        "A warning is recorded with its task and stands in nobody's way.",
+        "A warning is recorded with its task and blocks nothing.",
     ),
     Requirement(
         "FILE-PRINCIPAL",
         "S-AOF-13",
-        "An edited or moved file may edit, and move between backlog, ready and blocked; it judges "
-        "no review and switches none off, unless moves are trusted.",
+        "An edited or moved file may edit, and move between backlog, ready and blocked; it "
+        "neither decides a review nor switches one off, unless moves are trusted.",
     ),
     Requirement(
         "REPORT-REPEAT",
         "S-AOF-2",
-        "A report of what has come about already is a no-op, before it is asked who reports; an "
-        "old token is refused all the same.",
+        "A report of an outcome that is already applied is a no-op, before the reporter is "
+        "authorized; an old token is refused nevertheless.",
     ),
     # --- delegation
     Requirement(
         "DELEGATION-REQUEST",
         "S-AOF-4",
-        "A task is delegated by the holder of its parent, or by who runs the show; the same "
-        "request again is a no-op, another one replaces it.",
+        "A task is delegated by the holder of its parent, or by an orchestrator, coordinator or "
+        "person; the same request again is a no-op, another one replaces it.",
     ),
     Requirement(
         "DELEGATION-DEPTH",
         "S-AOF-7",
-        "Delegated work is not delegated on, from whichever end the chain would be made.",
+        "Delegated work cannot be delegated further, from either end of the chain.",
     ),
     Requirement(
         "DELEGATION-ANSWER",
         "S-AOF-4",
-        "Only the agent that was asked accepts or rejects, each once; a rejection blocks a task "
-        "whose work is still to be done.",
+        "Only the requested agent accepts or rejects, each once; a rejection blocks a task whose "
+        "work is still to be done.",
     ),
     Requirement(
         "DELEGATION-SLA",
         "S-AOF-7",
         "A delegation whose deadline passes before its task has ended is escalated, once, and "
-        "nothing moves by that.",
+        "the task does not move.",
     ),
-    # --- who is known
+    # --- agents and messages
     Requirement(
         "AGENT-REGISTRY",
         "S-ROLE",
-        "Agents and people are known by name, role and dialects; nobody gives a role that it may "
-        "not give, and an agent speaks for itself only.",
+        "Agents and people are registered by name, role and dialects; an actor gives only the "
+        "roles that it may give, and an agent acts for itself only.",
     ),
     Requirement(
         "MESSAGE-REFUSED",
         "S-AOF-1",
-        "A message that is no command is refused by its dialect's reason and recorded with its "
-        "sender, whatever it quotes.",
+        "A message that is no valid command is refused with the reason of its dialect and "
+        "recorded with its sender, whatever it quotes.",
     ),
     Requirement(
         "MESSAGE-HEARD",
@@ -182,29 +181,27 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "NAME-AOF-ID",
         "S-NAME",
-        "Every task has an AOF id from birth, its own if it is one; ids are unique and never "
-        "reused, "
-        "also when a day's 999 numbers are used up.",
+        "Every task has an AOF id from its creation, its own id if that is one; ids are unique "
+        "and never reused, also when the 999 numbers of a day are used up.",
         divergence="After 999 tasks of a day the tail is eight characters; AOF/1 knows three "
         "digits only.",
     ),
     Requirement(
         "NAME-ALIAS",
         "S-NAME",
-        "A task is found by its primary id, its AOF id and any alias; a name that is taken is "
-        "refused.",
+        "A task is found by its primary id, its AOF id and any alias; a name in use is refused.",
     ),
     Requirement(
         "TASK-ADOPT",
         "S-ADOPT",
-        "The first word about an unknown task born elsewhere creates it ready, with its origin; "
-        "a later one finds it, and two at once create one.",
+        "The first message about an unknown task of another system creates it ready, with its "
+        "origin; a later one finds it, and two concurrent ones create one.",
     ),
     # --- runs
     Requirement(
         "ATTEMPT-NUMBERED",
         "S-RUN",
-        "A claim creates the next attempt, makes its agent the owner, and gives it one session.",
+        "A claim creates the next attempt, makes its agent the owner, and assigns one session.",
     ),
     Requirement(
         "ATTEMPT-RESULT",
@@ -219,24 +216,25 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "LEASE-HEARTBEAT",
         "S-RUN",
-        "The first heartbeat is written with the lease; any accepted word of the holder renews it.",
+        "The first heartbeat is written with the lease; any accepted command of the holder "
+        "renews it.",
     ),
     Requirement(
         "LEASE-LOST",
         "S-RUN",
-        "A worker stopped past its TTL that comes back gets lease_lost for every write, and the "
-        "new holder does not notice.",
+        "A worker that resumes after its TTL gets lease_lost for every write, and the new holder "
+        "is not affected.",
     ),
     Requirement(
         "LEASE-RECOVERY",
         "S-RUN",
-        "A lease that has run out sends its task back to ready, or applies the attempt's result if "
-        "there is one; a renewed lease is never taken away.",
+        "An expired lease sends its task back to ready, or applies the result of the attempt if "
+        "there is one; a renewed lease is never ended.",
     ),
     Requirement(
         "LEASE-RELEASE",
         "S-RUN",
-        "A holder may give a task back: it is ready at once, and that counts as no failure.",
+        "A holder may release a task: it is ready immediately, and that counts as no failure.",
     ),
     Requirement(
         "LEASE-OFF-LEDGER",
@@ -246,13 +244,13 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "TIME-IN-CALENDAR",
         "S-RUN",
-        "No moment that has no date is committed: a lease that would end after the year 9999 is "
-        "refused, and one that is stored already can be shown.",
+        "Timestamps after the year 9999 are never committed: a lease that would end later is "
+        "refused, and a stored one can still be shown.",
     ),
     Requirement(
         "RETRY-BACKOFF",
         "S-RUN",
-        "A failed or reclaimed task rests, longer each time up to a cap, and is not handed out "
+        "A failed or requeued task has a backoff that grows up to a cap, and is not claimable "
         "before it is due.",
     ),
     Requirement(
@@ -265,130 +263,131 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ROLE-TABLE",
         "S-ROLE",
-        "One table of role, relation and transition says who may do what; every cell is tested.",
+        "One table of role, relation and transition defines what an actor may do; every cell is "
+        "tested.",
     ),
     Requirement(
         "ROLE-HOLDER",
         "S-ROLE",
-        "Only the holder reports on its attempt: others get unauthorized_agent, and "
-        "unassigned_task "
-        "where nobody holds or owns the task.",
+        "Only the holder reports on its attempt: others get unauthorized_agent, or "
+        "unassigned_task where the task has neither holder nor owner.",
     ),
     Requirement(
         "ROLE-CELLS",
         "S-ROLE",
-        "Every command in every status of its task, asked by every role and relation, is allowed "
-        "or refused as one table written by hand says.",
+        "Every command in every status of its task, by every role and relation, is allowed or "
+        "refused as one handwritten table requires.",
     ),
     Requirement(
         "ROLE-CREDENTIALS",
         "S-ROLE",
-        "Credentials are given and taken by people and the hub for everyone, by orchestrators for "
-        "agents and observers; an agent may take back its own.",
+        "Credentials are issued and revoked by people and the hub for everyone, by orchestrators "
+        "for agents and observers; an agent may revoke its own.",
     ),
     Requirement(
         "IDENTITY-TOKEN",
         "S-ROLE",
-        "A token speaks for its agent, in the role that the agent has now, until it ends or is "
-        "revoked; whoever shows another one learns nothing about those that exist.",
+        "A token authenticates its agent, in the role that the agent has now, until it expires "
+        "or is revoked; an invalid token reveals nothing about existing ones.",
     ),
     Requirement(
         "IDENTITY-REVOKE",
         "S-ROLE",
-        "A revocation counts at once in the process that records it and within a second in every "
-        "other; one token or all of them, those of attempts included.",
+        "A revocation takes effect immediately in the process that records it and within a "
+        "second in every other; it covers one token or all of them, those of attempts included.",
     ),
     Requirement(
         "IDENTITY-ATTEMPT",
         "S-ROLE",
-        "The token of an attempt speaks for its agent about its task only, under its fencing token "
-        "only; it is sealed by the hub and stored nowhere.",
+        "The token of an attempt authenticates its agent for its task only, under its fencing "
+        "token only; it is sealed by the hub and not stored.",
     ),
     Requirement(
         "IDENTITY-ATTEMPT-END",
         "S-ROLE",
-        "The token of an attempt is dead when another attempt begins, and within a minute of its "
-        "own end; meanwhile it changes no task, makes none and reserves no file, and its letters "
-        "are delivered without effect.",
+        "The token of an attempt is invalid when another attempt begins, and within a minute of "
+        "its own end; meanwhile it changes and creates no task and reserves no file, and its "
+        "letters are delivered without effect.",
     ),
     Requirement(
         "IDENTITY-LOOK",
         "identity",
-        "Whoever shows a token never makes the hub's loop wait for the store, and who invents "
-        "names costs one look a second for each.",
+        "Authentication never blocks the event loop of the hub on the store, and invented names "
+        "cost one lookup a second each.",
     ),
     Requirement(
         "IDENTITY-OWNER",
         "identity",
-        "The data directory's own token is made once, is its owner's alone (0600), and is refused "
-        "when others could have read it.",
+        "The owner token of a data directory is created once, is readable by its owner only "
+        "(0600), and is refused when others could have read it.",
     ),
     Requirement(
         "IDENTITY-SECRET",
         "identity",
-        "No token is in the ledger, the files, an error or a representation: only digests are "
-        "kept, and a token is printed once.",
+        "Tokens are absent from the ledger, the files, errors and representations: only digests "
+        "are stored, and a token is printed once.",
     ),
     Requirement(
         "IDENTITY-SIGNED",
         "S-CCOS-9",
-        "A message signed with an agent's registered Ed25519 key speaks for that agent, to this "
-        "hub only, until it ends, and once.",
+        "A message signed with the registered Ed25519 key of an agent authenticates that agent, "
+        "to this hub only, until it expires, and once.",
     ),
     Requirement(
         "ROLE-OWN-GATE",
         "S-ROLE",
-        "Nobody approves their own gate: neither a person nor an orchestrator approves what they "
-        "did themselves, nor an orchestrator what it claimed for another, and it gets a token only "
-        "for whom it may vouch for.",
+        "No actor approves its own gate: neither a person nor an orchestrator approves its own "
+        "action, nor an orchestrator what it claimed for another, and it gets a token only for "
+        "agents that it may vouch for.",
     ),
     Requirement(
         "ROLE-ACTS-AS",
         "S-ROLE",
-        "Without a hub the person at the command line may act as any agent, and the entry says "
-        "who acted as whom.",
+        "A person at the command line without a hub may act as any agent, and the entry names "
+        "both.",
     ),
     # --- MCP
     Requirement(
         "MCP-TOOLS",
         "MCP",
-        "A coding agent claims, logs, asks, completes, and looks after a restart, through tools, "
-        "in both protocol versions and on both transports.",
+        "A coding agent claims, logs, asks, completes, and recovers after a restart through "
+        "tools, in both protocol versions and on both transports.",
     ),
     Requirement(
         "MCP-RESULTS",
         "MCP",
-        "What a tool answers is structured, and the same as text.",
+        "The result of a tool is structured, and the same as text.",
     ),
     Requirement(
         "MCP-REFUSALS",
         "MCP",
-        "A refusal is an error of the tool with our code and detail, so that a model can act on "
-        "it; a tool or resource that does not exist is an error of the protocol.",
+        "A refusal is a tool error with code and detail, so that a model can act on it; an "
+        "unknown tool or resource is a protocol error.",
     ),
     Requirement(
         "MCP-IDENTITY",
         "MCP",
-        "Over HTTP a tool speaks for the bearer of the request's token, on stdio for --as or "
-        "DRAGOMAN_TOKEN; a session belongs to whoever began it, and a token is shown to the hub "
-        "that is named, not to a proxy.",
+        "A tool acts for the bearer of the request's token over HTTP, and for --as or "
+        "DRAGOMAN_TOKEN on stdio; a session belongs to the caller that opened it, and a token is "
+        "sent to the named hub, not to a proxy.",
     ),
     Requirement(
         "MCP-DIALECTS",
         "MCP",
-        "Dialects bring their tools along, from the operations that say what they are for; any "
+        "Dialects provide their tools, from the operations that have a tool description; any "
         "other message goes through `send`.",
     ),
     Requirement(
         "MCP-SIZE",
         "MCP",
-        "The list of our own tools has less than 10 KB, and each dialect adds less than 6 KB.",
+        "The list of the hub's own tools has less than 10 KB, and each dialect adds less than 6 "
+        "KB.",
     ),
     Requirement(
         "MCP-PROFILES",
         "MCP",
-        "A profile chooses the tools that an agent sees and can call; without one, its role and "
-        "the dialects that it speaks do.",
+        "A profile selects the tools that an agent sees and can call; without one, its role and "
+        "its dialects do.",
     ),
     Requirement(
         "MCP-RESOURCES",
@@ -398,22 +397,22 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "MCP-DOOR",
         "MCP",
-        "/mcp is behind the same guard as every route, takes no more than the hub takes, and ends "
-        "its streams when the hub stops.",
+        "/mcp has the same access checks and limits as every route, and ends its streams when "
+        "the hub stops.",
     ),
     Requirement(
         "MCP-STDIO",
         "MCP",
-        "`dragoman mcp` serves on standard input and output, leaves all files level, goes through "
-        "a hub that runs, passes everything on where it is told a hub's address, and answers all "
-        "that it has read before it leaves.",
+        "`dragoman mcp` serves on standard input and output, leaves all files up to date, goes "
+        "through a running hub, relays everything to a given hub address, and answers all that it "
+        "has read before it exits.",
     ),
     Requirement(
         "MCP-MALFORMED",
         "MCP",
-        "What is no JSON or no message of JSON-RPC is answered with -32700 or -32600 and the id "
-        "null, in the same words over HTTP and on standard output; so is a request whose id is no "
-        "id. An empty line on standard input says nothing.",
+        "Input that is no JSON or no JSON-RPC message is answered with -32700 or -32600 and the "
+        "id null, with the same text over HTTP and on standard output; so is a request whose id "
+        "is invalid. An empty line on standard input is ignored.",
     ),
     # --- commands
     Requirement(
@@ -425,8 +424,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CORE-ALL-OR-NONE",
         "Core",
-        "A tuple of commands over several streams happens whole, each seeing the ones before it, "
-        "or leaves nothing behind.",
+        "A tuple of commands over several streams is applied whole, each seeing the ones before "
+        "it, or leaves nothing behind.",
     ),
     Requirement(
         "REFUSAL-CODES",
@@ -442,15 +441,14 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "IDEM-REPEAT",
         "S-IDEM",
-        "A repeat under the same key answers as the first time did, adds no entry, and still "
-        "renews "
-        "the lease.",
+        "A repeat under the same key gets the first answer, adds no entry, and still renews the "
+        "lease.",
     ),
     Requirement(
         "IDEM-SCOPE",
         "S-IDEM",
-        "A key is unique per target stream, or per actor where there is none; the same key for "
-        "something else is refused.",
+        "A key is unique per target stream, or per actor where there is none; the same key for a "
+        "different request is refused.",
     ),
     Requirement(
         "IDEM-REFUSED",
@@ -460,36 +458,36 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "LIMIT-TEXT",
         "S-LIMIT",
-        "Over-long and hostile titles, bodies and notes are refused with the limit in the answer, "
-        "never cut in silence.",
+        "Over-long and hostile titles, bodies and notes are refused with the limit in the "
+        "answer, never silently truncated.",
     ),
     Requirement(
         "ENGINE-HANDLE",
         "Engine",
-        "The asynchronous and the synchronous door answer alike, and only after the commit.",
+        "The asynchronous and the synchronous entry point give the same answers, and only after "
+        "the commit.",
     ),
     Requirement(
         "ENGINE-BATCH-POISON",
         "Engine",
-        "A command that the database or the code cannot bear fails alone; the others of its "
-        "batch succeed.",
+        "A command that fails in the database or the code fails alone; the others of its batch "
+        "succeed.",
     ),
     Requirement(
         "ENGINE-OVERLOAD",
         "Engine",
-        "When too many requests wait, a new one is refused as overloaded rather than queued for "
-        "ever.",
+        "A new request is refused as overloaded when too many requests wait.",
     ),
     Requirement(
         "ENGINE-ASIDE",
         "Engine",
-        "What has to be looked up for messages of one turn of an event loop is looked up beside "
-        "it, together; what may take long keeps nobody else waiting.",
+        "Lookups for the messages of one event loop turn run together in a thread; a slow lookup "
+        "delays no other caller.",
     ),
     Requirement(
         "ENGINE-SUBSCRIBE",
         "Engine",
-        "A subscriber that follows from a cursor never misses an entry and never sees one twice.",
+        "A subscriber that follows from a cursor never misses an entry and never gets one twice.",
     ),
     Requirement(
         "ENGINE-AS-OF",
@@ -500,8 +498,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "LEDGER-LINE",
         "Ledger",
-        "An entry is one JSON line with stream, version, event name and its version, actor, cause, "
-        "time, said and body; its bytes and its hash are those of the written format.",
+        "An entry is one JSON line with stream, version, event name and its version, actor, "
+        "cause, time, said and body; its bytes and its hash are those of the written format.",
     ),
     Requirement(
         "LEDGER-CHAIN",
@@ -516,21 +514,19 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "LEDGER-SAID",
         "Ledger",
-        "The original words and unknown fields are kept with the entry and never change a "
+        "The original text and unknown fields are stored with the entry and never change a "
         "decision.",
     ),
     Requirement(
         "LEDGER-UPCAST",
         "Ledger",
         "An entry of an older event version is read through its upcasters; its stored bytes stay "
-        "as "
-        "they were.",
+        "unchanged.",
     ),
     Requirement(
         "LEDGER-NAMES",
         "Ledger",
-        "Event names, their versions and stream names are ours, stable, and name no class or "
-        "module.",
+        "Event names, their versions and stream names are stable, and name no class or module.",
     ),
     Requirement(
         "LEDGER-RELEASED",
@@ -567,13 +563,13 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "VERIFY-CUT-TAIL",
         "Ledger",
-        "verify finds a cut tail with the help of a checkpoint.",
+        "verify finds a truncated ledger with the help of a checkpoint.",
     ),
     # --- stores
     Requirement(
         "STORE-CONTRACT",
         "Stores",
-        "Memory, SQLite and PostgreSQL pass one conformance suite of the contract in domain verbs.",
+        "Memory, SQLite and PostgreSQL pass one conformance suite of the store contract.",
     ),
     Requirement(
         "STORE-ATOMIC",
@@ -583,7 +579,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "STORE-INTERLEAVE",
         "Stores",
-        "When two transactions load before either appends, exactly one wins.",
+        "Exactly one of two transactions that load before either appends wins.",
     ),
     Requirement(
         "STORE-LATE-COMMIT",
@@ -594,7 +590,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "STORE-CLAIM-RACE",
         "Stores",
-        "When several processes claim one task, exactly one wins, always, on both databases.",
+        "Exactly one of several processes that claim one task wins, always, on both databases.",
     ),
     Requirement(
         "STORE-CACHE",
@@ -604,13 +600,13 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "STORE-REFOLD",
         "Stores",
-        "A state row of an old fold number is folded again from its entries.",
+        "A state row of an old fold number is recomputed from its entries.",
     ),
     Requirement(
         "STORE-DURABLE",
         "Stores",
-        "SQLite runs in WAL with synchronous=FULL, in a version without the WAL-reset bug; readers "
-        "work beside the one writer.",
+        "SQLite runs in WAL mode with synchronous=FULL, in a version without the WAL-reset bug; "
+        "readers run beside the one writer.",
     ),
     Requirement(
         "STORE-MIGRATIONS",
@@ -620,62 +616,62 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "STORE-URL",
         "Stores",
-        "--store takes sqlite:///path and postgresql://…; anything else is refused with the forms "
-        "that are understood.",
+        "--store accepts sqlite:///path and postgresql://…; anything else is refused with the "
+        "valid forms.",
     ),
     Requirement(
         "STORE-SECOND-HUB",
         "Stores",
-        "A second process that wants to be the hub of a data directory is refused with a sentence "
-        "that says who holds it; plain commands wait for each other.",
+        "A second hub process on a data directory is refused with a sentence that names the "
+        "first; plain commands wait for each other.",
     ),
     Requirement(
         "STORE-CORRUPT",
         "Stores",
-        "A corrupt or foreign database file gets a clear word, and nothing is made worse.",
+        "A corrupt or foreign database file gives a clear error, and is not made worse.",
     ),
     Requirement(
         "STORE-READ-ONLY",
         "Stores",
-        "A read-only folder or database gets a clear word that says what to change.",
+        "A read-only folder or database gives a clear error that says what to change.",
     ),
     Requirement(
         "STORE-LISTS",
         "Stores",
-        "A stream stands on any number of lists, on each where its first entry stands; a page "
-        "costs the same however long the list, and a reader that goes on from a place misses "
-        "nothing.",
+        "A stream may be on any number of lists, on each in the order of its first entry; the "
+        "cost of a page does not depend on the length of the list, and a reader that continues "
+        "from a position misses nothing.",
     ),
     Requirement(
         "STORE-SEARCH",
         "Stores",
-        "The same words are found in memory, SQLite and PostgreSQL; several processes may index at "
-        "once, and none of it is on the way of a commit.",
+        "The same query finds the same letters in memory, SQLite and PostgreSQL; several "
+        "processes may index at once, and indexing delays no commit.",
     ),
     Requirement(
         "SEARCH-WORDS",
         "Stores",
-        "A search knows words, phrases, beginnings, exclusions and OR; whatever else is typed is "
+        "A search supports words, phrases, prefixes, exclusions and OR; any other input is "
         "answered with a sentence.",
     ),
     # --- command line
     Requirement(
         "CLI-START",
         "Command line",
-        "A command loads only what it needs: one that reads tasks, events or agents loads neither "
-        "keys, dialects, duties nor files, and --version nothing of the engine.",
+        "A command loads only what it needs: one that reads tasks, events or agents loads "
+        "neither keys, dialects, services nor files, and --version nothing of the engine.",
     ),
     Requirement(
         "CLI-PROMISES",
         "Command line",
-        "--data, --store, --json, --now and --as work on every command where they make sense, also "
+        "--data, --store, --json, --now and --as work on every command where they apply, also "
         "after its arguments; DIR comes from DRAGOMAN_DATA, else ./.dragoman.",
     ),
     Requirement(
         "CLI-EXIT",
         "Command line",
-        "Exit 0 is ok, 1 refused, 2 wrong usage; with --json an answer has ok, and a refusal its "
-        "code and detail.",
+        "Exit 0 means ok, 1 refused, 2 wrong usage; with --json an answer has ok, and a refusal "
+        "its code and detail.",
     ),
     Requirement(
         "CLI-NOW",
@@ -685,7 +681,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CLI-INIT",
         "Command line",
-        "init makes a data directory, and a second init changes nothing.",
+        "init creates a data directory, and a second init changes nothing.",
     ),
     Requirement(
         "CLI-TASK",
@@ -696,43 +692,45 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CLI-TICK",
         "Command line",
-        "tick runs each time-driven duty once, and a second tick at the same time changes nothing.",
+        "tick runs each time-driven service once, and a second tick at the same time changes "
+        "nothing.",
     ),
     Requirement(
         "CLI-SEND",
         "Command line",
-        "send takes one message of any dialect from a file or standard input, and says what came "
-        "of it; a refused one ends with 1 and the dialect's code.",
+        "send submits one message of any dialect from a file or standard input, and prints the "
+        "result; a refused one exits with 1 and the code of the dialect.",
     ),
     Requirement(
         "CLI-CALL",
         "Command line",
-        "call prints an operation's reply exactly as its dialect has it; session-end ends a "
+        "call prints the reply of an operation exactly as its dialect has it; session-end ends a "
         "session by its name, or all that have reported.",
     ),
     Requirement(
         "CLI-LINT",
         "Command line",
-        "lint answers each message, and of lines each line, with what is wrong and where, sends "
-        "nothing, makes nothing, and ends with 1 if anything is wrong.",
+        "lint checks each message, or each line of a file of lines, reports each problem with "
+        "its path, sends and creates nothing, and exits with 1 if anything is wrong.",
     ),
     Requirement(
         "CLI-AGENT",
         "Command line",
-        "agent add makes a name known in a role, without a hub; from then on it speaks in it.",
+        "agent add registers a name with a role, without a hub; from then on the agent has that "
+        "role.",
     ),
     Requirement(
         "CLI-FLEET",
         "Command line",
-        "While a hub runs, agent show and list also tell what the agents do that it starts, or why "
-        "one takes no work, as the API has it; without a hub, or when it does not answer soon, "
-        "they tell all else and say so.",
+        "agent show and list also show, while a hub runs, what the agents that it starts are "
+        "doing, or why one takes no work, as the API does; without a hub, or when it does not "
+        "answer soon, they show the rest and say so.",
     ),
     Requirement(
         "CLI-FILES",
         "Command line",
-        "watch-files takes what is put beside the ledger as it comes; rebuild-files writes all "
-        "files anew; export and import carry a whole data directory.",
+        "watch-files reads files put into the data directory as they arrive; rebuild-files "
+        "rewrites all files; export and import transfer a whole data directory.",
     ),
     Requirement(
         "CLI-EVENTS",
@@ -748,7 +746,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CLI-DOCTOR",
         "Command line",
-        "doctor says what is wrong with the installation and the data directory, and what to do.",
+        "doctor reports what is wrong with the installation and the data directory, and how to "
+        "fix it.",
     ),
     Requirement(
         "CLI-VERSION",
@@ -768,36 +767,37 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CLI-SAFE-TEXT",
         "Command line",
-        "Agents' text is shown with control, escape, bidi and zero-width characters made harmless.",
+        "Text of agents is shown with control, escape, bidi and zero-width characters made "
+        "harmless.",
     ),
     Requirement(
         "CLI-DEMO",
         "Command line",
-        "demo plays an AOF story (dispatch, progress, handoff, crashes, recovery, review) under a "
-        "simulated clock, the same each time, and leaves nothing behind unless it is told to.",
+        "demo plays an AOF scenario (dispatch, progress, handoff, crashes, recovery, review) "
+        "under a simulated clock, the same each time, and leaves nothing behind unless requested.",
     ),
-    # --- the outside
+    # --- outgoing requests and programs
     Requirement(
         "SYSTEM-FILES",
         "System",
-        "Files are opened beneath a root that no link and no path leaves.",
+        "Files are opened beneath a root, which neither links nor paths can leave.",
     ),
     Requirement(
         "SYSTEM-IDS",
         "System",
-        "Ids that we make are time-ordered and rise, also within one millisecond.",
+        "Generated ids are time-ordered and increase, also within one millisecond.",
     ),
     Requirement(
         "SYSTEM-KEYS",
         "System",
-        "Signing keys are made once, are readable by their owner only, and a bad key file is "
+        "Signing keys are created once, are readable by their owner only, and a bad key file is "
         "named.",
     ),
     Requirement(
         "CONFIG-ONCE",
         "System",
-        "Settings come from dragoman.toml and the environment, are read once, and a wrong one is "
-        "named.",
+        "Settings come from dragoman.toml and the environment, are read once, and an invalid one "
+        "is named.",
     ),
     Requirement(
         "SYSTEM-FETCH",
@@ -808,220 +808,220 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SYSTEM-SPAWN",
         "System",
-        "A program is run without a shell, with the variables it was given, and is ended in time "
-        "with everything in its process group; its output is bounded.",
+        "A program is run without a shell, with the given variables, and is ended in time with "
+        "everything in its process group; its output is bounded.",
     ),
     # --- notifications
     Requirement(
         "NOTIFY-NEWS",
         "S-OUT",
-        "Entering review, blocked or done (or the statuses that are set) makes one notice, which "
-        "names task, title, from, to, reason, actor and time; nothing else makes one.",
+        "Entering review, blocked or done (or the configured statuses) makes one notice with "
+        "task, title, from, to, reason, actor and time; nothing else makes one.",
     ),
     Requirement(
         "NOTIFY-AT-LEAST-ONCE",
         "S-OUT",
-        "Every notice is delivered to every target, in order, at least once and under an id that "
-        "stays; after a documented number of failures it is written down as given up.",
+        "Every notice is delivered to every target, in order, at least once and under a stable "
+        "id; after a documented number of failures it is saved as failed.",
     ),
     Requirement(
         "NOTIFY-NOT-IN-THE-WAY",
         "S-OUT",
-        "A target that fails, hangs or is set up wrongly delays neither a transition nor another "
+        "A target that fails, hangs or is misconfigured delays neither a transition nor another "
         "target, and a run takes a bounded time.",
     ),
     Requirement(
         "NOTIFY-WEBHOOK",
         "S-OUT",
         "A notice is posted with its id, its time and an HMAC-SHA256 over both and the body; any "
-        "2xx means that it has arrived.",
+        "2xx means delivered.",
     ),
     Requirement(
         "NOTIFY-COMMAND",
         "S-OUT",
-        "A notice is given to a program on its standard input; exit code 0 means that it has "
-        "arrived.",
+        "A notice is passed to a program on its standard input; exit code 0 means delivered.",
     ),
     Requirement(
         "NOTIFY-SECRETS",
         "S-OUT",
-        "The webhook's URL and secret appear in no error, file, log or child process.",
+        "The URL and secret of the webhook appear in no error, file, log or child process.",
     ),
     # --- faults
     Requirement(
         "CRASH-FAILPOINTS",
         "Faults",
-        "Killed at any named failpoint and started again, the hub has lost no acknowledged write, "
-        "repeated none, and verifies.",
+        "A hub that is killed at any named failpoint and restarted has lost no acknowledged "
+        "write, repeated none, and verifies.",
     ),
     Requirement(
         "POWER-CUT",
         "Faults",
-        "Whenever the power goes, and whatever a disk makes of what was not synced, the hub has "
-        "lost no acknowledged write, repeats none, and verifies.",
+        "A power failure at any moment, with any outcome for unsynced writes, loses no "
+        "acknowledged write and repeats none, and the hub verifies.",
     ),
     Requirement(
         "POWER-TEETH",
         "Faults",
-        "The power test finds lost writes where SQLite syncs less than FULL, where a new name is "
-        "not synced, and where the answer comes before the commit.",
+        "The power test finds lost writes where SQLite syncs less than FULL, where a new file "
+        "name is not synced, and where the answer precedes the commit.",
     ),
     Requirement(
         "DISK-FULL",
         "Faults",
-        "On a full disk, at whatever size, writes are refused with a clear word, reads work, "
-        "nothing acknowledged is lost, and work goes on when there is space.",
+        "A full disk, at whatever size, refuses writes with a clear error while reads work, "
+        "loses nothing acknowledged, and work continues when there is space.",
     ),
     Requirement(
         "DISK-ERROR",
         "Faults",
-        "Whichever read, write or sync of a disk fails: no answer is given for what is not on it, "
-        "and after a failed sync the writer begins anew from what is.",
+        "A failed read, write or sync of a disk never leads to an answer for unwritten data, and "
+        "after a failed sync the writer restarts from the data on disk.",
     ),
     Requirement(
         "CRASH-KILL",
         "Faults",
-        "Killed at any moment, a thousand times in the everyday suite, the hub has lost no "
-        "acknowledged write, doubled none and half done none; the ledger verifies, the views equal "
-        "the replay, the files agree with the store.",
+        "A hub that is killed at any moment, a thousand times in the everyday suite, has lost no "
+        "acknowledged write, duplicated none and applied none in part; the ledger verifies, the "
+        "views equal the replay, the files agree with the store.",
     ),
     Requirement(
         "CRASH-RECOVERY",
         "Faults",
-        "Killed again while it recovers from a kill, the hub is as it would have been without.",
+        "A hub that is killed again during recovery ends in the same state as without the second "
+        "kill.",
     ),
     Requirement(
         "CRASH-TEETH",
         "Faults",
-        "Builds that answer before the commit, ask without keys, ignore the fence or lose a "
-        "wake-up are found out by the same checks that ours passes.",
+        "Builds that answer before the commit, omit idempotency keys, ignore the fence or lose a "
+        "wake-up fail the checks that the real one passes.",
     ),
     Requirement(
         "TIME-JUMPS",
         "Faults",
-        "A hub's clock that jumps a day forward or back, or stands still, loses and doubles "
-        "nothing: no lease has two holders, and work goes on.",
+        "A clock that jumps a day forward or back, or stands still, loses and duplicates "
+        "nothing: no lease has two holders, and work continues.",
     ),
     Requirement(
         "TIME-STOPPED-WORKER",
         "Faults",
-        "A worker that was stopped for twice its TTL finds every write refused as lease_lost, and "
-        "whoever has its task by then is not disturbed.",
+        "A worker that was stopped for twice its TTL gets lease_lost for every write, and the "
+        "next holder of its task is not disturbed.",
     ),
     Requirement(
         "INCIDENTS-OF-OTHERS",
         "Faults",
-        "Failures that others had with stores and leases, told by the number under which they "
-        "were reported, do not happen here.",
+        "Reported failures of other projects with stores and leases, cited by issue number, do "
+        "not happen here.",
     ),
     Requirement(
         "MODEL-REPLAY",
         "Faults",
-        "For any sequence of commands the model, the implementation and the replay of the ledger "
-        "agree.",
+        "The model, the implementation and the replay of the ledger agree for any sequence of "
+        "commands.",
     ),
     # --- faults of PostgreSQL
     Requirement(
         "PG-CUTS",
         "Faults",
-        "Connections to PostgreSQL that are cut at any byte, in either direction, lose nothing that"
-        " was acknowledged and double nothing; who repeats a key gets the first answer.",
+        "Connections to PostgreSQL that are cut at any byte, in either direction, lose no "
+        "acknowledged write and duplicate none; a repeat under its key gets the first answer.",
     ),
     Requirement(
         "PG-KILLED",
         "Faults",
-        "A PostgreSQL that is killed and started again, under load or during a recovery, loses "
-        "nothing that was acknowledged, doubles nothing and leaves no task behind.",
+        "A PostgreSQL that is killed and restarted, under load or during lease expiry, loses no "
+        "acknowledged write, duplicates none and leaves no task behind.",
     ),
     Requirement(
         "PG-PROCESSES",
         "Faults",
-        "Of several hub processes that claim the same tasks one wins each, while a reader that "
+        "Several hub processes that claim the same tasks get each task once, while a reader that "
         "tails the ledger misses nothing and sees nothing twice.",
     ),
     Requirement(
         "PG-STOPPED",
         "Faults",
-        "A hub that is stopped within a transaction keeps others from its task for a bounded time "
-        "only; when it goes on, what it had decided is not written.",
+        "A hub that is suspended within a transaction blocks its task for others for a bounded "
+        "time only; when it resumes, its decision is not written.",
     ),
     Requirement(
         "PG-TEETH",
         "Faults",
-        "The checks find stores that are broken on purpose: positions of a plain sequence, an "
-        "unknown outcome that is simply done again, an answer before the commit is written.",
+        "The checks find deliberately broken stores: positions of a plain sequence, an unknown "
+        "outcome that is simply repeated, an answer before the commit is written.",
     ),
     Requirement(
         "STORE-SECRET",
         "S-IDEM",
-        "A store knows which secret its digests are keyed with: a hub with another one is refused "
-        "at opening and told which folder to copy; doctor says the same.",
+        "A store knows the secret of its digests: a hub with another one is refused at opening, "
+        "with the folder to copy; doctor says the same.",
     ),
     Requirement(
         "STORE-LOST",
         "Faults",
-        "A database that was signed for and is gone is not made anew by any command; all of them "
-        "say how it comes back.",
+        "A missing database with signed checkpoints is not recreated by any command; all of them "
+        "say how to restore it.",
     ),
-    # --- the plain-files face
+    # --- plain files
     Requirement(
         "FILES-TASK-FILE",
         "S-AOF-13",
-        "A task is a Markdown file with front matter, body and work log; what people type by hand "
-        "is understood, or the line that cannot be is named.",
+        "A task is a Markdown file with front matter, body and work log; manual edits are "
+        "understood, or the invalid line is named.",
     ),
     Requirement(
         "FILES-ROUND-TRIP",
         "S-AOF-13",
-        "Any text in titles, bodies, notes and blockers comes back from its file as it was, and "
-        "can neither make a field, a line or a section nor steer a terminal.",
+        "Any text in titles, bodies, notes and blockers is read back from its file unchanged, "
+        "and can neither create a field, a line or a section nor control a terminal.",
     ),
     Requirement(
         "FILES-ARTIFACTS",
         "S-AOF-13",
-        "run.json, run_heartbeat.json, run_result.json, handoff.json and handoff.md are written as "
-        "the specification shows them; earlier attempts are kept under attempts/N.",
+        "run.json, run_heartbeat.json, run_result.json, handoff.json and handoff.md have the "
+        "form of the specification; earlier attempts are kept under attempts/N.",
     ),
     Requirement(
         "FILES-PROJECTION",
         "S-AOF-13",
-        "The files of tasks, runs and events lie at their paths and are level with the ledger "
-        "when the projector returns, whoever else projects at the same time.",
+        "The files of tasks, runs and events are at their paths and up to date with the ledger "
+        "when the projector returns, also with concurrent projectors.",
     ),
     Requirement(
         "FILES-CRASH",
         "S-AOF-13",
-        "After a crash between any two file operations the next run brings all files to what an "
-        "undisturbed projection writes, and every event line stands there once.",
+        "A crash between any two file operations is repaired by the next run: all files equal an "
+        "undisturbed projection, with every event line once.",
     ),
     Requirement(
         "FILES-FOLDER",
         "S-AOF-13",
-        "A task's folder moves with it; a file that is being written goes on, what was written to "
-        "the old path is merged, and nothing is ever overwritten.",
+        "The folder of a task moves with it; files that are being written continue, files "
+        "written to the old path are merged, and nothing is ever overwritten.",
     ),
     Requirement(
         "FILES-EDITS",
         "S-AOF-13",
         "An edited or moved task file is a request: applied and recorded, or undone with a note "
-        "beside it and the person's text kept; a task never stands in two folders.",
+        "beside it and the person's text kept; a task is never in two folders.",
     ),
     Requirement(
         "FILES-COMPARE",
         "S-AOF-13",
-        "Files that are missing, changed or surplus are found, and a rebuild restores them.",
+        "Missing, changed and surplus files are found, and a rebuild restores them.",
     ),
     Requirement(
         "FILES-INBOX",
         "S-AOF-14",
-        "A file in the inbox is sent once, as its folder's agent or as the sender that it names, "
-        "and ends in processed/ or, with its reason, in rejected/; what is not a plain file is "
-        "never opened.",
+        "A file in the inbox is sent once, as the agent of its folder or as the sender that it "
+        "names, and ends in processed/ or, with its reason, in rejected/; only regular files are "
+        "opened.",
     ),
     Requirement(
         "FILES-BENEATH",
         "Threats",
-        "No link beneath the data directory is followed, whatever an agent puts there.",
+        "Links beneath the data directory are never followed, whatever an agent creates there.",
     ),
     Requirement(
         "FILES-ARCHIVE",
@@ -1032,106 +1032,106 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "FILES-DISK",
         "Faults",
-        "On a full or read-only disk the answer stands and a warning says that the files lag; "
-        "nothing is damaged, and the next run brings them level.",
+        "A full or read-only disk leaves the answer valid, with a warning that the files lag; "
+        "nothing is damaged, and the next run brings them up to date.",
     ),
     # --- dialects
     Requirement(
         "JSON-STRICT",
         "S-LIMIT",
-        "Any bytes give a JSON value that every reader understands alike, or a clean error with "
-        "its place: size, depth, number of values, length of keys, keys that stand twice, NaN, "
-        "half surrogate pairs, UTF-8 and whole numbers are checked.",
+        "Any bytes give a JSON value that every reader interprets alike, or a clean error with "
+        "its path: size, depth, number of values, length of keys, duplicate keys, NaN, half "
+        "surrogate pairs, UTF-8 and integers are checked.",
     ),
     Requirement(
         "JSON-LOOSE",
         "S-MAIL-4",
-        "Of JSON that is broken, the rest can be read: any text gives a value, and never an error.",
+        "The readable part of broken JSON is parsed: any text gives a value, and never an error.",
     ),
     Requirement(
         "PATH-INSIDE",
         "Threats",
-        "A path from outside is relative and leads downwards, or the reason why not is named.",
+        "A path from outside is relative and stays inside, or the reason for its refusal is named.",
     ),
     Requirement(
         "DIALECT-DOORS",
         "Dialects",
-        "A door sends any message and calls any operation of any dialect without naming one; "
-        "alone or together with other callers the answers and the entries are the same.",
+        "A surface sends any message and calls any operation of any dialect without naming one; "
+        "alone or with concurrent callers the answers and the entries are the same.",
     ),
     Requirement(
         "DIALECT-NOBODYS",
         "S-AOF-1",
-        "Of a message that is nobody's every door says the same: that it is no JSON and where, or "
-        "what a message of each dialect that is meant is known by.",
+        "A message of no dialect gets the same explanation on every surface: invalid JSON with "
+        "its position, or how messages of the nearest dialect are recognised.",
     ),
     Requirement(
         "DIALECT-RECORD",
         "Dialects",
-        "What a dialect claims and cannot carry out is refused and recorded with its speaker; what "
-        "no dialect claims leaves no trace.",
+        "A message that a dialect recognises and refuses is recorded with its sender; an "
+        "unrecognised message leaves no trace.",
     ),
     Requirement(
         "DIALECT-COMPLETE",
         "Dialects",
-        "A dialect has a word for every refusal and a rendering, or a silence on purpose, for "
-        "every event; each of its operations has a case that is a yes, a name of its own and a "
-        "shape that can be published, and refuses nonsense with a code of the dialect.",
+        "A dialect has a code for every refusal and a rendering, or a deliberate omission, for "
+        "every event; each of its operations has an accepted case, a unique name and a "
+        "publishable shape, and refuses invalid input with a code of the dialect.",
     ),
     # --- AOF/1
     Requirement(
         "AOF-DETECT",
         "S-AOF-1",
-        "A message is found bare, under payload, message or content, as JSON text, and behind the "
-        "prefix AOF/1; other text and JSON is not ours.",
+        "A message is found bare, under payload, message or content, as JSON text, and behind "
+        "the prefix AOF/1; other text and JSON is not recognised.",
     ),
     Requirement(
         "AOF-ORDER",
         "S-AOF-2",
-        "Checks come in this order: size, JSON, envelope, type, taskId, task, identity, already "
-        "there, authority, state.",
+        "Checks run in this order: size, JSON, envelope, type, taskId, task, identity, repeat, "
+        "authority, state.",
     ),
     Requirement(
         "AOF-ENVELOPE",
         "AOF/1: Protocol Envelope",
-        "Every field of the envelope and of the five payloads is checked, and what is wrong is "
-        "named with its path; unknown fields are kept and decide nothing.",
-        divergence="Every text and list has a bound, names follow a grammar, and references lead "
-        "downwards: the specification leaves these open (S-LIMIT, S-NAME).",
+        "Every field of the envelope and of the five payloads is checked, and errors are named "
+        "with their path; unknown fields are kept and change no decision.",
+        divergence="Every text and list has a limit, names follow a grammar, and references stay "
+        "inside: the specification leaves these open (S-LIMIT, S-NAME).",
     ),
     Requirement(
         "AOF-COMPLETION",
         "S-AOF-3",
-        "A report is kept with its attempt and logged at once; its transitions come with the end "
-        "of its session, or at once where that is configured; the latest report counts.",
+        "A report is kept with its attempt and logged immediately; its transitions come with the "
+        "end of its session, or immediately where configured; the latest report counts.",
     ),
     Requirement(
         "AOF-STATUS",
         "AOF/1: Status Update Protocol",
         "An update moves the task with the first of blockers, notes and progress as its reason; "
-        "without a status, or without a way there, it is a line of the work log.",
+        "without a status, or without a transition to it, it is a line of the work log.",
     ),
     Requirement(
         "AOF-HANDOFF",
         "S-AOF-7",
-        "A handoff is requested once however often it is sent, accepted, or rejected into blocked; "
-        "depth, parent and deadline are checked.",
+        "A handoff is requested once however often it is sent, accepted, or rejected into "
+        "blocked; depth, parent and deadline are checked.",
     ),
     Requirement(
         "AOF-AUTHORITY",
         "S-AOF-4",
-        "Completion and status come from the holder, a request from the parent's holder or an "
-        "orchestrator, an answer from the agent that was asked.",
+        "Completion and status come from the holder, a request from the holder of the parent or "
+        "an orchestrator, an answer from the requested agent.",
     ),
     Requirement(
         "AOF-IDENTITY",
         "S-ROLE",
-        "No message speaks for somebody else than its speaker, in whatever field it tries.",
+        "A message never acts for anyone but its authenticated sender, whatever its fields claim.",
     ),
     Requirement(
         "AOF-REPEAT",
         "S-IDEM",
-        "A message sent again, wrapped or not, is answered as before and adds nothing; a session "
+        "A message sent again, wrapped or not, gets the same answer and adds nothing; a session "
         "replayed in any order changes nothing.",
     ),
     Requirement(
@@ -1143,14 +1143,14 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "AOF-EVENTS",
         "S-AOF-9",
-        "Event lines have rising ids, the specification's names, actor, task and payload; one "
-        "task.transitioned for each real transition, with its real from.",
+        "Event lines have increasing ids, the names of the specification, actor, task and "
+        "payload; one task.transitioned for each real transition, with its real from.",
     ),
     Requirement(
         "AOF-WARNINGS",
         "S-AOF-10",
-        "A summary or a named handoff that is not in the task's folder is a warning and no "
-        "obstacle; one that points outside is refused.",
+        "A summary or a named handoff that is missing from the task's folder is a warning only; "
+        "one that points outside is refused.",
     ),
     Requirement(
         "AOF-TOOLS",
@@ -1160,8 +1160,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "AOF-SESSION-END",
         "S-AOF-3",
-        "The end of a session applies what its attempts have reported and touches no other; "
-        "without a name only whoever runs the show may end all that have reported.",
+        "The end of a session applies the reports of its attempts and touches no other; without "
+        "a name only an orchestrator, coordinator or person may end all that have reported.",
     ),
     Requirement(
         "AOF-TIMES",
@@ -1171,7 +1171,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "AOF-EXAMPLES",
         "AOF/1: Examples",
-        "The specification's examples do as messages what the specification says that they do.",
+        "The examples of the specification have, as messages, the effects that the specification "
+        "describes.",
     ),
     Requirement(
         "AOF-FUZZ",
@@ -1181,15 +1182,15 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "AOF-GUIDE",
         "Project",
-        "Every message in the AOF guide passes lint --strict, every code that a message can meet "
-        "is explained there, and its shell commands run as they stand.",
+        "Every message in the AOF guide passes lint --strict, every code that a message can get "
+        "is explained there, and its shell commands run unchanged.",
     ),
     Requirement(
         "AOF-LINT",
         "Command line",
-        "lint says of any JSON value whether it is AOF/1, of which type, and all that is wrong.",
+        "lint reports for any JSON value whether it is AOF/1, its type, and all problems.",
     ),
-    # --- the door for programs
+    # --- HTTP
     Requirement(
         "HTTP-HOST",
         "HTTP",
@@ -1204,25 +1205,24 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "HTTP-IDENTITY",
         "HTTP",
-        "Every route but health and the description of the API wants a token; what it may do is "
-        "what its bearer may.",
+        "Every route but health and the API description needs a token; a request may do what the "
+        "bearer of its token may.",
     ),
     Requirement(
         "HTTP-METHODS",
         "HTTP",
-        "GET changes nothing; another method and an unknown address are problems that say what is "
-        "taken.",
+        "GET changes nothing; another method and an unknown address are problems that name the "
+        "allowed ones.",
     ),
     Requirement(
         "HTTP-RATE",
         "HTTP",
-        "Each caller may ask so often and no more; others are not concerned; 429 says when to come "
-        "back.",
+        "Each caller has a rate limit, which affects no other caller; 429 says when to retry.",
     ),
     Requirement(
         "HTTP-EXPOSURE",
         "HTTP",
-        "An address that others can reach is refused without TLS or a declared proxy.",
+        "A listening address that others can reach is refused without TLS or a declared proxy.",
     ),
     Requirement(
         "HTTP-PROBLEMS",
@@ -1232,32 +1232,31 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "HTTP-LIMITS",
         "HTTP",
-        "A body that is too long, too slow, of another type or no JSON is refused before anything "
-        "is done; slow and half-open connections are cut.",
+        "A body that is too long, too slow, of another type or no JSON is refused before "
+        "anything is done; slow and half-open connections are closed.",
     ),
     Requirement(
         "HTTP-OFFERS",
         "HTTP",
-        "A request that offers to speak another protocol is answered as if it did not, body and "
-        "all.",
+        "A request that offers a protocol upgrade is answered as if it did not, body and all.",
     ),
     Requirement(
         "HTTP-BEHIND",
         "HTTP",
-        "What cannot be understood behind a request takes the place of no answer: all that was "
-        "asked for before is answered, and then the connection ends.",
+        "Unparsable bytes after a request replace no answer: all earlier requests are answered, "
+        "and then the connection is closed.",
     ),
     Requirement(
         "HTTP-TAKING",
         "HTTP",
-        "A caller that takes nothing of its answer is cut off, one that takes it slowly gets all "
-        "of it, and the reader of a stream may take its time.",
+        "A caller that reads none of its answer is disconnected, a slow one gets all of it, and "
+        "the reader of a stream may take its time.",
     ),
     Requirement(
         "HTTP-MESSAGES",
         "HTTP",
-        "A message of any dialect is taken and answered in its dialect; a batch has one answer per "
-        "line, in order, and a bad line spoils no other.",
+        "A message of any dialect is accepted and answered in its dialect; a batch has one "
+        "answer per line, in order, and a bad line affects no other.",
     ),
     Requirement(
         "HTTP-OPERATIONS",
@@ -1267,440 +1266,442 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "HTTP-DO",
         "HTTP",
-        "The owner of the data directory runs commands in anybody's name, and nobody else does.",
+        "Only the owner of the data directory runs commands on behalf of any name.",
     ),
     Requirement(
         "HTTP-KEYS",
         "HTTP",
-        "An Idempotency-Key makes a repeat do nothing and answer as before.",
+        "A repeat under its Idempotency-Key changes nothing and gets the first answer.",
     ),
     Requirement(
         "HTTP-RESOURCES",
         "HTTP",
         "Tasks, runs, events and agents can be read in pages, by filters, and with ETags; tasks "
-        "can be made, claimed, kept alive, given back, moved, noted, linked and reported on.",
+        "can be created, claimed, renewed, released, moved, noted, linked and reported on.",
     ),
     Requirement(
         "HTTP-WAIT",
         "HTTP",
-        "Events and work can be waited for; a wait ends when there is something, and a caller that "
-        "has gone gets nothing.",
+        "Long polls wait for events and for work; a poll ends when there is a result, and a "
+        "disconnected caller gets none.",
     ),
     Requirement(
         "HTTP-WORK",
         "HTTP",
-        "Of many who wait for one task exactly one gets it.",
+        "Exactly one of many callers that wait for one task gets it.",
     ),
     Requirement(
         "HTTP-STREAM",
         "HTTP",
-        "The stream tells every wanted entry once, in order, from any position on.",
+        "The stream delivers every selected entry once, in order, from any position on.",
     ),
     Requirement(
         "HTTP-STREAM-SLOW",
         "HTTP",
-        "Readers that do not read cost a bounded amount of memory and slow nobody; one that is too "
-        "far behind is told which positions it misses.",
+        "Readers that stop reading cost a bounded amount of memory and delay no other; one that "
+        "is too far behind gets the range of positions that it misses.",
     ),
     Requirement(
         "HTTP-STREAM-LEVEL",
         "HTTP",
-        "A reader that is level is written to without its coroutine, and sees everything once and "
-        "in order also when it falls behind and comes up again.",
+        "A reader that is up to date is written to without its coroutine, and gets everything "
+        "once and in order, also when it falls behind and catches up.",
     ),
     Requirement(
         "HTTP-STAYS",
         "HTTP",
-        "One caller cannot take all streams and waits, nor all sessions of MCP; a stream ends with "
-        "the token that opened it.",
+        "A caller has a limited share of streams, long polls and MCP sessions; a stream ends "
+        "with the token that opened it.",
     ),
     Requirement(
         "HTTP-ROOM",
         "HTTP",
-        "The hub takes as many connections as it may have open files, says so above that, and "
-        "keeps none idle when they are scarce.",
+        "The hub accepts as many connections as it may have open files, answers above that with "
+        "an error, and closes idle ones when they are scarce.",
     ),
     Requirement(
         "HTTP-CORS",
         "HTTP",
         "Pages of an allowed origin can call every address from a browser and read the answers; "
-        "others are told nothing that would let them.",
+        "other origins get no CORS headers.",
     ),
     Requirement(
         "HTTP-PROXY",
         "HTTP",
-        "Behind a declared proxy a connection comes from it or from this machine, or is refused.",
+        "A connection behind a declared proxy comes from the proxy or from this machine, or is "
+        "refused.",
     ),
     Requirement(
         "HTTP-OPENAPI",
         "HTTP",
-        "/openapi.json describes every route, is valid OpenAPI 3.1, and the API does what it says "
-        "under generated requests; /docs shows it without anything from elsewhere.",
+        "/openapi.json describes every route, is valid OpenAPI 3.1, and holds under generated "
+        "requests; /docs shows it without external resources.",
     ),
     Requirement(
         "HTTP-HEALTH",
         "HTTP",
-        "/healthz says that the process lives; /readyz tells the truth about store, ledger and "
-        "duties; /metrics counts in Prometheus' format.",
+        "/healthz shows that the process is alive; /readyz reports the state of store, ledger "
+        "and services; /metrics has the Prometheus format.",
     ),
     Requirement(
         "HTTP-STOP",
         "HTTP",
-        "A hub that stops sends away whoever waits, and answers what is under way.",
+        "A stopping hub ends all waits, and answers the requests in progress.",
     ),
     Requirement(
         "ENGINE-HINTS",
         "Engine",
-        "Whoever listens is told of every commit, until it no longer wants to be.",
+        "A listener is notified of every commit until it unsubscribes.",
     ),
     Requirement(
         "ENGINE-TAIL",
         "Engine",
-        "Whoever follows the ledger gets what this process has just committed without reading it "
-        "back, exactly as the store has it, and reads the store for everything else.",
+        "A follower of the ledger gets the commits of this process from memory, exactly as "
+        "stored, and reads everything else from the store.",
     ),
     Requirement(
         "ENGINE-SHOWN",
         "Engine",
-        "Tasks and entries have one shape for every door.",
+        "Tasks and entries have one schema on every surface.",
     ),
     # --- running agents
     Requirement(
         "RUN-PROGRAM",
         "Agents",
-        "An agent may be a program: started without a shell for each attempt, in the task's own "
-        "folder, with its prompt on standard input or in a file, and with a token of that "
+        "An agent may be a program: started without a shell for each attempt, in the folder of "
+        "its task, with its prompt on standard input or in a file, and with a token of that "
         "attempt.",
     ),
     Requirement(
         "RUN-ENVIRONMENT",
         "Agents",
-        "Of the hub's variables a program gets a short list and those that are named in its "
-        "section; no other reaches it.",
+        "A program gets a short list of the hub's variables and those that are named in its "
+        "section, and no others.",
     ),
     Requirement(
         "RUN-DESK",
         "Agents",
-        "An attempt has the task's folder, its prompt and a log of its own; the log of an "
+        "An attempt has the folder of its task, its prompt and a log of its own; the log of an "
         "earlier attempt is kept, and no link leads out of the data directory.",
     ),
     Requirement(
         "RUN-PROMPT",
         "Agents",
-        "The prompt holds the task, what was agreed on, and an example of a report that passes "
-        "lint.",
+        "The prompt has the task, its criteria and constraints, and an example of a report that "
+        "passes lint.",
     ),
     Requirement(
         "RUN-MESSAGES",
         "Agents",
-        "A line of a program's output that begins with AOF/1 is a message of that agent, bound "
-        "to its attempt; what is refused stands in the log of the run.",
+        "A line of program output that begins with AOF/1 is a message of that agent, bound to "
+        "its attempt; a refusal is written to the log of the run.",
     ),
     Requirement(
         "RUN-OUTPUT",
         "Agents",
         "Output is kept line by line up to a limit, harmless for terminals and without the "
-        "token; any amount of it neither holds the program up nor fills the disk, however it is "
-        "cut.",
+        "token; any amount of it neither blocks the program nor fills the disk, at any chunk "
+        "borders.",
     ),
     Requirement(
         "RUN-BEATS",
         "Agents",
-        "While its program lives, an agent's lease is renewed.",
+        "The lease of an agent is renewed while its program runs.",
     ),
     Requirement(
         "RUN-SESSION-END",
         "Agents",
-        "The exit of a program is the end of its session: what it reported takes effect.",
+        "The exit of a program ends its session: its report takes effect.",
     ),
     Requirement(
         "RUN-UNREPORTED",
         "Agents",
-        "A program that fails without a report has failed its attempt at once; one that ends "
-        "well without a report leaves its task to a review; either is on record as the hub's word, "
-        "which run.json and /v1/runs tell, and no run_result.json says that the agent reported.",
+        "A program that fails without a report fails its attempt immediately; one that exits "
+        "with 0 without a report moves its task to review; both are recorded as reports of the "
+        "hub, in run.json and /v1/runs, and no run_result.json attributes them to the agent.",
     ),
     Requirement(
         "RUN-STOP",
         "Agents",
-        "Whoever loses its lease or takes too long is ended with its whole session: asked, then "
-        "killed; what a program leaves in its session ends with it.",
+        "An agent that loses its lease or takes too long is stopped with its whole session: "
+        "asked to terminate, then killed; processes that a program leaves in its session end with "
+        "it.",
     ),
     Requirement(
         "RUN-NOT-STARTED",
         "Agents",
-        "An agent that cannot be started rests, longer each time; its task goes back to the "
-        "queue and has not failed.",
+        "An agent that cannot be started is retried after a growing backoff; its task goes back "
+        "to the queue without a failure.",
     ),
     Requirement(
         "RUN-WORKTREE",
         "Agents",
-        "A task may get a git worktree and a branch of its own, which later attempts find "
-        "again; hooks of the repository are not run.",
+        "A task may get its own git worktree and branch, which later attempts reuse; hooks of "
+        "the repository are not run.",
     ),
     Requirement(
         "RUN-REMOTE",
         "Agents",
         "An agent may be a URL: its assignment is posted to an allowed address under a stable "
-        "id, its own messages keep its lease, and its report ends its session.",
+        "id, its own messages renew its lease, and its report ends its session.",
     ),
     Requirement(
         "RUN-LEFTOVERS",
         "Agents",
-        "What a killed hub has left running is ended by its recorded number and start or by its "
-        "session, never by a name; nobody else is.",
+        "Processes left by a killed hub are ended by their recorded pid and start time or by "
+        "their session, never by a name; no other process is ended.",
     ),
     Requirement(
         "RUN-RECIPES",
         "Agents",
-        "The recipes of the docs are settings that load; the one of the plain script runs as it "
-        "stands.",
+        "The recipes of the docs are settings that load; the one of the plain script runs "
+        "unchanged.",
     ),
     Requirement(
         "DISPATCH-ORDER",
         "Agents",
-        "When not all can run, the most urgent ready task is given out first, whichever agent "
-        "it is for.",
+        "The ready task of the highest priority is dispatched first when not all can run, "
+        "whichever agent it is for.",
     ),
     Requirement(
         "DISPATCH-FAIR",
         "Agents",
-        "Of agents that may all have a task, whoever has failed less often of late gets it, then "
-        "whoever waits longest, also after a restart; and who has failed at a task gets it again "
-        "only when nobody else may have it.",
+        "Among agents that may all have a task, the one with fewer recent failures gets it, then "
+        "the one that has waited longest, also after a restart; an agent that failed at a task "
+        "gets it again only when no other may have it.",
     ),
     Requirement(
         "DISPATCH-CONCURRENCY",
         "Agents",
-        "No more agents work at the same time than are allowed, each and all together; and no "
-        "task is given out while anything of an earlier attempt on it is still running.",
+        "No more agents run at the same time than allowed, each and in total; and a task is not "
+        "dispatched while any process of an earlier attempt on it is running.",
     ),
     Requirement(
         "DISPATCH-MATCH",
         "Agents",
-        "A task goes to the agent that it is assigned to, to one that has the capability that "
-        "it is assigned to, or, unassigned, to one that takes any.",
+        "A task goes to the agent that it is assigned to, to one that has the capability that it "
+        "is assigned to, or, unassigned, to one that takes any.",
     ),
     Requirement(
         "DISPATCH-SHARED",
         "Agents",
-        "What another hub of the same store does to a task, or to its agent, ends the agent that "
-        "works on it here as if it had been done here.",
+        "A change of a task or its agent by another hub of the same store ends the agent that "
+        "works on it here, as a local change would.",
     ),
     Requirement(
         "DISPATCH-BUDGET",
         "Agents",
-        "An agent that has used up its attempts, minutes, output or cost of a day pauses until "
-        "the next or until somebody lets it go on; the pause and the question are recorded once, "
-        "reach those who can answer, and survive a restart. What runs counts already.",
+        "An agent that has used up its daily attempts, minutes, output or cost is paused until "
+        "the next day or until it is resumed; the pause and the question are recorded once, reach "
+        "those who can resume it, and survive a restart. Running attempts count.",
     ),
     Requirement(
         "AGENT-PAUSE",
         "Agents",
-        "The hub, people and orchestrators can pause an agent; people and orchestrators let it go "
-        "on. Nothing is started for it meanwhile, and everybody sees why.",
+        "The hub, people and orchestrators can pause an agent; people and orchestrators resume "
+        "it. It is not started meanwhile, and the reason is visible to all.",
     ),
     Requirement(
         "RUN-LEAVE",
         "Agents",
-        "A program whose report has taken effect may go on for a while, and is ended then.",
+        "A program whose report has taken effect may run on for a grace period, and is ended then.",
     ),
     Requirement(
         "DISPATCH-STOP",
         "Agents",
-        "At a stop agents may finish for a while; then what is unfinished goes back to its "
-        "queue without a failure, or is kept for its agent.",
+        "At a stop agents may finish within a grace period; then unfinished work goes back to "
+        "its queue without a failure, or is kept for its agent.",
     ),
     Requirement(
         "DISPATCH-RESTART",
         "Agents",
-        "After a kill everything is recovered and nothing is doubled: a report counts, a lost "
-        "program has failed its attempt, what never began begins in its attempt.",
+        "Every attempt is recovered after a kill and none is duplicated: a report counts, a lost "
+        "program has failed its attempt, and a claim that was not started starts in its attempt.",
     ),
     Requirement(
         "DISPATCH-STORE",
         "Faults",
-        "While the store is away the dispatcher says so and asks again.",
+        "The dispatcher reports an unavailable store and retries.",
     ),
     Requirement(
         "DISPATCH-CLOCK",
         "Faults",
         "A clock that is set back keeps leases alive; one that jumps forward ends them, and with "
-        "them the agents, before anybody else gets the task.",
+        "them the agents, before another agent gets the task.",
     ),
     Requirement(
         "DISPATCH-IDLE",
         "Agents",
-        "Without agents the dispatcher settles what an earlier hub has left, and does no more.",
+        "The dispatcher without agents settles the attempts of an earlier hub, and does no more.",
     ),
     Requirement(
         "SYSTEM-PROCESS",
         "System",
-        "A program that runs for a while has a session of its own, is heard on both of its ways, "
-        "and is ended as a whole.",
+        "A long-running program has its own session, both of its output streams are read, and it "
+        "is ended as a whole.",
     ),
     # --- the hub
     Requirement(
         "HUB-UP",
         "Hub",
-        "`dragoman up` starts everything from one command, says where it listens, where the data "
-        "is and what to do next, and drains at a signal.",
+        "`dragoman up` starts everything with one command, prints its address, its data "
+        "directory and the next step, and drains at a signal.",
     ),
     Requirement(
         "HUB-CLI",
         "Hub",
-        "While a hub runs, commands go through it; otherwise they open the store themselves.",
+        "Commands go through a running hub; otherwise they open the store themselves.",
     ),
     Requirement(
         "HUB-DUTIES",
         "Hub",
-        "Duties run in the background at their pace and at a hint; one that fails or hangs holds "
-        "up no other, and is told.",
+        "Services run in the background at their interval and at hints; one that fails or hangs "
+        "delays no other, and is reported.",
     ),
     Requirement(
         "HUB-INBOX",
         "Hub",
-        "A message that is put into the inbox is taken soon, also after a round that had many.",
+        "A message in the inbox is read soon, also after a round with many.",
     ),
     # --- the SDK
     Requirement(
         "SDK-WORK",
         "SDK",
-        "An agent's program gets its tasks one by one, waits for them without polling, says how it "
-        "goes, ends each in every way there is, and hands parts of it to other agents.",
+        "An agent program gets its tasks one by one, waits for them without polling, reports "
+        "progress, ends each in every possible way, and delegates parts of it to other agents.",
     ),
     Requirement(
         "SDK-OWNER",
         "SDK",
-        "Whoever claims in an agent's name is given a token for that attempt, and goes on as the "
-        "agent: on one's own machine nothing asks for more.",
+        "A caller that claims in the name of an agent gets a token for that attempt, and "
+        "continues as the agent: on a local machine no other credential is needed.",
     ),
     Requirement(
         "SDK-HEARTBEAT",
         "S-RUN",
-        "A heartbeat in the background keeps the lease for as long as the work takes.",
+        "A background heartbeat keeps the lease for as long as the work takes.",
     ),
     Requirement(
         "SDK-LEASE-LOST",
         "S-RUN",
-        "When the lease is lost, or the hub stays away for longer than it lasts, whoever works on "
-        "that task, and nobody else, is cancelled, and its block raises LeaseLost.",
+        "Loss of the lease, or a hub that is unreachable for longer than it lasts, cancels the "
+        "work on that task only, and its block raises LeaseLost.",
     ),
     Requirement(
         "SDK-LEFT",
         "SDK",
-        "Work that is left by an exception or without a word has failed and says why; a worker "
-        "that is stopped gives its task back; what went wrong first is what is raised.",
+        "Work that is left by an exception or without a report has failed with a reason; a "
+        "worker that is stopped releases its task; the first error is the one that is raised.",
     ),
     Requirement(
         "SDK-CRASH-SAFE",
         "S-IDEM",
-        "A write is sent again under the key that it had from the start, after a lost connection, "
-        "an overload or a restart of the hub, for as long as there is patience; it happens once. A "
-        "worker that is killed is followed by another.",
+        "A write is resent under its original key after a lost connection, an overload or a "
+        "restart of the hub, until a timeout; it takes effect once. A worker that is killed is "
+        "followed by another.",
     ),
     Requirement(
         "SDK-EVENTS",
         "SDK",
-        "Events are followed by a stream that is taken up where it broke off, or by pages where no "
-        "stream gets through: none is missed, none comes twice.",
+        "Events are followed by a stream that resumes where it broke off, or by pages where no "
+        "stream is possible: none is missed, none is delivered twice.",
     ),
     Requirement(
         "SDK-CALLS",
         "SDK",
-        "Tasks, messages of any dialect, batches of them and operations by name, as the hub has "
-        "them, with its refusals.",
+        "Tasks, messages of any dialect, batches of them and operations by name are available as "
+        "the hub has them, with its refusals.",
     ),
     Requirement(
         "SDK-SYNC",
         "SDK",
-        "The face without an event loop can say all that the other can, and leaves no thread "
+        "The synchronous API can do all that the asynchronous one can, and leaves no thread "
         "behind.",
     ),
     Requirement(
         "SDK-ASSIGNED",
         "SDK",
-        "A program that a hub has started gets the task it was started for, alive and watched.",
+        "A program started by a hub gets the task that it was started for, with its lease "
+        "renewed and watched.",
     ),
     Requirement(
         "SDK-ADDRESS",
         "SDK",
-        "The hub and the token are what the caller says, else the environment, else the data "
-        "directory; the token of a data directory is shown to its own hub only.",
+        "The hub and the token come from the caller, else the environment, else the data "
+        "directory; the token of a data directory is sent to its own hub only.",
     ),
     Requirement(
         "SDK-GUIDE",
         "Project",
-        "The programs of the SDK's guide run as they stand, and do what it says.",
+        "The programs of the SDK guide run unchanged, with the documented effect.",
     ),
-    # --- for people who test their agents
+    # --- test hub
     Requirement(
         "TESTING-HUB",
         "Testing",
-        "dragoman.testing gives a hub in memory or on a temporary SQLite, with a clock moved by "
-        "hand.",
+        "dragoman.testing provides a hub in memory or on a temporary SQLite, with a manual clock.",
     ),
     Requirement(
         "TESTING-EXAMPLE",
         "Testing",
-        "The worked example of the docs is itself a test of an agent's crash and recovery.",
+        "The worked example of the docs is a passing test of the crash and recovery of an agent.",
     ),
-    # --- letters at the doors
+    # --- letters on the surfaces
     Requirement(
         "MAIL-FILES",
         "S-MAIL",
-        "Each letter is a file mail/<thread>/NNNN-<TYPE>.md, numbered in its thread, written anew "
-        "when it is read, acked or answered; its cost does not grow with the thread.",
+        "Each letter is a file mail/<thread>/NNNN-<TYPE>.md, numbered in its thread, rewritten "
+        "when it is read, acked or answered; the cost does not grow with the thread.",
     ),
     Requirement(
         "MAIL-HOSTILE",
         "S-MAIL",
-        "No terminal code, bidi character, HTML or front matter in a letter acts: not in its file, "
-        "not on a terminal, not through any door; a letter that is too long is refused.",
+        "Terminal codes, bidi characters, HTML and front matter in a letter have no effect: not "
+        "in its file, not on a terminal, not through any surface; a letter that is too long is "
+        "refused.",
     ),
     Requirement(
         "MAIL-HTTP",
         "S-MAIL",
-        "A box is waited for over HTTP without polling and goes on from a cursor; a letter sent "
-        "again under its key is one letter; a stream of an agent has the letters to it.",
+        "A box can be awaited over HTTP without polling and continues from a cursor; a letter "
+        "sent again under its key is one letter; the stream of an agent has the letters to it.",
     ),
     Requirement(
         "CLI-MAIL",
         "S-MAIL",
-        "mail send, inbox, show, thread, ack, read, search and summarize, for people and as JSON, "
-        "with a filter for each of S-MAIL-6; inbox --watch tells letters as they come.",
+        "mail send, inbox, show, thread, ack, read, search and summarize work for people and as "
+        "JSON, with a filter for each of S-MAIL-6; inbox --watch shows letters as they arrive.",
     ),
     Requirement(
         "MAIL-MCP",
         "S-MAIL",
-        "Tools send, show, ack and find letters; inbox has the unread ones, send takes a letter as "
-        "any message, and a thread is a resource.",
+        "Tools send, show, ack and find letters; inbox has the unread ones, send accepts a "
+        "letter as any message, and a thread is a resource.",
     ),
     # --- waves and reservations
     Requirement(
         "WAVE-START",
         "S-MAIL-10",
-        "A wave is started by orchestrators, coordinators and people: unknown beads are "
-        "adopted and "
-        "held back, ready ones are put back, and those that run or have ended count as they stand.",
+        "A wave is started by orchestrators, coordinators and people: unknown beads are adopted "
+        "into backlog, ready ones are moved back to it, and running or ended ones count with "
+        "their status.",
     ),
     Requirement(
         "WAVE-PARALLEL",
         "S-MAIL-10",
-        "A wave lets its beads go in order, and never so that more of them than its "
-        "limit are ready "
-        "or in progress.",
+        "A wave releases its beads in order, and never so that more of them than its limit are "
+        "ready or in progress.",
     ),
     Requirement(
         "WAVE-FILES",
         "S-MAIL-10",
-        "Two beads that want the same file, of one wave or of two, are let go one after the other, "
-        "and neither while somebody else has reserved it exclusively.",
+        "Two beads that need the same file, of one wave or of two, are released one after the "
+        "other, and neither while another holder has reserved it exclusively.",
     ),
     Requirement(
         "WAVE-BOUNDED",
         "S-MAIL-10",
-        "What a wave's next step costs grows with its beads and files, not with their pairs.",
+        "The cost of the next step of a wave grows with its beads and files, not with their pairs.",
     ),
     Requirement(
         "WAVE-RETRIES",
@@ -1712,67 +1713,67 @@ _MANIFEST: tuple[Requirement, ...] = (
         "WAVE-COMPLETE",
         "S-MAIL-10",
         "A wave is complete when each bead is in review, done, blocked, deadletter or cancelled; "
-        "that is recorded once, with counts, and told by letter to whoever started it.",
+        "that is recorded once, with counts, and sent by letter to the actor that started it.",
     ),
     Requirement(
         "WAVE-RECOVERY",
         "S-MAIL-10",
-        "A wave goes on from the ledger, wherever its orchestrator or the hub died.",
+        "A wave continues from the ledger, wherever its orchestrator or the hub died.",
     ),
     Requirement(
         "WAVE-STATUS",
         "S-MAIL-10",
-        "The status of a wave names each bead and what it waits for: a slot, a file and "
-        "who has it, "
-        "another task, its rest, or somebody to claim it.",
+        "The status of a wave lists each bead and what it waits for: a slot, a file and its "
+        "holder, another task, its backoff, or an agent that claims it.",
     ),
     Requirement(
         "RESERVE-TAKE",
         "S-MAIL-10",
         "Files are reserved by path or glob, shared or exclusively, for a time; a conflict is "
-        "refused as reserved and names the holder, the pattern and until when.",
+        "refused as reserved and names the holder, the pattern and the end.",
     ),
     Requirement(
         "RESERVE-END",
         "S-MAIL-10",
-        "A reservation ends when it is released, when its time is over, and when the "
-        "attempt that it was taken for has ended; nobody has to clean up after a holder that died.",
+        "A reservation ends when it is released, when it expires, and when the attempt that it "
+        "was made for has ended; a dead holder needs no manual cleanup.",
     ),
     Requirement(
         "RESERVE-SHARE",
         "S-MAIL-10",
-        "An agent has a share of what can be reserved, for a day at most, and never everything: "
-        "it cannot stop the waves and the other agents.",
+        "An agent may hold a limited share of reservations, for a day at most, so that it cannot "
+        "block the waves and the other agents.",
     ),
     Requirement(
         "RESERVE-GLOBS",
         "S-MAIL-10",
-        "Two patterns conflict exactly when some path is meant by both of them; a plain path "
-        "means all that is below it, unless its name has an ending.",
+        "Two patterns conflict exactly when some path matches both of them; a plain path matches "
+        "all that is below it, unless its name has an extension.",
     ),
     Requirement(
         "GUARD-COMMIT",
         "S-MAIL-10",
-        "A git hook refuses a commit of files that somebody else has reserved exclusively, names "
-        "them, and lets pass where there is no hub; a hook of somebody else is never overwritten.",
+        "A git hook refuses a commit of files that another holder has reserved exclusively, "
+        "names them, and allows the commit where there is no hub; a foreign hook is never "
+        "overwritten.",
     ),
     Requirement(
         "CLI-WAVE",
         "S-MAIL-10",
-        "wave start, status, watch and list, and reserve take, renew, release and list, for people "
-        "and as JSON; watch ends with the closing report.",
+        "wave start, status, watch and list, and reserve take, renew, release and list, work for "
+        "people and as JSON; watch ends with the closing report.",
     ),
-    # --- the project itself
+    # --- project
     Requirement(
         "PROJECT-IMPORTS",
         "Project",
-        "Imports go down the house only, every module has its place in the list, the pure rooms "
-        "touch nothing outside, and database drivers stay in the store.",
+        "Imports follow the layers downwards only, every module is listed in a layer, the pure "
+        "layers import nothing that does IO, and database drivers stay in the store.",
     ),
     Requirement(
         "PROJECT-GATES",
         "Project",
-        "Every gate runs even when an earlier one failed, and one failure fails the whole.",
+        "Every gate runs even when an earlier one failed, and one failure fails the run.",
     ),
     Requirement(
         "PROJECT-REQUIREMENTS",
@@ -1782,338 +1783,342 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "PROJECT-SERVERS",
         "Project",
-        "A test gets an empty schema of a real PostgreSQL, and an abandoned server is swept away.",
+        "A test gets an empty schema of a real PostgreSQL, and an abandoned server is removed.",
     ),
     Requirement(
         "PROJECT-DOCS",
         "Project",
-        "The commands and links of README, CONTRIBUTING and the docs work as they are written.",
+        "The commands and links of README, CONTRIBUTING and the docs work as written.",
     ),
-    # --- Agent Mail: letters as such
+    # --- Agent Mail: letters
     Requirement(
         "MAIL-POST",
         "S-MAIL-7",
-        "A letter lies in the box of each recipient, known or not, in its thread; it is read per "
-        "recipient and acked once by each; limits and wrong callers are refused with a sentence.",
+        "A letter is in the box of each recipient, known or not, in its thread; it is read per "
+        "recipient and acked once by each; limits and unauthorized callers are refused with a "
+        "sentence.",
     ),
     Requirement(
         "MAIL-PAGES",
         "S-MAIL-7",
-        "Boxes, threads, summaries and what is found come in pages that are bounded in letters and "
-        "bytes; a page says whether it goes on, also when nothing in it fits.",
+        "Boxes, threads, summaries and search results come in pages with limits on letters and "
+        "bytes; a page says whether there is more, also when nothing in it fits.",
     ),
     Requirement(
         "MAIL-ACK",
         "S-MAIL-7",
-        "An ack that does not come in time is told once, on record with its task, to "
-        "orchestrators; "
-        "answers ack what they answer.",
+        "A missing ack is escalated once after its deadline, recorded with its task, to "
+        "orchestrators; answers ack the letters that they answer.",
     ),
     Requirement(
         "MAIL-ADDRESS",
         "S-MAIL-7",
-        "A letter goes to names, groups and roles; without a recipient to whoever letters of its "
-        "type go to; one to somebody unknown waits, is visible, and is there when that one comes.",
+        "A letter goes to names, groups and roles; without a recipient to the default recipients "
+        "of its type; one to an unknown name waits, is visible, and is delivered when that name "
+        "is registered.",
     ),
     Requirement(
         "MAIL-REPEAT",
         "S-IDEM",
-        "The same letter again, told by its id or its time, is answered as before and "
-        "adds nothing; "
-        "one with neither is a new letter.",
+        "The same letter again, recognised by its id or its time, gets the same answer and adds "
+        "nothing; one with neither is a new letter.",
     ),
     Requirement(
         "MAIL-IDENTITY",
         "S-ROLE",
-        "A letter is from its caller; any other `from` is refused and recorded.",
+        "A letter is from its authenticated caller; any other `from` is refused and recorded.",
     ),
     Requirement(
         "MAIL-ADOPT",
         "S-ADOPT",
-        "The first word of a worker about an unknown bead makes the task and claims it for the "
-        "worker, each step recorded; answers never do, nor does anything where adopt = false.",
+        "The first message of a worker about an unknown bead creates the task and claims it for "
+        "the worker, each step recorded; answers never do, nor does any message where adopt = "
+        "false.",
     ),
     Requirement(
         "MAIL-MEANING",
         "S-MAIL-9",
-        "Each type of letter asks of its task what the table says: claim, log and renew, report, "
-        "retry, block, hand on.",
+        "Each type of letter has the effect on its task that the table gives: claim, log and "
+        "renew, report, retry, block, delegate.",
     ),
     Requirement(
         "MAIL-REFUSED-EFFECT",
         "S-MAIL-9",
-        "A letter whose effect is refused is delivered all the same; the refusal is recorded and "
-        "told to its sender, as is what changed nothing and what could not be read.",
+        "A letter whose effect is refused is delivered nevertheless; the refusal is recorded and "
+        "returned to its sender, as are letters without effect and letters that could not be "
+        "parsed.",
     ),
     Requirement(
         "MAIL-HELP",
         "S-MAIL-9",
         "A request for help changes no status, goes to the helper and to all orchestrators, is "
-        "closed by an answer in its thread and by nothing else, and escalates once when "
-        "none comes.",
+        "closed only by an answer in its thread, and escalates once when none comes.",
     ),
     Requirement(
         "MAIL-CHECKPOINT",
         "S-MAIL-9",
-        "A checkpoint gives the task back without an outcome; its successor gets the "
-        "commit and the "
-        "next steps, in its prompt, in its worktree and wherever the task is shown.",
+        "A checkpoint releases the task without an outcome; its successor gets the commit and "
+        "the next steps, in its prompt, in its worktree and wherever the task is shown.",
     ),
     Requirement(
         "MAIL-SPAWN",
         "S-MAIL-9",
-        "A request for a worker, by orchestrators only, puts the task into the queue, from its "
-        "checkpoint on, and is answered with the session or with the reason why there is none.",
+        "A request for a worker, by orchestrators only, puts the task into the queue, starting "
+        "at its checkpoint, and is answered with the session or with the reason for its failure.",
     ),
     Requirement(
         "ENGINE-EFFECT",
         "Engine",
-        "What is to follow from a request is all or none by itself: refused, it leaves the request "
-        "as it is, is recorded, and is told again to a repeat.",
+        "The effect of a request is all or none by itself: a refused effect leaves the request "
+        "accepted, is recorded, and is returned again to a repeat.",
     ),
     Requirement(
         "MAIL-TYPE",
         "S-MAIL-1",
-        "A letter's type is the whole word in its place, in any case, else the first whole word in "
-        "capitals; anything else is UNKNOWN.",
-        divergence="The specification's parser takes any substring, so that ABANDONED was DONE.",
+        "The type of a letter is the whole word in its position, in any case, else the first "
+        "whole word in capitals; anything else is UNKNOWN.",
+        divergence="The parser of the specification takes any substring, so that ABANDONED was "
+        "DONE.",
     ),
     Requirement(
         "MAIL-ECHO",
         "S-MAIL-1",
-        "A reply that only repeats the type of what it replies to is a plain letter wherever it is "
-        "looked at, and its sender is told.",
+        "A reply that only repeats the type of the letter that it replies to is a plain letter "
+        "everywhere, and its sender is notified.",
     ),
     Requirement(
         "MAIL-BEAD",
         "S-MAIL-2",
-        "The bead is the one that the body names, else the one in the subject's brackets or before "
-        "its colon; a disagreement is told.",
+        "The bead is the one that the body names, else the one in the subject's brackets or "
+        "before its colon; a disagreement is reported.",
     ),
     Requirement(
         "MAIL-FIELDS",
         "S-MAIL-3",
-        "Every field of every type is read, from labelled lines, lists and sections, whatever the "
-        "case, the bullets, the line ends and the code around them.",
+        "Every field of every type is parsed, from labelled lines, lists and sections, whatever "
+        "the case, the bullets, the line ends and the code around them.",
     ),
     Requirement(
         "MAIL-STRICT",
         "S-MAIL-4",
-        "Strict refuses whatever is missing or wrong with a name and its line; lenient takes "
-        "everything and lists what it could not read.",
+        "Strict mode refuses every missing or invalid field with its name and line; lenient mode "
+        "accepts everything and lists the unparsed parts.",
     ),
     Requirement(
         "MAIL-COMPOSE",
         "S-MAIL-5",
-        "Every type can be written, what was written passes strict mode, and reading it gives the "
-        "same fields back, whatever text stands in them.",
+        "Every type can be composed, the result passes strict mode, and parsing it gives the "
+        "same fields back, whatever text they contain.",
     ),
     Requirement(
         "MAIL-FILTERS",
         "S-MAIL-6",
-        "Letters are sifted by type, bead, thread and sender, by completion, success with or "
+        "Letters are filtered by type, bead, thread and sender, by completion, success with or "
         "without all checks, missing ack and unread.",
     ),
     Requirement(
         "MAIL-ACK-DEFAULT",
         "S-MAIL-7",
-        "A letter that does not say whether it wants an ack wants one if its type does.",
+        "A letter that does not say if it wants an ack wants one if its type does.",
     ),
     Requirement(
         "MAIL-MODEL",
         "S-MAIL-8",
-        "A program of the settings puts a thread into words when a person or an orchestrator asks "
-        "for it; there is none by default, and one that fails leaves the summary as it is.",
+        "A configured program summarizes a thread when a person or an orchestrator requests it; "
+        "there is none by default, and a failing one leaves the summary unchanged.",
     ),
     Requirement(
         "MAIL-THREAD",
         "S-MAIL-8",
-        "The thread of a bead has all letters about it, in their order, wherever their senders put "
-        "them.",
+        "The thread of a bead has all letters about it, in their order, whatever thread their "
+        "senders chose.",
     ),
     Requirement(
         "MAIL-SUMMARY",
         "S-MAIL-8",
-        "A thread is summed up from its letters alone: counts, last state, open questions, open "
-        "acks, files, commits.",
+        "The summary of a thread is made from its letters alone: counts, last state, open "
+        "questions, open acks, files, commits.",
     ),
     Requirement(
         "MAIL-ROWS",
         "S-MAIL-11",
-        "Rows of MCP Agent Mail servers are read like our own.",
+        "Rows of MCP Agent Mail servers are read like the hub's own.",
     ),
     Requirement(
         "MAIL-FUZZ",
         "S-MAIL-4",
-        "No input of any kind makes the lenient reader raise, and its work grows with the input's "
-        "length, not faster.",
+        "The lenient parser raises on no input, and its work grows linearly with the input.",
     ),
     Requirement(
         "MAIL-LIBRARY",
         "S-MAIL-5",
-        "The library's page shows the specification's example in Python, and it runs.",
+        "The page of the library shows the example of the specification in Python, and it runs.",
     ),
-    # --- handoffs: what is decided and kept
+    # --- handoffs: decisions and state
     Requirement(
         "ACP-STATES",
         "ACP §2",
         "Every pair of states of a handoff is a transition of the table or is refused as "
-        "invalid_transition, which names the actions that there are; every transition is an entry.",
-        divergence="accepted → rejected is ours: a recipient may change its mind before it begins "
-        "(S-ACP-4).",
+        "invalid_transition, which names the possible actions; every transition is an entry.",
+        divergence="accepted → rejected is an addition: a recipient may change its mind before it "
+        "begins (S-ACP-4).",
     ),
     Requirement(
         "ACP-CONTEXT",
         "ACP §2.3",
-        "Nothing leaves draft without a summary, a next step and at least one success criterion; a "
-        "draft is written over as often as its sender likes, and by nobody else.",
+        "A handoff leaves draft only with a summary, a next step and at least one success "
+        "criterion; a draft is overwritten as often as its sender likes, and by no other caller.",
     ),
     Requirement(
         "ACP-PACKAGE-HASH",
         "S-ACP-2",
-        "The package hash is that of the canonical JSON of all but the hash; a stated hash that is "
-        "another is hash_mismatch; the package never changes after it.",
+        "The package hash is that of the canonical JSON of all but the hash; a different stated "
+        "hash is hash_mismatch; the package never changes afterwards.",
     ),
     Requirement(
         "ACP-ONE-ACTIVE",
         "S-ACP-6",
-        "A task has at most one handoff under way; a second is refused as ownership_conflict of "
-        "the kind active_handoff, and by others than the owner of the kind not_owner.",
+        "A task has at most one active handoff; a second is refused as ownership_conflict of the "
+        "kind active_handoff, and one by a caller other than the owner of the kind not_owner.",
     ),
     Requirement(
         "ACP-RACE",
         "S-ACP-6",
-        "Of many that hand one task over at once exactly one wins, on every store; accept and "
-        "reject at once are each an answer to their moment, and the rejection stands.",
+        "Exactly one of many concurrent handoffs of one task wins, on every store; concurrent "
+        "accept and reject are each answered by the state that they find, and the rejection "
+        "stands.",
     ),
     Requirement(
         "ACP-TABLE",
         "ACP §3.1",
         "The table handoffs and its index idx_handoffs_task_active exist with their names and "
-        "columns, follow the ledger, are checked by verify, and have the last word in a race.",
+        "columns, follow the ledger, are checked by verify, and decide a race.",
         divergence="its default time is RFC 3339 with Z: datetime('now','utc') is wrong "
         "off UTC (S-ACP-12).",
     ),
     Requirement(
         "ACP-CHAIN",
         "S-ACP-5",
-        "The chain holds the owners, the first one first; nobody in it can get the work again but "
-        "by a rejection, which pops the chain.",
+        "The chain lists the owners in order; an agent in it can get the work again only by a "
+        "rejection, which pops the chain.",
     ),
     Requirement(
         "ACP-OWNER",
         "S-OWN",
-        "Until it is activated a task stays its owner's; then a new attempt of the recipient "
-        "begins and the sender's token is dead. Meanwhile nobody else can claim it.",
+        "A task stays its owner's until the handoff is activated; then a new attempt of the "
+        "recipient begins and the sender's token is invalid. Meanwhile no other agent can claim "
+        "it.",
     ),
     Requirement(
         "ACP-FOLLOWS-TASK",
         "S-OWN",
-        "What happens to a task ends or completes its handoff as S-OWN says; a recipient that goes "
-        "silent is told to the coordinator at once, as lease_lost.",
+        "Changes of a task end or complete its handoff as S-OWN says; the coordinator is "
+        "notified of a recipient whose lease expired at once, as lease_lost.",
     ),
     Requirement(
         "ACP-WHOSE-WORD",
         "S-ACP-7",
         "A handoff that a report or a checkpoint completes, in whatever dialect, is completed by "
-        "its recipient, in the words of that, also where somebody else has ended the session.",
+        "its recipient, with the recipient's text, also where another actor ended the session.",
     ),
     Requirement(
         "ACP-DECIDES-GATE",
         "S-ACP-3",
-        "Accept goes through validating; what failed rejects by the system with the first reason, "
-        "what could not be checked leaves it validating, and another package is hash_mismatch.",
+        "Accept goes through validating; a failed check rejects as the system with the first "
+        "reason, an inconclusive check leaves it validating, and another package is "
+        "hash_mismatch.",
     ),
     Requirement(
         "ACP-APPROVAL",
         "S-ACP-9",
         "A package that needs a person is accepted only after a person other than its sender has "
-        "approved this very hash; a person who denies rejects it as policy_violation.",
+        "approved this exact hash; a denial by a person rejects it as policy_violation.",
     ),
     Requirement(
         "ACP-REJECT",
         "S-ACP-4",
-        "A rejection has a reason, a detail and perhaps a fix, is told to the sender as "
+        "A rejection has a reason, a detail and an optional fix, is sent to the sender as "
         "system.error, and from activated re-opens the task; a sender withdraws before that.",
     ),
     Requirement(
         "ACP-CALLERS",
         "S-ACP-7",
-        "Each action is for its own callers, and not_authorized for everybody else.",
+        "Each action is for its own callers, and not_authorized for all others.",
     ),
     Requirement(
         "ACP-REDELEGATE",
         "S-ACP-15",
-        "A recipient hands on what it has accepted or activated by a new handoff in the same "
+        "A recipient redelegates what it has accepted or activated by a new handoff in the same "
         "transaction; the chain is kept, the task is not reported done.",
     ),
     Requirement(
         "ACP-PASSED-BACK",
         "S-ACP-5",
-        "Whoever has passed work on in vain may offer it, in the place of that, to the one who had "
-        "it before; activated, it is as if it had never gone on from there.",
-        divergence="S-ACP-5 has work go back by reject alone; passing it on (S-ACP-15) ends the "
+        "A recipient whose redelegation failed may offer the work back to the former owner in "
+        "place of it; once activated, the chain is as if the redelegation had not happened.",
+        divergence="S-ACP-5 returns work by reject alone; redelegation (S-ACP-15) ends the "
         "handoff that could be rejected.",
     ),
     Requirement(
         "ACP-COUNTER-OFFER",
         "S-ACP-15",
         "A new handoff can supersede a rejected one of the same task, or the sender's own offer; "
-        "artifacts can be left out of what is accepted.",
+        "a recipient can accept without some of the artifacts.",
     ),
     Requirement(
         "ACP-FROM-REVIEW",
         "S-ACP-17",
-        "After complete the task is in review, and its owner may hand it on from there.",
+        "The task is in review after complete, and its owner may hand it over from there.",
     ),
     Requirement(
         "ACP-SLA",
         "S-ACP-10",
-        "A state that lasts too long is told to the coordinator once for each entry into it, "
-        "however often and by how many the sweep is run, also after the hub was down or the clock "
-        "went back; nothing moves by it. One that ends before anybody has looked is on record too.",
-        divergence="more time by a coordinator is a new clock: when it is over that is told too, "
-        "once.",
+        "A state that lasts too long is escalated to the coordinator once for each entry into "
+        "it, however often and by how many hubs the sweep runs, also after the hub was down or "
+        "the clock was set back; the handoff does not move. One that ends before a sweep is "
+        "recorded, too.",
+        divergence="An extension by a coordinator starts a new clock: its end is escalated once, "
+        "too.",
     ),
     Requirement(
         "ACP-COORDINATE",
         "ACP §7.3",
-        "A coordinator gives a state more time, reassigns the package, rejects and closes.",
+        "A coordinator extends the time of a state, reassigns the package, rejects and closes.",
     ),
     Requirement(
         "ACP-BESIDE",
         "S-ACP-11",
-        "Updates of the work, states of a work queue and notes stand beside the package.",
+        "Updates of the work, states of a work queue and notes are stored beside the package.",
     ),
     Requirement(
         "ACP-REPEAT",
         "S-IDEM",
-        "An action repeated by the same caller in the same words adds nothing, also when the "
-        "handoff has gone on since; other words are no repeat.",
+        "An action repeated by the same caller with the same content adds nothing, also when the "
+        "handoff has advanced since; different content is no repeat.",
     ),
     Requirement(
         "ACP-GOES-ON",
         "S-OWN",
-        "A recipient whose lease has ended, or whose task was blocked, goes on by activating "
-        "again: a new attempt under a new fencing token, and no other state.",
+        "A recipient whose lease has ended, or whose task was blocked, continues by activating "
+        "again: a new attempt under a new fencing token, in the same state.",
     ),
     Requirement(
         "ACP-DRAFT-PARTS",
         "S-ACP-1",
-        "Parts of a draft that are written at once are all kept, and what was not read is not "
-        "offered.",
+        "Parts of a draft that are written concurrently are all kept, and a draft that has "
+        "changed since it was read is not offered.",
     ),
     Requirement(
         "ACP-DELEGATED",
         "S-OWN",
-        "What is handed over is not delegated, and what is delegated to another is not handed "
-        "over.",
+        "A task in a handoff cannot be delegated, and a task delegated to another agent cannot "
+        "be handed over.",
     ),
     Requirement(
         "ACP-MODEL",
         "ACP §2",
-        "Whatever is asked for in whatever order: the states, owners and chains are those of a "
-        "simple model, and a replay gives the same.",
+        "Any sequence of requests gives the states, owners and chains of a simple model, and a "
+        "replay gives the same.",
     ),
     Requirement(
         "BENCH-MAIL-BYTES",
@@ -2124,98 +2129,100 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "BENCH-RUNS",
         "Speed",
-        "bench prints every pair of one run: lifecycles and completion reports beside hand-written "
-        "loops, many tasks beside few, the files beside raw atomic writes.",
+        "bench prints every pair of one run: lifecycles and completion reports beside "
+        "handwritten loops, many tasks beside few, the files beside raw atomic writes.",
     ),
     Requirement(
         "BENCH-REPORT-BYTES",
         "Speed",
         "The measured completion reports have 600 bytes each, differ, and reach every task.",
     ),
-    # --- handoffs: how they are read, audited and measured
+    # --- handoffs: queries, audit and benchmarks
     Requirement(
         "ACP-READ",
         "S-ACP-7",
-        "Handoffs are listed newest first by state, task, sender, recipient and teamspace, a "
-        "bounded page at a time, and shown with everything that was said about them; a draft is "
-        "shown to its sender only.",
+        "Handoffs are listed newest first by state, task, sender, recipient and teamspace, in "
+        "bounded pages, and shown with their full history; a draft is shown to its sender only.",
     ),
     Requirement(
         "ACP-BLOCK",
         "S-OWN",
-        "What was blocked or put aside after a handoff was offered, by its place in the ledger, is "
-        "begun neither by its recipient nor by whom it is reassigned to, also once it was "
-        "activated: whoever may has to make the task ready first, and diagnose says so.",
+        "A task that was blocked or moved to backlog after its handoff was offered, by position "
+        "in the ledger, is begun neither by its recipient nor by a reassigned one, also once it "
+        "was activated: an authorized actor has to make it ready first, and diagnose says so.",
     ),
     Requirement(
         "ACP-WAYS",
         "S-ACP-7",
-        "Every way that a refusal about a handoff names is open to whoever reads it: the hub has "
-        "tried it. Who else has to act is named with a role, or a name, that may.",
+        "Every action that a refusal about a handoff suggests is possible for its reader: the "
+        "hub has tried it. Another actor who has to act is named with a role, or a name, that "
+        "may.",
     ),
     Requirement(
         "ACP-DIAGNOSE",
         "S-ACP-10",
-        "Of every handoff it can be said what it waits for, who has to act, by when and with which "
-        "command, and what else stands in its way.",
+        "The diagnosis of every handoff says what it waits for, who has to act, by when and with "
+        "which command, and what else blocks it.",
     ),
     Requirement(
         "ACP-AUDIT",
         "S-ACP-13",
         "handoffs.jsonl of a teamspace holds each event of its handoffs once, in seven types of "
-        "line, both the transition and the specific event; it is made good after a crash or a torn "
-        "write, compared by verify, and written anew from the ledger.",
+        "line, both the transition and the specific event; it is repaired after a crash or a torn "
+        "write, compared by verify, and rewritten from the ledger.",
         divergence="The specification's row `jected` is handoff_rejected; a person's approval is a "
         "handoff_verification; lines carry more keys than the specification lists.",
     ),
     Requirement(
         "ACP-AUDIT-REPLAY",
         "S-ACP-13",
-        "Replaying handoffs.jsonl into nothing gives the same state of every handoff, the same "
-        "owner and the same chain as the ledger; a line that cannot be true is named.",
+        "Replaying handoffs.jsonl from nothing gives the same state of every handoff, the same "
+        "owner and the same chain as the ledger; an impossible line is named.",
     ),
     Requirement(
         "ACP-PACKAGE",
         "S-ACP-1",
         "A package has every part that the protocol names, in closed shapes; its JSON Schema "
-        "(2020-12) is published by `dragoman schema acp` and says yes and no where the shapes do.",
-        divergence="Keys that are not known are refused: a misspelt requires_human_approval must "
-        "not pass for none.",
+        "(2020-12) is published by `dragoman schema acp` and accepts exactly what the shapes "
+        "accept.",
+        divergence="Unknown keys are refused: a misspelt requires_human_approval must not be "
+        "ignored.",
     ),
     Requirement(
         "ACP-DRAFT",
         "S-ACP-1",
-        "A draft is made step by step, checked, and offered; nobody but its sender sees it, and "
-        "without summary, next step and a criterion it stays one.",
+        "A draft is made step by step, checked, and offered; only its sender sees it, and "
+        "without summary, next step and a criterion it stays a draft.",
     ),
     Requirement(
         "ACP-RESPONSE",
         "S-ACP-16",
         "Every action is answered in the one response form of the protocol, refused or not, over "
-        "HTTP, MCP, the SDK and `dragoman call`; an ownership_conflict says of which kind it is.",
+        "HTTP, MCP, the SDK and `dragoman call`; an ownership_conflict gives its kind.",
     ),
     Requirement(
         "ACP-GATE",
         "S-ACP-3",
-        "accept checks schema, policy, artifacts, cycle and hash, lists every failure, and rejects "
-        "for the first; passing trouble or a missing approval leaves it validating, to try again.",
+        "accept checks schema, policy, artifacts, cycle and hash, lists every failure, and "
+        "rejects for the first; a temporary problem or a missing approval leaves it validating, "
+        "to be retried.",
     ),
     Requirement(
         "ACP-ARTIFACTS",
         "S-ACP-8",
-        "Artifacts lie beneath configured roots, are opened without following a link, hashed from "
-        "the open file and kept as they were hashed; their copies are checked again at activate.",
+        "Artifacts are beneath configured roots, are opened without following a link, hashed "
+        "from the open file and stored as hashed; their copies are checked again at activate.",
     ),
     Requirement(
         "ACP-SECRETS",
         "S-SAOP-4",
         "A package that holds a secret is refused, when it is offered and at the gate, with the "
-        "place of the secret and without it; other texts of a handoff are masked.",
+        "path of the secret but not its value; other texts of a handoff are masked.",
     ),
     Requirement(
         "ACP-PARTIAL",
         "S-ACP-15",
-        "A recipient may leave artifacts out when it accepts; what it left out is on record.",
+        "A recipient may exclude artifacts when it accepts; the exclusion is recorded.",
     ),
     Requirement(
         "ACP-QUERY",
@@ -2227,33 +2234,33 @@ _MANIFEST: tuple[Requirement, ...] = (
         "ACP-REPORTED",
         "S-OWN",
         "Work that its holder has reported done or blocked is not begun by the recipient of an "
-        "offer before that has taken effect; what is partly done is.",
+        "offer before the report has taken effect; partly done work is.",
     ),
     Requirement(
         "ACP-COMPLETE-TOLD",
         "S-OWN",
         "The sender of a handoff gets one handoff.complete when the recipient's part is over, in "
-        "whatever dialect that was said, and whoever ended the session.",
+        "whatever dialect that was reported, whichever actor ended the session.",
     ),
     Requirement(
         "ACP-MESSAGES",
         "S-ACP-14",
-        "acp_send, acp_inbox and acp_query are the mail of the hub: twelve types, a payload of at "
-        "most 4,096 bytes, and of a handoff its id and hash only.",
+        "acp_send, acp_inbox and acp_query are the mail of the hub: twelve types, a payload of "
+        "at most 4,096 bytes, and of a handoff its id and hash only.",
     ),
     Requirement(
         "ACP-WORKQ",
         "S-ACP-14",
-        "The hub has a work queue with ownership and claim, and speaks to one outside by JSON-RPC; "
-        "activate hands items on, never waits for that, and says transferred, degraded or "
-        "not_applicable.",
+        "The hub has a work queue with ownership and claim, and uses an external one by "
+        "JSON-RPC; activate transfers items, never waits for that, and answers transferred, "
+        "degraded or not_applicable.",
     ),
     Requirement(
         "ACP-TEAMSPACE",
         "S-ACP-15",
-        "A teamspace with members is theirs: others neither offer, receive, act nor see there, but "
-        "for what they are sender or recipient of since before; people and orchestrators belong "
-        "everywhere, coordinators where they are named; one without members is everyone's.",
+        "A teamspace with members is closed: others neither offer, receive, act nor read there, "
+        "except what they are sender or recipient of since before; people and orchestrators "
+        "belong everywhere, coordinators where they are named; one without members is open.",
     ),
     Requirement(
         "ACP-DIALECT",
@@ -2264,8 +2271,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ACP-CLI",
         "S-ACP-7",
-        "dragoman handoff lists, shows, times, verifies and diagnoses handoffs, and takes every "
-        "step of one through the same operation as every door, with approve and deny by people.",
+        "dragoman handoff lists, shows, times, verifies and diagnoses handoffs, and performs "
+        "every action through the same operation as every surface, with approve and deny by "
+        "people.",
     ),
     Requirement(
         "ACP-HTTP-READ",
@@ -2276,7 +2284,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ACP-GUIDE",
         "S-ACP-1",
-        "The guide to handoffs tells the truth: its shell commands run and its tables are printed "
+        "The guide to handoffs is correct: its shell commands run and its tables are generated "
         "from the code.",
     ),
     Requirement(
@@ -2295,128 +2303,128 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-RECEIPT",
         "S-CCOS-3",
-        "A result counts if it answers the open request of its intent; an equal repeat is a no-op; "
-        "one that is unmatched, different or late is an anomaly on record and changes nothing.",
+        "A result counts if it answers the open request of its intent; an equal repeat is a "
+        "no-op; one that is unmatched, different or late is a recorded anomaly and changes "
+        "nothing.",
     ),
     Requirement(
         "CCOS-PLAIN-TASK",
         "S-CCOS-3",
-        "A TaskResult about a task that is no intent's is its agent's one word on an attempt: the "
-        "same again is a repeat, another one is refused and changes nothing.",
+        "A TaskResult about a task without an intent is the only report of its agent on an "
+        "attempt: the same again is a repeat, another one is refused and changes nothing.",
     ),
     Requirement(
         "CCOS-ATTEMPT",
         "S-CCOS-3",
-        "What an attempt's credential says about another intent than its own is an anomaly of that "
-        "intent, or, where there is none, of its own; it counts for neither.",
+        "A message under an attempt's credential about another intent is an anomaly of that "
+        "intent, or, if it does not exist, of its own; it counts for neither.",
     ),
     Requirement(
         "CCOS-DUE",
         "S-CCOS-4",
-        "The moment that an intent is delegated with stands for each request that is made before "
-        "it, whoever is asked; who is tried after it has as much time again.",
+        "The deadline of an intent applies to each request made before it, whichever agent gets "
+        "it; a candidate tried after it has as much time again.",
     ),
     Requirement(
         "CCOS-TOLD",
         "S-CCOS-1",
-        "What the holder of an intent's task says in any dialect is told as CCOS does: its report "
-        "as the output, or as the error with its kind and reason; its progress as an update.",
+        "Reports and progress of the holder of an intent's task, in any dialect, appear in CCOS: "
+        "a report as the output, or as the error with its kind and reason; progress as an update.",
     ),
     Requirement(
         "CCOS-PROMPT",
         "S-CCOS-4",
-        "An agent of AOF/1 that is given an intent is told its goal, params, constraints and "
-        "deadline, in its prompt and in its task's folder; none of them speaks for the hub.",
+        "An agent of AOF/1 that gets an intent has its goal, params, constraints and deadline in "
+        "its prompt and in its task's folder; none of them can forge text of the hub.",
     ),
     Requirement(
         "CCOS-OWNER",
         "S-CCOS-3",
-        "When the task has another owner, the open request ends without feedback, and the owner "
-        "has one.",
+        "A new owner of the task ends the open request without feedback, and gets a request of "
+        "its own.",
     ),
     Requirement(
         "CCOS-LIFE",
         "S-CCOS-4",
-        "An intent is proposed, approved or rejected with reasons, dispatched, completed, fed back "
-        "and satisfied, or needs somebody to follow it up; each step is an entry of its own.",
+        "An intent is proposed, approved or rejected with reasons, dispatched, completed, fed "
+        "back and satisfied, or needs a follow-up; each step is an entry of its own.",
     ),
     Requirement(
         "CCOS-GOVERNANCE",
         "S-CCOS-4",
         "Forbidden goals, threshold, capability, trust, cost, data locality, capacity, "
-        "availability and latency are checked when work is given out, by rules of the settings; a "
-        "no has its reason, and the next candidate is tried.",
+        "availability and latency are checked at dispatch, by rules of the settings; a rejection "
+        "has its reason, and the next candidate is tried.",
     ),
     Requirement(
         "CCOS-RETRY",
         "S-CCOS-4",
-        "A failure or a timeout goes on to the next candidate, up to the limit, and then to "
-        "whoever has handed the task over; then it is in the deadletter. Whoever failed an intent "
-        "is not tried again unless it begins anew.",
+        "A failure or a timeout moves on to the next candidate, up to the limit, and then to the "
+        "agent that handed the task over; then it is in the deadletter. An agent that failed an "
+        "intent is not tried again unless the intent starts anew.",
     ),
     Requirement(
         "CCOS-FOLLOW-UP",
         "S-CCOS-4",
-        "An intent that follows another one up is linked with it, both ways, and passes governance "
-        "like any other.",
+        "A follow-up intent is linked with its predecessor in both directions, and passes "
+        "governance like any other.",
     ),
     Requirement(
         "CCOS-OTHERS",
         "S-CCOS-4",
-        "Whatever is said about the task of an intent in another dialect, the intent follows in "
-        "the same transaction.",
+        "An intent follows changes of its task by any other dialect in the same transaction.",
     ),
     Requirement(
         "CCOS-REWOUND",
         "S-CCOS-4, S-SAOP-10",
-        "An intent follows its task when that is rewound: the open request ends without feedback, "
-        "whoever has the task then is asked anew, and what was learned stays learned once.",
+        "An intent follows a rewind of its task: the open request ends without feedback, the "
+        "owner after the rewind gets a new request, and feedback stays counted once.",
     ),
     Requirement(
         "CCOS-PASSED-ON",
         "S-CCOS-2, S-LIMIT",
-        "`meta` and unknown fields of a TaskRequest reach its agent, those of a TaskResult whoever "
-        "looks at the intent, under a name of their own; they decide nothing but that forbidden "
-        "words are found in them.",
+        "`meta` and unknown fields of a TaskRequest reach its agent, those of a TaskResult the "
+        "readers of the intent, under a name of their own; they affect decisions only by "
+        "forbidden words in them.",
     ),
     Requirement(
         "CCOS-NULLS",
         "S-CCOS-1, S-CCOS-2",
-        "An optional field of an envelope that is null is not there; a needed one is missing.",
+        "An optional field of an envelope that is null is absent; a required one is missing.",
     ),
     Requirement(
         "ACP-LATE",
         "acp 5.1, S-ACP-10",
-        "A deadline that has passed is told to whoever validates or offers a package, and is no "
+        "A passed deadline is reported to callers that validate or offer a package, and is no "
         "reason to refuse it: its recipient may.",
     ),
     Requirement(
         "AOF-PREFIX-LINT",
         "S-AOF-1",
-        "lint takes a message behind the prefix `AOF/1 `, as the hub does.",
+        "lint accepts a message behind the prefix `AOF/1 `, as the hub does.",
     ),
     Requirement(
         "CCOS-DESCRIPTOR",
         "S-CCOS-5",
-        "An agent is described by skills, constraints, places, trust, cost, latency, capacity and "
-        "how it is reached; it may describe itself, but raises nobody's trust, its own included.",
+        "An agent is described by skills, constraints, locations, trust, cost, latency, capacity "
+        "and endpoint; it may describe itself, but cannot raise any trust, its own included.",
     ),
     Requirement(
         "CCOS-SCORE",
         "S-CCOS-5",
-        "A score is the sum of parts that are told: skills by whole words, constraints, what its "
-        "results prove, trust, cost; ties go by name, and nothing that a goal says about agents "
-        "counts.",
+        "A score is the sum of published parts: skills by whole words, constraints, past "
+        "results, trust, cost; ties are broken by name, and claims of a goal about agents do not "
+        "count.",
     ),
     Requirement(
         "CCOS-NEWCOMERS",
         "S-CCOS-5",
-        "A newcomer gets its share of work; whoever fails loses its place, and can win it back.",
+        "A newcomer gets its share of work; an agent that fails loses its rank, and can regain it.",
     ),
     Requirement(
         "CCOS-FEEDBACK",
         "S-CCOS-6",
-        "What came of a request is counted for its agent exactly once, in the same transaction.",
+        "The outcome of a request is counted for its agent exactly once, in the same transaction.",
     ),
     Requirement(
         "CCOS-THRESHOLD",
@@ -2427,30 +2435,30 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-LEARNING",
         "S-CCOS-6",
-        "With three agents of different quality the share of the best one rises, and more succeeds "
-        "than by chance and than by the formula of the origin, which docs/delegation.md gives.",
+        "The share of the best of three agents of different quality rises, and more succeeds "
+        "than by chance and than by the original formula, which docs/delegation.md gives.",
     ),
     Requirement(
         "CCOS-RESEND",
         "S-CCOS-7",
-        "A request that was dispatched is open until it is answered, under the same id after a "
-        "crash too; only one execution counts, and a repeat that says something else is told so.",
+        "A dispatched request is open until it is answered, under the same id after a crash, "
+        "too; only one execution counts, and a different repeat is reported to its sender.",
     ),
     Requirement(
         "CCOS-DEADLINE",
         "S-CCOS-7",
-        "A request whose deadline has passed fails by that, and a duty sees to it.",
+        "A request whose deadline has passed fails, enforced by a service.",
     ),
     Requirement(
         "CCOS-UNWRITABLE",
         "S-CCOS-8",
-        "If the ledger cannot be written, the delegation does not happen.",
+        "A delegation does not happen if the ledger cannot be written.",
     ),
     Requirement(
         "CCOS-HANDS",
         "S-CCOS-5",
-        "Of agents that the hub starts, those with a hand free (`[agents.NAME] concurrency`) are "
-        "asked first; what nobody has one free for waits with the best of them.",
+        "Agents that the hub starts are tried first while they have a free slot (`[agents.NAME] "
+        "concurrency`); work that no agent has a slot for waits with the best of them.",
     ),
     Requirement(
         "CCOS-ROSTER",
@@ -2460,31 +2468,31 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CBOR-STRICT",
         "S-LIMIT",
-        "CBOR is read as strictly as JSON: the same values, the same bounds, no key twice; it is "
-        "written in one form only.",
+        "CBOR is read as strictly as JSON: the same values, the same limits, no duplicate keys; "
+        "it is written in one form only.",
     ),
     Requirement(
         "CCOS-FORMS",
         "S-CCOS-2",
-        "TaskRequest, TaskResult and TaskUpdate are read in their minimal form and with the "
+        "TaskRequest, TaskResult and TaskUpdate are parsed in their minimal form and with the "
         "additive fields; protocol_version is read and not written.",
     ),
     Requirement(
         "CCOS-ONE-OF",
         "S-CCOS-1",
         "A success has an output, which may be null, and no error; a failure has an error and no "
-        "output; nothing else can be made, read or sent.",
+        "output; nothing else can be created, parsed or sent.",
     ),
     Requirement(
         "CCOS-CBOR",
         "S-CCOS-2",
-        "A message is the same whether it comes as JSON or as CBOR.",
+        "A message has the same meaning as JSON and as CBOR.",
     ),
     Requirement(
         "CCOS-CARDS",
         "S-CCOS-5",
-        "Agents are discovered from A2A agent cards, by file or URL; a card says what an agent can "
-        "do, and nothing about how far it is trusted.",
+        "Agents are discovered from A2A agent cards, by file or URL; a card describes the "
+        "abilities of an agent, and does not affect its trust.",
     ),
     Requirement(
         "CCOS-ACCEPTANCE",
@@ -2501,60 +2509,61 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-CHAIN",
         "S-CCOS-8",
-        "Every entry about an intent is an Action with a cause; Actions are asked for by intent, "
+        "Every entry about an intent is an Action with a cause; Actions are queried by intent, "
         "plan, type, time, parent and agent.",
     ),
     Requirement(
         "CCOS-PAYLOADS",
         "S-CCOS-4",
-        "An output that is longer than policy says stands in the ledger as a digest only, and a "
-        "piece of it not at all, in original words and traces too; a result may have 16 MiB.",
+        "An output that is longer than the policy allows is in the ledger as a digest only, and "
+        "no part of it is, in original text and traces included; a result may have 16 MiB.",
     ),
     Requirement(
         "CCOS-LINT",
         "S-CCOS-1",
-        "lint tells every finding about a message of CCOS with its place, and strictly also what "
-        "the hub would refuse or not know.",
+        "lint reports every finding about a CCOS message with its path, and in strict mode also "
+        "what the hub would refuse or not know.",
     ),
     Requirement(
         "CCOS-RUNNERS",
         "S-CCOS-7",
-        "A request reaches its agent as a program's input, by a URL, by a function or by the "
-        "queue; handed over again it has the same request_id, and one execution counts.",
+        "A request reaches its agent as the input of a program, by a URL, by a function or by "
+        "the queue; when resent it has the same request_id, and one execution counts.",
     ),
     Requirement(
         "CCOS-CLI",
         "S-CCOS-8",
-        "delegate, why, intent and agent rank|discover do on the command line what the operations "
-        "do; why --export and verify --chain prove one chain alone, offline.",
+        "delegate, why, intent and agent rank|discover have on the command line the effect of "
+        "the operations; why --export and verify --chain prove one chain alone, offline.",
     ),
     Requirement(
         "CCOS-HTTP",
         "S-CCOS-7",
-        "Every operation of CCOS has an address; bodies may be CBOR, and whoever asks for requests "
-        "may wait for them.",
+        "Every operation of CCOS has an address; bodies may be CBOR, and requests can be awaited "
+        "by long polls.",
     ),
     Requirement(
         "CCOS-MCP",
         "S-CCOS-7",
-        "An agent at MCP is given requests, says how it goes, hands its results in and delegates.",
+        "An agent over MCP gets requests, reports progress, returns its results and delegates.",
     ),
     Requirement(
         "CCOS-SIGNED",
         "S-CCOS-9",
-        "A result in a signed envelope is its signer's, for this hub, in its time and once; a key "
-        "can be replaced.",
+        "A result in a signed envelope is attributed to its signer, for this hub, within its "
+        "time and once; a key can be replaced.",
     ),
     Requirement(
         "LEDGER-PROOF",
         "S-CCOS-8",
-        "A leaf of the ledger's tree proves its place by its neighbours alone, as RFC 9162 says.",
+        "A leaf of the ledger's tree proves its position by its neighbours alone, as RFC 9162 "
+        "says.",
     ),
     Requirement(
         "CHAIN-FILE",
         "S-CCOS-8",
-        "One stream in a file proves itself without the ledger: any change shows, up to a signed "
-        "checkpoint even a chain that was written anew.",
+        "One stream in a file can be verified without the ledger: any change is detected, up to "
+        "a signed checkpoint even a rewritten chain.",
     ),
     # --- SAOP: turns, traces, redaction, entropy, rewind
     Requirement(
@@ -2566,18 +2575,18 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SAOP-PARSE",
         "S-SAOP-2",
-        "parse raises and safe_parse returns; both name every place that is wrong.",
+        "parse raises and safe_parse returns; both name the path of every error.",
     ),
     Requirement(
         "SAOP-VERSIONS",
         "S-SAOP-2",
-        "Versions of a turn are keys of one table: an older turn is lifted to the newest shape.",
+        "Versions of a turn are keys of one table: an older turn is upcast to the newest shape.",
     ),
     Requirement(
         "SAOP-TYPES",
         "S-SAOP-8",
-        "A new type of event is one registration and needs no change elsewhere; until then its "
-        "type is refused by name.",
+        "A new type of event needs one registration and no change elsewhere; until then its type "
+        "is refused by name.",
     ),
     Requirement(
         "SAOP-TABLES",
@@ -2588,68 +2597,69 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SAOP-TURNS",
         "S-SAOP-3",
-        "Turns are read in the order of their index whatever the order in which they came, with "
-        "the missing ones named; a repeat is answered and not stored, other words are refused.",
+        "Turns are read in the order of their index whatever the order in which they arrived, "
+        "with the missing ones named; a repeat is answered and not stored, a different one is "
+        "refused.",
     ),
     Requirement(
         "SAOP-LARGE",
         "S-LIMIT",
-        "A thought of ten megabytes is kept whole; a turn of more than 16 MiB is refused by name, "
-        "and lint takes of each kind what the door takes.",
+        "A thought of ten megabytes is kept whole; a turn of more than 16 MiB is refused by "
+        "name, and lint has the size limits of the hub.",
     ),
     Requirement(
         "SAOP-ROLE",
         "S-ROLE",
-        "Who speaks as developer, reviewer, architect or researcher is who is registered so or "
-        "named so; others are refused as identity_mismatch.",
+        "A sender acts as developer, reviewer, architect or researcher if it is registered or "
+        "configured so; others are refused as identity_mismatch.",
     ),
     Requirement(
         "SAOP-ADOPT",
         "S-ADOPT",
-        "The first turn about an unknown task makes it one and claims it for its sender.",
+        "The first turn about an unknown task creates it and claims it for its sender.",
     ),
     Requirement(
         "SAOP-EVENTS",
         "S-SAOP-3",
-        "Events are kept once and read by task, by session or by position; one without a task gets "
-        "it from its session, and a session has the moves of the work that was done in it.",
+        "Events are stored once and read by task, by session or by position; one without a task "
+        "gets it from its session, and a session has the transitions of its work.",
     ),
     Requirement(
         "SAOP-ANOMALY",
         "S-SAOP-6",
-        "A completion without its call or a second one, a call begun twice, and words after a "
-        "final chunk are kept and told as anomalies.",
+        "A completion without its call or a second one, a call begun twice, and chunks after a "
+        "final one are stored and reported as anomalies.",
     ),
     Requirement(
         "SAOP-MASKED",
         "S-SAOP-4",
-        "What is stored of turns and events has no secrets, over the borders of chunks and of "
-        "processes too, also where one of these is killed, and says that it is masked.",
+        "Stored turns and events have no secrets, across the borders of chunks and of processes, "
+        "too, also where one of these is killed, and are marked as masked.",
         divergence="The specification stores thoughts verbatim; secrets become placeholders here.",
     ),
     Requirement(
         "SAOP-TRANSITION",
         "S-SAOP-11",
         "An inbound TASK_TRANSITION moves a task if its to_state is a status and its sender may; "
-        "else it is a trace only. Every move in any dialect is told as one.",
+        "else it is a trace only. Every transition in any dialect appears as one.",
     ),
     Requirement(
         "SAOP-COMMIT",
         "S-SAOP-10",
-        "Every move, and the beginning of a task, carries the commit that the configured "
-        "repository has checked out, whatever is said of it, read from its files and remembered "
+        "Every transition, and the creation of a task, carries the commit that the configured "
+        "repository has checked out, whatever the message claims, read from its files and cached "
         "until they change.",
     ),
     Requirement(
         "SAOP-BUS",
         "S-SAOP-7",
-        "Listeners are told from any position on, each event once and in order.",
+        "Listeners are notified from any position on, of each event once and in order.",
     ),
     Requirement(
         "SAOP-SLOW",
         "S-SAOP-7",
-        "A slow listener gets thoughts and lines put together with a mark, then is closed with its "
-        "cursor; calls of tools and moves are never skipped.",
+        "A slow listener gets thoughts and lines merged with a mark, then is closed with its "
+        "cursor; tool calls and transitions are never skipped.",
     ),
     Requirement(
         "SAOP-FLOW",
@@ -2659,26 +2669,27 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SAOP-ENTROPY",
         "S-SAOP-9",
-        "Falling confidence, repeated errors and loops are told once with their evidence, and "
-        "settle behind another threshold; nothing moves by it.",
+        "Falling confidence, repeated errors and loops are escalated once with their evidence, "
+        "and settle at another threshold; the task does not move.",
     ),
     Requirement(
         "SAOP-HTTP",
         "S-SAOP-7",
-        "Turns and traces are read over HTTP, and the stream tells traces live in their own form.",
+        "Turns and traces are read over HTTP, and the stream delivers live traces in their own "
+        "form.",
     ),
     Requirement(
         "REWIND-STATE",
         "S-SAOP-10",
-        "A rewind makes a task what it was at one of its transitions, by a new entry; history, "
-        "names, links and tokens stay; a human or an orchestrator may, and twice is once.",
+        "A rewind resets a task to its state at one of its transitions, by a new entry; history, "
+        "names, links and tokens stay; it is for humans and orchestrators, and idempotent.",
     ),
     Requirement(
         "REWIND-FILES",
         "S-SAOP-10",
-        "A rewind shows what would change first; then the files of that commit stand on a fresh "
-        "branch or worktree, and nothing uncommitted is touched. A missing commit, a shallow clone "
-        "and a dirty repository are told in words.",
+        "A rewind first shows what would change; then the files of that commit are on a fresh "
+        "branch or worktree, and uncommitted changes stay untouched. A missing commit, a shallow "
+        "clone and a dirty repository are reported.",
     ),
     Requirement(
         "CAPTURE-TRANSCRIPT",
@@ -2689,37 +2700,38 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CAPTURE-OTLP",
         "Capture",
-        "Spans of OpenTelemetry's GenAI conventions become turns and events, and a task's trace "
-        "can be sent on as such spans.",
+        "Spans of OpenTelemetry's GenAI conventions become turns and events, and the trace of a "
+        "task can be exported as such spans.",
     ),
     Requirement(
         "WATCH-TASK",
         "Watch",
-        "watch shows what an agent thinks, does and observes as it happens, beside a hub and "
-        "without one; the screen is drawn anew a few times a second, however much comes.",
+        "watch shows live what an agent thinks, does and observes, with a hub and without one; "
+        "the screen is redrawn a few times a second at most.",
     ),
     Requirement(
         "REDACT-LAYERS",
         "S-SAOP-4",
-        "Values that the hub knows, credentials with a form of their own, values that a name "
-        "tells, and private keys become [REDACTED:kind:digest]; also in JSON, Base64 and URLs.",
-        divergence="As specified a thought is verbatim; ours is verbatim except for secrets.",
+        "Values that the hub knows, credentials with a format of their own, values identified by "
+        "a name, and private keys become [REDACTED:kind:digest]; also in JSON, Base64 and URLs.",
+        divergence="The specification stores a thought verbatim; here it is verbatim except for "
+        "secrets.",
     ),
     Requirement(
         "REDACT-KEPT",
         "S-SAOP-5",
-        "Hashes, UUIDs, our own ids, names and words are not masked.",
+        "Hashes, UUIDs, ids of the hub, names and words are not masked.",
     ),
     Requirement(
         "REDACT-SOURCES",
         "S-SAOP-4",
-        "Every rule has a kind of its own and names the public page that describes its format.",
+        "Every rule has a unique kind and names the public page that describes its format.",
     ),
     Requirement(
         "REDACT-PLACEHOLDER",
         "S-SAOP-4",
-        "Equal secrets have equal placeholders under one key, however they are written, and "
-        "different ones under another key.",
+        "Equal secrets have equal placeholders under one key, in every spelling, and different "
+        "ones under another key.",
     ),
     Requirement(
         "REDACT-KNOWN",
@@ -2730,30 +2742,30 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "REDACT-TREE",
         "S-SAOP-4",
-        "A JSON value is redacted in all its texts, keys included, and where a key names a secret; "
-        "what has none is left as it is.",
+        "A JSON value is redacted in all its texts, keys included, and where a key names a "
+        "secret; a value without secrets is unchanged.",
     ),
     Requirement(
         "REDACT-TWICE",
         "S-SAOP-4",
-        "Text that was redacted once stays as it is.",
+        "Redaction is idempotent: redacted text stays unchanged.",
     ),
     Requirement(
         "REDACT-LINEAR",
         "S-LIMIT",
-        "Text that is made to be slow is redacted in a time that grows with its length.",
+        "Adversarial text is redacted in a time that grows linearly with its length.",
     ),
     Requirement(
         "REDACT-STREAM",
         "S-SAOP-5",
-        "A text that comes in pieces becomes what the whole would, wherever it is cut; words are "
-        "not held back longer than a secret could go on.",
+        "A text in chunks is redacted like the whole, wherever it is split; words are not held "
+        "back longer than a secret could continue.",
     ),
     Requirement(
         "REDACT-REQUESTS",
         "S-SAOP-4",
-        "Whatever is asked for through any door is redacted once, before it is an entry: free text "
-        "of commands and the original words; who sent it is told what was masked.",
+        "Every request through any surface is redacted once, before it is an entry: free text of "
+        "commands and the original text; its sender gets the list of masked parts.",
     ),
     Requirement(
         "REDACT-SIGNED",
@@ -2764,55 +2776,56 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "REDACT-RUNS",
         "S-SAOP-4",
-        "No secret that a started program prints reaches its log, however its output is cut.",
+        "Secrets printed by a started program never reach its log, at any chunk borders.",
     ),
     Requirement(
         "REDACT-HUB",
         "S-SAOP-4",
-        "The hub knows its own tokens and keys, the secrets of its settings and the variables that "
-        "agents are given, and masks them wherever they turn up, its log included.",
+        "The hub knows its own tokens and keys, the secrets of its settings and the variables "
+        "that agents get, and masks them wherever they occur, its log included.",
     ),
     Requirement(
         "REDACT-CLI",
         "S-SAOP-4",
-        "dragoman redact takes text of any length and any bytes as it comes, and gives it out "
-        "without secrets; with --json it says what was found.",
+        "dragoman redact reads text of any length and any bytes, and prints it without secrets; "
+        "with --json it lists the findings.",
     ),
     Requirement(
         "REDACT-RECALL",
         "S-SAOP-4",
-        "Of a corpus of made-up secrets all known values, 99 % of the prefixed and 90 % of the "
-        "generic ones are found; of what is masked in ordinary lines 95 % was a secret.",
+        "All known values, 99 % of the prefixed and 90 % of the generic secrets of a made-up "
+        "corpus are found; 95 % of the masked parts of ordinary lines are secrets.",
     ),
     # --- backup and upgrade
     Requirement(
         "BACKUP-WHOLE",
         "S-FAULTS",
-        "A restored hub verifies, answers repeats of old keys as before, knows its tokens, leases "
-        "and files, and signs on under the same key; from either database into either.",
+        "A restored hub verifies, answers repeats of old keys as before, knows its tokens, "
+        "leases and files, and signs with the same key; from either database into either.",
     ),
     Requirement(
         "BACKUP-ONLINE",
         "S-FAULTS",
-        "A backup is made while others write: all that was acknowledged before it began is in it, "
-        "and no request is half in it.",
+        "A backup is made during writes: it has all that was acknowledged before it began, and "
+        "no request in part.",
     ),
     Requirement(
         "BACKUP-KILLED",
         "S-FAULTS",
-        "A backup or restore that is killed anywhere leaves nothing that passes for a whole one; "
-        "the next try succeeds.",
+        "A backup or restore that is killed at any point leaves nothing that looks complete; the "
+        "next try succeeds.",
     ),
     Requirement(
         "BACKUP-REFUSED",
         "S-FAULTS",
-        "Nothing is overwritten: not a file, a directory, a store, nor what a hub works on; a "
-        "damaged, foreign or newer file, and a full disk, are refused clearly and leave nothing.",
+        "Backup and restore overwrite nothing: no file, directory or store, and no directory in "
+        "use; a damaged, foreign or newer file, and a full disk, are refused clearly and leave "
+        "nothing.",
     ),
     Requirement(
         "UPGRADE-OLD",
         "S-FAULTS",
-        "A store of every earlier schema, filled with a ledger of then, is brought up to date, "
+        "A store of every earlier schema, filled with a ledger of that time, is upgraded, "
         "verifies and can be written.",
     ),
     Requirement(
@@ -2824,96 +2837,96 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "UPGRADE-FENCE",
         "S-FAULTS",
-        "A process that has a store open while a newer version migrates it writes no more, and "
-        "says why; a migration waits for transactions that have begun.",
+        "A process that has a store open while a newer version migrates it stops writing, and "
+        "says why; a migration waits for running transactions.",
     ),
-    # --- machines that find the unexpected
+    # --- simulation, linearizability and models
     Requirement(
         "SIM-PROMISES",
         "S-RUN",
-        "In simulated weeks of failing stores, killed hubs and agents that crash, repeat and come "
-        "late, all that was acknowledged is on record once, and everything verifies.",
+        "Simulated weeks of failing stores, killed hubs and agents that crash, repeat and are "
+        "late leave every acknowledged write recorded once, and everything verifies.",
     ),
     Requirement(
         "SIM-LEASES",
         "S-RUN",
-        "In the same weeks no task has two holders, no old token writes, and every lease that ran "
-        "out is over after the next round of the duties.",
+        "The same weeks give no task two holders, accept no write of an old token, and every "
+        "expired lease is ended after the next round of the services.",
     ),
     Requirement(
         "SIM-LIVENESS",
         "S-RUN",
-        "Once nothing fails any more, every task comes to its end or waits for a person.",
+        "Every task reaches its end or waits for a person once failures stop.",
     ),
     Requirement(
         "SIM-SEED",
         "tests",
-        "A simulation follows from its seed alone: the same one gives the same ledger, in any "
-        "process; a failure names it, with the last steps.",
+        "A simulation is determined by its seed alone: the same one gives the same ledger, in "
+        "any process; a failure names it, with the last steps.",
     ),
     Requirement(
         "SIM-TEETH",
         "tests",
-        "A simulation of a hub that is broken on purpose fails.",
+        "A simulation of a deliberately broken hub fails.",
     ),
     Requirement(
         "LINEAR-TASKS",
         "engine",
-        "What concurrent clients are told about a task can be put into one order that fits the "
-        "time and the rules of tasks, on SQLite and on several hubs on PostgreSQL.",
+        "The answers to concurrent clients about a task fit one order that agrees with time and "
+        "with the rules of tasks, on SQLite and on several hubs on PostgreSQL.",
     ),
     Requirement(
         "LINEAR-TEETH",
         "tests",
-        "The check for such an order finds a hub that reads old states or forgets the fence.",
+        "The linearizability check finds a hub that reads old states or forgets the fence.",
     ),
     Requirement(
         "MODEL-STREAMS",
         "tests",
-        "For any sequence of requests about tasks, letters and reservations together the model, "
-        "the implementation and the replay agree, on every store.",
+        "The model, the implementation and the replay agree for any sequence of requests about "
+        "tasks, letters and reservations together, on every store.",
     ),
-    # --- Handoffs and traces: copies, drafts, lines of programs, thoughts without an end
+    # --- handoffs and traces: copies, drafts, program output, stale thoughts
     Requirement(
         "ACP-DISCARD",
         "S-ACP-1",
-        "A draft is listed, shown, checked, offered and thrown away by its sender, at every door; "
-        "of one that was thrown away nothing is left but its id.",
+        "A draft is listed, shown, checked, offered and discarded by its sender, on every "
+        "surface; of a discarded one only its id remains.",
     ),
     Requirement(
         "ACP-FORESEEN",
         "S-ACP-8",
-        "Who offers files that the gate would turn down is told so at once, without their being "
-        "read; the gate decides when the offer is accepted.",
+        "An offer of files that the gate would reject is answered with that warning at once, "
+        "without reading them; the gate decides when the offer is accepted.",
     ),
     Requirement(
         "ACP-COPIES",
         "S-ACP-8",
-        "Verified copies that no handoff but rejected ones names are removed when nobody has taken "
-        "them for a week, and never while somebody takes them.",
+        "Verified copies that only rejected handoffs name are removed when no handoff has copied "
+        "them anew for a week, and never during a copy.",
     ),
     Requirement(
         "ACP-ROW",
         "ACP section 3.1",
-        "The proof of one handoff sees a row of the table handoffs that was falsified.",
+        "The proof of one handoff detects a falsified row of the table handoffs.",
     ),
     Requirement(
         "ACP-TOLD",
         "ACP section 9.3",
-        "An offer is answered with the hash of its package and its time, more time with the new "
-        "one; an approval that nobody asked for is said to be one.",
+        "An offer is answered with the hash of its package and its deadline, an extension with "
+        "the new one; an approval that was not required is marked as such.",
     ),
     Requirement(
         "CAPTURE-AGAIN",
         "S-SAOP-3",
-        "A record that is taken over again after a new attempt adds what has come since, and "
-        "nothing twice, whatever its session is called by then.",
+        "A record that is captured again after a new attempt adds only what is new, whatever its "
+        "session is called by then.",
     ),
     Requirement(
         "SAOP-ENDED",
         "S-SAOP-4",
-        "What was held back of a thought that never gets its final chunk is told ten minutes after "
-        "the last one, once, without secrets.",
+        "The carry-over of a thought that never gets its final chunk is recorded ten minutes "
+        "after the last one, once, without secrets.",
     ),
     Requirement(
         "SAOP-PULSES",
@@ -2924,389 +2937,392 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SAOP-STALLED",
         "S-SAOP-7",
-        "A socket that stops reading a trace is cut with its cursor and misses nothing when it "
-        "comes again; other readers and the door do not notice.",
+        "A socket that stops reading a trace is closed with its cursor and misses nothing when "
+        "it reconnects; other readers and requests are not affected.",
     ),
     Requirement(
         "SAOP-FULL",
         "S-SAOP-7",
-        "A disk that is full while a trace is written costs lines that are counted and told, or "
-        "refuses what is sent; readers and what was recorded before stay as they are.",
+        "A disk that is full while a trace is written loses lines that are counted and reported, "
+        "or refuses the message; readers and earlier records stay intact.",
     ),
-    # --- delegation and letters, finished
+    # --- delegation and letters
     Requirement(
         "MAIL-FOREIGN-FILES",
         "S-MAIL",
-        "A file among the letters that the hub did not write is named by verify if it has the name "
-        "of a letter, is never read or removed, and holds up no letter.",
+        "A file among the letters that the hub did not write is named by verify if it has the "
+        "name of a letter, is never read or removed, and delays no letter.",
     ),
     Requirement(
         "WAVE-ONE",
         "S-MAIL-10",
-        "A bead that has still to end in a wave that runs is not taken into another one: the "
-        "refusal names that wave, and nothing of the new one happens.",
+        "A bead that has not ended in a running wave cannot join another one: the refusal names "
+        "that wave, and nothing of the new one happens.",
     ),
     Requirement(
         "MAIL-SHORT-IDS",
         "S-MAIL-7",
-        "A letter is shown, read and acked by the beginning of its id, also in capitals, if it is "
-        "the only one that begins so; else the letters that could be meant are named.",
+        "A letter is shown, read and acked by a prefix of its id, also in capitals, if it is the "
+        "only one with that prefix; else the matching letters are named.",
     ),
     Requirement(
         "SHAPE-WORDS",
         "S-LIMIT",
-        "What is wrong with the shape of a value is told in words: the path of its place, and what "
-        "would be right (the values that there are, the nearest name, the bounds, the form).",
+        "An error in the shape of a value gives the path and what would be valid (the possible "
+        "values, the nearest name, the limits, the form).",
     ),
     Requirement(
         "SHAPE-DOORS",
         "S-LIMIT",
-        "Every dialect, HTTP, MCP, the settings and lint tell what is wrong with a shape in these "
-        "words; none answers in those of the library that reads shapes.",
+        "Every dialect, HTTP, MCP, the settings and lint report shape errors in these sentences; "
+        "none shows those of the decoding library.",
     ),
     Requirement(
         "CCOS-REACH",
         "S-CCOS-5",
-        "Of an agent of which only an address is known, discovery, ranking and delegation say that "
-        "nothing reaches it, and what to do.",
+        "An agent of which only an address is known is reported as unreachable by discovery, "
+        "ranking and delegation, with the remedy.",
     ),
     Requirement(
         "CCOS-BOUNDED",
         "S-CCOS-8",
-        "A story, a history and a page of Actions have an end, however long the chain is: they say "
-        "that there is more, and the page behind goes on with the same causes.",
+        "An explanation, a history and a page of Actions are bounded, however long the chain is: "
+        "they say that there is more, and the next page continues with the same causes.",
     ),
     Requirement(
         "CCOS-UPDATES",
         "S-CCOS-2",
-        "Of the updates of a request with one sequence number the first counts; after the deadline "
-        "none does; an intent keeps at most 10,000.",
+        "The first of several updates of a request with one sequence number counts; none counts "
+        "after the deadline; an intent keeps at most 10,000.",
     ),
     Requirement(
         "CCOS-CANCEL",
         "S-CCOS-4",
-        "Whoever wanted an intent may cancel it, as a person and whoever runs the show; nothing is "
-        "held against its agent, and what is shown says that it is cancelled, by whom and why.",
+        "The requester of an intent may cancel it, as may people, orchestrators and "
+        "coordinators; it does not count against its agent, and the intent shows that it is "
+        "cancelled, by whom and why.",
     ),
     Requirement(
         "SDK-SIGNED",
         "S-CCOS-9",
-        "With a key the SDK signs every message that it sends; the hub opens it, and one whose "
-        "answer was lost is signed anew and counts once.",
+        "The SDK signs every message that it sends if it has a key; the hub verifies it, and one "
+        "whose answer was lost is signed anew and counts once.",
     ),
-    # --- reading where nothing can be written; keys, backups and verify as fresh users met them
+    # --- read-only operation; keys, backups and verify
     Requirement(
         "STORE-READ-STILL",
         "S-FAULTS",
-        "Where nothing can be written (read-only, or full to the last byte) and no hub runs, "
-        "reading commands and backup work, unless a log is to be taken in or somebody begins to "
-        "write: that is said, and nothing is shown that may be mixed up.",
+        "Reading commands and backup work where nothing can be written (read-only, or full to "
+        "the last byte) and no hub runs, unless a log has to be merged or another process begins "
+        "to write: that is reported, and no inconsistent data is shown.",
     ),
     Requirement(
         "KEYS-LOST",
         "S-FAULTS",
-        "Where keys are gone, every command and doctor say the same two ways out: the keys out of "
-        "a backup, or init --new-keys, which says what it did.",
+        "Missing keys give the same two remedies in every command and in doctor: the keys from a "
+        "backup, or init --new-keys, which reports what it did.",
     ),
     Requirement(
         "VERIFY-UNSIGNED",
         "S-FAULTS",
-        "verify names the directory and the ledger, and does not call good what nothing signed "
-        "covers without saying so.",
+        "verify names the directory and the ledger, and reports entries that no signed "
+        "checkpoint covers.",
     ),
     Requirement(
         "BACKUP-WORDS",
         "S-FAULTS",
         "A refused backup or restore has the code of its cause: bad_archive is about the file "
-        "alone, and what is damaged is said in one form of words.",
+        "alone, and damage is described in one form.",
     ),
     Requirement(
         "IDENTITY-ROTATION",
         "S-CCOS-9",
-        "A new key of an agent ends the old one at once, or after an overlap that was asked for.",
+        "A new key of an agent ends the old one at once, or after a requested overlap.",
     ),
     Requirement(
         "CCOS-REOPENED",
         "S-CCOS-4",
-        "Whoever failed an intent is asked again when a person takes its task out of the "
-        "deadletter and leaves it the owner; else nobody who failed it is.",
+        "An agent that failed an intent is asked again only when a person takes its task out of "
+        "the deadletter and leaves it the owner.",
     ),
-    # --- reading without keys, without making a file, and behind the ledger
+    # --- reading without keys, without creating files, and with lagging files
     Requirement(
         "KEYS-READING",
         "S-FAULTS",
-        "What only reads needs no keys; verify needs the public one alone, and what writes, signs, "
-        "knows tokens or makes a backup is refused without the keys of its store, with the remedy.",
+        "Reading needs no keys; verify needs the public one alone; writing, signing, "
+        "authenticating and backup are refused without the keys of the store, with the remedy.",
     ),
     Requirement(
         "VERIFY-BEHIND",
         "S-FAULTS",
-        "Where what was committed cannot be written to the files, verify compares them as far as "
-        "they have come, says how far that is and why it is no damage, and finds other changes.",
+        "verify compares lagging files up to their position where commits cannot be written to "
+        "them, reports that position and why it is no damage, and finds other changes.",
     ),
     Requirement(
         "DOCTOR-AGREES",
         "S-FAULTS",
-        "The lines of doctor agree with each other: what one calls possible none calls impossible, "
-        "and no advice is given that another line says cannot be followed.",
+        "The lines of doctor are consistent: no line calls impossible what another calls "
+        "possible, and no advice is given that another line says cannot be followed.",
     ),
     Requirement(
         "IDENTITY-REVOKED-KEYS",
         "S-CCOS-9",
-        "Whoever takes all tokens of an agent back ends the keys that it signs with too, and is "
-        "told; an agent may do that to itself.",
+        "Revoking all tokens of an agent revokes its signing keys, too, and says so; an agent "
+        "may do that to itself.",
     ),
-    # --- what agents report, and what they are told of it
+    # --- reports of agents and their answers
     Requirement(
         "REPORT-BLOCKED-TOLD",
         "S-AOF-3",
-        "When a report of blocked takes effect, the notice says what blocks the work in the "
-        "agent's words, and the task's file has had them since the report.",
+        "The notice of a blocked report gives the blockers in the agent's text when the report "
+        "takes effect, and the task's file has them since the report.",
     ),
     Requirement(
         "MCP-REPORT-NOW",
         "S-SESSION",
-        "An AOF report in a stay without a name takes effect at once, at every door: its answer "
-        "says where the task stands then, and so does the answer to a repeat.",
+        "An AOF report in a session without a name takes effect at once, on every surface: its "
+        "answer gives the resulting status of the task, and so does the answer to a repeat.",
     ),
     Requirement(
         "REPORT-COST",
         "Agents",
-        "The cost that a report names counts, however large it is, and lint takes it for what it "
-        "is; one that is no number from 0 on is pointed out.",
+        "The cost in a report counts, however large it is, and lint accepts it; a value that is "
+        "no number from 0 on is reported.",
     ),
     Requirement(
         "HTTP-HEAD",
         "HTTP",
-        "The head of a request has at most 64 KiB, also when all of it comes at once.",
+        "The head of a request has at most 64 KiB, also when all of it arrives at once.",
     ),
     Requirement(
         "NEAREST-NAME",
         "HTTP",
-        "Whoever writes a name that is not known is told the nearest that is, and where none is "
-        "near, all of them; never one that it cannot have meant.",
+        "An unknown name is answered with the nearest known one, and where none is near, with "
+        "all of them; never with an implausible one.",
     ),
     Requirement(
         "HTTP-OLDER",
         "HTTP",
-        "To an HTTP before 1.1, which knows no chunks, an answer without a length is sent bare and "
-        "ends with its connection.",
+        "An answer without a length to an HTTP version before 1.1, which knows no chunks, is "
+        "sent without chunking and ends with its connection.",
     ),
     Requirement(
         "HTTP-LEFT",
         "HTTP",
-        "A reader that leaves at any moment, also with another request behind its first, leaves "
-        "nothing: no seat, no line in the log.",
+        "A reader that disconnects at any moment, also with another request behind its first, "
+        "leaves neither a waiter nor a line in the log.",
     ),
-    # Handoffs and intents of one task
+    # --- handoffs and intents of one task
     Requirement(
         "ACP-INTENT-ENDED",
         "S-OWN",
-        "Whatever ends a task, the result of an intent too, ends the handoff under way; activate "
+        "The end of a task, also by the result of an intent, ends its active handoff; activate "
         "never leaves a final state.",
     ),
     Requirement(
         "ACP-INTENT-OWNER",
         "S-OWN",
-        "The task of an intent has one owner, whoever says so: who fails it has nothing to hand "
-        "over, what comes back goes to nobody who failed it, and what is on its way is not "
-        "delegated.",
+        "The task of an intent has one owner in every dialect: an agent that failed it has "
+        "nothing to hand over, returned work never goes to an agent that failed it, and a task in "
+        "a handoff is not delegated.",
     ),
     Requirement(
         "ACP-INTENT-POLICY",
         "S-CCOS-4",
-        "The task of an intent is handed over to nobody whom the intent's policy excludes: the "
-        "gate rejects it as policy_violation, activate refuses it, and both say why.",
+        "The task of an intent is never handed over to an agent that the intent's policy "
+        "excludes: the gate rejects it as policy_violation, activate refuses it, and both give "
+        "the reason.",
     ),
     Requirement(
         "ACP-SUPERSEDED-ONCE",
         "S-ACP-15",
-        "What has taken the place of a handoff stays named by it: a second that supersedes the "
-        "same one is refused, with the name of the one to supersede.",
+        "The successor of a handoff stays named by it: a second that supersedes the same one is "
+        "refused, with the name of the one to supersede.",
     ),
     Requirement(
         "REWIND-HANDOFF",
         "S-SAOP-10",
-        "A rewind ends the handoff of a task that is over then, or not with whom it is by the "
-        "handoff; the dry run says so.",
+        "A rewind ends the handoff of a task that is then over, or then owned by an agent other "
+        "than the handoff says; the dry run says so.",
     ),
     Requirement(
         "ACP-UNOWNED",
         "S-ACP-6",
-        "A task that nobody has is offered by whoever could take it, or may make it ready: no "
-        "handoff lifts a block or takes work out of the backlog for a stranger.",
+        "A task without an owner is offered by an actor that could claim it, or may make it "
+        "ready: no handoff unblocks a task or takes it out of the backlog for an unauthorized "
+        "actor.",
     ),
     Requirement(
         "ACP-FREE-AGAIN",
         "S-OWN, S-ADOPT",
-        "A task that nobody had is nobody's again when its offer is withdrawn or rejected before "
-        "anybody has begun; what was adopted by the offer is its sender's.",
+        "A task without an owner has none again when its offer is withdrawn or rejected before "
+        "it is activated; a task adopted by the offer belongs to its sender.",
     ),
-    # --- traces, as a fresh user found them
+    # --- traces
     Requirement(
         "VERIFY-AS-REPLAYED",
         "S-FAULTS",
-        "What a state is in memory after any event is what verify replays from its line: numbers "
-        "and defaults count by what they mean, in stores that were written before too.",
+        "The state in memory after any event equals the state that verify replays from its line: "
+        "numbers and defaults compare by value, in stores of earlier versions, too.",
     ),
     Requirement(
         "CAPTURE-WHOLE",
         "S-SAOP-3",
-        "A session that is taken over while it grows gives the same as one that is taken over at "
-        "its end: a turn is taken when the record says that it is over, with --follow too, and the "
-        "events of a task that is not known yet wait for its first turn.",
+        "A session that is captured while it grows gives the same as one captured at its end: a "
+        "turn is captured when the record shows its end, with --follow, too, and the events of an "
+        "unknown task wait for its first turn.",
     ),
     Requirement(
         "CAPTURE-THOUGHTS",
         "S-SAOP-6",
-        "The thought of a turn of a session file is told whole before the tools that follow it.",
+        "The thought of a turn of a session file comes whole before the tools that follow it.",
     ),
-    # --- plain files, as a demanding user found them
+    # --- plain files: capture, names, write errors
     Requirement(
         "FILES-LONG-NAMES",
         "S-AOF-13",
-        "A file whose name leaves no room for a mark or a note is kept under a shorter one.",
+        "A file whose name leaves no room for a mark or a note is kept under a shorter name.",
     ),
     Requirement(
         "FILES-OBSTACLE",
         "S-AOF-13",
-        "What cannot be written of one task or letter stops the files of no other, is told, and is "
-        "tried again by every look around.",
+        "A write error of one task or letter stops the files of no other, is reported, and is "
+        "retried by every scan.",
     ),
     Requirement(
         "FILES-RESULT-KEPT",
         "S-AOF-8",
-        "A run_result.json that says what no attempt has reported is kept beside its place and "
-        "logged, whatever its form; one that shows an earlier report is simply replaced.",
+        "A run_result.json that matches no report of any attempt is moved aside and logged, "
+        "whatever its form; one that shows an earlier report is simply replaced.",
     ),
     Requirement(
         "FILES-CARRIED",
         "Files",
-        "Archives and backups carry files whose name is not UTF-8, who may execute a file, and "
-        "empty folders within a task's own; no other right of a file goes along.",
+        "Archives and backups include files whose name is not UTF-8, executable bits, and empty "
+        "folders within a task's own; no other permission of a file is included.",
     ),
     Requirement(
         "DOCTOR-GIT",
         "S-SAOP-10",
-        "doctor says when no commit is found where [git] repository points; a folder within a "
+        "doctor reports when no commit is found in the repository of [git]; a folder within a "
         "repository is as good as its root.",
     ),
     Requirement(
         "NAMES-ORDINARY",
         "S-SAOP-4",
         "Names of words, tickets, hashes and ids are not taken for secrets, whatever they begin "
-        "with; a credential that chance has made is.",
+        "with; a random credential is.",
     ),
     Requirement(
         "HUB-TROUBLE",
         "Faults",
-        "While a duty of the hub does not do its work /readyz answers 503 and says which; what one "
-        "task holds up is named there too, with 200. The terminal has one line about it and one "
-        "when it is well again; doctor says how far the files lag.",
+        "/readyz answers 503 and names the service while one fails; a service that a single task "
+        "holds up is named with 200. The terminal has one line at the start and one at the end of "
+        "the problem; doctor says how far the files lag.",
     ),
-    # --- plain files, as fresh users found them
+    # --- plain files: edits, inbox, obstacles
     Requirement(
         "FILES-ONE-ANSWER",
         "S-AOF-13",
-        "A task file has one answer, whatever is recorded of what was typed in it: it is taken "
-        "over or refused, told once, and written anew.",
+        "An edit of a task file has one answer, however much of it is recorded: it is applied or "
+        "refused, reported once, and the file is rewritten.",
     ),
     Requirement(
         "FILES-COPY",
         "S-AOF-13",
-        "A copy of a task file in another folder is no move while the file itself stands where it "
-        "stood: it is taken away, kept where it was edited, and a note says why.",
+        "A copy of a task file in another folder is no move while the file itself is still in "
+        "its folder: it is removed, kept where it was edited, and a note says why.",
     ),
     Requirement(
         "FILES-EMPTY-BODY",
         "S-AOF-13",
-        "Text that is typed into the file of a task without a body is that text, without the empty "
-        "lines that stood there.",
+        "Text typed into the file of a task without a body becomes its body, without the empty "
+        "lines around it.",
     ),
     Requirement(
         "INBOX-TOLD",
         "S-AOF-14",
-        "Of a message of the inbox that cannot be read or filed it is told whether it waits or was "
-        "taken, and the hub stays ready.",
+        "A message of the inbox that cannot be read or filed is reported as waiting or taken, "
+        "and the hub stays ready.",
     ),
     Requirement(
         "INBOX-ASIDE",
         "S-AOF-14",
-        "What stood in the place of processed/ or rejected/ and was put aside is no message.",
+        "An object that was in the place of processed/ or rejected/ and was moved aside is no "
+        "message.",
     ),
     Requirement(
         "FILES-PLACES",
         "S-AOF-13",
-        "A link, a file or a pipe in the place of any folder of the plain files, and whatever is "
-        "no file in the place of event lines, is put aside and stops nothing; doctor names what "
-        "stands in the place of a folder.",
+        "A link, a file or a pipe in the place of any folder of the plain files, and any "
+        "non-file in the place of event lines, is moved aside and stops nothing; doctor names it.",
     ),
     Requirement(
         "FILES-REMOVED",
         "S-AOF-13",
-        "A folder that its agent removes while files are written into it is made again, and no "
-        "trouble.",
+        "A folder that its agent removes while files are written into it is created again, "
+        "without an error.",
     ),
     Requirement(
         "GUARD-WORKTREES",
         "S-MAIL-10",
-        "The guard checks commits in every worktree of a repository: it asks the hub that started "
-        "the agent, or the data directory of the repository itself.",
+        "The guard checks commits in every worktree of a repository: it asks the hub that "
+        "started the agent, or the data directory of the repository itself.",
     ),
     Requirement(
         "LINT-FILES",
         "Command line",
-        "Any number of files is linted at once: each is named in what is found, all of them are "
-        "checked, and the worst of them decides how the command ends.",
+        "Any number of files is linted at once: each finding names its file, all of them are "
+        "checked, and the worst of them decides the exit code.",
     ),
     # --- damaged databases
     Requirement(
         "STORE-INSPECT",
         "S-FAULTS",
-        "A database that says of itself that it is damaged (an index without a row of its table, "
-        "for example) is called damaged by verify, by doctor within a bound, and by /readyz; and "
-        "verify says how a sound one is made.",
+        "A database that reports damage (an index without a row of its table, for example) is "
+        "reported as damaged by verify, by doctor within a bound, and by /readyz; and verify says "
+        "how to get a sound one.",
     ),
     Requirement(
         "STORE-EMPTIED",
         "S-FAULTS",
-        "A database file that is empty is treated like one that is gone, by every command.",
+        "An empty database file is treated like a missing one, by every command.",
     ),
     Requirement(
         "STORE-MOVED",
         "S-FAULTS",
-        "A process whose database file was moved, removed or replaced under it writes nothing more "
-        "and makes none in its place: what it acknowledged would be lost.",
+        "A process whose database file was moved, removed or replaced while open writes nothing "
+        "more and creates none in its place, so that no acknowledged write is lost.",
     ),
     Requirement(
         "STORE-TEXT",
         "S-FAULTS",
-        "A text in the database whose bytes were damaged is store_corrupt to whoever reads it, and "
-        "verify names the position or the row.",
+        "A text in the database with damaged bytes is store_corrupt to its readers, and verify "
+        "names the position or the row.",
     ),
     Requirement(
         "STORE-LOG-COPIED",
         "S-FAULTS",
-        "The log of a store in a file is copied into it beside whoever writes, who waits for "
-        "little of that; it has an end, and what cannot be copied stays in it.",
+        "The log of a SQLite store is copied into the database beside the writer, which is "
+        "delayed little; it has a maximum size, and what cannot be copied stays in it.",
     ),
     Requirement(
         "STORE-LOG",
         "S-FAULTS",
-        "A log that lies beside a database stays when the file is closed, until somebody has "
-        "committed: what SQLite passes over in a damaged one is not lost by being read.",
+        "A log beside a database stays when the file is closed, until a commit: what SQLite "
+        "skips in a damaged one is not lost by reading it.",
     ),
     Requirement(
         "CHECKPOINT-NEWEST",
         "S-FAULTS",
-        "Lines of checkpoints.jsonl that do not hold stop neither writing, nor a backup, nor a "
-        "restore as long as one does; doctor tells of those at the end.",
+        "Invalid lines of checkpoints.jsonl stop neither writing, nor a backup, nor a restore as "
+        "long as one line is valid; doctor reports those at the end.",
     ),
     Requirement(
         "STORE-CUT",
         "S-FAULTS",
-        "A database file that lacks its last bytes is not opened; what is only in its log yet is "
-        "not missing.",
+        "A truncated database file is not opened; pages that are so far only in its log are not "
+        "missing.",
     ),
     Requirement(
         "STORE-FLIPS",
@@ -3317,158 +3333,159 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "VERIFY-EACH-LINE",
         "S-FAULTS",
-        "A spoiled checkpoint is named by its line and hides no other; the ledger is called whole "
-        "only as far as good signatures reach.",
+        "An invalid checkpoint is named by its line and hides no other; the ledger is called "
+        "intact only as far as valid signatures reach.",
     ),
     Requirement(
         "VERIFY-FOLD",
         "S-FAULTS",
-        "A stored state that was folded by rules that nobody has is a finding.",
+        "A stored state of an unknown fold number is a finding.",
     ),
-    # --- handoffs as a demanding user met them: whole files, whole logs, closed teamspaces
+    # --- handoffs: complete files and logs, closed teamspaces
     Requirement(
         "ACP-CLI-OPTIONS",
         "S-ACP-16",
-        "Of a package in a file every option of `handoff initiate` writes its part anew.",
+        "Every option of `handoff initiate` replaces its part of a package from a file.",
     ),
     Requirement(
         "ACP-CLOSED-LETTERS",
         "S-ACP-15",
-        "Letters about handoffs in a teamspace with members are shown to nobody else but who wrote "
-        "or got them, by no lookup, and by no ack or reply to one; what is passed on stays there "
-        "unless another is named.",
+        "Letters about handoffs in a teamspace with members are shown only to their senders and "
+        "recipients, by every lookup, and in every ack or reply; a redelegation stays in the "
+        "teamspace unless another is named.",
     ),
     Requirement(
         "ACP-CHECKPOINT",
         "S-OWN",
-        "A CHECKPOINT of an activated recipient completes the handoff and leaves the task to "
-        "whoever goes on; a task that was given to somebody by name waits for the same name.",
+        "A CHECKPOINT of an activated recipient completes the handoff and leaves the task to its "
+        "successor; a task that was assigned to a name stays assigned to that name.",
     ),
     Requirement(
         "ACP-CAN-ACCEPT",
         "S-ACP-7",
-        "Whoever offers work to a name that nobody bears, or to somebody whose role can accept "
-        "nothing, is told so at once, and so is who asks why it does not go on.",
+        "An offer to an unknown name, or to an actor whose role cannot accept, is answered with "
+        "that warning at once, and so is a diagnosis of it.",
     ),
     Requirement(
         "ACP-FINAL-ARTIFACTS",
         "S-ACP-8",
-        "The files that finished work is said to have come to are looked at as the gate looks at "
-        "its own; what is wrong with them is told in warnings, and the work is done all the same.",
+        "The files of finished work are checked as the gate checks its own; problems are "
+        "warnings, and the work is done nevertheless.",
     ),
     Requirement(
         "ACP-AUDIT-WORDS",
         "S-ACP-13",
-        "A replay names every audit line whose words are not its event's, and every one that is "
-        "missing; beside a ledger every line is compared with it, and without one it is said what "
-        "cannot be checked.",
+        "A replay names every audit line whose text is not its event's, and every missing one; "
+        "beside a ledger every line is compared with it, and without one the unchecked parts are "
+        "named.",
     ),
     Requirement(
         "FILES-CUT",
         "S-FAULTS",
-        "What was cut off from a file of lines is completed from the ledger by the next writer "
+        "The missing end of a file of lines is completed from the ledger by the next writer "
         "before anything follows, and by tick; so is an audit log, or the newest file of events, "
-        "that was removed, or such a file in whose place something else stands. Doctor names it.",
+        "that was removed or replaced by another object. doctor names it.",
     ),
-    # --- letters, waves and secrets, as a fresh user found them
+    # --- letters, waves and secrets
     Requirement(
         "MAIL-LOST-CURSOR",
         "S-MAIL-7",
-        "A cursor of a box or a thread beyond the ledger's end is brought back to the end, at once "
-        "and with a gap that says so.",
+        "A cursor of a box or a thread beyond the end of the ledger is reset to the end, at once "
+        "and with a gap event.",
     ),
     Requirement(
         "MAIL-ACK-SEEN",
         "S-MAIL-7",
-        "Whoever looks at a letter sees that it wants an ack, and whether it has one: its own, if "
+        "A letter shows its reader that it wants an ack, and if it has one: the reader's own, if "
         "one is wanted of it, and else all of them.",
     ),
     Requirement(
         "WAVE-RETRY-WORDS",
         "S-MAIL-10",
-        "Retries of a wave are for types of failure that there are; others are refused, and the "
-        "known ones named.",
+        "Retries of a wave are for known types of failure; others are refused, and the known "
+        "ones named.",
     ),
     Requirement(
         "MAIL-TYPE-FILTER",
         "S-MAIL-6",
-        "A box is asked for a type that there is; another is refused, and the known ones named.",
+        "A box is filtered by a known type; another is refused, and the known ones named.",
     ),
     Requirement(
         "MAIL-ONE-QUERY",
         "S-MAIL-6",
-        "A search means the same at every door: arguments of a command are its words with a space "
-        "between them.",
+        "A search has the same meaning on every surface: arguments of a command are its words "
+        "with a space between them.",
     ),
     Requirement(
         "MAIL-LINKS",
         "S-MAIL-9",
-        "No link or image of a letter is live in its file, and its words can still be read.",
+        "A link or image of a letter is inactive in its file, and its text can still be read.",
     ),
     Requirement(
         "REDACT-COMMON",
         "S-SAOP-4",
         "Logins of docker, .netrc, `pass:`, keys of PuTTY and hashes of bcrypt are masked, whole "
-        "and in pieces; what only looks like them stays.",
+        "and in chunks; similar text is kept.",
     ),
     Requirement(
         "MAIL-ACK-WITHIN",
         "S-MAIL-7",
-        "How long an ack may take can be said at every door; what is no such time is refused.",
+        "The time limit of an ack can be set on every surface; an invalid one is refused.",
     ),
-    # --- one sentence and one code for what is not there; words of the command line
+    # --- missing objects; messages of the command line
     Requirement(
         "MISSING-WORDS",
         "Faults",
-        "What is not there is told in one sentence for each code, whoever looks for it, and with a "
-        "command that shows what is.",
+        "A missing object is reported with one sentence for each code, to every caller, and with "
+        "a command that lists the existing ones.",
     ),
     Requirement(
         "CLI-OWN-CODES",
         "Command line",
-        "A command refuses by the hub's code, whatever dialect it asks in; what is said in a "
-        "dialect (`send`, `call`, `session-end`) is answered by the code of that.",
+        "A command refuses with the code of the hub, whatever dialect it uses; messages and "
+        "operations of a dialect (`send`, `call`, `session-end`) are answered with the code of "
+        "that dialect.",
     ),
     Requirement(
         "RESERVE-NOTHING",
         "S-MAIL-10",
-        "Whoever gives files back without having reserved any is told so, and whoever renews what "
-        "is over is refused.",
+        "A release of files that were not reserved says so, and a renewal of an ended "
+        "reservation is refused.",
     ),
     Requirement(
         "CLI-ONE-LINE",
         "Command line",
-        "What was not understood is told on one line, also where it lists the choices.",
+        "A usage error is reported on one line, also where it lists the choices.",
     ),
     Requirement(
         "CLI-NO-FILE",
         "Command line",
-        "A file that cannot be read is told alike by every command that is given one, and ends it "
-        "with 2.",
+        "An unreadable file is reported alike by every command that takes one, with exit code 2.",
     ),
-    # --- the duties of a hub that runs
+    # --- services of a running hub
     Requirement(
         "HUB-ALL-DUTIES",
         "Hub",
-        "A hub that runs does every duty that `tick` does, and /readyz names each of them.",
+        "A running hub runs every service that `tick` runs, and /readyz names each of them.",
     ),
-    # --- what is told of secrets and repeats, who writes into a work log, half-closed connections
+    # --- secrets in names, repeats, work log authors, half-closed connections
     Requirement(
         "REDACT-NAMES",
         "S-SAOP-4",
-        "A name that holds a secret is refused, by every door, and neither the refusal nor its "
-        "record has any part of it: what is quoted is cut when the secret is out.",
+        "A name that holds a secret is refused, by every surface, and neither the refusal nor "
+        "its record has any part of it: quotes are truncated after the secret is masked.",
     ),
     Requirement(
         "REDACT-TOLD",
         "S-SAOP-4",
-        "Who sends a secret is told what was masked by every tool of MCP and by the SDK.",
+        "The sender of a secret gets the list of masked parts from every tool of MCP and from "
+        "the SDK.",
     ),
     Requirement(
         "TASK-LOG-WHOSE",
         "S-AOF-6",
-        "A line of the work log that is neither of the holder nor of the owner says whose it is; "
-        "theirs is as the specification shows it.",
+        "A line of the work log by an actor other than the holder and the owner names its "
+        "author; theirs has the form of the specification.",
     ),
     Requirement(
         "IDEM-OVER",
@@ -3478,62 +3495,63 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "HTTP-HALF-CLOSED",
         "HTTP",
-        "A request that is whole is answered though its caller has shut its sending side; whoever "
-        "waits by it, or reads a stream, has gone.",
+        "A complete request is answered although its caller has closed its sending side; a long "
+        "poll or a stream counts as disconnected.",
     ),
-    # --- secrets in terminals, lists and URLs, as a fresh user found them
+    # --- secrets in terminals, lists and URLs
     Requirement(
         "REDACT-LINES",
         "S-SAOP-5",
-        "A private key that a terminal shows is masked in each of its lines, although every line "
-        "is an event of its own, also over requests and processes; other lines stay.",
+        "A private key in terminal output is masked in each of its lines, although every line is "
+        "an event of its own, also across requests and processes; other lines are kept.",
     ),
     Requirement(
         "REDACT-ARGUMENTS",
         "S-SAOP-4",
-        "In a list of arguments, as text or as JSON, the word behind an option that names a secret "
-        "is masked, however the list is written; whole and in pieces.",
+        "The argument after an option that names a secret is masked in a list, as text or as "
+        "JSON, however the list is written; whole and in chunks.",
     ),
     Requirement(
         "REDACT-LETTERS",
         "S-SAOP-4",
-        "Letters that chance has put behind the name of a secret are masked, nine of ten at least "
-        "if there are sixteen; words of languages and of programs stay.",
+        "Random letters after the name of a secret are masked, nine of ten at least if there are "
+        "sixteen; words of languages and of programs are kept.",
     ),
     Requirement(
         "REDACT-URLS",
         "S-SAOP-5",
-        "Of a URL only the secret is masked, whatever its user is called and however the URL is "
-        "encoded; host and path stay.",
+        "Only the secret of a URL is masked, whatever its user is called and however the URL is "
+        "encoded; host and path are kept.",
     ),
     Requirement(
         "REDACT-MEANT",
         "S-SAOP-4",
-        "A secret is found with its signs written as JSON, HTML, URLs and programs write them, "
-        "also one in another and all of them as numbers; known values always.",
+        "A secret is found in the escapes of JSON, HTML, URLs and programs, also nested and with "
+        "every character as a number; known values always.",
     ),
     Requirement(
         "REDACT-BORDERS",
         "S-SAOP-5",
-        "A colour parts a secret from the words beside it, and hides none that it stands in.",
+        "A terminal colour separates a secret from adjacent words, and does not hide a secret "
+        "that contains it.",
     ),
     Requirement(
         "REDACT-CARRIED",
         "S-SAOP-5",
-        "A secret is found in what a sequence of a terminal carries (OSC, DCS, SOS, PM, APC), "
-        "whole and in pieces; one without an end holds nothing back for long.",
+        "A secret is found in the payload of terminal sequences (OSC, DCS, SOS, PM, APC), whole "
+        "and in chunks; an unterminated one holds back text only briefly.",
     ),
     Requirement(
         "REDACT-NAMED",
         "S-SAOP-4",
-        "A secret is found behind its name in letters, notes, tables, fields and programs; words, "
-        "types, pipes and other names stay.",
+        "A secret is found behind its name in letters, notes, tables, fields and programs; "
+        "words, types, pipes and other names are kept.",
     ),
-    # --- tests with teeth: what is measured happens, doors agree, tags lead somewhere
+    # --- benchmarks, surfaces and tags
     Requirement(
         "PROJECT-TAGS",
         "Project",
-        "Every tag like S-TASK that the code or a test names stands in a page of the repository.",
+        "Every tag like S-TASK in the code or a test is explained on a page of the repository.",
     ),
     Requirement(
         "PROJECT-NAMES",
@@ -3544,8 +3562,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "PROJECT-SDIST",
         "Project",
-        "A source distribution has all that its README leads to and its tests run, and every "
-        "dependency has a kept version in constraints.txt.",
+        "A source distribution has all that its README links and its tests need, and every "
+        "dependency is pinned in constraints.txt.",
     ),
     Requirement(
         "SURFACE-ALIKE",
@@ -3557,104 +3575,105 @@ _MANIFEST: tuple[Requirement, ...] = (
         "BENCH-LIVES",
         "Speed",
         "Every measured life of a task goes from its creation to done, and every measured "
-        "delegation to what was learned from it, by as many entries as the loop beside it writes.",
+        "delegation to its feedback, by as many entries as the loop beside it writes.",
     ),
-    # --- intents whose tasks a person or another dialect touches
+    # --- intents whose tasks a person or another dialect changes
     Requirement(
         "CCOS-DEADLINE-DOORS",
         "S-CCOS-3",
-        "The deadline of a request stands at every door: what its agent does later, or whoever "
-        "would begin, is an anomaly, and a person's word does not make it a success.",
+        "The deadline of a request holds on every surface: a later action of its agent, or a "
+        "later claim, is an anomaly, and a decision of a person does not make it a success.",
     ),
     Requirement(
         "CCOS-GOVERNED-DOORS",
         "S-CCOS-4",
-        "Nobody has the task of an intent by an edit, a claim or a review whom governance keeps it "
-        "from; forbidden words are looked for in what the task says by then.",
+        "An agent that governance excludes cannot get the task of an intent by an edit, a claim "
+        "or a review; forbidden words are searched in the current text of the task.",
     ),
     Requirement(
         "CCOS-FORBIDDEN-SINCE",
         "S-CCOS-4",
-        "Words that come to be forbidden end the request for what nobody has begun, without "
-        "feedback, and its task is nobody's to claim; what is under way is brought to its end.",
+        "Words that become forbidden end a request that has not been begun, without feedback, "
+        "and its task cannot be claimed; work in progress is finished.",
     ),
     Requirement(
         "CCOS-TRIES",
         "S-CCOS-4",
-        "Only who has failed was tried: a person's block or a handoff uses up none of the tries.",
+        "Only failures use up tries: a person's block or a handoff uses none.",
     ),
     Requirement(
         "CCOS-ANEW",
         "S-CCOS-3",
-        "What a reviewer sends back, and what goes on from a checkpoint, is another request.",
+        "Rework after a review, and work that continues from a checkpoint, is another request.",
     ),
     Requirement(
         "CCOS-UNSENT",
         "S-CCOS-6",
-        "A request that the hub has to hand over and has not does not count against its agent.",
+        "A request that the hub could not deliver does not count against its agent.",
     ),
     Requirement(
         "CCOS-CAUSES",
         "S-CCOS-4",
-        "Whoever is asked hangs on its approval, or on the request that it had before; that nobody "
-        "is left hangs on the last no.",
+        "The cause of a request is its approval, or the earlier request of the same agent; the "
+        "cause of running out of candidates is the last rejection.",
     ),
     Requirement(
         "CCOS-TAKEN-BACK",
         "S-CCOS-4",
-        "What says nothing about an agent is not told as its failure; who is asked anew, and of "
-        "what there is only a piece, is told as that.",
+        "A withdrawal that does not concern an agent's work is not shown as its failure; a "
+        "repeated request, and a partial output, are shown as such.",
     ),
-    # --- foundation and stores, as a fresh user found them
+    # --- stores, cursors and advice
     Requirement(
         "LOST-CURSOR",
         "Ledger",
-        "Every reader with a cursor beyond the ledger's end, as after the restore of a backup, is "
-        "told so at once and goes on from the end: on the command line, in pages and in streams.",
+        "Every reader with a cursor beyond the end of the ledger, as after the restore of a "
+        "backup, is notified at once and continues from the end: on the command line, in pages "
+        "and in streams.",
     ),
     Requirement(
         "STORE-REMEMBERED",
         "STORE-URL",
-        "Whatever command makes a data directory with --store, the directory remembers that store.",
+        "A data directory created by any command with --store remembers that store.",
     ),
     Requirement(
         "STORE-PRIVATE",
         "Files",
-        "A SQLite store and an archive are their owner's alone, wherever they lie; doctor names a "
-        "store of before that others can read.",
+        "A SQLite store and an archive are readable by their owner only, in any folder; doctor "
+        "names an existing store that others can read.",
     ),
     Requirement(
         "HTTP-READY-PRIVATE",
         "HTTP",
-        "Without a token /readyz tells which duty is in trouble, and not why.",
+        "/readyz names a failing service without a token, but not the reason.",
     ),
     Requirement(
         "ADVICE-LEADS-ON",
         "CLI-DOCTOR",
-        "What verify and doctor advise can be done and helps: they name what stands in the way, "
-        "and agree with each other and with init.",
+        "The advice of verify and doctor can be followed and helps: they name the obstacle, and "
+        "agree with each other and with init.",
     ),
     Requirement(
         "CLOCK-SET-TOLD",
         "CLI-NOW",
-        "Every entry that came about under --now says so, the hub's own among them.",
+        "Every entry made under --now says so, the hub's own among them.",
     ),
     Requirement(
         "HAND-HUB-DUTIES",
         "TESTING",
-        "A hub by hand does every duty that time asks for, by the table that a hub that runs has.",
+        "A manual hub runs every time-driven service, by the table of a running hub.",
     ),
     Requirement(
         "PG-COUNTER",
         "STORE",
-        "A counter of positions that does not fit the entries is named by verify and doctor, and a "
-        "write is refused before it does harm.",
+        "A counter of positions that does not fit the entries is named by verify and doctor, and "
+        "a write is refused before it does harm.",
     ),
     Requirement(
         "FOLLOW-AWAY",
         "S-FAULTS",
-        "Whoever follows the ledger on the command line outlives a store that is away for a while, "
-        "is told so once, and misses nothing.",
+        "A follower of the ledger on the command line survives a store that is unavailable for a "
+        "while, reports it once, and misses nothing.",
     ),
 )
 
