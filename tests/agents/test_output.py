@@ -84,7 +84,7 @@ def test_chunk_borders_do_not_change_lines_and_messages(
 def test_pulse_of_a_too_long_line_gives_only_its_size() -> None:
     recorder = OutputRecorder(max_pulse=11)
     recorder.print(b"AOF/1 short\nAOF/1 longer\nno message\nnor is this\xc3\xa9\n")
-    sizes = [f"[dragoman] a line of {n} bytes: what it says is not told here" for n in (12, 13)]
+    sizes = [f"[dragoman] a line of {n} bytes: its content is left out" for n in (12, 13)]
     assert recorder.pulses == ["AOF/1 short", sizes[0], "no message", sizes[1]]
     assert (
         recorder.lines[1] == "out AOF/1 longer"
@@ -98,7 +98,7 @@ def test_messages_beyond_the_log_limit_are_still_parsed(offsets: list[int]) -> N
     data = b"too much\nx AOF/1 no\nAOF/1 {1}\nnoise\n" + b"y" * 50 + b"\nAOF/1 {2}\nAOF/1 {3}"
     recorder.print(*split_at(data, offsets))
     assert recorder.messages == [b"AOF/1 {1}", b"AOF/1 {2}", b"AOF/1 {3}"]
-    assert recorder.lines == ["hub the limit is reached: no more is kept"]
+    assert recorder.lines == ["hub the limit is reached: later output is not logged"]
     assert recorder.output.said == len(data)
 
 
@@ -125,7 +125,7 @@ def test_hub_answers_in_the_log_are_bounded_but_the_exit_note_is_kept() -> None:
         recorder.output.answer("refused")
     recorder.output.note("exit code 3")
     assert len(recorder.lines) < 1_002
-    no_more = "hub no more is kept of what the hub says to messages"
+    no_more = "hub no more answers to messages are logged"
     assert recorder.lines[-3:] == ["hub refused", no_more, "hub exit code 3"]
 
 

@@ -141,7 +141,7 @@ def test_prompt_of_a_handed_over_task_includes_the_package(tmp_path: Path) -> No
     [
         ("sys.exit(3)", "ready", "exit code 3, without a report"),
         ("os.kill(os.getpid(), 9)", "ready", "ended by signal 9, without a report"),
-        ("pass", "review", "ended well, without a report"),
+        ("pass", "review", "exited with code 0, without a report"),
         ("report('blocked', blockers=['no key']); sys.exit(1)", "blocked", "said by a program"),
     ],
     ids=["exit code", "signal", "silent", "reported"],
@@ -431,7 +431,7 @@ def test_lost_lease_kills_a_process_group_that_ignores_sigterm(
             assert hub.task(task).status == "cancelled"
             assert hub.task(task).failures == 0
             *_, reason, end = hub.log(task).splitlines()
-            assert reason.endswith("hub it has to end: the task is not its own any more")
+            assert reason.endswith("hub stopping the program: it no longer holds the task")
             assert end.endswith("hub sh: ended by signal 9")
 
     run(scenario())
@@ -456,7 +456,7 @@ subprocess.Popen(["sh", "-c", {daemon!r}], start_new_session=True)
             await hub.until_status(task, "review")
             *_, note, end = hub.log(task).splitlines()
             assert note.endswith(
-                "hub what has left its session lives on, and is not heard any more"
+                "hub a process has left its session: it still runs, and its output is not read"
             )
             assert end.endswith("has ended")
             await asyncio.to_thread(gate.write_text, "go\n")
@@ -597,7 +597,7 @@ signal.pause()
             ended = hub.task(task)
             assert ended.reported is not None
             assert "longer than an attempt may" in ended.reported.notes
-            reason = "it has to end: it took longer than an attempt may (attempt_ms)"
+            reason = "stopping the program: it took longer than an attempt may (attempt_ms)"
             assert f"hub {reason}\n" in hub.log(task)
 
     run(scenario())

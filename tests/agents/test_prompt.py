@@ -48,8 +48,8 @@ def test_example_report_is_valid_and_does_not_match_the_message_prefix() -> None
     assert (linted.ok, linted.type) == (True, "completion.report"), linted.issues
     assert f'"taskId":"{task().aof_id}","fromAgent":"ada"' in example
     # An agent that runs `echo` only prints to itself: output of its tools is not read.
-    assert "what a command that you run\nprints is not heard" in text
-    assert "not heard" not in prompt_elsewhere(task(), "ada")
+    assert "the output of\ncommands that you run is not read" in text
+    assert "not read" not in prompt_elsewhere(task(), "ada")
 
 
 @proves("RUN-PROMPT", "RUN-MESSAGES")

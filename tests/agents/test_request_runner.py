@@ -125,7 +125,7 @@ def test_result_that_is_not_stored_is_not_in_the_trace_of_its_program(
             delegate(hub, "ada")
             assert (await wait_for_state(hub, "Satisfied"))["result"]["left_out"]
             ledger = b"".join(entry.line for entry in entries(hub.store))
-            assert ledger.count(b"bytes: what it says is not told here") == 3
+            assert ledger.count(b"bytes: its content is left out") == 3
             assert b"whole harvest" not in ledger
             assert b"first fruit" not in ledger
 

@@ -141,5 +141,5 @@ def test_inconsistent_ledger_is_an_error() -> None:
     finish_task(lab)
     last = lab.store.entries(lab.store.head() - 1, 1)[0]
     invalid = Entry(last.position, "task:ghost", 1, last.event, last.line, b"", b"")
-    with pytest.raises(LedgerError, match="never began"):
+    with pytest.raises(LedgerError, match="never created"):
         News(lab.store, DEFAULT)(invalid)

@@ -470,7 +470,7 @@ def test_resume_after_a_used_up_budget_grants_the_same_budget_again(tmp_path: Pa
             assert len(letters) == 3
             assert '"to":["hera","boss"]' in letters[0]
             assert "used 1 of 1 (attempts_per_day) on " in letters[0]
-            assert "1 of 1 (attempts_per_day) since it was let go on, 3 in all" in letters[2]
+            assert "1 of 1 (attempts_per_day) since it was resumed, 3 in all" in letters[2]
 
     run(scenario())
 
@@ -1288,9 +1288,9 @@ def test_cooldown_is_shown_and_ended_by_a_move_or_a_request(ended_by: str) -> No
 
     asyncio.run(run_until(dispatcher, is_over))
     for words in shown:  # each cooldown starts anew
-        assert words.startswith("one rests until 2026-02-09T1")
-        assert words.endswith("Z after ada gave it back")
-    assert "gave it back 2 times" in Rest("T", GivenBack("ada", "", 0), 2, 0.0).words(0)
+        assert words.startswith("one is in cooldown until 2026-02-09T1")
+        assert words.endswith("Z: ada released it")
+    assert "released it 2 times" in Rest("T", GivenBack("ada", "", 0), 2, 0.0).words(0)
 
 
 @proves("DISPATCH-ORDER", "LEASE-RELEASE")
@@ -1302,7 +1302,7 @@ def test_only_a_voluntary_checkpoint_starts_a_cooldown(reason: str) -> None:
     dispatcher = dispatcher_in_lab(lab, agent, backoff=Backoff(3_600_000, 3_600_000))
 
     def is_decided() -> bool:
-        in_cooldown = "one rests until" in dispatcher.states()[0].paused
+        in_cooldown = "one is in cooldown until" in dispatcher.states()[0].paused
         return len(agent.starts) > 1 if reason == "TIMEOUT" else in_cooldown
 
     asyncio.run(run_until(dispatcher, is_decided))
@@ -1386,7 +1386,7 @@ def test_messages_and_settlement_wait_for_an_unavailable_store() -> None:
     lab.store.faults = [None, None, None, StoreUnavailable("the disk is away")]
     dispatcher = dispatcher_in_lab(lab, agent)
     asyncio.run(run_until(dispatcher, lambda: lab.task("one").status == "review"))
-    assert agent.notes[0] == "this message could not be taken: a line is broken"
+    assert agent.notes[0] == "this message was not processed: a line is broken"
     assert agent.notes[1:] == ["ada says two", "ada says three"]
     assert dispatcher.trouble.words == ""
 

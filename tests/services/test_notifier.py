@@ -240,7 +240,7 @@ class TestDelivery:
         now = notifier_lab.lab.clock.now()
         for at in (now, now + 1, now + 5_000):
             notifier.run_once(at)
-            words = "listener cannot be told, and is tried again: down"
+            words = "listener cannot be notified, retrying: down"
             assert notifier.undone == Trouble(words, is_partial=True)
         notifier.run_once(now + 15_000)
         assert notifier.undone.words == ""

@@ -142,7 +142,7 @@ def test_claimed_worker_that_does_not_start_in_time_fails_the_request() -> None:
     assert spawner_lab.run() == 0
     spawner_lab.pass_(0.1)
     assert spawner_lab.run() == 1
-    late = f"hub-1.1 was to work on {BEAD}, and has not begun within 5m"
+    late = f"hub-1.1 claimed {BEAD}, but did not start within 5m"
     assert spawner_lab.answers() == [("failed", "", late)]
 
 
@@ -196,7 +196,7 @@ def test_unclaimed_task_fails_the_request_after_the_timeout() -> None:
     spawner_lab.pass_(0.01)
     assert spawner_lab.run() == 1
     assert spawner_lab.answers() == [
-        ("failed", "", f"nobody took {BEAD} within 5m; it is ready"),
+        ("failed", "", f"no agent claimed {BEAD} within 5m; it is ready"),
     ]
     spawner_lab.do(ALICE, ClaimTask(BEAD, "alice"))
     assert spawner_lab.run() == 0, "a second word would only confuse"
@@ -208,7 +208,7 @@ def test_unclaimable_task_fails_the_request(status: Status) -> None:
     spawner_lab.request()
     spawner_lab.do(HUMAN, MoveTask(BEAD, status))
     spawner_lab.run()
-    assert spawner_lab.answers() == [("failed", "", f"{BEAD} is {status}: nobody can take it")]
+    assert spawner_lab.answers() == [("failed", "", f"{BEAD} is {status} and cannot be claimed")]
 
 
 def test_task_without_an_eligible_agent_fails_the_request_immediately() -> None:

@@ -161,7 +161,7 @@ class Output:
         if self._answers_left > 0:
             self.note(text)
         elif not self._answers_left:
-            self.note("no more is kept of what the hub says to messages")
+            self.note("no more answers to messages are logged")
 
     def pulse(self, text: str, at: str = "") -> Pulse:
         """Make a pulse of a redacted line, without terminal sequences."""
@@ -184,7 +184,7 @@ class Output:
         size = len(text.encode())
         if size <= self._messages.most_told:
             return pulse
-        return hub_s(pulse, f"a line of {size:,} bytes: what it says is not told here")
+        return hub_s(pulse, f"a line of {size:,} bytes: its content is left out")
 
     def _is_message(self, stream: Stream, line: bytes) -> bool:
         # Text on standard error may quote the agent's own prompt.
@@ -206,7 +206,7 @@ class Output:
             kept.append(_logged(stream, pulse))
             self._left -= len(kept[-1])
             if self._left <= 0:
-                kept[-1] = self._line("hub", "the limit is reached: no more is kept")
+                kept[-1] = self._line("hub", "the limit is reached: later output is not logged")
                 break
             told.append(self._told(text, pulse))
         self.tell(told)

@@ -259,7 +259,9 @@ class RunningProgram:
         self._process.close()
         await self._pulses.end()
         if is_held_open:
-            self._output.note("what has left its session lives on, and is not heard any more")
+            self._output.note(
+                "a process has left its session: it still runs, and its output is not read"
+            )
         problem = _problem(self._name, code)
         self._output.note(problem or f"{self._name} has ended")
         return Ended(problem)
@@ -267,7 +269,7 @@ class RunningProgram:
     async def stop(self, grace: float, why: str = "") -> None:
         """Stop it with all that it has started."""
         if why:
-            self._output.note(f"it has to end: {why}")
+            self._output.note(f"stopping the program: {why}")
         await self._process.stop(grace)
 
     def forget(self) -> None:

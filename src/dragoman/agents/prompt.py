@@ -25,20 +25,20 @@ a JSON object on the same line, without a code block around it, like this one:
 "notes":"what you did"}}}}
 
 `outcome` is done, blocked (then list `blockers`), needs_review or partial. If you are a coding
-agent, your last answer is what you print, so the line belongs there: what a command that you run
-prints is not heard. Then exit.
+agent, your last answer is what you print, so the line belongs there: the output of
+commands that you run is not read. Then exit.
 """
 
 _HOW_TO_REPORT_ELSEWHERE = """\
 ## How to report
 
-Beside this text you were given `url`, `token` and `ttlMs`. All that you tell the hub is JSON,
-posted with the header `Authorization: Bearer TOKEN`; the token speaks for this attempt on this task
-only.
+With this text you received `url`, `token` and `ttlMs`. Send every message to the hub as JSON,
+posted with the header `Authorization: Bearer TOKEN`; the token is valid for this attempt on this
+task only.
 
-- At least every `ttlMs` milliseconds: `{{}}` to `URL/v1/tasks/{task}/heartbeat`, or the task is
-  given to somebody else.
-- How it goes, whenever there is something to say: `{{"progress":"half done"}}` to
+- At least every `ttlMs` milliseconds: `{{}}` to `URL/v1/tasks/{task}/heartbeat`, or the
+  lease expires and another agent gets the task.
+- To report progress: `{{"progress":"half done"}}` to
   `URL/v1/tasks/{task}/update`.
 - When you are done: `{{"outcome":"done","notes":"what you did"}}` to `URL/v1/tasks/{task}/report`.
 
@@ -114,8 +114,7 @@ def _asked(intent: Intent, agent: str, title: str) -> Iterator[str]:
 
 
 def _handed_over(handoff: Handoff) -> Iterator[str]:
-    """Section about the handoff: its package as JSON, and the location of its verified
-    artifacts."""
+    """Section about the handoff: its package as JSON, and where its verified artifacts are."""
     yield f"## What {handoff.sender} has handed over as {handoff.id}\n"
     yield _listed("Its package", handoff.about_work())
     if handoff.artifacts:

@@ -15,7 +15,7 @@ Tell = Callable[[Sequence[Pulse]], Awaitable[object]]
 """Records lines in the trace, all or none; DragomanError: not possible now."""
 
 _BATCH: Final = 100
-_NO_MORE: Final = "so many lines of an attempt are told (trace_lines): the rest is in output.log"
+_NO_MORE: Final = "the line limit is reached (trace_lines): the rest is in output.log"
 
 
 class Pulses:

@@ -117,7 +117,7 @@ class _FileNest(Struct, frozen=True):
         """Rename the file in one step, if nothing else has its name."""
         with closing(Beneath(self.file.absolute().parent)) as folder:
             if not folder.move(self._staged.name, self.file.name):
-                raise PlaceTaken(f"{self.file} is there by now: nothing was restored")
+                raise PlaceTaken(f"{self.file} exists by now: nothing was restored")
             folder.settle()
 
     def discard(self) -> None:

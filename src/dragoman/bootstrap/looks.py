@@ -97,7 +97,7 @@ def _check_same_ledger(kept: Store, running: HubAddress) -> None:
     if known and kept.ledger_id() != known:
         kept.close()
         raise StoreUnavailable(
-            f"the store here is another one than that of the hub at {running.url}: its ledger is "
-            f"{known}. Is the address of a database told differently here? Stop the hub, or look "
-            "at store.url"
+            f"the store here differs from that of the hub at {running.url}: its ledger is {known}. "
+            "Is the address of the database written differently here? Stop the hub, or correct "
+            "store.url"
         )

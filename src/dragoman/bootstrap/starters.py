@@ -225,9 +225,9 @@ def _worktree(
     at = data.absolute() / "worktrees" / of.aof_id
     folder = open_worktree(repository, at, branch, variables, is_over)
     if commit and not go_on_from(folder, commit, variables):
-        _warn(place, of, f"the worktree has gone another way than the checkpoint {wanted}")
+        _warn(place, of, f"the worktree has diverged from the checkpoint {wanted}")
     elif wanted and not commit:
-        _warn(place, of, f"the repository has no commit {wanted}: the worktree is without it")
+        _warn(place, of, f"the repository has no commit {wanted}: the worktree does not include it")
     return folder
 
 
@@ -241,4 +241,4 @@ async def _speak(interpreter: Interpreter, actor: Actor, said: bytes) -> str:
     answer = await interpreter.send_soon(said, speaker=actor)
     if isinstance(answer, Turned):
         return f"refused, {answer.code}: {answer.detail}"
-    return "" if answer else "this is no message of a dialect that is spoken here"
+    return "" if answer else "this is no message of a known dialect"

@@ -24,7 +24,7 @@ def open_model(settings: Settings, data: Path) -> Model:
 
 def _put_into_words(words: Sequence[str], data: Path, turn: Lock, thread: bytes) -> InWords:
     if not turn.acquire(blocking=False):
-        return InWords(trouble=f"{words[0]} is at another thread: try again")
+        return InWords(trouble=f"{words[0]} is busy with another thread: try again")
     said = environment()
     variables = {name: said[name] for name in PASSED_ON if name in said}
     try:

@@ -54,7 +54,7 @@ class News:
             return None
         task = task_as_of(self._store, entry.stream.partition(":")[2], entry.position)
         if isinstance(task, Refusal):
-            raise LedgerError(f"entry {entry.position} is of a task that never began")
+            raise LedgerError(f"entry {entry.position} is of a task that was never created")
         line, notice_id = read_line(entry.line), f"{self._store.ledger_id()}:{entry.position}"
         body = Body(
             id=notice_id,

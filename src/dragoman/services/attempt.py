@@ -231,7 +231,7 @@ class Attempt:
                 return None
             if clock() >= deadline:
                 if not self._is_held:
-                    return _Stop("it has ended its attempt, and may go on no longer (leave_ms)")
+                    return _Stop("the grace period after its report is over (leave_ms)")
                 too_long = "it took longer than an attempt may (attempt_ms)"
                 return _Stop(too_long, self._failed(too_long))
             is_refused = False
@@ -250,7 +250,7 @@ class Attempt:
                 self._is_held = False
             elif standing in _OVER or is_refused or self._ends_by_word(standing, running):
                 self._is_held = standing is Standing.REPORTED and not is_refused
-                return _Stop("the task is not its own any more")
+                return _Stop("it no longer holds the task")
         return _Stop("the hub stops", self._at_stop())
 
     def _at_stop(self) -> KeepLease | ReleaseTask:
@@ -297,7 +297,7 @@ class Attempt:
             return self._failed(f"it ended without a result{why and f': {why}'}")
         if problem:
             return self._failed(f"{problem}, without a report")
-        notes = "the agent ended well, without a report: look at what it has done"
+        notes = "the agent exited with code 0, without a report: check its work"
         return ReportOutcome(task, "needs_review", notes, fence=fence, apply=True)
 
     def _failed(self, why: str) -> ReportOutcome:
@@ -339,8 +339,7 @@ class Attempt:
             await asyncio.sleep(_STORE_REST_SECONDS)
 
     async def _hear(self, said: bytes) -> str:
-        """Submit a message of the agent; it is not lost while the store is away, the agent
-        waits."""
+        """Submit a message of the agent, which waits while the store is unavailable."""
         while True:
             try:
                 noted = await self._speak(self._actor, said)
@@ -350,6 +349,6 @@ class Attempt:
                     continue
                 noted = f"this message was lost: {error.detail}"
             except DragomanError as error:
-                noted = f"this message could not be taken: {error}"
+                noted = f"this message was not processed: {error}"
             self._noted = noted or self._noted
             return noted

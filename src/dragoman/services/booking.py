@@ -191,7 +191,7 @@ class Booking:
         question = f"pause.{account.name}.{self._versions[account.name]}"
         commands: list[AnyCommand] = [PauseAgent(account.name, pause.reason, pause.until)]
         if people:
-            subject = f"{account.name} has used up its day: may it go on?"
+            subject = f"{account.name} has used up its daily budget: resume it?"
             commands.append(PostMail(people, subject, why, importance="high"))
         try:
             await self._hub.do_soon(SYSTEM, *commands, key=question)

@@ -173,11 +173,11 @@ def _used_up(agent: str, budget: Budget, used: Used) -> Iterator[str]:
         ("cost_per_day", budget.cost, used.cost, of_day.cost),
     ):
         if most and spent >= most:
-            since = f" since it was let go on, {_plain(in_all)} in all" if used.earlier else ""
+            since = f" since it was resumed, {_plain(in_all)} in all" if used.earlier else ""
             yield (
                 f"{agent} has used {_plain(spent)} of {_plain(most)} ({key}){since} on {used.day} "
-                f"and pauses until the next day (UTC); `dragoman agent resume {agent}` lets it go "
-                "on now, with as much again"
+                f"and pauses until the next day (UTC); `dragoman agent resume {agent}` resumes it "
+                "now, with the same budget again"
             )
 
 

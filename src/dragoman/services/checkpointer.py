@@ -54,7 +54,7 @@ class Checkpointer:
         if (head := store.head()) < last.size:
             raise LedgerError(
                 f"the ledger ends at {head}, but {last.size} entries were signed: "
-                "its tail was cut; run `dragoman verify`"
+                "it was truncated; run `dragoman verify`"
             )
         for finding in check_tail(store, last):
             raise LedgerError(f"entry {finding.position}: {finding.problem}; run `dragoman verify`")

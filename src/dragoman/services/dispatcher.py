@@ -101,7 +101,7 @@ class Dispatcher:
     # Interface
 
     def hint(self, streams: Collection[str]) -> None:
-        """Look for work: these streams have new entries. (An `OnCommit`, called from any
+        """Look for work: these streams have new entries. (An `OnCommit`, for any
         thread.)"""
         if self._desks:
             self._waking.hint(streams)
@@ -194,18 +194,18 @@ class Dispatcher:
         assert lease is not None, "what nobody holds was not left by anybody"
         desk = self._desks.get(lease.holder)
         if desk is None:
-            return "its agent is not started any more"
+            return "the hub no longer starts its agent"
         known = await asyncio.to_thread(find_agent, self._hub.store, lease.holder)
         if cannot_hold := why_no_holder(known):
             return cannot_hold
         where = place_in(lease.session, self._policy.hub)
         if where != desk.agent.elsewhere:
             # The agent may still work there: only a new fence keeps two out of one attempt.
-            return "its agent is not where it was when it began"
+            return "its agent has moved since the attempt began"
         if not where and not self._has_room(desk):
-            return "no more agents may be at work at a time"
+            return "the limit of concurrent agents is reached"
         if not where and self._why_idle(desk):
-            return "its agent is paused, or has used up its day"
+            return "its agent is paused, or has used up its daily budget"
         left_ms = self._time_left(desk.agent, view)
         if left_ms is None:
             return "the time of its attempt (attempt_ms) is over"
@@ -214,7 +214,7 @@ class Dispatcher:
         try:
             await self._hub.do_soon(SYSTEM, kept)
         except Refused:
-            return "it was kept for longer than it waits (keep_ms)"
+            return "it was kept for longer than keep_ms"
         await self._begin(desk, view, left_ms)
         return ""
 
@@ -302,8 +302,7 @@ class Dispatcher:
         return True
 
     async def _begin_claimed(self) -> None:
-        """Start the runs of claimed tasks; those that cannot start yet are tried in the next
-        round."""
+        """Start the runs of claimed tasks; one that cannot start yet is tried in the next round."""
         while self._claims:
             claim = self._claims.popleft()
             try:
@@ -376,8 +375,7 @@ class Dispatcher:
             yield from desk.attempts.values()
 
     async def _drain(self) -> None:
-        """Let agents finish within the grace time, then stop them; remote agents are not
-        awaited."""
+        """Let agents finish within the grace time, then stop them; do not await remote agents."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._policy.grace_ms / 1_000
         while self.running and (left := end - loop.time()) > 0:

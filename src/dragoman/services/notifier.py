@@ -196,7 +196,7 @@ class Notifier(Generic[N]):
         for target in self._targets:
             progress = saved.targets[target.name]
             if progress.tries:
-                yield f"{target.name} cannot be told, and is tried again: {progress.problem}"
+                yield f"{target.name} cannot be notified, retrying: {progress.problem}"
 
     def standings(self) -> list[Standing]:
         """Delivery status of each target; nothing is delivered or changed."""

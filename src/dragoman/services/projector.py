@@ -8,12 +8,12 @@ from dragoman.engine.trouble import NONE, Trouble
 Warn = Callable[[str], None]
 
 _LAG: Final = (
-    "the files lag behind the ledger: {why}. What was asked for is recorded all the same; free or "
-    "mend the disk, then `dragoman tick` brings the files level"
+    "the files lag behind the ledger: {why}. Every request is recorded nevertheless; free or "
+    "repair the disk, then `dragoman tick` brings the files level"
 )
 _OTHER_LAGS: Final = {
-    "inbox": "messages wait in the inbox: {why}. Free or mend the disk, then `dragoman tick` takes "
-    "them; one that was taken already counts once"
+    "inbox": "messages wait in the inbox: {why}. Free or repair the disk, then `dragoman tick` "
+    "reads them; a message that was read before counts once"
 }
 """Service -> message, for those that do not write the projection."""
 

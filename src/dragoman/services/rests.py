@@ -41,7 +41,7 @@ class Rest(Struct, frozen=True):
         """Message for a person, with the end as a timestamp."""
         often = f" {self.times} times" if self.times > 1 else ""
         who = self.given_back.by
-        return f"{self.task} rests until {to_rfc3339(until)} after {who} gave it back{often}"
+        return f"{self.task} is in cooldown until {to_rfc3339(until)}: {who} released it{often}"
 
 
 class Rests:
@@ -99,8 +99,7 @@ class LeftAlone:
         return {rest.task for rest in rests if rest not in called}
 
     def words(self, queues: Collection[str], now: float) -> str:
-        """Message about the first task of these queues to become available; empty: none cools
-        down."""
+        """Message about the first task of these queues whose cooldown ends; empty: none."""
         rests = [one for one in self._rests.resting(now) if one.given_back.queue in queues]
         if not rests:
             return ""

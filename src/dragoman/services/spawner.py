@@ -152,17 +152,17 @@ class Spawner:
         """Reason why nobody will work on the task; empty: somebody may still begin."""
         waited = duration(self._terms.within_ms)
         if taken.starting:
-            late = f"{taken.starting} was to work on {task.id}, and has not begun within {waited}"
+            late = f"{taken.starting} claimed {task.id}, but did not start within {waited}"
             return late if is_late else ""
         if task.status == "in-progress":
             return f"{task.assignee} works on {task.id} already"
         if task.status not in _ON_ITS_WAY:
-            return f"{task.id} is {task.status}: nobody can take it"
+            return f"{task.id} is {task.status} and cannot be claimed"
         if taken.fault:
             return f"{taken.fault}; {task.id} is {task.status}"
         if no_taker := self._why_no_taker(task.reserved_for):
             return no_taker
-        return f"nobody took {task.id} within {waited}; it is {task.status}" if is_late else ""
+        return f"no agent claimed {task.id} within {waited}; it is {task.status}" if is_late else ""
 
     def _asked_for(self, letter: Letter) -> TaskView | Verdict:
         """Task of the request, or why there is none."""

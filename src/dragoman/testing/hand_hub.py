@@ -121,8 +121,7 @@ class HandHub:
         return self._delegation.call(operation, arguments, actor)
 
     def dispatch(self, workers: Mapping[str, Worker]) -> int:
-        """Dispatch every open request to its agent's function and submit the result; their
-        number."""
+        """Dispatch every open request to its agent's function, submit the result; their number."""
         return self._delegation.dispatch(workers)
 
     def task(self, name: str) -> Task:
@@ -171,7 +170,7 @@ def hand_hub(
 ) -> Generator[HandHub]:
     """Open a hub in memory, or on a temporary SQLite file."""
     if store not in _OPENERS:
-        raise ValueError(f"a hub by hand is kept in {' or '.join(_OPENERS)}, not in {store!r}")
+        raise ValueError(f"a manual hub is stored in {' or '.join(_OPENERS)}, not in {store!r}")
     with tempfile.TemporaryDirectory() as folder:
         hub = HandHub(_OPENERS[store](Path(folder)), choices)
         try:

@@ -25,7 +25,7 @@ _LENGTHS: Final = {24: 1, 25: 2, 26: 4, 27: 8}
 _CONSTANTS: Final[dict[int, bool | None]] = {20: False, 21: True, 22: None}
 _FLOATS: Final = {25: ">e", 26: ">f", 27: ">d"}
 _REFUSED: Final = {
-    _BYTES: "a byte string, which JSON has no word for: send text, or base64url as text",
+    _BYTES: "a byte string, which JSON does not have: send text, or base64url as text",
     _TAG: "a tag: send the value without it",
 }
 _ENDLESS: Final = 31
@@ -87,16 +87,16 @@ class _Reader:
         if low < min(_LENGTHS):
             return low
         if low == _ENDLESS:
-            raise StrictJsonError("its length is not told at its beginning: give it there", path)
+            raise StrictJsonError("its length is indefinite: send it with a definite length", path)
         if low not in _LENGTHS:
-            raise StrictJsonError("it has a head that means nothing", path)
+            raise StrictJsonError("it has a reserved initial byte", path)
         return int.from_bytes(self._take(_LENGTHS[low], path))
 
     def _simple(self, low: int, path: str) -> Any:
         if low in _CONSTANTS:
             return _CONSTANTS[low]
         if low not in _FLOATS:
-            raise StrictJsonError("this is a value that JSON has no word for", path)
+            raise StrictJsonError("this is a value that JSON does not have", path)
         (number,) = struct.unpack(_FLOATS[low], self._take(_LENGTHS[low], path))
         if not math.isfinite(number):
             raise StrictJsonError(f"{number} is not a number in JSON", path)
@@ -106,7 +106,7 @@ class _Reader:
         del depth
         if number > LARGEST_WHOLE:
             raise StrictJsonError(
-                f"the whole number is beyond ±{LARGEST_WHOLE}, where not every reader keeps it",
+                f"the whole number is beyond ±{LARGEST_WHOLE}, where not every reader is exact",
                 path,
             )
         return number

@@ -38,7 +38,7 @@ _HALF_IN_UTF8: Final = re.compile(rb"\xed[\xa0-\xbf]")
 _WORDS: Final = {"Input data was truncated": "it ends before it is complete"}
 """Message of the decoder -> our message."""
 _HALF: Final = re.compile("[\ud800-\udfff]")
-_BEYOND: Final = f"the whole number is beyond ±{LARGEST_WHOLE}, where not every reader keeps it"
+_BEYOND: Final = f"the whole number is beyond ±{LARGEST_WHOLE}, where not every reader is exact"
 _SHOWN: Final = 40
 
 _decode = msgspec.json.Decoder().decode
@@ -117,8 +117,7 @@ def _is_utf8(text: str) -> bool:
 
 
 def _too_large(most_bytes: int) -> StrictJsonError:
-    """Error for a text that is too long to be parsed, and may not even have been read to its
-    end."""
+    """Error for a text that is too long to be parsed, and may not have been read to its end."""
     return StrictJsonError(
         f"it has more than {most_bytes} bytes, and no more are taken", too_large=True
     )
