@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.stage import Stage, staged
+from tests.client.backend import Backend, running_backend
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Generator[Stage]:
+def backend(tmp_path: Path) -> Generator[Backend]:
     """Give a hub on a disk, with the agents ada and bob, behind a relay."""
-    with staged(tmp_path) as made:
-        yield made
+    with running_backend(tmp_path) as created:
+        yield created

@@ -29,17 +29,17 @@ class Relay:
         self.port: int = self._listener.getsockname()[1]
         self.target = 0
         """The port that it passes on to; 0: it hangs up on everyone."""
-        self.swallows: list[bytes] = []
+        self.responses_to_drop: list[bytes] = []
         """Requests with this in their first line are passed on, and their answers are not: once."""
-        self.answers: dict[bytes, bytes] = {}
+        self.canned_responses: dict[bytes, bytes] = {}
         """Requests that begin so are answered by the relay itself."""
-        self.holds_back = b""
+        self.stalled_request = b""
         """The answers to requests that begin so never come, nor do they end."""
-        self.seen: list[bytes] = []
+        self.requests: list[bytes] = []
         """The first line of every request."""
         self.answered: list[bytes] = []
         """The first line of every request whose answer has begun."""
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._streams: list[socket.socket] = []
         self._has_stream = threading.Event()
         self._accepting = threading.Thread(target=self._accept, daemon=True)
@@ -52,18 +52,18 @@ class Relay:
 
     def count(self, part: bytes) -> int:
         """How many requests had this in their first line."""
-        return sum(part in line for line in self.seen)
+        return sum(part in line for line in self.requests)
 
-    def wait_for(self, part: bytes, count: int = 1) -> None:
+    def wait_for_request(self, part: bytes, count: int = 1) -> None:
         """Until there were so many requests with this in their first line."""
-        with self._news:
-            assert self._news.wait_for(lambda: self.count(part) >= count, 30)
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.count(part) >= count, 30)
 
-    def wait_for_answer(self, part: bytes, more: int = 1) -> None:
+    def wait_for_response(self, part: bytes, more: int = 1) -> None:
         """Until so many more of them were answered."""
-        with self._news:
+        with self._changed:
             end = sum(part in line for line in self.answered) + more
-            assert self._news.wait_for(
+            assert self._changed.wait_for(
                 lambda: sum(part in line for line in self.answered) >= end, 30
             )
 
@@ -99,53 +99,53 @@ class Relay:
             with socket.create_connection(("127.0.0.1", self.target)) as hub:
                 for side in (client, hub):
                     side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._pass_on(client, hub)
+                self._forward(client, hub)
 
-    def _pass_on(self, client: socket.socket, hub: socket.socket) -> None:
-        begin = b""
-        is_swallowed = False
+    def _forward(self, client: socket.socket, hub: socket.socket) -> None:
+        request_line = b""
+        is_dropped = False
         while True:
             readable, _, _ = select.select([client, hub], [], [])
             for side in readable:
                 data = side.recv(65_536)
-                if not data or (side is hub and is_swallowed):
+                if not data or (side is hub and is_dropped):
                     return
                 if side is client:
                     if data.startswith((b"GET ", b"POST ")):
-                        begin = data.split(b"\r\n")[0]
-                        self._note(self.seen, begin)
-                        is_swallowed = self._swallows(begin)
-                    canned = _value_of(self.answers, begin)
-                    if canned:
-                        client.sendall(canned)
+                        request_line = data.split(b"\r\n")[0]
+                        self._record(self.requests, request_line)
+                        is_dropped = self._is_response_dropped(request_line)
+                    canned_response = _value_for_prefix(self.canned_responses, request_line)
+                    if canned_response:
+                        client.sendall(canned_response)
                         return
                     hub.sendall(data)
-                elif not (self.holds_back and begin.startswith(self.holds_back)):
+                elif not (self.stalled_request and request_line.startswith(self.stalled_request)):
                     client.sendall(data)
-                    self._note(self.answered, begin)
-                    if begin.startswith(b"GET /v1/stream") and client not in self._streams:
+                    self._record(self.answered, request_line)
+                    if request_line.startswith(b"GET /v1/stream") and client not in self._streams:
                         self._streams.append(client)
                         self._has_stream.set()
 
-    def _note(self, where: list[bytes], line: bytes) -> None:
-        with self._news:
+    def _record(self, where: list[bytes], line: bytes) -> None:
+        with self._changed:
             where.append(line)
-            self._news.notify_all()
+            self._changed.notify_all()
 
-    def _swallows(self, request: bytes) -> bool:
-        for part in self.swallows:
+    def _is_response_dropped(self, request: bytes) -> bool:
+        for part in self.responses_to_drop:
             if part in request:
-                self.swallows.remove(part)
+                self.responses_to_drop.remove(part)
                 return True
         return False
 
 
-def _value_of(table: dict[bytes, bytes], request: bytes) -> bytes:
-    return next((value for begin, value in table.items() if request.startswith(begin)), b"")
+def _value_for_prefix(table: dict[bytes, bytes], request: bytes) -> bytes:
+    return next((value for prefix, value in table.items() if request.startswith(prefix)), b"")
 
 
 @contextmanager
-def relaying() -> Generator[Relay]:
+def running_relay() -> Generator[Relay]:
     """A relay that is gone afterwards."""
     relay = Relay()
     try:

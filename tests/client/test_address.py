@@ -13,96 +13,94 @@ from dragoman.core.errors import SettingsError
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.token_file import load_or_create_token
 from tests.certificate import make_certificate
-from tests.client.stage import Stage, run
+from tests.client.backend import Backend, run
 from tests.requirements import proves
 
 pytestmark = proves("SDK-ADDRESS")
 
-ELSEWHERE = {"DRAGOMAN_URL": "https://hub.example/", "DRAGOMAN_TOKEN": "drg_env"}
-HERE = "http://127.0.0.1:4747"
+REMOTE_VARIABLES = {"DRAGOMAN_URL": "https://hub.example/", "DRAGOMAN_TOKEN": "drg_env"}
+LOCAL_URL = "http://127.0.0.1:4747"
 
 
 @pytest.mark.parametrize(
-    ("url", "token", "environ", "found"),
+    ("url", "token", "environ", "expected"),
     [
-        (HERE, "drg_said", ELSEWHERE, Address(HERE, "drg_said")),
-        (HERE + "/", "", ELSEWHERE, Address(HERE, "drg_env")),
-        ("", "", ELSEWHERE, Address("https://hub.example", "drg_env")),
-        ("", "drg_said", ELSEWHERE, Address("https://hub.example", "drg_said")),
+        (LOCAL_URL, "drg_said", REMOTE_VARIABLES, Address(LOCAL_URL, "drg_said")),
+        (LOCAL_URL + "/", "", REMOTE_VARIABLES, Address(LOCAL_URL, "drg_env")),
+        ("", "", REMOTE_VARIABLES, Address("https://hub.example", "drg_env")),
+        ("", "drg_said", REMOTE_VARIABLES, Address("https://hub.example", "drg_said")),
     ],
 )
-def test_what_is_said_counts_before_the_environment(
-    url: str, token: str, environ: Mapping[str, str], found: Address
+def test_arguments_override_the_environment(
+    url: str, token: str, environ: Mapping[str, str], expected: Address
 ) -> None:
-    assert find_address(url, token, None, environ) == found
+    assert find_address(url, token, None, environ) == expected
 
 
-def test_else_the_hub_of_the_data_directory_is_called_with_its_own_token(tmp_path: Path) -> None:
+def test_hub_of_data_directory_is_found_with_its_token(tmp_path: Path) -> None:
     token = load_or_create_token(tmp_path).decode()
     with HubLock.acquire(tmp_path, "a hub") as lock:
-        lock.announce(HERE)
-        ours = Address(HERE, token, tmp_path, shows_own_token=True)
-        assert find_address("", "", tmp_path, {}) == ours
-        assert find_address("", "", None, {"DRAGOMAN_DATA": str(tmp_path)}) == ours
-        assert find_address(HERE, "", tmp_path, {}) == ours
-        assert find_address("", "drg_ada", tmp_path, {}) == Address(HERE, "drg_ada", tmp_path)
+        lock.announce(LOCAL_URL)
+        expected = Address(LOCAL_URL, token, tmp_path, shows_own_token=True)
+        assert find_address("", "", tmp_path, {}) == expected
+        assert find_address("", "", None, {"DRAGOMAN_DATA": str(tmp_path)}) == expected
+        assert find_address(LOCAL_URL, "", tmp_path, {}) == expected
+        assert find_address("", "drg_ada", tmp_path, {}) == Address(LOCAL_URL, "drg_ada", tmp_path)
 
 
-def test_a_hub_that_has_come_back_is_found_where_it_listens_now(tmp_path: Path) -> None:
+def test_restarted_hub_is_found_at_its_new_address(tmp_path: Path) -> None:
     load_or_create_token(tmp_path)
     with HubLock.acquire(tmp_path, "a hub") as lock:
-        lock.announce(HERE)
-        known = find_address("", "drg_ada", tmp_path, {})
-    assert known.again() == known
+        lock.announce(LOCAL_URL)
+        address = find_address("", "drg_ada", tmp_path, {})
+    assert address.again() == address
     with HubLock.acquire(tmp_path, "a hub") as lock:
         lock.announce("http://127.0.0.1:4848")
-        assert known.again() == Address("http://127.0.0.1:4848", "drg_ada", tmp_path)
-        assert Address(HERE, "drg_env").again() == Address(HERE, "drg_env")
+        assert address.again() == Address("http://127.0.0.1:4848", "drg_ada", tmp_path)
+        assert Address(LOCAL_URL, "drg_env").again() == Address(LOCAL_URL, "drg_env")
 
 
-def test_a_connection_goes_on_when_its_hub_comes_back_elsewhere(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_connection_survives_a_new_address_of_its_hub(backend: Backend, tmp_path: Path) -> None:
     load_or_create_token(tmp_path)
     with HubLock.acquire(tmp_path, "a hub") as lock:
-        lock.announce(stage.relay.url)
+        lock.announce(backend.relay.url)
 
         async def agent() -> list[str]:
-            async with connect(token=stage.tokens["ada"], data=tmp_path) as hub:
+            async with connect(token=backend.tokens["ada"], data=tmp_path) as hub:
                 before = hub.url
-                stage.relay.swallows.append(b"POST /v1/tasks")
-                stage.relay.target = 0  # whoever is there from now on is no hub
-                lock.announce(stage.url)
+                backend.relay.responses_to_drop.append(b"POST /v1/tasks")
+                backend.relay.target = 0  # whoever is there from now on is no hub
+                lock.announce(backend.url)
                 await hub.create("Another")
                 return [before, hub.url]
 
-        assert run(agent()) == [stage.relay.url, stage.url]
-    assert len(stage.happened("task.created")) == 1
+        assert run(agent()) == [backend.relay.url, backend.url]
+    assert len(backend.streams_with("task.created")) == 1
 
 
-def test_a_started_agent_knows_its_hub_by_its_certificate_alone(tmp_path: Path) -> None:
-    given = {**ELSEWHERE, "DRAGOMAN_CERT": f"{make_certificate(tmp_path)}"}
-    pinned = find_address("", "", None, given)
+def test_started_agent_pins_the_certificate_of_its_hub(tmp_path: Path) -> None:
+    variables = {**REMOTE_VARIABLES, "DRAGOMAN_CERT": f"{make_certificate(tmp_path)}"}
+    pinned = find_address("", "", None, variables)
     context = pinned.tls()
     assert isinstance(context, ssl.SSLContext)
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert not context.check_hostname
-    assert find_address(HERE, "drg_said", None, given).tls() is True
-    broken = find_address("", "", None, {**given, "DRAGOMAN_CERT": f"{tmp_path / 'none'}"})
+    assert find_address(LOCAL_URL, "drg_said", None, variables).tls() is True
+    broken = find_address("", "", None, {**variables, "DRAGOMAN_CERT": f"{tmp_path / 'none'}"})
     with pytest.raises(SettingsError, match="DRAGOMAN_CERT"):
         broken.tls()
 
 
-def test_the_token_of_a_data_directory_is_not_shown_to_another_hub(tmp_path: Path) -> None:
+def test_token_of_data_directory_is_not_sent_to_another_hub(tmp_path: Path) -> None:
     load_or_create_token(tmp_path)
     with HubLock.acquire(tmp_path, "a hub") as lock:
-        lock.announce(HERE)
+        lock.announce(LOCAL_URL)
         with pytest.raises(SettingsError, match=r"no token for the hub at https://hub\.example"):
             find_address("https://hub.example", "", tmp_path, {})
 
 
 @pytest.mark.parametrize("folder", ["", "nothing-here"])
-def test_without_a_hub_it_is_said_how_to_start_one(tmp_path: Path, folder: str) -> None:
+def test_missing_hub_error_names_the_start_command(tmp_path: Path, folder: str) -> None:
     with pytest.raises(HubUnreachable, match="dragoman up"):
         find_address("", "", tmp_path / folder, {})
 
@@ -122,26 +120,26 @@ def test_without_a_hub_it_is_said_how_to_start_one(tmp_path: Path, folder: str) 
         "http://256.1.1.1:4747",
     ],
 )
-def test_a_url_that_is_none_is_told(url: str) -> None:
+def test_invalid_url_is_refused(url: str) -> None:
     with pytest.raises(SettingsError, match="is not the url of a hub"):
         find_address(url, "drg_said", None, {})
 
 
 @pytest.mark.parametrize("token", ["drg_sa\nid", "drg_säid"])
-def test_a_token_that_can_be_none_is_told_and_not_shown(token: str) -> None:
-    with pytest.raises(SettingsError, match="characters that no token has") as told:
-        find_address(HERE, token, None, {})
-    assert token not in str(told.value)
+def test_invalid_token_is_refused_and_not_shown(token: str) -> None:
+    with pytest.raises(SettingsError, match="characters that no token has") as raised:
+        find_address(LOCAL_URL, token, None, {})
+    assert token not in str(raised.value)
 
 
-def test_a_data_directory_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_unreadable_data_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "hub.lock").mkdir()
     with pytest.raises(SettingsError, match="cannot be read"):
         find_address("", "", tmp_path, {})
 
 
-def test_a_proxy_of_the_environment_is_not_used(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+def test_proxy_of_the_environment_is_not_used(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as proxy:
         proxy.bind(("127.0.0.1", 0))
@@ -151,14 +149,14 @@ def test_a_proxy_of_the_environment_is_not_used(
         monkeypatch.setenv("NO_PROXY", "")
 
         async def agent() -> str:
-            async with connect(stage.url, stage.tokens["owner"]) as hub:
+            async with connect(backend.url, backend.tokens["owner"]) as hub:
                 return (await hub.create("Straight there")).title
 
         assert run(agent()) == "Straight there"
 
 
-def test_no_token_reaches_a_log_and_only_our_own_hub_may_sign_for_itself() -> None:
-    assert "drg_said" not in repr(Address(HERE, "drg_said"))
+def test_repr_hides_token_and_only_local_hub_may_be_self_signed() -> None:
+    assert "drg_said" not in repr(Address(LOCAL_URL, "drg_said"))
     assert Address("https://hub.example", "drg_said").tls() is True
     context = Address("https://127.0.0.1:4747", "drg_said", Path("here")).tls()
     assert not isinstance(context, bool)

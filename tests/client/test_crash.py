@@ -12,12 +12,12 @@ import pytest
 
 from dragoman.client import BadAnswer, Hub, HubUnreachable, Refused, Work, connect
 from dragoman.core.commands import RevokeToken
+from tests.client.backend import Backend, run
 from tests.client.relay import BUSY
-from tests.client.stage import Stage, run
 from tests.requirements import proves
 
 TASK = "TASK-2026-02-09-001"
-Doing = Callable[[Hub], Awaitable[Any]]
+Action = Callable[[Hub], Awaitable[Any]]
 
 WORKER = """
 import asyncio, sys
@@ -51,23 +51,23 @@ def _message() -> dict[str, Any]:
     }
 
 
-async def _worked(hub: Hub, doing: Callable[[Work], Awaitable[Any]]) -> None:
+async def _work_once(hub: Hub, action: Callable[[Work], Awaitable[Any]]) -> None:
     work = await anext(hub.work(agent="ada"))
-    await doing(work)
+    await action(work)
     if work.is_open:
         await work.release()
 
 
-WRITES: dict[str, tuple[bytes, Doing, str]] = {
+WRITES: dict[str, tuple[bytes, Action, str]] = {
     "create": (b"POST /v1/tasks ", lambda hub: hub.create("Once"), "task.created"),
-    "claim": (b"POST /v1/work ", lambda hub: _worked(hub, Work.release), "task.claimed"),
-    "note": (b"/note ", lambda hub: _worked(hub, lambda work: work.note("x")), "task.noted"),
+    "claim": (b"POST /v1/work ", lambda hub: _work_once(hub, Work.release), "task.claimed"),
+    "note": (b"/note ", lambda hub: _work_once(hub, lambda work: work.note("x")), "task.noted"),
     "update": (
         b"/update ",
-        lambda hub: _worked(hub, lambda work: work.progress("x")),
+        lambda hub: _work_once(hub, lambda work: work.progress("x")),
         "task.progressed",
     ),
-    "report": (b"/report ", lambda hub: _worked(hub, Work.complete), "task.reported"),
+    "report": (b"/report ", lambda hub: _work_once(hub, Work.complete), "task.reported"),
     "messages": (b"/messages ", lambda hub: hub.send_all([_message()]), "task.progressed"),
     "call": (
         b"POST /v1/aof/",
@@ -79,28 +79,28 @@ WRITES: dict[str, tuple[bytes, Doing, str]] = {
 
 
 @proves("SDK-CRASH-SAFE")
-@pytest.mark.parametrize(("line", "doing", "event"), WRITES.values(), ids=WRITES)
-def test_an_answer_that_was_lost_is_asked_for_again_and_nothing_is_doubled(
-    stage: Stage, line: bytes, doing: Doing, event: str
+@pytest.mark.parametrize(("line", "action", "event"), WRITES.values(), ids=WRITES)
+def test_lost_response_is_retried_without_duplicates(
+    backend: Backend, line: bytes, action: Action, event: str
 ) -> None:
-    stage.create("Worked on", assignee="ada")
-    before = len(stage.happened(event))
+    backend.create_task("Worked on", assignee="ada")
+    before = len(backend.streams_with(event))
     if event == "task.progressed" and line in (b"/messages ", b"POST /v1/aof/"):
-        stage.house.post("/v1/work", {}, by="ada")
+        backend.server.post("/v1/work", {}, by="ada")
 
     async def agent() -> None:
-        async with stage.connect() as hub:
-            stage.relay.swallows += [line, line]
-            await doing(hub)
+        async with backend.connect() as hub:
+            backend.relay.responses_to_drop += [line, line]
+            await action(hub)
 
     run(agent())
 
-    assert stage.relay.swallows == []
-    assert len(stage.happened(event)) == before + 1
+    assert backend.relay.responses_to_drop == []
+    assert len(backend.streams_with(event)) == before + 1
 
 
 @proves("SDK-CRASH-SAFE")
-def test_a_hub_that_restarts_in_the_middle_doubles_nothing(stage: Stage) -> None:
+def test_hub_restart_causes_no_duplicates(backend: Backend) -> None:
     async def agent(hub: Hub, number: int, has_begun: asyncio.Event) -> None:
         for n in range(10):
             await hub.create(f"Task {number}.{n}")
@@ -112,34 +112,34 @@ def test_a_hub_that_restarts_in_the_middle_doubles_nothing(stage: Stage) -> None
             async with work:
                 await work.progress("on it")
                 await work.complete()
-                if stage.house.store.counts().get("review", 0) == 40:
+                if backend.server.store.counts().get("review", 0) == 40:
                     return
 
-    async def office() -> None:
-        async with stage.connect("owner") as boss, stage.connect("ada") as hub:
-            begun = [asyncio.Event() for _ in range(4)]
+    async def run_agents() -> None:
+        async with backend.connect("owner") as owner_hub, backend.connect("ada") as hub:
+            begun_events = [asyncio.Event() for _ in range(4)]
             async with asyncio.TaskGroup() as together:
-                for number, has_begun in enumerate(begun):
-                    together.create_task(agent(boss, number, has_begun))
+                for number, has_begun in enumerate(begun_events):
+                    together.create_task(agent(owner_hub, number, has_begun))
                 together.create_task(worker(hub))
-                await asyncio.gather(*(one.wait() for one in begun))
-                await asyncio.to_thread(stage.down)
-                await asyncio.to_thread(stage.up)
+                await asyncio.gather(*(event.wait() for event in begun_events))
+                await asyncio.to_thread(backend.stop)
+                await asyncio.to_thread(backend.start)
 
-    run(office())
+    run(run_agents())
 
-    assert stage.house.store.counts() == {"review": 40}
+    assert backend.server.store.counts() == {"review": 40}
     for event in ("task.created", "task.claimed", "task.progressed", "task.reported"):
-        streams = stage.happened(event)
+        streams = backend.streams_with(event)
         assert len(streams) == len(set(streams)) == 40, event
 
 
 @proves("SDK-CRASH-SAFE")
-def test_a_worker_that_was_killed_is_followed_by_another(stage: Stage) -> None:
-    task = stage.create("Survives")
-    environment = {"DRAGOMAN_TOKEN": stage.tokens["ada"], "PATH": ""}
+def test_killed_worker_is_replaced_by_another(backend: Backend) -> None:
+    task = backend.create_task("Survives")
+    environment = {"DRAGOMAN_TOKEN": backend.tokens["ada"], "PATH": ""}
     with subprocess.Popen(
-        [sys.executable, "-c", WORKER, stage.url],
+        [sys.executable, "-c", WORKER, backend.url],
         env=environment,
         stdout=subprocess.PIPE,
         text=True,
@@ -147,46 +147,46 @@ def test_a_worker_that_was_killed_is_followed_by_another(stage: Stage) -> None:
         assert first.stdout is not None
         assert first.stdout.readline().strip() == task
         first.send_signal(signal.SIGKILL)
-    stage.pass_time(300_000)
-    stage.pass_time(1_000)
+    backend.advance(300_000)
+    backend.advance(1_000)
 
     async def second() -> None:
-        async with stage.connect("bob") as hub, await anext(hub.work(agent="bob")) as work:
+        async with backend.connect("bob") as hub, await anext(hub.work(agent="bob")) as work:
             assert (work.task.id, work.attempt, work.fence) == (task, 2, 2)
             await work.complete("both halves")
 
     run(second())
 
-    assert stage.status(task) == "review"
-    assert len(stage.happened("task.claimed")) == 2
-    assert len(stage.happened("task.reported")) == 1
+    assert backend.status(task) == "review"
+    assert len(backend.streams_with("task.claimed")) == 2
+    assert len(backend.streams_with("task.reported")) == 1
 
 
 @proves("SDK-CRASH-SAFE")
-def test_a_hub_that_is_busy_is_asked_again_and_only_as_long_as_there_is_patience(
-    stage: Stage,
+def test_busy_hub_is_retried_until_patience_ends(
+    backend: Backend,
 ) -> None:
     async def agent() -> None:
-        async with stage.connect(patience=0.5) as hub:
-            stage.relay.answers[b"POST /v1/tasks "] = BUSY
+        async with backend.connect(patience=0.5) as hub:
+            backend.relay.canned_responses[b"POST /v1/tasks "] = BUSY
             with pytest.raises(HubUnreachable, match=r"puts .* off .* overloaded: so busy$"):
                 await hub.create("Never")
-            asked = stage.relay.count(b"POST /v1/tasks ")
-            assert asked > 1
-            stage.relay.answers.clear()
+            request_count = backend.relay.count(b"POST /v1/tasks ")
+            assert request_count > 1
+            backend.relay.canned_responses.clear()
             await hub.create("At last")
 
     run(agent())
 
-    assert len(stage.happened("task.created")) == 1
+    assert len(backend.streams_with("task.created")) == 1
 
 
 @proves("SDK-CRASH-SAFE")
-def test_a_hub_that_is_not_there_from_the_start_is_told_at_once(stage: Stage) -> None:
-    stage.relay.target = 0
+def test_unreachable_hub_fails_at_once_on_connect(backend: Backend) -> None:
+    backend.relay.target = 0
 
     async def agent() -> None:
-        async with stage.connect(patience=3_600):
+        async with backend.connect(patience=3_600):
             raise AssertionError("nobody answers")
 
     with pytest.raises(HubUnreachable, match="Is it running"):
@@ -194,72 +194,72 @@ def test_a_hub_that_is_not_there_from_the_start_is_told_at_once(stage: Stage) ->
 
 
 @proves("SDK-CRASH-SAFE")
-def test_a_hub_that_is_busy_from_the_start_is_waited_for(stage: Stage) -> None:
-    stage.relay.answers[b"GET /v1/tasks"] = BUSY
+def test_busy_hub_is_waited_for_on_connect(backend: Backend) -> None:
+    backend.relay.canned_responses[b"GET /v1/tasks"] = BUSY
 
     async def agent() -> None:
-        async with stage.connect() as hub:
+        async with backend.connect() as hub:
             await hub.create("At last")
 
     async def agent_and_hub() -> None:
         working = asyncio.create_task(agent())
-        await asyncio.to_thread(stage.relay.wait_for, b"GET /v1/tasks", 2)
-        stage.relay.answers.clear()
+        await asyncio.to_thread(backend.relay.wait_for_request, b"GET /v1/tasks", 2)
+        backend.relay.canned_responses.clear()
         await working
 
     run(agent_and_hub())
 
-    assert len(stage.happened("task.created")) == 1
+    assert len(backend.streams_with("task.created")) == 1
 
 
 @proves("SDK-CRASH-SAFE")
-def test_whatever_else_answers_is_not_taken_for_a_hub(stage: Stage) -> None:
+def test_other_server_is_not_taken_for_a_hub(backend: Backend) -> None:
     page = b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\n<p>no</p>"
-    stage.relay.answers[b"GET /v1/tasks"] = page
+    backend.relay.canned_responses[b"GET /v1/tasks"] = page
 
     async def agent() -> None:
-        async with stage.connect():
+        async with backend.connect():
             raise AssertionError("that is no hub")
 
     with pytest.raises(BadAnswer, match="no dragoman hub"):
         run(agent())
-    stage.relay.answers[b"GET /v1/tasks"] = page.replace(b"404 Not Found", b"200 OK")
+    backend.relay.canned_responses[b"GET /v1/tasks"] = page.replace(b"404 Not Found", b"200 OK")
     with pytest.raises(BadAnswer, match=r"no dragoman hub, so check its url, or .* too far apart"):
         run(agent())
 
 
 @proves("SDK-CRASH-SAFE")
-def test_a_wrong_or_revoked_token_is_told_and_not_tried_again(stage: Stage) -> None:
+def test_wrong_or_revoked_token_is_not_retried(backend: Backend) -> None:
     async def stranger() -> None:
-        async with connect(stage.url, "drg_nobody_at_all"):
+        async with connect(backend.url, "drg_nobody_at_all"):
             raise AssertionError("nobody knows this token")
 
     with pytest.raises(Refused, match="unauthenticated"):
         run(stranger())
 
-    stage.house.do(RevokeToken("ada"))
+    backend.server.submit(RevokeToken("ada"))
     with pytest.raises(Refused, match="token_revoked"):
-        run(_entered(stage))
+        run(_enter(backend))
 
 
-async def _entered(stage: Stage) -> None:
-    async with stage.connect("ada"):
+async def _enter(backend: Backend) -> None:
+    async with backend.connect("ada"):
         raise AssertionError("the token was taken back")
 
 
 @proves("SDK-EVENTS")
-def test_events_outlive_a_restart_of_the_hub(stage: Stage) -> None:
+def test_event_stream_survives_hub_restart(backend: Backend) -> None:
     async def reader() -> list[int]:
-        seen: list[int] = []
-        async with stage.connect("owner") as hub, aclosing(hub.events(after=0)) as events:
+        positions: list[int] = []
+        async with backend.connect("owner") as hub, aclosing(hub.events(after=0)) as events:
             async for event in events:
-                seen.append(event.position)
+                positions.append(event.position)
                 if event.position == 4:
-                    await asyncio.to_thread(stage.down)
-                    await asyncio.to_thread(stage.up)
-                    await asyncio.to_thread(stage.create, "After the restart")
+                    await asyncio.to_thread(backend.stop)
+                    await asyncio.to_thread(backend.start)
+                    await asyncio.to_thread(backend.create_task, "After the restart")
                 if event.type == "task.created":
-                    return seen
-        return seen
+                    return positions
+        return positions
 
     assert run(reader()) == [1, 2, 3, 4, 5]

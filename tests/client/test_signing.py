@@ -17,96 +17,104 @@ from dragoman.core.errors import Refusal, SettingsError
 from dragoman.engine.reads.intents import find_intent
 from dragoman.engine.signed import Envelopes, Opened
 from dragoman.text.base64url import to_base64url
-from tests.client.stage import Stage, run
+from tests.client.backend import Backend, run
 from tests.requirements import proves
 
 pytestmark = proves("SDK-SIGNED")
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
-OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))
+OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 RESULT = {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": "fini"}
 
 
 @pytest.fixture
-def sworn(stage: Stage) -> Stage:
+def keyed_backend(backend: Backend) -> Backend:
     """Give a stage where ada's key is known, and ada can be asked to translate."""
-    stage.house.do(KeyAgent("ada", to_base64url(KEY.public_key().public_bytes_raw())))
-    stage.house.do(DescribeAgent("ada", ("translate",), trust="T2"))
-    return stage
+    backend.server.submit(KeyAgent("ada", to_base64url(KEY.public_key().public_bytes_raw())))
+    backend.server.submit(DescribeAgent("ada", ("translate",), trust="T2"))
+    return backend
 
 
-def signer(stage: Stage, key: Ed25519PrivateKey = KEY, audience: str = "stage") -> Signer:
+def signer(backend: Backend, key: Ed25519PrivateKey = KEY, audience: str = "stage") -> Signer:
     """What signs for ada, by the hub's own clock."""
-    return Signer("ada", key, audience, clock=stage.house.clock)
+    return Signer("ada", key, audience, clock=backend.server.clock)
 
 
-def test_what_is_signed_is_opened_by_the_hub_s_own_check(sworn: Stage) -> None:
-    envelopes = Envelopes(sworn.house.store, sworn.house.clock)
-    opened = envelopes.open(signer(sworn).sign(json.dumps(RESULT), "k-1"), "http")
+def test_signed_message_passes_the_hubs_check(keyed_backend: Backend) -> None:
+    envelopes = Envelopes(keyed_backend.server.store, keyed_backend.server.clock)
+    opened = envelopes.open(signer(keyed_backend).sign(json.dumps(RESULT), "k-1"), "http")
     assert isinstance(opened, Opened)
     assert (opened.principal.actor.name, opened.envelope, opened.counts_by("")) == (
         "ada",
         RESULT,
         "signed:k-1",
     )
-    refused = envelopes.open(signer(sworn, OTHER).sign(RESULT), "http")
+    refused = envelopes.open(signer(keyed_backend, OTHER_KEY).sign(RESULT), "http")
     assert isinstance(refused, Refusal)
     assert refused.code == "unauthenticated"
 
 
-def test_a_key_of_the_sender_s_is_covered_by_the_signature(sworn: Stage) -> None:
-    letter = json.loads(signer(sworn).sign(RESULT, "k-1"))
-    letter["signature"]["key"] = "k-2"
-    found = Envelopes(sworn.house.store, sworn.house.clock).open(
-        json.dumps(letter).encode(), "http"
+def test_idempotency_key_is_covered_by_the_signature(keyed_backend: Backend) -> None:
+    message = json.loads(signer(keyed_backend).sign(RESULT, "k-1"))
+    message["signature"]["key"] = "k-2"
+    refusal = Envelopes(keyed_backend.server.store, keyed_backend.server.clock).open(
+        json.dumps(message).encode(), "http"
     )
-    assert isinstance(found, Refusal)
-    assert found.code == "unauthenticated"
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "unauthenticated"
 
 
-def test_a_delegated_goal_comes_back_signed_and_counts_once_when_its_answer_is_lost(
-    sworn: Stage,
+def test_signed_result_is_applied_once_when_its_response_is_lost(
+    keyed_backend: Backend,
 ) -> None:
-    with connect_sync(sworn.url, sworn.tokens["owner"]) as boss:
-        boss.call("ccos.delegate", {"goal": "translate it", "intent_id": "i-1"})
+    with connect_sync(keyed_backend.url, keyed_backend.tokens["owner"]) as owner_hub:
+        owner_hub.call("ccos.delegate", {"goal": "translate it", "intent_id": "i-1"})
 
     async def agent() -> tuple[Sent, Sent]:
-        hub = connect(sworn.relay.url, sworn.tokens["bob"], signer=signer(sworn))
+        hub = connect(
+            keyed_backend.relay.url, keyed_backend.tokens["bob"], signer=signer(keyed_backend)
+        )
         async with hub:
             update = {"intent_id": "i-1", "agent_id": "ada", "message": "begun"}
-            sworn.relay.swallows.append(b"/v1/signed")
+            keyed_backend.relay.responses_to_drop.append(b"/v1/signed")
             first = await hub.send(update)
             return first, await hub.send(RESULT)
 
     update, result = run(agent())
     assert (update.agent, update.repeated) == ("ada", True)  # it was sent twice, signed anew
     assert result.reply["state"] == "Satisfied"
-    found = find_intent(sworn.house.store, "i-1")
-    assert not isinstance(found, Refusal)
-    assert (found.updates, found.state) == (1, "Satisfied")
+    intent = find_intent(keyed_backend.server.store, "i-1")
+    assert not isinstance(intent, Refusal)
+    assert (intent.updates, intent.state) == (1, "Satisfied")
 
 
-def test_each_of_many_is_signed_and_what_is_refused_says_why(sworn: Stage) -> None:
+def test_batch_is_signed_and_refusals_have_codes(keyed_backend: Backend) -> None:
     message = {"intent_id": "nobody-asked", "agent_id": "ada", "success": True}
-    with connect_sync(sworn.url, sworn.tokens["bob"], signer=signer(sworn)) as hub:
+    with connect_sync(
+        keyed_backend.url, keyed_backend.tokens["bob"], signer=signer(keyed_backend)
+    ) as hub:
         (answer,) = hub.send_all([message])
     assert isinstance(answer, NotSent)
     assert answer.problem.code == "anomaly"
 
 
-def test_a_dialect_is_not_dropped_in_silence(sworn: Stage) -> None:
-    with connect_sync(sworn.url, sworn.tokens["bob"], signer=signer(sworn)) as hub:
+def test_dialect_of_a_signed_message_is_refused(keyed_backend: Backend) -> None:
+    with connect_sync(
+        keyed_backend.url, keyed_backend.tokens["bob"], signer=signer(keyed_backend)
+    ) as hub:
         with pytest.raises(ValueError, match=r"cannot name its dialect \(ccos\)"):
             hub.send(RESULT, dialect="ccos")
         with pytest.raises(ValueError, match="cannot name its dialect"):
             hub.send_all([RESULT], dialect="ccos")
 
 
-def test_a_key_is_as_long_as_elsewhere_less_what_the_hub_puts_before_it(sworn: Stage) -> None:
+def test_key_of_a_signed_message_is_limited_to_249_characters(keyed_backend: Backend) -> None:
     longest = "k" * 249
-    with connect_sync(sworn.url, sworn.tokens["owner"]) as boss:
-        boss.call("ccos.delegate", {"goal": "translate it", "intent_id": "i-1"})
-    with connect_sync(sworn.url, sworn.tokens["bob"], signer=signer(sworn)) as hub:
+    with connect_sync(keyed_backend.url, keyed_backend.tokens["owner"]) as owner_hub:
+        owner_hub.call("ccos.delegate", {"goal": "translate it", "intent_id": "i-1"})
+    with connect_sync(
+        keyed_backend.url, keyed_backend.tokens["bob"], signer=signer(keyed_backend)
+    ) as hub:
         assert not hub.send(RESULT, key=longest).repeated
         assert hub.send(RESULT, key=longest).repeated
         (answer,) = hub.send_all([RESULT], key=longest[2:])
@@ -115,71 +123,75 @@ def test_a_key_is_as_long_as_elsewhere_less_what_the_hub_puts_before_it(sworn: S
             hub.send(RESULT, key=longest + "k")
 
 
-def test_for_another_hub_it_is_no_good(sworn: Stage) -> None:
-    lost = signer(sworn, audience="elsewhere")
+def test_message_signed_for_another_hub_is_refused(keyed_backend: Backend) -> None:
+    foreign_signer = signer(keyed_backend, audience="elsewhere")
     with (
-        connect_sync(sworn.url, sworn.tokens["bob"], signer=lost) as hub,
+        connect_sync(keyed_backend.url, keyed_backend.tokens["bob"], signer=foreign_signer) as hub,
         pytest.raises(Refused, match="another hub"),
     ):
         hub.send(RESULT)
 
 
 @pytest.mark.parametrize("message", ["AOF/1 {}", b"[1]", "[]"])
-def test_only_an_object_can_be_signed(message: Any) -> None:
+def test_only_json_objects_can_be_signed(message: Any) -> None:
     with pytest.raises(ValueError, match="only a JSON object"):
         Signer("ada", KEY, "stage").sign(message)
 
 
-def _written(path: Path, form: PrivateFormat, key: Any = KEY) -> str:
+def _write_key(path: Path, form: PrivateFormat, key: Any = KEY) -> str:
     path.touch(mode=0o600)
     path.write_bytes(key.private_bytes(Encoding.PEM, form, NoEncryption()))
     return str(path)
 
 
 @pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.OpenSSH])
-def test_the_environment_names_the_key(sworn: Stage, tmp_path: Path, form: PrivateFormat) -> None:
-    given = {
-        "DRAGOMAN_KEY": _written(tmp_path / "key", form),
+def test_key_is_found_by_the_environment(
+    keyed_backend: Backend, tmp_path: Path, form: PrivateFormat
+) -> None:
+    variables = {
+        "DRAGOMAN_KEY": _write_key(tmp_path / "key", form),
         "DRAGOMAN_AGENT": "ada",
         "DRAGOMAN_AUDIENCE": "stage",
     }
-    found = find_signer(given)
+    found = find_signer(variables)
     assert found is not None
     assert repr(found) == "Signer(ada)"
     # It signs by the clock of the machine, which is not the time on this stage.
-    opened = Envelopes(sworn.house.store, sworn.house.clock).open(found.sign(RESULT), "http")
+    opened = Envelopes(keyed_backend.server.store, keyed_backend.server.clock).open(
+        found.sign(RESULT), "http"
+    )
     assert isinstance(opened, Refusal)
     assert "expires" in opened.detail
     assert find_signer({}) is None
 
 
-def _not_ed25519(path: Path) -> str:
-    return _written(path, PrivateFormat.PKCS8, generate_private_key(SECP256R1()))
+def _write_other_key_type(path: Path) -> str:
+    return _write_key(path, PrivateFormat.PKCS8, generate_private_key(SECP256R1()))
 
 
-def _no_key(path: Path) -> str:
+def _write_garbage(path: Path) -> str:
     path.touch(mode=0o600)
     path.write_bytes(b"no key")
     return str(path)
 
 
 @pytest.mark.parametrize(
-    ("write", "said"),
+    ("write", "message"),
     [
         (str, "cannot|is no private key"),
-        (_no_key, "is no private key"),
-        (_not_ed25519, "is no Ed25519 key"),
+        (_write_garbage, "is no private key"),
+        (_write_other_key_type, "is no Ed25519 key"),
     ],
 )
-def test_a_key_that_cannot_be_used_is_told(
-    tmp_path: Path, write: Callable[[Path], str], said: str
+def test_unusable_key_is_refused(
+    tmp_path: Path, write: Callable[[Path], str], message: str
 ) -> None:
-    given = {
+    variables = {
         "DRAGOMAN_KEY": write(tmp_path / "key"),
         "DRAGOMAN_AGENT": "a",
         "DRAGOMAN_AUDIENCE": "b",
     }
-    with pytest.raises(SettingsError, match=said):
-        find_signer(given)
+    with pytest.raises(SettingsError, match=message):
+        find_signer(variables)
     with pytest.raises(SettingsError, match="set DRAGOMAN_AGENT"):
         find_signer({"DRAGOMAN_KEY": "key", "DRAGOMAN_AGENT": "a"})

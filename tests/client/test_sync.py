@@ -20,43 +20,46 @@ from dragoman.client import (
     connect_sync,
 )
 from dragoman.core.commands import MoveTask
-from tests.client.stage import BEAT_MS, Stage
+from tests.client.backend import HEARTBEAT_MS, Backend
 from tests.requirements import proves
 
 pytestmark = proves("SDK-SYNC")
 
 
-def _connect(stage: Stage, agent: str = "ada") -> SyncHub:
-    return connect_sync(stage.relay.url, stage.tokens[agent], patience=30)
+def _connect(backend: Backend, agent: str = "ada") -> SyncHub:
+    return connect_sync(backend.relay.url, backend.tokens[agent], patience=30)
 
 
-@pytest.mark.parametrize(("face", "behind"), [(SyncHub, Hub), (SyncWork, Work)])
-def test_it_can_say_everything_that_the_other_can(face: type, behind: type) -> None:
-    own = {"leave", "lost"}
-    names = {name for name in vars(behind) if not name.startswith("_")} - own
-    assert names <= set(vars(face))
+@pytest.mark.parametrize(("sync_class", "async_class"), [(SyncHub, Hub), (SyncWork, Work)])
+def test_sync_classes_have_all_methods_of_async_ones(sync_class: type, async_class: type) -> None:
+    async_only = {"leave", "lost"}
+    names = {name for name in vars(async_class) if not name.startswith("_")} - async_only
+    assert names <= set(vars(sync_class))
     for name in names:
-        said, meant = getattr(face, name), getattr(behind, name)
-        if callable(said):
-            assert inspect.signature(said).parameters == inspect.signature(meant).parameters, name
+        sync_method, async_method = getattr(sync_class, name), getattr(async_class, name)
+        if callable(sync_method):
+            assert (
+                inspect.signature(sync_method).parameters
+                == inspect.signature(async_method).parameters
+            ), name
 
 
-def test_a_task_from_its_beginning_to_its_end(stage: Stage) -> None:
-    with _connect(stage, "owner") as boss, _connect(stage) as hub:
-        made = boss.create("Made here", review_required=True)
+def test_task_lifecycle_from_creation_to_done(backend: Backend) -> None:
+    with _connect(backend, "owner") as owner_hub, _connect(backend) as hub:
+        created = owner_hub.create("Made here", review_required=True)
         for work in hub.work("ada", stop_when_idle=True):
-            assert (work.task.id, work.agent, work.attempt, work.fence) == (made.id, "ada", 1, 1)
+            assert (work.task.id, work.agent, work.attempt, work.fence) == (created.id, "ada", 1, 1)
             work.check()
             work.progress("half way")
             work.note("a line")
             work.hand_off("bob", "A part", due_by=datetime(2026, 2, 10, tzinfo=UTC))
-            assert work.call("aof_task_update", {"taskId": made.id, "notes": "x"})["taskId"]
+            assert work.call("aof_task_update", {"taskId": created.id, "notes": "x"})["taskId"]
             assert work.complete("well done").status == "review"
-        assert boss.move(made.id, "done").status == "done"
-        part, whole = boss.tasks()
-        assert whole.id == made.id
-        assert boss.task(part.id).parent == made.id
-        kinds = [event.type for event in islice(boss.events(0, task=made.id), 3)]
+        assert owner_hub.move(created.id, "done").status == "done"
+        subtask, parent = owner_hub.tasks()
+        assert parent.id == created.id
+        assert owner_hub.task(subtask.id).parent == created.id
+        kinds = [event.type for event in islice(owner_hub.events(0, task=created.id), 3)]
         assert kinds == ["task.created", "task.claimed", "task.progressed"]
         assert hub.call("session_end", {"sessionId": "none"}) == {"sessionId": "none", "tasks": []}
         with pytest.raises(Refused, match="not_recognized"):
@@ -64,10 +67,10 @@ def test_a_task_from_its_beginning_to_its_end(stage: Stage) -> None:
         assert hub.send_all([]) == []
 
 
-def test_the_other_ends(stage: Stage) -> None:
+def test_block_fail_and_release_end_the_work(backend: Backend) -> None:
     for title in ("Blocked", "Failed", "Released"):
-        stage.create(title)
-    with _connect(stage) as hub:
+        backend.create_task(title)
+    with _connect(backend) as hub:
         works = hub.work("ada")
         with next(works) as work:
             assert work.block("no access").status == "blocked"
@@ -77,50 +80,50 @@ def test_the_other_ends(stage: Stage) -> None:
             assert work.fail("the build is broken").status == "ready"
         with next(works) as work:
             assert work.release().status == "ready"
-    assert len(stage.happened("task.requeued")) == 1
-    assert len(stage.happened("task.claimed")) == 3
+    assert len(backend.streams_with("task.requeued")) == 1
+    assert len(backend.streams_with("task.claimed")) == 3
 
 
-def test_a_lost_lease_is_told_by_the_next_thing_that_is_said(stage: Stage) -> None:
-    task = stage.create("Taken away")
-    with _connect(stage) as hub:
-        work = next(hub.work("ada", beat_ms=BEAT_MS))
-        stage.house.do(MoveTask(task, "cancelled"))
+def test_lost_lease_is_raised_by_the_next_call(backend: Backend) -> None:
+    task = backend.create_task("Taken away")
+    with _connect(backend) as hub:
+        work = next(hub.work("ada", beat_ms=HEARTBEAT_MS))
+        backend.server.submit(MoveTask(task, "cancelled"))
         with pytest.raises(LeaseLost), work:
             work.progress("half way")
-    assert stage.happened("task.reported") == []
+    assert backend.streams_with("task.reported") == []
 
 
-def test_a_block_that_never_asked_is_told_at_its_end(stage: Stage) -> None:
-    task = stage.create("Taken away")
-    with _connect(stage) as hub:
-        work = next(hub.work("ada", beat_ms=BEAT_MS))
-        stage.house.do(MoveTask(task, "cancelled"))
+def test_lost_lease_is_raised_at_the_end_of_the_block(backend: Backend) -> None:
+    task = backend.create_task("Taken away")
+    with _connect(backend) as hub:
+        work = next(hub.work("ada", beat_ms=HEARTBEAT_MS))
+        backend.server.submit(MoveTask(task, "cancelled"))
         with pytest.raises(LeaseLost), work:
-            _work_on(work)
+            _spin(work)
 
 
-def _work_on(work: SyncWork) -> None:
+def _spin(work: SyncWork) -> None:
     while work.is_open:
         continue
 
 
-def test_nothing_stays_behind(stage: Stage) -> None:
+def test_no_thread_is_left(backend: Backend) -> None:
     before = set(threading.enumerate())
-    with _connect(stage, "owner") as hub:
+    with _connect(backend, "owner") as hub:
         events = hub.events(0)
         next(events)
     events.close()
-    stage.relay.target = 0
-    with pytest.raises(HubUnreachable), _connect(stage):
+    backend.relay.target = 0
+    with pytest.raises(HubUnreachable), _connect(backend):
         raise AssertionError("nobody answers")
-    left = {thread.name for thread in set(threading.enumerate()) - before}
-    assert "dragoman-client" not in left
+    remaining = {thread.name for thread in set(threading.enumerate()) - before}
+    assert "dragoman-client" not in remaining
 
 
-def test_before_and_after_its_block_it_is_not_open(stage: Stage) -> None:
-    stage.create("Done late")
-    hub = _connect(stage)
+def test_closed_hub_cannot_be_used(backend: Backend) -> None:
+    backend.create_task("Done late")
+    hub = _connect(backend)
     with pytest.raises(RuntimeError, match="with connect_sync"):
         hub.task("T-1")
     with hub:
@@ -132,23 +135,23 @@ def test_before_and_after_its_block_it_is_not_open(stage: Stage) -> None:
 
 
 @pytest.fixture
-def hears_interrupts() -> Generator[None]:
+def default_interrupts() -> Generator[None]:
     """Let an interrupt be heard, though whoever began the tests may have them ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("hears_interrupts")
-def test_whoever_is_interrupted_while_he_waits_is_told_of_nothing_else(stage: Stage) -> None:
-    with _connect(stage) as hub:
+@pytest.mark.usefixtures("default_interrupts")
+def test_interrupt_while_waiting_raises_only_keyboard_interrupt(backend: Backend) -> None:
+    with _connect(backend) as hub:
         events = hub.events(0)
         next(events)
-        here = threading.get_ident()
-        ready = threading.Timer(0.05, lambda: signal.pthread_kill(here, signal.SIGINT))
+        thread_id = threading.get_ident()
+        timer = threading.Timer(0.05, lambda: signal.pthread_kill(thread_id, signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):  # noqa: PT012  the signal may come anywhere in it
-            ready.start()
+            timer.start()
             for _ in events:
                 pass
-        ready.join()
+        timer.join()
         assert hub.tasks() is not None

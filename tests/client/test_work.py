@@ -13,28 +13,28 @@ from dragoman.client.lease import LEAST_BEAT_MS, Held, Pace
 from dragoman.client.shapes import Claim
 from dragoman.core.commands import DEFAULT_TTL_MS
 from dragoman.services.costs import cost_of_attempt
-from tests.client.stage import BEAT_MS, Stage, run
+from tests.client.backend import HEARTBEAT_MS, Backend, run
 from tests.requirements import proves
 
 DUE = datetime(2026, 2, 10, tzinfo=UTC)
-DEAR = {"cost": 0.3}
-DEAR_ENDS: dict[str, Callable[[Work], Awaitable[Task]]] = {
-    "done": lambda work: work.complete(details=DEAR),
-    "partial": lambda work: work.complete(outcome="partial", details=DEAR),
-    "blocked": lambda work: work.block("no key", details=DEAR),
-    "failed": lambda work: work.fail("it broke", details=DEAR),
+COST_DETAILS = {"cost": 0.3}
+ENDS_WITH_COST: dict[str, Callable[[Work], Awaitable[Task]]] = {
+    "done": lambda work: work.complete(details=COST_DETAILS),
+    "partial": lambda work: work.complete(outcome="partial", details=COST_DETAILS),
+    "blocked": lambda work: work.block("no key", details=COST_DETAILS),
+    "failed": lambda work: work.fail("it broke", details=COST_DETAILS),
 }
 
 
 @proves("SDK-WORK")
-def test_an_agent_works_through_what_is_ready(stage: Stage) -> None:
-    tasks = [stage.create(f"Number {n}", review_required=False) for n in range(3)]
-    seen: list[str] = []
+def test_agent_works_through_ready_tasks(backend: Backend) -> None:
+    tasks = [backend.create_task(f"Number {n}", review_required=False) for n in range(3)]
+    task_ids: list[str] = []
 
     async def agent() -> None:
-        async with stage.connect() as hub:
+        async with backend.connect() as hub:
             async for work in hub.work(agent="ada", stop_when_idle=True):
-                seen.append(work.task.id)
+                task_ids.append(work.task.id)
                 assert (work.agent, work.attempt, work.fence) == ("ada", 1, 1)
                 assert (await work.progress("half way")).status == "in-progress"
                 assert (await work.note("a line")).notes == 2
@@ -42,39 +42,37 @@ def test_an_agent_works_through_what_is_ready(stage: Stage) -> None:
 
     run(agent())
 
-    assert seen == tasks
-    assert [stage.status(task) for task in tasks] == ["done"] * 3
+    assert task_ids == tasks
+    assert [backend.status(task) for task in tasks] == ["done"] * 3
 
 
 @proves("SDK-WORK", "REPORT-COST")
-@pytest.mark.parametrize("end", DEAR_ENDS.values(), ids=DEAR_ENDS)
-def test_whatever_ends_the_work_tells_its_cost(
-    stage: Stage, end: Callable[[Work], Awaitable[Task]]
-) -> None:
-    task = stage.create("Dear")
+@pytest.mark.parametrize("end", ENDS_WITH_COST.values(), ids=ENDS_WITH_COST)
+def test_every_end_reports_cost(backend: Backend, end: Callable[[Work], Awaitable[Task]]) -> None:
+    task = backend.create_task("Dear")
 
     async def agent() -> None:
-        async with stage.connect() as hub, await anext(hub.work(agent="ada")) as work:
+        async with backend.connect() as hub, await anext(hub.work(agent="ada")) as work:
             await end(work)
 
     run(agent())
-    assert cost_of_attempt(stage.house.store, task, 1) == 0.3
+    assert cost_of_attempt(backend.server.store, task, 1) == 0.3
 
 
 @proves("SDK-WORK")
-def test_an_agent_waits_for_work_without_asking_again_and_again(stage: Stage) -> None:
+def test_waiting_for_work_is_one_long_poll(backend: Backend) -> None:
     async def agent() -> Work:
-        async with stage.connect() as hub:
+        async with backend.connect() as hub:
             works = hub.work(agent="ada")
-            waiting = asyncio.create_task(anext(works))
-            await asyncio.to_thread(stage.relay.wait_for, b"POST /v1/work")
-            await asyncio.to_thread(stage.create, "Late")
-            work = await waiting
+            next_work = asyncio.create_task(anext(works))
+            await asyncio.to_thread(backend.relay.wait_for_request, b"POST /v1/work")
+            await asyncio.to_thread(backend.create_task, "Late")
+            work = await next_work
             await work.release("looked at it")
             return work
 
     assert run(agent()).task.title == "Late"
-    assert stage.relay.count(b"POST /v1/work") == 1
+    assert backend.relay.count(b"POST /v1/work") == 1
 
 
 End = Callable[[Work], Awaitable[Task]]
@@ -90,26 +88,26 @@ ENDS: dict[str, tuple[End, str]] = {
 
 @proves("SDK-WORK")
 @pytest.mark.parametrize(("end", "status"), ENDS.values(), ids=ENDS)
-def test_every_end_of_an_attempt(stage: Stage, end: End, status: str) -> None:
-    task = stage.create("To be ended")
+def test_every_end_of_an_attempt_sets_the_status(backend: Backend, end: End, status: str) -> None:
+    task = backend.create_task("To be ended")
 
     async def agent() -> None:
-        async with stage.connect() as hub, await anext(hub.work(agent="ada")) as work:
+        async with backend.connect() as hub, await anext(hub.work(agent="ada")) as work:
             assert (await end(work)).status == status
             assert not work.is_open
 
     run(agent())
 
-    assert stage.status(task) == status
-    assert len(stage.happened("task.claimed")) == 1
+    assert backend.status(task) == status
+    assert len(backend.streams_with("task.claimed")) == 1
 
 
 @proves("SDK-WORK")
-def test_a_part_is_handed_off_and_its_agent_gets_it(stage: Stage) -> None:
-    stage.create("The whole")
+def test_subtask_is_handed_off_to_its_agent(backend: Backend) -> None:
+    backend.create_task("The whole")
 
-    async def whole() -> str:
-        async with stage.connect("ada") as hub, await anext(hub.work(agent="ada")) as work:
+    async def hand_off() -> str:
+        async with backend.connect("ada") as hub, await anext(hub.work(agent="ada")) as work:
             with pytest.raises(ValueError, match="no time zone"):
                 await work.hand_off("bob", "The part", due_by=DUE.replace(tzinfo=None))
             child = await work.hand_off(
@@ -127,118 +125,120 @@ def test_a_part_is_handed_off_and_its_agent_gets_it(stage: Stage) -> None:
             await work.complete()
             return child.id
 
-    async def part() -> str:
-        async with stage.connect("bob") as hub, await anext(hub.work(agent="bob")) as work:
+    async def complete_subtask() -> str:
+        async with backend.connect("bob") as hub, await anext(hub.work(agent="bob")) as work:
             with pytest.raises(Refused, match="nested_delegation"):
                 await work.hand_off("ada", "Back", due_by=DUE + timedelta(days=1))
             await work.complete()
             return work.task.id
 
-    child = run(whole())
+    child = run(hand_off())
 
-    assert run(part()) == child
+    assert run(complete_subtask()) == child
 
 
 @proves("SDK-CRASH-SAFE")
-def test_a_part_is_handed_off_once_under_one_key(stage: Stage) -> None:
-    stage.create("The whole", assignee="ada")
+def test_subtask_is_handed_off_once_under_one_key(backend: Backend) -> None:
+    backend.create_task("The whole", assignee="ada")
 
-    async def whole() -> tuple[str, str]:
-        async with stage.connect("ada") as hub, await anext(hub.work(agent="ada")) as work:
+    async def hand_off_twice() -> tuple[str, str]:
+        async with backend.connect("ada") as hub, await anext(hub.work(agent="ada")) as work:
             first = await work.hand_off("bob", "The part", due_by=DUE, key="part-1")
-            stage.house.clock.advance(5_000)
+            backend.server.clock.advance(5_000)
             again = await work.hand_off("bob", "The part", due_by=DUE, key="part-1")
             await work.complete()
             return first.id, again.id
 
-    first, again = run(whole())
+    first, again = run(hand_off_twice())
 
     assert first == again
-    assert len(stage.happened("delegation.requested")) == 1
+    assert len(backend.streams_with("delegation.requested")) == 1
 
 
 @proves("SDK-WORK", "SDK-OWNER")
-def test_the_owner_s_connection_works_as_the_agent_that_it_names(stage: Stage) -> None:
-    task = stage.create("Ada's", assignee="ada", review_required=False)
+def test_owner_connection_acts_as_the_named_agent(backend: Backend) -> None:
+    task = backend.create_task("Ada's", assignee="ada", review_required=False)
 
     async def agent() -> None:
-        async with stage.connect("owner") as hub, await anext(hub.work(agent="ada")) as work:
+        async with backend.connect("owner") as hub, await anext(hub.work(agent="ada")) as work:
             assert (await work.send(_update(task, "half way"))).agent == "ada"
-            told = await work.call("aof_task_update", {"taskId": task, "notes": "more"})
-            assert told == {"taskId": task, "status": "in-progress"}
+            reply = await work.call("aof_task_update", {"taskId": task, "notes": "more"})
+            assert reply == {"taskId": task, "status": "in-progress"}
             await work.complete()
 
     run(agent())
 
-    assert stage.status(task) == "done"
-    assert len(stage.happened("task.progressed")) == 2
+    assert backend.status(task) == "done"
+    assert len(backend.streams_with("task.progressed")) == 2
 
 
 @proves("SDK-HEARTBEAT")
 @pytest.mark.parametrize("beat_ms", [-1, 0, LEAST_BEAT_MS - 1])
-def test_heartbeats_without_a_pause_are_not_begun(stage: Stage, beat_ms: int) -> None:
-    hub = stage.connect()
+def test_too_short_heartbeat_interval_is_refused(backend: Backend, beat_ms: int) -> None:
+    hub = backend.connect()
     with pytest.raises(ValueError, match=f"beat_ms is {beat_ms}"):
         hub.work(agent="ada", beat_ms=beat_ms)
     assert isinstance(hub.work(agent="ada", beat_ms=LEAST_BEAT_MS), Works)
 
 
 @proves("SDK-HEARTBEAT")
-def test_a_task_that_is_soon_done_needs_no_heartbeat(stage: Stage) -> None:
+def test_short_task_needs_no_heartbeat(backend: Backend) -> None:
     for number in range(5):
-        stage.create(f"Short {number}")
+        backend.create_task(f"Short {number}")
 
     async def agent() -> None:
-        async with stage.connect() as hub:
+        async with backend.connect() as hub:
             async for work in hub.work(agent="ada", stop_when_idle=True):
                 async with work:
                     await work.complete()
 
     run(agent())
 
-    assert len(stage.happened("task.reported")) == 5
-    assert stage.relay.count(b"/heartbeat") == 0
-    assert stage.happened("command.refused") == []
+    assert len(backend.streams_with("task.reported")) == 5
+    assert backend.relay.count(b"/heartbeat") == 0
+    assert backend.streams_with("command.refused") == []
 
 
 @proves("SDK-HEARTBEAT")
 @pytest.mark.parametrize(("age", "is_due"), [(0.0, False), (9.0, False), (11.0, True)])
-def test_a_lease_that_may_be_old_already_is_renewed_at_once(age: float, *, is_due: bool) -> None:
+def test_lease_that_may_be_old_is_renewed_at_once(age: float, *, is_due: bool) -> None:
     task: Any = None
     held = Held(Claim("ada", 1, 1, task), Pace(30_000, 60_000), since=100.0)
     assert held.is_due(100.0 + age) is is_due
 
 
 @proves("SDK-HEARTBEAT")
-def test_a_heartbeat_keeps_the_lease_for_as_long_as_the_work_takes(stage: Stage) -> None:
-    task = stage.create("Long")
+def test_heartbeats_keep_the_lease(backend: Backend) -> None:
+    task = backend.create_task("Long")
 
     async def agent() -> None:
         async with (
-            stage.connect() as hub,
-            await anext(hub.work(agent="ada", beat_ms=BEAT_MS)) as work,
+            backend.connect() as hub,
+            await anext(hub.work(agent="ada", beat_ms=HEARTBEAT_MS)) as work,
         ):
             for _ in range(3):
-                await asyncio.to_thread(stage.relay.wait_for_answer, b"/heartbeat", 2)
-                await asyncio.to_thread(stage.pass_time, DEFAULT_TTL_MS - 1)
+                await asyncio.to_thread(backend.relay.wait_for_response, b"/heartbeat", 2)
+                await asyncio.to_thread(backend.advance, DEFAULT_TTL_MS - 1)
                 work.check()
             await work.complete()
 
     run(agent())
 
-    assert stage.status(task) == "review"
-    assert stage.happened("task.requeued") == []
+    assert backend.status(task) == "review"
+    assert backend.streams_with("task.requeued") == []
 
 
 @proves("SDK-LEFT")
-@pytest.mark.parametrize("entered", [True, False], ids=["with-work", "plain-loop"])
-def test_an_exception_fails_the_attempt_and_says_why(stage: Stage, *, entered: bool) -> None:
-    task = stage.create("Breaks")
+@pytest.mark.parametrize("is_entered", [True, False], ids=["with-work", "plain-loop"])
+def test_exception_fails_the_attempt_with_its_message(
+    backend: Backend, *, is_entered: bool
+) -> None:
+    task = backend.create_task("Breaks")
 
     async def agent() -> None:
-        async with stage.connect() as hub:
+        async with backend.connect() as hub:
             async for work in hub.work(agent="ada"):
-                if entered:
+                if is_entered:
                     async with work:
                         raise ZeroDivisionError("by \udc80 nothing")
                 raise ZeroDivisionError("by \udc80 nothing")
@@ -246,92 +246,92 @@ def test_an_exception_fails_the_attempt_and_says_why(stage: Stage, *, entered: b
     with pytest.raises(ZeroDivisionError):
         run(agent())
 
-    assert stage.status(task) == "ready"
-    assert len(stage.happened("task.requeued")) == 1
-    shown = stage.house.get(f"/v1/runs/{task}")["runs"]
-    assert shown[0]["report"]["notes"] == "ZeroDivisionError: by \ufffd nothing"
+    assert backend.status(task) == "ready"
+    assert len(backend.streams_with("task.requeued")) == 1
+    runs = backend.server.get(f"/v1/runs/{task}")["runs"]
+    assert runs[0]["report"]["notes"] == "ZeroDivisionError: by \ufffd nothing"
 
 
 @proves("SDK-LEFT")
-@pytest.mark.parametrize("entered", [True, False], ids=["with-work", "plain-loop"])
-def test_a_worker_that_is_stopped_gives_its_task_back(stage: Stage, *, entered: bool) -> None:
-    task = stage.create("Interrupted")
+@pytest.mark.parametrize("is_entered", [True, False], ids=["with-work", "plain-loop"])
+def test_cancelled_worker_releases_its_task(backend: Backend, *, is_entered: bool) -> None:
+    task = backend.create_task("Interrupted")
     has_begun = asyncio.Event()
 
     async def agent() -> None:
-        async with stage.connect() as hub:
+        async with backend.connect() as hub:
             async for work in hub.work(agent="ada"):
                 has_begun.set()
-                if entered:
+                if is_entered:
                     async with work:
                         await asyncio.Event().wait()
                 await asyncio.Event().wait()
 
-    async def stopped() -> None:
+    async def cancel_worker() -> None:
         working = asyncio.create_task(agent())
         await has_begun.wait()
         working.cancel()
         with pytest.raises(asyncio.CancelledError):
             await working
 
-    run(stopped())
+    run(cancel_worker())
 
-    assert stage.status(task) == "ready"
-    assert stage.happened("task.requeued") == []
-    assert len(stage.happened("task.transitioned")) == 1
+    assert backend.status(task) == "ready"
+    assert backend.streams_with("task.requeued") == []
+    assert len(backend.streams_with("task.transitioned")) == 1
 
 
 @proves("SDK-LEFT")
-def test_a_worker_that_is_stopped_while_its_last_word_is_heard_warns_of_nothing(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+def test_worker_cancelled_during_final_report_logs_nothing(
+    backend: Backend, caplog: pytest.LogCaptureFixture
 ) -> None:
-    task = stage.create("Done just in time")
-    stage.relay.holds_back = f"POST /v1/tasks/{task}/report".encode()
+    task = backend.create_task("Done just in time")
+    backend.relay.stalled_request = f"POST /v1/tasks/{task}/report".encode()
 
     async def agent() -> None:
-        async with stage.connect() as hub:
+        async with backend.connect() as hub:
             async for work in hub.work(agent="ada"):
                 async with work:
                     await work.complete("done")
 
-    async def stopped() -> None:
-        async with connect(stage.url, stage.tokens["owner"]) as boss:
+    async def cancel_worker() -> None:
+        async with connect(backend.url, backend.tokens["owner"]) as owner_hub:
             working = asyncio.create_task(agent())
-            await anext(boss.events(0, task=task, type="task.reported"))
+            await anext(owner_hub.events(0, task=task, type="task.reported"))
             working.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await working
 
-    run(stopped())
+    run(cancel_worker())
 
-    assert stage.status(task) == "review"
+    assert backend.status(task) == "review"
     assert caplog.messages == []
 
 
 @proves("SDK-LEFT")
-def test_work_that_is_left_without_a_word_has_failed(stage: Stage) -> None:
-    first, second = stage.create("Forgotten"), stage.create("Next")
+def test_work_without_report_fails(backend: Backend) -> None:
+    first, second = backend.create_task("Forgotten"), backend.create_task("Next")
 
     async def agent() -> None:
-        async with stage.connect() as hub:
+        async with backend.connect() as hub:
             async for work in hub.work(agent="ada", stop_when_idle=True):
                 if work.task.id == second:
                     await work.complete()
 
     run(agent())
 
-    assert (stage.status(first), stage.status(second)) == ("ready", "review")
-    report = stage.house.get(f"/v1/runs/{first}")["runs"][0]["report"]
+    assert (backend.status(first), backend.status(second)) == ("ready", "review")
+    report = backend.server.get(f"/v1/runs/{first}")["runs"][0]["report"]
     assert report["notes"] == "the worker went on without saying how its work ended"
 
 
 @proves("SDK-LEFT")
-def test_a_goodbye_that_is_not_heard_does_not_hide_what_went_wrong(stage: Stage) -> None:
-    stage.create("Breaks")
+def test_failed_final_report_does_not_hide_the_error(backend: Backend) -> None:
+    backend.create_task("Breaks")
 
     async def agent() -> None:
-        async with stage.connect(patience=0) as hub, await anext(hub.work(agent="ada")):
-            stage.relay.target = 0
+        async with backend.connect(patience=0) as hub, await anext(hub.work(agent="ada")):
+            backend.relay.target = 0
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -339,27 +339,27 @@ def test_a_goodbye_that_is_not_heard_does_not_hide_what_went_wrong(stage: Stage)
 
 
 @proves("SDK-CALLS")
-def test_tasks_are_made_listed_found_and_moved(stage: Stage) -> None:
-    async def person() -> None:
-        async with stage.connect("owner") as hub:
-            made = [await hub.create(f"Task {n}", priority="high") for n in range(101)]
+def test_tasks_are_created_listed_shown_and_moved(backend: Backend) -> None:
+    async def manage_tasks() -> None:
+        async with backend.connect("owner") as hub:
+            created = [await hub.create(f"Task {n}", priority="high") for n in range(101)]
             late = await hub.create("Later", ready=False, aliases=["bead:ol-5"], key="once")
             assert await hub.create("Later", ready=False, aliases=["bead:ol-5"], key="once") == late
             listed = [task.id async for task in hub.tasks(status="ready")]
-            assert listed == [task.id for task in reversed(made)]
+            assert listed == [task.id for task in reversed(created)]
             assert [task.id async for task in hub.tasks(ready=True, assignee="ada")] == []
             assert (await hub.task("bead:ol-5")).id == late.id
             assert (await hub.move(late.id, "cancelled", "not needed")).status == "cancelled"
             with pytest.raises(Refused, match="task_not_found"):
                 await hub.task("TASK-2026-02-09-001/events")
 
-    run(person())
+    run(manage_tasks())
 
 
 @proves("SDK-CALLS")
-def test_messages_and_operations_of_any_dialect(stage: Stage) -> None:
+def test_messages_and_operations_of_any_dialect_are_sent(backend: Backend) -> None:
     async def agent() -> None:
-        async with stage.connect("owner") as hub:
+        async with backend.connect("owner") as hub:
             with pytest.raises(Refused, match="not_recognized"):
                 await hub.send({"hello": "hub"})
             with pytest.raises(Refused, match="invalid_envelope"):
@@ -376,26 +376,26 @@ def test_messages_and_operations_of_any_dialect(stage: Stage) -> None:
 
 
 @proves("SDK-CALLS")
-def test_a_batch_of_messages_is_answered_one_by_one(stage: Stage) -> None:
-    task = stage.create("Talked about")
+def test_batch_of_messages_is_answered_one_by_one(backend: Backend) -> None:
+    task = backend.create_task("Talked about")
     filler = "x" * 50_000
 
     async def agent() -> None:
-        async with stage.connect() as hub, await anext(hub.work(agent="ada")) as work:
+        async with backend.connect() as hub, await anext(hub.work(agent="ada")) as work:
             messages: list[Message] = [_update(task, f"{n} {filler}") for n in range(30)]
             messages[17] = "this is no message"
-            told = await hub.send_all(messages)
-            assert len(told) == 30
-            wrong = [one for one in told if isinstance(one, NotSent)]
-            assert told.index(wrong[0]) == 17
-            assert [one.problem.code for one in wrong] == ["not_recognized"]
+            results = await hub.send_all(messages)
+            assert len(results) == 30
+            refused = [one for one in results if isinstance(one, NotSent)]
+            assert results.index(refused[0]) == 17
+            assert [one.problem.code for one in refused] == ["not_recognized"]
             assert await hub.send_all([]) == []
             await work.complete()
 
     run(agent())
 
-    assert len(stage.happened("task.progressed")) == 29
-    assert stage.relay.count(b"POST /v1/messages") == 2
+    assert len(backend.streams_with("task.progressed")) == 29
+    assert backend.relay.count(b"POST /v1/messages") == 2
 
 
 def _update(task: str, progress: str) -> dict[str, Any]:
@@ -412,13 +412,11 @@ def _update(task: str, progress: str) -> dict[str, Any]:
 
 
 @proves("REDACT-TOLD")
-def test_who_tells_a_secret_finds_it_in_the_log(
-    stage: Stage, caplog: pytest.LogCaptureFixture
-) -> None:
-    task, secret = stage.create("Carefully"), "ghp_" + "a1B2" * 9
+def test_masked_secret_is_logged(backend: Backend, caplog: pytest.LogCaptureFixture) -> None:
+    task, secret = backend.create_task("Carefully"), "ghp_" + "a1B2" * 9
 
     async def agent() -> None:
-        async with stage.connect() as hub:
+        async with backend.connect() as hub:
             async for work in hub.work(agent="ada", stop_when_idle=True):
                 await work.note("plain words")
                 assert caplog.messages == []
@@ -429,8 +427,8 @@ def test_who_tells_a_secret_finds_it_in_the_log(
     with caplog.at_level(logging.WARNING, "dragoman.client"):
         run(agent())
 
-    told, by_operation, at_end = caplog.messages
-    assert told == f"/v1/tasks/{task}/update: a secret was masked: progress (github_token)"
+    by_update, by_operation, at_end = caplog.messages
+    assert by_update == f"/v1/tasks/{task}/update: a secret was masked: progress (github_token)"
     assert "a secret was masked: " in by_operation
     assert "a secret was masked: notes (github_token)" in at_end
     assert secret not in caplog.text

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.client.stage import Stage, staged
+from tests.client.backend import Backend, running_backend
 from tests.requirements import proves
 from tests.system.children import Child, hear, tell
 
@@ -72,14 +72,14 @@ except LeaseLost as lost:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Generator[Stage]:
+def stage(tmp_path: Path) -> Generator[Backend]:
     """Give a hub on a disk that agents can call."""
-    with staged(tmp_path) as made:
+    with running_backend(tmp_path) as made:
         yield made
 
 
 @contextmanager
-def worker(program: str, stage: Stage) -> Generator[Child]:
+def worker(program: str, stage: Backend) -> Generator[Child]:
     """A worker in a process of its own; it is killed at the end if it still runs."""
     command = [sys.executable, "-c", program, stage.url, stage.tokens["ada"]]
     with subprocess.Popen(
@@ -91,28 +91,28 @@ def worker(program: str, stage: Stage) -> Generator[Child]:
             process.kill()
 
 
-def stop_and_reclaim(stage: Stage, process: Child) -> tuple[str, Any]:
+def stop_and_reclaim(stage: Backend, process: Child) -> tuple[str, Any]:
     """Stop it for twice its TTL; bob has its task by then. The task, and what it looks like."""
     task = hear(process)
     process.send_signal(signal.SIGSTOP)
-    stage.pass_time(2 * TTL)
-    stage.pass_time(TTL)
-    claim = stage.house.post("/v1/work", {"agent": "bob", "ttl_ms": TTL}, by="bob")
+    stage.advance(2 * TTL)
+    stage.advance(TTL)
+    claim = stage.server.post("/v1/work", {"agent": "bob", "ttl_ms": TTL}, by="bob")
     assert (claim["task"]["id"], claim["fence"]) == (task, 2)
     process.send_signal(signal.SIGCONT)
-    return task, stage.house.get(f"/v1/tasks/{task}")
+    return task, stage.server.get(f"/v1/tasks/{task}")
 
 
-def finish_as_bob(stage: Stage, task: str, before: Any) -> None:
+def finish_as_bob(stage: Backend, task: str, before: Any) -> None:
     """Nothing that bob has was touched, and he brings it to its end."""
-    assert stage.house.get(f"/v1/tasks/{task}") == before
-    stage.house.post(f"/v1/tasks/{task}/report", {"outcome": "done", "fence": 2}, by="bob")
+    assert stage.server.get(f"/v1/tasks/{task}") == before
+    stage.server.post(f"/v1/tasks/{task}/report", {"outcome": "done", "fence": 2}, by="bob")
     assert stage.status(task) == "review"
-    assert len(stage.happened("task.reported")) == 1
+    assert len(stage.streams_with("task.reported")) == 1
 
 
-def test_every_write_of_a_worker_that_comes_back_is_refused(stage: Stage) -> None:
-    stage.create("Stopped")
+def test_every_write_of_a_worker_that_comes_back_is_refused(stage: Backend) -> None:
+    stage.create_task("Stopped")
     with worker(BY_HAND, stage) as process:
         task, before = stop_and_reclaim(stage, process)
         tell(process)
@@ -124,8 +124,8 @@ def test_every_write_of_a_worker_that_comes_back_is_refused(stage: Stage) -> Non
     finish_as_bob(stage, task, before)
 
 
-def test_the_sdk_tells_a_worker_that_comes_back_to_stop(stage: Stage) -> None:
-    stage.create("Stopped")
+def test_the_sdk_tells_a_worker_that_comes_back_to_stop(stage: Backend) -> None:
+    stage.create_task("Stopped")
     with worker(BY_SDK, stage) as process:
         task, before = stop_and_reclaim(stage, process)
         tell(process)

@@ -34,7 +34,7 @@ from dragoman.system.clock import HandClock
 from dragoman.system.ids import CountingIds
 from tests.crash.story import START
 from tests.requirements import proves
-from tests.surfaces.http.house import HERA, House
+from tests.surfaces.http.hub_server import HERA, HubServer
 
 pytestmark = proves("CRASH-TEETH")
 
@@ -243,8 +243,8 @@ def test_duties_that_follow_lose_no_wake_up() -> None:
 
 def test_whoever_stays_is_sent_away_though_its_token_ends_during_a_look() -> None:
     store = Snared()
-    house = House(store)
-    token = house.welcome(ADA)
+    house = HubServer(store)
+    token = house.add_agent(ADA)
 
     async def story() -> None:
         gone = asyncio.Event()
@@ -255,8 +255,8 @@ def test_whoever_stays_is_sent_away_though_its_token_ends_during_a_look() -> Non
             with stays.stay(principal, token, gone.set):
                 await asyncio.sleep(0)
                 house.clock.advance(HOUR_MS)
-                store.after_look[f"agent:{ADA}"] = lambda: house.do(RevokeToken(ADA))
-                house.do(RegisterAgent("bob"))
+                store.after_look[f"agent:{ADA}"] = lambda: house.submit(RevokeToken(ADA))
+                house.submit(RegisterAgent("bob"))
                 await gone.wait()
 
     asyncio.run(story())

@@ -21,7 +21,7 @@ from docs.generate import DOCS
 from dragoman.core.commands import ClaimTask, CreateTask
 from tests.docs.pages import commands_of, run
 from tests.requirements import proves
-from tests.surfaces.http.house import House, serving
+from tests.surfaces.http.hub_server import HubServer, serving
 
 pytestmark = proves("PROJECT-DOCS")
 
@@ -172,9 +172,9 @@ def test_the_commands_of_a_page_do_what_it_says(
 
 
 def test_a_hub_answers_the_requests_of_its_page() -> None:
-    with serving(House()) as house:
-        house.welcome("swe-backend")
-        task = house.do(
+    with serving(HubServer()) as house:
+        house.add_agent("swe-backend")
+        task = house.submit(
             CreateTask("Users", id="TASK-2026-02-09-057", ready=True),
             ClaimTask("TASK-2026-02-09-057", "swe-backend", "s-1"),
         )
@@ -186,7 +186,7 @@ def test_a_hub_answers_the_requests_of_its_page() -> None:
     assert asked["messages"] == []
 
 
-def _as_curl(house: House, command: str, files: Mapping[str, bytes]) -> Any:
+def _as_curl(house: HubServer, command: str, files: Mapping[str, bytes]) -> Any:
     """The answer to what the words ask curl for; the machine need not have one."""
     asked = ArgumentParser()
     asked.add_argument("-s", action="store_true")
@@ -201,7 +201,7 @@ def _as_curl(house: House, command: str, files: Mapping[str, bytes]) -> Any:
     assert headers.pop("Authorization") == "Bearer $TOKEN"
     body = files[said.d[1:]] if said.d.startswith("@") else said.d.encode()
     path = said.url._replace(scheme="", netloc="").geturl()
-    answer = house.ask("POST", path, body, by="swe-backend", headers=headers)
+    answer = house.request("POST", path, body, by="swe-backend", headers=headers)
     assert answer.status == 200, answer
     return answer.json
 

@@ -11,7 +11,7 @@ from tests.faults.recorder import recorder
 from tests.faults.recording import Watched
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
-from tests.surfaces.http.house import House, Patience, serving
+from tests.surfaces.http.hub_server import HubServer, Patience, serving
 
 ROOM = 100_000_000
 LIMIT = 64 * 1024
@@ -57,14 +57,14 @@ def test_over_http_it_is_503_and_reads_work(tmp_path: Path) -> None:
     with recorder() as disk:
         quota = Quota(disk, {}, ROOM)
         store = Watched.at(tmp_path)
-        with serving(House(store, patience=Patience(checkup=0))) as house:
-            assert house.ask("POST", "/v1/tasks", {"title": "One", "id": "T-1"}).status == 201
+        with serving(HubServer(store, timeouts=Patience(checkup=0))) as house:
+            assert house.request("POST", "/v1/tasks", {"title": "One", "id": "T-1"}).status == 201
             quota.limit = quota.used
-            refused = house.ask("POST", "/v1/tasks", {"title": "Two"})
+            refused = house.request("POST", "/v1/tasks", {"title": "Two"})
             assert (refused.status, refused.code) == (503, "store_unavailable")
             assert "the disk is full" in refused.json["detail"]
-            assert house.ask("GET", "/v1/tasks/T-1").status == 200
+            assert house.request("GET", "/v1/tasks/T-1").status == 200
             quota.limit += ROOM
-            assert house.ask("POST", "/v1/tasks", {"title": "Two"}).status == 201
-            assert house.ask("GET", "/readyz", by="").status == 200
+            assert house.request("POST", "/v1/tasks", {"title": "Two"}).status == 201
+            assert house.request("GET", "/readyz", by="").status == 200
         store.close()

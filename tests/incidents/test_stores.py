@@ -51,7 +51,7 @@ from tests.crash.story import START
 from tests.requirements import proves
 from tests.store.sqlite.files import connect, hide_from_index
 from tests.surfaces.cli.console import Console
-from tests.surfaces.http.house import House, serving
+from tests.surfaces.http.hub_server import HubServer, serving
 
 pytestmark = proves("INCIDENTS-OF-OTHERS")
 
@@ -246,8 +246,8 @@ def test_damaged_index_makes_the_health_checks_fail(tmp_path: Path) -> None:
     assert dragoman.ask("task", "claim", "--agent", "ada", code=1)["code"] == "nothing_ready"
     assert dragoman.ask("verify", code=1)["code"] == "store_corrupt"
     assert dragoman.ask("doctor", code=1)["detail"] == "bad: store"
-    with serving(House(SqliteStore.open(tmp_path / "dragoman.db", new_id))) as house:
-        readiness = house.ask("GET", "/readyz", by="")
+    with serving(HubServer(SqliteStore.open(tmp_path / "dragoman.db", new_id))) as house:
+        readiness = house.request("GET", "/readyz", by="")
     assert (readiness.status, readiness.json["store"]) == (503, "store_corrupt")
 
 
@@ -316,14 +316,14 @@ HOSTILE: Final = (
 
 def test_no_filter_becomes_part_of_a_statement(tmp_path: Path) -> None:
     """langgraph#5666 (CVE-2025-8709): the key of a filter was written into the statement."""
-    with serving(House(SqliteStore.open(tmp_path / "hub.db", new_id))) as house:
-        house.do(CreateTask("Kept", id="t", ready=True))
+    with serving(HubServer(SqliteStore.open(tmp_path / "hub.db", new_id))) as house:
+        house.submit(CreateTask("Kept", id="t", ready=True))
         before = [entry.line for entry in entries(house.store)]
         for word in HOSTILE:
             query = urlencode({"status": "ready", word: "x"})
-            assert house.ask("GET", f"/v1/tasks?{query}").status == 400, word
+            assert house.request("GET", f"/v1/tasks?{query}").status == 400, word
             for key in ("status", "assignee", "before"):
-                answer = house.ask("GET", f"/v1/tasks?{urlencode({key: word})}")
+                answer = house.request("GET", f"/v1/tasks?{urlencode({key: word})}")
                 found: list[Any] = answer.json["tasks"] if answer.status == 200 else []
                 assert (answer.status in (200, 400), found) == (True, []), (key, word)
             assert list_tasks(house.store, BoardQuery(owner=word)) == []

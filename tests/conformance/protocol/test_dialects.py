@@ -16,7 +16,7 @@ from tests.conformance.protocol.cases import CASES
 from tests.conformance.surface.doors import EVERYONE, Direct, Operation
 from tests.engine.lab import HUMAN
 from tests.requirements import proves
-from tests.surfaces.http.house import House
+from tests.surfaces.http.hub_server import HubServer
 
 pytestmark = proves("DIALECT-COMPLETE")
 
@@ -48,9 +48,9 @@ def test_every_shape_has_a_json_schema(dialect: Dialect) -> None:
 
 @each_dialect
 def test_every_operation_has_an_accepted_case(dialect: Dialect) -> None:
-    server = House()
+    server = HubServer()
     for name, role in EVERYONE.items():
-        server.welcome(name, role)
+        server.add_agent(name, role)
     hub = Direct(server)
     called = set[str]()
     for step in CASES[dialect.name]:
@@ -73,10 +73,10 @@ def test_every_operation_has_an_accepted_case(dialect: Dialect) -> None:
 def test_created_objects_get_an_id_and_empty_ids_are_refused(
     name: str, field: str, arguments: dict[str, Any]
 ) -> None:
-    server = House()
+    server = HubServer()
     for agent, role in EVERYONE.items():
-        server.welcome(agent, role)
-    interpreter = server.door.interpreter
+        server.add_agent(agent, role)
+    interpreter = server.deps.interpreter
 
     empty = interpreter.call(name, {**arguments, field: ""}, HUMAN)
     assert isinstance(empty, Turned)
@@ -91,7 +91,7 @@ def test_created_objects_get_an_id_and_empty_ids_are_refused(
 def test_every_operation_refuses_malformed_arguments_with_a_code_of_its_dialect(
     dialect: Dialect,
 ) -> None:
-    interpreter = House().door.interpreter
+    interpreter = HubServer().deps.interpreter
     for operation in dialect.operations:
         for nonsense in ("[]", '"words"', "7", '{"a":'):
             answer = interpreter.call(operation.name, nonsense, HUMAN)

@@ -28,9 +28,9 @@ from dragoman.engine.shown.tasks import encode, shown_entry, task_summary, whole
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
 from tests.surfaces.cli.console import Console
-from tests.surfaces.http.house import START, House, serving
-from tests.surfaces.mcp.clients import calling
-from tests.surfaces.mcp.stand import furnish
+from tests.surfaces.http.hub_server import START, HubServer, serving
+from tests.surfaces.mcp.clients import open_client
+from tests.surfaces.mcp.mcp_hub import mount_mcp
 
 EVERYONE: Mapping[str, Role] = {"ada": "agent", "bob": "agent", "olga": "orchestrator"}
 _NOW = "2026-02-09T20:55:00Z"
@@ -94,7 +94,7 @@ class Door(Protocol):
 class Direct:
     """The hub itself, without a door."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: HubServer) -> None:
         self._house = house
 
     def play(self, script: Sequence[Step]) -> Played:
@@ -118,7 +118,7 @@ class Direct:
         return Said("")
 
     def _call(self, operation: Operation) -> Said:
-        interpreter = self._house.door.interpreter
+        interpreter = self._house.deps.interpreter
         said = interpreter.call(operation.name, dict(operation.arguments), _actor(operation.by))
         reply = to_builtins(said.reply)
         if isinstance(said, Turned):
@@ -192,7 +192,7 @@ class Typed:
 class Posted:
     """HTTP, from a server that runs."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: HubServer) -> None:
         self._house = house
 
     def play(self, script: Sequence[Step]) -> Played:
@@ -204,7 +204,7 @@ class Posted:
                 path, body = step.posted
                 return Said(self._ask("POST", path, body, step.by).code)
             case Operation():
-                found = find_operation(self._house.door.interpreter.dialects, step.name)
+                found = find_operation(self._house.deps.interpreter.dialects, step.name)
                 assert found is not None, step
                 path = f"/v1/{found[0].name}/{step.name}"
                 return self._ask("POST", path, step.arguments, step.by)
@@ -215,14 +215,14 @@ class Posted:
                 return self._ask("GET", f"/v1/tasks/{task}" if task else "/v1/tasks")
 
     def _ask(self, method: str, path: str, body: Any = None, by: str = "olga") -> Said:
-        got = self._house.ask(method, path, body, by=by)
+        got = self._house.request(method, path, body, by=by)
         return Said("", _nameless(got.json)) if got.status < 300 else _no(got.json)
 
 
 class Tooled:
     """MCP, with the SDK's client; it leaves out what there is none of."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: HubServer) -> None:
         self._house = house
 
     def play(self, script: Sequence[Step]) -> Played:
@@ -231,7 +231,7 @@ class Tooled:
     async def _play(self, script: Sequence[Step]) -> Played:
         async with AsyncExitStack() as open_clients:
             clients = {
-                name: await open_clients.enter_async_context(calling(self._house, name))
+                name: await open_clients.enter_async_context(open_client(self._house, name))
                 for name in EVERYONE
             }
             said = [await self._take(step, clients) for step in script]
@@ -274,10 +274,10 @@ def open_doors(folder: Path) -> Generator[dict[str, Door]]:
 
 
 @contextmanager
-def _house() -> Generator[House]:
-    with serving(furnish(House())) as house:
+def _house() -> Generator[HubServer]:
+    with serving(mount_mcp(HubServer())) as house:
         for name, role in EVERYONE.items():
-            house.welcome(name, role)
+            house.add_agent(name, role)
         yield house
 
 

@@ -16,8 +16,8 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.cli.app import main
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
-from tests.surfaces.http.house import House as Hub
-from tests.surfaces.http.house import serving
+from tests.surfaces.http.hub_server import HubServer as Hub
+from tests.surfaces.http.hub_server import serving
 
 pytestmark = proves("GUARD-COMMIT")
 

@@ -17,8 +17,8 @@ from dragoman.surfaces.cli.trace.watch_scene import Happening, Scene, Writers
 from dragoman.surfaces.cli.trace.watch_view import as_object, draw, line_of, seconds
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
-from tests.surfaces.http.house import House as Hub
-from tests.surfaces.http.house import serving
+from tests.surfaces.http.hub_server import HubServer as Hub
+from tests.surfaces.http.hub_server import serving
 
 pytestmark = proves("WATCH-TASK")
 

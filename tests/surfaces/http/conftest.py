@@ -4,14 +4,14 @@ from collections.abc import Generator
 
 import pytest
 
-from tests.surfaces.http.house import House, serving
+from tests.surfaces.http.hub_server import HubServer, serving
 
 
 @pytest.fixture
-def house() -> Generator[House]:
+def server() -> Generator[HubServer]:
     """Give a hub in memory that is served at a free port, with an agent and an observer."""
-    with serving(House()) as served:
-        served.welcome("ada")
-        served.welcome("bob")
-        served.welcome("olga", "observer")
+    with serving(HubServer()) as served:
+        served.add_agent("ada")
+        served.add_agent("bob")
+        served.add_agent("olga", "observer")
         yield served

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tests.surfaces.http.house import House
+from tests.surfaces.http.hub_server import HubServer
 
 
 class Event(Struct, frozen=True):
@@ -23,9 +23,9 @@ class Event(Struct, frozen=True):
 class Reader:
     """Reads what a stream sends, event by event."""
 
-    def __init__(self, line: socket.socket) -> None:
-        self.line = line
-        self._file = line.makefile("rb")
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self._file = sock.makefile("rb")
         self.status = int(self._file.readline().split()[1])
         self.headers: dict[str, str] = {}
         while head := self._file.readline().strip():
@@ -44,9 +44,9 @@ class Reader:
 
     def take(self, count: int) -> list[Event]:
         """So many events."""
-        found = [self.next() for _ in range(count)]
-        assert None not in found, "the stream has ended"
-        return [event for event in found if event is not None]
+        events = [self.next() for _ in range(count)]
+        assert None not in events, "the stream has ended"
+        return [event for event in events if event is not None]
 
     def positions(self, count: int) -> list[int]:
         """The positions of so many entries."""
@@ -55,25 +55,25 @@ class Reader:
     def close(self) -> None:
         """Go."""
         self._file.close()
-        self.line.close()
+        self.sock.close()
 
     def frame(self) -> Event | None:
         """Whatever comes next, a mere id too; None when the stream has ended."""
         while b"\n\n" not in self._text:
-            more = self._more()
-            if not more:
+            chunk = self._read_chunk()
+            if not chunk:
                 return None
-            self._text += more
+            self._text += chunk
         frame, _, self._text = self._text.partition(b"\n\n")
-        said: dict[str, str] = {}
+        fields: dict[str, str] = {}
         for line in frame.decode().split("\n"):
             name, _, value = line.partition(": ")
-            said[name or "comment"] = value
-        data = json.loads(said["data"]) if "data" in said else None
+            fields[name or "comment"] = value
+        data = json.loads(fields["data"]) if "data" in fields else None
         comment = frame.decode()[2:] if frame.startswith(b": ") else ""
-        return Event(said.get("id", ""), said.get("event", ""), data, comment)
+        return Event(fields.get("id", ""), fields.get("event", ""), data, comment)
 
-    def _more(self) -> bytes:
+    def _read_chunk(self) -> bytes:
         """A chunk; without chunks, a line of the body that ends with the connection."""
         if "transfer-encoding" not in self.headers:
             return self._file.readline()
@@ -82,13 +82,13 @@ class Reader:
 
 
 @contextmanager
-def reading(
-    house: House, query: str = "", *lines: str, buffer: int = 0, by: str = "owner"
+def follow_stream(
+    server: HubServer, query: str = "", *lines: str, buffer: int = 0, by: str = "owner"
 ) -> Generator[Reader]:
     """Follow the stream."""
-    line = house.dial(buffer)
-    line.sendall(house.head("GET", f"/v1/stream{query}", *lines, by=by))
-    reader = Reader(line)
+    sock = server.connect(buffer)
+    sock.sendall(server.request_head("GET", f"/v1/stream{query}", *lines, by=by))
+    reader = Reader(sock)
     try:
         yield reader
     finally:

@@ -10,12 +10,12 @@ from dragoman.core.commands import KeyAgent
 from dragoman.text.base64url import to_base64url
 from dragoman.text.strict_cbor import parse_cbor, to_cbor
 from tests.requirements import proves
-from tests.surfaces.http.house import House
-from tests.surfaces.http.test_signed import KEY, OTHER, post, signed
+from tests.surfaces.http.hub_server import HubServer
+from tests.surfaces.http.test_signed import KEY, OTHER_KEY, post_signed, sign_message
 
 pytestmark = proves("CCOS-HTTP")
 
-CBOR = {"Content-Type": "application/cbor"}
+CBOR_HEADERS = {"Content-Type": "application/cbor"}
 RESULT: dict[str, Any] = {
     "intent_id": "i-1",
     "agent_id": "ada",
@@ -25,40 +25,40 @@ RESULT: dict[str, Any] = {
 
 
 @pytest.fixture
-def intent(house: House) -> dict[str, Any]:
+def intent(server: HubServer) -> dict[str, Any]:
     """Give the answer to a delegation that ada has got."""
-    house.post("/v1/ccos/ccos.register", {"agent_id": "ada", "skills": ["translate"]})
-    return delegate(house)
+    server.post("/v1/ccos/ccos.register", {"agent_id": "ada", "skills": ["translate"]})
+    return delegate(server)
 
 
-def delegate(house: House, name: str = "i-1") -> dict[str, Any]:
-    return house.post("/v1/ccos/ccos.delegate", {"goal": "translate it", "intent_id": name})
+def delegate(server: HubServer, name: str = "i-1") -> dict[str, Any]:
+    return server.post("/v1/ccos/ccos.delegate", {"goal": "translate it", "intent_id": name})
 
 
-def state(house: House) -> str:
-    return house.post("/v1/ccos/ccos.intent", {"intent_id": "i-1"})["state"]
+def state_of_intent(server: HubServer) -> str:
+    return server.post("/v1/ccos/ccos.intent", {"intent_id": "i-1"})["state"]
 
 
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/ccos/ccos.result"])
-def test_a_result_may_be_cbor(house: House, intent: dict[str, Any], path: str) -> None:
+def test_result_may_be_cbor(server: HubServer, intent: dict[str, Any], path: str) -> None:
     assert intent["state"] == "TaskDispatched"
-    answer = house.ask("POST", path, to_cbor(RESULT), by="ada", headers=CBOR)
-    assert answer.status == 200, answer
-    assert state(house) == "Satisfied"
+    response = server.request("POST", path, to_cbor(RESULT), by="ada", headers=CBOR_HEADERS)
+    assert response.status == 200, response
+    assert state_of_intent(server) == "Satisfied"
 
 
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/ccos/ccos.result"])
 @pytest.mark.parametrize("body", [b"\xa1\x61", b"\xff", b"\x9f\x01\xff", b"", b"{}", b"\x01"])
-def test_what_is_no_cbor_is_told(house: House, path: str, body: bytes) -> None:
-    answer = house.ask("POST", path, body, by="ada", headers=CBOR)
-    assert (answer.status, answer.code) == (400, "invalid_json")
-    assert "CBOR" in answer.json["detail"]
+def test_invalid_cbor_is_refused(server: HubServer, path: str, body: bytes) -> None:
+    response = server.request("POST", path, body, by="ada", headers=CBOR_HEADERS)
+    assert (response.status, response.code) == (400, "invalid_json")
+    assert "CBOR" in response.json["detail"]
 
 
 @proves("CCOS-CBOR")
 @pytest.mark.usefixtures("intent")
 @pytest.mark.parametrize(
-    ("accept", "given"),
+    ("accept", "content_type"),
     [
         ("application/cbor", "application/cbor"),
         ("application/CBOR;q=0.9, application/json;q=0.5", "application/cbor"),
@@ -66,107 +66,109 @@ def test_what_is_no_cbor_is_told(house: House, path: str, body: bytes) -> None:
         ("*/*", "application/json"),
     ],
 )
-def test_an_answer_is_cbor_for_whoever_asks_for_it(house: House, accept: str, given: str) -> None:
+def test_response_is_cbor_when_client_accepts_it(
+    server: HubServer, accept: str, content_type: str
+) -> None:
     path, headers = "/v1/ccos/ccos.requests", {"Accept": accept}
-    answer = house.ask("POST", path, {}, by="ada", headers=headers)
-    assert (answer.status, answer.headers["content-type"]) == (200, given)
-    read = parse_cbor(answer.body) if given == "application/cbor" else answer.json
-    assert read["requests"][0]["request_id"] == "i-1.1"
-    assert read == house.post(path, {}, by="ada")
+    response = server.request("POST", path, {}, by="ada", headers=headers)
+    assert (response.status, response.headers["content-type"]) == (200, content_type)
+    parsed = parse_cbor(response.body) if content_type == "application/cbor" else response.json
+    assert parsed["requests"][0]["request_id"] == "i-1.1"
+    assert parsed == server.post(path, {}, by="ada")
     # A no stays a problem.
-    odd = house.ask("POST", path, {"limit": 0}, by="ada", headers=headers)
-    assert odd.code
+    refusal = server.request("POST", path, {"limit": 0}, by="ada", headers=headers)
+    assert refusal.code
 
 
 @pytest.mark.usefixtures("intent")
-def test_an_anomaly_has_a_code_and_a_status(house: House) -> None:
-    answer = house.ask("POST", "/v1/ccos/ccos.result", RESULT | {"error": "both"}, by="ada")
-    assert (answer.status, answer.code) == (409, "anomaly")
-    assert state(house) == "TaskDispatched"
+def test_anomaly_has_code_and_status(server: HubServer) -> None:
+    response = server.request("POST", "/v1/ccos/ccos.result", RESULT | {"error": "both"}, by="ada")
+    assert (response.status, response.code) == (409, "anomaly")
+    assert state_of_intent(server) == "TaskDispatched"
 
 
 @proves("CCOS-RECEIPT")
 @pytest.mark.usefixtures("intent")
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/ccos/ccos.result"])
-def test_a_result_under_an_attempt_s_token_may_be_said_again(house: House, path: str) -> None:
-    claimed = house.post("/v1/tasks/i-1/claim", {"agent": "ada"})
+def test_result_under_attempt_token_may_be_repeated(server: HubServer, path: str) -> None:
+    claimed = server.post("/v1/tasks/i-1/claim", {"agent": "ada"})
     headers = {"Authorization": f"Bearer {claimed['token']}"}
-    answers = [
-        house.ask("POST", path, RESULT | said, by="", headers=headers)
-        for said in ({}, {}, {"output": "another"})
+    responses = [
+        server.request("POST", path, RESULT | changes, by="", headers=headers)
+        for changes in ({}, {}, {"output": "another"})
     ]
-    assert [one.status for one in answers] == [200, 200, 409]
-    assert answers[2].code == "anomaly"
-    assert house.post("/v1/ccos/ccos.intent", {"intent_id": "i-1"})["anomalies"] == 1
+    assert [response.status for response in responses] == [200, 200, 409]
+    assert responses[2].code == "anomaly"
+    assert server.post("/v1/ccos/ccos.intent", {"intent_id": "i-1"})["anomalies"] == 1
 
 
-def test_whoever_waits_for_requests_gets_them_when_they_come(house: House) -> None:
-    house.post("/v1/ccos/ccos.register", {"agent_id": "ada", "skills": ["translate"]})
-    got: list[Any] = []
+def test_long_poll_for_requests_returns_when_one_arrives(server: HubServer) -> None:
+    server.post("/v1/ccos/ccos.register", {"agent_id": "ada", "skills": ["translate"]})
+    received: list[Any] = []
 
     def wait() -> None:
-        got.append(house.post("/v1/ccos/ccos.requests?wait=20000", {}, by="ada"))
+        received.append(server.post("/v1/ccos/ccos.requests?wait=20000", {}, by="ada"))
 
-    waiting = threading.Thread(target=wait)
-    waiting.start()
-    delegate(house)
-    waiting.join(30)
-    assert [request["request_id"] for request in got[0]["requests"]] == ["i-1.1"]
+    thread = threading.Thread(target=wait)
+    thread.start()
+    delegate(server)
+    thread.join(30)
+    assert [request["request_id"] for request in received[0]["requests"]] == ["i-1.1"]
 
 
 @pytest.mark.usefixtures("intent")
-def test_five_megabytes_of_output_are_taken(house: House) -> None:
-    house.post("/v1/ccos/ccos.result", RESULT | {"output": "x" * 5_000_000}, by="ada")
-    assert state(house) == "Satisfied"
+def test_five_megabytes_of_output_are_accepted(server: HubServer) -> None:
+    server.post("/v1/ccos/ccos.result", RESULT | {"output": "x" * 5_000_000}, by="ada")
+    assert state_of_intent(server) == "Satisfied"
 
 
 @proves("CCOS-SIGNED")
 @pytest.mark.usefixtures("intent")
-def test_a_signed_result_is_taken_once(house: House) -> None:
-    house.do(KeyAgent("ada", _public(KEY)))
-    letter = signed(RESULT)
-    assert post(house, letter).json["reply"]["state"] == "Satisfied"
-    assert post(house, letter).code == "replayed"
+def test_signed_result_is_accepted_once(server: HubServer) -> None:
+    server.submit(KeyAgent("ada", _public_key(KEY)))
+    message = sign_message(RESULT)
+    assert post_signed(server, message).json["reply"]["state"] == "Satisfied"
+    assert post_signed(server, message).code == "replayed"
     feedback = {"type": "FeedbackApplied"}
-    assert len(house.post("/v1/ccos/ccos.actions", feedback)["actions"]) == 1
+    assert len(server.post("/v1/ccos/ccos.actions", feedback)["actions"]) == 1
 
 
 @proves("CCOS-SIGNED")
 @pytest.mark.usefixtures("intent")
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("seal", "code"),
     [
         ({"audience": "another"}, "unauthenticated"),
         ({"expires": "2026-02-09T20:54:59Z"}, "token_expired"),
         ({"agent": "bob"}, "unauthenticated"),
     ],
 )
-def test_a_result_signed_for_another_hub_or_another_time_is_refused(
-    house: House, said: dict[str, Any], code: str
+def test_result_signed_for_another_hub_or_time_is_refused(
+    server: HubServer, seal: dict[str, Any], code: str
 ) -> None:
-    house.do(KeyAgent("ada", _public(KEY)))
-    assert post(house, signed(RESULT, **said)).code == code
-    assert state(house) == "TaskDispatched"
+    server.submit(KeyAgent("ada", _public_key(KEY)))
+    assert post_signed(server, sign_message(RESULT, **seal)).code == code
+    assert state_of_intent(server) == "TaskDispatched"
 
 
 @proves("CCOS-SIGNED")
 @pytest.mark.usefixtures("intent")
-def test_a_new_key_takes_the_place_of_the_old_one(house: House) -> None:
-    house.do(KeyAgent("ada", _public(KEY)))
-    house.do(KeyAgent("ada", _public(OTHER)))
-    assert post(house, signed(RESULT)).code == "unauthenticated"
-    assert post(house, signed(RESULT, OTHER)).status == 200
-    assert state(house) == "Satisfied"
+def test_new_key_replaces_old_key(server: HubServer) -> None:
+    server.submit(KeyAgent("ada", _public_key(KEY)))
+    server.submit(KeyAgent("ada", _public_key(OTHER_KEY)))
+    assert post_signed(server, sign_message(RESULT)).code == "unauthenticated"
+    assert post_signed(server, sign_message(RESULT, OTHER_KEY)).status == 200
+    assert state_of_intent(server) == "Satisfied"
 
 
 @proves("CCOS-SIGNED")
 @pytest.mark.usefixtures("intent")
-def test_who_signs_speaks_for_itself_only(house: House) -> None:
-    house.welcome("eva")
-    house.do(KeyAgent("eva", _public(OTHER)))
-    told = post(house, signed(RESULT, OTHER, agent="eva"))
-    assert (told.status, told.code) == (409, "anomaly")
+def test_signer_cannot_act_for_another_agent(server: HubServer) -> None:
+    server.add_agent("eva")
+    server.submit(KeyAgent("eva", _public_key(OTHER_KEY)))
+    refusal = post_signed(server, sign_message(RESULT, OTHER_KEY, agent="eva"))
+    assert (refusal.status, refusal.code) == (409, "anomaly")
 
 
-def _public(key: Ed25519PrivateKey) -> str:
+def _public_key(key: Ed25519PrivateKey) -> str:
     return to_base64url(key.public_key().public_bytes_raw())

@@ -18,8 +18,8 @@ from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http import Patience
 from dragoman.surfaces.http.metrics import Metrics
 from tests.requirements import proves
-from tests.surfaces.http.house import House, serving
-from tests.surfaces.http.letters import report
+from tests.surfaces.http.aof_messages import report
+from tests.surfaces.http.hub_server import HubServer, serving
 
 T = TypeVar("T")
 
@@ -29,160 +29,165 @@ class FailingStore(MemoryStore):
 
     def __init__(self) -> None:
         super().__init__("failing")
-        self.takes_writes = True
-        self.takes_reads = True
-        self.is_whole = True
+        self.accepts_writes = True
+        self.accepts_reads = True
+        self.is_intact = True
         self.damage: tuple[str, ...] = ()
-        self.asked = 0
+        self.reads = 0
 
     def inspect(self, seconds: float | None = None) -> Inspection:
         assert seconds is not None
         return Inspection(self.damage)
 
     def transact(self, work: Callable[[Session], T]) -> T:
-        if not self.takes_writes:
+        if not self.accepts_writes:
             raise StoreUnavailable("the disk is full")
         return super().transact(work)
 
     def head(self) -> int:
-        self.asked += 1
-        if not self.takes_reads:
+        self.reads += 1
+        if not self.accepts_reads:
             raise StoreUnavailable("the disk has gone")
         return super().head()
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
-        found = super().entries(after, limit, until=until)
-        if self.is_whole:
-            return found
+        page = super().entries(after, limit, until=until)
+        if self.is_intact:
+            return page
         return [
             Entry(e.position, e.stream, e.version, e.event, e.line + b" ", e.previous, e.hash)
-            for e in found
+            for e in page
         ]
 
 
 @proves("HTTP-HEALTH")
-def test_readiness_tells_the_truth_about_store_and_ledger() -> None:
+def test_readiness_reports_store_and_ledger() -> None:
     store = FailingStore()
-    with serving(House(store, patience=Patience(checkup=0))) as house:
-        house.do(CreateTask("One"))
-        ready = house.ask("GET", "/readyz", by="")
+    with serving(HubServer(store, timeouts=Patience(checkup=0))) as server:
+        server.submit(CreateTask("One"))
+        ready = server.request("GET", "/readyz", by="")
         assert ready.json == {"ready": True, "store": "ok", "ledger": "ok", "duties": {}}
 
-        store.takes_writes = False
-        failed = house.ask("POST", "/v1/tasks", {"title": "Two"})
+        store.accepts_writes = False
+        failed = server.request("POST", "/v1/tasks", {"title": "Two"})
         assert (failed.status, failed.code) == (503, "store_unavailable")
         assert failed.headers["retry-after"] == "1"
-        not_ready = house.ask("GET", "/readyz", by="")
+        not_ready = server.request("GET", "/readyz", by="")
         assert (not_ready.status, not_ready.json["store"]) == (503, "store_unavailable")
-        store.takes_writes = True
-        assert house.ask("POST", "/v1/tasks", {"title": "Two"}).status == 201
-        assert house.ask("GET", "/readyz", by="").status == 200
+        store.accepts_writes = True
+        assert server.request("POST", "/v1/tasks", {"title": "Two"}).status == 201
+        assert server.request("GET", "/readyz", by="").status == 200
 
-        store.is_whole = False
-        broken = house.ask("GET", "/readyz", by="")
+        store.is_intact = False
+        broken = server.request("GET", "/readyz", by="")
         assert (broken.status, broken.json["ledger"]) == (503, "ledger_broken")
-        store.is_whole = True
+        store.is_intact = True
 
-        store.takes_reads = False
-        gone = house.ask("GET", "/readyz", by="").json
-        assert (gone["ready"], gone["store"]) == (False, "store_unavailable")
-        assert house.ask("GET", "/healthz", by="").json == {"ok": True}
+        store.accepts_reads = False
+        unavailable = server.request("GET", "/readyz", by="").json
+        assert (unavailable["ready"], unavailable["store"]) == (False, "store_unavailable")
+        assert server.request("GET", "/healthz", by="").json == {"ok": True}
 
 
 @proves("HTTP-HEALTH", "STORE-INSPECT")
-def test_readiness_asks_the_database_for_damage_now_and_then() -> None:
+def test_readiness_inspects_store_for_damage_periodically() -> None:
     store, now = FailingStore(), [0.0]
-    with serving(House(store, monotonic=lambda: now[0])) as house:
-        assert house.ask("GET", "/readyz", by="").status == 200
+    with serving(HubServer(store, monotonic=lambda: now[0])) as server:
+        assert server.request("GET", "/readyz", by="").status == 200
         store.damage = ("row 11 missing from index streams_ready",)
         now[0] += 599.0
-        assert house.ask("GET", "/readyz", by="").status == 200
+        assert server.request("GET", "/readyz", by="").status == 200
         now[0] += 1.0
-        damaged = house.ask("GET", "/readyz", by="")
+        damaged = server.request("GET", "/readyz", by="")
         assert (damaged.status, damaged.json["store"]) == (503, "store_corrupt")
         assert damaged.json["ledger"] == "ok"
         store.damage = ()
         now[0] += 6_000.0
-        assert house.ask("GET", "/readyz", by="").status == 503
+        assert server.request("GET", "/readyz", by="").status == 503
 
 
 @proves("HTTP-HEALTH")
-def test_readiness_tries_a_write_when_there_was_none_for_a_while() -> None:
+def test_readiness_probes_write_after_quiet_period() -> None:
     store, now = FailingStore(), [0.0]
-    with serving(House(store, monotonic=lambda: now[0])) as house:
-        house.do(CreateTask("One"))
+    with serving(HubServer(store, monotonic=lambda: now[0])) as server:
+        server.submit(CreateTask("One"))
         head = store.head()
-        assert house.ask("GET", "/readyz", by="").status == 200
-        store.takes_writes = False
+        assert server.request("GET", "/readyz", by="").status == 200
+        store.accepts_writes = False
         now[0] += 4.0
-        assert house.ask("GET", "/readyz", by="").status == 200
+        assert server.request("GET", "/readyz", by="").status == 200
         now[0] += 1.0
-        failed = house.ask("GET", "/readyz", by="")
+        failed = server.request("GET", "/readyz", by="")
         assert (failed.status, failed.json["store"]) == (503, "store_unavailable")
-        store.takes_writes = True
+        store.accepts_writes = True
         now[0] += 1.0
-        assert house.ask("GET", "/readyz", by="").status == 200
+        assert server.request("GET", "/readyz", by="").status == 200
         assert store.head() == head
 
 
 @proves("HTTP-HEALTH")
-def test_readiness_is_looked_at_once_however_often_it_is_asked_for() -> None:
+def test_readiness_check_is_cached_and_rate_limited() -> None:
     store, now = FailingStore(), [0.0]
     http = HttpSettings(port=0, rate_per_second=1, burst=50)
-    with serving(House(store, http=http, monotonic=lambda: now[0])) as house:
-        assert house.ask("GET", "/readyz", by="").status == 200
-        before = store.asked
-        assert [house.ask("GET", "/readyz", by="").status for _ in range(20)] == [200] * 20
-        assert store.asked == before
+    with serving(HubServer(store, http=http, monotonic=lambda: now[0])) as server:
+        assert server.request("GET", "/readyz", by="").status == 200
+        before = store.reads
+        assert [server.request("GET", "/readyz", by="").status for _ in range(20)] == [200] * 20
+        assert store.reads == before
         now[0] += 1.0
-        assert house.ask("GET", "/readyz", by="").status == 200
-        assert store.asked > before
+        assert server.request("GET", "/readyz", by="").status == 200
+        assert store.reads > before
         # Whoever asks without a token is slowed down like every caller.
-        asked = [house.ask("GET", "/readyz", by="").status for _ in range(60)]
-        assert asked[-1] == 429
-        assert house.ask("GET", "/docs", by="").code == "rate_limited"
-        assert house.ask("GET", "/healthz", by="").status == 200
+        statuses = [server.request("GET", "/readyz", by="").status for _ in range(60)]
+        assert statuses[-1] == 429
+        assert server.request("GET", "/docs", by="").code == "rate_limited"
+        assert server.request("GET", "/healthz", by="").status == 200
 
 
 @proves("HTTP-HEALTH")
-def test_readiness_and_figures_tell_which_duty_is_not_done() -> None:
-    duties = {"recovery": NONE, "projection": Trouble("OSError")}
-    with serving(House(duties=lambda: duties)) as house:
-        answer = house.ask("GET", "/readyz")
-        assert answer.status == 503
-        assert answer.json["duties"] == {"recovery": "ok", "projection": "OSError"}
-        figures = house.ask("GET", "/metrics").body.decode()
-    assert 'dragoman_duty_ok{duty="recovery"} 1' in figures
-    assert 'dragoman_duty_ok{duty="projection"} 0' in figures
+def test_readiness_and_metrics_name_failing_service() -> None:
+    service_health = {"recovery": NONE, "projection": Trouble("OSError")}
+    with serving(HubServer(service_health=lambda: service_health)) as server:
+        response = server.request("GET", "/readyz")
+        assert response.status == 503
+        assert response.json["duties"] == {"recovery": "ok", "projection": "OSError"}
+        metrics = server.request("GET", "/metrics").body.decode()
+    assert 'dragoman_duty_ok{duty="recovery"} 1' in metrics
+    assert 'dragoman_duty_ok{duty="projection"} 0' in metrics
 
 
 @proves("HUB-TROUBLE")
-def test_what_one_task_holds_up_is_told_and_leaves_the_hub_in_service() -> None:
-    of_one = Trouble("the files of a task (task:T-1)", is_partial=True)
-    with serving(House(duties=lambda: {"recovery": NONE, "projection": of_one})) as house:
-        answer = house.ask("GET", "/readyz")
-        assert (answer.status, answer.json["ready"]) == (200, True)
-        assert answer.json["duties"] == {"recovery": "ok", "projection": of_one.words}
-        assert 'dragoman_duty_ok{duty="projection"} 0' in house.ask("GET", "/metrics").body.decode()
+def test_partial_trouble_is_reported_but_hub_stays_ready() -> None:
+    partial = Trouble("the files of a task (task:T-1)", is_partial=True)
+    with serving(
+        HubServer(service_health=lambda: {"recovery": NONE, "projection": partial})
+    ) as server:
+        response = server.request("GET", "/readyz")
+        assert (response.status, response.json["ready"]) == (200, True)
+        assert response.json["duties"] == {"recovery": "ok", "projection": partial.words}
+        assert (
+            'dragoman_duty_ok{duty="projection"} 0'
+            in server.request("GET", "/metrics").body.decode()
+        )
 
 
 @proves("HTTP-HEALTH")
-def test_figures_are_counted_in_the_format_of_prometheus(house: House) -> None:
-    task = house.do(CreateTask("One", ready=True))
-    house.post(f"/v1/tasks/{task}/claim", {"session": "s-1"}, by="ada")
-    house.post("/v1/messages", report(task), by="ada")
-    house.post("/v1/messages", report(task), by="ada")
-    house.ask("POST", "/v1/messages", report(task, outcome="no"), by="ada")
-    answer = house.ask("GET", "/metrics")
-    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    text = answer.body.decode()
+def test_metrics_have_prometheus_format(server: HubServer) -> None:
+    task = server.submit(CreateTask("One", ready=True))
+    server.post(f"/v1/tasks/{task}/claim", {"session": "s-1"}, by="ada")
+    server.post("/v1/messages", report(task), by="ada")
+    server.post("/v1/messages", report(task), by="ada")
+    server.request("POST", "/v1/messages", report(task, outcome="no"), by="ada")
+    response = server.request("GET", "/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    text = response.body.decode()
     for line in (
         'dragoman_http_requests_total{route="/v1/messages",method="POST",status="200"} 2',
         'dragoman_http_requests_total{route="/v1/tasks/{name}/claim",method="POST",status="200"} 1',
         'dragoman_http_messages_total{dialect="aof",outcome="taken"} 1',
         'dragoman_http_messages_total{dialect="aof",outcome="repeated"} 1',
         'dragoman_http_messages_total{dialect="aof",outcome="invalid_envelope"} 1',
-        f"dragoman_ledger_position {house.store.head()}",
+        f"dragoman_ledger_position {server.store.head()}",
         'dragoman_tasks{status="in-progress"} 1',
         'dragoman_tasks{status="ready"} 0',
     ):
@@ -195,19 +200,19 @@ def test_figures_are_counted_in_the_format_of_prometheus(house: House) -> None:
 
 
 @proves("HTTP-HEALTH")
-def test_a_large_figure_has_all_its_digits() -> None:
-    figures = Metrics()
-    figures.request("/v1/tasks", "GET", 200, 1_234_567.875)
+def test_large_numbers_are_written_in_full() -> None:
+    metrics = Metrics()
+    metrics.request("/v1/tasks", "GET", 200, 1_234_567.875)
     head = 2**53 - 1
-    lines = figures.text(waiting=0, head=head, tasks={"ready": 1_234_567}, duties={}).splitlines()
+    lines = metrics.text(waiting=0, head=head, tasks={"ready": 1_234_567}, duties={}).splitlines()
     assert f"dragoman_ledger_position {head}" in lines
     assert 'dragoman_tasks{status="ready"} 1234567' in lines
     assert "dragoman_http_request_seconds_sum 1234567.875" in lines
 
 
 @proves("HTTP-OPENAPI")
-def test_no_header_of_the_page_comes_twice(house: House) -> None:
-    with closing(HTTPConnection("127.0.0.1", house.port, timeout=30)) as connection:
+def test_docs_page_repeats_no_header(server: HubServer) -> None:
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
         connection.request("GET", "/docs")
         names = [name.lower() for name, _ in connection.getresponse().getheaders()]
     assert "x-content-type-options" in names
@@ -215,29 +220,32 @@ def test_no_header_of_the_page_comes_twice(house: House) -> None:
 
 
 @proves("HTTP-OPENAPI")
-def test_the_page_needs_nothing_from_elsewhere(house: House) -> None:
-    answer = house.ask("GET", "/docs", by="")
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    page = answer.body.decode()
+def test_docs_page_is_self_contained(server: HubServer) -> None:
+    response = server.request("GET", "/docs", by="")
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    page = response.body.decode()
     assert not re.search(r"(?:https?:)?//(?!\s)[a-z]", page.replace("// Everything", ""))
     assert "innerHTML" not in page
     assert "it.security" in page, "where no token is needed is told as the description has it"
-    policy = answer.headers["content-security-policy"]
+    policy = response.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
 
 
 @proves("HTTP-OPENAPI")
 @pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/healthz", "/readyz"])
-def test_what_says_nothing_about_anybody_needs_no_token(house: House, path: str) -> None:
-    assert house.ask("GET", path, by="").status == 200
+def test_public_endpoints_need_no_token(server: HubServer, path: str) -> None:
+    assert server.request("GET", path, by="").status == 200
 
 
 @proves("HTTP-READY-PRIVATE")
-@pytest.mark.parametrize("shown", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "x"}])
-def test_why_a_duty_is_not_done_is_not_told_to_anybody(shown: dict[str, str]) -> None:
-    duties = {"recovery": NONE, "projection": Trouble("PostgreSQL at /var/run:5432 is away")}
-    with serving(House(duties=lambda: duties)) as house:
-        answer = house.ask("GET", "/readyz", by="", headers=shown)
-        assert answer.status == 503
-        assert answer.json["duties"] == {"recovery": "ok", "projection": "in trouble"}
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "x"}])
+def test_reason_of_failing_service_needs_a_valid_token(headers: dict[str, str]) -> None:
+    service_health = {
+        "recovery": NONE,
+        "projection": Trouble("PostgreSQL at /var/run:5432 is away"),
+    }
+    with serving(HubServer(service_health=lambda: service_health)) as server:
+        response = server.request("GET", "/readyz", by="", headers=headers)
+        assert response.status == 503
+        assert response.json["duties"] == {"recovery": "ok", "projection": "in trouble"}

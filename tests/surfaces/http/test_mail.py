@@ -6,115 +6,128 @@ import pytest
 
 from dragoman.core.commands import CreateTask
 from tests.requirements import proves
-from tests.surfaces.http.house import Answer, House
-from tests.surfaces.http.reader import reading
-from tests.surfaces.http.waiting import asking, until_seats
+from tests.surfaces.http.background_requests import request_in_background, wait_for_waiters
+from tests.surfaces.http.hub_server import HubServer, Response
+from tests.surfaces.http.reader import follow_stream
 
 SEND, INBOX = "/v1/agentmail/mail.send", "/v1/agentmail/mail.inbox"
 
 
-def send(house: House, to: str = "bob", by: str = "ada", **more: Any) -> str:
+def send(server: HubServer, to: str = "bob", by: str = "ada", **fields: Any) -> str:
     """A letter; its id."""
-    row = {"to": [to], "subject": "Hello", "body_md": "How are you?", **more}
-    return house.post(SEND, row, by=by)["id"]
+    message = {"to": [to], "subject": "Hello", "body_md": "How are you?", **fields}
+    return server.post(SEND, message, by=by)["id"]
 
 
-def ids(answer: Answer) -> list[str]:
+def message_ids(response: Response) -> list[str]:
     """The ids of the letters in an answer."""
-    assert answer.status == 200, answer
-    return [row["id"] for row in answer.json["messages"]]
+    assert response.status == 200, response
+    return [row["id"] for row in response.json["messages"]]
 
 
 @proves("MAIL-HTTP", "HTTP-WAIT")
-def test_a_letter_is_waited_for_and_comes_when_it_is_sent(house: House) -> None:
-    thread, got = asking(house, "POST", f"{INBOX}?wait=60000", {"unread": True}, by="bob")
-    until_seats(house, 1)
-    house.do(CreateTask("Not a letter"))
-    send(house, "carol")
-    id = send(house)
+def test_inbox_long_poll_returns_when_mail_arrives(server: HubServer) -> None:
+    thread, received = request_in_background(
+        server, "POST", f"{INBOX}?wait=60000", {"unread": True}, by="bob"
+    )
+    wait_for_waiters(server, 1)
+    server.submit(CreateTask("Not a letter"))
+    send(server, "carol")
+    id = send(server)
     thread.join()
-    assert ids(got[0]) == [id]
-    assert got[0].json["cursor"] == house.store.head()
+    assert message_ids(received[0]) == [id]
+    assert received[0].json["cursor"] == server.store.head()
 
 
 @proves("MAIL-HTTP", "HTTP-WAIT")
-def test_whoever_goes_on_from_a_cursor_gets_each_letter_once(house: House) -> None:
-    first = send(house)
-    page = house.post(INBOX, {}, by="bob")
-    thread, got = asking(house, "POST", f"{INBOX}?wait=60000", {"after": page["cursor"]}, by="bob")
-    until_seats(house, 1)
-    second = send(house)
+def test_inbox_cursor_returns_each_message_once(server: HubServer) -> None:
+    first = send(server)
+    page = server.post(INBOX, {}, by="bob")
+    thread, received = request_in_background(
+        server, "POST", f"{INBOX}?wait=60000", {"after": page["cursor"]}, by="bob"
+    )
+    wait_for_waiters(server, 1)
+    second = send(server)
     thread.join()
-    assert ([row["id"] for row in page["messages"]], ids(got[0])) == ([first], [second])
+    assert ([row["id"] for row in page["messages"]], message_ids(received[0])) == (
+        [first],
+        [second],
+    )
 
 
 @proves("MAIL-LOST-CURSOR")
-def test_whoever_waits_beyond_the_end_is_brought_back_at_once(house: House) -> None:
-    send(house)
-    got = house.post(f"{INBOX}?wait=60000", {"after": 1_000_000}, by="bob")
-    end = house.store.head()
-    assert (got["messages"], got["cursor"]) == ([], end)
-    assert got["gap"] == {"after": 1_000_000, "until": end}
+def test_inbox_cursor_beyond_the_end_returns_a_gap_at_once(server: HubServer) -> None:
+    send(server)
+    page = server.post(f"{INBOX}?wait=60000", {"after": 1_000_000}, by="bob")
+    end = server.store.head()
+    assert (page["messages"], page["cursor"]) == ([], end)
+    assert page["gap"] == {"after": 1_000_000, "until": end}
 
 
 @proves("MAIL-HTTP", "HTTP-WAIT")
-def test_a_wait_is_over_at_once_when_there_is_something_and_in_time_when_not(house: House) -> None:
-    id = send(house)
-    assert ids(house.ask("POST", f"{INBOX}?wait=60000", {}, by="bob")) == [id]
-    assert ids(house.ask("POST", f"{INBOX}?wait=20", {}, by="ada")) == []
-    refused = house.ask("POST", f"{INBOX}?wait=60000", {"agent": "b b"}, by="ada")
+def test_inbox_long_poll_returns_at_once_or_times_out(server: HubServer) -> None:
+    id = send(server)
+    assert message_ids(server.request("POST", f"{INBOX}?wait=60000", {}, by="bob")) == [id]
+    assert message_ids(server.request("POST", f"{INBOX}?wait=20", {}, by="ada")) == []
+    refused = server.request("POST", f"{INBOX}?wait=60000", {"agent": "b b"}, by="ada")
     assert (refused.status, refused.code) == (422, "invalid_id")
 
 
 @proves("MAIL-HTTP", "HTTP-WAIT")
 @pytest.mark.parametrize(
-    ("path", "named"),
+    ("path", "field"),
     [(f"{INBOX}?wait=60001", "wait"), (f"{INBOX}?wait=-1", "wait"), (f"{SEND}?wait=1", "wait")],
 )
-def test_a_wait_that_cannot_be_is_refused(house: House, path: str, named: str) -> None:
-    answer = house.ask("POST", path, {}, by="bob")
-    assert (answer.status, answer.code, answer.json["path"]) == (400, "invalid_request", named)
+def test_invalid_wait_is_refused(server: HubServer, path: str, field: str) -> None:
+    response = server.request("POST", path, {}, by="bob")
+    assert (response.status, response.code, response.json["path"]) == (
+        400,
+        "invalid_request",
+        field,
+    )
 
 
 @proves("MAIL-HTTP", "HTTP-WAIT")
-def test_a_caller_that_has_gone_is_not_waited_with(house: House) -> None:
-    with house.dial() as line:
-        declared = ("Content-Type: application/json", "Content-Length: 2")
-        line.sendall(house.head("POST", f"{INBOX}?wait=60000", *declared, by="bob") + b"{}")
-        until_seats(house, 1)
-    until_seats(house, 0)
+def test_disconnect_ends_an_inbox_long_poll(server: HubServer) -> None:
+    with server.connect() as sock:
+        body_headers = ("Content-Type: application/json", "Content-Length: 2")
+        sock.sendall(
+            server.request_head("POST", f"{INBOX}?wait=60000", *body_headers, by="bob") + b"{}"
+        )
+        wait_for_waiters(server, 1)
+    wait_for_waiters(server, 0)
 
 
 @proves("MAIL-HTTP", "HTTP-KEYS")
-def test_a_letter_that_is_sent_again_under_its_key_is_one_letter(house: House) -> None:
+def test_repeated_key_sends_one_message(server: HubServer) -> None:
     row = {"to": ["bob"], "subject": "Hello", "body_md": "How are you?"}
     key = {"Idempotency-Key": "k1"}
-    first = house.ask("POST", SEND, row, by="ada", headers=key)
-    head = house.store.head()
-    assert house.ask("POST", SEND, row, by="ada", headers=key).json == first.json
-    assert house.store.head() == head
-    other = house.ask("POST", SEND, row | {"body_md": "!"}, by="ada", headers=key)
+    first = server.request("POST", SEND, row, by="ada", headers=key)
+    head = server.store.head()
+    assert server.request("POST", SEND, row, by="ada", headers=key).json == first.json
+    assert server.store.head() == head
+    other = server.request("POST", SEND, row | {"body_md": "!"}, by="ada", headers=key)
     assert (other.status, other.code) == (422, "key_reused")
-    assert len(house.post(INBOX, {}, by="bob")["messages"]) == 1
+    assert len(server.post(INBOX, {}, by="bob")["messages"]) == 1
 
 
 @proves("MAIL-HTTP", "HTTP-STREAM")
-def test_an_agent_is_streamed_what_it_does_and_what_is_addressed_to_it(house: House) -> None:
-    after = house.store.head()
-    to_bob = send(house, "bob")
-    send(house, "carol")
-    copied = send(house, "carol", cc=["bob"])
-    by_bob = send(house, "ada", by="bob")
-    with reading(house, f"?agent=bob&type=mail&after={after}") as reader:
+def test_stream_of_an_agent_has_mail_from_and_to_it(server: HubServer) -> None:
+    after = server.store.head()
+    to_bob = send(server, "bob")
+    send(server, "carol")
+    copied_to_bob = send(server, "carol", cc=["bob"])
+    by_bob = send(server, "ada", by="bob")
+    with follow_stream(server, f"?agent=bob&type=mail&after={after}") as reader:
         streamed = [event.data["body"]["id"] for event in reader.take(3)]
-    assert streamed == [to_bob, copied, by_bob]
-    page = house.get(f"/v1/events?agent=bob&type=mail.posted&after={after}")
+    assert streamed == [to_bob, copied_to_bob, by_bob]
+    page = server.get(f"/v1/events?agent=bob&type=mail.posted&after={after}")
     assert [event["body"]["id"] for event in page["events"]] == streamed
 
 
 @proves("MAIL-HOSTILE")
 @pytest.mark.parametrize(
-    ("operation", "asked", "status", "code"),
+    ("operation", "body", "status", "code"),
     [
         ("mail.send", {"to": ["b ob"], "subject": "a", "body_md": ""}, 422, "invalid_id"),
         ("mail.send", {"to": [], "subject": "Hi", "body_md": ""}, 422, "invalid_field"),
@@ -150,22 +163,22 @@ def test_an_agent_is_streamed_what_it_does_and_what_is_addressed_to_it(house: Ho
         ("mail.summary", {"thread_id": "\u202e"}, 422, "invalid_id"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_reason(
-    house: House, operation: str, asked: dict[str, Any], status: int, code: str | None
+def test_invalid_mail_request_is_refused_with_reason(
+    server: HubServer, operation: str, body: dict[str, Any], status: int, code: str | None
 ) -> None:
-    answer = house.ask("POST", f"/v1/agentmail/{operation}", asked, by="ada")
-    assert (answer.status, answer.code) == (status, code or "message_too_large"), answer
-    assert answer.json["detail"]
-    assert answer.body.isascii()
+    response = server.request("POST", f"/v1/agentmail/{operation}", body, by="ada")
+    assert (response.status, response.code) == (status, code or "message_too_large"), response
+    assert response.json["detail"]
+    assert response.body.isascii()
 
 
 @proves("MAIL-HOSTILE")
-def test_nobody_acks_or_reads_what_is_not_addressed_to_it(house: House) -> None:
-    id = send(house)
+def test_mail_cannot_be_acked_or_read_by_others(server: HubServer) -> None:
+    id = send(server)
     for operation in ("mail.ack", "mail.read"):
-        answer = house.ask("POST", f"/v1/agentmail/{operation}", {"id": id}, by="ada")
-        assert (answer.status, answer.code) == (403, "not_authorized")
-    row = house.post("/v1/agentmail/mail.show", {"id": id}, by="ada")
+        response = server.request("POST", f"/v1/agentmail/{operation}", {"id": id}, by="ada")
+        assert (response.status, response.code) == (403, "not_authorized")
+    row = server.post("/v1/agentmail/mail.show", {"id": id}, by="ada")
     assert (row["read_by"], row["acked_by"]) == ([], [])
 
 
@@ -178,16 +191,16 @@ def test_nobody_acks_or_reads_what_is_not_addressed_to_it(house: House) -> None:
         ("/v1/tasks", {"title": "x", "body": "{}"}, "body"),
     ],
 )
-def test_who_sends_a_secret_is_told_in_a_header(
-    house: House, path: str, body: dict[str, Any], field: str
+def test_masked_secret_is_reported_in_a_header(
+    server: HubServer, path: str, body: dict[str, Any], field: str
 ) -> None:
-    house.do(CreateTask("One", "T-1"))
+    server.submit(CreateTask("One", "T-1"))
 
-    def ask(text: str) -> Answer:
-        words = {name: text if value == "{}" else value for name, value in body.items()}
-        return house.ask("POST", path, words, by="ada")
+    def post_text(text: str) -> Response:
+        filled = {name: text if value == "{}" else value for name, value in body.items()}
+        return server.request("POST", path, filled, by="ada")
 
-    told = ask("password=Xk39fjQpz81a")
-    assert told.status in (200, 201)
-    assert told.headers["dragoman-warning"].startswith(f"a secret was masked: {field} (")
-    assert "dragoman-warning" not in ask("nothing secret").headers
+    response = post_text("password=Xk39fjQpz81a")
+    assert response.status in (200, 201)
+    assert response.headers["dragoman-warning"].startswith(f"a secret was masked: {field} (")
+    assert "dragoman-warning" not in post_text("nothing secret").headers

@@ -14,46 +14,50 @@ from dragoman.protocols import aof
 from dragoman.surfaces.http.problems import OF_HTTP, STATUS, of_error, problem
 from dragoman.text.redact import Redactor, Secret
 from tests.requirements import proves
-from tests.surfaces.http.house import House
-from tests.surfaces.http.letters import report, update
+from tests.surfaces.http.aof_messages import report, update
+from tests.surfaces.http.hub_server import HubServer
 
-LINES = {"Content-Type": "application/x-ndjson"}
+JSON_LINES = {"Content-Type": "application/x-ndjson"}
 
 
-def _claimed(house: House, agent: str = "ada") -> str:
-    task = house.do(CreateTask("One", ready=True))
-    house.post(f"/v1/tasks/{task}/claim", {"session": "s1"}, by=agent)
+def _create_and_claim(server: HubServer, agent: str = "ada") -> str:
+    task = server.submit(CreateTask("One", ready=True))
+    server.post(f"/v1/tasks/{task}/claim", {"session": "s1"}, by=agent)
     return task
 
 
 @proves("HTTP-PROBLEMS")
-def test_every_code_has_a_status_and_a_title() -> None:
+def test_every_code_has_status_and_title() -> None:
     assert (REFUSALS.keys() | OF_HTTP.keys()) <= STATUS.keys()
     for code in STATUS:
-        told = problem(code, "why")
-        assert told.title
-        assert 400 <= told.status < 600
+        document = problem(code, "why")
+        assert document.title
+        assert 400 <= document.status < 600
 
 
 @proves("HTTP-PROBLEMS")
-def test_a_fault_of_the_hub_is_told_as_far_as_a_caller_can_do_something_about_it() -> None:
-    told = of_error(StoreUnavailable("the disk is full"))
-    assert (told.status, told.code, told.detail) == (503, "store_unavailable", "the disk is full")
+def test_details_of_internal_errors_are_hidden() -> None:
+    shown = of_error(StoreUnavailable("the disk is full"))
+    assert (shown.status, shown.code, shown.detail) == (
+        503,
+        "store_unavailable",
+        "the disk is full",
+    )
     hidden = of_error(SettingsError("/home/ada/.dragoman/dragoman.toml: nonsense"))
     assert (hidden.status, hidden.code) == (500, "internal_error")
     assert "ada" not in hidden.detail
 
 
 @proves("HTTP-PROBLEMS")
-def test_a_code_that_only_a_dialect_knows_is_a_fault_in_what_was_said() -> None:
+def test_code_of_a_dialect_has_status_422() -> None:
     assert problem("of_a_dialect", "why").status == 422
 
 
 @proves("HTTP-MESSAGES")
-def test_a_message_is_taken_and_answered_in_its_dialect(house: House) -> None:
-    task = _claimed(house)
-    answer = house.post("/v1/messages", report(task), by="ada")
-    assert answer == {
+def test_message_is_accepted_and_answered_in_its_dialect(server: HubServer) -> None:
+    task = _create_and_claim(server)
+    response = server.post("/v1/messages", report(task), by="ada")
+    assert response == {
         "ok": True,
         "dialect": "aof",
         "type": "completion.report",
@@ -63,47 +67,49 @@ def test_a_message_is_taken_and_answered_in_its_dialect(house: House) -> None:
         "warnings": [],
         "repeated": False,
     }
-    line = read_line(list(entries(house.store))[-1].line)
+    line = read_line(list(entries(server.store))[-1].line)
     assert (line.actor, line.via) == ("agent:ada", "http")
     assert isinstance(line.said, Raw)
     assert json.loads(bytes(line.said)) == report(task)
 
 
 @proves("HTTP-MESSAGES", "HTTP-KEYS")
-def test_the_same_message_again_is_answered_as_before(house: House) -> None:
-    task = _claimed(house)
-    first = house.post("/v1/messages?dialect=aof", report(task), by="ada")
-    head = house.store.head()
-    assert house.post("/v1/messages", report(task), by="ada") == {**first, "repeated": True}
-    assert house.store.head() == head
+def test_repeated_message_replays_first_response(server: HubServer) -> None:
+    task = _create_and_claim(server)
+    first = server.post("/v1/messages?dialect=aof", report(task), by="ada")
+    head = server.store.head()
+    assert server.post("/v1/messages", report(task), by="ada") == {**first, "repeated": True}
+    assert server.store.head() == head
 
 
 @proves("HTTP-MESSAGES", "AOF-REPEAT", "AOF-WARNINGS")
-def test_under_the_token_of_an_attempt_it_counts_for_that_attempt(house: House) -> None:
-    task = house.do(CreateTask("One", ready=True))
-    said = report(task, summaryRef="outputs/none.md") | {"sentAt": "2001-01-01T00:00:00Z"}
+def test_message_under_attempt_token_applies_to_that_attempt(server: HubServer) -> None:
+    task = server.submit(CreateTask("One", ready=True))
+    message = report(task, summaryRef="outputs/none.md") | {"sentAt": "2001-01-01T00:00:00Z"}
     for _ in range(2):
-        claim = house.post(f"/v1/tasks/{task}/claim", {"agent": "ada"})
-        house.tokens["an attempt"] = claim["token"]
-        answer = house.post("/v1/messages", said, by="an attempt")
-        assert (answer["repeated"], answer["reply"]["status"]) == (False, "review")
-        house.do(MoveTask(task, "ready"))
+        claim = server.post(f"/v1/tasks/{task}/claim", {"agent": "ada"})
+        server.tokens["an attempt"] = claim["token"]
+        response = server.post("/v1/messages", message, by="an attempt")
+        assert (response["repeated"], response["reply"]["status"]) == (False, "review")
+        server.submit(MoveTask(task, "ready"))
 
 
 @proves("HTTP-MESSAGES")
-def test_a_message_in_somebody_else_s_name_is_refused_and_recorded(house: House) -> None:
-    task = _claimed(house)
-    answer = house.ask("POST", "/v1/messages", report(task, agent="ada"), by="bob")
-    assert (answer.status, answer.code) == (403, "identity_mismatch")
-    refused = read_line(list(entries(house.store))[-1].line)
+def test_message_in_another_agents_name_is_refused_and_recorded(server: HubServer) -> None:
+    task = _create_and_claim(server)
+    response = server.request("POST", "/v1/messages", report(task, agent="ada"), by="bob")
+    assert (response.status, response.code) == (403, "identity_mismatch")
+    refused = read_line(list(entries(server.store))[-1].line)
     assert (refused.event, refused.actor) == ("command.refused", "agent:bob")
 
 
 @proves("HTTP-MESSAGES", "HTTP-PROBLEMS")
-def test_what_is_wrong_in_a_message_is_named_by_its_path(house: House) -> None:
-    answer = house.ask("POST", "/v1/messages", report("TASK-2026-02-09-001", notes=7), by="ada")
-    assert (answer.status, answer.code) == (422, "invalid_envelope")
-    assert answer.json["path"] == "payload.notes"
+def test_invalid_field_of_a_message_is_named_by_path(server: HubServer) -> None:
+    response = server.request(
+        "POST", "/v1/messages", report("TASK-2026-02-09-001", notes=7), by="ada"
+    )
+    assert (response.status, response.code) == (422, "invalid_envelope")
+    assert response.json["path"] == "payload.notes"
 
 
 @proves("HTTP-MESSAGES")
@@ -115,20 +121,20 @@ def test_what_is_wrong_in_a_message_is_named_by_its_path(house: House) -> None:
         *((body, (400, "invalid_json")) for body in (b"{", b' {"a":1,"a":2}', b"[1,", b"{'a':1}")),
     ],
 )
-def test_what_is_nobody_s_message_is_not_recorded(
-    house: House, body: bytes, refused: tuple[int, str]
+def test_unrecognized_message_is_not_recorded(
+    server: HubServer, body: bytes, refused: tuple[int, str]
 ) -> None:
-    head = house.store.head()
-    answer = house.ask(
+    head = server.store.head()
+    response = server.request(
         "POST", "/v1/messages", body, by="ada", headers={"Content-Type": "application/json"}
     )
-    assert (answer.status, answer.code) == refused
-    assert house.store.head() == head
+    assert (response.status, response.code) == refused
+    assert server.store.head() == head
 
 
 @proves("HTTP-MESSAGES")
 @pytest.mark.parametrize(
-    ("dialect", "words"),
+    ("dialect", "hint"),
     [
         ("aof", 'an object whose protocol is "aof"'),
         ("agentmail", "an object with subject and body_md"),
@@ -137,144 +143,164 @@ def test_what_is_nobody_s_message_is_not_recorded(
         ("saop", "an object with turn_index"),
     ],
 )
-def test_a_message_of_another_shape_than_was_meant_is_told_which_that_is(
-    house: House, dialect: str, words: str
+def test_unrecognized_message_gets_a_hint_for_the_named_dialect(
+    server: HubServer, dialect: str, hint: str
 ) -> None:
-    answer = house.ask("POST", f"/v1/messages?dialect={dialect}", {"hello": "there"}, by="ada")
+    response = server.request(
+        "POST", f"/v1/messages?dialect={dialect}", {"hello": "there"}, by="ada"
+    )
 
-    assert answer.code == "not_recognized"
-    assert f"({dialect}: {words}" in answer.json["detail"]
+    assert response.code == "not_recognized"
+    assert f"({dialect}: {hint}" in response.json["detail"]
 
 
 @proves("HTTP-MESSAGES")
-def test_a_dialect_that_is_not_spoken_is_told(house: House) -> None:
-    answer = house.ask("POST", "/v1/messages?dialect=latin", {}, by="ada")
-    assert (answer.status, answer.code, answer.json["path"]) == (400, "invalid_request", "dialect")
-    assert "aof" in answer.json["detail"]
+def test_unknown_dialect_is_refused(server: HubServer) -> None:
+    response = server.request("POST", "/v1/messages?dialect=latin", {}, by="ada")
+    assert (response.status, response.code, response.json["path"]) == (
+        400,
+        "invalid_request",
+        "dialect",
+    )
+    assert "aof" in response.json["detail"]
 
 
 @proves("HTTP-MESSAGES")
-def test_a_batch_has_an_answer_for_each_line_in_order_and_a_bad_one_spoils_no_other(
-    house: House,
+def test_batch_answers_each_line_in_order(
+    server: HubServer,
 ) -> None:
-    tasks = [_claimed(house) for _ in range(5)]
+    tasks = [_create_and_claim(server) for _ in range(5)]
     lines = [json.dumps(update(task)).encode() for task in tasks]
     lines[2] = b'{"protocol":"aof","version":1,"type":'
     lines[3:3] = [b"no message at all", b'{"subject": "Cut off']
-    answer = house.ask("POST", "/v1/messages", b"\n".join(lines), by="ada", headers=LINES)
-    assert answer.headers["content-type"] == "application/x-ndjson"
-    told = [json.loads(line) for line in answer.body.splitlines()]
-    assert [one["line"] for one in told] == [1, 2, 3, 4, 5, 6, 7]
-    assert [one["ok"] for one in told] == [True, True, False, False, False, True, True]
-    assert [one["tasks"][0]["id"] for one in told if one["ok"]] == [*tasks[:2], *tasks[3:]]
-    codes = [one["problem"]["code"] for one in told if not one["ok"]]
+    response = server.request(
+        "POST", "/v1/messages", b"\n".join(lines), by="ada", headers=JSON_LINES
+    )
+    assert response.headers["content-type"] == "application/x-ndjson"
+    results = [json.loads(line) for line in response.body.splitlines()]
+    assert [result["line"] for result in results] == [1, 2, 3, 4, 5, 6, 7]
+    assert [result["ok"] for result in results] == [True, True, False, False, False, True, True]
+    assert [result["tasks"][0]["id"] for result in results if result["ok"]] == [
+        *tasks[:2],
+        *tasks[3:],
+    ]
+    codes = [result["problem"]["code"] for result in results if not result["ok"]]
     assert codes == ["invalid_json", "not_recognized", "invalid_json"]
 
 
 @proves("HTTP-MESSAGES")
-def test_lines_about_one_task_see_what_the_lines_before_have_done(house: House) -> None:
-    task = _claimed(house)
-    end = {"sessionId": "s1"}
+def test_lines_about_one_task_are_applied_in_order(server: HubServer) -> None:
+    task = _create_and_claim(server)
+    session = {"sessionId": "s1"}
     lines = [json.dumps(update(task, notes=f"{n}")).encode() for n in range(700)]
     lines.append(json.dumps(report(task)).encode())
-    answer = house.ask("POST", "/v1/messages", b"\r\n".join(lines), by="ada", headers=LINES)
-    assert all(json.loads(line)["ok"] for line in answer.body.splitlines())
-    assert house.post("/v1/aof/session_end", end, by="ada")["tasks"][0]["status"] == "review"
-    assert house.get(f"/v1/tasks/{task}")["notes"] == 700
+    response = server.request(
+        "POST", "/v1/messages", b"\r\n".join(lines), by="ada", headers=JSON_LINES
+    )
+    assert all(json.loads(line)["ok"] for line in response.body.splitlines())
+    assert server.post("/v1/aof/session_end", session, by="ada")["tasks"][0]["status"] == "review"
+    assert server.get(f"/v1/tasks/{task}")["notes"] == 700
 
 
 @proves("HTTP-MESSAGES", "HTTP-KEYS")
-def test_a_batch_that_is_sent_again_adds_nothing(house: House) -> None:
-    tasks = [_claimed(house) for _ in range(3)]
+def test_repeated_batch_changes_nothing(server: HubServer) -> None:
+    tasks = [_create_and_claim(server) for _ in range(3)]
     body = b"\n".join(json.dumps(update(task)).encode() for task in tasks)
-    first = house.ask("POST", "/v1/messages", body, by="ada", headers=LINES)
-    head = house.store.head()
-    again = house.ask("POST", "/v1/messages", body, by="ada", headers=LINES)
+    first = server.request("POST", "/v1/messages", body, by="ada", headers=JSON_LINES)
+    head = server.store.head()
+    again = server.request("POST", "/v1/messages", body, by="ada", headers=JSON_LINES)
     assert again.body == first.body.replace(b'"repeated":false', b'"repeated":true')
-    assert house.store.head() == head
+    assert server.store.head() == head
 
 
 @proves("HTTP-MESSAGES")
-def test_an_empty_batch_has_no_answers(house: House) -> None:
-    answer = house.ask("POST", "/v1/messages", b"\n \n", by="ada", headers=LINES)
-    assert (answer.status, answer.body) == (200, b"")
+def test_empty_batch_has_empty_response(server: HubServer) -> None:
+    response = server.request("POST", "/v1/messages", b"\n \n", by="ada", headers=JSON_LINES)
+    assert (response.status, response.body) == (200, b"")
 
 
 @proves("HTTP-MESSAGES")
-def test_a_line_of_a_batch_has_the_number_that_it_has_in_the_body(house: House) -> None:
-    task = _claimed(house)
+def test_batch_counts_empty_lines(server: HubServer) -> None:
+    task = _create_and_claim(server)
     lines = [b"", b"", json.dumps(update(task)).encode(), b" ", b"no message", b""]
-    answer = house.ask("POST", "/v1/messages", b"\n".join(lines), by="ada", headers=LINES)
-    assert [json.loads(line)["line"] for line in answer.body.splitlines()] == [3, 5]
+    response = server.request(
+        "POST", "/v1/messages", b"\n".join(lines), by="ada", headers=JSON_LINES
+    )
+    assert [json.loads(line)["line"] for line in response.body.splitlines()] == [3, 5]
 
 
 @proves("HTTP-MESSAGES", "HTTP-KEYS")
 @pytest.mark.parametrize("length", [1, 255, 256])
-def test_a_batch_under_a_key_of_any_length_is_taken_once(house: House, length: int) -> None:
-    task = _claimed(house)
+def test_batch_under_key_of_any_length_is_applied_once(server: HubServer, length: int) -> None:
+    task = _create_and_claim(server)
     body = b"\n".join(json.dumps(update(task, notes=n)).encode() for n in ("a", "b"))
-    headers = {**LINES, "Idempotency-Key": "k" * length}
+    headers = {**JSON_LINES, "Idempotency-Key": "k" * length}
     for is_repeat in (False, True):
-        answer = house.ask("POST", "/v1/messages", body, by="ada", headers=headers)
-        told = [json.loads(line) for line in answer.body.splitlines()]
-        assert [(one["ok"], one["repeated"]) for one in told] == [(True, is_repeat)] * 2
+        response = server.request("POST", "/v1/messages", body, by="ada", headers=headers)
+        results = [json.loads(line) for line in response.body.splitlines()]
+        assert [(one["ok"], one["repeated"]) for one in results] == [(True, is_repeat)] * 2
     # What is said under the same words as a line's own key is another request.
     one = {"Idempotency-Key": "k" * length + ":1"} if length < 250 else {}
-    assert house.ask("POST", "/v1/messages", update(task), by="ada", headers=one).status == 200
+    assert server.request("POST", "/v1/messages", update(task), by="ada", headers=one).status == 200
 
 
 @proves("HTTP-MESSAGES", "HTTP-KEYS")
-def test_equal_lines_of_a_batch_under_a_key_are_one_message(house: House) -> None:
-    task = _claimed(house)
-    said = json.dumps(update(task, notes="a")).encode()
-    body = b"\n".join((said, json.dumps(update(task, notes="b")).encode(), b" " + said + b"\r"))
-    headers = {**LINES, "Idempotency-Key": "k"}
-    answer = house.ask("POST", "/v1/messages", body, by="ada", headers=headers)
-    told = [json.loads(line) for line in answer.body.splitlines()]
-    assert [one["repeated"] for one in told] == [False, False, True]
-    assert house.get(f"/v1/tasks/{task}")["notes"] == 2
+def test_equal_lines_of_a_keyed_batch_are_one_message(server: HubServer) -> None:
+    task = _create_and_claim(server)
+    line_a = json.dumps(update(task, notes="a")).encode()
+    body = b"\n".join((line_a, json.dumps(update(task, notes="b")).encode(), b" " + line_a + b"\r"))
+    headers = {**JSON_LINES, "Idempotency-Key": "k"}
+    response = server.request("POST", "/v1/messages", body, by="ada", headers=headers)
+    results = [json.loads(line) for line in response.body.splitlines()]
+    assert [result["repeated"] for result in results] == [False, False, True]
+    assert server.get(f"/v1/tasks/{task}")["notes"] == 2
 
 
 @proves("HTTP-MESSAGES", "MAIL-REPEAT")
-def test_a_letter_with_an_id_is_one_letter_in_a_batch_and_after_it(house: House) -> None:
-    letter = {"from": "ada", "to": ["bob"], "subject": "s", "body_md": "x", "id": "F-1"}
-    lines = [json.dumps(letter), json.dumps(dict(reversed(letter.items())))]
-    headers = {**LINES, "Idempotency-Key": "k"}
-    answer = house.ask("POST", "/v1/messages", "\n".join(lines).encode(), by="ada", headers=headers)
-    told = [json.loads(line) for line in answer.body.splitlines()]
-    assert [(one["ok"], one["repeated"]) for one in told] == [(True, False), (True, True)]
+def test_mail_with_id_is_posted_once_in_and_after_a_batch(server: HubServer) -> None:
+    message = {"from": "ada", "to": ["bob"], "subject": "s", "body_md": "x", "id": "F-1"}
+    lines = [json.dumps(message), json.dumps(dict(reversed(message.items())))]
+    headers = {**JSON_LINES, "Idempotency-Key": "k"}
+    response = server.request(
+        "POST", "/v1/messages", "\n".join(lines).encode(), by="ada", headers=headers
+    )
+    results = [json.loads(line) for line in response.body.splitlines()]
+    assert [(result["ok"], result["repeated"]) for result in results] == [
+        (True, False),
+        (True, True),
+    ]
     key = {"Idempotency-Key": "another"}
-    again = house.ask("POST", "/v1/messages?dialect=agentmail", letter, by="ada", headers=key)
+    again = server.request("POST", "/v1/messages?dialect=agentmail", message, by="ada", headers=key)
     assert (again.status, again.json["repeated"], again.json["reply"]["id"]) == (200, True, "F-1")
 
 
 @proves("HTTP-OPERATIONS")
-def test_every_operation_of_every_dialect_has_an_address(house: House) -> None:
-    addresses = {(endpoint.method, endpoint.path) for endpoint in house.app.endpoints}
+def test_every_operation_has_an_endpoint(server: HubServer) -> None:
+    addresses = {(endpoint.method, endpoint.path) for endpoint in server.app.endpoints}
     for operation in aof.dialect().operations:
         assert ("POST", f"/v1/aof/{operation.name}") in addresses
 
 
 @proves("HTTP-OPERATIONS", "HTTP-KEYS")
-def test_an_operation_answers_in_its_dialect_s_own_form(house: House) -> None:
-    task = _claimed(house)
-    tool = {"taskId": task, "progress": "half"}
+def test_operation_replies_in_the_form_of_its_dialect(server: HubServer) -> None:
+    task = _create_and_claim(server)
+    arguments = {"taskId": task, "progress": "half"}
     key = {"Idempotency-Key": "k1"}
     path = "/v1/aof/aof_task_update"
-    first = house.ask("POST", path, tool, by="ada", headers=key)
+    first = server.request("POST", path, arguments, by="ada", headers=key)
     assert first.json == {"taskId": task, "status": "in-progress"}
-    head = house.store.head()
-    assert house.ask("POST", path, tool, by="ada", headers=key).json == first.json
-    assert house.store.head() == head
-    other = house.ask("POST", path, {**tool, "progress": "more"}, by="ada", headers=key)
+    head = server.store.head()
+    assert server.request("POST", path, arguments, by="ada", headers=key).json == first.json
+    assert server.store.head() == head
+    other = server.request("POST", path, {**arguments, "progress": "more"}, by="ada", headers=key)
     assert (other.status, other.code) == (422, "key_reused")
-    wrong = house.ask("POST", path, {"taskId": task, "progress": 7}, by="ada")
+    wrong = server.request("POST", path, {"taskId": task, "progress": 7}, by="ada")
     assert (wrong.status, wrong.json["path"]) == (422, "progress")
 
 
 @proves("HTTP-DO")
-def test_the_owner_speaks_for_anybody_and_nobody_else_does(house: House) -> None:
-    asked = {
+def test_only_owner_may_run_commands_for_others(server: HubServer) -> None:
+    body = {
         "actor": {"role": "agent", "name": "zoe", "via": "cli"},
         "commands": [
             {"type": "task.create", "title": "One", "id": "one", "ready": True},
@@ -283,23 +309,23 @@ def test_the_owner_speaks_for_anybody_and_nobody_else_does(house: House) -> None
         "key": "k1",
         "said": {"as": "it was", "typed": 1.50},
     }
-    done = house.post("/v1/do", asked)
-    assert [receipt["status"] for receipt in done["receipts"]] == ["ready", "in-progress"]
-    line = read_line(list(entries(house.store))[-2].line)
+    executed = server.post("/v1/do", body)
+    assert [receipt["status"] for receipt in executed["receipts"]] == ["ready", "in-progress"]
+    line = read_line(list(entries(server.store))[-2].line)
     assert (line.actor, line.via) == ("agent:zoe", "cli")
     assert isinstance(line.said, Raw)
-    assert json.loads(bytes(line.said)) == asked["said"]
-    assert house.post("/v1/do", asked) == {**done, "repeated": True}
-    for body in (asked, {"unheard": "of"}):
-        answer = house.ask("POST", "/v1/do", body, by="ada")
-        assert (answer.status, answer.code) == (403, "not_authorized")
+    assert json.loads(bytes(line.said)) == body["said"]
+    assert server.post("/v1/do", body) == {**executed, "repeated": True}
+    for refused_body in (body, {"unheard": "of"}):
+        response = server.request("POST", "/v1/do", refused_body, by="ada")
+        assert (response.status, response.code) == (403, "not_authorized")
 
 
 @proves("HTTP-DO", "SAOP-MASKED")
-def test_a_turn_that_the_command_line_brings_has_no_value_that_the_hub_alone_knows(
-    house: House,
+def test_turn_from_the_command_line_is_redacted_by_the_hub(
+    server: HubServer,
 ) -> None:
-    house.hub.redaction = Redaction(Redactor([Secret("pin", "tiger-tiger-42")], b"key"))
+    server.hub.redaction = Redaction(Redactor([Secret("pin", "tiger-tiger-42")], b"key"))
     turn = {
         "type": "turn.record",
         "task": "one",
@@ -309,52 +335,54 @@ def test_a_turn_that_the_command_line_brings_has_no_value_that_the_hub_alone_kno
         "envelope": {"content": {"thought": "say tiger-tiger-42"}},
         "digest": "d",
     }
-    done = house.post("/v1/do", {"actor": {"role": "human", "name": "lea"}, "commands": [turn]})
-    assert done["receipts"][0]["masked"]
-    assert done["masked"] == ["a secret was masked: content.thought (pin)"]
-    assert b"tiger" not in b"".join(entry.line for entry in entries(house.store))
+    response = server.post(
+        "/v1/do", {"actor": {"role": "human", "name": "lea"}, "commands": [turn]}
+    )
+    assert response["receipts"][0]["masked"]
+    assert response["masked"] == ["a secret was masked: content.thought (pin)"]
+    assert b"tiger" not in b"".join(entry.line for entry in entries(server.store))
 
 
 @proves("HTTP-DO")
-def test_the_owner_calls_an_operation_in_anybody_s_name(house: House) -> None:
-    house.do(CreateTask("One", ready=True, id="one"))
+def test_only_owner_may_call_operations_for_others(server: HubServer) -> None:
+    server.submit(CreateTask("One", ready=True, id="one"))
     path = "/v1/say?operation=saop.event&role=agent&name=zoe&via=cli"
-    moved = {"type": "TASK_TRANSITION", "task_id": "one", "from_state": "ready"}
-    at = "2026-02-09T12:00:00Z"
-    asked = {
+    transition = {"type": "TASK_TRANSITION", "task_id": "one", "from_state": "ready"}
+    timestamp = "2026-02-09T12:00:00Z"
+    event = {
         "event_id": "01890a5d-ac96-774b-bcce-b302099a8057",
         "session_id": "s-1",
-        "payload": {**moved, "to_state": "done", "timestamp": at},
+        "payload": {**transition, "to_state": "done", "timestamp": timestamp},
     }
-    taken = house.post(path, asked)["taken"]
-    assert (taken["actor"], taken["reply"]["applied"]) == ("zoe", False)
-    assert len(taken["commands"]) == len(taken["receipts"]) == 1
-    line = read_line(list(entries(house.store))[-1].line)
+    accepted = server.post(path, event)["taken"]
+    assert (accepted["actor"], accepted["reply"]["applied"]) == ("zoe", False)
+    assert len(accepted["commands"]) == len(accepted["receipts"]) == 1
+    line = read_line(list(entries(server.store))[-1].line)
     assert (line.actor, line.via) == ("agent:zoe", "cli")
-    assert house.post(path, {})["turned"]["code"] == "invalid_envelope"
-    answer = house.ask("POST", path.replace("zoe", "%3F"), asked)
-    assert (answer.status, answer.code) == (422, "invalid_id")
-    answer = house.ask("POST", path, asked, by="ada")
-    assert (answer.status, answer.code) == (403, "not_authorized")
+    assert server.post(path, {})["turned"]["code"] == "invalid_envelope"
+    response = server.request("POST", path.replace("zoe", "%3F"), event)
+    assert (response.status, response.code) == (422, "invalid_id")
+    response = server.request("POST", path, event, by="ada")
+    assert (response.status, response.code) == (403, "not_authorized")
 
 
 @proves("HTTP-DO", "ENGINE-EFFECT")
-def test_what_is_to_follow_may_be_refused_alone(house: House) -> None:
-    asked = {
+def test_refused_effect_leaves_the_commands_applied(server: HubServer) -> None:
+    body = {
         "actor": {"role": "agent", "name": "zoe"},
         "commands": [{"type": "mail.post", "to": ["ada"], "subject": "x", "body": "", "id": "m"}],
         "effect": [{"type": "task.heartbeat", "task": "nowhere"}],
         "key": "k2",
     }
-    done = house.post("/v1/do", asked)
-    assert [receipt["stream"] for receipt in done["receipts"]] == ["mail:m"]
-    assert done["declined"]["code"] == "task_not_found"
-    assert house.post("/v1/do", asked) == {**done, "repeated": True}
+    response = server.post("/v1/do", body)
+    assert [receipt["stream"] for receipt in response["receipts"]] == ["mail:m"]
+    assert response["declined"]["code"] == "task_not_found"
+    assert server.post("/v1/do", body) == {**response, "repeated": True}
 
 
 @proves("HTTP-DO")
 @pytest.mark.parametrize(
-    ("wrong", "path"),
+    ("changes", "path"),
     [
         ({"commands": []}, "commands"),
         ({"commands": [{"type": "task.explode"}]}, "commands[0].type"),
@@ -363,14 +391,14 @@ def test_what_is_to_follow_may_be_refused_alone(house: House) -> None:
         ({"more": 1}, "more"),
     ],
 )
-def test_commands_that_are_none_are_named(
-    house: House, wrong: dict[str, object], path: str
+def test_invalid_command_is_named_by_path(
+    server: HubServer, changes: dict[str, object], path: str
 ) -> None:
-    asked = {
+    body = {
         "actor": {"role": "human", "name": "hera"},
         "commands": [{"type": "task.create", "title": "One"}],
-        **wrong,
+        **changes,
     }
-    answer = house.ask("POST", "/v1/do", asked)
-    assert (answer.status, answer.code) == (422, "invalid_field")
-    assert answer.json.get("path", "") == path
+    response = server.request("POST", "/v1/do", body)
+    assert (response.status, response.code) == (422, "invalid_field")
+    assert response.json.get("path", "") == path

@@ -26,7 +26,7 @@ from dragoman.surfaces.http.problems import STATUS
 from dragoman.text.strict_cbor import to_cbor
 from tests.conftest import LONG_RUN
 from tests.requirements import proves
-from tests.surfaces.http.house import OWNER_TOKEN, House
+from tests.surfaces.http.hub_server import OWNER_TOKEN, HubServer
 
 pytestmark = proves("HTTP-OPENAPI")
 
@@ -34,13 +34,13 @@ EXAMPLES = 300 if os.environ.get(LONG_RUN) else 8
 
 
 @schemathesis.serializer("application/x-ndjson", "application/jsonl")
-def in_lines(_: Any, value: Any) -> bytes:
+def to_json_lines(_: Any, value: Any) -> bytes:
     """A batch of one line."""
     return json.dumps(value).encode()
 
 
 @schemathesis.serializer("application/cbor")
-def in_cbor(_: Any, value: Any) -> bytes:
+def to_cbor_or_json(_: Any, value: Any) -> bytes:
     """The same as CBOR; what it cannot say goes as JSON, which is refused there too."""
     try:
         return to_cbor(value)
@@ -48,28 +48,28 @@ def in_cbor(_: Any, value: Any) -> bytes:
         return json.dumps(value).encode()
 
 
-def _house() -> House:
+def _fast_server() -> HubServer:
     """A hub whose time runs so fast that no wait is long."""
     http = HttpSettings(port=0, rate_per_second=0, allowed_hosts=("localhost", "testserver"))
     hours = count(step=3_600)
-    house = House(http=http, monotonic=lambda: float(next(hours)))
-    house.welcome("ada")
-    house.do(CreateTask("One", ready=True, id="one"))
-    return house
+    server = HubServer(http=http, monotonic=lambda: float(next(hours)))
+    server.add_agent("ada")
+    server.submit(CreateTask("One", ready=True, id="one"))
+    return server
 
 
-HOUSE = _house()
+SERVER = _fast_server()
 CONFIG = schemathesis.Config.from_dict(
     # What is too large is rejected too, by another status than the usual ones.
     {"checks": {"negative_data_rejection": {"expected-statuses": ["4xx"]}}}
 )
-SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", HOUSE.app, config=CONFIG)
+SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", SERVER.app, config=CONFIG)
 # A stream has no end; tests/surfaces/http/test_stream.py reads it.
 FINITE = SCHEMA.exclude(path="/v1/stream")
 
-FORM_IS_THE_CORE_S = ("/v1/do", "/v1/say", "/v1/agentmail/", "/v1/ccos/")
+UNDESCRIBED_NAMES = ("/v1/do", "/v1/say", "/v1/agentmail/", "/v1/ccos/")
 """Where the description does not say how names are written."""
-NOT_TO_BE_DESCRIBED: dict[str, frozenset[str]] = {
+UNDESCRIBED_RULES: dict[str, frozenset[str]] = {
     "invalid_envelope": frozenset(
         {
             # What the fields say together.
@@ -89,39 +89,39 @@ NOT_TO_BE_DESCRIBED: dict[str, frozenset[str]] = {
 """Code -> the fields for which what fits the description may be refused: no schema can say it."""
 NOT_WHOLE = "not a number with a point"
 """What is said of 1.0, which a schema takes for a whole number."""
-NOTHING_SHOWS = "is empty; give it a text"
+BLANK_TEXT = "is empty; give it a text"
 """What is said of a text of characters that nobody sees."""
 
 
-OWN_NO = "/v1/acp/"
+OWN_ERROR_FORM = "/v1/acp/"
 """Where each action has arguments of its own, and a no has the form of the dialect."""
 
 
-def _is_about_meaning(path: str, response: Any) -> bool:
+def _is_beyond_the_schema(path: str, response: Any) -> bool:
     if response.status_code not in (400, 422):
         return False
-    if path.startswith(OWN_NO):
+    if path.startswith(OWN_ERROR_FORM):
         return True
     problem = response.json()
     # What is written so that readers differ about it is not trusted, in fields without a form too.
     if problem["code"] == "invalid_json":
         return True
-    if any(said in problem["detail"] for said in (NOT_WHOLE, NOTHING_SHOWS)):
+    if any(phrase in problem["detail"] for phrase in (NOT_WHOLE, BLANK_TEXT)):
         return True
-    if path.startswith(FORM_IS_THE_CORE_S):
+    if path.startswith(UNDESCRIBED_NAMES):
         return response.status_code == 422
     field = re.sub(r"\[\d+\]$", "", problem.get("path", "")).rpartition(".")[2]
-    return field in NOT_TO_BE_DESCRIBED.get(problem["code"], ())
+    return field in UNDESCRIBED_RULES.get(problem["code"], ())
 
 
-def what_fits_is_taken(context: Any, response: Any, case: Any) -> bool | None:
+def accepts_valid_data(context: Any, response: Any, case: Any) -> bool | None:
     """Unless it is refused for what no schema can say."""
-    if _is_about_meaning(case.operation.path, response):
+    if _is_beyond_the_schema(case.operation.path, response):
         return None
     return checks.positive_data_acceptance(context, response, case)
 
 
-def what_does_not_fit_is_refused(context: Any, response: Any, case: Any) -> bool | None:
+def refuses_invalid_data(context: Any, response: Any, case: Any) -> bool | None:
     """By a problem, or where a no of a dialect is an answer, by that."""
     if case.operation.path == "/v1/say" and "turned" in response.json():
         return None
@@ -129,13 +129,13 @@ def what_does_not_fit_is_refused(context: Any, response: Any, case: Any) -> bool
 
 
 CHECKS = [
-    what_fits_is_taken,
+    accepts_valid_data,
     checks.not_a_server_error,
     checks.status_code_conformance,
     checks.content_type_conformance,
     checks.response_headers_conformance,
     checks.response_schema_conformance,
-    what_does_not_fit_is_refused,
+    refuses_invalid_data,
     checks.missing_required_header,
     checks.unsupported_method,
     checks.ignored_auth,
@@ -145,19 +145,19 @@ CHECKS = [
 FOUND = (cast(Any, found).ok() for found in FINITE.get_all_operations())
 OPERATIONS: dict[str, Any] = {operation.label: operation for operation in FOUND}
 CONSTANTS = make_constants_value_source(FINITE)
-LOOKED_AT = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
-CLIENT = asgi.get_client(cast(Any, HOUSE.app))
+HYPOTHESIS_SETTINGS = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
+CLIENT = asgi.get_client(cast(Any, SERVER.app))
 # Else every request looks through the environment for a proxy on the way to this very process.
 CLIENT.trust_env = False
 
 
-def _does_what_its_description_says(case: Any) -> None:
+def _conforms_to_description(case: Any) -> None:
     owner = {"Authorization": f"Bearer {OWNER_TOKEN}"}
     case.call_and_validate(headers=owner, session=CLIENT, checks=CHECKS)
 
 
 @pytest.mark.parametrize("label", OPERATIONS)
-def test_the_api_does_what_its_description_says(label: str) -> None:
+def test_api_conforms_to_its_description(label: str) -> None:
     # Its cases are made here, because the parametrize of schemathesis makes those of all operations
     # when tests are collected, which every worker does.
     # Two names of it are private: its strategies alone lack the examples and the edge cases, and
@@ -166,10 +166,10 @@ def test_the_api_does_what_its_description_says(label: str) -> None:
     trial = build_operation_test(
         config=FINITE.config,
         operation=OPERATIONS[label],
-        test_func=_does_what_its_description_says,
+        test_func=_conforms_to_description,
         given_kwargs={},
         feedback=FeedbackSources(constants_value_source=CONSTANTS),
-        explicit_settings=LOOKED_AT,
+        explicit_settings=HYPOTHESIS_SETTINGS,
     )
     trial()
 
@@ -178,78 +178,87 @@ def _document() -> dict[str, Any]:
     return SCHEMA.raw_schema
 
 
-def test_every_route_is_described_and_nothing_else() -> None:
+def test_description_has_exactly_the_routes() -> None:
     described = {
         (method.upper(), path)
         for path, methods in _document()["paths"].items()
         for method in methods
     }
     hidden = {("GET", "/"), ("GET", "/openapi.json"), ("GET", "/docs")}
-    assert described == {(one.method, one.path) for one in HOUSE.app.endpoints} - hidden
+    assert described == {(one.method, one.path) for one in SERVER.app.endpoints} - hidden
 
 
-def test_every_reference_leads_somewhere_and_every_name_is_one_s_own() -> None:
+def test_references_resolve_and_operation_ids_are_unique() -> None:
     document = _document()
     operations = [it for methods in document["paths"].values() for it in methods.values()]
     names = [operation["operationId"] for operation in operations]
     assert len(names) == len(set(names))
-    for reference in _all_under("$ref", document):
+    for reference in _texts_under_key("$ref", document):
         part: Any = document
         for step in reference.removeprefix("#/").split("/"):
             part = part[step]
     SCHEMA.validate()
 
 
-def _all_under(key: str, part: Any) -> list[str]:
+def _texts_under_key(key: str, part: Any) -> list[str]:
     """Every text that stands under a key, anywhere in a document."""
     if isinstance(part, dict):
-        inside = cast(dict[str, Any], part)
-        own = [inside[key]] if isinstance(inside.get(key), str) else []
-        return [*own, *(one for value in inside.values() for one in _all_under(key, value))]
+        mapping = cast(dict[str, Any], part)
+        own_texts = [mapping[key]] if isinstance(mapping.get(key), str) else []
+        return [
+            *own_texts,
+            *(text for value in mapping.values() for text in _texts_under_key(key, value)),
+        ]
     if isinstance(part, list):
-        return [one for value in cast(list[Any], part) for one in _all_under(key, value)]
+        return [text for value in cast(list[Any], part) for text in _texts_under_key(key, value)]
     return []
 
 
-def test_every_pattern_is_one_for_everybody_and_not_for_python_alone() -> None:
-    patterns = _all_under("pattern", _document())
-    ours_alone = re.compile(r"\\[AZz]|\(\?P|\(\?#|\(\?>|\(\?[aiLmsux]|[*+?}]\+")
+def test_patterns_use_no_python_syntax() -> None:
+    patterns = _texts_under_key("pattern", _document())
+    python_only = re.compile(r"\\[AZz]|\(\?P|\(\?#|\(\?>|\(\?[aiLmsux]|[*+?}]\+")
     assert len(patterns) > 50
-    assert [one for one in patterns if ours_alone.search(one)] == []
+    assert [pattern for pattern in patterns if python_only.search(pattern)] == []
 
 
-def test_every_operation_of_a_dialect_says_what_it_is_for() -> None:
+def test_every_operation_has_a_summary() -> None:
     paths = _document()["paths"]
-    said = {path: of["post"]["summary"] for path, of in paths.items() if "post" in of}
-    assert said["/v1/aof/handoff.request"] == "aof: An agent delegates a child task."
-    assert said["/v1/aof/aof_task_complete"].startswith("AOF/1: report how your work")
-    assert all(len(words) > 10 for words in said.values())
+    summaries = {
+        path: methods["post"]["summary"] for path, methods in paths.items() if "post" in methods
+    }
+    assert summaries["/v1/aof/handoff.request"] == "aof: An agent delegates a child task."
+    assert summaries["/v1/aof/aof_task_complete"].startswith("AOF/1: report how your work")
+    assert all(len(summary) > 10 for summary in summaries.values())
 
 
-def test_the_forms_of_names_are_published() -> None:
+def test_patterns_of_names_are_published() -> None:
     document = _document()
     schemas, paths = document["components"]["schemas"], document["paths"]
-    tool = schemas["CompleteTask"]["properties"]
+    tool_fields = schemas["CompleteTask"]["properties"]
     ids = ("TASK-2026-02-09-057", "TASK-2026-02-09-N0RcQ0bF")
-    assert all(re.fullmatch(tool["taskId"]["pattern"], name) for name in ids)
-    assert not re.fullmatch(tool["taskId"]["pattern"], "TASK-1")
-    assert re.fullmatch(tool["agentId"]["pattern"], "ada@here")
-    assert not re.fullmatch(tool["agentId"]["pattern"], "ada@")
+    assert all(re.fullmatch(tool_fields["taskId"]["pattern"], name) for name in ids)
+    assert not re.fullmatch(tool_fields["taskId"]["pattern"], "TASK-1")
+    assert re.fullmatch(tool_fields["agentId"]["pattern"], "ada@here")
+    assert not re.fullmatch(tool_fields["agentId"]["pattern"], "ada@")
     assert schemas["StatusMessage"]["properties"]["sentAt"]["format"] == "date-time"
-    new = schemas["NewTask"]["properties"]
-    assert all(re.fullmatch(new["parent"]["pattern"], name) for name in ("", "bead:ol-527.1", "a"))
-    assert not re.fullmatch(new["aliases"]["items"]["pattern"], "a")
-    asked = {one["name"]: one["schema"] for one in paths["/v1/events"]["get"]["parameters"]}
-    assert asked["dialect"]["enum"] == ["aof", "agentmail", "acp", "ccos", "saop"]
-    assert {"task", "task.claimed"} <= set(asked["type"]["enum"])
+    task_fields = schemas["NewTask"]["properties"]
+    assert all(
+        re.fullmatch(task_fields["parent"]["pattern"], name) for name in ("", "bead:ol-527.1", "a")
+    )
+    assert not re.fullmatch(task_fields["aliases"]["items"]["pattern"], "a")
+    query_schemas = {one["name"]: one["schema"] for one in paths["/v1/events"]["get"]["parameters"]}
+    assert query_schemas["dialect"]["enum"] == ["aof", "agentmail", "acp", "ccos", "saop"]
+    assert {"task", "task.claimed"} <= set(query_schemas["type"]["enum"])
 
 
-def test_every_code_is_named_with_its_status() -> None:
-    words = _document()["components"]["responses"]["Problem"]["description"]
-    assert [code for code, status in STATUS.items() if f"`{code}` ({status})" not in words] == []
+def test_every_code_is_documented_with_its_status() -> None:
+    description = _document()["components"]["responses"]["Problem"]["description"]
+    assert [
+        code for code, status in STATUS.items() if f"`{code}` ({status})" not in description
+    ] == []
 
 
-def test_every_page_says_what_its_after_counts() -> None:
+def test_meaning_of_after_is_documented() -> None:
     assert {
         path: parameter["description"]
         for path, methods in _document()["paths"].items()
@@ -267,20 +276,20 @@ def test_every_page_says_what_its_after_counts() -> None:
     }
 
 
-def test_the_description_says_where_no_token_is_needed() -> None:
+def test_endpoints_without_token_are_documented() -> None:
     paths = _document()["paths"]
-    free = {
+    open_paths = {
         path for path, methods in paths.items() for one in methods.values() if "security" in one
     }
-    assert free == {"/healthz", "/readyz", "/v1/signed"}
+    assert open_paths == {"/healthz", "/readyz", "/v1/signed"}
 
 
-def test_what_has_a_tag_or_a_place_says_so() -> None:
+def test_etag_and_location_headers_are_documented() -> None:
     paths = _document()["paths"]
     tasks = paths["/v1/tasks"]
     assert "Location" in tasks["post"]["responses"]["201"]["headers"]
     for path in ("/v1/tasks", "/v1/runs/{name}", "/v1/events", "/v1/agents", "/v1/agents/{name}"):
-        answers = paths[path]["get"]["responses"]
-        assert "ETag" in answers["200"]["headers"]
-        assert "304" in answers
+        responses = paths[path]["get"]["responses"]
+        assert "ETag" in responses["200"]["headers"]
+        assert "304" in responses
         assert "If-None-Match" in {one["name"] for one in paths[path]["get"]["parameters"]}

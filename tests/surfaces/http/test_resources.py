@@ -12,52 +12,54 @@ from dragoman.services.budgets import Used
 from dragoman.services.desk import AgentState
 from dragoman.surfaces.http.agents import ShownAgent
 from tests.requirements import proves
-from tests.surfaces.http.house import House, serving
+from tests.surfaces.http.hub_server import HubServer, serving
 
 pytestmark = proves("HTTP-RESOURCES")
 
 
-def test_a_task_s_life_from_its_making_to_its_end(house: House) -> None:
-    made = house.ask("POST", "/v1/tasks", {"title": "One", "ready": True, "body": "All of it."})
-    assert made.status == 201
-    task = made.json["id"]
-    assert made.headers["location"] == f"/v1/tasks/{task}"
-    claim = house.post(f"/v1/tasks/{task}/claim", {"session": "s1", "ttl_ms": 60_000}, by="ada")
+def test_task_lifecycle_from_creation_to_done(server: HubServer) -> None:
+    created = server.request(
+        "POST", "/v1/tasks", {"title": "One", "ready": True, "body": "All of it."}
+    )
+    assert created.status == 201
+    task = created.json["id"]
+    assert created.headers["location"] == f"/v1/tasks/{task}"
+    claim = server.post(f"/v1/tasks/{task}/claim", {"session": "s1", "ttl_ms": 60_000}, by="ada")
     assert (claim["agent"], claim["attempt"], claim["fence"]) == ("ada", 1, 1)
     assert claim["expiresAt"] == "2026-02-09T20:56:00.000Z"
     assert claim["task"]["body"] == "All of it."
-    house.clock.advance(30_000)
-    held = house.post(f"/v1/tasks/{task}/heartbeat", {"fence": 1}, by="ada")
-    assert held["expiresAt"] == "2026-02-09T20:56:30.000Z"
-    assert house.post(f"/v1/tasks/{task}/note", {"text": "So far."}, by="ada")["notes"] == 1
-    house.post(f"/v1/tasks/{task}/update", {"progress": "half"}, by="ada")
-    done = house.post(f"/v1/tasks/{task}/report", {"outcome": "done", "notes": "ok"}, by="ada")
-    assert (done["status"], done["report"]["outcome"]) == ("review", "done")
-    approved = house.post(f"/v1/tasks/{task}/move", {"to": "done", "reason": "seen"})
+    server.clock.advance(30_000)
+    lease = server.post(f"/v1/tasks/{task}/heartbeat", {"fence": 1}, by="ada")
+    assert lease["expiresAt"] == "2026-02-09T20:56:30.000Z"
+    assert server.post(f"/v1/tasks/{task}/note", {"text": "So far."}, by="ada")["notes"] == 1
+    server.post(f"/v1/tasks/{task}/update", {"progress": "half"}, by="ada")
+    reported = server.post(f"/v1/tasks/{task}/report", {"outcome": "done", "notes": "ok"}, by="ada")
+    assert (reported["status"], reported["report"]["outcome"]) == ("review", "done")
+    approved = server.post(f"/v1/tasks/{task}/move", {"to": "done", "reason": "seen"})
     assert approved["status"] == "done"
-    runs = house.get(f"/v1/runs/{task}")
+    runs = server.get(f"/v1/runs/{task}")
     assert runs["task"] == task
     assert [(run["agent"], run["status"]) for run in runs["runs"]] == [("ada", "completed")]
     assert runs["runs"][0]["report"]["notes"] == "ok"
 
 
-def test_attempts_are_told_in_pages_and_by_filters(house: House) -> None:
-    task = house.do(CreateTask("One", ready=True))
+def test_runs_are_paged_and_filtered(server: HubServer) -> None:
+    task = server.submit(CreateTask("One", ready=True))
     for agent in ("ada", "bob", "ada", "ada"):
-        house.post(f"/v1/tasks/{task}/claim", {}, by=agent)
-        house.post(f"/v1/tasks/{task}/release", {}, by=agent)
-    house.post(f"/v1/tasks/{task}/claim", {}, by="bob")
-    at = f"/v1/runs/{task}"
-    seen: list[list[int]] = []
+        server.post(f"/v1/tasks/{task}/claim", {}, by=agent)
+        server.post(f"/v1/tasks/{task}/release", {}, by=agent)
+    server.post(f"/v1/tasks/{task}/claim", {}, by="bob")
+    path = f"/v1/runs/{task}"
+    pages: list[list[int]] = []
     after: int | None = 0
     while after is not None:
-        page = house.get(f"{at}?limit=2&after={after}")
-        seen.append([run["attempt"] for run in page["runs"]])
+        page = server.get(f"{path}?limit=2&after={after}")
+        pages.append([run["attempt"] for run in page["runs"]])
         after = page["next"]
-    assert seen == [[1, 2], [3, 4], [5]]
+    assert pages == [[1, 2], [3, 4], [5]]
 
     def attempts(query: str) -> tuple[list[int], int | None]:
-        page = house.get(f"{at}?{query}")
+        page = server.get(f"{path}?{query}")
         return [run["attempt"] for run in page["runs"]], page["next"]
 
     assert attempts("limit=5") == ([1, 2, 3, 4, 5], None)
@@ -66,69 +68,69 @@ def test_attempts_are_told_in_pages_and_by_filters(house: House) -> None:
     assert attempts("status=running") == ([5], None)
     assert attempts("status=running&agent=ada") == ([], None)
     assert attempts("after=5") == ([], None)
-    assert house.ask("GET", f"{at}?status=done").json["path"] == "status"
+    assert server.request("GET", f"{path}?status=done").json["path"] == "status"
 
 
 @proves("RUN-UNREPORTED")
-def test_an_attempt_that_failed_in_silence_says_what_the_hub_said_of_it(house: House) -> None:
-    task = house.do(CreateTask("One", ready=True))
-    house.post(f"/v1/tasks/{task}/claim", {}, by="ada")
+def test_run_without_report_has_the_hubs_reason(server: HubServer) -> None:
+    task = server.submit(CreateTask("One", ready=True))
+    server.post(f"/v1/tasks/{task}/claim", {}, by="ada")
     failed = ReportOutcome(task, "failed", "exit code 3, without a report", fence=1, apply=True)
-    house.do(failed, actor=SYSTEM)
-    (run,) = house.get(f"/v1/runs/{task}")["runs"]
+    server.submit(failed, actor=SYSTEM)
+    (run,) = server.get(f"/v1/runs/{task}")["runs"]
     assert (run["status"], run["reason"]) == ("released", "unreported_failed")
     assert (run["report"]["by"], run["report"]["notes"]) == ("hub", failed.notes)
 
 
-def test_a_task_is_given_back_and_linked(house: House) -> None:
-    first, second = (house.do(CreateTask(title, ready=True)) for title in ("First", "Second"))
-    house.post(f"/v1/tasks/{second}/claim", {}, by="ada")
-    released = house.post(f"/v1/tasks/{second}/release", {"reason": "no compiler"}, by="ada")
+def test_task_is_released_and_linked(server: HubServer) -> None:
+    first, second = (server.submit(CreateTask(title, ready=True)) for title in ("First", "Second"))
+    server.post(f"/v1/tasks/{second}/claim", {}, by="ada")
+    released = server.post(f"/v1/tasks/{second}/release", {"reason": "no compiler"}, by="ada")
     assert released["status"] == "ready"
-    linked = house.post(
+    linked = server.post(
         f"/v1/tasks/{second}/link", {"blocked_by": [first], "aliases": ["bead:b-1"]}
     )
     assert (linked["waitsFor"], linked["aliases"]) == ([first], ["bead:b-1"])
-    assert house.get("/v1/tasks/bead:b-1")["id"] == second
-    nothing = house.ask("POST", f"/v1/tasks/{second}/link", {})
+    assert server.get("/v1/tasks/bead:b-1")["id"] == second
+    nothing = server.request("POST", f"/v1/tasks/{second}/link", {})
     assert (nothing.status, nothing.code) == (422, "invalid_field")
 
 
-def test_what_is_wrong_with_one_field_says_which(house: House) -> None:
-    task = house.do(CreateTask("One", ready=True))
-    house.post(f"/v1/tasks/{task}/claim", {}, by="ada")
-    long = {"outcome": "blocked", "blockers": ["x", "y" * 4_001]}
-    for address, said, path in (
+def test_invalid_field_is_named_by_path(server: HubServer) -> None:
+    task = server.submit(CreateTask("One", ready=True))
+    server.post(f"/v1/tasks/{task}/claim", {}, by="ada")
+    long_blocker = {"outcome": "blocked", "blockers": ["x", "y" * 4_001]}
+    for path, body, field in (
         (f"/v1/tasks/{task}/report", {"outcome": "blocked"}, "blockers"),
-        (f"/v1/tasks/{task}/report", long, "blockers[1]"),
+        (f"/v1/tasks/{task}/report", long_blocker, "blockers[1]"),
         ("/v1/tasks", {"title": "  "}, "title"),
         ("/v1/tasks", {"title": "x", "id": "a b"}, "id"),
     ):
-        answer = house.ask("POST", address, said, by="ada")
-        assert (answer.status, answer.json["path"]) == (422, path)
-    nothing = house.ask("POST", f"/v1/tasks/{task}/update", {}, by="ada")
-    assert (nothing.status, nothing.code) == (422, "invalid_field")
-    assert "at least one of to, progress, notes and blockers" in nothing.json["detail"]
+        response = server.request("POST", path, body, by="ada")
+        assert (response.status, response.json["path"]) == (422, field)
+    empty_update = server.request("POST", f"/v1/tasks/{task}/update", {}, by="ada")
+    assert (empty_update.status, empty_update.code) == (422, "invalid_field")
+    assert "at least one of to, progress, notes and blockers" in empty_update.json["detail"]
 
 
 @proves("NAME-GRAMMAR")
-def test_a_new_task_has_no_empty_id_and_its_unknown_relatives_are_named(house: House) -> None:
-    def refused(**fields: Any) -> tuple[str, str, str]:
-        answer = house.ask("POST", "/v1/tasks", {"title": "One", **fields})
-        return answer.code, answer.json["path"], answer.json["detail"]
+def test_new_task_with_empty_id_or_unknown_relative_is_refused(server: HubServer) -> None:
+    def refusal_of(**fields: Any) -> tuple[str, str, str]:
+        response = server.request("POST", "/v1/tasks", {"title": "One", **fields})
+        return response.code, response.json["path"], response.json["detail"]
 
-    assert refused(id="")[:2] == ("invalid_id", "id")
-    assert house.post("/v1/tasks", {"title": "One", "id": None})["id"].startswith("TASK-")
-    for field, given in (("discovered_from", "no"), ("blocked_by", ["no"])):
-        told = f"no task has the name no, which `{field}` names: see `dragoman task list`"
-        assert refused(**{field: given}) == ("task_not_found", field, told)
-    told = "no task has the name no, the parent's: see `dragoman task list`"
-    assert refused(parent="no") == ("parent_not_found", "parent", told)
+    assert refusal_of(id="")[:2] == ("invalid_id", "id")
+    assert server.post("/v1/tasks", {"title": "One", "id": None})["id"].startswith("TASK-")
+    for field, value in (("discovered_from", "no"), ("blocked_by", ["no"])):
+        detail = f"no task has the name no, which `{field}` names: see `dragoman task list`"
+        assert refusal_of(**{field: value}) == ("task_not_found", field, detail)
+    detail = "no task has the name no, the parent's: see `dragoman task list`"
+    assert refusal_of(parent="no") == ("parent_not_found", "parent", detail)
 
 
-def test_a_refusal_is_told_with_its_status(house: House) -> None:
-    task = house.do(CreateTask("One", ready=True))
-    house.post(f"/v1/tasks/{task}/claim", {}, by="ada")
+def test_refusal_has_matching_status(server: HubServer) -> None:
+    task = server.submit(CreateTask("One", ready=True))
+    server.post(f"/v1/tasks/{task}/claim", {}, by="ada")
     cases: list[tuple[str, str, dict[str, str] | None, int, str]] = [
         ("GET", "/v1/tasks/nothing", None, 404, "task_not_found"),
         ("GET", "/v1/tasks/%3F", None, 422, "invalid_id"),
@@ -141,48 +143,48 @@ def test_a_refusal_is_told_with_its_status(house: House) -> None:
         ("POST", "/v1/tasks", {"title": "Two", "id": task}, 409, "already_exists"),
     ]
     for method, path, body, status, code in cases:
-        answer = house.ask(method, path, body)
-        assert (answer.status, answer.code) == (status, code), path
+        response = server.request(method, path, body)
+        assert (response.status, response.code) == (status, code), path
 
 
 @proves("HTTP-KEYS")
-def test_a_key_makes_one_task_however_often_it_is_sent(house: House) -> None:
+def test_idempotency_key_creates_one_task(server: HubServer) -> None:
     key = {"Idempotency-Key": "make-one"}
-    first = house.ask("POST", "/v1/tasks", {"title": "One"}, headers=key)
-    again = house.ask("POST", "/v1/tasks", {"title": "One"}, headers=key)
+    first = server.request("POST", "/v1/tasks", {"title": "One"}, headers=key)
+    again = server.request("POST", "/v1/tasks", {"title": "One"}, headers=key)
     assert first.json == again.json
-    assert len(house.get("/v1/tasks")["tasks"]) == 1
+    assert len(server.get("/v1/tasks")["tasks"]) == 1
     for wrong in ("", "é", "x" * 257):
-        answer = house.ask(
+        response = server.request(
             "POST", "/v1/tasks", {"title": "One"}, headers={"Idempotency-Key": wrong}
         )
-        assert (answer.status, answer.code) == (400, "invalid_request")
+        assert (response.status, response.code) == (400, "invalid_request")
 
 
-def test_tasks_are_listed_in_pages_and_by_filters(house: House) -> None:
+def test_tasks_are_paged_and_filtered(server: HubServer) -> None:
     names = [
-        house.do(CreateTask(f"{n}", ready=n % 2 == 0, assignee="ada" if n == 4 else ""))
+        server.submit(CreateTask(f"{n}", ready=n % 2 == 0, assignee="ada" if n == 4 else ""))
         for n in range(7)
     ]
-    seen: list[str] = []
+    listed_ids: list[str] = []
     path = "/v1/tasks?limit=3"
     while path:
-        page = house.get(path)
-        seen += [task["id"] for task in page["tasks"]]
+        page = server.get(path)
+        listed_ids += [task["id"] for task in page["tasks"]]
         path = f"/v1/tasks?limit=3&cursor={page['next']}" if page["next"] is not None else ""
-    assert seen == names[::-1]
+    assert listed_ids == names[::-1]
 
-    def listed(query: str) -> list[str]:
-        return [task["id"] for task in house.get(f"/v1/tasks?{query}")["tasks"]]
+    def ids_for(query: str) -> list[str]:
+        return [task["id"] for task in server.get(f"/v1/tasks?{query}")["tasks"]]
 
-    assert listed("status=backlog") == [names[5], names[3], names[1]]
-    assert listed("assignee=ada") == [names[4]]
-    assert listed("ready=true") == [names[6], names[4], names[2], names[0]]
-    assert "body" not in house.get("/v1/tasks")["tasks"][0]
+    assert ids_for("status=backlog") == [names[5], names[3], names[1]]
+    assert ids_for("assignee=ada") == [names[4]]
+    assert ids_for("ready=true") == [names[6], names[4], names[2], names[0]]
+    assert "body" not in server.get("/v1/tasks")["tasks"][0]
 
 
 @pytest.mark.parametrize(
-    ("path", "words"),
+    ("path", "detail"),
     [
         ("/v1/tasks?limit=0", "limit"),
         ("/v1/tasks?limit=many", "limit"),
@@ -196,135 +198,135 @@ def test_tasks_are_listed_in_pages_and_by_filters(house: House) -> None:
         ("/v1/events?after=-1", "after"),
     ],
 )
-def test_a_question_that_cannot_be_understood_is_told(house: House, path: str, words: str) -> None:
-    answer = house.ask("GET", path)
-    assert (answer.status, answer.code) == (400, "invalid_request")
-    assert words in answer.json["detail"]
+def test_invalid_query_is_refused(server: HubServer, path: str, detail: str) -> None:
+    response = server.request("GET", path)
+    assert (response.status, response.code) == (400, "invalid_request")
+    assert detail in response.json["detail"]
 
 
 @pytest.mark.parametrize(
     "query",
     ["tasks?assignee=", "tasks?status=", "tasks?cursor=", "events?type=", "events?task=&limit=1"],
 )
-def test_a_filter_that_says_nothing_is_told_so(house: House, query: str) -> None:
-    answer = house.ask("GET", f"/v1/{query}")
-    assert (answer.status, answer.code) == (400, "invalid_request")
-    assert answer.json["path"] == query.partition("?")[2].partition("=")[0]
+def test_empty_filter_is_refused(server: HubServer, query: str) -> None:
+    response = server.request("GET", f"/v1/{query}")
+    assert (response.status, response.code) == (400, "invalid_request")
+    assert response.json["path"] == query.partition("?")[2].partition("=")[0]
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs", "/healthz"])
-def test_descriptions_have_a_tag_too(house: House, path: str) -> None:
-    first = house.ask("GET", path)
-    again = house.ask("GET", path, headers={"If-None-Match": first.headers["etag"]})
+def test_documents_have_an_etag(server: HubServer, path: str) -> None:
+    first = server.request("GET", path)
+    again = server.request("GET", path, headers={"If-None-Match": first.headers["etag"]})
     assert (first.status, again.status, again.body) == (200, 304, b"")
 
 
-def test_what_the_caller_has_already_is_not_sent_again(house: House) -> None:
-    task = house.do(CreateTask("One"))
+def test_unchanged_resource_is_not_sent_again(server: HubServer) -> None:
+    task = server.submit(CreateTask("One"))
     for path in ("/v1/tasks", f"/v1/tasks/{task}"):
-        first = house.ask("GET", path)
+        first = server.request("GET", path)
         known = {"If-None-Match": f'"other", {first.headers["etag"]}'}
-        again = house.ask("GET", path, headers=known)
+        again = server.request("GET", path, headers=known)
         assert (again.status, again.body) == (304, b"")
         assert again.headers["etag"] == first.headers["etag"]
-        assert house.ask("GET", path, headers={"If-None-Match": "*"}).status == 304
-        house.post(f"/v1/tasks/{task}/note", {"text": "New."})
-        assert house.ask("GET", path, headers=known).status == 200
+        assert server.request("GET", path, headers={"If-None-Match": "*"}).status == 304
+        server.post(f"/v1/tasks/{task}/note", {"text": "New."})
+        assert server.request("GET", path, headers=known).status == 200
 
 
-def test_a_head_request_has_the_head_only(house: House) -> None:
-    answer = house.ask("HEAD", "/v1/tasks")
-    assert (answer.status, answer.body) == (200, b"")
+def test_head_request_has_no_body(server: HubServer) -> None:
+    response = server.request("HEAD", "/v1/tasks")
+    assert (response.status, response.body) == (200, b"")
 
 
-def test_a_task_s_history_is_told_in_pages(house: House) -> None:
-    task = house.do(CreateTask("One"))
+def test_history_of_a_task_is_paged(server: HubServer) -> None:
+    task = server.submit(CreateTask("One"))
     for number in range(4):
-        house.post(f"/v1/tasks/{task}/note", {"text": f"{number}"})
-    page = house.get(f"/v1/tasks/{task}/events?limit=2")
+        server.post(f"/v1/tasks/{task}/note", {"text": f"{number}"})
+    page = server.get(f"/v1/tasks/{task}/events?limit=2")
     assert [event["type"] for event in page["events"]] == ["task.created", "task.noted"]
-    rest = house.get(f"/v1/tasks/{task}/events?after={page['next']}")
+    rest = server.get(f"/v1/tasks/{task}/events?after={page['next']}")
     assert [event["version"] for event in rest["events"]] == [3, 4, 5]
     assert rest["next"] is None
     assert rest["events"][0]["body"] == {"text": "1", "by": "human:owner"}
 
 
-def test_the_ledger_is_told_in_pages_and_by_filters(house: House) -> None:
-    task, other = (house.do(CreateTask(title, ready=True)) for title in ("One", "Two"))
-    house.post(f"/v1/tasks/{task}/claim", {}, by="ada")
-    house.post(f"/v1/tasks/{other}/note", {"text": "Hm."}, by="bob")
+def test_events_are_paged_and_filtered(server: HubServer) -> None:
+    task, other_task = (server.submit(CreateTask(title, ready=True)) for title in ("One", "Two"))
+    server.post(f"/v1/tasks/{task}/claim", {}, by="ada")
+    server.post(f"/v1/tasks/{other_task}/note", {"text": "Hm."}, by="bob")
 
-    def told(query: str) -> list[str]:
-        return [event["type"] for event in house.get(f"/v1/events?{query}")["events"]]
+    def types_for(query: str) -> list[str]:
+        return [event["type"] for event in server.get(f"/v1/events?{query}")["events"]]
 
-    assert told(f"task={task}") == ["task.created", "task.claimed"]
-    assert told("type=task.claimed") == ["task.claimed"]
-    assert set(told("type=agent")) == {"agent.registered"}
-    assert told("agent=bob") == ["task.noted"]
-    assert "token.issued" in told("")
-    assert "token.issued" not in told("dialect=aof")
-    page = house.get("/v1/events?limit=2")
+    assert types_for(f"task={task}") == ["task.created", "task.claimed"]
+    assert types_for("type=task.claimed") == ["task.claimed"]
+    assert set(types_for("type=agent")) == {"agent.registered"}
+    assert types_for("agent=bob") == ["task.noted"]
+    assert "token.issued" in types_for("")
+    assert "token.issued" not in types_for("dialect=aof")
+    page = server.get("/v1/events?limit=2")
     assert (len(page["events"]), page["next"]) == (2, 2)
-    assert house.get("/v1/events?after=2&limit=1")["events"][0]["position"] == 3
-    end = house.get(f"/v1/events?after={house.store.head()}")
-    assert end == {"events": [], "next": house.store.head()}
+    assert server.get("/v1/events?after=2&limit=1")["events"][0]["position"] == 3
+    end = server.get(f"/v1/events?after={server.store.head()}")
+    assert end == {"events": [], "next": server.store.head()}
 
 
-def test_a_page_of_long_entries_ends_before_it_is_too_long(house: House) -> None:
-    task = house.do(CreateTask("One"))
+def test_page_of_long_entries_is_bounded_in_bytes(server: HubServer) -> None:
+    task = server.submit(CreateTask("One"))
     count = PAGE_BYTES // TEXT + 10
-    house.do(*(NoteTask(task, "x" * TEXT) for _ in range(count)))
-    first = house.get(f"/v1/events?type=task.noted&limit={PAGE}")
+    server.submit(*(NoteTask(task, "x" * TEXT) for _ in range(count)))
+    first = server.get(f"/v1/events?type=task.noted&limit={PAGE}")
     assert 0 < len(first["events"]) < count
-    rest = house.get(f"/v1/events?type=task.noted&limit={PAGE}&after={first['next']}")
+    rest = server.get(f"/v1/events?type=task.noted&limit={PAGE}&after={first['next']}")
     assert len(first["events"]) + len(rest["events"]) == count
     assert first["events"][-1]["position"] == first["next"]
 
 
-def test_agents_are_listed_without_their_tokens(house: House) -> None:
-    page = house.get("/v1/agents?limit=2")
+def test_agents_are_listed_without_tokens(server: HubServer) -> None:
+    page = server.get("/v1/agents?limit=2")
     assert [agent["name"] for agent in page["agents"]] == ["ada", "bob"]
-    rest = house.get(f"/v1/agents?after={page['next']}")
+    rest = server.get(f"/v1/agents?after={page['next']}")
     assert [agent["name"] for agent in rest["agents"]] == ["olga"]
     assert rest["next"] is None
-    olga = house.get("/v1/agents/olga")
+    olga = server.get("/v1/agents/olga")
     assert (olga["role"], olga["tokens"]) == ("observer", 1)
     assert "digest" not in str(olga)
     assert not convert(olga, ShownAgent).has_key
     assert (olga["paused"], olga["started"]) == (None, None)
 
 
-def test_agents_are_found_by_role_by_what_they_speak_and_whether_they_are_paused(
-    house: House,
+def test_agents_are_filtered_by_role_dialect_and_pause(
+    server: HubServer,
 ) -> None:
-    house.do(RegisterAgent("carl", "agent", ("aof", "acp")), RegisterAgent("dora", "agent"))
-    house.do(PauseAgent("dora", "rest"), PauseAgent("bob", "rest"))
+    server.submit(RegisterAgent("carl", "agent", ("aof", "acp")), RegisterAgent("dora", "agent"))
+    server.submit(PauseAgent("dora", "rest"), PauseAgent("bob", "rest"))
 
-    def names(query: str) -> tuple[list[str], str | None]:
-        page = house.get(f"/v1/agents?{query}")
+    def names_for(query: str) -> tuple[list[str], str | None]:
+        page = server.get(f"/v1/agents?{query}")
         return [agent["name"] for agent in page["agents"]], page["next"]
 
-    assert names("role=observer") == (["olga"], None)
-    assert names("role=agent&limit=3") == (["ada", "bob", "carl"], "carl")
-    assert names("role=agent&limit=3&after=carl") == (["dora"], None)
-    assert names("speaks=acp") == (["carl"], None)
-    assert names("paused=true") == (["bob", "dora"], None)
-    assert names("paused=false&role=agent") == (["ada", "carl"], None)
-    assert names("paused=true&limit=1") == (["bob"], "bob")
+    assert names_for("role=observer") == (["olga"], None)
+    assert names_for("role=agent&limit=3") == (["ada", "bob", "carl"], "carl")
+    assert names_for("role=agent&limit=3&after=carl") == (["dora"], None)
+    assert names_for("speaks=acp") == (["carl"], None)
+    assert names_for("paused=true") == (["bob", "dora"], None)
+    assert names_for("paused=false&role=agent") == (["ada", "carl"], None)
+    assert names_for("paused=true&limit=1") == (["bob"], "bob")
     for query, path in (("speaks=aoff", "speaks"), ("role=boss", "role")):
-        refused = house.ask("GET", f"/v1/agents?{query}")
+        refused = server.request("GET", f"/v1/agents?{query}")
         assert (refused.code, refused.json["path"]) == ("invalid_request", path)
-    assert "did you mean aof?" in house.ask("GET", "/v1/agents?speaks=aoff").json["detail"]
+    assert "did you mean aof?" in server.request("GET", "/v1/agents?speaks=aoff").json["detail"]
 
 
 @proves("AGENT-PAUSE")
-def test_an_agent_is_paused_and_resumed_and_everybody_sees_how_it_stands() -> None:
+def test_paused_and_resumed_agent_shows_its_state() -> None:
     used = Used("2026-02-09", 3, 90_000, 12, 0.5)
     state = AgentState("ada", ("T-1",), used, "it is enough")
-    with serving(House(fleet=lambda: [state])) as here:
-        here.welcome("ada")
-        here.welcome("bob")
-        paused = here.post("/v1/agents/ada/pause", {"reason": "it is enough"})
+    with serving(HubServer(agent_states=lambda: [state])) as server:
+        server.add_agent("ada")
+        server.add_agent("bob")
+        paused = server.post("/v1/agents/ada/pause", {"reason": "it is enough"})
         assert paused["paused"]["reason"] == "it is enough"
         assert paused["started"] == {
             "running": ["T-1"],
@@ -334,9 +336,9 @@ def test_an_agent_is_paused_and_resumed_and_everybody_sees_how_it_stands() -> No
             "cost": 0.5,
             "idle": "it is enough",
         }
-        [ada, bob] = here.get("/v1/agents?limit=2")["agents"]
+        [ada, bob] = server.get("/v1/agents?limit=2")["agents"]
         assert (ada["paused"]["until"], bob["started"]) == (None, None)
-        refused = here.ask("POST", "/v1/agents/ada/resume", {}, by="ada")
+        refused = server.request("POST", "/v1/agents/ada/resume", {}, by="ada")
         assert (refused.status, refused.json["code"]) == (403, "not_authorized")
-        assert here.post("/v1/agents/ada/resume", {})["paused"] is None
-        assert here.ask("POST", "/v1/agents/nobody/pause", {}).status == 404
+        assert server.post("/v1/agents/ada/resume", {})["paused"] is None
+        assert server.request("POST", "/v1/agents/nobody/pause", {}).status == 404

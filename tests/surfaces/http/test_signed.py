@@ -11,21 +11,21 @@ from dragoman.engine.reads.ask import TaskView, find_task
 from dragoman.engine.signed import signed_bytes
 from dragoman.text.base64url import to_base64url
 from tests.requirements import proves
-from tests.surfaces.http.house import START, Answer, House
+from tests.surfaces.http.hub_server import START, HubServer, Response
 
 pytestmark = proves("IDENTITY-SIGNED", "HTTP-IDENTITY")
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
-OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))
+OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 TASK = "TASK-2026-02-09-001"
 
 
 @pytest.fixture
-def task(house: House) -> str:
+def task(server: HubServer) -> str:
     """Give a task that ada holds, whose key is known."""
-    house.do(KeyAgent("ada", to_base64url(KEY.public_key().public_bytes_raw())))
-    house.do(CreateTask("Mend it", TASK, ready=True))
-    return house.do(ClaimTask(TASK, "ada"))
+    server.submit(KeyAgent("ada", to_base64url(KEY.public_key().public_bytes_raw())))
+    server.submit(CreateTask("Mend it", TASK, ready=True))
+    return server.submit(ClaimTask(TASK, "ada"))
 
 
 def update(task: str, sender: str = "ada") -> dict[str, Any]:
@@ -42,84 +42,86 @@ def update(task: str, sender: str = "ada") -> dict[str, Any]:
     }
 
 
-def signed(envelope: Any, by: Ed25519PrivateKey = KEY, **said: str) -> dict[str, Any]:
+def sign_message(envelope: Any, by: Ed25519PrivateKey = KEY, **changes: str) -> dict[str, Any]:
     seal = {
         "agent": "ada",
         "nonce": "0123456789abcdef",
         "audience": "house",
         "expires": to_rfc3339(START + 60_000),
         "alg": "ed25519",
-        **said,
+        **changes,
     }
     value = to_base64url(by.sign(signed_bytes(envelope, seal)))
     return {"envelope": envelope, "signature": {**seal, "value": value}}
 
 
-def post(house: House, letter: Any) -> Answer:
+def post_signed(server: HubServer, message: Any) -> Response:
     """Send it without a token."""
-    return house.ask("POST", "/v1/signed", letter, by="")
+    return server.request("POST", "/v1/signed", message, by="")
 
 
-def notes(house: House) -> int:
-    found = find_task(house.store, TASK)
-    assert isinstance(found, TaskView)
-    return found.task.notes
+def count_notes(server: HubServer) -> int:
+    view = find_task(server.store, TASK)
+    assert isinstance(view, TaskView)
+    return view.task.notes
 
 
-def test_it_is_carried_out_as_its_signer_s_without_a_token(house: House, task: str) -> None:
-    told = post(house, signed(update(task)))
-    assert (told.status, told.json["agent"], told.json["reply"]["status"]) == (
+def test_signed_message_is_applied_as_its_signer_without_token(
+    server: HubServer, task: str
+) -> None:
+    response = post_signed(server, sign_message(update(task)))
+    assert (response.status, response.json["agent"], response.json["reply"]["status"]) == (
         200,
         "ada",
         "in-progress",
     )
-    assert notes(house) == 1
+    assert count_notes(server) == 1
 
 
-def test_a_replay_does_nothing_not_even_after_a_restart(house: House, task: str) -> None:
-    letter = signed(update(task))
-    post(house, letter)
-    assert post(house, letter).code == "replayed"
-    house.app.office.envelopes = type(house.app.office.envelopes)(house.store, house.clock)
-    again = post(house, letter)
+def test_replay_changes_nothing_even_after_restart(server: HubServer, task: str) -> None:
+    message = sign_message(update(task))
+    post_signed(server, message)
+    assert post_signed(server, message).code == "replayed"
+    server.app.office.envelopes = type(server.app.office.envelopes)(server.store, server.clock)
+    again = post_signed(server, message)
     assert (again.status, again.json["repeated"]) == (200, True)
-    assert notes(house) == 1
+    assert count_notes(server) == 1
 
 
 @proves("AOF-REPEAT")
-def test_the_same_message_signed_anew_counts_once(house: House, task: str) -> None:
+def test_message_signed_again_is_applied_once(server: HubServer, task: str) -> None:
     message = update(task)
-    post(house, signed(message))
-    again = post(house, signed(message, nonce="n" * 16))
-    turned_around = post(house, signed(dict(reversed(message.items())), nonce="m" * 16))
-    assert [(one.status, one.json["repeated"]) for one in (again, turned_around)] == [
+    post_signed(server, sign_message(message))
+    again = post_signed(server, sign_message(message, nonce="n" * 16))
+    reordered = post_signed(server, sign_message(dict(reversed(message.items())), nonce="m" * 16))
+    assert [(response.status, response.json["repeated"]) for response in (again, reordered)] == [
         (200, True),
         (200, True),
     ]
-    assert notes(house) == 1
+    assert count_notes(server) == 1
     later = message | {"sentAt": "2026-02-09T20:56:00Z"}
-    assert not post(house, signed(later, nonce="o" * 16)).json.get("repeated")
-    assert notes(house) == 2
+    assert not post_signed(server, sign_message(later, nonce="o" * 16)).json.get("repeated")
+    assert count_notes(server) == 2
 
 
-def test_a_replay_after_a_restart_does_nothing_in_a_later_attempt_either(
-    house: House, task: str
+def test_replay_after_restart_changes_nothing_in_later_attempt(
+    server: HubServer, task: str
 ) -> None:
-    letter = signed(update(task))
-    post(house, letter)
-    house.do(MoveTask(task, "ready"))
-    house.do(ClaimTask(TASK, "ada"))
-    house.app.office.envelopes = type(house.app.office.envelopes)(house.store, house.clock)
-    assert post(house, letter).json["repeated"]
-    assert notes(house) == 1
+    message = sign_message(update(task))
+    post_signed(server, message)
+    server.submit(MoveTask(task, "ready"))
+    server.submit(ClaimTask(TASK, "ada"))
+    server.app.office.envelopes = type(server.app.office.envelopes)(server.store, server.clock)
+    assert post_signed(server, message).json["repeated"]
+    assert count_notes(server) == 1
 
 
 @pytest.mark.parametrize(
-    ("said", "key", "code", "path"),
+    ("seal", "key", "code", "path"),
     [
         ({"audience": "another"}, KEY, "unauthenticated", "signature.audience"),
         ({"expires": to_rfc3339(START)}, KEY, "token_expired", "signature.expires"),
-        ({}, OTHER, "unauthenticated", None),
+        ({}, OTHER_KEY, "unauthenticated", None),
         ({"agent": "mallory"}, KEY, "unauthenticated", None),
         ({"agent": "bob"}, KEY, "unauthenticated", None),
         ({"nonce": "short"}, KEY, "invalid_envelope", "signature.nonce"),
@@ -127,44 +129,42 @@ def test_a_replay_after_a_restart_does_nothing_in_a_later_attempt_either(
     ],
     ids=["audience", "expired", "wrong-key", "unknown", "no-key", "nonce", "no-time"],
 )
-def test_anything_else_is_refused(
-    house: House,
+def test_invalid_signature_is_refused(
+    server: HubServer,
     task: str,
-    said: dict[str, str],
+    seal: dict[str, str],
     key: Ed25519PrivateKey,
     code: str,
     path: str | None,
 ) -> None:
-    answer = post(house, signed(update(task), key, **said))
-    assert (answer.code, answer.json.get("path")) == (code, path)
-    assert notes(house) == 0
+    response = post_signed(server, sign_message(update(task), key, **seal))
+    assert (response.code, response.json.get("path")) == (code, path)
+    assert count_notes(server) == 0
 
 
-def test_its_sender_must_be_its_signer(house: House, task: str) -> None:
+def test_sender_must_be_the_signer(server: HubServer, task: str) -> None:
     forged = update(task, "bob")
-    answer = post(house, signed(forged))
-    assert (answer.code, answer.json["path"]) == ("identity_mismatch", "envelope.fromAgent")
-    assert notes(house) == 0
+    response = post_signed(server, sign_message(forged))
+    assert (response.code, response.json["path"]) == ("identity_mismatch", "envelope.fromAgent")
+    assert count_notes(server) == 0
 
 
 @pytest.mark.parametrize("body", [{}, {"envelope": {}}, {"envelope": [], "signature": {}}])
-def test_what_is_no_letter_is_told_so(house: House, body: Any) -> None:
-    assert post(house, body).code == "invalid_field"
+def test_body_that_is_no_signed_message_is_refused(server: HubServer, body: Any) -> None:
+    assert post_signed(server, body).code == "invalid_field"
 
 
-def test_a_message_of_no_dialect_is_told_so(house: House, task: str) -> None:
+def test_signed_message_of_no_dialect_is_refused(server: HubServer, task: str) -> None:
     assert task
-    assert post(house, signed({"hello": "there"})).code == "not_recognized"
+    assert post_signed(server, sign_message({"hello": "there"})).code == "not_recognized"
 
 
 @proves("IDENTITY-SIGNED")
-def test_a_key_that_is_used_for_another_message_is_told_as_its_sender_wrote_it(
-    house: House, task: str
-) -> None:
-    assert post(house, signed(update(task), nonce="n" * 16, key="kk")).status == 200
-    other = {**update(task), "sentAt": "2026-02-09T12:00:01.000Z"}
+def test_reused_key_is_named_as_the_sender_wrote_it(server: HubServer, task: str) -> None:
+    assert post_signed(server, sign_message(update(task), nonce="n" * 16, key="kk")).status == 200
+    other_message = {**update(task), "sentAt": "2026-02-09T12:00:01.000Z"}
 
-    refused = post(house, signed(other, nonce="m" * 16, key="kk"))
+    refused = post_signed(server, sign_message(other_message, nonce="m" * 16, key="kk"))
 
     assert refused.code == "key_reused"
     assert "the key kk was used before" in refused.json["detail"]

@@ -11,9 +11,9 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from tests.surfaces.http.house import House
+from tests.surfaces.http.hub_server import HubServer
 
-ERAS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
+PROTOCOL_VERSIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 """How the client connects -> the version that both then speak."""
 
 MALFORMED = (
@@ -53,12 +53,12 @@ T = TypeVar("T")
 
 
 @asynccontextmanager
-async def calling(
-    house: House, name: str, mode: str = "auto", path: str = "/mcp"
+async def open_client(
+    server: HubServer, name: str, mode: str = "auto", path: str = "/mcp"
 ) -> AsyncGenerator[Client]:
     """A client that shows the token of whoever has this name."""
-    headers = {"Authorization": f"Bearer {house.tokens[name]}"}
-    address = f"http://127.0.0.1:{house.port}{path}"
+    headers = {"Authorization": f"Bearer {server.tokens[name]}"}
+    address = f"http://127.0.0.1:{server.port}{path}"
     async with (
         httpx2.AsyncClient(headers=headers, timeout=30) as http,
         Client(streamable_http_client(address, http_client=http), mode=mode) as client,
@@ -66,55 +66,58 @@ async def calling(
         yield client
 
 
-def talk(
-    house: House,
+def run_with_client(
+    server: HubServer,
     name: str,
-    story: Callable[[Client], Awaitable[T]],
+    scenario: Callable[[Client], Awaitable[T]],
     mode: str = "auto",
     path: str = "/mcp",
 ) -> T:
     """What comes of a conversation."""
 
-    async def held() -> T:
-        async with calling(house, name, mode, path) as client:
-            return await story(client)
+    async def run() -> T:
+        async with open_client(server, name, mode, path) as client:
+            return await scenario(client)
 
-    return asyncio.run(held())
+    return asyncio.run(run())
 
 
-def fault(
-    house: House, name: str, story: Callable[[Client], Awaitable[object]], mode: str = "auto"
+def protocol_error(
+    server: HubServer,
+    name: str,
+    scenario: Callable[[Client], Awaitable[object]],
+    mode: str = "auto",
 ) -> MCPError:
     """The error of the protocol that a conversation ends with."""
 
-    async def fails(client: Client) -> MCPError:
+    async def expect_error(client: Client) -> MCPError:
         with pytest.raises(MCPError) as raised:
-            await story(client)
+            await scenario(client)
         return raised.value
 
-    return talk(house, name, fails, mode)
+    return run_with_client(server, name, expect_error, mode)
 
 
-async def use(client: Client, tool: str, **arguments: Any) -> Any:
+async def call_tool(client: Client, tool: str, **arguments: Any) -> Any:
     """The structured answer of a tool."""
-    answer = await client.call_tool(tool, arguments)
-    assert not answer.is_error, answer
-    return answer.structured_content
+    response = await client.call_tool(tool, arguments)
+    assert not response.is_error, response
+    return response.structured_content
 
 
-async def refusal(client: Client, tool: str, **arguments: Any) -> Any:
+async def refusal_code(client: Client, tool: str, **arguments: Any) -> Any:
     """The code of a tool's no."""
-    answer = await client.call_tool(tool, arguments)
-    assert answer.is_error, answer
-    assert answer.structured_content is not None
-    return answer.structured_content["code"]
+    response = await client.call_tool(tool, arguments)
+    assert response.is_error, response
+    assert response.structured_content is not None
+    return response.structured_content["code"]
 
 
-def once(house: House, name: str, tool: str, **arguments: Any) -> Any:
+def call_once(server: HubServer, name: str, tool: str, **arguments: Any) -> Any:
     """The structured answer to one call."""
-    return talk(house, name, lambda client: use(client, tool, **arguments))
+    return run_with_client(server, name, lambda client: call_tool(client, tool, **arguments))
 
 
-def refused(house: House, name: str, tool: str, **arguments: Any) -> Any:
+def refusal_of_call(server: HubServer, name: str, tool: str, **arguments: Any) -> Any:
     """The code of the no to one call."""
-    return talk(house, name, lambda client: refusal(client, tool, **arguments))
+    return run_with_client(server, name, lambda client: refusal_code(client, tool, **arguments))

@@ -5,8 +5,8 @@ from collections.abc import Generator
 import pytest
 
 from dragoman.config import ProfileSettings
-from tests.surfaces.http.house import House, serving
-from tests.surfaces.mcp.stand import furnish
+from tests.surfaces.http.hub_server import HubServer, serving
+from tests.surfaces.mcp.mcp_hub import mount_mcp
 
 PROFILES = {
     "night": ProfileSettings(("claim", "complete", "aof")),
@@ -15,10 +15,10 @@ PROFILES = {
 
 
 @pytest.fixture(scope="module")
-def house() -> Generator[House]:
+def server() -> Generator[HubServer]:
     """Give a hub that runs, with agents, an observer and profiles."""
-    with serving(furnish(House(), PROFILES)) as served:
+    with serving(mount_mcp(HubServer(), PROFILES)) as served:
         for name in ("ada", "bob", "eve"):
-            served.welcome(name)
-        served.welcome("olga", "observer")
+            served.add_agent(name)
+        served.add_agent("olga", "observer")
         yield served

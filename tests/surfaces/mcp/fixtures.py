@@ -32,7 +32,7 @@ WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="
 
 Content = types.TextContent | types.ImageContent | types.AudioContent | types.EmbeddedResource
 Schema = dict[str, Any]
-Run = Callable[[Visit], Awaitable[Reply]]
+Handler = Callable[[Visit], Awaitable[Reply]]
 
 
 def _text(text: str) -> types.TextContent:
@@ -55,7 +55,7 @@ def _result(*content: Content) -> types.CallToolResult:
 
 # --- tools that answer with one thing
 
-_FIXED: dict[str, tuple[Content, ...]] = {
+_FIXED_CONTENT: dict[str, tuple[Content, ...]] = {
     "test_simple_text": (_text("This is a simple text response for testing."),),
     "test_image_content": (_image(),),
     "test_audio_content": (types.AudioContent(data=WAV, mime_type="audio/wav"),),
@@ -74,14 +74,14 @@ _FIXED: dict[str, tuple[Content, ...]] = {
 }
 
 
-def _fixed(content: tuple[Content, ...]) -> Run:
+def _respond_with(content: tuple[Content, ...]) -> Handler:
     async def run(_: Visit) -> Reply:
         return _result(*content)
 
     return run
 
 
-async def _fail(_: Visit) -> Reply:
+async def _respond_with_error(_: Visit) -> Reply:
     return types.CallToolResult(
         content=[_text("This tool intentionally returns an error for testing")], is_error=True
     )
@@ -90,20 +90,20 @@ async def _fail(_: Visit) -> Reply:
 # --- tools that say something on their way
 
 
-async def _log(visit: Visit) -> Reply:
-    session = visit.context.session
-    for said in ("Tool execution started", "Tool processing data", "Tool execution completed"):
+async def _log_messages(call: Visit) -> Reply:
+    session = call.context.session
+    for message in ("Tool execution started", "Tool processing data", "Tool execution completed"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MCPDeprecationWarning)
             await session.send_log_message(
-                "info", said, related_request_id=visit.context.request_id
+                "info", message, related_request_id=call.context.request_id
             )
     return _result(_text("Tool with logging executed successfully"))
 
 
-async def _progress(visit: Visit) -> Reply:
+async def _report_progress(call: Visit) -> Reply:
     for step in (0, 50, 100):
-        await visit.context.session.report_progress(step, 100, f"Completed step {step} of 100")
+        await call.context.session.report_progress(step, 100, f"Completed step {step} of 100")
         await asyncio.sleep(0)
     return _result(_text("Tool with progress executed successfully"))
 
@@ -111,15 +111,15 @@ async def _progress(visit: Visit) -> Reply:
 # --- tools that ask the client while they run (until 2025-11-25)
 
 
-async def _sample(visit: Visit) -> Reply:
-    prompt = types.SamplingMessage(role="user", content=_text(visit.arguments["prompt"]))
+async def _sample(call: Visit) -> Reply:
+    prompt = types.SamplingMessage(role="user", content=_text(call.arguments["prompt"]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MCPDeprecationWarning)
-        answer = await visit.context.session.create_message(
-            [prompt], max_tokens=100, related_request_id=visit.context.request_id
+        response = await call.context.session.create_message(
+            [prompt], max_tokens=100, related_request_id=call.context.request_id
         )
-    said = answer.content.text if isinstance(answer.content, types.TextContent) else "(no text)"
-    return _result(_text(f"LLM response: {said}"))
+    text = response.content.text if isinstance(response.content, types.TextContent) else "(no text)"
+    return _result(_text(f"LLM response: {text}"))
 
 
 _USER = {
@@ -156,15 +156,17 @@ def _form(properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> S
     return form | ({"required": list(required)} if required else {})
 
 
-def _elicit(properties: Mapping[str, Schema], required: tuple[str, ...], says: str) -> Run:
-    async def run(visit: Visit) -> Reply:
-        answer = await visit.context.session.elicit_form(
-            visit.arguments.get("message", "Please fill in"),
+def _elicit_form(
+    properties: Mapping[str, Schema], required: tuple[str, ...], prefix: str
+) -> Handler:
+    async def run(call: Visit) -> Reply:
+        response = await call.context.session.elicit_form(
+            call.arguments.get("message", "Please fill in"),
             _form(properties, required),
-            related_request_id=visit.context.request_id,
+            related_request_id=call.context.request_id,
         )
-        content = json.dumps(answer.content or {})
-        return _result(_text(f"{says}: action={answer.action}, content={content}"))
+        content = json.dumps(response.content or {})
+        return _result(_text(f"{prefix}: action={response.action}, content={content}"))
 
     return run
 
@@ -172,99 +174,107 @@ def _elicit(properties: Mapping[str, Schema], required: tuple[str, ...], says: s
 # --- tools that ask the client by their result (from 2026-07-28 on)
 
 
-def _ask_form(message: str, properties: Mapping[str, Schema]) -> types.ElicitRequest:
+def _form_request(message: str, properties: Mapping[str, Schema]) -> types.ElicitRequest:
     form = _form(properties, tuple(properties))
     return types.ElicitRequest(
         params=types.ElicitRequestFormParams(message=message, requested_schema=form)
     )
 
 
-def _ask_model(prompt: str) -> types.CreateMessageRequest:
+def _sampling_request(prompt: str) -> types.CreateMessageRequest:
     message = types.SamplingMessage(role="user", content=_text(prompt))
     return types.CreateMessageRequest(
         params=types.CreateMessageRequestParams(messages=[message], max_tokens=100)
     )
 
 
-Ask = types.ElicitRequest | types.CreateMessageRequest | types.ListRootsRequest
+InputRequest = types.ElicitRequest | types.CreateMessageRequest | types.ListRootsRequest
 _NAME: dict[str, Schema] = {"name": {"type": "string"}}
 _OK: dict[str, Schema] = {"ok": {"type": "boolean"}}
-_NEEDS = {
+_CAPABILITY_OF_METHOD = {
     "elicitation/create": "elicitation",
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
 
 
-class Talk(Struct, frozen=True):
+class InputRounds(Struct, frozen=True):
     """What is asked for, round by round; with `keeps`, the state travels with the client."""
 
-    rounds: tuple[dict[str, Ask], ...]
-    keeps: bool = False
+    rounds: tuple[dict[str, InputRequest], ...]
+    keeps_state: bool = False
     only_declared: bool = False
     """Whether the client is asked only for what it says that it can do."""
 
-    async def run(self, visit: Visit) -> Reply:
+    async def run(self, call: Visit) -> Reply:
         """The next round, or the end."""
-        given = self.next_of(visit.context)
-        if given is not None:
-            return given
+        result = self.next_round(call.context)
+        if result is not None:
+            return result
         return _result(_text("state-ok: all of it is here"))
 
-    def next_of(self, context: Context) -> types.InputRequiredResult | None:
+    def next_round(self, context: Context) -> types.InputRequiredResult | None:
         """What is still to be asked for; None: nothing."""
         params = cast(dict[str, Any], context.params or {})
         number = int(params.get("requestState") or 0)
-        wanted = self.rounds[number]
-        answers = cast(dict[str, Any], params.get("inputResponses") or {})
-        if wanted.keys() <= answers.keys() and (number or not self.keeps or self._kept(params)):
+        expected = self.rounds[number]
+        responses = cast(dict[str, Any], params.get("inputResponses") or {})
+        if expected.keys() <= responses.keys() and (
+            number or not self.keeps_state or self._has_state(params)
+        ):
             number += 1
         if number == len(self.rounds):
             return None
-        asked = cast(dict[str, Any], self._fit(self.rounds[number], context))
+        requests = cast(dict[str, Any], self._select_declared(self.rounds[number], context))
         return types.InputRequiredResult(
-            input_requests=asked, request_state=str(number) if self.keeps else None
+            input_requests=requests, request_state=str(number) if self.keeps_state else None
         )
 
-    def _kept(self, params: Mapping[str, Any]) -> bool:
+    def _has_state(self, params: Mapping[str, Any]) -> bool:
         return params.get("requestState") is not None
 
-    def _fit(self, asked: dict[str, Ask], context: Context) -> dict[str, Ask]:
+    def _select_declared(
+        self, requests: dict[str, InputRequest], context: Context
+    ) -> dict[str, InputRequest]:
         declared = context.session.client_capabilities
         if not self.only_declared or declared is None:
-            return asked
+            return requests
         return {
-            key: one for key, one in asked.items() if getattr(declared, _NEEDS[one.method], None)
+            key: request
+            for key, request in requests.items()
+            if getattr(declared, _CAPABILITY_OF_METHOD[request.method], None)
         }
 
 
-_WHO = {"user_name": _ask_form("What is your name?", _NAME)}
-_ALL_THREE: dict[str, Ask] = {
-    **_WHO,
-    "greeting": _ask_model("Generate a greeting"),
+_NAME_REQUEST = {"user_name": _form_request("What is your name?", _NAME)}
+_ALL_REQUESTS: dict[str, InputRequest] = {
+    **_NAME_REQUEST,
+    "greeting": _sampling_request("Generate a greeting"),
     "client_roots": types.ListRootsRequest(),
 }
-_CONFIRM: dict[str, Ask] = {"confirm": _ask_form("Please confirm", _OK)}
-_TALKS = {
-    "elicitation": Talk((dict(_WHO),)),
-    "sampling": Talk(({"capital_question": _ask_model("What is the capital of France?")},)),
-    "list_roots": Talk(({"client_roots": types.ListRootsRequest()},)),
-    "request_state": Talk((_CONFIRM,), keeps=True),
-    "tampered_state": Talk((_CONFIRM,), keeps=True),
-    "multiple_inputs": Talk((_ALL_THREE,), keeps=True),
-    "multi_round": Talk(
-        (
-            {"step1": _ask_form("Step 1: What is your name?", _NAME)},
-            {"step2": _ask_form("Step 2: Which color?", {"color": {"type": "string"}})},
-        ),
-        keeps=True,
+_CONFIRM: dict[str, InputRequest] = {"confirm": _form_request("Please confirm", _OK)}
+_DIALOGUES = {
+    "elicitation": InputRounds((dict(_NAME_REQUEST),)),
+    "sampling": InputRounds(
+        ({"capital_question": _sampling_request("What is the capital of France?")},)
     ),
-    "capabilities": Talk((_ALL_THREE,), only_declared=True),
+    "list_roots": InputRounds(({"client_roots": types.ListRootsRequest()},)),
+    "request_state": InputRounds((_CONFIRM,), keeps_state=True),
+    "tampered_state": InputRounds((_CONFIRM,), keeps_state=True),
+    "multiple_inputs": InputRounds((_ALL_REQUESTS,), keeps_state=True),
+    "multi_round": InputRounds(
+        (
+            {"step1": _form_request("Step 1: What is your name?", _NAME)},
+            {"step2": _form_request("Step 2: Which color?", {"color": {"type": "string"}})},
+        ),
+        keeps_state=True,
+    ),
+    "capabilities": InputRounds((_ALL_REQUESTS,), only_declared=True),
 }
-_PROMPT_TALK = Talk(
+_PROMPT_DIALOGUE = InputRounds(
     (
         {
-            "user_context": _ask_form(
+            "user_context": _form_request(
                 "What context should the prompt use?", {"context": {"type": "string"}}
             )
         },
@@ -272,8 +282,8 @@ _PROMPT_TALK = Talk(
 )
 
 
-async def _needs_sampling(visit: Visit) -> Reply:
-    declared = visit.context.session.client_capabilities
+async def _needs_sampling(call: Visit) -> Reply:
+    declared = call.context.session.client_capabilities
     if declared is None or declared.sampling is None:
         raise MCPError(
             types.MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -299,21 +309,24 @@ async def _change_prompts(_: Visit) -> Reply:
 
 
 _TEXT_ARGUMENT: Schema = {"type": "string"}
-_RUNS: dict[str, tuple[Run, tuple[str, ...]]] = {
-    **{name: (_fixed(content), ()) for name, content in _FIXED.items()},
-    "test_error_handling": (_fail, ()),
-    "test_tool_with_logging": (_log, ()),
-    "test_logging_tool": (_log, ()),
-    "test_tool_with_progress": (_progress, ()),
+_HANDLERS: dict[str, tuple[Handler, tuple[str, ...]]] = {
+    **{name: (_respond_with(content), ()) for name, content in _FIXED_CONTENT.items()},
+    "test_error_handling": (_respond_with_error, ()),
+    "test_tool_with_logging": (_log_messages, ()),
+    "test_logging_tool": (_log_messages, ()),
+    "test_tool_with_progress": (_report_progress, ()),
     "test_sampling": (_sample, ("prompt",)),
-    "test_elicitation": (_elicit(_USER, tuple(_USER), "User response"), ("message",)),
-    "test_elicitation_sep1034_defaults": (_elicit(_DEFAULTS, (), "Elicitation completed"), ()),
-    "test_elicitation_sep1330_enums": (_elicit(_ENUMS, (), "Elicitation completed"), ()),
+    "test_elicitation": (_elicit_form(_USER, tuple(_USER), "User response"), ("message",)),
+    "test_elicitation_sep1034_defaults": (_elicit_form(_DEFAULTS, (), "Elicitation completed"), ()),
+    "test_elicitation_sep1330_enums": (_elicit_form(_ENUMS, (), "Elicitation completed"), ()),
     "test_missing_capability": (_needs_sampling, ()),
-    "test_streaming_elicitation": (_TALKS["elicitation"].run, ()),
+    "test_streaming_elicitation": (_DIALOGUES["elicitation"].run, ()),
     "test_trigger_tool_change": (_change_tools, ()),
     "test_trigger_prompt_change": (_change_prompts, ()),
-    **{f"test_input_required_result_{name}": (talk.run, ()) for name, talk in _TALKS.items()},
+    **{
+        f"test_input_required_result_{name}": (dialogue.run, ())
+        for name, dialogue in _DIALOGUES.items()
+    },
 }
 
 TOOLS = tuple(
@@ -324,7 +337,7 @@ TOOLS = tuple(
         run,
         GROUP,
     )
-    for name, (run, arguments) in _RUNS.items()
+    for name, (run, arguments) in _HANDLERS.items()
 )
 
 
@@ -337,7 +350,7 @@ def _png(_: Desk, __: Parameters) -> bytes:
     return base64.b64decode(PNG)
 
 
-SHELVES = (
+RESOURCES = (
     Shelf(
         "test://static-text",
         "static-text",
@@ -351,32 +364,38 @@ SHELVES = (
 )
 
 
-class Sheet(Struct, frozen=True):
+class PromptFixture(Struct, frozen=True):
     """A prompt: its arguments, and what it says."""
 
     arguments: tuple[str, ...]
-    says: Callable[[Mapping[str, str]], tuple[Content, ...]]
+    render: Callable[[Mapping[str, str]], tuple[Content, ...]]
 
 
-_SHEETS = {
-    "test_simple_prompt": Sheet((), lambda _: (_text("This is a simple prompt for testing."),)),
-    "test_prompt_with_arguments": Sheet(
+_PROMPTS = {
+    "test_simple_prompt": PromptFixture(
+        (), lambda _: (_text("This is a simple prompt for testing."),)
+    ),
+    "test_prompt_with_arguments": PromptFixture(
         ("arg1", "arg2"),
-        lambda given: (
-            _text(f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'"),
+        lambda arguments: (
+            _text(f"Prompt with arguments: arg1='{arguments['arg1']}', arg2='{arguments['arg2']}'"),
         ),
     ),
-    "test_prompt_with_embedded_resource": Sheet(
+    "test_prompt_with_embedded_resource": PromptFixture(
         ("resourceUri",),
-        lambda given: (
-            _embedded(given["resourceUri"], "text/plain", "Embedded resource content for testing."),
+        lambda arguments: (
+            _embedded(
+                arguments["resourceUri"], "text/plain", "Embedded resource content for testing."
+            ),
             _text("Please process the embedded resource above."),
         ),
     ),
-    "test_prompt_with_image": Sheet(
+    "test_prompt_with_image": PromptFixture(
         (), lambda _: (_image(), _text("Please analyze the image above."))
     ),
-    "test_input_required_result_prompt": Sheet((), lambda _: (_text("With your context."),)),
+    "test_input_required_result_prompt": PromptFixture(
+        (), lambda _: (_text("With your context."),)
+    ),
 }
 
 
@@ -385,9 +404,11 @@ async def _list_prompts(_: Context, __: Any) -> types.ListPromptsResult:
         types.Prompt(
             name=name,
             description="A fixture of the conformance suite.",
-            arguments=[types.PromptArgument(name=one, required=True) for one in sheet.arguments],
+            arguments=[
+                types.PromptArgument(name=argument, required=True) for argument in prompt.arguments
+            ],
         )
-        for name, sheet in _SHEETS.items()
+        for name, prompt in _PROMPTS.items()
     ]
     return types.ListPromptsResult(prompts=prompts)
 
@@ -396,12 +417,12 @@ async def _get_prompt(
     context: Context, params: types.GetPromptRequestParams
 ) -> types.GetPromptResult | types.InputRequiredResult:
     if params.name == "test_input_required_result_prompt":
-        asked = _PROMPT_TALK.next_of(context)
-        if asked is not None:
-            return asked
-    said = _SHEETS[params.name].says(params.arguments or {})
+        input_required = _PROMPT_DIALOGUE.next_round(context)
+        if input_required is not None:
+            return input_required
+    contents = _PROMPTS[params.name].render(params.arguments or {})
     return types.GetPromptResult(
-        messages=[types.PromptMessage(role="user", content=content) for content in said]
+        messages=[types.PromptMessage(role="user", content=content) for content in contents]
     )
 
 
@@ -409,19 +430,19 @@ async def _complete(_: Context, __: Any) -> types.CompleteResult:
     return types.CompleteResult(completion=types.Completion(values=[], total=0, has_more=False))
 
 
-async def _nothing(_: Context, __: Any) -> types.EmptyResult:
+async def _acknowledge(_: Context, __: Any) -> types.EmptyResult:
     return types.EmptyResult()
 
 
-def equip(server: Server[Any]) -> None:
+def add_fixtures(server: Server[Any]) -> None:
     """Add what a server of ours does not offer."""
     added: dict[str, tuple[Any, Any]] = {
         "prompts/list": (types.PaginatedRequestParams, _list_prompts),
         "prompts/get": (types.GetPromptRequestParams, _get_prompt),
         "completion/complete": (types.CompleteRequestParams, _complete),
-        "logging/setLevel": (types.SetLevelRequestParams, _nothing),
-        "resources/subscribe": (types.SubscribeRequestParams, _nothing),
-        "resources/unsubscribe": (types.UnsubscribeRequestParams, _nothing),
+        "logging/setLevel": (types.SetLevelRequestParams, _acknowledge),
+        "resources/subscribe": (types.SubscribeRequestParams, _acknowledge),
+        "resources/unsubscribe": (types.UnsubscribeRequestParams, _acknowledge),
         "subscriptions/listen": (types.SubscriptionsListenRequestParams, ListenHandler(_BUS)),
     }
     for method, (params, handler) in added.items():

@@ -3,13 +3,13 @@
 from dragoman.bootstrap import dialects
 from dragoman.surfaces.mcp.tools import table
 from tests.requirements import proves
-from tests.surfaces.http.house import House
-from tests.surfaces.mcp.clients import once, refused
+from tests.surfaces.http.hub_server import HubServer
+from tests.surfaces.mcp.clients import call_once, refusal_of_call
 
 pytestmark = proves("CCOS-MCP")
 
 
-def test_what_agents_need_are_tools_and_the_rest_is_for_people() -> None:
+def test_operations_for_agents_are_tools() -> None:
     tools = [name for name in table(dialects()) if name.startswith("ccos_")]
     assert tools == [
         "ccos_result",
@@ -24,14 +24,17 @@ def test_what_agents_need_are_tools_and_the_rest_is_for_people() -> None:
     ]
 
 
-def test_a_request_goes_there_and_back_by_tools(house: House) -> None:
-    house.welcome("olga", "orchestrator")
-    once(house, "ada", "ccos_register", agent_id="ada", skills=["translate"])
-    told = once(house, "olga", "ccos_delegate", goal="translate it", intent_id="i-1")
-    assert told["request"]["agent_id"] == "ada"
-    (request,) = once(house, "ada", "ccos_requests")["requests"]
-    said = {key: request[key] for key in ("intent_id", "agent_id", "request_id")}
-    once(house, "ada", "ccos_update", **said, progress=0.5)
-    assert refused(house, "bob", "ccos_result", **said, success=True) == "anomaly"
-    assert once(house, "ada", "ccos_result", **said, success=True, output=1)["state"] == "Satisfied"
-    assert once(house, "olga", "ccos_intent", intent_id="i-1")["result"]["output"] == 1
+def test_request_is_delegated_and_answered_by_tools(server: HubServer) -> None:
+    server.add_agent("olga", "orchestrator")
+    call_once(server, "ada", "ccos_register", agent_id="ada", skills=["translate"])
+    delegated = call_once(server, "olga", "ccos_delegate", goal="translate it", intent_id="i-1")
+    assert delegated["request"]["agent_id"] == "ada"
+    (request,) = call_once(server, "ada", "ccos_requests")["requests"]
+    ids = {key: request[key] for key in ("intent_id", "agent_id", "request_id")}
+    call_once(server, "ada", "ccos_update", **ids, progress=0.5)
+    assert refusal_of_call(server, "bob", "ccos_result", **ids, success=True) == "anomaly"
+    assert (
+        call_once(server, "ada", "ccos_result", **ids, success=True, output=1)["state"]
+        == "Satisfied"
+    )
+    assert call_once(server, "olga", "ccos_intent", intent_id="i-1")["result"]["output"] == 1

@@ -7,37 +7,37 @@ from mcp.client import Client
 
 from tests.protocols.acp.hub import offer
 from tests.requirements import proves
-from tests.surfaces.http.house import House
-from tests.surfaces.mcp.clients import once, talk
+from tests.surfaces.http.hub_server import HubServer
+from tests.surfaces.mcp.clients import call_once, run_with_client
 
 pytestmark = proves("ACP-RESPONSE", "MCP-DIALECTS")
 
 
-def called(house: House, by: str, **said: Any) -> types.CallToolResult:
+def call_handoff(server: HubServer, by: str, **arguments: Any) -> types.CallToolResult:
     """What a call of the tool comes to."""
 
     async def call(client: Client) -> Any:
-        return await client.call_tool("acp_handoff", said)
+        return await client.call_tool("acp_handoff", arguments)
 
-    return talk(house, by, call)
+    return run_with_client(server, by, call)
 
 
-def test_the_whole_way_by_a_tool(house: House) -> None:
-    id = once(house, "ada", "acp_handoff", **offer())["handoff_id"]
+def test_handoff_goes_from_proposal_to_close_by_tool(server: HubServer) -> None:
+    id = call_once(server, "ada", "acp_handoff", **offer())["handoff_id"]
     for action, by, status in (
         ("accept", "bob", "accepted"),
         ("activate", "bob", "activated"),
         ("complete", "bob", "completed"),
         ("close", "ada", "closed"),
     ):
-        told = once(house, by, "acp_handoff", action=action, handoff_id=id)
-        assert (told["success"], told["status"]) == (True, status)
-    assert once(house, "bob", "acp_inbox")["messages"][0]["type"] == "handoff.initiate"
+        reply = call_once(server, by, "acp_handoff", action=action, handoff_id=id)
+        assert (reply["success"], reply["status"]) == (True, status)
+    assert call_once(server, "bob", "acp_inbox")["messages"][0]["type"] == "handoff.initiate"
 
 
-def test_a_no_is_an_error_in_the_form_of_the_protocol(house: House) -> None:
-    once(house, "ada", "acp_handoff", **offer(task="t-no"))
-    result = called(house, "ada", **offer(to="carol", task="t-no"))
+def test_refusal_is_an_error_in_protocol_form(server: HubServer) -> None:
+    call_once(server, "ada", "acp_handoff", **offer(task="t-no"))
+    result = call_handoff(server, "ada", **offer(to="carol", task="t-no"))
     assert result.is_error
     assert result.structured_content is not None
     assert result.structured_content["success"] is False

@@ -9,86 +9,86 @@ from mcp.client import Client
 
 from dragoman.core.commands import CreateTask, PostMail
 from tests.requirements import proves
-from tests.surfaces.http.house import House
-from tests.surfaces.mcp.clients import fault, once, refused, talk
+from tests.surfaces.http.hub_server import HubServer
+from tests.surfaces.mcp.clients import call_once, protocol_error, refusal_of_call, run_with_client
 
 pytestmark = proves("MAIL-MCP")
 
 
-def send(house: House, to: str = "bob", by: str = "ada", **more: Any) -> str:
+def send(server: HubServer, to: str = "bob", by: str = "ada", **fields: Any) -> str:
     """A letter; its id."""
-    row = {"to": [to], "subject": "Hello", "body_md": "How are you?", **more}
-    return once(house, by, "mail_send", **row)["id"]
+    arguments = {"to": [to], "subject": "Hello", "body_md": "How are you?", **fields}
+    return call_once(server, by, "mail_send", **arguments)["id"]
 
 
-def test_a_letter_lies_in_the_inbox_until_it_is_read(house: House) -> None:
-    house.welcome("rita")
-    id = send(house, "rita", ack_required=True, body_md="x" * 1_001)
-    (letter,) = once(house, "rita", "inbox")["letters"]
-    assert (letter["id"], letter["from"], letter["wants"]) == (id, "ada", "ack")
-    assert letter["text"] == "x" * 1_000 + "…"
-    assert once(house, "rita", "mail_show", id=id)["body_md"] == "x" * 1_001
-    once(house, "rita", "mail_ack", id=id)
-    assert once(house, "rita", "inbox")["letters"] == []
-    assert [row["id"] for row in once(house, "rita", "mail_inbox")["messages"]] == [id]
+def test_mail_stays_in_the_inbox_until_acked(server: HubServer) -> None:
+    server.add_agent("rita")
+    id = send(server, "rita", ack_required=True, body_md="x" * 1_001)
+    (message,) = call_once(server, "rita", "inbox")["letters"]
+    assert (message["id"], message["from"], message["wants"]) == (id, "ada", "ack")
+    assert message["text"] == "x" * 1_000 + "…"
+    assert call_once(server, "rita", "mail_show", id=id)["body_md"] == "x" * 1_001
+    call_once(server, "rita", "mail_ack", id=id)
+    assert call_once(server, "rita", "inbox")["letters"] == []
+    assert [row["id"] for row in call_once(server, "rita", "mail_inbox")["messages"]] == [id]
 
 
 @proves("MCP-DIALECTS")
-def test_a_letter_is_a_message_like_any_other(house: House) -> None:
-    row = {"from": "ada", "to": ["bob"], "subject": "[m-1] PROGRESS", "body_md": "Step: 1"}
-    told = once(house, "ada", "send", message=row)
-    assert (told["dialect"], told["type"]) == ("agentmail", "PROGRESS")
-    assert told["reply"]["thread_id"] == "m-1"
-    assert refused(house, "bob", "send", message=row) == "identity_mismatch"
+def test_mail_can_be_sent_as_a_message(server: HubServer) -> None:
+    message = {"from": "ada", "to": ["bob"], "subject": "[m-1] PROGRESS", "body_md": "Step: 1"}
+    sent = call_once(server, "ada", "send", message=message)
+    assert (sent["dialect"], sent["type"]) == ("agentmail", "PROGRESS")
+    assert sent["reply"]["thread_id"] == "m-1"
+    assert refusal_of_call(server, "bob", "send", message=message) == "identity_mismatch"
 
 
 @proves("MCP-RESOURCES")
-def test_a_thread_is_a_resource(house: House) -> None:
-    ids = [send(house, thread_id="t-7"), send(house, thread_id="t-7", cc=["carol"])]
+def test_thread_is_a_resource(server: HubServer) -> None:
+    ids = [send(server, thread_id="t-7"), send(server, thread_id="t-7", cc=["carol"])]
 
     async def read(client: Client) -> Any:
         (content,) = (await client.read_resource("dragoman://threads/t-7")).contents
         assert isinstance(content, types.TextResourceContents)
         return json.loads(content.text)
 
-    letters = talk(house, "olga", read)
-    assert [letter["id"] for letter in letters] == ids
-    assert letters[1]["cc"] == ["carol"]
-    assert letters[0]["text"] == "How are you?"
+    messages = run_with_client(server, "olga", read)
+    assert [message["id"] for message in messages] == ids
+    assert messages[1]["cc"] == ["carol"]
+    assert messages[0]["text"] == "How are you?"
 
 
 @proves("MCP-RESOURCES")
-def test_a_thread_is_called_by_any_name_of_its_task(house: House) -> None:
-    house.do(CreateTask("Nine", "T9", aliases=("bead:t-9", "intent:i-9")))
-    house.do(PostMail(("bob",), "", "", id="t9-0", thread="t-9"))
+def test_thread_is_found_by_any_name_of_its_task(server: HubServer) -> None:
+    server.submit(CreateTask("Nine", "T9", aliases=("bead:t-9", "intent:i-9")))
+    server.submit(PostMail(("bob",), "", "", id="t9-0", thread="t-9"))
 
     async def read(client: Client) -> list[Any]:
         uris = (f"dragoman://threads/{name}" for name in ("t-9", "intent%3Ai-9", "T9"))
         return [(await client.read_resource(uri)).contents[0] for uri in uris]
 
-    for content in talk(house, "olga", read):
+    for content in run_with_client(server, "olga", read):
         assert isinstance(content, types.TextResourceContents)
         assert [one["id"] for one in json.loads(content.text)] == ["t9-0"]
 
 
 @proves("MCP-RESOURCES", "MAIL-PAGES")
-def test_of_a_long_thread_the_resource_is_the_end(house: House) -> None:
-    house.do(*(PostMail(("bob",), "", "", id=f"t8-{n}", thread="t-8") for n in range(51)))
+def test_resource_of_a_long_thread_is_its_end(server: HubServer) -> None:
+    server.submit(*(PostMail(("bob",), "", "", id=f"t8-{n}", thread="t-8") for n in range(51)))
 
     async def read(client: Client) -> Any:
         (content,) = (await client.read_resource("dragoman://threads/t-8")).contents
         assert isinstance(content, types.TextResourceContents)
         return json.loads(content.text)
 
-    shown = [one["id"] for one in talk(house, "olga", read)]
-    assert shown == [f"t8-{n}" for n in range(1, 51)]
+    shown_ids = [one["id"] for one in run_with_client(server, "olga", read)]
+    assert shown_ids == [f"t8-{n}" for n in range(1, 51)]
 
 
 @proves("MCP-REFUSALS")
 @pytest.mark.parametrize("thread", ["nowhere", "a%2Fb", "%E2%80%AE"])
-def test_a_thread_that_is_not_there_is_an_error(house: House, thread: str) -> None:
+def test_missing_thread_is_an_error(server: HubServer, thread: str) -> None:
     uri = f"dragoman://threads/{thread}"
-    error = fault(house, "ada", lambda client: client.read_resource(uri))
+    error = protocol_error(server, "ada", lambda client: client.read_resource(uri))
     assert (error.code, error.data) == (types.INVALID_PARAMS, {"uri": uri})
     assert error.message.isascii()
 
@@ -110,33 +110,38 @@ def test_a_thread_that_is_not_there_is_an_error(house: House, thread: str) -> No
         ("mail_send", {"to": ["b b"], "subject": "a", "body_md": ""}, "invalid_id"),
     ],
 )
-def test_what_cannot_be_is_refused(
-    house: House, tool: str, arguments: dict[str, Any], code: str
+def test_invalid_mail_call_is_refused(
+    server: HubServer, tool: str, arguments: dict[str, Any], code: str
 ) -> None:
-    assert refused(house, "ada", tool, **arguments) == code
+    assert refusal_of_call(server, "ada", tool, **arguments) == code
 
 
 @proves("MAIL-HOSTILE")
-def test_nobody_acks_what_is_not_its_own(house: House) -> None:
-    id = send(house)
-    assert refused(house, "ada", "mail_ack", id=id) == "not_authorized"
-    assert refused(house, "ada", "mail_read", id=id) == "not_authorized"
+def test_mail_cannot_be_acked_by_others(server: HubServer) -> None:
+    id = send(server)
+    assert refusal_of_call(server, "ada", "mail_ack", id=id) == "not_authorized"
+    assert refusal_of_call(server, "ada", "mail_read", id=id) == "not_authorized"
 
 
 @proves("REDACT-REQUESTS")
-def test_who_sends_a_secret_is_told(house: House) -> None:
-    row = {"to": ["bob"], "subject": "Hello", "body_md": "password=Xk39fjQpz81a"}
-    (warning,) = once(house, "ada", "mail_send", **row)["warnings"]
+def test_masked_secret_is_reported(server: HubServer) -> None:
+    arguments = {"to": ["bob"], "subject": "Hello", "body_md": "password=Xk39fjQpz81a"}
+    (warning,) = call_once(server, "ada", "mail_send", **arguments)["warnings"]
     assert warning.startswith("a secret was masked: body (")
-    assert "warnings" not in once(house, "ada", "mail_send", **row | {"body_md": "Fine."})
+    assert "warnings" not in call_once(
+        server, "ada", "mail_send", **arguments | {"body_md": "Fine."}
+    )
 
 
 @proves("RESERVE-TAKE")
-def test_files_are_reserved_seen_kept_and_given_back(house: House) -> None:
-    taken = once(house, "ada", "reserve_take", patterns=["mcp/a.py"], ttl_ms=60_000)
-    (seen,) = once(house, "bob", "reserve_list", patterns=["mcp/"])["reservations"]
-    assert (seen["id"], seen["holder"]) == (taken["id"], "ada")
-    assert once(house, "ada", "reserve_renew", names=[taken["id"]])["until"] > taken["until"]
-    once(house, "ada", "reserve_release")
-    assert once(house, "bob", "reserve_list", patterns=["mcp/"])["reservations"] == []
-    assert once(house, "owner", "wave_list")["waves"] == []
+def test_reservation_is_taken_listed_renewed_and_released(server: HubServer) -> None:
+    reservation = call_once(server, "ada", "reserve_take", patterns=["mcp/a.py"], ttl_ms=60_000)
+    (listed,) = call_once(server, "bob", "reserve_list", patterns=["mcp/"])["reservations"]
+    assert (listed["id"], listed["holder"]) == (reservation["id"], "ada")
+    assert (
+        call_once(server, "ada", "reserve_renew", names=[reservation["id"]])["until"]
+        > reservation["until"]
+    )
+    call_once(server, "ada", "reserve_release")
+    assert call_once(server, "bob", "reserve_list", patterns=["mcp/"])["reservations"] == []
+    assert call_once(server, "owner", "wave_list")["waves"] == []

@@ -16,71 +16,73 @@ from dragoman.surfaces.mcp.profiles import Profiles
 from dragoman.surfaces.mcp.tool import Tool
 from dragoman.surfaces.mcp.tools import table
 from tests.requirements import proves
-from tests.surfaces.http.house import START, House
-from tests.surfaces.mcp.clients import fault, talk
+from tests.surfaces.http.hub_server import START, HubServer
+from tests.surfaces.mcp.clients import protocol_error, run_with_client
 
 pytestmark = proves("MCP-PROFILES")
 
 TOOLS = table(dialects())
-CORE = {name for name, tool in TOOLS.items() if tool.group == "core"}
+CORE_TOOLS = {name for name, tool in TOOLS.items() if tool.group == "core"}
 
 
-async def _names(client: Client) -> set[str]:
+async def _tool_names(client: Client) -> set[str]:
     return {tool.name for tool in (await client.list_tools()).tools}
 
 
-def test_without_a_profile_an_agent_sees_all_that_fits_it(house: House) -> None:
-    assert talk(house, "ada", _names) == TOOLS.keys()
-    assert talk(house, "olga", _names) == {name for name, tool in TOOLS.items() if tool.reads}
-    assert {"read", "inbox", "mail_inbox"} < talk(house, "olga", _names)
-    assert "mail_send" not in talk(house, "olga", _names)
+def test_agent_without_profile_sees_all_tools_of_its_role(server: HubServer) -> None:
+    assert run_with_client(server, "ada", _tool_names) == TOOLS.keys()
+    assert run_with_client(server, "olga", _tool_names) == {
+        name for name, tool in TOOLS.items() if tool.reads
+    }
+    assert {"read", "inbox", "mail_inbox"} < run_with_client(server, "olga", _tool_names)
+    assert "mail_send" not in run_with_client(server, "olga", _tool_names)
 
 
-def test_a_profile_is_chosen_by_the_address_or_by_the_name(house: House) -> None:
+def test_profile_is_chosen_by_path_or_agent_name(server: HubServer) -> None:
     night = {"claim", "complete", "aof_task_complete", "aof_task_update", "session_end"}
 
-    assert talk(house, "ada", _names, path="/mcp/night") == night
-    assert talk(house, "eve", _names) == {"read"}
-    assert talk(house, "eve", _names, path="/mcp/night") == night
+    assert run_with_client(server, "ada", _tool_names, path="/mcp/night") == night
+    assert run_with_client(server, "eve", _tool_names) == {"read"}
+    assert run_with_client(server, "eve", _tool_names, path="/mcp/night") == night
 
 
-def test_a_tool_that_is_not_seen_cannot_be_called(house: House) -> None:
-    error = fault(house, "eve", lambda client: client.call_tool("claim", {}))
+def test_hidden_tool_cannot_be_called(server: HubServer) -> None:
+    error = protocol_error(server, "eve", lambda client: client.call_tool("claim", {}))
 
     assert error.code == types.INVALID_PARAMS
     assert error.message == "there is no tool 'claim' here; known: read"
 
 
-def test_an_agent_sees_the_tools_of_the_dialects_that_it_speaks(house: House) -> None:
-    house.welcome("speaker")
-    house.do(RegisterAgent("speaker", speaks=("klingon",)))
-    assert talk(house, "speaker", _names) == CORE
-    house.do(RegisterAgent("speaker", speaks=("aof", "agentmail", "acp", "ccos", "saop")))
-    assert talk(house, "speaker", _names) == TOOLS.keys()
+def test_agent_sees_tools_of_its_dialects(server: HubServer) -> None:
+    server.add_agent("speaker")
+    server.submit(RegisterAgent("speaker", speaks=("klingon",)))
+    assert run_with_client(server, "speaker", _tool_names) == CORE_TOOLS
+    server.submit(RegisterAgent("speaker", speaks=("aof", "agentmail", "acp", "ccos", "saop")))
+    assert run_with_client(server, "speaker", _tool_names) == TOOLS.keys()
 
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
-def test_a_tool_names_no_other_that_its_reader_may_not_have(tool: Tool) -> None:
-    words = set(re.findall(r"\w+", tool.about + msgspec.json.encode(tool.schema).decode()))
-    named = {name for name, other in TOOLS.items() if "_" in name and other.group != tool.group}
-    assert not words & named
+def test_tool_mentions_no_tool_of_another_group(tool: Tool) -> None:
+    mentioned = set(re.findall(r"\w+", tool.about + msgspec.json.encode(tool.schema).decode()))
+    foreign = {name for name, other in TOOLS.items() if "_" in name and other.group != tool.group}
+    assert not mentioned & foreign
 
 
-def test_every_rule_in_its_order() -> None:
+def test_path_name_and_dialects_choose_tools_in_this_order() -> None:
     profiles = Profiles(TOOLS, {"ada": ProfileSettings(("read", "aof"))})
-    known = AgentRecord("bob", "agent", ("klingon",), START)
+    record = AgentRecord("bob", "agent", ("klingon",), START)
 
-    def seen(name: str, known: AgentRecord | None, profile: str = "") -> set[str]:
-        return set(profiles.seen_by(name, "agent", known, profile))
+    def visible_tools(name: str, record: AgentRecord | None, profile: str = "") -> set[str]:
+        return set(profiles.seen_by(name, "agent", record, profile))
 
     aof = {"aof_task_complete", "aof_task_update", "session_end"}
-    assert seen("ada", known) == {"read", *aof}
-    assert seen("bob", known, "ada") == seen("ada", None)
-    assert seen("bob", known) == CORE
-    assert seen("bob", None) == TOOLS.keys()
+    assert visible_tools("ada", record) == {"read", *aof}
+    assert visible_tools("bob", record, "ada") == visible_tools("ada", None)
+    assert visible_tools("bob", record) == CORE_TOOLS
+    assert visible_tools("bob", None) == TOOLS.keys()
 
 
-def test_a_profile_with_a_word_that_means_nothing_is_refused_at_the_start() -> None:
+def test_profile_with_unknown_tool_is_refused_at_start() -> None:
     settings = parse('[profiles.night]\ntools = ["claim", "complet"]', {})
 
     with pytest.raises(SettingsError, match=r"profiles\.night\.tools: .*'complet'.*complete"):

@@ -11,45 +11,45 @@ from dragoman.core.commands import AliasTask, CreateTask, DraftHandoff, ProposeH
 from tests.engine.handoffs import package
 from tests.engine.lab import ALICE
 from tests.requirements import proves
-from tests.surfaces.http.house import House, serving
-from tests.surfaces.mcp.clients import ERAS, fault, talk
-from tests.surfaces.mcp.stand import furnish
+from tests.surfaces.http.hub_server import HubServer, serving
+from tests.surfaces.mcp.clients import PROTOCOL_VERSIONS, protocol_error, run_with_client
+from tests.surfaces.mcp.mcp_hub import mount_mcp
 
 pytestmark = proves("MCP-RESOURCES")
 
 
-async def _text(client: Client, uri: str) -> str:
+async def _read_text(client: Client, uri: str) -> str:
     (content,) = (await client.read_resource(uri)).contents
     assert isinstance(content, types.TextResourceContents)
     assert content.mime_type == "application/json"
     return content.text
 
 
-@pytest.mark.parametrize("mode", ERAS)
-def test_a_task_is_read_by_any_of_its_names(house: House, mode: str) -> None:
-    task = house.do(CreateTask("Read me", body="All of it."))
-    house.do(AliasTask(task, f"gh:{mode}-1"))
+@pytest.mark.parametrize("mode", PROTOCOL_VERSIONS)
+def test_task_is_read_by_any_of_its_names(server: HubServer, mode: str) -> None:
+    task = server.submit(CreateTask("Read me", body="All of it."))
+    server.submit(AliasTask(task, f"gh:{mode}-1"))
 
     async def read(client: Client) -> None:
         for name in (task, f"gh:{mode}-1", f"gh%3A{mode}-1"):
-            shown = json.loads(await _text(client, f"dragoman://tasks/{name}"))
-            assert (shown["id"], shown["body"]) == (task, "All of it.")
-        history = json.loads(await _text(client, f"dragoman://tasks/{task}/history"))
+            resource = json.loads(await _read_text(client, f"dragoman://tasks/{name}"))
+            assert (resource["id"], resource["body"]) == (task, "All of it.")
+        history = json.loads(await _read_text(client, f"dragoman://tasks/{task}/history"))
         assert [entry["type"] for entry in history] == ["task.created", "task.aliased"]
-        found = (await client.list_resource_templates()).resource_templates
-        assert [one.uri_template for one in found] == [
+        templates = (await client.list_resource_templates()).resource_templates
+        assert [template.uri_template for template in templates] == [
             "dragoman://tasks/{task}",
             "dragoman://tasks/{task}/history",
             "dragoman://threads/{thread}",
             "dragoman://handoffs/{handoff}",
         ]
 
-    talk(house, "olga", read, mode)
+    run_with_client(server, "olga", read, mode)
 
 
-def test_all_tasks_are_listed_page_by_page_and_what_is_there_once_on_the_last() -> None:
-    with serving(furnish(House(), with_fixtures=True)) as house:
-        tasks = [house.do(CreateTask(f"Task {n}")) for n in range(120)]
+def test_tasks_are_listed_in_pages_and_fixed_resources_last() -> None:
+    with serving(mount_mcp(HubServer(), with_fixtures=True)) as server:
+        tasks = [server.submit(CreateTask(f"Task {n}")) for n in range(120)]
 
         async def read(client: Client) -> list[list[types.Resource]]:
             pages, cursor = list[list[types.Resource]](), None
@@ -60,13 +60,13 @@ def test_all_tasks_are_listed_page_by_page_and_what_is_there_once_on_the_last() 
                 if cursor is None:
                     return pages
 
-        pages = talk(house, "owner", read)
+        pages = run_with_client(server, "owner", read)
 
     assert [len(page) for page in pages] == [50, 50, 23]
-    listed = [one for page in pages for one in page]
-    assert [one.name for one in listed[:120]] == tasks[::-1]
+    listed = [resource for page in pages for resource in page]
+    assert [resource.name for resource in listed[:120]] == tasks[::-1]
     assert listed[0].title == "Task 119"
-    assert [one.uri for one in listed[120:]] == [
+    assert [resource.uri for resource in listed[120:]] == [
         "test://static-text",
         "test://static-binary",
         "test://watched-resource",
@@ -74,24 +74,24 @@ def test_all_tasks_are_listed_page_by_page_and_what_is_there_once_on_the_last() 
 
 
 @proves("ACP-READ")
-def test_a_handoff_is_read_with_what_it_waits_for(house: House) -> None:
-    house.do(CreateTask("Fix it", id="t1", ready=True))
-    house.do(ProposeHandoff("t1", "bob", package("t1"), id="h1"), actor=ALICE)
+def test_handoff_is_read_with_its_diagnosis(server: HubServer) -> None:
+    server.submit(CreateTask("Fix it", id="t1", ready=True))
+    server.submit(ProposeHandoff("t1", "bob", package("t1"), id="h1"), actor=ALICE)
 
     async def read(client: Client) -> None:
-        shown = json.loads(await _text(client, "dragoman://handoffs/h1"))
-        assert (shown["status"], shown["to_agent"]) == ("proposed", "bob")
-        assert shown["diagnosis"]["steps"][0]["action"] == "accept"
+        resource = json.loads(await _read_text(client, "dragoman://handoffs/h1"))
+        assert (resource["status"], resource["to_agent"]) == ("proposed", "bob")
+        assert resource["diagnosis"]["steps"][0]["action"] == "accept"
 
     async def read_draft(client: Client) -> None:
-        shown = json.loads(await _text(client, "dragoman://handoffs/d1"))
-        assert "cannot be offered" in shown["diagnosis"]["summary"]
+        resource = json.loads(await _read_text(client, "dragoman://handoffs/d1"))
+        assert "cannot be offered" in resource["diagnosis"]["summary"]
 
-    talk(house, "olga", read)
-    house.do(DraftHandoff({}, "d1", "bob"), actor=Actor("agent", "ada"))
-    talk(house, "ada", read_draft)
+    run_with_client(server, "olga", read)
+    server.submit(DraftHandoff({}, "d1", "bob"), actor=Actor("agent", "ada"))
+    run_with_client(server, "ada", read_draft)
     for uri in ("dragoman://handoffs/h2", "dragoman://handoffs/%20"):
-        error = fault(house, "ada", lambda client, uri=uri: client.read_resource(uri))
+        error = protocol_error(server, "ada", lambda client, uri=uri: client.read_resource(uri))
         assert (error.code, error.data) == (types.INVALID_PARAMS, {"uri": uri})
 
 
@@ -99,16 +99,16 @@ def test_a_handoff_is_read_with_what_it_waits_for(house: House) -> None:
 @pytest.mark.parametrize(
     "uri", ["dragoman://tasks/nobody-knows", "dragoman://tasks/a/b/c", "file:///etc/passwd"]
 )
-def test_what_is_not_there_is_an_error_that_names_the_address(house: House, uri: str) -> None:
-    error = fault(house, "ada", lambda client: client.read_resource(uri))
+def test_missing_resource_is_an_error_with_its_uri(server: HubServer, uri: str) -> None:
+    error = protocol_error(server, "ada", lambda client: client.read_resource(uri))
 
     assert (error.code, error.data) == (types.INVALID_PARAMS, {"uri": uri})
 
 
 @proves("MCP-REFUSALS")
 @pytest.mark.parametrize("cursor", ["", "x", "0", "9:1", "0:-1", "0:1:2", "٣:1"])
-def test_a_strange_cursor_is_refused(house: House, cursor: str) -> None:
-    error = fault(house, "ada", lambda client: client.list_resources(cursor=cursor))
+def test_invalid_cursor_is_refused(server: HubServer, cursor: str) -> None:
+    error = protocol_error(server, "ada", lambda client: client.list_resources(cursor=cursor))
 
     assert error.code == types.INVALID_PARAMS
     assert "cursor" in error.message

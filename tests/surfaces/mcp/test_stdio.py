@@ -20,9 +20,15 @@ from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask, RevokeToken
 from tests.e2e.program import COMMAND, Program
 from tests.requirements import proves
-from tests.surfaces.http.house import House, serving
-from tests.surfaces.mcp.clients import ERAS, INITIALIZE, MALFORMED, refusal, use
-from tests.surfaces.mcp.stand import furnish
+from tests.surfaces.http.hub_server import HubServer, serving
+from tests.surfaces.mcp.clients import (
+    INITIALIZE,
+    MALFORMED,
+    PROTOCOL_VERSIONS,
+    call_tool,
+    refusal_code,
+)
+from tests.surfaces.mcp.mcp_hub import mount_mcp
 
 pytestmark = proves("MCP-STDIO")
 
@@ -32,62 +38,64 @@ T = TypeVar("T")
 @pytest.fixture
 def program(tmp_path: Path, bytecode: Path) -> Generator[Program]:
     """Give the program on a data directory that does not exist yet."""
-    with closing(Program(tmp_path / "hub", bytecode)) as made:
-        yield made
+    with closing(Program(tmp_path / "hub", bytecode)) as created:
+        yield created
 
 
-def talk(
+def run_with_client(
     program: Program,
-    story: Callable[[Client], Awaitable[T]],
-    *words: str,
+    scenario: Callable[[Client], Awaitable[T]],
+    *arguments: str,
     mode: str = "auto",
-    **more: str,
+    **environment: str,
 ) -> T:
     """What comes of a conversation with `dragoman mcp` and these words."""
-    server = StdioServerParameters(
-        command=COMMAND[0], args=[*COMMAND[1:], "mcp", *words], env=program.environment(more)
+    parameters = StdioServerParameters(
+        command=COMMAND[0],
+        args=[*COMMAND[1:], "mcp", *arguments],
+        env=program.environment(environment),
     )
 
-    async def held() -> T:
-        async with Client(server, mode=mode) as client:
-            return await story(client)
+    async def run() -> T:
+        async with Client(parameters, mode=mode) as client:
+            return await scenario(client)
 
-    return asyncio.run(held())
+    return asyncio.run(run())
 
 
 @proves("MCP-TOOLS")
-@pytest.mark.parametrize("mode", ERAS)
-def test_an_agent_works_and_the_files_are_level(program: Program, mode: str) -> None:
+@pytest.mark.parametrize("mode", PROTOCOL_VERSIONS)
+def test_agent_works_and_files_are_projected(program: Program, mode: str) -> None:
     task = program.ask_here("task", "create", "Mend it", "--ready")["id"]
 
     async def work(client: Client) -> None:
-        assert client.protocol_version == ERAS[mode]
-        claimed = await use(client, "claim")
+        assert client.protocol_version == PROTOCOL_VERSIONS[mode]
+        claimed = await call_tool(client, "claim")
         assert (claimed["task"], claimed["agent"]) == (task, "ada")
         assert (program.data / "tasks" / "in-progress" / f"{task}.md").exists()
-        await use(client, "complete", task=task)
+        await call_tool(client, "complete", task=task)
         assert (program.data / "tasks" / "review" / f"{task}.md").exists()
 
-    talk(program, work, "--as", "ada", mode=mode)
+    run_with_client(program, work, "--as", "ada", mode=mode)
 
     *_, claimed, _reported, _moved = program.run("events", "--json").out.splitlines()
-    shown = json.loads(claimed)
-    assert shown["actor"] == "agent:ada"
-    assert shown["via"].startswith("mcp human:")
+    event = json.loads(claimed)
+    assert event["actor"] == "agent:ada"
+    assert event["via"].startswith("mcp human:")
 
 
 @proves("MCP-IDENTITY")
-def test_a_token_says_who_speaks_until_it_is_revoked(program: Program) -> None:
+def test_token_identifies_the_agent_until_revoked(program: Program) -> None:
     token = program.ask_here("agent", "add", "bob")["token"]
     task = program.ask_here("task", "create", "Mend it", "--ready")["id"]
 
     async def work(client: Client) -> None:
-        assert (await use(client, "claim", task=task))["agent"] == "bob"
+        assert (await call_tool(client, "claim", task=task))["agent"] == "bob"
         program.prepare("agent", "revoke", "bob")
         with pytest.raises(MCPError, match="token_revoked: DRAGOMAN_TOKEN"):
             await client.call_tool("heartbeat", {"task": task})
 
-    talk(program, work, DRAGOMAN_TOKEN=token)
+    run_with_client(program, work, DRAGOMAN_TOKEN=token)
 
     refused = program.run("mcp", more={"DRAGOMAN_TOKEN": token})
     assert (refused.code, refused.out) == (1, "")
@@ -95,12 +103,12 @@ def test_a_token_says_who_speaks_until_it_is_revoked(program: Program) -> None:
 
 
 @proves("MCP-PROFILES")
-def test_a_profile_is_named_on_the_command_line(program: Program) -> None:
+def test_profile_is_named_on_the_command_line(program: Program) -> None:
     program.prepare("init")
     settings = program.data / "dragoman.toml"
     settings.write_text('[profiles.night]\ntools = ["claim", "aof_task_update"]\n')
 
-    listed = talk(program, lambda client: client.list_tools(), "--profile", "night")
+    listed = run_with_client(program, lambda client: client.list_tools(), "--profile", "night")
 
     assert [tool.name for tool in listed.tools] == ["claim", "aof_task_update"]
     unknown = program.run("mcp", "--profile", "day")
@@ -109,16 +117,16 @@ def test_a_profile_is_named_on_the_command_line(program: Program) -> None:
 
 
 @proves("MCP-IDENTITY", "MCP-RESOURCES")
-@pytest.mark.parametrize("mode", ERAS)
-def test_everything_is_passed_on_to_a_hub_that_is_named(
-    program: Program, house: House, mode: str
+@pytest.mark.parametrize("mode", PROTOCOL_VERSIONS)
+def test_requests_are_relayed_to_a_remote_hub(
+    program: Program, server: HubServer, mode: str
 ) -> None:
-    task = house.do(CreateTask("Far away", ready=True))
+    task = server.submit(CreateTask("Far away", ready=True))
 
     async def work(client: Client) -> None:
         assert "claim" in {tool.name for tool in (await client.list_tools()).tools}
-        assert (await use(client, "claim", task=task))["agent"] == "ada"
-        assert await refusal(client, "claim", task=task) == "already_claimed"
+        assert (await call_tool(client, "claim", task=task))["agent"] == "ada"
+        assert await refusal_code(client, "claim", task=task) == "already_claimed"
         assert (await client.list_resources()).resources
         assert (await client.list_resource_templates()).resource_templates
         (content,) = (await client.read_resource(f"dragoman://tasks/{task}")).contents
@@ -126,55 +134,64 @@ def test_everything_is_passed_on_to_a_hub_that_is_named(
         with pytest.raises(MCPError, match="no task has the name"):
             await client.read_resource("dragoman://tasks/nobody-knows")
 
-    url, token = f"http://127.0.0.1:{house.port}", house.tokens["ada"]
+    url, token = f"http://127.0.0.1:{server.port}", server.tokens["ada"]
     # The directory that the program is told of elsewhere does not count where a hub is named.
-    talk(program, work, mode=mode, DRAGOMAN_URL=url, DRAGOMAN_TOKEN=token)
+    run_with_client(program, work, mode=mode, DRAGOMAN_URL=url, DRAGOMAN_TOKEN=token)
 
     assert not program.data.exists()
 
 
 @proves("MCP-IDENTITY")
-def test_a_proxy_of_the_environment_does_not_see_the_token(program: Program, house: House) -> None:
+def test_proxy_of_the_environment_is_not_used(program: Program, server: HubServer) -> None:
     async def work(client: Client) -> None:
-        assert (await use(client, "inbox"))["agent"] == "ada"
+        assert (await call_tool(client, "inbox"))["agent"] == "ada"
 
-    url, token = f"http://127.0.0.1:{house.port}", house.tokens["ada"]
+    url, token = f"http://127.0.0.1:{server.port}", server.tokens["ada"]
     with socket.socket() as proxy:
         proxy.bind(("127.0.0.1", 0))
         # Nobody listens there: what goes that way does not arrive.
-        named = f"http://127.0.0.1:{proxy.getsockname()[1]}"
-        more = {"HTTP_PROXY": named, "http_proxy": named, "ALL_PROXY": named, "NO_PROXY": ""}
-        talk(program, work, DRAGOMAN_URL=url, DRAGOMAN_TOKEN=token, **more)
+        proxy_url = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+        proxy_variables = {
+            "HTTP_PROXY": proxy_url,
+            "http_proxy": proxy_url,
+            "ALL_PROXY": proxy_url,
+            "NO_PROXY": "",
+        }
+        run_with_client(program, work, DRAGOMAN_URL=url, DRAGOMAN_TOKEN=token, **proxy_variables)
 
 
 @proves("MCP-IDENTITY")
-def test_a_named_hub_that_is_not_there_or_lets_nobody_in_is_told_at_once(
-    program: Program, house: House
+def test_unreachable_or_refusing_remote_hub_is_reported_at_once(
+    program: Program, server: HubServer
 ) -> None:
-    def why(url: str, token: str, *words: str) -> str:
-        ended = program.run("mcp", *words, more={"DRAGOMAN_URL": url, "DRAGOMAN_TOKEN": token})
-        assert (ended.code, ended.out) == (1, "")
-        return ended.err
+    def error_of(url: str, token: str, *arguments: str) -> str:
+        process = program.run(
+            "mcp", *arguments, more={"DRAGOMAN_URL": url, "DRAGOMAN_TOKEN": token}
+        )
+        assert (process.code, process.out) == (1, "")
+        return process.err
 
-    url, token = f"http://127.0.0.1:{house.port}", house.tokens["ada"]
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        silent = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-        assert why(silent, token).startswith(f"store_unavailable: the hub at {silent}/mcp")
-    assert why(url, "wrong").startswith("unauthenticated: the credential speaks for nobody")
-    assert why(url, token, "--profile", "day").startswith("not_found: there is no profile 'day'")
-    assert why(f"{url}/v1", token).startswith("not_found: there is nothing at '/v1/mcp'")
+    url, token = f"http://127.0.0.1:{server.port}", server.tokens["ada"]
+    with socket.socket() as closed_socket:
+        closed_socket.bind(("127.0.0.1", 0))
+        silent_url = f"http://127.0.0.1:{closed_socket.getsockname()[1]}"
+        assert error_of(silent_url, token).startswith(
+            f"store_unavailable: the hub at {silent_url}/mcp"
+        )
+    assert error_of(url, "wrong").startswith("unauthenticated: the credential speaks for nobody")
+    assert error_of(url, token, "--profile", "day").startswith(
+        "not_found: there is no profile 'day'"
+    )
+    assert error_of(f"{url}/v1", token).startswith("not_found: there is nothing at '/v1/mcp'")
 
 
 @proves("MCP-IDENTITY")
-def test_a_named_hub_without_a_token_is_told_and_not_mistaken_for_the_one_here(
-    program: Program, tmp_path: Path
-) -> None:
+def test_remote_hub_without_token_is_reported(program: Program, tmp_path: Path) -> None:
     program.prepare("init")
     program.data.rename(tmp_path / ".dragoman")
     environment = program.environment({"DRAGOMAN_URL": "http://127.0.0.1:1"})
     del environment["DRAGOMAN_DATA"]
-    ended = subprocess.run(
+    process = subprocess.run(
         (*COMMAND, "mcp"),
         cwd=tmp_path,
         env=environment,
@@ -183,42 +200,44 @@ def test_a_named_hub_without_a_token_is_told_and_not_mistaken_for_the_one_here(
         text=True,
         check=False,
     )
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.startswith("invalid_settings: DRAGOMAN_URL names a hub, and DRAGOMAN_TOKEN")
+    assert (process.returncode, process.stdout) == (1, "")
+    assert process.stderr.startswith(
+        "invalid_settings: DRAGOMAN_URL names a hub, and DRAGOMAN_TOKEN"
+    )
 
 
 @proves("MCP-IDENTITY")
-def test_what_becomes_of_the_token_meanwhile_is_told(program: Program, house: House) -> None:
-    house.welcome("kim")
+def test_token_revoked_during_a_session_is_reported(program: Program, server: HubServer) -> None:
+    server.add_agent("kim")
 
     async def work(client: Client) -> None:
-        assert (await use(client, "inbox"))["agent"] == "kim"
-        house.do(RevokeToken("kim"))
+        assert (await call_tool(client, "inbox"))["agent"] == "kim"
+        server.submit(RevokeToken("kim"))
         with pytest.raises(MCPError, match="token_revoked: the token of kim was taken back"):
             await client.call_tool("inbox", {})
 
-    url, token = f"http://127.0.0.1:{house.port}", house.tokens["kim"]
-    talk(program, work, DRAGOMAN_URL=url, DRAGOMAN_TOKEN=token)
+    url, token = f"http://127.0.0.1:{server.port}", server.tokens["kim"]
+    run_with_client(program, work, DRAGOMAN_URL=url, DRAGOMAN_TOKEN=token)
 
 
-def test_a_named_hub_may_be_restarted_meanwhile(program: Program) -> None:
-    house = furnish(House())
+def test_remote_hub_may_be_restarted(program: Program) -> None:
+    server = mount_mcp(HubServer())
 
     async def work(client: Client) -> None:
-        assert (await use(client, "inbox"))["agent"] == "owner"
-        first.close()
+        assert (await call_tool(client, "inbox"))["agent"] == "owner"
+        first_server.close()
         with pytest.raises(MCPError, match="does not answer"):
             await client.list_tools()
-        with serving(furnish(House(http=HttpSettings(port=house.port, rate_per_second=0)))):
-            assert (await use(client, "inbox"))["agent"] == "owner"
+        with serving(mount_mcp(HubServer(http=HttpSettings(port=server.port, rate_per_second=0)))):
+            assert (await call_tool(client, "inbox"))["agent"] == "owner"
 
-    with ExitStack() as first:
-        first.enter_context(serving(house))
-        url, token = f"http://127.0.0.1:{house.port}", house.tokens["owner"]
-        talk(program, work, DRAGOMAN_URL=url, DRAGOMAN_TOKEN=token)
+    with ExitStack() as first_server:
+        first_server.enter_context(serving(server))
+        url, token = f"http://127.0.0.1:{server.port}", server.tokens["owner"]
+        run_with_client(program, work, DRAGOMAN_URL=url, DRAGOMAN_TOKEN=token)
 
 
-def test_while_a_hub_runs_it_goes_through_it(program: Program) -> None:
+def test_running_hub_is_used(program: Program) -> None:
     hub = program.start("up", "--port", "0", "--json")
     assert hub.stdout is not None
     try:
@@ -226,10 +245,10 @@ def test_while_a_hub_runs_it_goes_through_it(program: Program) -> None:
         task = program.ask("task", "create", "Mend it", "--ready")["id"]
 
         async def work(client: Client) -> Any:
-            await use(client, "claim", task=task)
-            return await use(client, "complete", task=task)
+            await call_tool(client, "claim", task=task)
+            return await call_tool(client, "complete", task=task)
 
-        assert talk(program, work, "--as", "ada")["status"] == "review"
+        assert run_with_client(program, work, "--as", "ada")["status"] == "review"
     finally:
         hub.send_signal(signal.SIGTERM)
         hub.communicate()
@@ -237,9 +256,9 @@ def test_while_a_hub_runs_it_goes_through_it(program: Program) -> None:
     program.prepare("verify")
 
 
-def _answers(program: Program, *lines: bytes) -> list[Any]:
+def _exchange_lines(program: Program, *lines: bytes) -> list[Any]:
     """What `dragoman mcp` answers to lines after which its input ends at once."""
-    ended = subprocess.run(
+    process = subprocess.run(
         (*COMMAND, "mcp", "--as", "ada"),
         input=b"".join(line + b"\n" for line in lines),
         capture_output=True,
@@ -247,7 +266,7 @@ def _answers(program: Program, *lines: bytes) -> list[Any]:
         timeout=60,
         check=True,
     )
-    return [json.loads(line) for line in ended.stdout.splitlines()]
+    return [json.loads(line) for line in process.stdout.splitlines()]
 
 
 def _request(number: int, tool: str, **arguments: Any) -> bytes:
@@ -256,7 +275,7 @@ def _request(number: int, tool: str, **arguments: Any) -> bytes:
     return json.dumps(call).encode()
 
 
-def test_all_that_was_read_is_answered_before_it_leaves(program: Program) -> None:
+def test_requests_are_answered_before_exit(program: Program) -> None:
     task = program.ask_here("task", "create", "Mend it", "--ready")["id"]
     cancelled = {
         "jsonrpc": "2.0",
@@ -264,7 +283,7 @@ def test_all_that_was_read_is_answered_before_it_leaves(program: Program) -> Non
         "params": {"requestId": 3},
     }
 
-    answers = _answers(
+    responses = _exchange_lines(
         program,
         json.dumps(INITIALIZE).encode(),
         _request(2, "claim", task=task),
@@ -275,76 +294,76 @@ def test_all_that_was_read_is_answered_before_it_leaves(program: Program) -> Non
         _request(8, "read"),
     )
 
-    by_id = sorted(answer["id"] for answer in answers)
+    by_id = sorted(response["id"] for response in responses)
     assert by_id == sorted([INITIALIZE["id"], 2, 4, 5, 6, 7, 8, 8])
-    assert all("result" in answer for answer in answers)
+    assert all("result" in response for response in responses)
 
 
 @proves("MCP-MALFORMED")
-def test_a_line_that_is_no_message_is_answered_and_the_next_one_too(program: Program) -> None:
-    answers = _answers(
+def test_invalid_line_is_answered_and_next_line_too(program: Program) -> None:
+    responses = _exchange_lines(
         program,
         *(line for line, _, _ in MALFORMED),
         json.dumps(INITIALIZE).encode(),
     )
 
-    *turned_down, initialized = answers
+    *errors, initialized = responses
     assert initialized["id"] == INITIALIZE["id"]
-    for answer, (line, code, words) in zip(turned_down, MALFORMED, strict=True):
-        assert (answer["id"], answer["error"]["code"]) == (None, code), line
-        assert words in answer["error"]["message"]
+    for response, (line, code, message) in zip(errors, MALFORMED, strict=True):
+        assert (response["id"], response["error"]["code"]) == (None, code), line
+        assert message in response["error"]["message"]
 
 
 @proves("MCP-MALFORMED")
-def test_the_words_are_those_of_the_door(program: Program, house: House) -> None:
+def test_errors_are_those_of_http(program: Program, server: HubServer) -> None:
     lines = [line for line, _, _ in MALFORMED]
 
-    answers = _answers(program, *lines)
+    responses = _exchange_lines(program, *lines)
 
-    assert answers == [house.ask("POST", "/mcp", line, by="ada").json for line in lines]
+    assert responses == [server.request("POST", "/mcp", line, by="ada").json for line in lines]
 
 
 @proves("MCP-MALFORMED")
-def test_an_empty_line_says_nothing(program: Program) -> None:
-    (answer,) = _answers(program, b"", b" \t\r", json.dumps(INITIALIZE).encode(), b"")
+def test_empty_line_is_ignored(program: Program) -> None:
+    (response,) = _exchange_lines(program, b"", b" \t\r", json.dumps(INITIALIZE).encode(), b"")
 
-    assert answer["id"] == INITIALIZE["id"]
+    assert response["id"] == INITIALIZE["id"]
 
 
-def test_it_leaves_quietly_when_nobody_listens(program: Program) -> None:
+def test_closed_stdout_ends_it_quietly(program: Program) -> None:
     program.prepare("init")
-    deaf, ours = os.pipe()
-    os.close(deaf)
-    with os.fdopen(ours, "wb") as gone:
-        ended = subprocess.run(
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "wb") as broken_stdout:
+        process = subprocess.run(
             (*COMMAND, "mcp", "--as", "ada"),
             input=json.dumps(INITIALIZE).encode() + b"\n" + _request(2, "inbox") + b"\n",
-            stdout=gone,
+            stdout=broken_stdout,
             stderr=subprocess.PIPE,
             env=program.environment(),
             timeout=60,
             check=False,
         )
 
-    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert (process.returncode, process.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_though_somebody_could_still_speak(
-    program: Program, number: signal.Signals
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_it_while_input_is_open(
+    program: Program, signal_number: signal.Signals
 ) -> None:
-    server = subprocess.Popen(
+    process = subprocess.Popen(
         (*COMMAND, "mcp", "--as", "ada"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=program.environment(),
     )
-    assert server.stdin is not None
-    assert server.stdout is not None
-    with server:
-        server.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
-        server.stdin.flush()
-        assert json.loads(server.stdout.readline())["id"] == INITIALIZE["id"]
-        server.send_signal(number)
-        assert server.wait(30) == -number
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process:
+        process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == INITIALIZE["id"]
+        process.send_signal(signal_number)
+        assert process.wait(30) == -signal_number

@@ -21,10 +21,17 @@ from dragoman.surfaces.mcp.profiles import CORE
 from dragoman.surfaces.mcp.tool import schema_of
 from dragoman.surfaces.mcp.tools import table
 from tests.requirements import proves
-from tests.surfaces.http.house import START, House, serving
+from tests.surfaces.http.hub_server import START, HubServer, serving
 from tests.surfaces.mcp import fixtures
-from tests.surfaces.mcp.clients import ERAS, once, refusal, refused, talk, use
-from tests.surfaces.mcp.stand import furnish
+from tests.surfaces.mcp.clients import (
+    PROTOCOL_VERSIONS,
+    call_once,
+    call_tool,
+    refusal_code,
+    refusal_of_call,
+    run_with_client,
+)
+from tests.surfaces.mcp.mcp_hub import mount_mcp
 
 
 def _size(tools: list[types.Tool]) -> int:
@@ -33,150 +40,162 @@ def _size(tools: list[types.Tool]) -> int:
 
 
 @proves("MCP-TOOLS")
-@pytest.mark.parametrize("mode", ERAS)
-def test_a_task_goes_from_claim_to_complete(house: House, mode: str) -> None:
-    task = house.do(CreateTask("Mend it", body="The roof leaks.", ready=True))
+@pytest.mark.parametrize("mode", PROTOCOL_VERSIONS)
+def test_task_goes_from_claim_to_complete(server: HubServer, mode: str) -> None:
+    task = server.submit(CreateTask("Mend it", body="The roof leaks.", ready=True))
 
     async def work(client: Client) -> None:
-        assert client.protocol_version == ERAS[mode]
+        assert client.protocol_version == PROTOCOL_VERSIONS[mode]
         assert client.instructions is not None
         assert "claim" in client.instructions
-        claimed = await use(client, "claim", task=task, minutes=20)
+        claimed = await call_tool(client, "claim", task=task, minutes=20)
         assert claimed["about"]["body"] == "The roof leaks."
         assert claimed["expiresAt"] == "2026-02-09T21:15:00.000Z"
         fence = claimed["fence"]
-        updated = await use(client, "update", task=task, progress="half", fence=fence)
+        updated = await call_tool(client, "update", task=task, progress="half", fence=fence)
         assert updated == {
             "task": task,
             "status": "in-progress",
             "expiresAt": "2026-02-09T21:15:00.000Z",
         }
-        beaten = await use(client, "heartbeat", task=task, fence=fence)
-        assert (beaten["attempt"], beaten["fence"]) == (1, fence)
-        done = await use(client, "complete", task=task, notes="dry", details={"rain": 3})
+        renewed = await call_tool(client, "heartbeat", task=task, fence=fence)
+        assert (renewed["attempt"], renewed["fence"]) == (1, fence)
+        done = await call_tool(client, "complete", task=task, notes="dry", details={"rain": 3})
         assert done == {"task": task, "status": "review"}
 
-    talk(house, "ada", work, mode)
+    run_with_client(server, "ada", work, mode)
 
-    shown = once(house, "ada", "read", task=task, history=2)
-    assert shown["report"]["notes"] == "dry"
-    assert [entry["type"] for entry in shown["history"]] == ["task.reported", "task.transitioned"]
+    task_shown = call_once(server, "ada", "read", task=task, history=2)
+    assert task_shown["report"]["notes"] == "dry"
+    assert [entry["type"] for entry in task_shown["history"]] == [
+        "task.reported",
+        "task.transitioned",
+    ]
 
 
 @proves("MCP-TOOLS")
-def test_callers_at_the_same_time_get_different_tasks(house: House) -> None:
-    house.welcome("zed")
+def test_concurrent_claims_get_different_tasks(server: HubServer) -> None:
+    server.add_agent("zed")
     for number in range(8):
-        house.do(CreateTask(f"Race {number}", ready=True, assignee="zed"))
+        server.submit(CreateTask(f"Race {number}", ready=True, assignee="zed"))
 
     async def race(client: Client) -> list[Any]:
-        return await asyncio.gather(*(use(client, "claim") for _ in range(8)))
+        return await asyncio.gather(*(call_tool(client, "claim") for _ in range(8)))
 
-    assert len({claimed["task"] for claimed in talk(house, "zed", race)}) == 8
+    assert len({claimed["task"] for claimed in run_with_client(server, "zed", race)}) == 8
 
 
 @proves("MCP-TOOLS", "TASK-OBSTACLE")
-def test_whoever_asks_where_people_are_told_is_warned_of_nothing() -> None:
-    house = House()
-    told = NotifySettings(command=("tell-them",))
-    house.door = replace(house.door, settings=replace(house.door.settings, notify=told))
-    with serving(furnish(house)):
-        house.welcome("ada")
-        task = house.do(CreateTask("Paint it", ready=True))
-        once(house, "ada", "claim", task=task)
-        asked = once(house, "ada", "ask", task=task, question="Red or blue?")
-        read = once(house, "ada", "read", task=task)
-        inbox = once(house, "ada", "inbox")
+def test_question_with_notifications_has_no_warning() -> None:
+    server = HubServer()
+    notify = NotifySettings(command=("tell-them",))
+    server.deps = replace(server.deps, settings=replace(server.deps.settings, notify=notify))
+    with serving(mount_mcp(server)):
+        server.add_agent("ada")
+        task = server.submit(CreateTask("Paint it", ready=True))
+        call_once(server, "ada", "claim", task=task)
+        asked = call_once(server, "ada", "ask", task=task, question="Red or blue?")
+        read = call_once(server, "ada", "read", task=task)
+        inbox = call_once(server, "ada", "inbox")
     assert asked == {"task": task, "status": "blocked"}
     assert read["obstacle"] == "Red or blue?"
     assert [one["obstacle"] for one in inbox["blocked"]] == ["Red or blue?"]
-    assert told.tells("blocked")
-    assert not replace(told, statuses=("done",)).tells("blocked")
+    assert notify.tells("blocked")
+    assert not replace(notify, statuses=("done",)).tells("blocked")
 
 
 @proves("MCP-TOOLS", "REPORT-COST")
 @pytest.mark.parametrize("outcome", ["done", "failed"])
-def test_a_report_tells_what_the_work_has_cost(house: House, outcome: str) -> None:
-    task = house.do(CreateTask("Dear", ready=True))
-    once(house, "ada", "claim", task=task)
-    once(house, "ada", "complete", task=task, outcome=outcome, details={"cost": 0.3})
-    assert cost_of_attempt(house.store, task, 1) == 0.3
+def test_report_records_cost(server: HubServer, outcome: str) -> None:
+    task = server.submit(CreateTask("Dear", ready=True))
+    call_once(server, "ada", "claim", task=task)
+    call_once(server, "ada", "complete", task=task, outcome=outcome, details={"cost": 0.3})
+    assert cost_of_attempt(server.store, task, 1) == 0.3
 
 
 @proves("MCP-IDENTITY")
-def test_entries_name_the_agent_and_the_door(house: House) -> None:
-    task = house.do(CreateTask("Signed", ready=True))
+def test_entries_name_agent_and_surface(server: HubServer) -> None:
+    task = server.submit(CreateTask("Signed", ready=True))
 
-    once(house, "ada", "claim", task=task)
+    call_once(server, "ada", "claim", task=task)
 
-    last = [read_line(entry.line) for entry in entries(house.store)][-1]
+    last = [read_line(entry.line) for entry in entries(server.store)][-1]
     assert (last.event, last.actor, last.via) == ("task.claimed", "agent:ada", "mcp")
 
 
 @proves("MCP-IDENTITY")
-def test_the_token_of_an_attempt_speaks_for_its_task_only(house: House) -> None:
-    task, other = (house.do(CreateTask(title, ready=True)) for title in ("Mine", "Not mine"))
-    fence = once(house, "ada", "claim", task=task)["fence"]
-    house.tokens["attempt"] = house.identity.attempt_token("ada", task, fence, 60_000)
+def test_attempt_token_is_limited_to_its_task(server: HubServer) -> None:
+    task, other_task = (
+        server.submit(CreateTask(title, ready=True)) for title in ("Mine", "Not mine")
+    )
+    fence = call_once(server, "ada", "claim", task=task)["fence"]
+    server.tokens["attempt"] = server.identity.attempt_token("ada", task, fence, 60_000)
 
-    assert once(house, "attempt", "update", task=task, progress="half")["status"] == "in-progress"
-    assert refused(house, "attempt", "claim", task=other) == "not_authorized"
-    assert refused(house, "attempt", "claim") == "not_authorized"
-    assert refused(house, "attempt", "heartbeat", task=task, fence=fence + 1) == "lease_lost"
+    assert (
+        call_once(server, "attempt", "update", task=task, progress="half")["status"]
+        == "in-progress"
+    )
+    assert refusal_of_call(server, "attempt", "claim", task=other_task) == "not_authorized"
+    assert refusal_of_call(server, "attempt", "claim") == "not_authorized"
+    assert (
+        refusal_of_call(server, "attempt", "heartbeat", task=task, fence=fence + 1) == "lease_lost"
+    )
 
 
 @proves("MCP-TOOLS")
-def test_whoever_needs_a_person_asks_and_finds_the_answer_in_the_history(house: House) -> None:
-    task = house.do(CreateTask("Paint it", ready=True, assignee="bob"))
+def test_question_is_answered_in_the_history(server: HubServer) -> None:
+    task = server.submit(CreateTask("Paint it", ready=True, assignee="bob"))
 
-    async def stuck(client: Client) -> None:
-        await use(client, "claim", task=task)
-        asked = await use(client, "ask", task=task, question="Red or blue?")
+    async def ask_question(client: Client) -> None:
+        await call_tool(client, "claim", task=task)
+        asked = await call_tool(client, "ask", task=task, question="Red or blue?")
         assert asked["status"] == "blocked"
         (warning,) = asked["warnings"]
         assert warning.startswith("nobody is told of the question"), "none is set up to be told"
-        mine = await use(client, "inbox")
-        assert [one["id"] for one in mine["blocked"]] == [task]
+        inbox = await call_tool(client, "inbox")
+        assert [one["id"] for one in inbox["blocked"]] == [task]
 
-    talk(house, "bob", stuck)
-    once(house, "owner", "update", task=task, status="ready", notes="Blue.")
+    run_with_client(server, "bob", ask_question)
+    call_once(server, "owner", "update", task=task, status="ready", notes="Blue.")
 
-    async def answered(client: Client) -> None:
-        mine = await use(client, "inbox")
-        assert [one["id"] for one in mine["ready"]] == [task]
-        (*_, question, answer) = (await use(client, "read", task=task, history=5))["history"]
+    async def read_answer(client: Client) -> None:
+        inbox = await call_tool(client, "inbox")
+        assert [one["id"] for one in inbox["ready"]] == [task]
+        (*_, question, response) = (await call_tool(client, "read", task=task, history=5))[
+            "history"
+        ]
         assert question["body"]["reason"] == "Red or blue?"
-        assert answer["body"]["reason"] == "Blue."
+        assert response["body"]["reason"] == "Blue."
 
-    talk(house, "bob", answered)
+    run_with_client(server, "bob", read_answer)
 
 
 @proves("MCP-TOOLS")
-def test_the_inbox_has_what_is_held_offered_and_in_review(house: House) -> None:
-    parent = house.do(CreateTask("Whole", ready=True))
-    child = house.do(CreateTask("Part"))
-    other = house.do(CreateTask("Part for another"))
+def test_inbox_lists_held_offered_and_reviewed_tasks(server: HubServer) -> None:
+    parent = server.submit(CreateTask("Whole", ready=True))
+    child = server.submit(CreateTask("Part"))
+    other = server.submit(CreateTask("Part for another"))
     for task, to in ((child, "eva"), (other, "ada")):
-        house.do(RequestDelegation(task, parent, to, due_by=START + 60_000))
-    house.welcome("eva")
-    finished = house.do(CreateTask("Done soon", ready=True))
+        server.submit(RequestDelegation(task, parent, to, due_by=START + 60_000))
+    server.add_agent("eva")
+    finished = server.submit(CreateTask("Done soon", ready=True))
 
-    async def look(client: Client) -> Any:
-        await use(client, "claim", task=parent)
-        await use(client, "claim", task=finished)
-        await use(client, "complete", task=finished)
-        return await use(client, "inbox")
+    async def work_and_read_inbox(client: Client) -> Any:
+        await call_tool(client, "claim", task=parent)
+        await call_tool(client, "claim", task=finished)
+        await call_tool(client, "complete", task=finished)
+        return await call_tool(client, "inbox")
 
-    inbox = talk(house, "eva", look)
+    inbox = run_with_client(server, "eva", work_and_read_inbox)
 
-    held = {kind: [one["id"] for one in inbox[kind]] for kind in ("holding", "offered", "review")}
-    assert held == {"holding": [parent], "offered": [child], "review": [finished]}
+    ids = {kind: [one["id"] for one in inbox[kind]] for kind in ("holding", "offered", "review")}
+    assert ids == {"holding": [parent], "offered": [child], "review": [finished]}
 
 
 @proves("MCP-TOOLS")
-def test_the_inbox_has_the_handoffs_to_whoever_looks(house: House) -> None:
-    house.welcome("hal")
-    house.welcome("iris")
+def test_inbox_lists_handoffs_to_the_caller(server: HubServer) -> None:
+    server.add_agent("hal")
+    server.add_agent("iris")
     offer: dict[str, Any] = {
         "action": "initiate",
         "to_agent": "iris",
@@ -187,117 +206,123 @@ def test_the_inbox_has_the_handoffs_to_whoever_looks(house: House) -> None:
 
     async def hand_over(client: Client) -> None:
         for name in ("hand-1", "hand-2", "hand-3"):
-            said = {**offer, "handoff_id": f"h-{name}", "task": {**task, "task_id": name}}
-            await use(client, "acp_handoff", **said)
-        await use(client, "acp_handoff", action="withdraw", handoff_id="h-hand-3")
+            arguments = {**offer, "handoff_id": f"h-{name}", "task": {**task, "task_id": name}}
+            await call_tool(client, "acp_handoff", **arguments)
+        await call_tool(client, "acp_handoff", action="withdraw", handoff_id="h-hand-3")
 
-    async def look(client: Client) -> Any:
-        await use(client, "acp_handoff", action="accept", handoff_id="h-hand-1")
-        return (await use(client, "inbox"))["handoffs"]
+    async def accept_and_read_inbox(client: Client) -> Any:
+        await call_tool(client, "acp_handoff", action="accept", handoff_id="h-hand-1")
+        return (await call_tool(client, "inbox"))["handoffs"]
 
-    talk(house, "hal", hand_over)
-    proposed, accepted = talk(house, "iris", look)
+    run_with_client(server, "hal", hand_over)
+    proposed, accepted = run_with_client(server, "iris", accept_and_read_inbox)
     assert (proposed["handoff_id"], proposed["status"]) == ("h-hand-2", "proposed")
     assert (accepted["handoff_id"], accepted["status"]) == ("h-hand-1", "accepted")
     assert (proposed["task_id"], proposed["from_agent"]) == ("hand-2", "hal")
     assert proposed["due_by"]
-    assert once(house, "hal", "inbox")["handoffs"] == []
+    assert call_once(server, "hal", "inbox")["handoffs"] == []
 
 
 @proves("MCP-TOOLS")
-def test_a_status_that_cannot_be_and_a_block_by_nothing_are_told(house: House) -> None:
-    house.welcome("gus")
-    task = house.do(CreateTask("Stuck", ready=True, assignee="gus"))
+def test_invalid_status_warns_and_block_without_blockers_is_refused(server: HubServer) -> None:
+    server.add_agent("gus")
+    task = server.submit(CreateTask("Stuck", ready=True, assignee="gus"))
 
     async def work(client: Client) -> None:
-        early = await use(client, "update", task=task, status="in-progress")
+        early = await call_tool(client, "update", task=task, status="in-progress")
         assert early["warnings"] == [
             f"{task} enters in-progress only by a claim: nothing was changed"
         ]
-        await use(client, "claim", task=task)
-        told = await use(client, "update", task=task, status="done")
-        assert told["status"] == "in-progress"
-        assert told["warnings"] == ["there is no way from in-progress to done: nothing was changed"]
-        assert await refusal(client, "complete", task=task, outcome="blocked") == "invalid_field"
+        await call_tool(client, "claim", task=task)
+        refused_update = await call_tool(client, "update", task=task, status="done")
+        assert refused_update["status"] == "in-progress"
+        assert refused_update["warnings"] == [
+            "there is no way from in-progress to done: nothing was changed"
+        ]
+        assert (
+            await refusal_code(client, "complete", task=task, outcome="blocked") == "invalid_field"
+        )
 
-    talk(house, "gus", work)
+    run_with_client(server, "gus", work)
 
 
 @proves("MCP-TOOLS")
-def test_the_inbox_has_what_anybody_may_claim(house: House) -> None:
-    house.welcome("fred")
-    free = house.do(CreateTask("For anybody", ready=True))
-    waits = house.do(CreateTask("After that one", ready=True))
-    house.do(LinkTask(waits, "blocked-by", free))
-    house.do(CreateTask("Another's", ready=True, assignee="zed"))
+def test_inbox_lists_unassigned_claimable_tasks(server: HubServer) -> None:
+    server.add_agent("fred")
+    unassigned = server.submit(CreateTask("For anybody", ready=True))
+    blocked = server.submit(CreateTask("After that one", ready=True))
+    server.submit(LinkTask(blocked, "blocked-by", unassigned))
+    server.submit(CreateTask("Another's", ready=True, assignee="zed"))
 
-    async def look(client: Client) -> Any:
-        seen = [one["id"] for one in (await use(client, "inbox"))["free"]]
-        while (await use(client, "claim"))["task"] != free:
+    async def claim_and_read_inbox(client: Client) -> Any:
+        before_claim = [one["id"] for one in (await call_tool(client, "inbox"))["free"]]
+        while (await call_tool(client, "claim"))["task"] != unassigned:
             pass
-        return seen, [one["id"] for one in (await use(client, "inbox"))["free"]]
+        return before_claim, [one["id"] for one in (await call_tool(client, "inbox"))["free"]]
 
-    before, after = talk(house, "fred", look)
-    assert free in before
-    assert waits not in before
+    before, after = run_with_client(server, "fred", claim_and_read_inbox)
+    assert unassigned in before
+    assert blocked not in before
     assert after == []
 
 
 @proves("MCP-TOOLS")
-def test_no_number_of_letters_that_want_an_ack_hides_an_offer(house: House) -> None:
-    parent, mine = house.do(CreateTask("Whole")), house.do(CreateTask("Part"))
-    wanted = PostMail(("nina",), "a", "", "UNKNOWN", ack_wanted=True, due_in_ms=1_000)
-    house.do(*(replace(wanted, id=f"late-{n}") for n in range(500)))
-    house.do(RequestDelegation(mine, parent, "nina", due_by=START + 60_000))
-    house.welcome("nina")
-    assert [one["id"] for one in once(house, "nina", "inbox")["offered"]] == [mine]
-    house.do(MoveTask(mine, "cancelled"))
-    assert once(house, "nina", "inbox")["offered"] == []
+def test_many_unacked_messages_hide_no_offer(server: HubServer) -> None:
+    parent, subtask = server.submit(CreateTask("Whole")), server.submit(CreateTask("Part"))
+    message = PostMail(("nina",), "a", "", "UNKNOWN", ack_wanted=True, due_in_ms=1_000)
+    server.submit(*(replace(message, id=f"late-{n}") for n in range(500)))
+    server.submit(RequestDelegation(subtask, parent, "nina", due_by=START + 60_000))
+    server.add_agent("nina")
+    assert [one["id"] for one in call_once(server, "nina", "inbox")["offered"]] == [subtask]
+    server.submit(MoveTask(subtask, "cancelled"))
+    assert call_once(server, "nina", "inbox")["offered"] == []
 
 
 @proves("MCP-TOOLS")
-def test_lists_have_pages_and_filters(house: House) -> None:
-    tasks = [house.do(CreateTask(f"Many {n}", ready=True, assignee="zoe")) for n in range(3)]
+def test_tasks_are_paged_and_filtered(server: HubServer) -> None:
+    tasks = [server.submit(CreateTask(f"Many {n}", ready=True, assignee="zoe")) for n in range(3)]
 
-    first = once(house, "ada", "read", assignee="zoe", ready=True, limit=2)
-    last = once(house, "ada", "read", assignee="zoe", limit=2, cursor=first["next"])
+    first = call_once(server, "ada", "read", assignee="zoe", ready=True, limit=2)
+    last = call_once(server, "ada", "read", assignee="zoe", limit=2, cursor=first["next"])
 
     assert [one["id"] for one in first["tasks"]] == [tasks[2], tasks[1]]
     assert [one["id"] for one in last["tasks"]] == [tasks[0]]
     assert "next" not in last
-    assert refused(house, "ada", "read", ready=True, status="done") == "invalid_field"
+    assert refusal_of_call(server, "ada", "read", ready=True, status="done") == "invalid_field"
 
 
 @proves("MCP-RESULTS")
-def test_an_answer_is_structured_and_the_same_as_text(house: House) -> None:
-    task = house.do(CreateTask("Both", ready=True))
+def test_result_is_structured_and_the_same_as_text(server: HubServer) -> None:
+    task = server.submit(CreateTask("Both", ready=True))
 
-    answer = talk(house, "ada", lambda client: client.call_tool("read", {"task": task}))
+    result = run_with_client(server, "ada", lambda client: client.call_tool("read", {"task": task}))
 
-    (text,) = answer.content
+    (text,) = result.content
     assert isinstance(text, types.TextContent)
-    assert json.loads(text.text) == answer.structured_content
-    assert answer.structured_content is not None
-    assert answer.structured_content["title"] == "Both"
+    assert json.loads(text.text) == result.structured_content
+    assert result.structured_content is not None
+    assert result.structured_content["title"] == "Both"
     # What there is none of is not there: every word costs.
-    assert "parent" not in answer.structured_content
-    assert "children" not in answer.structured_content
+    assert "parent" not in result.structured_content
+    assert "children" not in result.structured_content
 
 
 @proves("MCP-REFUSALS")
-@pytest.mark.parametrize("mode", ERAS)
-def test_a_refusal_is_an_error_of_the_tool_with_code_and_detail(house: House, mode: str) -> None:
-    task = house.do(CreateTask("Ada's", ready=True))
-    once(house, "ada", "claim", task=task)
+@pytest.mark.parametrize("mode", PROTOCOL_VERSIONS)
+def test_refusal_is_a_tool_error_with_code_and_detail(server: HubServer, mode: str) -> None:
+    task = server.submit(CreateTask("Ada's", ready=True))
+    call_once(server, "ada", "claim", task=task)
 
-    answer = talk(house, "bob", lambda client: client.call_tool("complete", {"task": task}), mode)
+    result = run_with_client(
+        server, "bob", lambda client: client.call_tool("complete", {"task": task}), mode
+    )
 
-    assert answer.is_error
-    assert answer.structured_content is not None
-    assert answer.structured_content["code"] == "unauthorized_agent"
-    (text,) = answer.content
+    assert result.is_error
+    assert result.structured_content is not None
+    assert result.structured_content["code"] == "unauthorized_agent"
+    (text,) = result.content
     assert isinstance(text, types.TextContent)
-    assert text.text == "unauthorized_agent: {detail}".format(**answer.structured_content)
+    assert text.text == "unauthorized_agent: {detail}".format(**result.structured_content)
 
 
 @proves("MCP-REFUSALS")
@@ -319,10 +344,10 @@ def test_a_refusal_is_an_error_of_the_tool_with_code_and_detail(house: House, mo
         ("aof_task_update", {}, "invalid_envelope"),
     ],
 )
-def test_what_cannot_be_done_is_told_by_its_code(
-    house: House, tool: str, arguments: dict[str, Any], code: str
+def test_invalid_call_is_refused_with_code(
+    server: HubServer, tool: str, arguments: dict[str, Any], code: str
 ) -> None:
-    assert refused(house, "ada", tool, **arguments) == code
+    assert refusal_of_call(server, "ada", tool, **arguments) == code
 
 
 @proves("MCP-REFUSALS")
@@ -339,30 +364,33 @@ def test_what_cannot_be_done_is_told_by_its_code(
         ("read", {"task": "nobody-has-it"}, "task"),
     ],
 )
-def test_the_argument_that_is_wrong_is_told(
-    house: House, tool: str, arguments: dict[str, Any], path: str | None
+def test_invalid_argument_is_named_by_path(
+    server: HubServer, tool: str, arguments: dict[str, Any], path: str | None
 ) -> None:
-    given = {"task": house.do(CreateTask("One", ready=True)), **arguments}
+    filled = {"task": server.submit(CreateTask("One", ready=True)), **arguments}
 
-    answer = talk(house, "ada", lambda client: client.call_tool(tool, given))
+    result = run_with_client(server, "ada", lambda client: client.call_tool(tool, filled))
 
-    assert answer.structured_content.get("path") == path
+    assert result.structured_content.get("path") == path
 
 
 @proves("MCP-REFUSALS")
-def test_numbers_may_be_written_as_text(house: House) -> None:
-    task = house.do(CreateTask("Loose", ready=True))
+def test_numbers_may_be_written_as_text(server: HubServer) -> None:
+    task = server.submit(CreateTask("Loose", ready=True))
 
-    claimed = once(house, "ada", "claim", task=task, minutes="5")
+    claimed = call_once(server, "ada", "claim", task=task, minutes="5")
 
     assert claimed["expiresAt"] == "2026-02-09T21:00:00.000Z"
-    assert once(house, "ada", "heartbeat", task=task, fence=str(claimed["fence"]))["task"] == task
-    assert refused(house, "ada", "heartbeat", task=task, fence=99) == "lease_lost"
+    assert (
+        call_once(server, "ada", "heartbeat", task=task, fence=str(claimed["fence"]))["task"]
+        == task
+    )
+    assert refusal_of_call(server, "ada", "heartbeat", task=task, fence=99) == "lease_lost"
 
 
 @proves("MCP-DIALECTS")
-def test_a_message_of_any_dialect_is_sent_as_whoever_calls(house: House) -> None:
-    task = house.do(CreateTask("Spoken", ready=True))
+def test_message_of_any_dialect_is_sent_as_the_caller(server: HubServer) -> None:
+    task = server.submit(CreateTask("Spoken", ready=True))
     message = {
         "protocol": "aof",
         "version": 1,
@@ -374,24 +402,24 @@ def test_a_message_of_any_dialect_is_sent_as_whoever_calls(house: House) -> None
         "payload": {"taskId": task, "agentId": "ada", "progress": "half"},
     }
 
-    async def speak(client: Client) -> None:
-        await use(client, "claim", task=task)
-        sent = await use(client, "send", message=message)
+    async def send(client: Client) -> None:
+        await call_tool(client, "claim", task=task)
+        sent = await call_tool(client, "send", message=message)
         assert sent == {
             "dialect": "aof",
             "type": "status.update",
             "reply": {"taskId": task, "status": "in-progress"},
         }
-        again = await use(client, "send", message="AOF/1 " + json.dumps(message))
+        again = await call_tool(client, "send", message="AOF/1 " + json.dumps(message))
         assert again["repeated"] is True
 
-    talk(house, "ada", speak)
-    assert refused(house, "bob", "send", message=message) == "identity_mismatch"
+    run_with_client(server, "ada", send)
+    assert refusal_of_call(server, "bob", "send", message=message) == "identity_mismatch"
 
 
 @proves("MCP-DIALECTS")
-def test_the_tools_of_a_dialect_answer_in_its_own_form(house: House) -> None:
-    task = house.do(CreateTask("By AOF", ready=True))
+def test_dialect_tools_reply_in_the_form_of_the_dialect(server: HubServer) -> None:
+    task = server.submit(CreateTask("By AOF", ready=True))
     report = {
         "taskId": task,
         "outcome": "done",
@@ -401,42 +429,42 @@ def test_the_tools_of_a_dialect_answer_in_its_own_form(house: House) -> None:
     }
 
     async def work(client: Client) -> None:
-        await use(client, "claim", task=task)
-        going = await use(client, "aof_task_update", taskId=task, progress="half")
-        assert going == {"taskId": task, "status": "in-progress"}
+        await call_tool(client, "claim", task=task)
+        updated = await call_tool(client, "aof_task_update", taskId=task, progress="half")
+        assert updated == {"taskId": task, "status": "in-progress"}
         # The stay has no name by which anybody could end it: it ends with its report.
-        done = await use(client, "aof_task_complete", **report)
+        done = await call_tool(client, "aof_task_complete", **report)
         assert done == {"taskId": task, "status": "review"}
-        assert (await use(client, "read", task=task))["status"] == "review"
-        assert await refusal(client, "aof_task_complete", **report | {"agentId": "bob"}) == (
+        assert (await call_tool(client, "read", task=task))["status"] == "review"
+        assert await refusal_code(client, "aof_task_complete", **report | {"agentId": "bob"}) == (
             "identity_mismatch"
         )
 
-    talk(house, "ada", work)
+    run_with_client(server, "ada", work)
 
 
 @proves("MCP-REPORT-NOW", "AOF-SESSION-END")
-def test_who_names_its_stay_can_end_it(house: House) -> None:
-    task = house.do(CreateTask("By AOF", ready=True))
+def test_named_session_can_be_ended(server: HubServer) -> None:
+    task = server.submit(CreateTask("By AOF", ready=True))
     tests = {"total": 0, "passed": 0, "failed": 0}
     report = {"taskId": task, "outcome": "done", "summaryRef": "o", "tests": tests, "notes": ""}
 
     async def work(client: Client) -> None:
-        await use(client, "claim", task=task, session="s-1")
-        assert (await use(client, "aof_task_complete", **report))["status"] == "in-progress"
-        ended = await use(client, "session_end", sessionId="s-1")
+        await call_tool(client, "claim", task=task, session="s-1")
+        assert (await call_tool(client, "aof_task_complete", **report))["status"] == "in-progress"
+        ended = await call_tool(client, "session_end", sessionId="s-1")
         assert ended["tasks"] == [{"taskId": task, "status": "review"}]
-        assert await refusal(client, "session_end") == "unauthorized_agent"
+        assert await refusal_code(client, "session_end") == "unauthorized_agent"
 
-    talk(house, "ada", work)
+    run_with_client(server, "ada", work)
 
 
 @proves("MCP-REPORT-NOW")
 @pytest.mark.parametrize(("session", "status"), [("", "review"), ("s-1", "in-progress")])
-def test_a_report_answers_with_where_the_task_stands_and_a_repeat_answers_alike(
-    house: House, session: str, status: str
+def test_report_and_its_repeat_reply_with_task_status(
+    server: HubServer, session: str, status: str
 ) -> None:
-    task = house.do(CreateTask("By AOF", ready=True))
+    task = server.submit(CreateTask("By AOF", ready=True))
     report: dict[str, Any] = {
         "protocol": "aof",
         "version": 1,
@@ -453,24 +481,28 @@ def test_a_report_answers_with_where_the_task_stands_and_a_repeat_answers_alike(
         },
     }
 
-    async def speak(client: Client) -> None:
-        await use(client, "claim", task=task, session=session)
+    async def send(client: Client) -> None:
+        await call_tool(client, "claim", task=task, session=session)
         for _ in range(2):
-            sent = await use(client, "send", message=report)
+            sent = await call_tool(client, "send", message=report)
             assert sent["reply"]["status"] == status
-            assert (await use(client, "read", task=task))["status"] == status
+            assert (await call_tool(client, "read", task=task))["status"] == status
 
-    talk(house, "ada", speak)
+    run_with_client(server, "ada", send)
 
 
 @proves("MCP-DIALECTS")
-def test_every_operation_that_says_what_it_is_for_is_a_tool_with_its_shape() -> None:
+def test_operations_with_a_summary_are_tools_with_schema() -> None:
     tools = table(dialects())
 
-    operations: list[Operation] = [one for dialect in dialects() for one in dialect.operations]
-    offered = {one.name.replace(".", "_"): one for one in operations if one.summary}
-    assert {"aof_task_complete", "aof_task_update", "mail_send"} <= offered.keys()
-    for name, operation in offered.items():
+    operations: list[Operation] = [
+        operation for dialect in dialects() for operation in dialect.operations
+    ]
+    by_tool_name = {
+        operation.name.replace(".", "_"): operation for operation in operations if operation.summary
+    }
+    assert {"aof_task_complete", "aof_task_update", "mail_send"} <= by_tool_name.keys()
+    for name, operation in by_tool_name.items():
         assert tools[name].about == operation.summary
         assert tools[name].schema["type"] == "object"
         assert set(tools[name].schema.get("required", ())) <= {
@@ -479,17 +511,17 @@ def test_every_operation_that_says_what_it_is_for_is_a_tool_with_its_shape() -> 
 
 
 @proves("MCP-SIZE")
-def test_the_tool_list_is_small(house: House) -> None:
-    listed = talk(house, "ada", lambda client: client.list_tools()).tools
+def test_tool_list_is_small(server: HubServer) -> None:
+    listed = run_with_client(server, "ada", lambda client: client.list_tools()).tools
 
     by_group: dict[str, list[types.Tool]] = {}
     tools = table(dialects())
-    for one in listed:
-        assert one.description
-        by_group.setdefault(tools[one.name].group, []).append(one)
+    for tool in listed:
+        assert tool.description
+        by_group.setdefault(tools[tool.name].group, []).append(tool)
     core = by_group.pop(CORE)
     assert _size(core) < 10_000
-    assert {one.name for one in core} == {
+    assert {tool.name for tool in core} == {
         "claim",
         "update",
         "complete",
@@ -500,11 +532,11 @@ def test_the_tool_list_is_small(house: House) -> None:
         "read",
     }
     assert by_group
-    assert all(_size(of_a_dialect) < 6_000 for of_a_dialect in by_group.values())
+    assert all(_size(group) < 6_000 for group in by_group.values())
 
 
 @proves("MCP-DIALECTS")
-def test_no_two_tools_may_share_a_name() -> None:
+def test_duplicate_tool_name_is_refused() -> None:
     with pytest.raises(ValueError, match="two tools have one name"):
         table(dialects(), (*fixtures.TOOLS, fixtures.TOOLS[0]))
 
@@ -513,14 +545,14 @@ class _Part(msgspec.Struct):
     title: str
 
 
-class _Empty(msgspec.Struct):
+class _AllOptional(msgspec.Struct):
     after: Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)] = 0
     names: tuple[str, ...] = ()
     limit: Annotated[int, msgspec.Meta(le=500)] = 50
     default: Any = None
 
 
-class _Whole(msgspec.Struct):
+class _Nested(msgspec.Struct):
     """Something."""
 
     part: _Part
@@ -528,8 +560,8 @@ class _Whole(msgspec.Struct):
 
 
 @proves("MCP-SIZE")
-def test_a_schema_says_nothing_that_goes_without_saying() -> None:
-    schema = schema_of(_Empty)
+def test_schema_omits_defaults_and_titles() -> None:
+    schema = schema_of(_AllOptional)
     assert schema["properties"] == {
         "after": {"type": "integer", "minimum": 0},
         "names": {"type": "array", "items": {"type": "string"}},
@@ -540,10 +572,10 @@ def test_a_schema_says_nothing_that_goes_without_saying() -> None:
 
 
 @proves("MCP-SIZE")
-def test_a_schema_says_what_is_needed_and_no_more() -> None:
+def test_schema_has_required_fields_and_definitions() -> None:
     part = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
 
-    assert schema_of(_Whole) == {
+    assert schema_of(_Nested) == {
         "type": "object",
         "properties": {
             "part": {"$ref": "#/$defs/_Part"},
@@ -558,10 +590,12 @@ def test_a_schema_says_what_is_needed_and_no_more() -> None:
 @pytest.mark.parametrize(
     ("tool", "field"), [("update", "progress"), ("complete", "notes"), ("ask", "question")]
 )
-def test_who_tells_a_secret_by_a_tool_is_told_so(house: House, tool: str, field: str) -> None:
-    task = house.do(CreateTask("Mend it", ready=True))
-    once(house, "ada", "claim", task=task)
-    assert "warnings" not in once(house, "ada", "update", task=task, progress="half")
-    warning, *_ = once(house, "ada", tool, task=task, **{field: "ghp_" + "a1B2" * 9})["warnings"]
+def test_masked_secret_is_reported(server: HubServer, tool: str, field: str) -> None:
+    task = server.submit(CreateTask("Mend it", ready=True))
+    call_once(server, "ada", "claim", task=task)
+    assert "warnings" not in call_once(server, "ada", "update", task=task, progress="half")
+    warning, *_ = call_once(server, "ada", tool, task=task, **{field: "ghp_" + "a1B2" * 9})[
+        "warnings"
+    ]
     assert warning.startswith("a secret was masked: ")
     assert warning.endswith(" (github_token)")

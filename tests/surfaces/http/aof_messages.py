@@ -21,8 +21,8 @@ def report(task: str, agent: str = "ada", **payload: Any) -> dict[str, Any]:
 
 def update(task: str, agent: str = "ada", **payload: Any) -> dict[str, Any]:
     """A status update."""
-    whole = {"taskId": task, "agentId": agent, "progress": "half", **payload}
-    return _envelope(task, agent, "status.update", whole)
+    fields = {"taskId": task, "agentId": agent, "progress": "half", **payload}
+    return _envelope(task, agent, "status.update", fields)
 
 
 def _envelope(task: str, agent: str, kind: str, payload: dict[str, Any]) -> dict[str, Any]:

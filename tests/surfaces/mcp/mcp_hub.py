@@ -1,6 +1,6 @@
 """A hub with MCP behind its real HTTP door, for tests and for the conformance suite.
 
-`python -m tests.surfaces.mcp.stand` serves the test profile until its standard input ends, and
+`python -m tests.surfaces.mcp.mcp_hub` serves the test profile until its standard input ends, and
 prints the address of it. The suite shows no token, so there everyone is taken for the owner.
 """
 
@@ -19,37 +19,39 @@ from dragoman.surfaces.mcp.mount import PATH, LateApp
 from dragoman.surfaces.mcp.profiles import Profiles
 from dragoman.surfaces.mcp.server import Tables, build_server
 from dragoman.surfaces.mcp.tools import table
-from tests.surfaces.http.house import OWNER_TOKEN, House, serving
+from tests.surfaces.http.hub_server import OWNER_TOKEN, HubServer, serving
 from tests.surfaces.mcp import fixtures
 
 VERSION = "0"
 
 
-def furnish(
-    house: House,
+def mount_mcp(
+    server: HubServer,
     profiles: Mapping[str, ProfileSettings] | None = None,
     *,
     with_fixtures: bool = False,
-) -> House:
+) -> HubServer:
     """The house, with MCP in it."""
-    door = house.door
-    more, shelves = (fixtures.TOOLS, fixtures.SHELVES) if with_fixtures else ((), ())
-    tools = table(door.interpreter.dialects, more)
-    chosen = Profiles(tools, profiles or {})
+    deps = server.deps
+    extra_tools, extra_resources = (
+        (fixtures.TOOLS, fixtures.RESOURCES) if with_fixtures else ((), ())
+    )
+    tools = table(deps.interpreter.dialects, extra_tools)
+    tool_profiles = Profiles(tools, profiles or {})
 
     def load() -> McpApp:
-        room = HubRoom(door.hub, door.interpreter, door.settings)
-        tables = Tables(tools, (*resources.SHELVES, *shelves), chosen)
-        server = build_server(room, tables, caller, VERSION)
+        provider = HubRoom(deps.hub, deps.interpreter, deps.settings)
+        catalog = Tables(tools, (*resources.SHELVES, *extra_resources), tool_profiles)
+        mcp_server = build_server(provider, catalog, caller, VERSION)
         if with_fixtures:
-            fixtures.equip(server)
-        return McpApp(server, chosen.names, door.settings.http.max_body, door.patience)
+            fixtures.add_fixtures(mcp_server)
+        return McpApp(mcp_server, tool_profiles.names, deps.settings.http.max_body, deps.patience)
 
-    house.app = build_app(door, {PATH: LateApp(load)})
-    return house
+    server.app = build_app(deps, {PATH: LateApp(load)})
+    return server
 
 
-class Trusting:
+class TrustingApp:
     """An application that takes everyone for the owner."""
 
     def __init__(self, app: HttpApp) -> None:
@@ -59,16 +61,16 @@ class Trusting:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as if it had shown the owner's token."""
-        shown = (b"authorization", f"Bearer {OWNER_TOKEN}".encode())
-        await self._app({**scope, "headers": [*scope["headers"], shown]}, receive, send)
+        header = (b"authorization", f"Bearer {OWNER_TOKEN}".encode())
+        await self._app({**scope, "headers": [*scope["headers"], header]}, receive, send)
 
 
 def main() -> None:
     """Serve until standard input ends."""
-    house = furnish(House(), with_fixtures=True)
-    house.app = cast(Any, Trusting(house.app))
-    with serving(house):
-        sys.stdout.write(f"http://127.0.0.1:{house.port}{PATH}\n")
+    server = mount_mcp(HubServer(), with_fixtures=True)
+    server.app = cast(Any, TrustingApp(server.app))
+    with serving(server):
+        sys.stdout.write(f"http://127.0.0.1:{server.port}{PATH}\n")
         sys.stdout.flush()
         sys.stdin.read()
 

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.commands import CreateTask
 from tests.requirements import proves
-from tests.surfaces.http.house import House
+from tests.surfaces.http.hub_server import HubServer
 
 pytestmark = proves("HTTP-PROBLEMS")
 
@@ -24,18 +24,18 @@ pytestmark = proves("HTTP-PROBLEMS")
         ("/v1/tasks/T/link", {"aliases": ["bead:a b"]}, "aliases"),
     ],
 )
-def test_a_malformed_name_is_told_with_its_field(
-    house: House, address: str, body: dict[str, Any], path: str
+def test_malformed_name_is_refused_with_its_field(
+    server: HubServer, address: str, body: dict[str, Any], path: str
 ) -> None:
-    house.do(CreateTask("One", "T", ready=True))
+    server.submit(CreateTask("One", "T", ready=True))
 
-    answer = house.ask("POST", address, body)
+    response = server.request("POST", address, body)
 
-    assert (answer.status, answer.code) == (422, "invalid_id")
-    assert answer.json["path"].startswith(path)
+    assert (response.status, response.code) == (422, "invalid_id")
+    assert response.json["path"].startswith(path)
 
 
-LETTER: dict[str, Any] = {"to": ["ada"], "subject": "s", "body_md": "b"}
+MAIL: dict[str, Any] = {"to": ["ada"], "subject": "s", "body_md": "b"}
 WAVE: dict[str, Any] = {"beads": ["b-1"], "parallel": 1}
 FILES: dict[str, Any] = {"patterns": ["src/"]}
 
@@ -59,52 +59,52 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("wave.start", WAVE | {"wave_id": "a b"}, "wave_id"),
     ("wave.start", WAVE | {"orchestrator": "a b"}, "orchestrator"),
     ("wave.start", WAVE | {"retries": {"TESTS_FAIL": 10_000}}, "retries"),
-    ("mail.send", LETTER | {"to": ["a b"]}, "to"),
-    ("mail.send", LETTER | {"cc": ["a b"]}, "cc"),
-    ("mail.send", LETTER | {"id": "a b"}, "id"),
-    ("mail.send", LETTER | {"thread_id": "a b"}, "thread_id"),
-    ("mail.send", LETTER | {"subject": "x" * 5_000}, "subject"),
-    ("mail.send", LETTER | {"attachments": ["ok", "x" * 5_000]}, "attachments[1]"),
+    ("mail.send", MAIL | {"to": ["a b"]}, "to"),
+    ("mail.send", MAIL | {"cc": ["a b"]}, "cc"),
+    ("mail.send", MAIL | {"id": "a b"}, "id"),
+    ("mail.send", MAIL | {"thread_id": "a b"}, "thread_id"),
+    ("mail.send", MAIL | {"subject": "x" * 5_000}, "subject"),
+    ("mail.send", MAIL | {"attachments": ["ok", "x" * 5_000]}, "attachments[1]"),
 ]
 
 
 @pytest.mark.parametrize(("operation", "body", "path"), WRONG)
-def test_what_the_core_refuses_in_a_letter_a_wave_or_a_reservation_is_told_with_its_field(
-    house: House, operation: str, body: dict[str, Any], path: str
+def test_refusal_of_mail_wave_or_reservation_names_its_field(
+    server: HubServer, operation: str, body: dict[str, Any], path: str
 ) -> None:
-    house.do(CreateTask("One", "T", ready=True))
+    server.submit(CreateTask("One", "T", ready=True))
 
-    answer = house.ask("POST", f"/v1/agentmail/{operation}", body)
+    response = server.request("POST", f"/v1/agentmail/{operation}", body)
 
-    assert answer.status in (404, 409, 422)
-    assert answer.json["path"] == path
+    assert response.status in (404, 409, 422)
+    assert response.json["path"] == path
 
 
-def test_what_is_taken_already_is_told_with_its_field(house: House) -> None:
-    house.do(CreateTask("One", "T", ready=True, aliases=("bead:b-1",)))
-    given = [
+def test_conflicting_value_is_refused_with_its_field(server: HubServer) -> None:
+    server.submit(CreateTask("One", "T", ready=True, aliases=("bead:b-1",)))
+    requests = [
         ("/v1/tasks", {"title": "x", "id": "T"}, "id"),
         ("/v1/tasks", {"title": "x", "aliases": ["bead:b-1"]}, "aliases"),
         ("/v1/tasks/T/claim", {"agent": "hub"}, "agent"),
-        ("/v1/agentmail/mail.send", LETTER | {"id": "m-1", "subject": "another"}, "id"),
+        ("/v1/agentmail/mail.send", MAIL | {"id": "m-1", "subject": "another"}, "id"),
         ("/v1/agentmail/wave.start", WAVE | {"wave_id": "w-1", "parallel": 2}, "wave_id"),
         ("/v1/agentmail/wave.start", WAVE, "beads"),
         ("/v1/agentmail/reserve.take", {"patterns": ["**"]}, "patterns"),
     ]
-    house.post("/v1/agentmail/mail.send", LETTER | {"id": "m-1"})
-    house.post("/v1/agentmail/wave.start", WAVE | {"wave_id": "w-1"})
-    house.welcome("ada")
-    house.post("/v1/agentmail/reserve.take", FILES, by="ada")
-    for address, body, path in given:
-        answer = house.ask("POST", address, body)
-        assert (answer.status, answer.json["path"]) == (403 if path == "agent" else 409, path)
+    server.post("/v1/agentmail/mail.send", MAIL | {"id": "m-1"})
+    server.post("/v1/agentmail/wave.start", WAVE | {"wave_id": "w-1"})
+    server.add_agent("ada")
+    server.post("/v1/agentmail/reserve.take", FILES, by="ada")
+    for address, body, path in requests:
+        response = server.request("POST", address, body)
+        assert (response.status, response.json["path"]) == (403 if path == "agent" else 409, path)
 
 
-def test_a_link_that_leads_back_is_told_with_its_field(house: House) -> None:
+def test_link_cycle_is_refused_with_its_field(server: HubServer) -> None:
     for name in ("T", "U"):
-        house.do(CreateTask("One", name))
-    ways: list[tuple[str, Any, Any]] = [("parent", "U", "T"), ("blocked_by", ["U"], ["T"])]
-    for field, there, back in ways:
-        house.post("/v1/tasks/T/link", {field: there})
-        answer = house.ask("POST", "/v1/tasks/U/link", {field: back})
-        assert (answer.code, answer.json["path"]) == ("link_cycle", field)
+        server.submit(CreateTask("One", name))
+    links: list[tuple[str, Any, Any]] = [("parent", "U", "T"), ("blocked_by", ["U"], ["T"])]
+    for field, forward, back in links:
+        server.post("/v1/tasks/T/link", {field: forward})
+        response = server.request("POST", "/v1/tasks/U/link", {field: back})
+        assert (response.code, response.json["path"]) == ("link_cycle", field)

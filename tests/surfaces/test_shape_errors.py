@@ -21,83 +21,83 @@ from dragoman.surfaces.http.problems import HttpProblem
 from dragoman.surfaces.mcp.tool import Denied, Visit
 from dragoman.surfaces.mcp.tools import table
 from tests.requirements import proves
-from tests.surfaces.http.house import House, serving
-from tests.surfaces.mcp.clients import talk
-from tests.surfaces.mcp.stand import furnish
+from tests.surfaces.http.hub_server import HubServer, serving
+from tests.surfaces.mcp.clients import run_with_client
+from tests.surfaces.mcp.mcp_hub import mount_mcp
 
 pytestmark = proves("SHAPE-DOORS")
 
-Door = Callable[[House, Any], tuple[str, str | None]]
+Surface = Callable[[HubServer, Any], tuple[str, str | None]]
 """Gives what is wrong, and its path where the door tells it apart."""
 
-ODD: Final[tuple[Any, ...]] = (
+ODD_VALUES: Final[tuple[Any, ...]] = (
     *(7, -1, 1.5, True, None, "", " ", "odd", "x" * 70_000),
     *([], [7], [[]], [{"odd": 1}], {"odd": 1}, {"odd": {}}, {"type": "odd"}),
 )
 """What hardly any field takes, and no field takes all of."""
-RAW: Final = re.compile(r"`|\$|Expected|Object |Invalid |of the form '|None|UNSET")
+LIBRARY_WORDING: Final = re.compile(r"`|\$|Expected|Object |Invalid |of the form '|None|UNSET")
 """What only the library that reads shapes would say, or a pattern that has no words."""
 
 
 @pytest.fixture(scope="module")
-def house() -> Generator[House]:
+def server() -> Generator[HubServer]:
     """Give a hub with every dialect, behind HTTP and MCP."""
-    with serving(furnish(House())) as served:
-        served.welcome("ada")
+    with serving(mount_mcp(HubServer())) as served:
+        served.add_agent("ada")
         yield served
 
 
-def _post(path: str, by: str = "ada") -> Door:
-    def ask(house: House, value: Any) -> tuple[str, str | None]:
-        answer = house.ask("POST", path, value, by=by)
-        assert answer.status == 422, answer
-        return answer.json["detail"], answer.json.get("path", "")
+def _post(path: str, by: str = "ada") -> Surface:
+    def post(server: HubServer, value: Any) -> tuple[str, str | None]:
+        response = server.request("POST", path, value, by=by)
+        assert response.status == 422, response
+        return response.json["detail"], response.json.get("path", "")
 
-    return ask
-
-
-def _query(house: House, value: str) -> tuple[str, str | None]:
-    answer = house.ask("GET", f"/v1/tasks?{value}", by="ada")
-    assert (answer.status, answer.code) == (400, "invalid_request")
-    return answer.json["detail"], answer.json.get("path", "")
+    return post
 
 
-def _acp(house: House, value: Any) -> tuple[str, str | None]:
-    answer = house.ask("POST", "/v1/acp/acp_handoff", value, by="ada")
-    assert (answer.status, answer.json["error"]["code"]) == (422, "schema_invalid")
-    return answer.json["error"]["detail"], None
+def _query(server: HubServer, value: str) -> tuple[str, str | None]:
+    response = server.request("GET", f"/v1/tasks?{value}", by="ada")
+    assert (response.status, response.code) == (400, "invalid_request")
+    return response.json["detail"], response.json.get("path", "")
 
 
-def _mcp(tool: str) -> Door:
-    async def use(client: Client, value: Any) -> Any:
-        answer = await client.call_tool(tool, value)
-        assert answer.is_error
-        return answer.structured_content
-
-    def ask(house: House, value: Any) -> tuple[str, str | None]:
-        told = talk(house, "ada", lambda client: use(client, value))
-        assert told["code"] in ("invalid_field", "invalid_envelope")
-        return told["detail"].removeprefix(f"{tool}: "), None
-
-    return ask
+def _acp(server: HubServer, value: Any) -> tuple[str, str | None]:
+    response = server.request("POST", "/v1/acp/acp_handoff", value, by="ada")
+    assert (response.status, response.json["error"]["code"]) == (422, "schema_invalid")
+    return response.json["error"]["detail"], None
 
 
-def _settings(_: House, text: str) -> tuple[str, str | None]:
+def _mcp(tool: str) -> Surface:
+    async def call_tool(client: Client, value: Any) -> Any:
+        response = await client.call_tool(tool, value)
+        assert response.is_error
+        return response.structured_content
+
+    def call(server: HubServer, value: Any) -> tuple[str, str | None]:
+        refusal = run_with_client(server, "ada", lambda client: call_tool(client, value))
+        assert refusal["code"] in ("invalid_field", "invalid_envelope")
+        return refusal["detail"].removeprefix(f"{tool}: "), None
+
+    return call
+
+
+def _settings(_: HubServer, text: str) -> tuple[str, str | None]:
     with pytest.raises(SettingsError) as raised:
         parse(text, {})
     return raised.value.detail, None
 
 
-def _variable(_: House, said: tuple[str, str]) -> tuple[str, str | None]:
+def _variable(_: HubServer, variable: tuple[str, str]) -> tuple[str, str | None]:
     with pytest.raises(SettingsError) as raised:
-        parse("", dict([said]))
+        parse("", dict([variable]))
     return raised.value.detail, None
 
 
-tasks, do = _post("/v1/tasks"), _post("/v1/do", by="owner")
+tasks, commands = _post("/v1/tasks"), _post("/v1/do", by="owner")
 messages, signed = _post("/v1/messages"), _post("/v1/signed")
 complete = _post("/v1/aof/aof_task_complete")
-letter, inbox = _post("/v1/agentmail/mail.send"), _post("/v1/agentmail/mail.inbox")
+mail, inbox = _post("/v1/agentmail/mail.send"), _post("/v1/agentmail/mail.inbox")
 delegate, register = _post("/v1/ccos/ccos.delegate"), _post("/v1/ccos/ccos.register")
 turn, turns = _post("/v1/saop/saop.turn"), _post("/v1/saop/saop.turns")
 event = _post("/v1/saop/saop.event")
@@ -132,13 +132,13 @@ NO_OBJECT: Final[list[Any]] = []
 STATES: Final = "backlog, ready, in-progress, blocked, review, done, deadletter, cancelled"
 
 
-CASES: Final[list[tuple[Door, Any, str]]] = [
+CASES: Final[list[tuple[Surface, Any, str]]] = [
     # A kind that it is not.
     (tasks, {"title": 7}, "title: it must be a text, not a whole number"),
     (_query, "limit=many", "limit: it must be a whole number"),
     (messages, ENVELOPE | {"taskId": 7}, "taskId: it must be a text, not a whole number"),
     (messages, ENVELOPE | {"payload": []}, "payload: it must be an object, not a list"),
-    (letter, {"subject": 1, "body_md": ""}, "subject: it must be a text, not a whole number"),
+    (mail, {"subject": 1, "body_md": ""}, "subject: it must be a text, not a whole number"),
     (_acp, OFFER | {"task": 7}, "task: it must be an object, not a whole number"),
     (delegate, {"goal": 7}, "goal: it must be a text, not a whole number"),
     (turns, {"task_id": []}, "task_id: it must be a text, not a list"),
@@ -156,9 +156,9 @@ CASES: Final[list[tuple[Door, Any, str]]] = [
     ),
     # What is missing.
     (tasks, {}, "title: it is missing"),
-    (do, {"commands": [{"type": "task.create"}]}, "commands[0].title: it is missing"),
+    (commands, {"commands": [{"type": "task.create"}]}, "commands[0].title: it is missing"),
     (complete, {"outcome": "done"}, "summaryRef: it is missing"),
-    (letter, {"subject": "x"}, "body_md: it is missing"),
+    (mail, {"subject": "x"}, "body_md: it is missing"),
     (_acp, OFFER | {"context": {"constraints": ["c"]}}, "context.summary: it is missing"),
     (delegate, {}, "goal: it is missing"),
     (turns, {}, "task_id: it is missing"),
@@ -206,7 +206,7 @@ CASES: Final[list[tuple[Door, Any, str]]] = [
     (_query, "limit=0", "limit: it must be a whole number, at least 1"),
     (inbox, {"limit": 1_001}, "limit: it must be a whole number, at most 1000"),
     (delegate, {"goal": ""}, "goal: it must be a text of at least 1 character"),
-    (do, {"commands": []}, "commands: it must be a list of at least 1 entry"),
+    (commands, {"commands": []}, "commands: it must be a list of at least 1 entry"),
     (claim, {"minutes": -1}, "minutes: it must be a whole number, at least 0"),
     (
         _settings,
@@ -231,103 +231,103 @@ CASES: Final[list[tuple[Door, Any, str]]] = [
         "artifacts[0].ref.path: it must be a text, not a whole number",
     ),
     (
-        do,
+        commands,
         {"commands": [{"type": "task.crate"}]},
         "commands[0].type: 'task.crate' is not one",
     ),
     (
-        do,
+        commands,
         {"commands": [{"type": "task.move", "task": "x", "to": "lost"}]},
         f"commands[0].to: 'lost' is not one of: {STATES}",
     ),
-    (letter, {"subject": "x", "body_md": "", "to": [7]}, "to[0]: it must be a text, not a"),
+    (mail, {"subject": "x", "body_md": "", "to": [7]}, "to[0]: it must be a text, not a"),
     # No object at all.
     *(
-        (door, NO_OBJECT, "it must be an object")
-        for door in (tasks, do, complete, letter, inbox, delegate, turn, turns, event)
+        (surface, NO_OBJECT, "it must be an object")
+        for surface in (tasks, commands, complete, mail, inbox, delegate, turn, turns, event)
     ),
 ]
 
 
-@pytest.mark.parametrize(("door", "value", "told"), CASES)
-def test_each_door_tells_what_is_wrong_and_where(
-    house: House, door: Door, value: Any, told: str
+@pytest.mark.parametrize(("surface", "value", "expected"), CASES)
+def test_each_surface_says_what_is_wrong_and_in_which_field(
+    server: HubServer, surface: Surface, value: Any, expected: str
 ) -> None:
-    detail, path = door(house, value)
-    assert detail.startswith(told), detail
-    place, colon, _ = detail.partition(": ")
-    assert path is None or "asked for" in detail or path == (place if colon else "")
-    assert RAW.search(detail) is None, detail
+    detail, path = surface(server, value)
+    assert detail.startswith(expected), detail
+    field, colon, _ = detail.partition(": ")
+    assert path is None or "asked for" in detail or path == (field if colon else "")
+    assert LIBRARY_WORDING.search(detail) is None, detail
 
 
-def _odd(shape: Any) -> Iterator[dict[str, Any]]:
+def _with_odd_field(shape: Any) -> Iterator[dict[str, Any]]:
     """Objects with something odd in one field."""
     yield {"odd": 1}
     for field in fields(shape):
-        yield from ({field.encode_name: odd} for odd in ODD)
+        yield from ({field.encode_name: odd} for odd in ODD_VALUES)
 
 
-def _refused_bodies(house: House) -> Iterator[str]:
-    for endpoint in house.app.endpoints:
+def _body_refusals(server: HubServer) -> Iterator[str]:
+    for endpoint in server.app.endpoints:
         yield from _problems(read_query, b"odd=1", endpoint.query)
         for field in fields(endpoint.query):
             for odd in (b"", b"-1", b"1.5", b"odd"):
                 query = field.encode_name.encode() + b"=" + odd
                 yield from _problems(read_query, query, endpoint.query)
         if endpoint.reads and endpoint.body not in (None, Any):
-            for value in _odd(endpoint.body):
+            for value in _with_odd_field(endpoint.body):
                 yield from _problems(shaped, json.dumps(value).encode(), endpoint.body, 1_000_000)
 
 
-def _problems(read: Callable[..., Any], *given: Any) -> Iterator[str]:
+def _problems(read: Callable[..., Any], *arguments: Any) -> Iterator[str]:
     try:
-        read(*given)
+        read(*arguments)
     except HttpProblem as problem:
         yield problem.problem.detail
 
 
-def _said(house: House) -> Iterator[tuple[Dialect, Operation, Any]]:
-    for dialect in house.door.interpreter.dialects:
+def _odd_messages(server: HubServer) -> Iterator[tuple[Dialect, Operation, Any]]:
+    for dialect in server.deps.interpreter.dialects:
         for operation in dialect.operations:
             # Where there are several, the action says which shape it is.
             shapes = SHAPES if operation.name == "acp_handoff" else {"": operation.shape}
             for action, shape in shapes.items():
-                for value in _odd(shape):
+                for value in _with_odd_field(shape):
                     yield dialect, operation, {"action": action, **value} if action else value
 
 
-def _refused_by_dialects(house: House) -> Iterator[str]:
-    for _, operation, value in _said(house):
+def _dialect_refusals(server: HubServer) -> Iterator[str]:
+    for _, operation, value in _odd_messages(server):
         read = operation.read(value)
         if isinstance(read, Fault):
             yield read.detail
 
 
-def _linted(house: House) -> Iterator[str]:
-    for dialect, _, value in _said(house):
+def _lint_reasons(server: HubServer) -> Iterator[str]:
+    for dialect, _, value in _odd_messages(server):
         yield from (issue["reason"] for issue in dialect.lint(value, "", True).issues)
 
 
-def _refused_arguments(_: House) -> Iterator[str]:
-    async def at_desk(work: Callable[..., Any], *, reads: bool) -> dict[str, Any]:
+def _argument_refusals(_: HubServer) -> Iterator[str]:
+    async def run_in_context(work: Callable[..., Any], *, reads: bool) -> dict[str, Any]:
         return {"work": work, "reads": reads}
 
-    async def answers() -> list[Any]:
+    async def responses() -> list[Any]:
         return [
-            await tool.run(Visit({name: odd}, at_desk, None))
+            await tool.run(Visit({name: odd}, run_in_context, None))
             for tool in table(()).values()
             for name in tool.schema["properties"]
-            for odd in ODD
+            for odd in ODD_VALUES
         ]
 
-    for answer in asyncio.run(answers()):
-        if isinstance(answer, Denied):
-            yield answer.detail
+    for response in asyncio.run(responses()):
+        if isinstance(response, Denied):
+            yield response.detail
 
 
-def _refused_settings(_: House) -> Iterator[str]:
-    named = [(kind + ".x", shape.__struct_fields__) for kind, shape in TABLES.items()]
-    for section, keys in (*keys_of_sections().items(), *named):
+def _setting_refusals(_: HubServer) -> Iterator[str]:
+    agent_sections = [(kind + ".x", shape.__struct_fields__) for kind, shape in TABLES.items()]
+    for section, keys in (*keys_of_sections().items(), *agent_sections):
         for key in keys:
             for odd in ("7", "1.5", "true", '"odd"', '["odd"]', "[[7]]", "[7]", "{ odd = 1 }"):
                 try:
@@ -337,12 +337,12 @@ def _refused_settings(_: House) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "refused",
-    [_refused_bodies, _refused_by_dialects, _linted, _refused_arguments, _refused_settings],
+    "refusals",
+    [_body_refusals, _dialect_refusals, _lint_reasons, _argument_refusals, _setting_refusals],
 )
-def test_no_door_tells_it_in_the_words_of_a_library(
-    house: House, refused: Callable[[House], Iterator[str]]
+def test_no_surface_uses_the_wording_of_a_library(
+    server: HubServer, refusals: Callable[[HubServer], Iterator[str]]
 ) -> None:
-    told = set(refused(house))
-    assert len(told) > 20
-    assert [detail for detail in sorted(told) if RAW.search(detail)] == []
+    details = set(refusals(server))
+    assert len(details) > 20
+    assert [detail for detail in sorted(details) if LIBRARY_WORDING.search(detail)] == []

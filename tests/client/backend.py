@@ -16,11 +16,11 @@ from dragoman.ledger.entry import read_line
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
 from dragoman.store.sqlite import SqliteStore
-from tests.client.relay import Relay, relaying
-from tests.surfaces.http.house import HERA, START, House, serving
+from tests.client.relay import Relay, running_relay
+from tests.surfaces.http.hub_server import HERA, START, HubServer, serving
 
 T = TypeVar("T")
-BEAT_MS = 200
+HEARTBEAT_MS = 200
 """Often, so that a loss is soon noticed, for a lease that outlasts every pause of the machine."""
 
 
@@ -34,7 +34,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(bounded())
 
 
-class Stage:
+class Backend:
     """A hub, up or down."""
 
     def __init__(self, folder: Path, relay: Relay) -> None:
@@ -42,10 +42,10 @@ class Stage:
         self._path = folder / "dragoman.db"
         self._port = self._starts = 0
         self._serving = ExitStack()
-        self.house = self._up(START)
-        self.tokens = self.house.tokens
+        self.server = self._start(START)
+        self.tokens = self.server.tokens
         for name in ("ada", "bob"):
-            self.house.welcome(name)
+            self.server.add_agent(name)
 
     @property
     def url(self) -> str:
@@ -61,59 +61,59 @@ class Stage:
         """The person whose hub it is."""
         return HERA
 
-    def create(self, title: str, **fields: Any) -> str:
+    def create_task(self, title: str, **fields: Any) -> str:
         """A task that is ready."""
-        return self.house.do(CreateTask(title, ready=True, **fields))
+        return self.server.submit(CreateTask(title, ready=True, **fields))
 
-    def down(self) -> None:
+    def stop(self) -> None:
         """The hub stops."""
         self._serving.close()
 
-    def up(self) -> None:
+    def start(self) -> None:
         """The hub is there again, at the same port, with what it had stored."""
-        self.house = self._up(self.house.clock.now())
-        self.house.tokens = self.tokens
+        self.server = self._start(self.server.clock.now())
+        self.server.tokens = self.tokens
 
-    def pass_time(self, milliseconds: int) -> None:
+    def advance(self, milliseconds: int) -> None:
         """Time passes for the hub, and its duties do what that asks for."""
-        self.house.clock.advance(milliseconds)
-        now = self.house.clock.now()
-        Recovery(self.house.hub, Backoff()).run_once(now)
-        Promotion(self.house.hub).run_once(now)
+        self.server.clock.advance(milliseconds)
+        now = self.server.clock.now()
+        Recovery(self.server.hub, Backoff()).run_once(now)
+        Promotion(self.server.hub).run_once(now)
 
     def status(self, task: str) -> str:
         """Where a task stands."""
-        found = find_task(self.house.store, task)
-        assert isinstance(found, TaskView)
-        return found.task.status
+        view = find_task(self.server.store, task)
+        assert isinstance(view, TaskView)
+        return view.task.status
 
-    def happened(self, event: str) -> list[str]:
+    def streams_with(self, event: str) -> list[str]:
         """The streams in which there is an event of this name, once for each."""
-        lines = [read_line(entry.line) for entry in entries(self.house.store)]
+        lines = [read_line(entry.line) for entry in entries(self.server.store)]
         return [line.stream for line in lines if line.event == event]
 
-    def _up(self, at: int) -> House:
+    def _start(self, at: int) -> HubServer:
         http = HttpSettings(
             port=self._port,
             rate_per_second=0,
             allowed_hosts=(f"127.0.0.1:{self.relay.port}",),
         )
-        house = House(SqliteStore.open(self._path, lambda: "stage"), http=http)
-        house.clock.advance(at - START)
+        server = HubServer(SqliteStore.open(self._path, lambda: "stage"), http=http)
+        server.clock.advance(at - START)
         self._starts += 1
         for _ in range(10_000 * self._starts):
-            house.ids()  # what a hub has called a request, the next one must not
-        self._serving.enter_context(serving(house))
-        self._port = self.relay.target = house.port
-        return house
+            server.ids()  # what a hub has called a request, the next one must not
+        self._serving.enter_context(serving(server))
+        self._port = self.relay.target = server.port
+        return server
 
 
 @contextmanager
-def staged(folder: Path) -> Generator[Stage]:
+def running_backend(folder: Path) -> Generator[Backend]:
     """A stage that is gone afterwards."""
-    with relaying() as relay:
-        stage = Stage(folder, relay)
+    with running_relay() as relay:
+        backend = Backend(folder, relay)
         try:
-            yield stage
+            yield backend
         finally:
-            stage.down()
+            backend.stop()

@@ -40,10 +40,10 @@ START = 1_770_670_500_000
 """2026-02-09T20:55:00Z."""
 
 OWNER_TOKEN = "drgo_the-owner-of-this-machine"
-A_DAY = 86_400_000
+DAY_MS = 86_400_000
 HERA = Actor("human", "hera")
 SECRET = bytes(32)
-JSON = {"Content-Type": "application/json"}
+JSON_HEADERS = {"Content-Type": "application/json"}
 
 
 def _dialects(hub: Hub) -> tuple[Dialect, ...]:
@@ -51,7 +51,7 @@ def _dialects(hub: Hub) -> tuple[Dialect, ...]:
     return aof.dialect(), agentmail.dialect(), handoffs, ccos.dialect(), saop.dialect()
 
 
-class Answer(Struct, frozen=True):
+class Response(Struct, frozen=True):
     """What the server said."""
 
     status: int
@@ -71,7 +71,7 @@ class Answer(Struct, frozen=True):
         return self.json["code"]
 
 
-class House:
+class HubServer:
     """A hub with its door; `serving` opens it."""
 
     def __init__(
@@ -79,11 +79,11 @@ class House:
         store: Store | None = None,
         *,
         http: HttpSettings | None = None,
-        patience: Patience | None = None,
+        timeouts: Patience | None = None,
         monotonic: Callable[[], float] | None = None,
         clock: Clock | None = None,
-        duties: Callable[[], Mapping[str, Trouble]] = dict[str, Trouble],
-        fleet: Callable[[], Sequence[AgentState]] = list[AgentState],
+        service_health: Callable[[], Mapping[str, Trouble]] = dict[str, Trouble],
+        agent_states: Callable[[], Sequence[AgentState]] = list[AgentState],
         is_stopping: Callable[[], bool] = bool,
         is_hinted: bool = True,
     ) -> None:
@@ -92,50 +92,50 @@ class House:
         self.hints = Hints()
         self.ids = CountingIds()
         self.store = store or MemoryStore("house")
-        engine = Engine(self.store, clock or self.clock, SECRET, on_commit=self._told)
+        engine = Engine(self.store, clock or self.clock, SECRET, on_commit=self._on_commit)
         self.hub = Hub(engine, self.ids)
         self.identity = Identity(self.store, SECRET, OWNER_TOKEN.encode(), clock or self.clock)
         facts = StoreFacts(self.store, lambda _task, _ref: True, now=(clock or self.clock).now)
         self.tokens = {"owner": OWNER_TOKEN}
-        self.door = Door(
+        self.deps = Door(
             hub=self.hub,
             interpreter=Interpreter(self.hub, _dialects(self.hub), facts),
             identity=self.identity,
             settings=Settings(http=http or HttpSettings(port=0, rate_per_second=0)),
             hints=self.hints,
-            duties=duties,
-            fleet=fleet,
+            duties=service_health,
+            fleet=agent_states,
             is_stopping=is_stopping,
-            patience=patience or Patience(),
+            patience=timeouts or Patience(),
         )
         if monotonic is not None:
-            self.door = replace(self.door, monotonic=monotonic)
-        self.app: HttpApp = build_app(self.door)
+            self.deps = replace(self.deps, monotonic=monotonic)
+        self.app: HttpApp = build_app(self.deps)
         self.port = 0
 
-    def _told(self, streams: Iterable[str]) -> None:
+    def _on_commit(self, streams: Iterable[str]) -> None:
         if self._is_hinted:
             changed = tuple(streams)
             self.identity.forget(changed)
             self.hints.tell(changed)
 
-    def do(self, *commands: AnyCommand, actor: Actor = HERA) -> str:
+    def submit(self, *commands: AnyCommand, actor: Actor = HERA) -> str:
         """Run commands beside the door; the last task's name."""
         return self.hub.do(actor, *commands).receipts[-1].task
 
-    def welcome(self, name: str, role: Role = "agent") -> str:
+    def add_agent(self, name: str, role: Role = "agent") -> str:
         """Make an agent known, and give it a token."""
         number = len(self.tokens)
         token = write_token(name, f"{number:012x}", "s" * 43)
-        expires = self.hub.clock.now() + A_DAY
-        self.do(
+        expires = self.hub.clock.now() + DAY_MS
+        self.submit(
             RegisterAgent(name, role),
             IssueToken(name, f"{number:012x}", digest_of(token), expires),
         )
         self.tokens[name] = token
         return token
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,
@@ -143,42 +143,42 @@ class House:
         *,
         by: str = "owner",
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
+    ) -> Response:
         """Ask the running server, as whoever has that name; empty: without a token."""
-        sent = {"Authorization": f"Bearer {self.tokens[by]}"} if by else {}
+        sent_headers = {"Authorization": f"Bearer {self.tokens[by]}"} if by else {}
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        sent |= (JSON if data is not None else {}) | dict(headers or {})
+        sent_headers |= (JSON_HEADERS if data is not None else {}) | dict(headers or {})
         connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
-            connection.request(method, path, data, sent)
-            got = connection.getresponse()
-            named = {name.lower(): value for name, value in got.getheaders()}
-            return Answer(got.status, named, got.read())
+            connection.request(method, path, data, sent_headers)
+            response = connection.getresponse()
+            received_headers = {name.lower(): value for name, value in response.getheaders()}
+            return Response(response.status, received_headers, response.read())
         finally:
             connection.close()
 
     def get(self, path: str, *, by: str = "owner", headers: Mapping[str, str] | None = None) -> Any:
         """The JSON that is at an address."""
-        answer = self.ask("GET", path, by=by, headers=headers)
-        assert answer.status == 200, answer
-        return answer.json
+        response = self.request("GET", path, by=by, headers=headers)
+        assert response.status == 200, response
+        return response.json
 
     def post(self, path: str, body: Any, *, by: str = "owner") -> Any:
         """The JSON that a request is answered with."""
-        answer = self.ask("POST", path, body, by=by)
-        assert answer.status in (200, 201), answer
-        return answer.json
+        response = self.request("POST", path, body, by=by)
+        assert response.status in (200, 201), response
+        return response.json
 
-    def dial(self, receive_buffer: int = 0) -> socket.socket:
+    def connect(self, receive_buffer: int = 0) -> socket.socket:
         """A bare connection."""
-        line = socket.socket()
+        sock = socket.socket()
         if receive_buffer:
-            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        line.settimeout(30)
-        line.connect(("127.0.0.1", self.port))
-        return line
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        sock.settimeout(30)
+        sock.connect(("127.0.0.1", self.port))
+        return sock
 
-    def head(self, method: str, path: str, *lines: str, by: str = "owner") -> bytes:
+    def request_head(self, method: str, path: str, *lines: str, by: str = "owner") -> bytes:
         """The head of a request, to be sent over a bare connection."""
         return "\r\n".join(
             (
@@ -193,20 +193,22 @@ class House:
 
 
 @contextmanager
-def serving(house: House, connections: int = 0, peers: Peers | None = None) -> Generator[House]:
+def serving(
+    server: HubServer, connections: int = 0, peers: Peers | None = None
+) -> Generator[HubServer]:
     """Serve it from a thread of its own; at the end both are gone."""
-    http = house.door.settings.http
-    server = HttpServer(house.app, http, connections=connections, peers=peers)
-    bound = server.bind()
-    house.port = server.port
-    thread = threading.Thread(target=lambda: uvloop.run(server.serve([bound])))
+    http = server.deps.settings.http
+    http_server = HttpServer(server.app, http, connections=connections, peers=peers)
+    sock = http_server.bind()
+    server.port = http_server.port
+    thread = threading.Thread(target=lambda: uvloop.run(http_server.serve([sock])))
     thread.start()
-    assert server.is_up.wait(30)
+    assert http_server.is_up.wait(30)
     try:
-        yield house
+        yield server
     finally:
-        server.stop()
+        http_server.stop()
         thread.join()
         with suppress(OSError):
-            bound.close()
-        house.hub.close()
+            sock.close()
+        server.hub.close()

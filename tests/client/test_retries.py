@@ -12,11 +12,11 @@ from tests.requirements import proves
 
 pytestmark = proves("SDK-CRASH-SAFE")
 
-GONE = Silence("gone")
+NO_RESPONSE = Silence("gone")
 PATIENCE = 5.0
 
 
-class Loop(asyncio.SelectorEventLoop):
+class ClockedLoop(asyncio.SelectorEventLoop):
     """Runs on a clock that the test sets ahead."""
 
     ahead = 0.0
@@ -26,15 +26,15 @@ class Loop(asyncio.SelectorEventLoop):
         return super().time() + self.ahead
 
 
-async def _is_patient(wait: float, *seconds: float) -> bool:
+async def _retries_after(wait: float, *seconds: float) -> bool:
     """Whether there is still patience when something failed after each of these times."""
     loop = asyncio.get_running_loop()
-    assert isinstance(loop, Loop)
-    trying = Trying("http://hub", "/v1/work", wait, PATIENCE, "seed")
+    assert isinstance(loop, ClockedLoop)
+    retries = Trying("http://hub", "/v1/work", wait, PATIENCE, "seed")
     try:
-        for passed in seconds:
-            loop.ahead += passed
-            await trying.pause(GONE)
+        for elapsed in seconds:
+            loop.ahead += elapsed
+            await retries.pause(NO_RESPONSE)
     except HubUnreachable:
         return False
     return True
@@ -53,34 +53,34 @@ async def _is_patient(wait: float, *seconds: float) -> bool:
         (inf, (86_400.0, PATIENCE), False),
     ],
     ids=[
-        "an answer that is late",
-        "one that comes no more",
-        "a hub that dies while we wait for work",
-        "and is back in time",
-        "and is not",
-        "a hub that hangs",
-        "a stream that ends after a day",
-        "and for good",
+        "late response",
+        "no response",
+        "failure during a wait",
+        "failure during a wait, back in time",
+        "failure during a wait, not back",
+        "hanging hub",
+        "stream ends after a day",
+        "stream ends after a day, for good",
     ],
 )
-def test_patience_begins_with_the_failure_and_not_with_the_wait(
+def test_patience_counts_from_the_failure_not_from_the_wait(
     wait: float, seconds: tuple[float, ...], *, expected: bool
 ) -> None:
-    with asyncio.Runner(loop_factory=Loop) as runner:
-        assert runner.run(_is_patient(wait, *seconds)) is expected
+    with asyncio.Runner(loop_factory=ClockedLoop) as runner:
+        assert runner.run(_retries_after(wait, *seconds)) is expected
 
 
-def test_what_went_well_begins_it_anew() -> None:
-    async def story() -> None:
+def test_success_resets_patience() -> None:
+    async def retry_after_success() -> None:
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, Loop)
-        trying = Trying("http://hub", "/v1/stream", inf, PATIENCE, "seed")
+        assert isinstance(loop, ClockedLoop)
+        retries = Trying("http://hub", "/v1/stream", inf, PATIENCE, "seed")
         for _ in range(3):
-            await trying.pause(GONE)
+            await retries.pause(NO_RESPONSE)
             loop.ahead += PATIENCE
-            trying.went_well()
+            retries.went_well()
         loop.ahead += PATIENCE
-        await trying.pause(GONE)
+        await retries.pause(NO_RESPONSE)
 
-    with asyncio.Runner(loop_factory=Loop) as runner:
-        runner.run(story())
+    with asyncio.Runner(loop_factory=ClockedLoop) as runner:
+        runner.run(retry_after_success())

@@ -1,0 +1,274 @@
+"""Readers that leave at a wrong moment: nothing of them is left, and the log is quiet."""
+
+import asyncio
+import socket
+import ssl
+import struct
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+
+import pytest
+from starlette.types import Message, Scope
+
+from dragoman.config import HttpSettings
+from dragoman.core.commands import CreateTask, NoteTask
+from dragoman.core.ids import task_stream
+from dragoman.engine.ports import Row
+from dragoman.store.memory import MemoryStore
+from dragoman.surfaces.http.hearing import hearing_of, lay_hearing, until_it_ends
+from tests.certificate import make_certificate
+from tests.requirements import proves
+from tests.surfaces.http.background_requests import wait_for_waiters
+from tests.surfaces.http.hub_server import HubServer, serving
+from tests.surfaces.http.reader import Reader, follow_stream
+
+pytestmark = proves("HTTP-LEFT")
+
+LINGER_RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER: whoever closes resets the connection."""
+
+
+def _connect(
+    server: HubServer, tls_context: ssl.SSLContext | None = None, buffer: int = 0
+) -> socket.socket:
+    sock = server.connect(buffer)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
+    return tls_context.wrap_socket(sock, server_hostname="localhost") if tls_context else sock
+
+
+def _is_forgotten(server: HubServer, task: str, tls_context: ssl.SSLContext | None = None) -> bool:
+    """Whether nobody sits there any more, after a while in which there was something to tell."""
+    for _ in range(1_000):
+        if not server.app.office.feed.seats:
+            return server.app.office.metrics.readers == 0
+        server.submit(NoteTask(task, "Is anybody there?"))
+        with _connect(server, tls_context) as sock:
+            sock.sendall(server.request_head("GET", "/healthz"))
+            assert sock.recv(1)
+    return False
+
+
+@pytest.mark.parametrize("pipelined", [0, 1, 3])
+def test_reader_that_resets_with_pipelined_requests_is_forgotten(
+    server: HubServer, pipelined: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = server.submit(CreateTask("One"))
+    sock = _connect(server)
+    sock.sendall(server.request_head("GET", "/v1/stream"))
+    reader = Reader(sock)
+    assert reader.frame() is not None
+    sock.sendall(server.request_head("GET", "/v1/tasks") * pipelined)
+    server.submit(NoteTask(task, "Told."))
+    assert reader.next() is not None
+    reader.close()
+    assert _is_forgotten(server, task)
+    assert caplog.text == ""
+
+
+@proves("HTTP-STOP")
+@pytest.mark.parametrize("count", [1, 1_000])
+def test_stalled_readers_do_not_delay_shutdown(
+    count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = HubServer()
+    with ExitStack() as readers, serving(server):
+        task = server.submit(CreateTask("One"))
+        for version in (b"HTTP/1.1", b"HTTP/1.0"):
+            sock = readers.enter_context(server.connect(4_096))
+            sock.sendall(server.request_head("GET", "/v1/stream").replace(b"HTTP/1.1", version, 1))
+            assert sock.recv(1)
+        # It has little that it does not take, or much that the hub waits to be rid of.
+        server.submit(*(NoteTask(task, "x" * 2_000) for _ in range(count)))
+        with follow_stream(server, f"?after={server.store.head() - 1}") as other:
+            assert other.next() is not None
+    assert caplog.text == ""
+
+
+def test_pipelined_requests_are_answered_in_order(server: HubServer) -> None:
+    with server.connect() as sock:
+        last = server.request_head("GET", "/v1/tasks", "Connection: close")
+        sock.sendall(server.request_head("GET", "/v1/tasks") * 2 + last)
+        assert sock.makefile("rb").read().count(b"HTTP/1.1 200 OK") == 3
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_readers_that_reset_under_load_leave_nothing_behind(
+    seed: int, is_tls: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cert = str(make_certificate(tmp_path)) if is_tls else ""
+    http = HttpSettings(port=0, rate_per_second=0, tls_cert=cert, tls_key=cert)
+    tls_context = ssl.create_default_context(cafile=cert) if is_tls else None
+    has_ended = threading.Event()
+    with serving(HubServer(http=http)) as server, ThreadPoolExecutor() as executor:
+        task = server.submit(CreateTask("One"))
+        writer = executor.submit(_write, server, task, Random(seed), has_ended)
+        readers = [
+            executor.submit(_read_and_reset, server, tls_context, Random(f"{seed} {number}"))
+            for number in range(4)
+        ]
+        try:
+            for reader in readers:
+                reader.result()
+        finally:
+            has_ended.set()
+        writer.result()
+        assert _is_forgotten(server, task, tls_context), f"seed {seed}"
+    assert caplog.text == "", f"seed {seed}"
+
+
+def _write(server: HubServer, task: str, rng: Random, has_ended: threading.Event) -> None:
+    while not has_ended.is_set():
+        server.submit(*(NoteTask(task, "x" * rng.randrange(1, 3_000)) for _ in range(5)))
+
+
+def _read_and_reset(server: HubServer, tls_context: ssl.SSLContext | None, rng: Random) -> None:
+    for _ in range(15):
+        with _connect(server, tls_context, rng.choice([0, 4_096])) as sock:
+            pipelined = server.request_head("GET", "/v1/tasks") * rng.randrange(3)
+            sock.sendall(
+                server.request_head("GET", f"/v1/stream{rng.choice(['', '?after=0'])}") + pipelined
+            )
+            for _ in range(rng.randrange(4)):
+                sock.recv(rng.randrange(1, 20_000))
+
+
+NEW_TASK = b'{"title":"One","id":"T-1"}'
+
+
+@proves("HTTP-HALF-CLOSED")
+@pytest.mark.parametrize("version", [b"HTTP/1.1", b"HTTP/1.0"])
+def test_half_closed_client_gets_response(server: HubServer, version: bytes) -> None:
+    body_headers = ("Content-Type: application/json", f"Content-Length: {len(NEW_TASK)}")
+    for request, status in (
+        (server.request_head("POST", "/v1/tasks", *body_headers) + NEW_TASK, b" 201 "),
+        (server.request_head("GET", "/v1/tasks/T-1"), b" 200 "),
+        (server.request_head("GET", "/v1/nowhere"), b" 404 "),
+    ):
+        with server.connect() as sock:
+            sock.sendall(request.replace(b"HTTP/1.1", version, 1))
+            sock.shutdown(socket.SHUT_WR)
+            head, _, body = sock.makefile("rb").read().partition(b"\r\n\r\n")
+            assert status in head.partition(b"\r\n")[0]
+            assert body.endswith(b"}")
+
+
+@proves("HTTP-HALF-CLOSED")
+def test_half_closed_client_gets_response_to_each_complete_request(server: HubServer) -> None:
+    request = server.request_head("GET", "/v1/tasks")
+    without_body = server.request_head("POST", "/v1/tasks", "Content-Length: 9")
+    for sent, count in (
+        (request * 3, 3),
+        (request * 3 + request[:20], 3),
+        (request[:20], 0),
+        (without_body, 0),
+        (b"", 0),
+    ):
+        with server.connect() as sock:
+            sock.sendall(sent)
+            sock.shutdown(socket.SHUT_WR)
+            assert sock.makefile("rb").read().count(b"HTTP/1.1 ") == count
+
+
+@proves("HTTP-HALF-CLOSED", "HTTP-WAIT")
+@pytest.mark.parametrize("is_blocked", [True, False])
+def test_half_close_ends_a_long_poll(server: HubServer, is_blocked: bool) -> None:
+    body = b'{"wait_ms":60000}'
+    body_headers = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+    with server.connect() as sock:
+        sock.sendall(server.request_head("POST", "/v1/work", *body_headers, by="ada") + body)
+        if is_blocked:
+            wait_for_waiters(server, 1)
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.makefile("rb").read()[:13] in (b"", b"HTTP/1.1 204 ")
+        wait_for_waiters(server, 0)
+        task = server.submit(CreateTask("One", ready=True))
+        assert server.get(f"/v1/tasks/{task}")["status"] == "ready"
+
+
+class BlockedStore(MemoryStore):
+    """A store that shows no task until it is let go, so that who asks has time to leave."""
+
+    def __init__(self) -> None:
+        super().__init__("snared")
+        self.may_continue = threading.Event()
+
+    def stream(self, name: str) -> Row | None:
+        if name.startswith(task_stream("")):
+            self.may_continue.wait()
+        return super().stream(name)
+
+
+@proves("HTTP-HALF-CLOSED", "HTTP-WAIT")
+def test_task_claimed_for_half_closed_client_is_released() -> None:
+    store = BlockedStore()
+    with serving(HubServer(store)) as server:
+        task = server.submit(CreateTask("One", ready=True))
+        before = store.head()
+        body = b'{"agent":"zed","wait_ms":3000}'
+        body_headers = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+        with server.connect() as sock:
+            sock.sendall(server.request_head("POST", "/v1/work", *body_headers) + body)
+            while store.head() == before:
+                server.request("GET", "/healthz", by="")
+            sock.shutdown(socket.SHUT_WR)
+            assert sock.makefile("rb").read() == b""
+        store.may_continue.set()
+        assert any(server.get(f"/v1/tasks/{task}")["status"] == "ready" for _ in range(1_000))
+
+
+@proves("HTTP-HALF-CLOSED")
+def test_half_close_is_received_after_the_request() -> None:
+    scope: Scope = {}
+    lay_hearing(scope)
+    incoming: list[Message] = [
+        {"type": "http.request", "body": b"a", "more_body": True},
+        {"type": "http.request", "body": b"b"},
+        {"type": "http.request", "body": b"never asked for"},
+    ]
+
+    async def receive() -> Message:
+        return incoming.pop(0)
+
+    async def receive_all() -> list[Message]:
+        receive_or_disconnect = until_it_ends(scope, receive)
+        hearing_of(scope).has_ended = True
+        return [await receive_or_disconnect() for _ in range(4)]
+
+    first, second, *ends = asyncio.run(receive_all())
+    assert (first["body"], second["body"]) == (b"a", b"b")
+    assert [end["type"] for end in ends] == ["http.disconnect"] * 2
+    assert not hearing_of(scope).is_watched
+
+
+@proves("HTTP-HALF-CLOSED")
+def test_cancelled_receive_stops_watching_the_connection() -> None:
+    scope: Scope = {}
+    lay_hearing(scope)
+    incoming: list[Message] = [{"type": "http.request", "body": b""}]
+
+    async def receive() -> Message:
+        return incoming.pop(0) if incoming else await asyncio.get_running_loop().create_future()
+
+    async def watch_and_cancel() -> list[bool]:
+        receive_or_disconnect = until_it_ends(scope, receive)
+        await receive_or_disconnect()
+        watch = asyncio.ensure_future(receive_or_disconnect())
+        await asyncio.sleep(0)
+        states = [hearing_of(scope).is_watched]
+        watch.cancel()
+        await asyncio.sleep(0)
+        return [*states, hearing_of(scope).is_watched]
+
+    assert asyncio.run(watch_and_cancel()) == [True, False]
+
+
+@proves("HTTP-HALF-CLOSED")
+def test_receive_of_another_server_is_unchanged() -> None:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b""}
+
+    assert until_it_ends({}, receive) is receive

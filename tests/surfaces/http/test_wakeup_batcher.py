@@ -1,0 +1,99 @@
+"""Turns: a crowd is told a few at a time, each once in a round; whoever is stalled, never."""
+
+import asyncio
+
+from dragoman.surfaces.http.seat import Seat
+from dragoman.surfaces.http.turns import FEW, TOGETHER, Turns
+from tests.requirements import proves
+
+pytestmark = proves("HTTP-STREAM-SLOW")
+
+LONG_S = 30.0
+
+
+class CountingWaiter(Seat):
+    """A seat that counts how often it was rung."""
+
+    notifications = 0
+
+    def ring(self) -> None:
+        self.notifications += 1
+        super().ring()
+
+
+class CrowdOfWaiters:
+    """So many seats, of which some are waited in."""
+
+    def __init__(self, size: int) -> None:
+        self.blocked: set[Seat] = set()
+        self.waiters = [CountingWaiter(self.blocked) for _ in range(size)]
+        self.batcher = Turns(self.waiters, self.blocked)
+
+    async def start_waits(self, count: int) -> list[asyncio.Task[bool]]:
+        """The first so many wait for the ledger to grow; the others are busy."""
+        tasks = [asyncio.create_task(waiter.wait(LONG_S)) for waiter in self.waiters[:count]]
+        await asyncio.sleep(0)
+        assert len(self.blocked) == count
+        return tasks
+
+    @property
+    def notifications(self) -> list[int]:
+        return [waiter.notifications for waiter in self.waiters]
+
+
+def test_each_waiter_is_notified_once_per_round() -> None:
+    async def run() -> list[int]:
+        crowd = CrowdOfWaiters(10 * FEW)
+        waits = await crowd.start_waits(10 * FEW)
+        for _ in range(1_000):
+            crowd.batcher.for_all()
+        # The others have to wait until those have written.
+        assert sum(crowd.notifications) == TOGETHER
+        assert all(await asyncio.gather(*waits))
+        waits = await crowd.start_waits(10 * FEW)
+        crowd.batcher.for_all()
+        assert all(await asyncio.gather(*waits))
+        return crowd.notifications
+
+    assert set(asyncio.run(run())) == {2}
+
+
+def test_waiter_that_is_not_blocked_is_not_notified() -> None:
+    async def run() -> list[int]:
+        crowd = CrowdOfWaiters(10 * FEW)
+        waits = await crowd.start_waits(3)
+        for _ in range(3):
+            crowd.batcher.for_all()
+        assert all(await asyncio.gather(*waits))
+        return crowd.notifications
+
+    assert sum(asyncio.run(run())) == 3
+
+
+def test_busy_waiter_does_not_starve_others() -> None:
+    async def run() -> None:
+        crowd = CrowdOfWaiters(FEW + 1)
+        *others, busy = crowd.waiters
+        waits = await crowd.start_waits(FEW)
+        crowd.batcher.for_all()
+        while not all(waiter.notifications for waiter in others):
+            crowd.batcher.for_one(busy)
+            assert await busy.wait(LONG_S)
+        assert all(waiter.notifications == 1 for waiter in others)
+        await asyncio.gather(*waits)
+
+    asyncio.run(run())
+
+
+def test_few_waiters_are_notified_at_once() -> None:
+    async def run() -> None:
+        crowd = CrowdOfWaiters(FEW)
+        waits = await crowd.start_waits(FEW)
+        assert not crowd.batcher.are_scarce
+        crowd.batcher.for_all()
+        assert crowd.notifications == [1] * FEW
+        assert all(await asyncio.gather(*waits))
+        crowd.waiters.append(CountingWaiter(crowd.blocked))
+        assert crowd.batcher.are_scarce
+
+    asyncio.run(run())

@@ -1,0 +1,35 @@
+"""Whoever waits for the writer through MCP keeps nobody from reading."""
+
+import asyncio
+import threading
+
+from dragoman.core.actors import Actor
+from dragoman.engine.identity import Principal
+from dragoman.surfaces.mcp.desk import Desk, HubRoom
+from tests.requirements import proves
+from tests.surfaces.http.hub_server import HubServer
+
+ADA = Principal(Actor("agent", "ada", "http"))
+
+
+@proves("MCP-TOOLS")
+def test_waiting_writes_do_not_block_reads() -> None:
+    server, may_go_on = HubServer(), threading.Event()
+    provider = HubRoom(server.hub, server.deps.interpreter, server.deps.settings)
+
+    def write(context: Desk) -> str:
+        assert may_go_on.wait(30)
+        return context.actor.via
+
+    async def write_and_read() -> tuple[set[str], str]:
+        writes = [
+            asyncio.create_task(provider.at_desk(ADA, write, reads=False)) for _ in range(200)
+        ]
+        await asyncio.sleep(0)
+        name = await provider.at_desk(ADA, lambda context: context.actor.name, reads=True)
+        assert await asyncio.to_thread(lambda: "others") == "others"
+        assert not any(one.done() for one in writes)
+        may_go_on.set()
+        return set(await asyncio.gather(*writes)), name
+
+    assert asyncio.run(write_and_read()) == ({"mcp"}, "ada")
