@@ -1,4 +1,4 @@
-"""The bus: everyone is told from any position on; whoever is slow holds up nobody."""
+"""Trace bus: subscriptions from any position; a slow subscriber does not delay others."""
 
 import threading
 from collections.abc import Generator
@@ -21,14 +21,14 @@ TIMEOUT_S = 30.0
 
 @contextmanager
 def running_bus(hub: SaopHub, store: Store | None = None) -> Generator[LocalBus]:
-    """A bus on what the desk writes."""
+    """Run a bus on the events of a hub."""
     bus = LocalBus(store or hub.store, hub.hints, look=0.01)
     yield bus
     bus.close()
 
 
 def take_events(subscription: Subscription, count: int) -> list[Told]:
-    """So many events, however they come."""
+    """Take this many events."""
     events: list[Told] = []
     while len(events) < count:
         events += subscription.take(TIMEOUT_S)
@@ -36,7 +36,7 @@ def take_events(subscription: Subscription, count: int) -> list[Told]:
 
 
 def lines_of(events: list[Told]) -> list[str]:
-    """What pulses say."""
+    """Return the lines of terminal pulses."""
     return [item.event["payload"]["line"] for item in events]
 
 
@@ -85,12 +85,12 @@ def test_bus_without_subscribers_restarts_and_closed_bus_does_not() -> None:
 
 
 class FailingStore(MemoryStore):
-    """A store that does not answer at first."""
+    """Store whose first reads fail."""
 
     faults = 2
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
-        """What it has, when it answers."""
+        """Fail, or return entries."""
         if self.faults:
             self.faults -= 1
             raise StoreUnavailable("not now")
@@ -109,7 +109,7 @@ def test_store_failure_loses_no_events() -> None:
 
 
 def trace_event(position: int, payload: dict[str, object], session: str = "s-1") -> Told:
-    """An event as the bus has it."""
+    """Build an event as the bus has it."""
     envelope = event(position, payload, session)
     return Told(position, f"{payload['type']}", "", False, envelope)
 

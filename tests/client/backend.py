@@ -1,4 +1,4 @@
-"""A real hub on a disk that can die and come back at its port, and a relay before it."""
+"""Backend of the SDK tests: a hub on disk that can be stopped and restarted, behind a relay."""
 
 import asyncio
 from collections.abc import Coroutine, Generator
@@ -21,11 +21,11 @@ from tests.surfaces.http.hub_server import HERA, START, HubServer, serving
 
 T = TypeVar("T")
 HEARTBEAT_MS = 200
-"""Often, so that a loss is soon noticed, for a lease that outlasts every pause of the machine."""
+"""Short, so that a loss is noticed soon; the lease outlasts every pause of the machine."""
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run an agent; one that hangs has failed."""
+    """Run a coroutine with a timeout."""
 
     async def bounded() -> T:
         async with asyncio.timeout(60):
@@ -35,7 +35,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class Backend:
-    """A hub, up or down."""
+    """Hub that can be stopped and started again."""
 
     def __init__(self, folder: Path, relay: Relay) -> None:
         self.relay = relay
@@ -49,46 +49,46 @@ class Backend:
 
     @property
     def url(self) -> str:
-        """Where agents call the hub without a relay."""
+        """URL of the hub without the relay."""
         return f"http://127.0.0.1:{self._port}"
 
     def connect(self, agent: str = "ada", patience: float = 30.0) -> Hub:
-        """An agent's connection, through the relay."""
+        """Connect as an agent, through the relay."""
         return connect(self.relay.url, self.tokens[agent], patience=patience)
 
     @property
     def owner(self) -> Actor:
-        """The person whose hub it is."""
+        """Actor of the owner."""
         return HERA
 
     def create_task(self, title: str, **fields: Any) -> str:
-        """A task that is ready."""
+        """Create a ready task."""
         return self.server.submit(CreateTask(title, ready=True, **fields))
 
     def stop(self) -> None:
-        """The hub stops."""
+        """Stop the hub."""
         self._serving.close()
 
     def start(self) -> None:
-        """The hub is there again, at the same port, with what it had stored."""
+        """Start the hub again, on the same port and store."""
         self.server = self._start(self.server.clock.now())
         self.server.tokens = self.tokens
 
     def advance(self, milliseconds: int) -> None:
-        """Time passes for the hub, and its duties do what that asks for."""
+        """Advance the clock of the hub, and run its services."""
         self.server.clock.advance(milliseconds)
         now = self.server.clock.now()
         Recovery(self.server.hub, Backoff()).run_once(now)
         Promotion(self.server.hub).run_once(now)
 
     def status(self, task: str) -> str:
-        """Where a task stands."""
+        """Return the status of a task."""
         view = find_task(self.server.store, task)
         assert isinstance(view, TaskView)
         return view.task.status
 
     def streams_with(self, event: str) -> list[str]:
-        """The streams in which there is an event of this name, once for each."""
+        """Return the stream of each event of this name."""
         lines = [read_line(entry.line) for entry in entries(self.server.store)]
         return [line.stream for line in lines if line.event == event]
 
@@ -102,7 +102,7 @@ class Backend:
         server.clock.advance(at - START)
         self._starts += 1
         for _ in range(10_000 * self._starts):
-            server.ids()  # what a hub has called a request, the next one must not
+            server.ids()  # a restarted hub must not reuse ids of requests
         self._serving.enter_context(serving(server))
         self._port = self.relay.target = server.port
         return server
@@ -110,7 +110,7 @@ class Backend:
 
 @contextmanager
 def running_backend(folder: Path) -> Generator[Backend]:
-    """A stage that is gone afterwards."""
+    """Run a backend, and stop it at the end."""
     with running_relay() as relay:
         backend = Backend(folder, relay)
         try:

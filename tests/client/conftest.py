@@ -1,4 +1,4 @@
-"""A hub that agents can call, for the tests of the SDK."""
+"""Fixture of the SDK tests: a hub behind a relay."""
 
 from collections.abc import Generator
 from pathlib import Path

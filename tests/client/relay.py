@@ -1,4 +1,4 @@
-"""Something between an agent and its hub that can fail in every way that a network can."""
+"""Relay between an agent and its hub that can fail in every way that a network can."""
 
 import select
 import socket
@@ -22,23 +22,23 @@ GARBLED = (
 
 
 class Relay:
-    """Passes everything on, until it is told otherwise."""
+    """Forwards everything, but for the faults that are set."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.target = 0
-        """The port that it passes on to; 0: it hangs up on everyone."""
+        """Port that it forwards to; 0: it closes every connection."""
         self.responses_to_drop: list[bytes] = []
-        """Requests with this in their first line are passed on, and their answers are not: once."""
+        """Parts of request lines; such a request is forwarded, and its response dropped, once."""
         self.canned_responses: dict[bytes, bytes] = {}
-        """Requests that begin so are answered by the relay itself."""
+        """Begin of a request line -> response of the relay itself."""
         self.stalled_request = b""
-        """The answers to requests that begin so never come, nor do they end."""
+        """Begin of a request line whose response neither comes nor ends."""
         self.requests: list[bytes] = []
-        """The first line of every request."""
+        """Request line of every request."""
         self.answered: list[bytes] = []
-        """The first line of every request whose answer has begun."""
+        """Request line of every request whose response has begun."""
         self._changed = threading.Condition()
         self._streams: list[socket.socket] = []
         self._has_stream = threading.Event()
@@ -47,20 +47,20 @@ class Relay:
 
     @property
     def url(self) -> str:
-        """Where agents call it."""
+        """URL of the relay."""
         return f"http://127.0.0.1:{self.port}"
 
     def count(self, part: bytes) -> int:
-        """How many requests had this in their first line."""
+        """Count the requests with this in their request line."""
         return sum(part in line for line in self.requests)
 
     def wait_for_request(self, part: bytes, count: int = 1) -> None:
-        """Until there were so many requests with this in their first line."""
+        """Block until there were this many requests with this in their request line."""
         with self._changed:
             assert self._changed.wait_for(lambda: self.count(part) >= count, 30)
 
     def wait_for_response(self, part: bytes, more: int = 1) -> None:
-        """Until so many more of them were answered."""
+        """Block until this many more of them were answered."""
         with self._changed:
             end = sum(part in line for line in self.answered) + more
             assert self._changed.wait_for(
@@ -68,21 +68,21 @@ class Relay:
             )
 
     def inject(self, frame: bytes) -> None:
-        """Say something in the middle of the last stream, while the hub is silent."""
+        """Inject a frame into the last stream, while the hub sends nothing."""
         assert self._has_stream.wait(30)
         self._streams[-1].sendall(b"%x\r\n%s\r\n" % (len(frame), frame))
 
     def cut_streams(self) -> None:
-        """End every stream that runs."""
+        """Close the connection of every stream."""
         assert self._has_stream.wait(30)
         for stream in self._streams:
             with suppress(OSError):
                 stream.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Take no further connections."""
+        """Accept no further connections."""
         with self._listener, suppress(OSError):
-            # Closing it would leave whoever waits for the next one waiting.
+            # Closing alone would leave the blocked `accept` blocked.
             self._listener.shutdown(socket.SHUT_RDWR)
         self._accepting.join()
 
@@ -146,7 +146,7 @@ def _value_for_prefix(table: dict[bytes, bytes], request: bytes) -> bytes:
 
 @contextmanager
 def running_relay() -> Generator[Relay]:
-    """A relay that is gone afterwards."""
+    """Run a relay, and close it at the end."""
     relay = Relay()
     try:
         yield relay

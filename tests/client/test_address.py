@@ -1,4 +1,4 @@
-"""Where the hub is: said by the caller, by the environment, or by the data directory."""
+"""Address of the hub: from arguments, the environment or the data directory."""
 
 import socket
 import ssl
@@ -69,7 +69,7 @@ def test_connection_survives_a_new_address_of_its_hub(backend: Backend, tmp_path
             async with connect(token=backend.tokens["ada"], data=tmp_path) as hub:
                 before = hub.url
                 backend.relay.responses_to_drop.append(b"POST /v1/tasks")
-                backend.relay.target = 0  # whoever is there from now on is no hub
+                backend.relay.target = 0  # there is no hub any more at this port
                 lock.announce(backend.url)
                 await hub.create("Another")
                 return [before, hub.url]
@@ -143,7 +143,7 @@ def test_proxy_of_the_environment_is_not_used(
 ) -> None:
     with socket.socket() as proxy:
         proxy.bind(("127.0.0.1", 0))
-        # Nobody listens there: what goes that way does not arrive.
+        # Nothing listens there: a request to it does not arrive.
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
         monkeypatch.setenv("NO_PROXY", "")

@@ -1,4 +1,4 @@
-"""A program that a hub has started: its task, by the variables that it was given."""
+"""Program that a hub has started: its task, from its environment variables."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ pytestmark = proves("SDK-ASSIGNED")
 
 @pytest.fixture
 def task(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Give a task for which ada was started, in surroundings as hers are."""
+    """Give a task for which ada was started, with the environment of its program."""
     task = backend.create_task("Mine", review_required=False)
     receipt = backend.server.hub.do(backend.owner, ClaimTask(task, "ada", "s-1")).receipts[0]
     token = backend.server.identity.attempt_token("ada", receipt.task, receipt.fence, 60_000)
@@ -49,7 +49,7 @@ def test_assigned_task_is_completed_by_sync_client(backend: Backend, task: str) 
 def test_pinned_certificate_is_trusted_under_any_host_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = str(make_certificate(tmp_path))  # made out to another name than 127.0.0.1
+    path = str(make_certificate(tmp_path))  # its host name is not 127.0.0.1
     http = HttpSettings(port=0, rate_per_second=0, tls_cert=path, tls_key=path)
     with serving(HubServer(http=http)) as server:
         monkeypatch.setenv("DRAGOMAN_URL", f"https://127.0.0.1:{server.port}")

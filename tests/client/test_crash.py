@@ -1,4 +1,4 @@
-"""Crashes: of the connection, of the hub, of the worker. What was asked for happens once."""
+"""Crashes of the connection, the hub and the worker: each write is applied once."""
 
 import asyncio
 import signal
@@ -75,7 +75,7 @@ WRITES: dict[str, tuple[bytes, Action, str]] = {
         "task.progressed",
     ),
 }
-"""What its request has in its first line, and what happens by it."""
+"""Name -> part of its request line, the call, and the event that it records."""
 
 
 @proves("SDK-CRASH-SAFE")

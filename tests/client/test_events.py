@@ -1,4 +1,4 @@
-"""Following the ledger: nothing is missed, nothing comes twice, whatever happens on the way."""
+"""Following the ledger: no event is missed or repeated, whatever fails."""
 
 import asyncio
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""The programs of the SDK's guide run as they stand, against a real hub."""
+"""Programs of the SDK guide, run as they are printed, against a real hub."""
 
 import re
 import signal
@@ -71,7 +71,7 @@ def _connect_as_owner(backend: Backend) -> SyncHub:
 
 
 def _first_task_with(hub: SyncHub, kind: str) -> str:
-    """The task to which something of this kind happens first."""
+    """Return the task of the first event of this type."""
     return next(hub.events(0, type=kind)).task
 
 

@@ -1,4 +1,4 @@
-"""Handoffs by the SDK: the reply in the form of the protocol, a no as well as a yes."""
+"""Handoffs by the SDK: replies and refusals in the form of the protocol."""
 
 from dragoman.client import Hub
 from tests.client.backend import Backend, run

@@ -1,4 +1,4 @@
-"""A lost lease: whoever works on the task is stopped, and is told why; nobody else is."""
+"""Lost lease: its worker is cancelled with the reason; others go on."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ pytestmark = proves("SDK-LEASE-LOST")
 
 
 async def _cancel_task(backend: Backend, task: str) -> None:
-    """A person ends the task, whoever works on it."""
+    """Cancel a task that is being worked on."""
     await asyncio.to_thread(backend.server.submit, MoveTask(task, "cancelled"))
 
 
@@ -109,7 +109,7 @@ def test_reports_after_lost_lease_are_refused(backend: Backend) -> None:
     async def agent() -> None:
         async with backend.connect() as hub:
             work = await anext(hub.work(agent="ada"))
-            # The next heartbeat is ten seconds away: it is not the one that finds out.
+            # The next heartbeat is ten seconds away: it does not find out first.
             await asyncio.to_thread(backend.relay.wait_for_response, b"/heartbeat")
             await _cancel_task(backend, task)
             with pytest.raises(LeaseLost):

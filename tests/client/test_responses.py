@@ -1,4 +1,4 @@
-"""What an answer means is decided without a connection."""
+"""Parsing of responses, without a connection."""
 
 from itertools import islice
 from typing import Any

@@ -1,4 +1,4 @@
-"""For how long a hub that does not answer is asked again, by a clock that can be set ahead."""
+"""Retries: how long an unreachable hub is retried, by a clock that can be advanced."""
 
 import asyncio
 from math import inf
@@ -17,17 +17,17 @@ PATIENCE = 5.0
 
 
 class ClockedLoop(asyncio.SelectorEventLoop):
-    """Runs on a clock that the test sets ahead."""
+    """Event loop with a clock that the test advances."""
 
     ahead = 0.0
 
     def time(self) -> float:
-        """The time, and what it was set ahead by."""
+        """Return the advanced time."""
         return super().time() + self.ahead
 
 
 async def _retries_after(wait: float, *seconds: float) -> bool:
-    """Whether there is still patience when something failed after each of these times."""
+    """Report whether it still retries when attempts failed after each of these times."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, ClockedLoop)
     retries = Trying("http://hub", "/v1/work", wait, PATIENCE, "seed")

@@ -1,4 +1,4 @@
-"""Signed messages: what the SDK signs is what the hub takes, once, whatever is lost on the way."""
+"""Signed messages: the hub accepts what the SDK signs, once, whatever response is lost."""
 
 import json
 from collections.abc import Callable
@@ -29,14 +29,14 @@ RESULT = {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": "fin
 
 @pytest.fixture
 def keyed_backend(backend: Backend) -> Backend:
-    """Give a stage where ada's key is known, and ada can be asked to translate."""
+    """Give a backend that knows ada's key, and that ada can translate."""
     backend.server.submit(KeyAgent("ada", to_base64url(KEY.public_key().public_bytes_raw())))
     backend.server.submit(DescribeAgent("ada", ("translate",), trust="T2"))
     return backend
 
 
 def signer(backend: Backend, key: Ed25519PrivateKey = KEY, audience: str = "stage") -> Signer:
-    """What signs for ada, by the hub's own clock."""
+    """Build a signer for ada that uses the clock of the hub."""
     return Signer("ada", key, audience, clock=backend.server.clock)
 
 
@@ -81,7 +81,8 @@ def test_signed_result_is_applied_once_when_its_response_is_lost(
             return first, await hub.send(RESULT)
 
     update, result = run(agent())
-    assert (update.agent, update.repeated) == ("ada", True)  # it was sent twice, signed anew
+    # It was sent twice, with a new signature.
+    assert (update.agent, update.repeated) == ("ada", True)
     assert result.reply["state"] == "Satisfied"
     intent = find_intent(keyed_backend.server.store, "i-1")
     assert not isinstance(intent, Refusal)
@@ -156,7 +157,7 @@ def test_key_is_found_by_the_environment(
     found = find_signer(variables)
     assert found is not None
     assert repr(found) == "Signer(ada)"
-    # It signs by the clock of the machine, which is not the time on this stage.
+    # It signs by the clock of the machine, which is not that of the hub.
     opened = Envelopes(keyed_backend.server.store, keyed_backend.server.clock).open(
         found.sign(RESULT), "http"
     )

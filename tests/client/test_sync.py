@@ -1,4 +1,4 @@
-"""The face for programs without an event loop does the same."""
+"""Synchronous SDK: the same for programs without an event loop."""
 
 import inspect
 import signal
@@ -136,7 +136,7 @@ def test_closed_hub_cannot_be_used(backend: Backend) -> None:
 
 @pytest.fixture
 def default_interrupts() -> Generator[None]:
-    """Let an interrupt be heard, though whoever began the tests may have them ignored."""
+    """Install the default handler of SIGINT, which may be ignored in this process."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""Work: a task comes into an agent's hands, is kept alive, and ends one way or another."""
+"""Work of an agent: claim, heartbeats, reports, release, subtasks."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""At every door what is wrong with a shape is told in the same words, with its place."""
+"""Shape errors: the same wording on every surface, with the path of the field."""
 
 import asyncio
 import json
@@ -28,15 +28,15 @@ from tests.surfaces.mcp.mcp_hub import mount_mcp
 pytestmark = proves("SHAPE-DOORS")
 
 Surface = Callable[[HubServer, Any], tuple[str, str | None]]
-"""Gives what is wrong, and its path where the door tells it apart."""
+"""Sends a value; returns the error text, and its path where the surface has it separately."""
 
 ODD_VALUES: Final[tuple[Any, ...]] = (
     *(7, -1, 1.5, True, None, "", " ", "odd", "x" * 70_000),
     *([], [7], [[]], [{"odd": 1}], {"odd": 1}, {"odd": {}}, {"type": "odd"}),
 )
-"""What hardly any field takes, and no field takes all of."""
+"""Values that few fields accept, and none accepts all of."""
 LIBRARY_WORDING: Final = re.compile(r"`|\$|Expected|Object |Invalid |of the form '|None|UNSET")
-"""What only the library that reads shapes would say, or a pattern that has no words."""
+"""Wording of the library that converts shapes, or a pattern without a description."""
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ STATES: Final = "backlog, ready, in-progress, blocked, review, done, deadletter,
 
 
 CASES: Final[list[tuple[Surface, Any, str]]] = [
-    # A kind that it is not.
+    # Wrong type.
     (tasks, {"title": 7}, "title: it must be a text, not a whole number"),
     (_query, "limit=many", "limit: it must be a whole number"),
     (messages, ENVELOPE | {"taskId": 7}, "taskId: it must be a text, not a whole number"),
@@ -154,7 +154,7 @@ CASES: Final[list[tuple[Surface, Any, str]]] = [
         ("DRAGOMAN_HTTP_PORT", "x"),
         "the variable DRAGOMAN_HTTP_PORT: it must be a whole number",
     ),
-    # What is missing.
+    # Missing field.
     (tasks, {}, "title: it is missing"),
     (commands, {"commands": [{"type": "task.create"}]}, "commands[0].title: it is missing"),
     (complete, {"outcome": "done"}, "summaryRef: it is missing"),
@@ -166,7 +166,7 @@ CASES: Final[list[tuple[Surface, Any, str]]] = [
     (claim, {"task": None}, "task: it must be a text, not null"),
     (tool_complete, {}, "task: it is missing"),
     (signed, {"envelope": {}, "signature": {}}, "signature.agent: it is missing"),
-    # What there is not.
+    # Unknown field.
     (tasks, {"titel": "x"}, "titel: there is no such field; did you mean title?"),
     (_query, "limits=1", "'limits' is not asked for here; did you mean limit?"),
     (_acp, OFFER | {"sla": {"x": 1}}, "sla.x: there is no such field; known: proposed"),
@@ -174,7 +174,7 @@ CASES: Final[list[tuple[Surface, Any, str]]] = [
     (turns, {"task": "x"}, "task: there is no such field; did you mean task_id?"),
     (claim, {"tusk": "x"}, "tusk: there is no such field; did you mean task?"),
     (_settings, "[http]\nprot = 1", "line 2: http.prot is not a setting; did you mean port?"),
-    # A value that is none of those that there are.
+    # Value outside of an enumeration.
     (
         tasks,
         {"title": "x", "priority": "huge"},
@@ -200,7 +200,7 @@ CASES: Final[list[tuple[Surface, Any, str]]] = [
         "outcome: 'perhaps' is not one of: done, blocked, needs_review, partial",
     ),
     (_settings, "[hub]\non_stop = 'x'", "line 2: hub.on_stop: 'x' is not one of: release, keep"),
-    # Too little, too much.
+    # Out of range.
     (tasks, {"title": "x", "max_attempts": 0}, "max_attempts: it must be a whole number, at"),
     (tasks, {"title": ""}, "title: it must be a text of at least 1 character"),
     (_query, "limit=0", "limit: it must be a whole number, at least 1"),
@@ -213,7 +213,7 @@ CASES: Final[list[tuple[Surface, Any, str]]] = [
         "[dispatch]\npoll_ms = 0",
         "line 2: dispatch.poll_ms: it must be a whole number, at",
     ),
-    # A form that it has not.
+    # Wrong format.
     (
         turns,
         {"task_id": "x", "cursor": "x"},
@@ -224,7 +224,7 @@ CASES: Final[list[tuple[Surface, Any, str]]] = [
         OFFER | {"task": TASK | {"title": " "}},
         "task.title: it must be a text of at most 500 characters, not empty and not blank",
     ),
-    # Deep down, and among several shapes.
+    # Nested, and among several shapes.
     (
         _acp,
         OFFER | {"artifacts": [{"artifact_id": "a", "ref": {"type": "file", "path": 7}}]},
@@ -241,7 +241,7 @@ CASES: Final[list[tuple[Surface, Any, str]]] = [
         f"commands[0].to: 'lost' is not one of: {STATES}",
     ),
     (mail, {"subject": "x", "body_md": "", "to": [7]}, "to[0]: it must be a text, not a"),
-    # No object at all.
+    # Not an object.
     *(
         (surface, NO_OBJECT, "it must be an object")
         for surface in (tasks, commands, complete, mail, inbox, delegate, turn, turns, event)
@@ -261,7 +261,7 @@ def test_each_surface_says_what_is_wrong_and_in_which_field(
 
 
 def _with_odd_field(shape: Any) -> Iterator[dict[str, Any]]:
-    """Objects with something odd in one field."""
+    """Yield objects with an odd value in one field."""
     yield {"odd": 1}
     for field in fields(shape):
         yield from ({field.encode_name: odd} for odd in ODD_VALUES)
@@ -289,7 +289,7 @@ def _problems(read: Callable[..., Any], *arguments: Any) -> Iterator[str]:
 def _odd_messages(server: HubServer) -> Iterator[tuple[Dialect, Operation, Any]]:
     for dialect in server.deps.interpreter.dialects:
         for operation in dialect.operations:
-            # Where there are several, the action says which shape it is.
+            # Where there are several shapes, the action chooses one.
             shapes = SHAPES if operation.name == "acp_handoff" else {"": operation.shape}
             for action, shape in shapes.items():
                 for value in _with_odd_field(shape):

@@ -4,7 +4,7 @@ from typing import Any
 
 
 def report(task: str, agent: str = "ada", **payload: Any) -> dict[str, Any]:
-    """A completion report."""
+    """Build a completion report."""
     return _envelope(
         task,
         agent,
@@ -20,7 +20,7 @@ def report(task: str, agent: str = "ada", **payload: Any) -> dict[str, Any]:
 
 
 def update(task: str, agent: str = "ada", **payload: Any) -> dict[str, Any]:
-    """A status update."""
+    """Build a status update."""
     fields = {"taskId": task, "agentId": agent, "progress": "half", **payload}
     return _envelope(task, agent, "status.update", fields)
 

@@ -1,4 +1,4 @@
-"""Those who wait at the door, each in a thread of its own."""
+"""Requests that block, each in a thread of its own."""
 
 import threading
 from typing import Any
@@ -9,7 +9,7 @@ from tests.surfaces.http.hub_server import HubServer, Response
 def request_in_background(
     server: HubServer, *request: Any, by: str
 ) -> tuple[threading.Thread, list[Response]]:
-    """Somebody who asks in a thread of its own, and what it is answered."""
+    """Send a request from a new thread; return it and the list that gets the response."""
     received: list[Response] = []
     thread = threading.Thread(target=lambda: received.append(server.request(*request, by=by)))
     thread.start()
@@ -17,6 +17,6 @@ def request_in_background(
 
 
 def wait_for_waiters(server: HubServer, count: int) -> None:
-    """Until so many wait."""
+    """Block until this many streams and long polls are open."""
     while server.app.office.feed.seats != count:
         server.request("GET", "/healthz", by="")

@@ -1,4 +1,4 @@
-"""A real hub behind a real server on a free port, with tokens for everyone, and a plain client."""
+"""A hub behind a real HTTP server on a free port, with a token for each agent, and its client."""
 
 import json
 import socket
@@ -52,7 +52,7 @@ def _dialects(hub: Hub) -> tuple[Dialect, ...]:
 
 
 class Response(Struct, frozen=True):
-    """What the server said."""
+    """Response of the server."""
 
     status: int
     headers: Mapping[str, str]
@@ -60,19 +60,19 @@ class Response(Struct, frozen=True):
 
     @property
     def json(self) -> Any:
-        """The body as JSON."""
+        """Body as JSON."""
         return json.loads(self.body)
 
     @property
     def code(self) -> str:
-        """The code of a problem."""
+        """Code of the problem document."""
         assert self.headers["content-type"] == "application/problem+json", self
         assert self.json["status"] == self.status
         return self.json["code"]
 
 
 class HubServer:
-    """A hub with its door; `serving` opens it."""
+    """Hub with its HTTP application; `serving` serves it."""
 
     def __init__(
         self,
@@ -120,11 +120,11 @@ class HubServer:
             self.hints.tell(changed)
 
     def submit(self, *commands: AnyCommand, actor: Actor = HERA) -> str:
-        """Run commands beside the door; the last task's name."""
+        """Submit commands to the hub directly; return the name of the last task."""
         return self.hub.do(actor, *commands).receipts[-1].task
 
     def add_agent(self, name: str, role: Role = "agent") -> str:
-        """Make an agent known, and give it a token."""
+        """Register an agent; return a token for it."""
         number = len(self.tokens)
         token = write_token(name, f"{number:012x}", "s" * 43)
         expires = self.hub.clock.now() + DAY_MS
@@ -144,7 +144,7 @@ class HubServer:
         by: str = "owner",
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """Ask the running server, as whoever has that name; empty: without a token."""
+        """Send a request with the token of this agent; empty: without a token."""
         sent_headers = {"Authorization": f"Bearer {self.tokens[by]}"} if by else {}
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         sent_headers |= (JSON_HEADERS if data is not None else {}) | dict(headers or {})
@@ -158,19 +158,19 @@ class HubServer:
             connection.close()
 
     def get(self, path: str, *, by: str = "owner", headers: Mapping[str, str] | None = None) -> Any:
-        """The JSON that is at an address."""
+        """Get the JSON at a path."""
         response = self.request("GET", path, by=by, headers=headers)
         assert response.status == 200, response
         return response.json
 
     def post(self, path: str, body: Any, *, by: str = "owner") -> Any:
-        """The JSON that a request is answered with."""
+        """Post a body; return the JSON of the response."""
         response = self.request("POST", path, body, by=by)
         assert response.status in (200, 201), response
         return response.json
 
     def connect(self, receive_buffer: int = 0) -> socket.socket:
-        """A bare connection."""
+        """Open a bare connection to the server."""
         sock = socket.socket()
         if receive_buffer:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
@@ -179,7 +179,7 @@ class HubServer:
         return sock
 
     def request_head(self, method: str, path: str, *lines: str, by: str = "owner") -> bytes:
-        """The head of a request, to be sent over a bare connection."""
+        """Build the head of a request, to be sent over a bare connection."""
         return "\r\n".join(
             (
                 f"{method} {path} HTTP/1.1",
@@ -196,7 +196,7 @@ class HubServer:
 def serving(
     server: HubServer, connections: int = 0, peers: Peers | None = None
 ) -> Generator[HubServer]:
-    """Serve it from a thread of its own; at the end both are gone."""
+    """Serve the hub from a new thread; close both at the end."""
     http = server.deps.settings.http
     http_server = HttpServer(server.app, http, connections=connections, peers=peers)
     sock = http_server.bind()

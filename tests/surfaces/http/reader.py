@@ -1,4 +1,4 @@
-"""The reader of a stream, over a bare connection."""
+"""Reader of a server-sent event stream, over a bare connection."""
 
 import json
 import socket
@@ -12,7 +12,7 @@ from tests.surfaces.http.hub_server import HubServer
 
 
 class Event(Struct, frozen=True):
-    """One server-sent event, or (without a name) a comment."""
+    """Server-sent event, or (without a name) a comment."""
 
     id: str = ""
     event: str = ""
@@ -21,7 +21,7 @@ class Event(Struct, frozen=True):
 
 
 class Reader:
-    """Reads what a stream sends, event by event."""
+    """Reads a stream event by event."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -34,7 +34,7 @@ class Reader:
         self._text = b""
 
     def next(self, *, with_comments: bool = False) -> Event | None:
-        """The next event; None when the stream has ended."""
+        """Return the next event; None when the stream has ended."""
         while True:
             frame = self.frame()
             if frame is None:
@@ -43,22 +43,22 @@ class Reader:
                 return frame
 
     def take(self, count: int) -> list[Event]:
-        """So many events."""
+        """Return the next events."""
         events = [self.next() for _ in range(count)]
         assert None not in events, "the stream has ended"
         return [event for event in events if event is not None]
 
     def positions(self, count: int) -> list[int]:
-        """The positions of so many entries."""
+        """Return the positions of the next entries."""
         return [event.data["position"] for event in self.take(count)]
 
     def close(self) -> None:
-        """Go."""
+        """Close the connection."""
         self._file.close()
         self.sock.close()
 
     def frame(self) -> Event | None:
-        """Whatever comes next, a mere id too; None when the stream has ended."""
+        """Return the next frame, even one that has only an id; None when the stream has ended."""
         while b"\n\n" not in self._text:
             chunk = self._read_chunk()
             if not chunk:
@@ -74,7 +74,7 @@ class Reader:
         return Event(fields.get("id", ""), fields.get("event", ""), data, comment)
 
     def _read_chunk(self) -> bytes:
-        """A chunk; without chunks, a line of the body that ends with the connection."""
+        """Read a chunk; in an unchunked body, a line."""
         if "transfer-encoding" not in self.headers:
             return self._file.readline()
         size = int(self._file.readline() or b"0", 16)
@@ -85,7 +85,7 @@ class Reader:
 def follow_stream(
     server: HubServer, query: str = "", *lines: str, buffer: int = 0, by: str = "owner"
 ) -> Generator[Reader]:
-    """Follow the stream."""
+    """Open a stream."""
     sock = server.connect(buffer)
     sock.sendall(server.request_head("GET", f"/v1/stream{query}", *lines, by=by))
     reader = Reader(sock)

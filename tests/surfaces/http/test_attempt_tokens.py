@@ -1,4 +1,4 @@
-"""Who gets the token of an attempt that it claims for another."""
+"""Tokens of attempts: who gets one for an attempt claimed for another agent, and its limits."""
 
 import pytest
 

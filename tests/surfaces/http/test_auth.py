@@ -1,4 +1,4 @@
-"""Every route: for which host, from which origin, by whom, with which method, how often."""
+"""Checks of every route: host, origin, token, method, rate; and the bind address."""
 
 import re
 from collections.abc import Generator
@@ -17,14 +17,14 @@ from tests.requirements import proves
 from tests.surfaces.http.hub_server import DAY_MS, HubServer, serving
 from tests.surfaces.http.reader import follow_stream
 
-ALL_INTERFACES = "0.0.0.0"  # noqa: S104  nobody listens there: that is the point
+ALL_INTERFACES = "0.0.0.0"  # noqa: S104  nothing is bound to it
 ROUTES = HubServer().app.endpoints
 GUARDED = [endpoint for endpoint in ROUTES if not endpoint.is_open]
 
 
 @pytest.fixture(scope="module")
 def shared_server() -> Generator[HubServer]:
-    """Give one house for all routes: nothing gets through to it."""
+    """Give one server for all routes: no request changes it."""
     with serving(HubServer()) as server:
         server.add_agent("ada")
         yield server
@@ -32,7 +32,7 @@ def shared_server() -> Generator[HubServer]:
 
 @pytest.fixture(scope="module")
 def cors_server() -> Generator[HubServer]:
-    """Give a house that pages of another origin may call."""
+    """Give a server with an allowed foreign origin."""
     http = HttpSettings(port=0, rate_per_second=0, allowed_origins=("https://desk.example",))
     with serving(HubServer(http=http)) as server:
         yield server
@@ -322,7 +322,7 @@ def test_rate_limited_caller_gets_retry_after() -> None:
         assert [response.status for response in responses] == [200, 200, 200, 429]
         assert responses[-1].code == "rate_limited"
         assert responses[-1].headers["retry-after"] == "1"
-        # Others are not concerned, nor is the person whose machine it is.
+        # Other callers are not limited, nor is the owner.
         assert server.request("GET", "/v1/tasks", by="bob").status == 200
         assert {server.request("GET", "/v1/tasks").status for _ in range(5)} == {200}
         now[0] += 0.5

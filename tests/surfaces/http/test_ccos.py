@@ -1,4 +1,4 @@
-"""CCOS over HTTP: operations, CBOR, waiting for requests, long outputs, signed results."""
+"""CCOS over HTTP: operations, CBOR, long polls, long outputs, signed results."""
 
 import threading
 from typing import Any
@@ -26,7 +26,7 @@ RESULT: dict[str, Any] = {
 
 @pytest.fixture
 def intent(server: HubServer) -> dict[str, Any]:
-    """Give the answer to a delegation that ada has got."""
+    """Give the reply to a delegation that went to ada."""
     server.post("/v1/ccos/ccos.register", {"agent_id": "ada", "skills": ["translate"]})
     return delegate(server)
 
@@ -75,7 +75,7 @@ def test_response_is_cbor_when_client_accepts_it(
     parsed = parse_cbor(response.body) if content_type == "application/cbor" else response.json
     assert parsed["requests"][0]["request_id"] == "i-1.1"
     assert parsed == server.post(path, {}, by="ada")
-    # A no stays a problem.
+    # A refusal is a problem document all the same.
     refusal = server.request("POST", path, {"limit": 0}, by="ada", headers=headers)
     assert refusal.code
 

@@ -1,4 +1,4 @@
-"""Waiting while other things happen, while the store is slow, and with many others."""
+"""Long polls under load, with a slow store, and many at the same time."""
 
 import threading
 from collections.abc import Callable
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class SlowStore(MemoryStore):
-    """A store that can be told to let a writer wait."""
+    """Store whose writes can be held up."""
 
     def __init__(self) -> None:
         super().__init__("slow")
@@ -55,7 +55,7 @@ def test_client_that_disconnects_during_a_claim_keeps_it_only_under_a_key(
             sock.sendall(server.request_head("POST", "/v1/work", *body_headers, by="ada") + body)
             assert store.is_writing.wait(30)
         for _ in range(50):
-            # The server learns of the end of the connection between two of these.
+            # The server notices the disconnect between two of these.
             server.request("GET", "/healthz", by="")
         store.may_write.set()
         wait_for_waiters(server, 0)
@@ -88,7 +88,7 @@ def test_long_poll_finds_work_and_times_out_under_load() -> None:
 
 
 def _write_while(server: HubServer, task: str, thread: threading.Thread) -> None:
-    """Something happens all the time while somebody waits."""
+    """Commit entries until the long poll has returned."""
     for _ in range(20_000):
         if not thread.is_alive():
             break
@@ -99,7 +99,7 @@ def _write_while(server: HubServer, task: str, thread: threading.Thread) -> None
 
 
 class CountingStore(MemoryStore):
-    """A store that counts how often entries are read."""
+    """Store that counts the reads of entries."""
 
     reads = 0
 

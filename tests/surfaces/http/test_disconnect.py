@@ -1,4 +1,4 @@
-"""Readers that leave at a wrong moment: nothing of them is left, and the log is quiet."""
+"""Disconnected and half-closed clients: nothing is left of them, and nothing is logged."""
 
 import asyncio
 import socket
@@ -28,7 +28,7 @@ from tests.surfaces.http.reader import Reader, follow_stream
 pytestmark = proves("HTTP-LEFT")
 
 LINGER_RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER: whoever closes resets the connection."""
+"""SO_LINGER: closing the socket resets the connection."""
 
 
 def _connect(
@@ -40,7 +40,7 @@ def _connect(
 
 
 def _is_forgotten(server: HubServer, task: str, tls_context: ssl.SSLContext | None = None) -> bool:
-    """Whether nobody sits there any more, after a while in which there was something to tell."""
+    """Report whether all waiters are closed after some more entries."""
     for _ in range(1_000):
         if not server.app.office.feed.seats:
             return server.app.office.metrics.readers == 0
@@ -80,7 +80,7 @@ def test_stalled_readers_do_not_delay_shutdown(
             sock = readers.enter_context(server.connect(4_096))
             sock.sendall(server.request_head("GET", "/v1/stream").replace(b"HTTP/1.1", version, 1))
             assert sock.recv(1)
-        # It has little that it does not take, or much that the hub waits to be rid of.
+        # Unread data of the readers is little, or more than the sockets hold.
         server.submit(*(NoteTask(task, "x" * 2_000) for _ in range(count)))
         with follow_stream(server, f"?after={server.store.head() - 1}") as other:
             assert other.next() is not None
@@ -190,7 +190,7 @@ def test_half_close_ends_a_long_poll(server: HubServer, is_blocked: bool) -> Non
 
 
 class BlockedStore(MemoryStore):
-    """A store that shows no task until it is let go, so that who asks has time to leave."""
+    """Store that blocks reads of tasks until it may continue, so that a client can disconnect."""
 
     def __init__(self) -> None:
         super().__init__("snared")

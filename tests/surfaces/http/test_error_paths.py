@@ -1,4 +1,4 @@
-"""The field that is wrong is named, also where only the core knows what is wrong with it."""
+"""Paths of invalid fields in problem documents, for refusals of the core too."""
 
 from typing import Any
 

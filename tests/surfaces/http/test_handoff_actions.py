@@ -1,4 +1,4 @@
-"""Handoffs over HTTP: the one form of answer, with the status that goes with it."""
+"""Handoff actions over HTTP: replies in the form of the protocol, with a matching status."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ PATH = "/v1/acp/acp_handoff"
 
 
 def act_on_handoff(server: HubServer, action: str, id: str, by: str, **fields: Any) -> Response:
-    """An action on a handoff."""
+    """Send an action on a handoff."""
     return server.request("POST", PATH, {"action": action, "handoff_id": id, **fields}, by=by)
 
 
 def propose(server: HubServer, **fields: Any) -> str:
-    """An offer of ada's; its id."""
+    """Propose a handoff as ada; return its id."""
     return server.post(PATH, offer(**fields), by="ada")["handoff_id"]
 
 

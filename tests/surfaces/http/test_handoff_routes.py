@@ -1,4 +1,4 @@
-"""Handoffs over HTTP: lists and filters, one of them, its history, and why it is stuck."""
+"""Reading handoffs over HTTP: lists and filters, one handoff, its history and diagnosis."""
 
 from collections.abc import Generator
 from typing import Any
@@ -20,7 +20,7 @@ pytestmark = proves("ACP-HTTP-READ")
 
 
 class HubBehindServer:
-    """The hub behind the door."""
+    """Hub of a server, as the helpers of handoff tests expect it."""
 
     def __init__(self, server: HubServer) -> None:
         self._server = server
@@ -32,7 +32,7 @@ class HubBehindServer:
 
 @pytest.fixture
 def server_with_handoffs() -> Generator[HubServer]:
-    """Three handoffs: closed, activated, offered in another teamspace; and a draft."""
+    """Give three handoffs (closed, activated, offered in another teamspace) and a draft."""
     with serving(HubServer()) as server:
         server.add_agent("alice")
         server.add_agent("bob")

@@ -1,4 +1,4 @@
-"""Whether the hub lives and can work, its figures, its description, and the page that shows it."""
+"""Liveness, readiness, metrics, and the page of the API's description."""
 
 import re
 from collections.abc import Callable
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class FailingStore(MemoryStore):
-    """A store that can be told to fail, or to hold other bytes than were written."""
+    """Store that can be made to fail, or to return other bytes than were written."""
 
     def __init__(self) -> None:
         super().__init__("failing")
@@ -137,7 +137,7 @@ def test_readiness_check_is_cached_and_rate_limited() -> None:
         now[0] += 1.0
         assert server.request("GET", "/readyz", by="").status == 200
         assert store.reads > before
-        # Whoever asks without a token is slowed down like every caller.
+        # Requests without a token are rate-limited too.
         statuses = [server.request("GET", "/readyz", by="").status for _ in range(60)]
         assert statuses[-1] == 429
         assert server.request("GET", "/docs", by="").code == "rate_limited"

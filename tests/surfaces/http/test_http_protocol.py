@@ -1,4 +1,4 @@
-"""What comes over a connection beside plain requests: offers of other protocols, and no HTTP."""
+"""HTTP protocol: upgrade offers, CONNECT, and malformed data on a connection."""
 
 import socket
 from collections.abc import Iterator, Sequence
@@ -14,14 +14,14 @@ UPGRADE_OFFER = (
     "Upgrade: h2c",
     "HTTP2-Settings: AAEAAEAAAAIAAAAB",
 )
-"""As the client of Java's own library begins every connection, and curl with --http2."""
+"""Upgrade offer of the HTTP client of the JDK on every new connection, and of curl with --http2."""
 NEW_TASK = b'{"title":"One","id":"T-1"}'
 JSON_TYPE = "Content-Type: application/json"
 NOT_HTTP = b"what is this\r\n\r\n"
 
 
 def _read_responses(sock: socket.socket) -> Iterator[Response]:
-    """All that the server says on a connection, until it ends."""
+    """Read all responses of a connection."""
     with sock.makefile("rb") as received:
         while status_line := received.readline():
             headers: dict[str, str] = {}
@@ -109,7 +109,7 @@ def test_malformed_data_does_not_get_into_a_stream(server: HubServer) -> None:
         reader = Reader(sock)
         assert reader.frame() is not None
         sock.sendall(NOT_HTTP * 2)
-        # It was heard by the time that a second request has its answer.
+        # The server has read it by the time that a second request is answered.
         assert server.request("POST", "/v1/tasks", NEW_TASK).status == 201
         event = reader.next()
         assert event is not None

@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: a repeat is answered as the first time was; for what a key counts."""
+"""`Idempotency-Key`: a repeat gets the first response; scope of a key."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def _post(server: HubServer, path: str, body: Any, key: str = "k", by: str = "ad
 
 
 def _without_heartbeats(response: Response) -> Any:
-    """What an answer says, without the signs of life of a lease that goes on."""
+    """Return the body of a response without the heartbeats of its lease, which go on."""
     body = response.json
     lease = body.get("task", body)["lease"]
     return body if lease is None else lease.pop("beats") and body
@@ -50,7 +50,7 @@ def test_repeated_action_replays_first_response(server: HubServer, action: str, 
     server.post("/v1/tasks", {"title": "One", "ready": True, "id": "T-1"})
     server.post("/v1/tasks/T-1/claim", {}, by="ada")
     first = _post(server, f"/v1/tasks/T-1/{action}", body)
-    # What comes after it, by whomever, is not its answer; the lease goes on.
+    # Later changes are not part of the replayed response; the lease goes on.
     server.post("/v1/tasks/T-1/note", {"text": "Later."})
     again = _post(server, f"/v1/tasks/T-1/{action}", body)
     assert (again.status, _without_heartbeats(again)) == (200, _without_heartbeats(first))
@@ -107,7 +107,7 @@ def test_repeated_delegation_replays_first_response(
     body = {"goal": "translate it", "intent_id": "i-1", "deadline": due, **fields}
     first = _post(server, f"/v1/ccos/{operation}", body, by="owner")
     assert first.json["request"]["agent_id"] == "ada"
-    # Others are ranked first by now, the request is over, and so is its time.
+    # By now another agent ranks first, and the request has ended and expired.
     failure = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "no ink"}
     server.post("/v1/ccos/ccos.result", failure, by="ada")
     server.clock.advance(120_000)

@@ -1,4 +1,4 @@
-"""Bodies and connections that are too long, too slow, of the wrong kind, or never end."""
+"""Limits of bodies, heads and connections: size, time, media type, number."""
 
 import json
 import re
@@ -25,7 +25,7 @@ JSON_LINES = "application/x-ndjson"
 
 
 def _read_to_end(sock: socket.socket) -> bytes:
-    """Everything that the server still says, until it ends the connection."""
+    """Read until the server closes the connection."""
     parts: list[bytes] = []
     try:
         while part := sock.recv(65_536):
@@ -177,7 +177,7 @@ def test_parsing_a_long_body_does_not_block_others(server: HubServer) -> None:
     body = b'"' + b"\\\\" * 8_000_000 + b'" and more'
     with ThreadPoolExecutor(1) as executor:
         started_at = monotonic()
-        # Nobody has to show a token there.
+        # This endpoint needs no token.
         refused = executor.submit(server.request, "POST", "/v1/signed", body, by="")
         latencies: list[float] = []
         while not refused.done():
@@ -223,7 +223,7 @@ def test_head_sent_at_once_has_the_same_size_limit(
     server: HubServer, path_length: int, header_length: int
 ) -> None:
     with server.connect() as sock:
-        for _ in range(2):  # each on a connection has room of its own
+        for _ in range(2):  # each request on a connection has a limit of its own
             sock.sendall(server.request_head("GET", "/healthz", f"X-Long: {'x' * 64_000}"))
             received = b""
             while not received.endswith(b'{"ok":true}'):
@@ -238,7 +238,8 @@ def test_head_sent_at_once_has_the_same_size_limit(
             received = _read_to_end(sock)
         except (BrokenPipeError, ConnectionResetError):
             pass
-    assert received[:12] in (b"HTTP/1.1 413", b"")  # cut, if it came in two pieces after all
+    # Empty if the head arrived in two pieces after all.
+    assert received[:12] in (b"HTTP/1.1 413", b"")
 
 
 MAX_HEAD = 64 * 1024
@@ -253,7 +254,7 @@ def test_head_size_limit_is_exactly_64_kib(server: HubServer, excess: int, statu
         length -= len(header) + len("\r\n")
     head = server.request_head("GET", "/healthz", f"X-Long: {'x' * length}")
     with server.connect() as sock:
-        # Its end in a piece of its own: up to there it is no longer than one that may go on.
+        # The end is sent separately: up to there the head is within the limit.
         sock.sendall(head[:-100])
         sock.sendall(head[-100:])
         assert sock.recv(12) == b"HTTP/1.1 " + status
@@ -261,7 +262,7 @@ def test_head_size_limit_is_exactly_64_kib(server: HubServer, excess: int, statu
 
 @proves("HTTP-HEAD")
 def test_unfinished_head_is_cut_after_64_kib() -> None:
-    # It is cut for its length: for its time it would be only after the caller has given up.
+    # It is cut for its length: its timeout would come after that of the client.
     with serving(HubServer(timeouts=Patience(head=600))) as server, server.connect() as sock:
         sock.sendall(b"GET /healthz HTTP/1.1\r\nX-Long: ".ljust(MAX_HEAD + 1, b"x"))
         assert _read_to_end(sock) == b""
@@ -315,7 +316,7 @@ def test_too_many_connections_are_refused_as_overloaded() -> None:
     with serving(HubServer(), connections=3) as server, ExitStack() as stack:
         for _ in range(3):
             stack.enter_context(follow_stream(server))
-        # The last requests that fit are answered, and their connections not kept.
+        # The last requests that fit are answered, but not kept alive.
         response = server.request("GET", "/v1/tasks")
         assert (response.status, response.code) == (503, "overloaded")
         assert response.headers["connection"] == "close"

@@ -1,4 +1,4 @@
-"""Waiting for events and for work: a wait ends with something, and nobody gets what another has."""
+"""Long polls for events and for work."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tests.surfaces.http.background_requests import request_in_background, wait_
 from tests.surfaces.http.hub_server import HubServer, serving
 
 HANG_S = 30
-"""Half of what is waited for below: whoever is not back by then waits for nothing."""
+"""Half of the wait of the requests below: a long poll that takes longer has missed its entry."""
 
 
 @proves("HTTP-WAIT")
@@ -45,7 +45,7 @@ def test_event_long_poll_skips_filtered_entries(server: HubServer) -> None:
 
 
 class GrowingStore(MemoryStore):
-    """A store in which something happens while somebody reads it from its beginning."""
+    """Store that runs a callback during a read from its beginning."""
 
     on_read: Callable[[], object] | None = None
 

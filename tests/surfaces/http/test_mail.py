@@ -1,4 +1,4 @@
-"""Letters over HTTP: sent once under a key, waited for, streamed to whom they are addressed."""
+"""Mail over HTTP: idempotency keys, long polls of the inbox, streams of an agent."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ SEND, INBOX = "/v1/agentmail/mail.send", "/v1/agentmail/mail.inbox"
 
 
 def send(server: HubServer, to: str = "bob", by: str = "ada", **fields: Any) -> str:
-    """A letter; its id."""
+    """Send a message; return its id."""
     message = {"to": [to], "subject": "Hello", "body_md": "How are you?", **fields}
     return server.post(SEND, message, by=by)["id"]
 
 
 def message_ids(response: Response) -> list[str]:
-    """The ids of the letters in an answer."""
+    """Return the ids of the messages in a response."""
     assert response.status == 200, response
     return [row["id"] for row in response.json["messages"]]
 

@@ -1,4 +1,4 @@
-"""What agents say over HTTP: single messages, batches, operations, commands of the owner."""
+"""Messages over HTTP: single messages, batches, operations, commands of the owner."""
 
 import json
 
@@ -117,7 +117,7 @@ def test_invalid_field_of_a_message_is_named_by_path(server: HubServer) -> None:
     ("body", "refused"),
     [
         *((body, (422, "not_recognized")) for body in (b"{}", b"[]", b"hello", b"", b"\xff")),
-        # Whoever has begun an object or a list meant JSON.
+        # A text that begins an object or a list was meant as JSON.
         *((body, (400, "invalid_json")) for body in (b"{", b' {"a":1,"a":2}', b"[1,", b"{'a':1}")),
     ],
 )
@@ -239,7 +239,7 @@ def test_batch_under_key_of_any_length_is_applied_once(server: HubServer, length
         response = server.request("POST", "/v1/messages", body, by="ada", headers=headers)
         results = [json.loads(line) for line in response.body.splitlines()]
         assert [(one["ok"], one["repeated"]) for one in results] == [(True, is_repeat)] * 2
-    # What is said under the same words as a line's own key is another request.
+    # A request under a key that looks like the key of a line is another request.
     one = {"Idempotency-Key": "k" * length + ":1"} if length < 250 else {}
     assert server.request("POST", "/v1/messages", update(task), by="ada", headers=one).status == 200
 

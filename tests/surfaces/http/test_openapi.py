@@ -1,8 +1,8 @@
-"""The description of the API is complete and valid, and the API does what it says."""
+"""OpenAPI document: complete, valid, and true of the API (schemathesis)."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUntypedFunctionDecorator=false
-# Because the types of schemathesis are known in parts only.
+# The types of schemathesis are partial.
 
 import json
 import os
@@ -35,13 +35,13 @@ EXAMPLES = 300 if os.environ.get(LONG_RUN) else 8
 
 @schemathesis.serializer("application/x-ndjson", "application/jsonl")
 def to_json_lines(_: Any, value: Any) -> bytes:
-    """A batch of one line."""
+    """Serialize a batch of one line."""
     return json.dumps(value).encode()
 
 
 @schemathesis.serializer("application/cbor")
 def to_cbor_or_json(_: Any, value: Any) -> bytes:
-    """The same as CBOR; what it cannot say goes as JSON, which is refused there too."""
+    """Serialize as CBOR; what it cannot express as JSON, which is refused there too."""
     try:
         return to_cbor(value)
     except (TypeError, ValueError):
@@ -49,7 +49,7 @@ def to_cbor_or_json(_: Any, value: Any) -> bytes:
 
 
 def _fast_server() -> HubServer:
-    """A hub whose time runs so fast that no wait is long."""
+    """Build a server whose clock runs so fast that no wait is long."""
     http = HttpSettings(port=0, rate_per_second=0, allowed_hosts=("localhost", "testserver"))
     hours = count(step=3_600)
     server = HubServer(http=http, monotonic=lambda: float(next(hours)))
@@ -60,7 +60,7 @@ def _fast_server() -> HubServer:
 
 SERVER = _fast_server()
 CONFIG = schemathesis.Config.from_dict(
-    # What is too large is rejected too, by another status than the usual ones.
+    # Too large bodies are rejected by a status of their own.
     {"checks": {"negative_data_rejection": {"expected-statuses": ["4xx"]}}}
 )
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", SERVER.app, config=CONFIG)
@@ -68,33 +68,33 @@ SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", SERVER.app, config=CONF
 FINITE = SCHEMA.exclude(path="/v1/stream")
 
 UNDESCRIBED_NAMES = ("/v1/do", "/v1/say", "/v1/agentmail/", "/v1/ccos/")
-"""Where the description does not say how names are written."""
+"""Paths below which the description has no patterns of names."""
 UNDESCRIBED_RULES: dict[str, frozenset[str]] = {
     "invalid_envelope": frozenset(
         {
-            # What the fields say together.
+            # Rules about several fields.
             *("", "payload", "tests", "blockers", "accepted"),
-            # A path that is safe to follow, a text that can be seen.
+            # Safe paths, visible texts.
             *("summaryRef", "handoffRef", "deliverables", "expectedOutputs", "contextRefs"),
             "projectId",
         }
     ),
-    # A place among turns is one of an attempt; what is blocked says by what.
+    # A turn needs its attempt, a blocked status its blockers.
     "invalid_field": frozenset({"", "attempt", "blockers"}),
     "invalid_request": frozenset({""}),
     "key_reused": frozenset({""}),
     "not_recognized": frozenset({""}),
     "taskId_mismatch": frozenset({"taskId"}),
 }
-"""Code -> the fields for which what fits the description may be refused: no schema can say it."""
+"""Code -> fields with rules that no schema can express: valid data may be refused."""
 NOT_WHOLE = "not a number with a point"
-"""What is said of 1.0, which a schema takes for a whole number."""
+"""Refusal of 1.0, which a schema takes for a whole number."""
 BLANK_TEXT = "is empty; give it a text"
-"""What is said of a text of characters that nobody sees."""
+"""Refusal of a text of invisible characters."""
 
 
 OWN_ERROR_FORM = "/v1/acp/"
-"""Where each action has arguments of its own, and a no has the form of the dialect."""
+"""Path of actions with different arguments, where refusals have the form of the dialect."""
 
 
 def _is_beyond_the_schema(path: str, response: Any) -> bool:
@@ -103,7 +103,7 @@ def _is_beyond_the_schema(path: str, response: Any) -> bool:
     if path.startswith(OWN_ERROR_FORM):
         return True
     problem = response.json()
-    # What is written so that readers differ about it is not trusted, in fields without a form too.
+    # Ambiguous JSON is refused, in fields of any shape too.
     if problem["code"] == "invalid_json":
         return True
     if any(phrase in problem["detail"] for phrase in (NOT_WHOLE, BLANK_TEXT)):
@@ -115,14 +115,14 @@ def _is_beyond_the_schema(path: str, response: Any) -> bool:
 
 
 def accepts_valid_data(context: Any, response: Any, case: Any) -> bool | None:
-    """Unless it is refused for what no schema can say."""
+    """Check that valid data is accepted, unless a rule refuses it that no schema can express."""
     if _is_beyond_the_schema(case.operation.path, response):
         return None
     return checks.positive_data_acceptance(context, response, case)
 
 
 def refuses_invalid_data(context: Any, response: Any, case: Any) -> bool | None:
-    """By a problem, or where a no of a dialect is an answer, by that."""
+    """Check that invalid data is refused, by a problem or in the form of `/v1/say`."""
     if case.operation.path == "/v1/say" and "turned" in response.json():
         return None
     return checks.negative_data_rejection(context, response, case)
@@ -147,7 +147,7 @@ OPERATIONS: dict[str, Any] = {operation.label: operation for operation in FOUND}
 CONSTANTS = make_constants_value_source(FINITE)
 HYPOTHESIS_SETTINGS = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 CLIENT = asgi.get_client(cast(Any, SERVER.app))
-# Else every request looks through the environment for a proxy on the way to this very process.
+# Otherwise every request searches the environment for a proxy to this very process.
 CLIENT.trust_env = False
 
 
@@ -158,9 +158,9 @@ def _conforms_to_description(case: Any) -> None:
 
 @pytest.mark.parametrize("label", OPERATIONS)
 def test_api_conforms_to_its_description(label: str) -> None:
-    # Its cases are made here, because the parametrize of schemathesis makes those of all operations
-    # when tests are collected, which every worker does.
-    # Two names of it are private: its strategies alone lack the examples and the edge cases, and
+    # Cases are generated here, because the parametrize of schemathesis generates those of all
+    # operations when tests are collected, in every worker.
+    # Two of its names are private: its strategies alone lack the examples and the edge cases, and
     # its lazy parametrize does not run under this pytest.
     load_all_checks()
     trial = build_operation_test(
@@ -201,7 +201,7 @@ def test_references_resolve_and_operation_ids_are_unique() -> None:
 
 
 def _texts_under_key(key: str, part: Any) -> list[str]:
-    """Every text that stands under a key, anywhere in a document."""
+    """Collect all texts under a key, anywhere in a document."""
     if isinstance(part, dict):
         mapping = cast(dict[str, Any], part)
         own_texts = [mapping[key]] if isinstance(mapping.get(key), str) else []

@@ -1,4 +1,4 @@
-"""Lines: a reader that is level is written to outright, and misses nothing between the two ways."""
+"""Raw writer: caught-up readers are written to directly, and miss nothing when it changes."""
 
 import asyncio
 import gc
@@ -32,7 +32,7 @@ LONG_S = 30.0
 
 
 class CountingApp(HttpApp):
-    """The application of a house, which counts what its coroutines send of bodies."""
+    """Application of a server that counts the body messages sent by its coroutines."""
 
     def __init__(self, app: HttpApp, *, has_writers: bool = True) -> None:
         self.office = app.office
@@ -55,14 +55,14 @@ class CountingApp(HttpApp):
 
 @contextmanager
 def serving_counted(server: HubServer, *, has_writers: bool = True) -> Generator[CountingApp]:
-    """Serve a house that counts."""
+    """Serve with a counting application."""
     server.app = app = CountingApp(server.app, has_writers=has_writers)
     with serving(server):
         yield app
 
 
 def _add_notes_one_by_one(server: HubServer, task: str, reader: Reader, count: int) -> None:
-    """Each is told when the reader is level, and read before the next one."""
+    """Add notes, each after the reader has got the one before."""
     first = server.store.head() + 1
     for position in range(first, first + count):
         server.submit(NoteTask(task, "More."))
@@ -80,7 +80,7 @@ def test_caught_up_reader_is_written_to_without_its_coroutine() -> None:
             assert reader.frame() is not None
             assert other_reader.frame() is not None
             _add_notes_one_by_one(server, task, reader, 30)
-            # How a stream begins, and what came before it had sat down.
+            # The begin of each stream, and what was committed before it was blocked.
             assert app.sent <= 4
 
 
@@ -136,7 +136,7 @@ def test_stream_over_older_http_is_unchunked_and_ends_with_connection(
             assert reader.headers["connection"] == "close"
             assert not {"transfer-encoding", "content-length"}.intersection(reader.headers)
             assert reader.frame() is not None
-            # Some by its line, and with more than its connection holds some by its coroutine.
+            # Some are written directly; more than the connection holds is sent by the coroutine.
             server.submit(*(NoteTask(task, "x" * 5_000) for _ in range(200)))
             assert reader.positions(200) == list(range(first + 1, first + 201))
             _add_notes_one_by_one(server, task, reader, 5)
@@ -166,7 +166,7 @@ def test_stop_and_go_reader_gets_each_entry_once_in_order(seed: int) -> None:
         with follow_stream(server, buffer=4096) as reader:
             position = server.store.head()
             for _ in range(4):
-                # More than its connection holds: it is behind, and goes on while more is written.
+                # More than its connection holds: it is behind, and reads on while more is written.
                 sizes = [rng.randrange(9_000) for _ in range(200)]
                 notes = [NoteTask(task, "x" * size) for size in sizes]
                 before = app.sent
@@ -198,7 +198,7 @@ def test_raw_write_postpones_the_keepalive() -> None:
         with follow_stream(server) as reader:
             assert reader.frame() is not None
             for _ in range(5):
-                # Less than a beat since the last sign, more than one since the last comment.
+                # Less than a keepalive interval since the last write, more since the last comment.
                 now[0] += 0.04
                 server.submit(NoteTask(task, "More."))
                 event = reader.frame()
@@ -211,7 +211,7 @@ def test_raw_write_postpones_the_keepalive() -> None:
 
 
 class WriterProbe:
-    """An application beside ours that looks at its line at each step of an answer."""
+    """Mounted application that tries its raw writer at each step of a response."""
 
     def __init__(self) -> None:
         self.headers: list[tuple[bytes, bytes]] = []
@@ -219,7 +219,7 @@ class WriterProbe:
         self.writer: weakref.ref[Line] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Say something in two ways."""
+        """Write before, within and after a response."""
         del receive
         writer = line_of(scope)
         assert writer is not None
@@ -232,7 +232,7 @@ class WriterProbe:
         self.writes.append(writer.write(piece(b"too late")))
 
     def close(self) -> None:
-        """End."""
+        """Do nothing."""
 
 
 @pytest.mark.parametrize("version", [b"HTTP/1.1", *OLDER_VERSIONS])
@@ -300,7 +300,7 @@ def test_waiter_with_inline_handler_waits_until_it_fails_or_closes() -> None:
             await asyncio.sleep(0)
             observed.append(task.done())
         waiter.ring()
-        # It was woken, and is served no more until it sits again.
+        # It was woken, and its inline handler is not called until it waits again.
         waiter.ring()
         observed.append(await task)
         waiter.forget()

@@ -1,4 +1,4 @@
-"""Tasks, runs, events and agents over HTTP: reading in pages, by filters, with ETags; and doing."""
+"""Tasks, runs, events and agents over HTTP: pages, filters, ETags and actions."""
 
 from typing import Any
 

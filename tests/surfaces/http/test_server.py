@@ -1,4 +1,4 @@
-"""The server itself: over TLS, behind a proxy, with other applications, and its end."""
+"""HTTP server: TLS, bind address, mounted applications, log lines, shutdown."""
 
 import json
 import socket
@@ -20,20 +20,20 @@ from tests.surfaces.http.hub_server import HubServer, serving
 
 
 class MountedApp:
-    """An application beside ours."""
+    """Mounted application."""
 
     def __init__(self) -> None:
         self.principals: list[Principal] = []
         self.is_closed = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Say where it was called."""
+        """Respond with the path."""
         self.principals.append(scope["principal"])
         await send({"type": "http.response.start", "status": 202, "headers": []})
         await send({"type": "http.response.body", "body": scope["path"].encode()})
 
     def close(self) -> None:
-        """End."""
+        """Record the call."""
         self.is_closed = True
 
 
@@ -100,12 +100,12 @@ def test_mounted_application_needs_the_same_authentication() -> None:
 
 
 class FailingApp(MountedApp):
-    """An application that fails."""
+    """Mounted application that fails."""
 
     error: Exception
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Fail."""
+        """Raise the error."""
         raise self.error
 
 

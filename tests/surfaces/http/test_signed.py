@@ -1,4 +1,4 @@
-"""`POST /v1/signed`: messages that prove by themselves whose they are."""
+"""`POST /v1/signed`: messages signed by their sender."""
 
 from typing import Any
 
@@ -22,14 +22,14 @@ TASK = "TASK-2026-02-09-001"
 
 @pytest.fixture
 def task(server: HubServer) -> str:
-    """Give a task that ada holds, whose key is known."""
+    """Give a task held by ada, whose key is registered."""
     server.submit(KeyAgent("ada", to_base64url(KEY.public_key().public_bytes_raw())))
     server.submit(CreateTask("Mend it", TASK, ready=True))
     return server.submit(ClaimTask(TASK, "ada"))
 
 
 def update(task: str, sender: str = "ada") -> dict[str, Any]:
-    """A message."""
+    """Build a status update."""
     return {
         "protocol": "aof",
         "version": 1,
@@ -56,7 +56,7 @@ def sign_message(envelope: Any, by: Ed25519PrivateKey = KEY, **changes: str) -> 
 
 
 def post_signed(server: HubServer, message: Any) -> Response:
-    """Send it without a token."""
+    """Send a signed message without a token."""
     return server.request("POST", "/v1/signed", message, by="")
 
 

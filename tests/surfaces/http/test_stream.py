@@ -1,4 +1,4 @@
-"""The stream: every entry once and in order, from any position; slow readers cost little."""
+"""Stream of the ledger: each entry once and in order, from any position; cheap slow readers."""
 
 import asyncio
 import resource
@@ -27,8 +27,8 @@ from tests.surfaces.http.reader import follow_stream
 
 STALLED = 2_000
 MEMORY_PER_READER = 128 * 1024
-"""The memory that a reader which does not read may cost: a write that it has not taken, the next
-one, which waits for it, and what a connection costs anyway, at both of its ends."""
+"""Memory that a stalled reader may cost: its pending write, the next one, and both ends of its
+connection."""
 
 
 def _add_notes(server: HubServer, task: str, count: int, text: str = "note") -> None:
@@ -51,7 +51,7 @@ def test_stream_sends_new_entries(server: HubServer) -> None:
 
 
 class _CountingStore(MemoryStore):
-    """Counts the entries that are read from it."""
+    """Store that counts the entries read from it."""
 
     entries_read = 0
 
@@ -160,7 +160,7 @@ def test_stream_reports_position_while_skipping_filtered_entries() -> None:
                 assert frame is not None
                 assert not frame.event
                 positions += [int(frame.id)] if frame.id else []
-    # Whoever comes again goes on from there, and does not look through all of it once more.
+    # A reader that reconnects goes on from there, and does not skip all of it once more.
     assert len(positions) > 1
     assert positions == sorted(positions)
 
@@ -196,7 +196,7 @@ def test_position_beyond_the_end_gets_a_gap_event(server: HubServer) -> None:
 
 
 class FailingOnceStore(MemoryStore):
-    """A store that can be told to fail once when it is asked for its end."""
+    """Store that can be made to fail once when its head is read."""
 
     fails = False
 
@@ -268,7 +268,7 @@ def test_streams_and_long_polls_per_caller_are_limited(server: HubServer) -> Non
             server.request("POST", "/v1/work", {"wait_ms": 9}, by="ada").code == "too_many_waiting"
         )
         assert server.request("GET", "/v1/tasks", by="ada").status == 200
-        # Others are not concerned, nor is the person whose machine it is.
+        # Other callers are not limited, nor is the owner.
         for name in ("bob", "owner"):
             with follow_stream(server, by=name) as reader:
                 assert reader.status == 200
@@ -292,7 +292,7 @@ def test_lagging_reader_gets_a_gap_event() -> None:
         task = server.submit(CreateTask("One"))
         with follow_stream(server, buffer=4096) as reader:
             position, gaps = server.store.head(), 0
-            # 30 MB: more than the connection of a reader that does not read can hold.
+            # 30 MB: more than the connection of a stalled reader can hold.
             for _ in range(60):
                 _add_notes(server, task, 50, "x" * 10_000)
             while position < server.store.head():
@@ -325,7 +325,7 @@ def test_many_readers_each_get_all_entries_in_order(server: HubServer) -> None:
     first = server.store.head()
     with ExitStack() as stack:
         readers = [stack.enter_context(follow_stream(server)) for _ in range(FEW + 10)]
-        # Several writes for each of them, of which it has one in a turn.
+        # Several writes for each reader, one per turn.
         for _ in range(4):
             _add_notes(server, task, 15, "x" * 2_000)
         for reader in readers:
@@ -341,7 +341,7 @@ def test_stalled_readers_cost_bounded_memory_and_block_no_one(tmp_path: Path) ->
         task = server.submit(CreateTask("One"))
         _add_notes(server, task, 200, "y" * 1_000)
         for number in range(STALLED):
-            # Most of them were level once; some have begun with the past, and stand still there.
+            # Most were caught up once; some began in the past, and are stalled there.
             query = "" if number % 20 else "?after=0"
             stack.enter_context(follow_stream(server, query, buffer=4096))
         before = _resident()
@@ -349,7 +349,7 @@ def test_stalled_readers_cost_bounded_memory_and_block_no_one(tmp_path: Path) ->
             first = server.store.head()
             for _ in range(10):
                 _add_notes(server, task, 500, "z" * 1_000)
-                # Whoever reads gets everything while the others stand still.
+                # A reader gets everything while the others are stalled.
                 assert reader.positions(500) == list(range(first + 1, first + 501))
                 first += 500
         assert server.app.office.metrics.readers >= STALLED
@@ -385,7 +385,7 @@ def test_waiter_closes_with_its_stream(server: HubServer) -> None:
     with follow_stream(server):
         assert server.app.office.feed.seats == 1
     server.get("/v1/tasks")
-    # The server notices the end of a connection in its own time; a request later it has.
+    # The server notices a disconnect in its own time; some requests later it has.
     for _ in range(1_000):
         if not server.app.office.feed.seats:
             break

@@ -1,4 +1,4 @@
-"""Turns and traces over HTTP: told, read back, and followed live in their own form."""
+"""Turns and traces over HTTP: recorded, read back, and followed live."""
 
 import json
 import re
@@ -24,7 +24,7 @@ JSON_LINES = {"Content-Type": "application/x-ndjson"}
 
 
 def call_as_developer(server: HubServer, operation: str, message: dict[str, object]) -> None:
-    """The developer says something."""
+    """Call an operation as the developer."""
     response = server.request("POST", f"/v1/saop/{operation}", message, by="developer")
     assert response.status == 200, response
     assert response.json["reply"]["ok"] if "reply" in response.json else response.json["ok"]
@@ -144,7 +144,7 @@ def test_closed_trace_stream_ends_with_its_cursor(server: HubServer) -> None:
 
 
 def record_tool_calls(server: HubServer, numbers: range, size: int = 80_000) -> None:
-    """Tools are called, with much to say."""
+    """Record tool calls with long texts."""
     commands = [
         RecordTrace(
             event_id=envelope["event_id"],
@@ -171,7 +171,7 @@ def test_stalled_trace_reader_is_closed_without_affecting_others(server: HubServ
         first = server.store.head()
         for start in range(0, 280, 20):
             record_tool_calls(server, range(start, start + 20))
-            # Who reads gets all of it in order, and the door answers, while one stands still.
+            # While one is stalled, the other gets all of it in order, and requests are answered.
             assert [one.data["payload"]["call_id"] for one in other_reader.take(20)] == [
                 f"c-{number}" for number in range(start, start + 20)
             ]

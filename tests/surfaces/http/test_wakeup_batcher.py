@@ -1,4 +1,4 @@
-"""Turns: a crowd is told a few at a time, each once in a round; whoever is stalled, never."""
+"""Wake-ups in batches: many waiters are notified a few at a time, each once per round."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ LONG_S = 30.0
 
 
 class CountingWaiter(Seat):
-    """A seat that counts how often it was rung."""
+    """Waiter that counts its notifications."""
 
     notifications = 0
 
@@ -22,7 +22,7 @@ class CountingWaiter(Seat):
 
 
 class CrowdOfWaiters:
-    """So many seats, of which some are waited in."""
+    """Many waiters, some of them blocked."""
 
     def __init__(self, size: int) -> None:
         self.blocked: set[Seat] = set()
@@ -30,7 +30,7 @@ class CrowdOfWaiters:
         self.batcher = Turns(self.waiters, self.blocked)
 
     async def start_waits(self, count: int) -> list[asyncio.Task[bool]]:
-        """The first so many wait for the ledger to grow; the others are busy."""
+        """Block the first waiters; the others are busy."""
         tasks = [asyncio.create_task(waiter.wait(LONG_S)) for waiter in self.waiters[:count]]
         await asyncio.sleep(0)
         assert len(self.blocked) == count
@@ -47,7 +47,7 @@ def test_each_waiter_is_notified_once_per_round() -> None:
         waits = await crowd.start_waits(10 * FEW)
         for _ in range(1_000):
             crowd.batcher.for_all()
-        # The others have to wait until those have written.
+        # The others are notified after the first batch has run.
         assert sum(crowd.notifications) == TOGETHER
         assert all(await asyncio.gather(*waits))
         waits = await crowd.start_waits(10 * FEW)

@@ -1,4 +1,4 @@
-"""Callers that ask, and then do not take the answer: it is not kept for them for ever."""
+"""Write timeout: clients that do not read their response are cut off."""
 
 import select
 import socket
@@ -22,7 +22,7 @@ WITHIN_MS = 30_000
 
 @contextmanager
 def _large_response(write_stall: float, path: str) -> Generator[tuple[HubServer, socket.socket]]:
-    """Somebody who has asked for several megabytes, and has room for very little of it."""
+    """Request several megabytes over a connection with a small receive buffer."""
     with (
         serving(HubServer(timeouts=Patience(taking=write_stall))) as server,
         server.connect(4_096) as sock,
@@ -34,7 +34,7 @@ def _large_response(write_stall: float, path: str) -> Generator[tuple[HubServer,
 
 
 def _is_cut(sock: socket.socket, within_ms: int) -> bool:
-    """Whether the server ends the connection, though nothing is read of it."""
+    """Report whether the server closes the connection, though nothing is read."""
     poll = select.poll()
     poll.register(sock, 0)
     return bool(poll.poll(within_ms))

@@ -1,4 +1,4 @@
-"""The client of the SDK, over HTTP, in both eras of the protocol."""
+"""MCP client of the SDK, over HTTP, in both versions of the protocol."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from tests.surfaces.http.hub_server import HubServer
 
 PROTOCOL_VERSIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
-"""How the client connects -> the version that both then speak."""
+"""Mode of the client -> protocol version that is negotiated."""
 
 MALFORMED = (
     (b"{", -32700, "this is not JSON: it ends before it is complete"),
@@ -35,7 +35,7 @@ MALFORMED = (
         for id in (b"null", b"1.5", b"1.0", b"true", b"{}", b"[1]")
     ),
 )
-"""What is no message -> the code of the answer, and words of it."""
+"""Invalid messages, each with the code of its error and a part of the text."""
 
 INITIALIZE: dict[str, Any] = {
     "jsonrpc": "2.0",
@@ -47,7 +47,7 @@ INITIALIZE: dict[str, Any] = {
         "clientInfo": {"name": "test", "version": "0"},
     },
 }
-"""The first message of a client of the older era."""
+"""First message of a client of the older version."""
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ T = TypeVar("T")
 async def open_client(
     server: HubServer, name: str, mode: str = "auto", path: str = "/mcp"
 ) -> AsyncGenerator[Client]:
-    """A client that shows the token of whoever has this name."""
+    """Open a client with the token of this agent."""
     headers = {"Authorization": f"Bearer {server.tokens[name]}"}
     address = f"http://127.0.0.1:{server.port}{path}"
     async with (
@@ -73,7 +73,7 @@ def run_with_client(
     mode: str = "auto",
     path: str = "/mcp",
 ) -> T:
-    """What comes of a conversation."""
+    """Run a scenario with a client; return its result."""
 
     async def run() -> T:
         async with open_client(server, name, mode, path) as client:
@@ -88,7 +88,7 @@ def protocol_error(
     scenario: Callable[[Client], Awaitable[object]],
     mode: str = "auto",
 ) -> MCPError:
-    """The error of the protocol that a conversation ends with."""
+    """Run a scenario that fails; return the protocol error."""
 
     async def expect_error(client: Client) -> MCPError:
         with pytest.raises(MCPError) as raised:
@@ -99,14 +99,14 @@ def protocol_error(
 
 
 async def call_tool(client: Client, tool: str, **arguments: Any) -> Any:
-    """The structured answer of a tool."""
+    """Call a tool; return its structured result."""
     response = await client.call_tool(tool, arguments)
     assert not response.is_error, response
     return response.structured_content
 
 
 async def refusal_code(client: Client, tool: str, **arguments: Any) -> Any:
-    """The code of a tool's no."""
+    """Call a tool that refuses; return the code."""
     response = await client.call_tool(tool, arguments)
     assert response.is_error, response
     assert response.structured_content is not None
@@ -114,10 +114,10 @@ async def refusal_code(client: Client, tool: str, **arguments: Any) -> Any:
 
 
 def call_once(server: HubServer, name: str, tool: str, **arguments: Any) -> Any:
-    """The structured answer to one call."""
+    """Call one tool with a new client; return its structured result."""
     return run_with_client(server, name, lambda client: call_tool(client, tool, **arguments))
 
 
 def refusal_of_call(server: HubServer, name: str, tool: str, **arguments: Any) -> Any:
-    """The code of the no to one call."""
+    """Call one tool that refuses with a new client; return the code."""
     return run_with_client(server, name, lambda client: refusal_code(client, tool, **arguments))

@@ -1,4 +1,4 @@
-"""What the tests of this door share: a hub with MCP behind its real HTTP door."""
+"""Fixture of the MCP tests: a hub with MCP behind its HTTP server."""
 
 from collections.abc import Generator
 
@@ -16,7 +16,7 @@ PROFILES = {
 
 @pytest.fixture(scope="module")
 def server() -> Generator[HubServer]:
-    """Give a hub that runs, with agents, an observer and profiles."""
+    """Give a running hub with agents, an observer and profiles."""
     with serving(mount_mcp(HubServer(), PROFILES)) as served:
         for name in ("ada", "bob", "eve"):
             served.add_agent(name)

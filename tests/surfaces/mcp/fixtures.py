@@ -1,4 +1,4 @@
-"""The test profile: what the conformance suite wants to find on a server, beside our own tools.
+"""Test profile: tools, resources and prompts that the MCP conformance suite expects of a server.
 
 Its names and texts are prescribed by the scenarios of the suite.
 """
@@ -53,7 +53,7 @@ def _result(*content: Content) -> types.CallToolResult:
     return types.CallToolResult(content=list(content))
 
 
-# --- tools that answer with one thing
+# --- tools with a fixed result
 
 _FIXED_CONTENT: dict[str, tuple[Content, ...]] = {
     "test_simple_text": (_text("This is a simple text response for testing."),),
@@ -87,7 +87,7 @@ async def _respond_with_error(_: Visit) -> Reply:
     )
 
 
-# --- tools that say something on their way
+# --- tools that send notifications
 
 
 async def _log_messages(call: Visit) -> Reply:
@@ -108,7 +108,7 @@ async def _report_progress(call: Visit) -> Reply:
     return _result(_text("Tool with progress executed successfully"))
 
 
-# --- tools that ask the client while they run (until 2025-11-25)
+# --- tools that send requests to the client (until 2025-11-25)
 
 
 async def _sample(call: Visit) -> Reply:
@@ -171,7 +171,7 @@ def _elicit_form(
     return run
 
 
-# --- tools that ask the client by their result (from 2026-07-28 on)
+# --- tools that request input by their result (from 2026-07-28 on)
 
 
 def _form_request(message: str, properties: Mapping[str, Schema]) -> types.ElicitRequest:
@@ -199,22 +199,22 @@ _CAPABILITY_OF_METHOD = {
 
 
 class InputRounds(Struct, frozen=True):
-    """What is asked for, round by round; with `keeps`, the state travels with the client."""
+    """Rounds of input requests; with `keeps_state`, the client carries the state."""
 
     rounds: tuple[dict[str, InputRequest], ...]
     keeps_state: bool = False
     only_declared: bool = False
-    """Whether the client is asked only for what it says that it can do."""
+    """Requests only what the client's capabilities allow."""
 
     async def run(self, call: Visit) -> Reply:
-        """The next round, or the end."""
+        """Return the next round, or the final result."""
         result = self.next_round(call.context)
         if result is not None:
             return result
         return _result(_text("state-ok: all of it is here"))
 
     def next_round(self, context: Context) -> types.InputRequiredResult | None:
-        """What is still to be asked for; None: nothing."""
+        """Return the next input request; None when there is none."""
         params = cast(dict[str, Any], context.params or {})
         number = int(params.get("requestState") or 0)
         expected = self.rounds[number]
@@ -365,7 +365,7 @@ RESOURCES = (
 
 
 class PromptFixture(Struct, frozen=True):
-    """A prompt: its arguments, and what it says."""
+    """Prompt: its arguments and its contents."""
 
     arguments: tuple[str, ...]
     render: Callable[[Mapping[str, str]], tuple[Content, ...]]
@@ -435,7 +435,7 @@ async def _acknowledge(_: Context, __: Any) -> types.EmptyResult:
 
 
 def add_fixtures(server: Server[Any]) -> None:
-    """Add what a server of ours does not offer."""
+    """Add the handlers that our own server does not have."""
     added: dict[str, tuple[Any, Any]] = {
         "prompts/list": (types.PaginatedRequestParams, _list_prompts),
         "prompts/get": (types.GetPromptRequestParams, _get_prompt),

@@ -1,7 +1,7 @@
-"""A hub with MCP behind its real HTTP door, for tests and for the conformance suite.
+"""Hub with MCP behind its HTTP server, for tests and for the conformance suite.
 
 `python -m tests.surfaces.mcp.mcp_hub` serves the test profile until its standard input ends, and
-prints the address of it. The suite shows no token, so there everyone is taken for the owner.
+prints its URL. The suite sends no token, so every caller is taken for the owner.
 """
 
 import sys
@@ -31,7 +31,7 @@ def mount_mcp(
     *,
     with_fixtures: bool = False,
 ) -> HubServer:
-    """The house, with MCP in it."""
+    """Mount MCP in the application of a server."""
     deps = server.deps
     extra_tools, extra_resources = (
         (fixtures.TOOLS, fixtures.RESOURCES) if with_fixtures else ((), ())
@@ -52,7 +52,7 @@ def mount_mcp(
 
 
 class TrustingApp:
-    """An application that takes everyone for the owner."""
+    """Application that takes every caller for the owner."""
 
     def __init__(self, app: HttpApp) -> None:
         self._app = app
@@ -60,7 +60,7 @@ class TrustingApp:
         self.close = app.close
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, as if it had shown the owner's token."""
+        """Handle a request as if it had the owner's token."""
         header = (b"authorization", f"Bearer {OWNER_TOKEN}".encode())
         await self._app({**scope, "headers": [*scope["headers"], header]}, receive, send)
 

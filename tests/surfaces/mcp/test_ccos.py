@@ -1,4 +1,4 @@
-"""CCOS as tools: an agent is given a request, says how it goes, and hands its result in."""
+"""CCOS as MCP tools: requests, updates and results."""
 
 from dragoman.bootstrap import dialects
 from dragoman.surfaces.mcp.tools import table

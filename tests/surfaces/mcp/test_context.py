@@ -1,4 +1,4 @@
-"""Whoever waits for the writer through MCP keeps nobody from reading."""
+"""MCP context: waiting writes do not block reads."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Handoffs through MCP: the same form, structured, and marked as an error when it is a no."""
+"""Handoffs over MCP: structured replies; refusals are errors."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ pytestmark = proves("ACP-RESPONSE", "MCP-DIALECTS")
 
 
 def call_handoff(server: HubServer, by: str, **arguments: Any) -> types.CallToolResult:
-    """What a call of the tool comes to."""
+    """Call the handoff tool; return its result."""
 
     async def call(client: Client) -> Any:
         return await client.call_tool("acp_handoff", arguments)

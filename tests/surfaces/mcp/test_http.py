@@ -1,4 +1,4 @@
-"""/mcp is behind the guard, keeps sessions apart, and lets the hub stop."""
+"""`/mcp`: authentication, sessions, invalid messages, streams and shutdown."""
 
 import json
 from collections.abc import Generator
@@ -23,7 +23,7 @@ LIST_TOOLS: dict[str, Any] = {"jsonrpc": "2.0", "id": 2, "method": "tools/list",
 
 
 def begin_session(server: HubServer, by: str) -> dict[str, str]:
-    """Begin a session; the headers of every later request."""
+    """Begin a session; return the headers of its later requests."""
     response = server.request("POST", "/mcp", INITIALIZE, by=by, headers=ACCEPT)
     assert response.status == 200
     session = {**ACCEPT, "Mcp-Session-Id": response.headers["mcp-session-id"]}
@@ -167,7 +167,7 @@ def test_stream_ends_with_its_token() -> None:
         server.add_agent("ada")
         with _open_stream(server, "ada") as response:
             server.submit(RevokeToken("ada"))
-            # It does not end before that is seen, and ends as a whole answer does.
+            # It ends after the revocation is noticed, as a complete response.
             assert response.read() is not None
         assert (
             server.request("POST", "/mcp", LIST_TOOLS, by="ada", headers=ACCEPT).code
@@ -180,5 +180,5 @@ def test_streams_end_when_the_hub_stops() -> None:
     with ExitStack() as stack:
         with serving(server):
             response = stack.enter_context(_open_stream(server, "owner"))
-        # `serving` has come to its end, which it does not while somebody is still listening.
+        # `serving` has returned, which it does not while a stream is open.
         assert response.read() is not None

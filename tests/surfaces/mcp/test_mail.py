@@ -1,4 +1,4 @@
-"""Letters through MCP: sent, seen in the inbox, read by thread, and refused with a reason."""
+"""Mail over MCP: send, inbox, threads, reservations, refusals."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ pytestmark = proves("MAIL-MCP")
 
 
 def send(server: HubServer, to: str = "bob", by: str = "ada", **fields: Any) -> str:
-    """A letter; its id."""
+    """Send a message; return its id."""
     arguments = {"to": [to], "subject": "Hello", "body_md": "How are you?", **fields}
     return call_once(server, by, "mail_send", **arguments)["id"]
 

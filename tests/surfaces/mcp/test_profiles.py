@@ -1,4 +1,4 @@
-"""Which tools an agent sees, and that it can call no others."""
+"""Profiles: tools that an agent sees; it can call no others."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Tasks and their histories as resources."""
+"""MCP resources: tasks, histories, threads, handoffs."""
 
 import json
 

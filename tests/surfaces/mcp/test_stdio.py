@@ -1,4 +1,4 @@
-"""`dragoman mcp` as a coding agent starts it: a process that is spoken to on its standard input."""
+"""`dragoman mcp` as a coding agent starts it: a process that speaks MCP on standard input."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ def run_with_client(
     mode: str = "auto",
     **environment: str,
 ) -> T:
-    """What comes of a conversation with `dragoman mcp` and these words."""
+    """Run a scenario with a client of `dragoman mcp`; return its result."""
     parameters = StdioServerParameters(
         command=COMMAND[0],
         args=[*COMMAND[1:], "mcp", *arguments],
@@ -135,7 +135,7 @@ def test_requests_are_relayed_to_a_remote_hub(
             await client.read_resource("dragoman://tasks/nobody-knows")
 
     url, token = f"http://127.0.0.1:{server.port}", server.tokens["ada"]
-    # The directory that the program is told of elsewhere does not count where a hub is named.
+    # DRAGOMAN_DATA does not count where a hub is named.
     run_with_client(program, work, mode=mode, DRAGOMAN_URL=url, DRAGOMAN_TOKEN=token)
 
     assert not program.data.exists()
@@ -149,7 +149,7 @@ def test_proxy_of_the_environment_is_not_used(program: Program, server: HubServe
     url, token = f"http://127.0.0.1:{server.port}", server.tokens["ada"]
     with socket.socket() as proxy:
         proxy.bind(("127.0.0.1", 0))
-        # Nobody listens there: what goes that way does not arrive.
+        # Nothing listens there: a request to it does not arrive.
         proxy_url = f"http://127.0.0.1:{proxy.getsockname()[1]}"
         proxy_variables = {
             "HTTP_PROXY": proxy_url,
@@ -257,7 +257,7 @@ def test_running_hub_is_used(program: Program) -> None:
 
 
 def _exchange_lines(program: Program, *lines: bytes) -> list[Any]:
-    """What `dragoman mcp` answers to lines after which its input ends at once."""
+    """Return the responses of `dragoman mcp` to lines after which its input ends at once."""
     process = subprocess.run(
         (*COMMAND, "mcp", "--as", "ada"),
         input=b"".join(line + b"\n" for line in lines),
@@ -290,7 +290,7 @@ def test_requests_are_answered_before_exit(program: Program) -> None:
         _request(3, "inbox"),
         json.dumps(cancelled).encode(),
         *(_request(number, "read", task=task) for number in range(4, 9)),
-        # An id that was given twice is answered twice.
+        # A repeated id is answered twice.
         _request(8, "read"),
     )
 

@@ -1,4 +1,4 @@
-"""What an agent does with the tools, over streamable HTTP and with the SDK's own client."""
+"""MCP tools, over streamable HTTP and with the client of the SDK."""
 
 import asyncio
 import json
@@ -302,7 +302,7 @@ def test_result_is_structured_and_the_same_as_text(server: HubServer) -> None:
     assert json.loads(text.text) == result.structured_content
     assert result.structured_content is not None
     assert result.structured_content["title"] == "Both"
-    # What there is none of is not there: every word costs.
+    # Empty fields are omitted: every token costs.
     assert "parent" not in result.structured_content
     assert "children" not in result.structured_content
 
@@ -432,7 +432,7 @@ def test_dialect_tools_reply_in_the_form_of_the_dialect(server: HubServer) -> No
         await call_tool(client, "claim", task=task)
         updated = await call_tool(client, "aof_task_update", taskId=task, progress="half")
         assert updated == {"taskId": task, "status": "in-progress"}
-        # The stay has no name by which anybody could end it: it ends with its report.
+        # The session has no name by which it could be ended: it ends with its report.
         done = await call_tool(client, "aof_task_complete", **report)
         assert done == {"taskId": task, "status": "review"}
         assert (await call_tool(client, "read", task=task))["status"] == "review"
@@ -553,7 +553,7 @@ class _AllOptional(msgspec.Struct):
 
 
 class _Nested(msgspec.Struct):
-    """Something."""
+    """A description, which is left out."""
 
     part: _Part
     more: list[_Part]
