@@ -322,7 +322,7 @@ def test_work_without_report_fails(backend: Backend) -> None:
 
     assert (backend.status(first), backend.status(second)) == ("ready", "review")
     report = backend.server.get(f"/v1/runs/{first}")["runs"][0]["report"]
-    assert report["notes"] == "the worker went on without saying how its work ended"
+    assert report["notes"] == "the worker went on without reporting an outcome"
 
 
 @proves("SDK-LEFT")

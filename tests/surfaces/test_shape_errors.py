@@ -168,7 +168,7 @@ CASES: Final[list[tuple[Surface, Any, str]]] = [
     (signed, {"envelope": {}, "signature": {}}, "signature.agent: it is missing"),
     # Unknown field.
     (tasks, {"titel": "x"}, "titel: there is no such field; did you mean title?"),
-    (_query, "limits=1", "'limits' is not asked for here; did you mean limit?"),
+    (_query, "limits=1", "'limits' is not a parameter here; did you mean limit?"),
     (_acp, OFFER | {"sla": {"x": 1}}, "sla.x: there is no such field; known: proposed"),
     (delegate, {"goal": "x", "gaol": 1}, "gaol: there is no such field; did you mean goal?"),
     (turns, {"task": "x"}, "task: there is no such field; did you mean task_id?"),
@@ -256,7 +256,7 @@ def test_each_surface_says_what_is_wrong_and_in_which_field(
     detail, path = surface(server, value)
     assert detail.startswith(expected), detail
     field, colon, _ = detail.partition(": ")
-    assert path is None or "asked for" in detail or path == (field if colon else "")
+    assert path is None or "not a parameter" in detail or path == (field if colon else "")
     assert LIBRARY_WORDING.search(detail) is None, detail
 
 

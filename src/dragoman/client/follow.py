@@ -31,7 +31,9 @@ OnGap = Callable[[Gap], None]
 
 def log_gap(gap: Gap) -> None:
     """Log a gap, where no callback is given."""
-    _log.warning("the ledger ends at %d, before %d: it goes on from its end", gap.until, gap.after)
+    _log.warning(
+        "the ledger ends at %d, before %d: following it from its end", gap.until, gap.after
+    )
 
 
 async def follow(

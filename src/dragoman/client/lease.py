@@ -29,10 +29,7 @@ class Pace(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.beat_ms < LEAST_BEAT_MS:
-            raise ValueError(
-                f"beat_ms is {self.beat_ms}: a heartbeat every {LEAST_BEAT_MS} ms is the most that "
-                "a hub can be asked for"
-            )
+            raise ValueError(f"beat_ms is {self.beat_ms}: it must be at least {LEAST_BEAT_MS}")
 
     @property
     def ttl(self) -> float:

@@ -21,7 +21,7 @@ from dragoman.text.safe_text import safe_text
 GOODBYE_S: Final = 5.0
 """Time limit for reporting the end of a task when its worker leaves."""
 
-_SILENT_END: Final = Result("failed", "the worker went on without saying how its work ended")
+_SILENT_END: Final = Result("failed", "the worker went on without reporting an outcome")
 _log = logging.getLogger("dragoman.client")
 
 
@@ -210,7 +210,7 @@ class Work:
             return
         except (DragomanError, TimeoutError) as unheard:
             # Its lease expires by itself; what went wrong first is what the caller must see.
-            _log.warning("%s was left without a word to the hub: %s", self.task.id, unheard)
+            _log.warning("%s: its final report could not be sent: %s", self.task.id, unheard)
 
     def _lose(self, why: LeaseLost) -> None:
         if self._is_ending:

@@ -94,7 +94,8 @@ def test_unknown_field_is_refused_with_suggestion(
 def test_unknown_name_without_near_match_lists_known_names(server: HubServer) -> None:
     query_detail = server.request("GET", "/v1/tasks?foo=1").json["detail"]
     assert (
-        query_detail == "'foo' is not asked for here; known: status, assignee, ready, limit, cursor"
+        query_detail
+        == "'foo' is not a parameter here; known: status, assignee, ready, limit, cursor"
     )
     body_detail = server.request("POST", "/v1/tasks", {"title": "x", "status": "ready"}).json[
         "detail"

@@ -326,4 +326,4 @@ def test_error_in_inline_handler_wakes_its_waiter(
         return await task
 
     assert asyncio.run(wait()) is True
-    assert "it is woken" in caplog.text
+    assert "the waiter is woken" in caplog.text

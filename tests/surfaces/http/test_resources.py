@@ -192,7 +192,7 @@ def test_tasks_are_paged_and_filtered(server: HubServer) -> None:
         ("/v1/tasks?status=ready&status=done", "twice"),
         ("/v1/tasks?status=soon", "status"),
         ("/v1/tasks?ready=true&status=done", "exclude"),
-        ("/v1/tasks/x?y=1", "not asked for"),
+        ("/v1/tasks/x?y=1", "not a parameter"),
         ("/v1/events?type=task.exploded", "task.claimed"),
         ("/v1/events?dialect=latin", "aof"),
         ("/v1/events?after=-1", "after"),

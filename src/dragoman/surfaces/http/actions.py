@@ -227,7 +227,7 @@ class Report(Body, frozen=True):
     blockers: Lines = ()
     details: Annotated[
         dict[str, Any],
-        Meta(description="More, for programs; a number `cost` counts for the agent's budget."),
+        Meta(description="Details for programs; a number `cost` counts for the agent's budget."),
     ] = field(default_factory=dict[str, Any])
     apply: bool = True
     fence: Fence | None = None
@@ -257,7 +257,7 @@ def _link(task: str, asked: Link) -> list[AnyCommand]:
     if not commands:
         raise stop(
             "invalid_field",
-            "say to what: blocked_by, parent, discovered_from or aliases is missing",
+            "at least one of blocked_by, parent, discovered_from and aliases is needed",
         )
     return commands
 
@@ -267,7 +267,7 @@ Commands = Callable[[Call, str, Any], list[AnyCommand]]
 
 _ACTIONS: dict[str, tuple[str, type[Body], Commands]] = {
     "release": (
-        "Give a task back",
+        "Release a task",
         Release,
         lambda _, task, asked: [ReleaseTask(task, asked.reason, asked.fence)],
     ),
@@ -282,17 +282,17 @@ _ACTIONS: dict[str, tuple[str, type[Body], Commands]] = {
         lambda _, task, asked: [NoteTask(task, asked.text, asked.fence)],
     ),
     "link": (
-        "Link a task to others, or give it one more name",
+        "Link a task to others, or add an alias",
         Link,
         lambda _, task, asked: _link(task, asked),
     ),
     "update": (
-        "Say how the work goes",
+        "Report progress",
         Update,
         lambda _, task, asked: _update(task, asked),
     ),
     "report": (
-        "Say how the attempt ended",
+        "Report the outcome of an attempt",
         Report,
         lambda call, task, asked: [
             ReportOutcome(
@@ -321,12 +321,12 @@ def _action(name: str, summary: str, shape: type[Body], commands: Commands) -> E
 
 
 ENDPOINTS = (
-    Endpoint("POST", "/v1/tasks", "Make a task", create, WholeTask, body=NewTask, status=201),
-    Endpoint("POST", "/v1/tasks/{name}/claim", "Take a task", claim, Claimed, body=Claim),
+    Endpoint("POST", "/v1/tasks", "Create a task", create, WholeTask, body=NewTask, status=201),
+    Endpoint("POST", "/v1/tasks/{name}/claim", "Claim a task", claim, Claimed, body=Claim),
     Endpoint(
         "POST",
         "/v1/tasks/{name}/heartbeat",
-        "Say that the holder lives",
+        "Renew the lease of an attempt",
         heartbeat,
         Held,
         body=Heartbeat,

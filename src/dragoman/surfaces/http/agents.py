@@ -25,9 +25,12 @@ class AgentsQuery(Query, frozen=True):
     """Filters for a list of agents."""
 
     role: Annotated[Role, Meta(description="Only in this role.")] | UnsetType = UNSET
-    speaks: Annotated[str, Meta(max_length=100, description="Only who speaks this dialect.")] = ""
+    speaks: Annotated[
+        str, Meta(max_length=100, description="Only agents that speak this dialect.")
+    ] = ""
     paused: (
-        Annotated[bool, Meta(description="Only who is paused, or only who is not.")] | UnsetType
+        Annotated[bool, Meta(description="Only paused agents, or only those that are not.")]
+        | UnsetType
     ) = UNSET
     after: Annotated[
         str, Meta(max_length=300, description="`next` of the page before; else the first.")
@@ -143,12 +146,12 @@ Command = Callable[[str, Any], AnyCommand]
 
 _ACTIONS: dict[str, tuple[str, type[Body], Command]] = {
     "pause": (
-        "Start nothing more for an agent",
+        "Pause an agent",
         Pausing,
         lambda name, asked: PauseAgent(name, asked.reason),
     ),
     "resume": (
-        "Let a paused agent go on, with as much again of its budget",
+        "Resume a paused agent, with as much again of its budget",
         Resuming,
         lambda name, _: ResumeAgent(name),
     ),

@@ -43,7 +43,7 @@ ENDPOINTS = (
     Endpoint(
         "POST",
         "/v1/do",
-        "Run commands in anybody's name (owner only)",
+        "Run commands as any actor (owner only)",
         do,
         Done,
         body=Do,

@@ -95,7 +95,7 @@ class Served:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, call its handler, and send the response."""
         endpoint = self._endpoint
-        assert endpoint.handle is not None, "what has no handler serves itself"
+        assert endpoint.handle is not None, "an endpoint without a handler serves itself"
         scope["progress"].route = endpoint.path
         request = Request(scope, receive)
         query = read_query(scope["query_string"], endpoint.query)
@@ -153,7 +153,7 @@ def read_query(text: bytes, shape: type[Query]) -> Any:
         if name not in known:
             shown = name[:_SHOWN]
             hint = nearest_or_all(name, known)
-            raise stop("invalid_request", f"{shown!a} is not asked for here{hint}", shown)
+            raise stop("invalid_request", f"{shown!a} is not a parameter here{hint}", shown)
         if name in given:
             raise stop("invalid_request", f"{name} is given twice", name)
         if not value:
@@ -207,7 +207,7 @@ def check_cbor(raw: bytes) -> None:
         parse_cbor(raw)
     except StrictJsonError as error:
         raise stop("invalid_json", f"{error.reason}; JSON is sent as {JSON}", error.path) from None
-    raise stop("invalid_json", "this is CBOR, but no map: a body is one")
+    raise stop("invalid_json", "this CBOR is not a map; a body must be one")
 
 
 def shaped(raw: bytes, shape: Any, most: int) -> Any:
@@ -224,7 +224,7 @@ def shaped(raw: bytes, shape: Any, most: int) -> Any:
 def _not_the_owner(principal: Principal) -> Refusal:
     return Refusal(
         "not_authorized",
-        f"{principal.actor.label} may not speak for others: this takes the token of the data "
+        f"{principal.actor.label} may not act for others: this needs the token of the data "
         "directory",
     )
 

@@ -39,10 +39,10 @@ class WantedQuery(Query, frozen=True):
         ),
     ] = ""
     agent: Annotated[
-        str, Meta(max_length=300, description="Only what this agent did, or letters to it.")
+        str, Meta(max_length=300, description="Only what this agent did, or mail to it.")
     ] = ""
     dialect: Annotated[
-        str, Meta(max_length=100, description="Only what this dialect has words for.")
+        str, Meta(max_length=100, description="Only events that this dialect knows.")
     ] = ""
 
 

@@ -125,7 +125,7 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/v1/handoffs/{id}/diagnosis",
-        "Say why a handoff does not go on",
+        "Diagnose why a handoff is stuck",
         diagnosis,
         Diagnosis,
     ),

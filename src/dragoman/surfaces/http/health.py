@@ -82,7 +82,7 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/healthz",
-        "Whether the process lives",
+        "Report liveness",
         healthz,
         Alive,
         is_open=True,
@@ -91,11 +91,11 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/readyz",
-        "Whether the hub can do its work",
+        "Report readiness",
         readyz,
         Readiness,
-        others={503: "It cannot; the answer says what is wrong."},
+        others={503: "It is not ready; the response says what is wrong."},
         is_open=True,
     ),
-    Endpoint("GET", "/metrics", "Figures for Prometheus", metrics, media="text/plain"),
+    Endpoint("GET", "/metrics", "Metrics for Prometheus", metrics, media="text/plain"),
 )

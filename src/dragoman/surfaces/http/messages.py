@@ -66,7 +66,7 @@ class MessagesQuery(Query, frozen=True):
     """The dialect, if the caller names it."""
 
     dialect: Annotated[
-        str, Meta(max_length=100, description="The dialect; else the hub finds out.")
+        str, Meta(max_length=100, description="The dialect; else the hub detects it.")
     ] = ""
 
 
@@ -75,7 +75,9 @@ class WaitQuery(Query, frozen=True):
 
     wait: Annotated[
         int,
-        Meta(ge=0, le=MOST_WAIT_MS, description="How long to wait while there is none, in ms."),
+        Meta(
+            ge=0, le=MOST_WAIT_MS, description="How long to wait while the reply is empty, in ms."
+        ),
     ] = 0
 
 
@@ -314,7 +316,7 @@ def _reply(answer: Answer) -> Any:
 
 async def _call_and_wait(operation: Operation, call: Call) -> Any:
     """Call an operation, and wait while its reply is empty."""
-    assert operation.is_empty is not None, "others have nothing to wait for"
+    assert operation.is_empty is not None, "the operation has no empty reply to wait on"
     query: WaitQuery = call.query
     reply = await _call(operation, call)
     if not query.wait or not operation.is_empty(reply):

@@ -17,11 +17,14 @@ _HELP: dict[str, tuple[str, str]] = {
     "dragoman_http_request_seconds": ("histogram", "Times of requests, streams left out."),
     "dragoman_http_messages_total": ("counter", "Messages of dialects, by dialect and outcome."),
     "dragoman_stream_readers": ("gauge", "Readers of streams that are connected."),
-    "dragoman_stream_gaps_total": ("counter", "How often a reader was too slow and was told so."),
+    "dragoman_stream_gaps_total": ("counter", "Gaps sent to readers that were too slow."),
     "dragoman_waiting": ("gauge", "Callers that wait for work or for events, streams included."),
     "dragoman_ledger_position": ("gauge", "The last position of the ledger."),
     "dragoman_tasks": ("gauge", "Tasks, by status."),
-    "dragoman_duty_ok": ("gauge", "Whether a duty of the hub does its work, by name."),
+    "dragoman_duty_ok": (
+        "gauge",
+        "1 while a service of the hub works, 0 while it is in trouble, by name.",
+    ),
 }
 """Name -> type and meaning. The names are stable."""
 

@@ -32,7 +32,7 @@ NoTaskName = Annotated[str, _form(f"(?:{TASK_NAME_FORM})?", 300)]
 NewId = Annotated[str, _form(WORD_FORM, 128)]
 Alias = Annotated[str, _form(ALIAS_FORM, 300)]
 AgentName = Annotated[str, _form(f"(?:{AGENT_FORM})?", 257)]
-Session = Annotated[str, _form(f"(?:{SESSION_FORM})?", 256, "The agent's stay, by a name.")]
+Session = Annotated[str, _form(f"(?:{SESSION_FORM})?", 256, "Name of the agent's session.")]
 WantedTask = Annotated[str, _form(TASK_NAME_FORM, 300, "Only of this task, by any of its names.")]
 WantedAgent = Annotated[str, _form(AGENT_FORM, 257)]
 WantedWord = Annotated[str, _form(WORD_FORM, 128)]
@@ -42,8 +42,7 @@ HistoryOf = Annotated[
     _form(
         TASK_NAME_FORM,
         300,
-        "Only the history of this task itself, by any of its names. What was refused is told in "
-        "the stream of whoever asked for it; letters, handoffs and intents about the task have "
-        "streams of their own.",
+        "Only the history of this task itself, by any of its names. Refusals are in the stream of "
+        "their caller; mail, handoffs and intents about the task have streams of their own.",
     ),
 ]

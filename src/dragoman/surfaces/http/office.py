@@ -97,7 +97,7 @@ class Office:
         known = {one.name: one for one in self.door.interpreter.dialects}
         if name not in known:
             hint = nearest_or_all(name, known)
-            raise stop("invalid_request", f"{name!a} is not spoken here{hint}", field)
+            raise stop("invalid_request", f"there is no dialect {name!a}{hint}", field)
         return known[name]
 
     def check_rate(self, caller: str) -> None:

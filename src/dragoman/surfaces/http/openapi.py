@@ -17,26 +17,26 @@ _REF = "#/components/schemas/{name}"
 _KEY = {
     "name": "Idempotency-Key",
     "in": "header",
-    "description": "The same key again does nothing a second time, and answers as before.",
+    "description": "A repeated key changes nothing and returns the first response.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[ -~]+$"},
 }
 _LAST_EVENT = {
     "name": "Last-Event-ID",
     "in": "header",
-    "description": "The position after which a stream goes on.",
+    "description": "Position after which the stream resumes.",
     "schema": {"type": "string", "pattern": "^[0-9]{1,16}$"},
 }
 _IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
-    "description": "The `ETag` of what the caller has already: 304 while nothing has changed.",
+    "description": "`ETag` of the copy that the caller has: 304 while it is unchanged.",
     "schema": {"type": "string"},
 }
 _ETAG = {
-    "ETag": {"description": "Changes with what is answered.", "schema": {"type": "string"}},
+    "ETag": {"description": "Changes with the content.", "schema": {"type": "string"}},
 }
 _LOCATION = {
-    "Location": {"description": "Where it is to be found.", "schema": {"type": "string"}},
+    "Location": {"description": "URL of the new resource.", "schema": {"type": "string"}},
 }
 
 Schema = dict[str, Any]
@@ -196,11 +196,11 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Schema:
         answers[str(endpoint.status)]["headers"] = _LOCATION
     if _has_tag(endpoint):
         answers[str(endpoint.status)]["headers"] = _ETAG
-        answers["304"] = {"description": "The caller has it already, by its ETag."}
+        answers["304"] = {"description": "Not modified: the ETag matches."}
     default: Schema = {"$ref": "#/components/responses/Problem"}
     if endpoint.own_no:
         default = {
-            "description": "A no in the dialect's own form, or a problem.",
+            "description": "A refusal in the form of the dialect, or a problem.",
             "content": {JSON: {"schema": {}}, MEDIA: {"schema": schemas.of(Problem)}},
         }
     return answers | {"default": default}

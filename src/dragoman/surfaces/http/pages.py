@@ -50,7 +50,7 @@ def documents(described: bytes) -> tuple[Endpoint, ...]:
         return tagged(call.request.scope, described)
 
     return (
-        Endpoint("GET", "/", "The way to the page", home, status=307, is_open=True),
+        Endpoint("GET", "/", "Redirect to the page", home, status=307, is_open=True),
         Endpoint("GET", "/openapi.json", "This description", openapi, is_open=True),
         Endpoint(
             "GET", "/docs", "This description as a page", page, media="text/html", is_open=True

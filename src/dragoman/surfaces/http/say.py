@@ -27,11 +27,13 @@ class SayQuery(Query, frozen=True):
     operation: Annotated[str, Meta(max_length=100, description="Its name.")]
     role: Role
     name: WantedAgent
-    via: Annotated[str, Meta(max_length=100, description="Through which door.")] = ""
-    task: Annotated[
-        str, Meta(max_length=300, description="The one task that its credential speaks for.")
+    via: Annotated[
+        str, Meta(max_length=100, description="Surface that the request came through.")
     ] = ""
-    fence: Annotated[int, Meta(ge=0, le=WHOLE, description="And its fencing token.")] = 0
+    task: Annotated[
+        str, Meta(max_length=300, description="The only task that its credential is valid for.")
+    ] = ""
+    fence: Annotated[int, Meta(ge=0, le=WHOLE, description="Fencing token of that task.")] = 0
 
 
 async def say(call: Call) -> Told:
@@ -53,7 +55,7 @@ ENDPOINTS = (
     Endpoint(
         "POST",
         "/v1/say",
-        "Call an operation in anybody's name (owner only)",
+        "Call an operation as any actor (owner only)",
         say,
         Told,
         query=SayQuery,

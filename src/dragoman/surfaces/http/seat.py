@@ -40,7 +40,7 @@ class Seat:
         try:
             return self._serve()
         except Exception:  # noqa: BLE001  the other waiters must be notified all the same
-            _log.exception("a reader could not be told where it sits; it is woken")
+            _log.exception("the inline handler of a waiter failed; the waiter is woken")
             return False
 
     def _wake(self) -> None:

@@ -48,7 +48,7 @@ _AT_ONCE = struct.pack("ii", 1, 0)
 """SO_LINGER: a closed connection is reset."""
 _REMEDIES = {
     errno.EADDRINUSE: "is another one running? http.port (or --port) chooses another",
-    errno.EACCES: "http.port (or --port) chooses another: those below 1024 are not for everyone",
+    errno.EACCES: "http.port (or --port) chooses another: ports below 1024 need privileges",
 }
 _NOT_OURS = "http.host (or --host) has to be an address of this machine"
 _TO_TAKE_THE_END_S = 1.0
@@ -217,7 +217,7 @@ class PatientHttp(HttpToolsProtocol):
         super().on_response_complete()
 
     def _tell_malformed(self) -> None:
-        malformed = "this is no HTTP request that can be understood; the connection ends here"
+        malformed = "malformed HTTP request; the connection is closed"
         answer = stop("invalid_request", malformed, connection="close").response()
         headers = (*self.server_state.default_headers, *answer.raw_headers)
         self.transport.write(head(b"HTTP/1.1 400 Bad Request", headers) + bytes(answer.body))

@@ -28,7 +28,7 @@ async def send(call: Call) -> Sent:
     """Send a signed message as the agent whose registered key has signed it."""
     office = call.office
     opened = await office.envelopes.open_soon(call.raw, VIA)
-    assert opened is not None, "its shape was looked at"
+    assert opened is not None, "its shape was checked"
     if isinstance(opened, Refusal):
         raise Refused(opened)
     actor = opened.principal.actor

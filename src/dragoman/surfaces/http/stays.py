@@ -99,7 +99,7 @@ class Stays:
         try:
             ended = await asyncio.to_thread(self._ended, tokens)
         except Exception:  # noqa: BLE001  a store that does not answer closes no streams
-            _log.exception("the tokens of those who wait cannot be looked at; trying again")
+            _log.exception("the tokens of open streams cannot be checked; trying again")
             return
         for token, leave in tuple(self._leaving.values()):
             if token in ended:

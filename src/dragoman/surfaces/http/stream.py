@@ -45,7 +45,7 @@ class StreamQuery(WantedQuery, frozen=True):
     ] = ""
     form: Annotated[
         Literal["ledger", "trace"],
-        Meta(description="Entries as they are, or events of traces in their own form."),
+        Meta(description="Entries of the ledger, or events of traces in their own form."),
     ] = "ledger"
     session: Annotated[
         str, Meta(max_length=256, description="With form=trace: only of this session.")
@@ -72,8 +72,8 @@ def _check_filters(query: StreamQuery) -> None:
     known = _FILTERS[query.form]
     for name in {name for names in _FILTERS.values() for name in names if name not in known}:
         if getattr(query, name):
-            has = f"a stream with form={query.form} has no filter {name!r}; {', '.join(known)} are"
-            raise stop("invalid_request", f"{has} known", name)
+            has = f"a stream with form={query.form} has no filter {name!r}; known: "
+            raise stop("invalid_request", has + ", ".join(known), name)
 
 
 async def _traces(call: Call, query: StreamQuery) -> Callable[[Told], bool]:

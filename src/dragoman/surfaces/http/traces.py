@@ -46,7 +46,7 @@ class TurnsQuery(Query, frozen=True):
             Meta(
                 ge=-(2**53) + 1,
                 le=2**53 - 1,
-                description="Only of this attempt; below 0: of one who stands beside them.",
+                description="Only of this attempt; below 0: of an agent that held none.",
             ),
         ]
         | UnsetType
@@ -59,7 +59,7 @@ class TurnsQuery(Query, frozen=True):
         str,
         Meta(
             pattern=GIVEN_CURSOR,
-            description="Go on where the page before has ended.",
+            description="`cursor` of the page before.",
             extra={"reason": GIVEN_CURSOR_WORDS},
         ),
     ] = ""
@@ -237,7 +237,7 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/v1/tasks/{name}/trace",
-        "Show what happened while a task was worked on",
+        "Show the trace of a task",
         trace,
         TracePage,
         query=TraceQuery,

@@ -32,8 +32,8 @@ async def past_the_proxy(scope: Scope, receive: Receive, send: Send) -> None:
     """Reject a request that did not come through the configured proxy."""
     problem = stop(
         "not_by_proxy",
-        "the hub is called through its proxy, which ends TLS: what comes past it could be read by "
-        "others; if this is the proxy, list its address in http.proxy",
+        "the hub is called through its proxy, which ends TLS: a request that bypasses it could be "
+        "read by others; if this is the proxy, list its address in http.proxy",
         connection="close",
     )
     await problem.response()(scope, receive, send)

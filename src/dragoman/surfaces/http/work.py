@@ -15,7 +15,7 @@ from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.seat import Seat
 from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
 
-_GONE = "the agent had gone before it could be told"
+_GONE = "the agent disconnected before it got the task"
 
 
 class Work(Claim, frozen=True, kw_only=True):
@@ -75,6 +75,6 @@ ENDPOINTS = (
         work,
         Claimed,
         body=Work,
-        others={204: "There was nothing to do in that time."},
+        others={204: "No task was ready in that time."},
     ),
 )

@@ -78,7 +78,7 @@ class HubRoom:
         self, principal: Principal | None, work: Callable[[Desk], T], *, reads: bool
     ) -> T:
         """Run `work` in a thread, because the store may wait for a disk or a network."""
-        assert principal is not None, "the guard lets nobody through that it does not know"
+        assert principal is not None, "an HTTP request has a principal"
         actor = replace(principal.actor, via=VIA)
         desk = Desk(self._hub, self._interpreter, self._settings, actor)
         threads = self._reading if reads else self._writing

@@ -33,7 +33,7 @@ _PRINCIPAL, _PROFILE = "principal", "mcp.profile"
 
 def caller(context: Context) -> Caller:
     """Return the caller that the middleware has authenticated."""
-    assert context.request is not None, "every message comes with its request"
+    assert context.request is not None, "an HTTP message has a request"
     scope = context.request.scope
     return Caller(scope[_PRINCIPAL], scope[_PROFILE])
 

@@ -103,7 +103,7 @@ def handoffs_to(store: Store, name: str) -> list[dict[str, Any]]:
     found = list[dict[str, Any]]()
     for status in _UNDER_WAY:
         page = handoffs.page_of(store, handoffs.Wanted(status, recipient=name, limit=_IN_A_LIST))
-        assert not isinstance(page, Refusal), "an agent's name is one"
+        assert not isinstance(page, Refusal), "the agent's name is valid"
         shown = (msgspec.to_builtins(handoff_summary(one)) for one in page.handoffs)
         found += ({key: one[key] for key in _OF_A_HANDOFF if one[key]} for one in shown)
     return found

@@ -61,4 +61,4 @@ def _no_json(text: bytes) -> NoMessage:
         parse_json(text, most_bytes=len(text))
     except StrictJsonError as error:
         return NoMessage(types.PARSE_ERROR, str(error))
-    raise AssertionError("what neither reader takes is within no bound of ours")
+    raise AssertionError("both parsers refuse the same texts")

@@ -134,7 +134,7 @@ def _read_cursor(shelves: Sequence[Shelf], cursor: str | None) -> tuple[int, int
         return 0, None
     found = re.fullmatch(r"(\d{1,3}):(\d{1,16})", cursor, re.ASCII)
     if found is None or int(found[1]) >= len(shelves):
-        raise MCPError(types.INVALID_PARAMS, "the cursor is none that this server has given out")
+        raise MCPError(types.INVALID_PARAMS, "this cursor is not one that this server returned")
     return int(found[1]), int(found[2])
 
 

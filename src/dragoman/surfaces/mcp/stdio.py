@@ -38,7 +38,7 @@ class OwnRoom:
         self, principal: Principal | None, work: Callable[[Desk], T], *, reads: bool
     ) -> T:
         """Run `work` in a thread, one request after the other."""
-        assert principal is None, "nobody else speaks through this process"
+        assert principal is None, "a process has no principal"
         async with self._turn:
             return await asyncio.to_thread(self._work, work, reads=reads)
 

@@ -28,9 +28,9 @@ class Claim(Arguments, frozen=True):
 
     task: Annotated[str, Meta(description="Its name; else the next that is ready for you")] = ""
     minutes: Annotated[
-        int, Meta(ge=0, le=10_080, description="Lease: how long you may be silent; 0: as usual")
+        int, Meta(ge=0, le=10_080, description="Lease: how long you may be silent; 0: default")
     ] = 0
-    session: Annotated[str, Meta(description="A name of your stay")] = ""
+    session: Annotated[str, Meta(description="Name of your session")] = ""
 
 
 def claim(desk: Desk, asked: Claim) -> dict[str, Any]:
@@ -76,9 +76,7 @@ class Complete(Arguments, frozen=True):
     task: TaskName
     outcome: Outcome = "done"
     notes: Annotated[str, Meta(description="What you did, how you checked it, what is left")] = ""
-    blockers: Annotated[
-        Words, Meta(description="What it waits for: has to be said if blocked")
-    ] = ()
+    blockers: Annotated[Words, Meta(description="What it waits for; required if blocked")] = ()
     details: Annotated[
         dict[str, Any], Meta(description="For programs; a number `cost` counts for your budget")
     ] = field(default_factory=dict[str, Any])
