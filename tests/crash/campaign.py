@@ -18,11 +18,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tests.crash.dispatching import Dispatch
-from tests.crash.life import Build, Job, Said
-from tests.crash.points import Kill
-from tests.crash.restoring import Restoration
-from tests.crash.story import STORY
+from tests.crash.dispatch_process import DispatchJob
+from tests.crash.hub_run import Build, Job, Report
+from tests.crash.import_process import ImportJob
+from tests.crash.kill_points import Kill
+from tests.crash.scenario import SCENARIO
 
 ROOT = Path(__file__).parents[2]
 KILLED = -9
@@ -30,16 +30,16 @@ MEMORY = Path("/dev/shm")  # noqa: S108  what is made there has a name of its ow
 """A kill leaves the page cache alone, so nothing is lost by a disk that is none; power cuts are
 another test."""
 
-_MOST_DEATHS = 1_000
+_MAX_KILLS = 1_000
 
-_said = msgspec.json.Decoder(Said)
+_reports = msgspec.json.Decoder(Report)
 
 
-class Wrong(AssertionError):
+class OracleViolation(AssertionError):
     """What the oracle has found."""
 
 
-class Whole(Struct, frozen=True):
+class Baseline(Struct, frozen=True):
     """An undisturbed life: what a disturbed one is compared with."""
 
     heads: tuple[int, ...]
@@ -50,13 +50,13 @@ class Whole(Struct, frozen=True):
     notices: tuple[str, ...]
 
 
-class Server:
+class ForkServer:
     """The fork server, as its user sees it."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
-    def live(self, job: Job | Restoration | Dispatch) -> int:
+    def run(self, job: Job | ImportJob | DispatchJob) -> int:
         """Let a child do the job; how it ended."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -66,18 +66,18 @@ class Server:
 
 
 @contextmanager
-def serving() -> Generator[Server]:
+def run_fork_server() -> Generator[ForkServer]:
     """A fork server that is gone afterwards."""
-    command = [sys.executable, "-m", "tests.crash.server"]
+    command = [sys.executable, "-m", "tests.crash.fork_server"]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
-        yield Server(process)
+        yield ForkServer(process)
         assert process.stdin is not None
         process.stdin.close()
 
 
-class Fate(Struct, frozen=True):
+class KillPlan(Struct, frozen=True):
     """What is to happen to one life."""
 
     kill: Kill = Kill()
@@ -85,70 +85,74 @@ class Fate(Struct, frozen=True):
     verify: bool = False
 
 
-class Hub:
+class HubUnderTest:
     """A data directory and what its lives have said so far."""
 
     def __init__(
         self,
-        server: Server,
+        server: ForkServer,
         folder: Path,
         *,
-        whole: Whole | None = None,
+        baseline: Baseline | None = None,
         store: str = "",
         build: Build = "ours",
         seed: int = 0,
     ) -> None:
         """Without a `whole` nothing is compared: this one shows how it goes undisturbed."""
         self._server = server
-        self._whole = whole
+        self._baseline = baseline
         self._path = folder / "said"
         self._job = Job(
             str(folder / "data"), str(self._path), store=store, files=not store, build=build
         )
-        self._read = 0
+        self._lines_read = 0
         self.data = folder / "data"
         self.seed = seed
         self.acknowledged = 0
         """How many steps were answered."""
-        self.deaths: list[str] = []
+        self.kills: list[str] = []
         """Where each life ended."""
-        self.said: list[Said] = []
+        self.reports: list[Report] = []
 
     @property
     def has_ended(self) -> bool:
         """Whether the story was told to its end."""
-        return any(said.what == "ended" for said in self.said)
+        return any(report.kind == "ended" for report in self.reports)
 
-    def live(self, fate: Fate) -> bool:
+    def run(self, plan: KillPlan) -> bool:
         """One more life; whether it was killed."""
-        if len(self.deaths) > _MOST_DEATHS:
-            raise self._wrong("it dies and dies, and its story does not come to an end")
+        if len(self.kills) > _MAX_KILLS:
+            raise self._violation("it dies and dies, and its story does not come to an end")
         job = replace(
             self._job,
             begin=self.acknowledged,
-            kill=fate.kill,
-            microseconds=fate.microseconds,
-            verify=fate.verify,
-            seed=self.seed + len(self.deaths),
+            kill=plan.kill,
+            microseconds=plan.microseconds,
+            verify=plan.verify,
+            seed=self.seed + len(self.kills),
         )
-        ended = self._server.live(job)
-        heard = self._hear()
-        killed_by_itself = next((said.text for said in heard if said.what == "dies"), "")
+        ended = self._server.run(job)
+        reports = self._read_reports()
+        killed_at_point = next((report.text for report in reports if report.kind == "dies"), "")
         if ended == KILLED:
-            self.deaths.append(killed_by_itself or f"after {fate.microseconds} microseconds")
+            self.kills.append(killed_at_point or f"after {plan.microseconds} microseconds")
         elif ended:
-            raise self._wrong(f"the process ended with {ended}: see its standard error")
-        for said in heard:
-            self._judge(said)
+            raise self._violation(f"the process ended with {ended}: see its standard error")
+        for report in reports:
+            self._check(report)
         return ended == KILLED
 
     def finish(self) -> None:
         """Live on undisturbed, check everything, and look at the notices."""
-        self.live(Fate(verify=True))
+        self.run(KillPlan(verify=True))
         if not self.has_ended:
-            raise self._wrong("the story did not come to its end")
-        if self._whole is not None and self._job.files and self.notices() != self._whole.notices:
-            raise self._wrong(f"delivered: {self.notices()}, not {self._whole.notices}")
+            raise self._violation("the story did not come to its end")
+        if (
+            self._baseline is not None
+            and self._job.files
+            and self.notices() != self._baseline.notices
+        ):
+            raise self._violation(f"delivered: {self.notices()}, not {self._baseline.notices}")
 
     def remove(self) -> None:
         """It is over, and nobody looks at it any more."""
@@ -157,81 +161,92 @@ class Hub:
     def notices(self) -> tuple[str, ...]:
         """What was delivered, in order; the last one may come again after a crash."""
         return tuple(
-            text for text, _ in groupby(s.text for s in self.said if s.what == "delivered")
+            text for text, _ in groupby(s.text for s in self.reports if s.kind == "delivered")
         )
 
-    def _hear(self) -> list[Said]:
+    def _read_reports(self) -> list[Report]:
         lines = self._path.read_bytes().splitlines() if self._path.exists() else []
-        heard = [_said.decode(line) for line in lines[self._read :]]
-        self._read = len(lines)
-        self.said += heard
-        return heard
+        reports = [_reports.decode(line) for line in lines[self._lines_read :]]
+        self._lines_read = len(lines)
+        self.reports += reports
+        return reports
 
-    def _judge(self, said: Said) -> None:
-        if said.what == "wrong":
-            raise self._wrong(said.text)
-        if said.what == "answered":
-            self.acknowledged = said.step + 1
-        if self._whole is None:
+    def _check(self, report: Report) -> None:
+        if report.kind == "wrong":
+            raise self._violation(report.text)
+        if report.kind == "answered":
+            self.acknowledged = report.step + 1
+        if self._baseline is None:
             return
-        if said.what == "found":
-            self._judge_found(said, self._whole)
-        if said.what in ("answered", "again"):
-            self._judge_answers(said, self._whole)
+        if report.kind == "found":
+            self._check_found(report, self._baseline)
+        if report.kind in ("answered", "again"):
+            self._check_answers(report, self._baseline)
 
-    def _judge_found(self, said: Said, whole: Whole) -> None:
+    def _check_found(self, report: Report, baseline: Baseline) -> None:
         """The steps that were answered, and of the one under way all or nothing; a tick is many."""
-        before, after = whole.heads[said.step], whole.heads[min(said.step + 1, len(STORY))]
-        is_tick = said.step < len(STORY) and not STORY[said.step].requests
-        self._judge_stand(said, whole, range(before, after + 1) if is_tick else (before, after))
+        before, after = (
+            baseline.heads[report.step],
+            baseline.heads[min(report.step + 1, len(SCENARIO))],
+        )
+        is_tick = report.step < len(SCENARIO) and not SCENARIO[report.step].requests
+        self._check_state(
+            report, baseline, range(before, after + 1) if is_tick else (before, after)
+        )
 
-    def _judge_answers(self, said: Said, whole: Whole) -> None:
-        if said.answers and said.answers != whole.answers[said.step]:
-            expected = whole.answers[said.step]
-            raise self._wrong(f"step {said.step} {said.what}: {said.answers}, not {expected}")
-        if said.what == "answered":
-            self._judge_stand(said, whole, (whole.heads[said.step + 1],))
-
-    def _judge_stand(self, said: Said, whole: Whole, expected: Collection[int]) -> None:
-        """A build that answers too early cannot say where the ledger stands."""
-        if said.stand is None:
-            return
-        if said.stand.head not in expected:
-            raise self._wrong(
-                f"{self.acknowledged} steps were acknowledged, so there must be {expected} "
-                f"entries, but there are {said.stand.head} ({said.what})"
+    def _check_answers(self, report: Report, baseline: Baseline) -> None:
+        if report.answers and report.answers != baseline.answers[report.step]:
+            expected = baseline.answers[report.step]
+            raise self._violation(
+                f"step {report.step} {report.kind}: {report.answers}, not {expected}"
             )
-        if said.stand.digest != whole.digests[said.stand.head]:
-            raise self._wrong(f"the first {said.stand.head} entries are others ({said.what})")
+        if report.kind == "answered":
+            self._check_state(report, baseline, (baseline.heads[report.step + 1],))
 
-    def _wrong(self, text: str) -> Wrong:
-        return Wrong(f"{text}\nseed {self.seed}, killed at: {self.deaths}")
+    def _check_state(self, report: Report, baseline: Baseline, expected: Collection[int]) -> None:
+        """A build that answers too early cannot say where the ledger stands."""
+        if report.state is None:
+            return
+        if report.state.head not in expected:
+            raise self._violation(
+                f"{self.acknowledged} steps were acknowledged, so there must be {expected} "
+                f"entries, but there are {report.state.head} ({report.kind})"
+            )
+        if report.state.digest != baseline.digests[report.state.head]:
+            raise self._violation(
+                f"the first {report.state.head} entries are others ({report.kind})"
+            )
+
+    def _violation(self, text: str) -> OracleViolation:
+        return OracleViolation(f"{text}\nseed {self.seed}, killed at: {self.kills}")
 
 
 class Campaign:
     """Hubs on one server, all compared with an undisturbed one."""
 
-    def __init__(self, server: Server, folder: Path) -> None:
+    def __init__(self, server: ForkServer, folder: Path) -> None:
         self.server = server
         self._folder = folder
         self._count = 0
-        self._whole: Whole | None = None
-        self._whole = _undisturbed(self.hub())
+        self._baseline: Baseline | None = None
+        self._baseline = _record_baseline(self.hub())
 
-    def hub(self, *, seed: int = 0, store: str = "", build: Build = "ours") -> Hub:
+    def hub(self, *, seed: int = 0, store: str = "", build: Build = "ours") -> HubUnderTest:
         """A new data directory."""
         self._count += 1
         folder = self._folder / f"{self._count}"
         folder.mkdir()
-        return Hub(self.server, folder, whole=self._whole, store=store, build=build, seed=seed)
+        return HubUnderTest(
+            self.server, folder, baseline=self._baseline, store=store, build=build, seed=seed
+        )
 
 
-def _undisturbed(hub: Hub) -> Whole:
+def _record_baseline(hub: HubUnderTest) -> Baseline:
     hub.finish()
-    answered = [said for said in hub.said if said.what == "answered"]
-    return Whole(
-        heads=(0, *(said.stand.head for said in answered if said.stand)),
-        digests=tuple(hub.said[-1].answers),
-        answers=tuple(said.answers for said in answered),
+    answered = [report for report in hub.reports if report.kind == "answered"]
+    return Baseline(
+        heads=(0, *(report.state.head for report in answered if report.state)),
+        digests=tuple(hub.reports[-1].answers),
+        answers=tuple(report.answers for report in answered),
         notices=hub.notices(),
     )

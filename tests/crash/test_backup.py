@@ -21,14 +21,21 @@ from dragoman.ledger.entry import read_line
 from dragoman.surfaces.cli.place import Place
 from dragoman.system.token_file import load_or_create_token
 from tests.conftest import LONG_RUN
-from tests.crash.hubs import ADA, PERSON, findings, killed_at, no_bars, opened
+from tests.crash.data_directories import (
+    ADA,
+    PERSON,
+    findings,
+    no_progress,
+    open_directory,
+    run_killed_at,
+)
 from tests.requirements import proves
 from tests.servers import fresh_schema
 
 IS_LONG = bool(os.environ.get(LONG_RUN))
 SEED = random.randrange(2**32) if IS_LONG else 1_770_670_500
 
-ENOUGH = 20
+MIN_ACKNOWLEDGED = 20
 """So much was acknowledged before the first backup begins."""
 
 
@@ -38,48 +45,48 @@ def url(request: pytest.FixtureRequest) -> str:
     return "" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
 
 
-def begin(place: Place) -> Accepted:
+def claim_task_with_draft(directory: Place) -> Accepted:
     """A task that ada holds, with a file of her own; the answer to the note under the key `old`."""
-    hub = place.hub
+    hub = directory.hub
     hub.do(PERSON, CreateTask("first", id="one", ready=True))
     hub.do(ADA, ClaimTask("one", "ada"))
     answer = hub.do(ADA, NoteTask("one", "half done"), key="old")
-    assert list(place.settle()) == []
-    (work,) = place.data.glob("tasks/in-progress/*/work")
+    assert list(directory.settle()) == []
+    (work,) = directory.data.glob("tasks/in-progress/*/work")
     (work / "draft.bin").write_bytes(bytes(range(256)))
     return answer
 
 
-def lines(place: Place) -> list[bytes]:
+def read_lines(directory: Place) -> list[bytes]:
     """The ledger."""
-    return [entry.line for entry in place.hub.store.entries(0, 100_000)]
+    return [entry.line for entry in directory.hub.store.entries(0, 100_000)]
 
 
 @proves("BACKUP-WHOLE")
-@pytest.mark.parametrize("into", ["sqlite", "postgres"])
-def test_a_restored_hub_goes_on_as_if_nothing_had_happened(
-    url: str, into: str, tmp_path: Path, postgres_server: str
+@pytest.mark.parametrize("target_kind", ["sqlite", "postgres"])
+def test_restored_hub_continues_unchanged(
+    url: str, target_kind: str, tmp_path: Path, postgres_server: str
 ) -> None:
-    with opened(tmp_path / "old", url) as old:
-        answer = begin(old)
+    with open_directory(tmp_path / "old", url) as old:
+        answer = claim_task_with_draft(old)
         token = load_or_create_token(old.data).decode()
-        old.backup(tmp_path / "hub.tar", no_bars)
-        ledger, held = lines(old), old.hub.store.stream("task:one")
+        old.backup(tmp_path / "hub.tar", no_progress)
+        ledger, row_before = read_lines(old), old.hub.store.stream("task:one")
         owner = old.identify(token, "http")
     with fresh_schema(postgres_server) as schema:
-        other = schema if into == "postgres" else f"sqlite:///{tmp_path / 'elsewhere.db'}"
+        other = schema if target_kind == "postgres" else f"sqlite:///{tmp_path / 'elsewhere.db'}"
 
-        restore_backup(tmp_path / "hub.tar", tmp_path / "new", other, no_bars)
+        restore_backup(tmp_path / "hub.tar", tmp_path / "new", other, no_progress)
 
-        with opened(tmp_path / "new") as new:
+        with open_directory(tmp_path / "new") as new:
             store = new.hub.store
-            assert (lines(new), findings(new)) == (ledger, [])
+            assert (read_lines(new), findings(new)) == (ledger, [])
             row = store.stream("task:one")
-            assert held is not None
+            assert row_before is not None
             assert row is not None
-            assert (row.lease, row.state) == (held.lease, held.state)
-            again = new.hub.do(ADA, NoteTask("one", "half done"), key="old")
-            assert (again.receipts, again.repeated) == (answer.receipts, True)
+            assert (row.lease, row.state) == (row_before.lease, row_before.state)
+            repeated = new.hub.do(ADA, NoteTask("one", "half done"), key="old")
+            assert (repeated.receipts, repeated.repeated) == (answer.receipts, True)
             assert store.head() == len(ledger)
             (draft,) = new.data.glob("tasks/in-progress/*/work/draft.bin")
             assert draft.read_bytes() == bytes(range(256))
@@ -97,11 +104,11 @@ def test_a_restored_hub_goes_on_as_if_nothing_had_happened(
 class Load:
     """Writers that go on until they are stopped, and know what was acknowledged to them."""
 
-    def __init__(self, place: Place, writers: int) -> None:
+    def __init__(self, directory: Place, writers: int) -> None:
         self.acknowledged: list[str] = []
         self.faults: list[BaseException] = []
         self._stop = Event()
-        self._place = place
+        self._place = directory
         self._threads = [Thread(target=self._write, args=(n,)) for n in range(writers)]
         self._has_begun = Event()
 
@@ -124,7 +131,7 @@ class Load:
                 key = f"{writer}-{number}"
                 self._place.hub.do(PERSON, CreateTask(key, ready=True), key=key)
                 self.acknowledged.append(key)
-                if len(self.acknowledged) > ENOUGH:
+                if len(self.acknowledged) > MIN_ACKNOWLEDGED:
                     self._has_begun.set()
         except BaseException as fault:
             self.faults.append(fault)
@@ -132,41 +139,41 @@ class Load:
             raise
 
 
-def titles(place: Place) -> list[str]:
+def read_titles(directory: Place) -> list[str]:
     """What was created, in order."""
-    found = (read_line(line) for line in lines(place))
+    found = (read_line(line) for line in read_lines(directory))
     return [json.loads(bytes(line.body))["title"] for line in found if line.event == "task.created"]
 
 
 @proves("BACKUP-ONLINE")
-def test_a_backup_under_load_has_all_that_was_acknowledged_before_and_nothing_by_halves(
-    url: str, tmp_path: Path
-) -> None:
+def test_backup_under_load_has_every_acknowledged_write(url: str, tmp_path: Path) -> None:
     before: list[list[str]] = []
-    with opened(tmp_path / "old", url) as old, Load(old, 3) as load:
+    with open_directory(tmp_path / "old", url) as old, Load(old, 3) as load:
         for number in range(3):
             before.append([*load.acknowledged])
-            old.backup(tmp_path / f"{number}.tar", no_bars)
+            old.backup(tmp_path / f"{number}.tar", no_progress)
     assert load.faults == []
     assert len(load.acknowledged) > len(before[-1]) >= len(before[0]) > 0
 
-    for number, known in enumerate(before):
+    for number, acknowledged in enumerate(before):
         data = tmp_path / f"new-{number}"
-        restore_backup(tmp_path / f"{number}.tar", data, f"sqlite:///{data}/dragoman.db", no_bars)
-        with opened(data) as new:
+        restore_backup(
+            tmp_path / f"{number}.tar", data, f"sqlite:///{data}/dragoman.db", no_progress
+        )
+        with open_directory(data) as new:
             assert findings(new) == []
-            there = set(titles(new))
-            assert there.issuperset(known)
-            for key in known:
+            restored = set(read_titles(new))
+            assert restored.issuperset(acknowledged)
+            for key in acknowledged:
                 assert new.hub.do(PERSON, CreateTask(key, ready=True), key=key).repeated
-            for key in load.acknowledged[len(known) :]:
-                again = new.hub.do(PERSON, CreateTask(key, ready=True), key=key)
-                assert again.repeated == (key in there)
-            everything = titles(new)
+            for key in load.acknowledged[len(acknowledged) :]:
+                repeated = new.hub.do(PERSON, CreateTask(key, ready=True), key=key)
+                assert repeated.repeated == (key in restored)
+            everything = read_titles(new)
             assert len(everything) == len(set(everything))
 
 
-def steps() -> range:
+def kill_steps() -> range:
     """Each step, or every so many from a chosen one on: the tests are run every day."""
     if IS_LONG:
         return range(1, 100_000)
@@ -174,19 +181,19 @@ def steps() -> range:
 
 
 @proves("BACKUP-KILLED")
-def test_a_backup_that_is_killed_is_none_and_the_next_one_succeeds(tmp_path: Path) -> None:
+def test_killed_backup_leaves_none_and_next_succeeds(tmp_path: Path) -> None:
     data, target = tmp_path / "hub", tmp_path / "hub.tar"
-    with opened(data) as place:
-        begin(place)
-        place.backup(tmp_path / "first.tar", no_bars)
+    with open_directory(data) as directory:
+        claim_task_with_draft(directory)
+        directory.backup(tmp_path / "first.tar", no_progress)
 
-    def back_up() -> None:
-        with opened(data) as place:
-            place.backup(target, no_bars)
+    def make_backup() -> None:
+        with open_directory(data) as directory:
+            directory.backup(target, no_progress)
 
     kills = 0
-    for step in steps():
-        if not killed_at(step, back_up):
+    for step in kill_steps():
+        if not run_killed_at(step, make_backup):
             break
         kills += 1
         if target.exists():
@@ -194,143 +201,141 @@ def test_a_backup_that_is_killed_is_none_and_the_next_one_succeeds(tmp_path: Pat
             target.unlink()
     assert kills > 3
     assert check_backup(target, lambda _: None).manifest.head > 0
-    with opened(data) as place:
-        assert findings(place) == []
+    with open_directory(data) as directory:
+        assert findings(directory) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first.tar", "hub", "hub.tar"]
 
 
 @proves("BACKUP-KILLED")
-@pytest.mark.parametrize("own", [True, False], ids=["own file", "file elsewhere"])
-def test_a_restore_that_is_killed_is_none_and_the_next_one_succeeds(
-    tmp_path: Path, own: bool
-) -> None:
+@pytest.mark.parametrize("is_own_file", [True, False], ids=["own file", "file elsewhere"])
+def test_killed_restore_leaves_none_and_next_succeeds(tmp_path: Path, is_own_file: bool) -> None:
     backup, data = tmp_path / "hub.tar", tmp_path / "new" / "hub"
-    store = "" if own else f"sqlite:///{tmp_path / 'new' / 'elsewhere.db'}"
-    with opened(tmp_path / "old") as old:
-        begin(old)
-        old.backup(backup, no_bars)
-        ledger = lines(old)
-    restore_backup(backup, tmp_path / "warm", "", no_bars)
+    store = "" if is_own_file else f"sqlite:///{tmp_path / 'new' / 'elsewhere.db'}"
+    with open_directory(tmp_path / "old") as old:
+        claim_task_with_draft(old)
+        old.backup(backup, no_progress)
+        ledger = read_lines(old)
+    restore_backup(backup, tmp_path / "warm", "", no_progress)
 
     kills = 0
-    for step in steps():
-        if not killed_at(step, lambda: restore_backup(backup, data, store, no_bars)):
+    for step in kill_steps():
+        if not run_killed_at(step, lambda: restore_backup(backup, data, store, no_progress)):
             break
         kills += 1
         if data.exists():
             break
     assert kills > 3, f"seed {SEED}"
-    with opened(data) as new:
-        assert (lines(new), findings(new)) == (ledger, []), f"seed {SEED}"
-    there = {path.name for path in data.parent.iterdir()}
-    assert there == ({"hub"} if own else {"hub", "elsewhere.db"})
+    with open_directory(data) as new:
+        assert (read_lines(new), findings(new)) == (ledger, []), f"seed {SEED}"
+    restored = {path.name for path in data.parent.iterdir()}
+    assert restored == ({"hub"} if is_own_file else {"hub", "elsewhere.db"})
 
 
 @proves("BACKUP-KILLED", "BACKUP-REFUSED")
-def test_what_a_killed_restore_left_in_postgresql_does_not_stop_the_next_one(
+def test_leftovers_of_killed_restore_in_postgresql_do_not_stop_next(
     tmp_path: Path, postgres_url: str
 ) -> None:
     backup = tmp_path / "hub.tar"
-    with opened(tmp_path / "old") as old:
-        begin(old)
-        old.backup(backup, no_bars)
-        ledger = lines(old)
-    restore_backup(backup, tmp_path / "warm", "", no_bars)
+    with open_directory(tmp_path / "old") as old:
+        claim_task_with_draft(old)
+        old.backup(backup, no_progress)
+        ledger = read_lines(old)
+    restore_backup(backup, tmp_path / "warm", "", no_progress)
     data = tmp_path / "new"
 
-    def restore() -> None:
-        restore_backup(backup, data, postgres_url, no_bars)
+    def run_import() -> None:
+        restore_backup(backup, data, postgres_url, no_progress)
 
     kills = 0
     for step in range(2, 200, 1 if IS_LONG else 5):
-        if not killed_at(step, restore):
+        if not run_killed_at(step, run_import):
             break
         kills += 1
         if data.exists():
             break
     assert kills > 1
-    with opened(data) as new:
-        assert (lines(new), findings(new)) == (ledger, [])
+    with open_directory(data) as new:
+        assert (read_lines(new), findings(new)) == (ledger, [])
     with pytest.raises(PlaceTaken, match="holds this very ledger"):
-        restore_backup(backup, tmp_path / "second", postgres_url, no_bars)
-    with opened(data) as new:
+        restore_backup(backup, tmp_path / "second", postgres_url, no_progress)
+    with open_directory(data) as new:
         new.hub.do(ADA, NoteTask("one", "more"))
     with pytest.raises(PlaceTaken, match=r"is not empty.*stays as it is"):
-        restore_backup(backup, tmp_path / "second", postgres_url, no_bars)
+        restore_backup(backup, tmp_path / "second", postgres_url, no_progress)
     assert not (tmp_path / "second").exists()
 
 
 @proves("BACKUP-KILLED")
-def test_a_restore_that_was_killed_between_the_store_and_the_directory_is_finished(
+def test_restore_killed_between_store_and_directory_is_completed(
     tmp_path: Path, postgres_url: str
 ) -> None:
     backup, data = tmp_path / "hub.tar", tmp_path / "new"
-    with opened(tmp_path / "old") as old:
-        begin(old)
-        old.backup(backup, no_bars)
-        ledger = lines(old)
-    restore_backup(backup, data, postgres_url, no_bars)
+    with open_directory(tmp_path / "old") as old:
+        claim_task_with_draft(old)
+        old.backup(backup, no_progress)
+        ledger = read_lines(old)
+    restore_backup(backup, data, postgres_url, no_progress)
     unfinished, record = tmp_path / ".new.restoring", (data / "restored.json").read_bytes()
     data.rename(unfinished)
     (unfinished / "restored.json").unlink()
     with pytest.raises(PlaceTaken, match="holds this very ledger"):
-        restore_backup(backup, data, postgres_url, no_bars)
+        restore_backup(backup, data, postgres_url, no_progress)
     (unfinished / "restored.json").write_bytes(record)
 
-    restore_backup(backup, data, postgres_url, no_bars)
+    restore_backup(backup, data, postgres_url, no_progress)
 
-    with opened(data) as new:
-        assert (lines(new), findings(new)) == (ledger, [])
+    with open_directory(data) as new:
+        assert (read_lines(new), findings(new)) == (ledger, [])
 
 
 @proves("BACKUP-KILLED")
-def test_a_restore_that_fails_when_the_store_has_just_got_its_name_is_finished_by_the_next(
+def test_restore_failed_after_store_rename_is_completed_by_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup, data, far = tmp_path / "hub.tar", tmp_path / "new", tmp_path / "far.db"
-    with opened(tmp_path / "old") as old:
-        begin(old)
-        old.backup(backup, no_bars)
-        ledger = lines(old)
+    with open_directory(tmp_path / "old") as old:
+        claim_task_with_draft(old)
+        old.backup(backup, no_progress)
+        ledger = read_lines(old)
     sync = os.fsync
 
-    def broken(descriptor: int) -> None:
+    def failing_fsync(descriptor: int) -> None:
         if far.exists():
             raise OSError(errno.EIO, "Input/output error")
         sync(descriptor)
 
     with monkeypatch.context() as disk:
-        disk.setattr(os, "fsync", broken)
+        disk.setattr(os, "fsync", failing_fsync)
         with pytest.raises(OSError, match="Input/output"):
-            restore_backup(backup, data, f"sqlite:///{far}", no_bars)
+            restore_backup(backup, data, f"sqlite:///{far}", no_progress)
     assert far.exists()
     assert not data.exists()
 
-    restore_backup(backup, data, f"sqlite:///{far}", no_bars)
+    restore_backup(backup, data, f"sqlite:///{far}", no_progress)
 
-    with opened(data) as new:
-        assert (lines(new), findings(new)) == (ledger, [])
+    with open_directory(data) as new:
+        assert (read_lines(new), findings(new)) == (ledger, [])
 
 
 @proves("BACKUP-KILLED", "BACKUP-REFUSED")
-def test_a_restore_whose_place_was_taken_meanwhile_leaves_nothing(
+def test_restore_into_concurrently_created_store_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup, data, far = tmp_path / "hub.tar", tmp_path / "new" / "hub", tmp_path / "far.db"
-    with opened(tmp_path / "old") as old:
-        begin(old)
-        old.backup(backup, no_bars)
+    with open_directory(tmp_path / "old") as old:
+        claim_task_with_draft(old)
+        old.backup(backup, no_progress)
     sync = os.fsync
 
-    def raced(descriptor: int) -> None:
+    def racing_fsync(descriptor: int) -> None:
         sync(descriptor)
         if (data.parent / ".hub.restoring" / "restored.json").exists() and not far.exists():
             open_store(f"sqlite:///{far}", tmp_path).close()
 
     with monkeypatch.context() as disk:
-        disk.setattr(os, "fsync", raced)
+        disk.setattr(os, "fsync", racing_fsync)
         with pytest.raises(PlaceTaken, match="is there by now"):
-            restore_backup(backup, data, f"sqlite:///{far}", no_bars)
+            restore_backup(backup, data, f"sqlite:///{far}", no_progress)
 
     assert list(data.parent.iterdir()) == []
     assert [path.name for path in tmp_path.iterdir() if ".restoring" in path.name] == []

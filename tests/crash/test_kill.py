@@ -19,24 +19,32 @@ from msgspec.structs import replace
 from dragoman.bootstrap.places import open_place
 from dragoman.engine.verifying.verify import check_ledger, check_views
 from tests.conftest import LONG_RUN
-from tests.crash.campaign import KILLED, MEMORY, Campaign, Fate, Hub, Wrong, serving
-from tests.crash.dispatching import STARTED, Dispatch
-from tests.crash.life import Build, Said
-from tests.crash.points import Kill
-from tests.crash.restoring import Restoration
-from tests.crash.story import START, STORY
+from tests.crash.campaign import (
+    KILLED,
+    MEMORY,
+    Campaign,
+    HubUnderTest,
+    KillPlan,
+    OracleViolation,
+    run_fork_server,
+)
+from tests.crash.dispatch_process import STARTED, DispatchJob
+from tests.crash.hub_run import Build, Report
+from tests.crash.import_process import ImportJob
+from tests.crash.kill_points import Kill
+from tests.crash.scenario import SCENARIO, START
 from tests.requirements import proves
 
 KILLS: Final = 100_000 if os.environ.get(LONG_RUN) else 740
-PAIRS: Final = 5_000 if os.environ.get(LONG_RUN) else 60
+RECOVERY_KILLS: Final = 5_000 if os.environ.get(LONG_RUN) else 60
 DISPATCHES: Final = 200 if os.environ.get(LONG_RUN) else 6
-_DISPATCHED: Final = 250
+_DISPATCH_POINTS: Final = 250
 """As many points a hub passes, more or less, until its one task is done."""
-_FAR: Final = 100
+_POINTS_PER_STEP: Final = 100
 """As many points lie in about one step: deaths while opening, recovering and working."""
-_RECOVERY: Final = 24
+_RECOVERY_POINTS: Final = 24
 """As many points a hub passes, more or less, before it is asked for anything new."""
-_LONG_MICROSECONDS: Final = 60_000
+_MAX_MICROSECONDS: Final = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -44,55 +52,55 @@ def campaign() -> Generator[Campaign]:
     """Give a fork server, and how the story goes when nobody is killed."""
     folder = Path(tempfile.mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
     try:
-        with serving() as server:
+        with run_fork_server() as server:
             yield Campaign(server, folder)
     finally:
         shutil.rmtree(folder)
 
 
-def random_fates(seed: int) -> Iterator[Fate]:
+def random_kills(seed: int) -> Iterator[KillPlan]:
     """Deaths that nobody expects: mostly at a point, sometimes after a time."""
-    chance = Random(seed)
+    rng = Random(seed)
     while True:
-        verify = chance.random() < 0.05
-        if chance.random() < 0.1:
-            yield Fate(microseconds=chance.randrange(1, _LONG_MICROSECONDS), verify=verify)
+        verify = rng.random() < 0.05
+        if rng.random() < 0.1:
+            yield KillPlan(microseconds=rng.randrange(1, _MAX_MICROSECONDS), verify=verify)
         else:
-            yield Fate(Kill(at=chance.randrange(1, _FAR)), verify=verify)
+            yield KillPlan(Kill(at=rng.randrange(1, _POINTS_PER_STEP)), verify=verify)
 
 
-def tell_to_the_end(hub: Hub, fates: Iterator[Fate]) -> int:
+def run_to_the_end(hub: HubUnderTest, kills: Iterator[KillPlan]) -> int:
     """Let it die again and again until its story is told; how often it was killed."""
     while not hub.has_ended:
-        hub.live(next(fates))
+        hub.run(next(kills))
     hub.finish()
     hub.remove()
-    return len(hub.deaths)
+    return len(hub.kills)
 
 
 @proves("CRASH-KILL", "STORE-DURABLE", "IDEM-REPEAT", "FILES-CRASH", "NOTIFY-AT-LEAST-ONCE")
-def test_killed_at_any_moment(campaign: Campaign) -> None:
+def test_hub_survives_kill_at_random_moments(campaign: Campaign) -> None:
     killed, seeds = 0, count(1)
     while killed < KILLS:
         seed = next(seeds)
-        killed += tell_to_the_end(campaign.hub(seed=seed), random_fates(seed))
+        killed += run_to_the_end(campaign.hub(seed=seed), random_kills(seed))
 
 
 def kill_at_every_point(campaign: Campaign) -> list[str]:
     """Kill once at every point that has a name, until there is none left; their names."""
-    known, seen_before = set[str](), -1
-    while len(known) > seen_before:
-        seen_before, hub = len(known), campaign.hub()
+    seen_points, count_before = set[str](), -1
+    while len(seen_points) > count_before:
+        count_before, hub = len(seen_points), campaign.hub()
         while not hub.has_ended:
-            hub.live(Fate(Kill(beyond=sorted(known))))
-            known.update(hub.deaths)
+            hub.run(KillPlan(Kill(beyond=sorted(seen_points))))
+            seen_points.update(hub.kills)
         hub.finish()
         hub.remove()
-    return sorted(known)
+    return sorted(seen_points)
 
 
 @proves("CRASH-FAILPOINTS", "CRASH-RECOVERY", "FILES-CRASH")
-def test_killed_at_every_point_that_has_a_name_and_again_in_the_recovery(
+def test_hub_survives_kill_at_every_point_and_in_recovery(
     campaign: Campaign,
 ) -> None:
     points = kill_at_every_point(campaign)
@@ -101,98 +109,103 @@ def test_killed_at_every_point_that_has_a_name_and_again_in_the_recovery(
     assert parts >= {"open", "ask", "ask again", "tick", "close", "recover projection"}, parts
     assert parts >= {f"follow {duty}" for duty in ("projection", "checkpoint", "notify")}, parts
 
-    chance = Random(7)
+    rng = Random(7)
 
-    def fates() -> Iterator[Fate]:
+    def kills() -> Iterator[KillPlan]:
         while True:
-            yield Fate(Kill(name=chance.choice(points), at=_FAR), verify=chance.random() < 0.1)
-            yield Fate(Kill(at=chance.randrange(1, _RECOVERY)))
+            yield KillPlan(
+                Kill(name=rng.choice(points), at=_POINTS_PER_STEP), verify=rng.random() < 0.1
+            )
+            yield KillPlan(Kill(at=rng.randrange(1, _RECOVERY_POINTS)))
 
-    killed, pairs = 0, fates()
-    while killed < 2 * PAIRS:
-        killed += tell_to_the_end(campaign.hub(seed=7), pairs)
+    killed, pairs = 0, kills()
+    while killed < 2 * RECOVERY_KILLS:
+        killed += run_to_the_end(campaign.hub(seed=7), pairs)
 
 
 @proves("CRASH-FAILPOINTS", "STORE-DURABLE", "IDEM-REPEAT")
-def test_killed_at_each_failpoint_of_each_step_on_postgresql(
+def test_hub_on_postgresql_survives_kill_at_every_failpoint(
     campaign: Campaign, postgres_url: str
 ) -> None:
     hub = campaign.hub(store=postgres_url)
     failpoints = tuple(f"ask: engine {name}" for name in ("decided", "written", "committed"))
     passes = 1
-    for _ in takewhile(lambda step: step.requests, STORY):
+    for _ in takewhile(lambda step: step.requests, SCENARIO):
         for failpoint in failpoints:
-            hub.live(Fate(Kill(name=failpoint, passes=passes)))
+            hub.run(KillPlan(Kill(name=failpoint, passes=passes)))
             passes = 1
         passes = 2  # the next life comes as far as the next step
     hub.finish()
-    assert set(hub.deaths) == set(failpoints)
+    assert set(hub.kills) == set(failpoints)
 
 
 @proves("CRASH-FAILPOINTS")
-def test_an_import_that_is_killed_is_whole_or_can_be_begun_again(
-    campaign: Campaign, tmp_path: Path
-) -> None:
+def test_killed_import_is_complete_or_restartable(campaign: Campaign, tmp_path: Path) -> None:
     original = campaign.hub()
     original.finish()
-    place = open_place(original.data, "", START, create=False)
-    place.export(tmp_path / "archive.tar", ignore)
-    head = place.hub.store.head()
-    place.hub.close()
+    directory = open_place(original.data, "", START, create=False)
+    directory.export(tmp_path / "archive.tar", ignore_progress)
+    head = directory.hub.store.head()
+    directory.hub.close()
 
-    data, said, known = tmp_path / "data", tmp_path / "said", set[str]()
-    job = Restoration(str(tmp_path / "archive.tar"), str(data), str(said))
-    while campaign.server.live(replace(job, kill=Kill(beyond=sorted(known)))) == KILLED:
-        known.add(last_word(said))
+    data, reports, seen_points = tmp_path / "data", tmp_path / "said", set[str]()
+    job = ImportJob(str(tmp_path / "archive.tar"), str(data), str(reports))
+    while campaign.server.run(replace(job, kill=Kill(beyond=sorted(seen_points)))) == KILLED:
+        seen_points.add(last_report(reports))
         if data.exists():
             assert check_sound(data) == head
             shutil.rmtree(data)
     assert check_sound(data) == head
-    assert len(known) >= 8, known
+    assert len(seen_points) >= 8, seen_points
 
 
 @proves("CRASH-FAILPOINTS", "DISPATCH-RESTART")
-def test_a_hub_that_is_killed_while_it_starts_agents_starts_no_session_twice(
+def test_hub_killed_while_dispatching_starts_no_session_twice(
     campaign: Campaign, tmp_path: Path
 ) -> None:
-    known, chance = set[str](), Random(3)
-    while (unseen := dispatched(campaign, tmp_path / "0", Kill(beyond=sorted(known)))) == KILLED:
-        known.add(last_word(tmp_path / "0" / "said"))
-    assert unseen == 0
-    assert len(known) >= 10, known
+    seen_points, rng = set[str](), Random(3)
+    while (
+        status := run_dispatch_job(campaign, tmp_path / "0", Kill(beyond=sorted(seen_points)))
+    ) == KILLED:
+        seen_points.add(last_report(tmp_path / "0" / "said"))
+    assert status == 0
+    assert len(seen_points) >= 10, seen_points
     for number in range(1, DISPATCHES):
         folder = tmp_path / f"{number}"
-        while dispatched(campaign, folder, Kill(at=chance.randrange(1, _DISPATCHED))) == KILLED:
+        while (
+            run_dispatch_job(campaign, folder, Kill(at=rng.randrange(1, _DISPATCH_POINTS)))
+            == KILLED
+        ):
             continue
     for folder in tmp_path.iterdir():
-        begun = (folder / STARTED).read_text().splitlines()
-        assert begun
-        assert len(begun) == len(set(begun)), begun
+        sessions = (folder / STARTED).read_text().splitlines()
+        assert sessions
+        assert len(sessions) == len(set(sessions)), sessions
         check_sound(folder / "data")
 
 
-def dispatched(campaign: Campaign, folder: Path, kill: Kill) -> int:
+def run_dispatch_job(campaign: Campaign, folder: Path, kill_many: Kill) -> int:
     """A hub that has a program do its one task, or dies; how it ended."""
     folder.mkdir(exist_ok=True)
-    return campaign.server.live(Dispatch(str(folder / "data"), str(folder / "said"), kill))
+    return campaign.server.run(DispatchJob(str(folder / "data"), str(folder / "said"), kill_many))
 
 
-def last_word(said: Path) -> str:
+def last_report(reports: Path) -> str:
     """Where the process died."""
-    return msgspec.json.decode(said.read_bytes().splitlines()[-1], type=Said).text
+    return msgspec.json.decode(reports.read_bytes().splitlines()[-1], type=Report).text
 
 
 def check_sound(data: Path) -> int:
     """The ledger and its views hold; where it ends."""
-    place = open_place(data, "", START, create=True)
-    store = place.hub.store
-    assert [*check_ledger(store, (), ignore), *check_views(store, ignore)] == []
+    directory = open_place(data, "", START, create=True)
+    store = directory.hub.store
+    assert [*check_ledger(store, (), ignore_progress), *check_views(store, ignore_progress)] == []
     head = store.head()
-    place.hub.close()
+    directory.hub.close()
     return head
 
 
-def ignore(_: int) -> None:
+def ignore_progress(_: int) -> None:
     """Nobody watches the progress."""
 
 
@@ -201,12 +214,10 @@ def ignore(_: int) -> None:
     ("build", "complaint"),
     [("hasty", "steps were acknowledged"), ("keyless", "again: |added entries|acknowledged")],
 )
-def test_builds_that_are_broken_on_purpose_are_found_out(
-    campaign: Campaign, build: Build, complaint: str
-) -> None:
-    def kill(times: int) -> None:
+def test_mutant_builds_are_detected(campaign: Campaign, build: Build, complaint: str) -> None:
+    def kill_many(times: int) -> None:
         for seed in range(times):
-            tell_to_the_end(campaign.hub(seed=seed, build=build), random_fates(seed))
+            run_to_the_end(campaign.hub(seed=seed, build=build), random_kills(seed))
 
-    with pytest.raises(Wrong, match=complaint):
-        kill(100)
+    with pytest.raises(OracleViolation, match=complaint):
+        kill_many(100)

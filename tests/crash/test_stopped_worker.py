@@ -15,13 +15,13 @@ import pytest
 
 from tests.client.backend import Backend, running_backend
 from tests.requirements import proves
-from tests.system.children import Child, hear, tell
+from tests.system.child_processes import Child, next_line, resume
 
 pytestmark = proves("TIME-STOPPED-WORKER")
 
 TTL: Final = 60_000
 
-BY_HAND: Final = """
+HTTP_WORKER: Final = """
 import json, sys, urllib.error, urllib.request
 
 WRITES = {
@@ -52,7 +52,7 @@ for name, body in WRITES.items():
     print(name, answer.get("code", "accepted"), flush=True)
 """
 
-BY_SDK: Final = """
+SDK_WORKER: Final = """
 import asyncio, sys
 from dragoman.client import LeaseLost, connect
 
@@ -93,7 +93,7 @@ def worker(program: str, stage: Backend) -> Generator[Child]:
 
 def stop_and_reclaim(stage: Backend, process: Child) -> tuple[str, Any]:
     """Stop it for twice its TTL; bob has its task by then. The task, and what it looks like."""
-    task = hear(process)
+    task = next_line(process)
     process.send_signal(signal.SIGSTOP)
     stage.advance(2 * TTL)
     stage.advance(TTL)
@@ -111,11 +111,11 @@ def finish_as_bob(stage: Backend, task: str, before: Any) -> None:
     assert len(stage.streams_with("task.reported")) == 1
 
 
-def test_every_write_of_a_worker_that_comes_back_is_refused(stage: Backend) -> None:
+def test_writes_of_resumed_worker_are_refused(stage: Backend) -> None:
     stage.create_task("Stopped")
-    with worker(BY_HAND, stage) as process:
+    with worker(HTTP_WORKER, stage) as process:
         task, before = stop_and_reclaim(stage, process)
-        tell(process)
+        resume(process)
         assert process.stdout is not None
         answers = dict(line.split() for line in process.stdout)
     assert answers == dict.fromkeys(
@@ -124,10 +124,10 @@ def test_every_write_of_a_worker_that_comes_back_is_refused(stage: Backend) -> N
     finish_as_bob(stage, task, before)
 
 
-def test_the_sdk_tells_a_worker_that_comes_back_to_stop(stage: Backend) -> None:
+def test_sdk_raises_lease_lost_in_resumed_worker(stage: Backend) -> None:
     stage.create_task("Stopped")
-    with worker(BY_SDK, stage) as process:
+    with worker(SDK_WORKER, stage) as process:
         task, before = stop_and_reclaim(stage, process)
-        tell(process)
-        assert hear(process) == "lease_lost"
+        resume(process)
+        assert next_line(process) == "lease_lost"
     finish_as_bob(stage, task, before)

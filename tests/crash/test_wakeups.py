@@ -32,7 +32,7 @@ from dragoman.surfaces.http.feed import Feed
 from dragoman.surfaces.http.stays import Stays
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import CountingIds
-from tests.crash.story import START
+from tests.crash.scenario import START
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HERA, HubServer
 
@@ -43,86 +43,86 @@ T = TypeVar("T")
 HOUR_S: Final = 3_600
 HOUR_MS: Final = HOUR_S * 1_000
 PATIENCE_S: Final = 20
-IN_BETWEEN: Final = 5
+COMMITS: Final = 5
 ADA: Final = "ada"
 
 
-class Snared(MemoryStore):
+class HookedStore(MemoryStore):
     """A store in which, right after a look, something is committed before the looker knows it."""
 
     def __init__(self) -> None:
         super().__init__("snared")
-        self.after_look: dict[str, Callable[[], object]] = {}
+        self.hooks: dict[str, Callable[[], object]] = {}
         """The look -> what is done after it, once."""
 
-    def spring(self, look: str) -> None:
+    def run_hook(self, read: str) -> None:
         """Do what is to be done after this look."""
-        self.after_look.pop(look, lambda: None)()
+        self.hooks.pop(read, lambda: None)()
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
         """A page of the ledger; the snare is behind the last one."""
         page = super().entries(after, limit, until=until)
         if len(page) < limit:
-            self.spring("entries")
+            self.run_hook("entries")
         return page
 
     def stream(self, name: str) -> Row | None:
         """One stream; the snare has its name."""
         row = super().stream(name)
-        self.spring(name)
+        self.run_hook(name)
         return row
 
     def transact(self, work: Callable[[Session], T]) -> T:
         """The snare is behind a look for work that found none."""
         found = super().transact(work)
         if found == {}:
-            self.spring("work")
+            self.run_hook("work")
         return found
 
 
-class SnaredTail(Tail):
+class HookedTail(Tail):
     """What was written here, with the same snare."""
 
-    def __init__(self, store: Snared) -> None:
+    def __init__(self, store: HookedStore) -> None:
         super().__init__()
         self._store = store
 
     def after(self, position: int, limit: int) -> list[Entry]:
         """What follows a position; the snare is behind it."""
         found = super().after(position, limit)
-        self._store.spring("entries")
+        self._store.run_hook("entries")
         return found
 
 
-def snared_hub(store: Snared, hints: Hints) -> Hub:
+def make_hub(store: HookedStore, hints: Hints) -> Hub:
     """A hub on it."""
     return Hub(Engine(store, HandClock(START), bytes(32), on_commit=hints.tell), CountingIds())
 
 
 @pytest.mark.parametrize("is_written_here", [True, False])
-def test_the_feed_of_all_who_wait_loses_no_wake_up(is_written_here: bool) -> None:
-    store, hints = Snared(), Hints()
-    hub = snared_hub(store, hints)
+def test_feed_loses_no_wakeup(is_written_here: bool) -> None:
+    store, hints = HookedStore(), Hints()
+    hub = make_hub(store, hints)
     tail = Tail()
     if is_written_here:
-        tail = hub.engine.tail = SnaredTail(store)
+        tail = hub.engine.tail = HookedTail(store)
 
     def commit() -> None:
-        if store.head() < IN_BETWEEN:
-            store.after_look["entries"] = commit
+        if store.head() < COMMITS:
+            store.hooks["entries"] = commit
             hub.do(HERA, CreateTask("In between"))
 
-    async def story() -> None:
+    async def run() -> None:
         feed = Feed(store, hints, tail, look=HOUR_S)
-        store.after_look["entries"] = commit
+        store.hooks["entries"] = commit
         async with asyncio.timeout(PATIENCE_S), feed.seat() as seat:
-            while feed.head < IN_BETWEEN:
+            while feed.head < COMMITS:
                 await seat.wait(HOUR_S)
 
-    asyncio.run(story())
+    asyncio.run(run())
 
 
-class Idle:
+class IdleAgent:
     """An agent that does nothing until it is stopped."""
 
     is_beating = True
@@ -133,7 +133,7 @@ class Idle:
         self.started = asyncio.Event()
         self.stopped = asyncio.Event()
 
-    async def start(self, assignment: Assignment, hear: Hear) -> "Idle":
+    async def start(self, assignment: Assignment, hear: Hear) -> "IdleAgent":
         """Begin."""
         self._on_start()
         self.started.set()
@@ -152,7 +152,7 @@ class Idle:
         """Nothing is kept."""
 
 
-class Unkept:
+class NullUsage:
     """What agents have used is not kept."""
 
     def load(self) -> bytes:
@@ -163,15 +163,17 @@ class Unkept:
         """Let it go."""
 
 
-async def _mute(_: Actor, __: bytes) -> str:
+async def _ignore_output(_: Actor, __: bytes) -> str:
     """Nothing is to be noted beside what an agent says."""
     return ""
 
 
-def dispatching(hub: Hub, hints: Hints, runner: Idle) -> Dispatcher:
+def make_dispatcher(hub: Hub, hints: Hints, runner: IdleAgent) -> Dispatcher:
     """A dispatcher that, of itself, looks once an hour."""
     hub.do(HERA, RegisterAgent(ADA))
-    outside = Outside(_mute, frozenset, list[str]().append, Unkept(), CountingIds(), print)
+    outside = Outside(
+        _ignore_output, frozenset, list[str]().append, NullUsage(), CountingIds(), print
+    )
     policy = Policy("hub", 1, 3 * HOUR_MS, HOUR_MS, 0, Terms(Backoff(), 1.0, "release"))
     agent = Agent(ADA, runner, ("",), lambda task, _: task.title)
     dispatcher = Dispatcher(hub, [agent], policy, outside)
@@ -179,43 +181,43 @@ def dispatching(hub: Hub, hints: Hints, runner: Idle) -> Dispatcher:
     return dispatcher
 
 
-def test_the_dispatcher_loses_no_wake_up() -> None:
-    store, hints = Snared(), Hints()
-    hub = snared_hub(store, hints)
+def test_dispatcher_loses_no_wakeup() -> None:
+    store, hints = HookedStore(), Hints()
+    hub = make_hub(store, hints)
 
-    async def story() -> None:
-        agent = Idle()
-        dispatcher = dispatching(hub, hints, agent)
-        store.after_look["work"] = lambda: hub.do(HERA, CreateTask("New", ready=True))
+    async def run() -> None:
+        agent = IdleAgent()
+        dispatcher = make_dispatcher(hub, hints, agent)
+        store.hooks["work"] = lambda: hub.do(HERA, CreateTask("New", ready=True))
         async with asyncio.TaskGroup() as group, asyncio.timeout(PATIENCE_S):
             group.create_task(dispatcher.run())
             await agent.started.wait()
             dispatcher.stop()
 
-    asyncio.run(story())
+    asyncio.run(run())
 
 
-def test_an_attempt_under_watch_loses_no_wake_up() -> None:
-    store, hints = Snared(), Hints()
-    hub = snared_hub(store, hints)
+def test_watched_attempt_loses_no_wakeup() -> None:
+    store, hints = HookedStore(), Hints()
+    hub = make_hub(store, hints)
 
-    def snare() -> None:
+    def set_hook() -> None:
         # It begins with a look at its task; right behind that look somebody takes it away.
-        store.after_look["task:t"] = lambda: hub.do(HERA, MoveTask("t", "cancelled"))
+        store.hooks["task:t"] = lambda: hub.do(HERA, MoveTask("t", "cancelled"))
 
-    async def story() -> None:
-        agent = Idle(snare)
-        dispatcher = dispatching(hub, hints, agent)
+    async def run() -> None:
+        agent = IdleAgent(set_hook)
+        dispatcher = make_dispatcher(hub, hints, agent)
         hub.do(HERA, CreateTask("One", id="t", ready=True))
         async with asyncio.TaskGroup() as group, asyncio.timeout(PATIENCE_S):
             group.create_task(dispatcher.run())
             await agent.stopped.wait()
             dispatcher.stop()
 
-    asyncio.run(story())
+    asyncio.run(run())
 
 
-class Busy:
+class HintingDuty:
     """A duty during which something is committed: it has looked, and has not ended."""
 
     name = "busy"
@@ -231,8 +233,8 @@ class Busy:
         return 0
 
 
-def test_duties_that_follow_lose_no_wake_up() -> None:
-    duty = Busy()
+def test_scheduled_duties_lose_no_wakeup() -> None:
+    duty = HintingDuty()
     wheel = Wheel(Group("g", (), (duty,), HOUR_S), lambda: START)
     duty.hint = wheel.hint
     wheel.start()
@@ -241,22 +243,22 @@ def test_duties_that_follow_lose_no_wake_up() -> None:
     assert wheel.stop(PATIENCE_S)
 
 
-def test_whoever_stays_is_sent_away_though_its_token_ends_during_a_look() -> None:
-    store = Snared()
+def test_stream_closes_when_token_is_revoked_during_read() -> None:
+    store = HookedStore()
     house = HubServer(store)
     token = house.add_agent(ADA)
 
-    async def story() -> None:
-        gone = asyncio.Event()
+    async def run() -> None:
+        closed = asyncio.Event()
         stays = Stays(house.identity, house.hints, HOUR_S)
         principal = house.identity.who(token, "http")
         assert not isinstance(principal, Refusal)
         async with asyncio.timeout(PATIENCE_S):
-            with stays.stay(principal, token, gone.set):
+            with stays.stay(principal, token, closed.set):
                 await asyncio.sleep(0)
                 house.clock.advance(HOUR_MS)
-                store.after_look[f"agent:{ADA}"] = lambda: house.submit(RevokeToken(ADA))
+                store.hooks[f"agent:{ADA}"] = lambda: house.submit(RevokeToken(ADA))
                 house.submit(RegisterAgent("bob"))
-                await gone.wait()
+                await closed.wait()
 
-    asyncio.run(story())
+    asyncio.run(run())

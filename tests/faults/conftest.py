@@ -5,10 +5,10 @@ from collections.abc import Generator
 import pytest
 
 from tests.faults.memory_disk import memory_disk
-from tests.faults.power import Judge
+from tests.faults.power_cuts import CutChecker
 from tests.faults.recording import Recording, record
 
-EVERY = 40
+REAL_STORE_EVERY = 40
 """One cut of so many is opened by the real store, in files; the others by SQLite, in memory."""
 
 
@@ -19,7 +19,7 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 
 @pytest.fixture
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Generator[Judge]:
+def checker(tmp_path_factory: pytest.TempPathFactory) -> Generator[CutChecker]:
     """Give a judge with a folder of its own."""
     with memory_disk() as disk:
-        yield Judge(disk, tmp_path_factory.mktemp("judged"), EVERY)
+        yield CutChecker(disk, tmp_path_factory.mktemp("judged"), REAL_STORE_EVERY)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import apsw
 
-from tests.faults.platter import Files
+from tests.faults.simulated_disk import Files
 
 _NAME = "memory-disk"
 

@@ -2,17 +2,17 @@
 
 import apsw
 
-from tests.faults.platter import Files
 from tests.faults.recorder import Operation, Recorder
+from tests.faults.simulated_disk import Files
 
 
 class Quota:
     """Counts the bytes of every file; full when there would be more than the limit."""
 
-    def __init__(self, disk: Recorder, files: Files, room: int) -> None:
+    def __init__(self, disk: Recorder, files: Files, free_bytes: int) -> None:
         """`files`: what is there from the start; `room`: how much more there may be."""
-        self._there = {name: len(content) for name, content in files.items()}
-        self.limit = room + sum(self._there.values())
+        self._initial_sizes = {name: len(content) for name, content in files.items()}
+        self.limit = free_bytes + sum(self._initial_sizes.values())
         self.used = 0
         self._names: dict[str, int] = {}
         self._sizes: dict[int, int] = {}
@@ -33,7 +33,7 @@ class Quota:
 
     def _make(self, number: int, name: str) -> None:
         self._names[name] = number
-        self._grow(number, self._there.pop(name, 0))
+        self._grow(number, self._initial_sizes.pop(name, 0))
 
     def _delete(self, name: str) -> None:
         self._grow(self._names.pop(name), 0)

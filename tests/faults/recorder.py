@@ -10,14 +10,14 @@ import apsw
 Operation = tuple[Any, ...]
 """What is done (a verb of Platter), and to what."""
 
-_FOLLOWED = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
+_FOLDER_SYNCED = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
 """Whoever opens one of these syncs its folder too, after the first sync of the file."""
-_RECORDED = apsw.SQLITE_OPEN_MAIN_DB | _FOLLOWED
+_RECORDED = apsw.SQLITE_OPEN_MAIN_DB | _FOLDER_SYNCED
 
 Before = Callable[[Operation], None]
 
 
-def _work_well(_: Operation) -> None:
+def _never_fail(_: Operation) -> None:
     """A disk in good health."""
 
 
@@ -26,8 +26,8 @@ class Recorder(apsw.VFS):
 
     def __init__(self) -> None:
         self.base = apsw.vfs_names()[0]
-        self.tape: list[Operation] = []
-        self.before: Before = _work_well
+        self.operations: list[Operation] = []
+        self.before: Before = _never_fail
         """Asked before each operation; it may raise."""
         self._count = 0
         self._numbers: dict[str, int] = {}
@@ -40,11 +40,11 @@ class Recorder(apsw.VFS):
         path = name if isinstance(name, str) else name.filename()
         found = Path(path)
         # A store makes its file, empty and for its owner alone, right before SQLite opens it.
-        was_there = found.exists() and (path in self._numbers or found.stat().st_size > 0)
+        existed = found.exists() and (path in self._numbers or found.stat().st_size > 0)
         # Only after it is open: SQLite also asks for files that are not there.
         file = _File(self, name, flags)
-        file.number = self._number(path, was_there=was_there)
-        file.is_followed = bool(flags[0] & _FOLLOWED)
+        file.number = self._number(path, existed=existed)
+        file.is_folder_sync_due = bool(flags[0] & _FOLDER_SYNCED)
         return file
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802  apsw's name
@@ -58,31 +58,31 @@ class Recorder(apsw.VFS):
     def record(self, *operation: Any) -> None:
         """Fail, or put it on the tape."""
         self.before(operation)
-        self.tape.append(operation)
+        self.operations.append(operation)
 
     @contextmanager
-    def in_good_health(self) -> Generator[None]:
+    def without_faults(self) -> Generator[None]:
         """For a while nothing fails."""
-        before, self.before = self.before, _work_well
+        before, self.before = self.before, _never_fail
         yield
         self.before = before
 
-    def _number(self, path: str, *, was_there: bool) -> int:
+    def _number(self, path: str, *, existed: bool) -> int:
         """The number of the file that has this name now."""
-        if path not in self._numbers or not was_there:
+        if path not in self._numbers or not existed:
             self._count += 1
             self._numbers[path] = self._count
-            self.record("open" if was_there else "create", self._count, Path(path).name)
+            self.record("open" if existed else "create", self._count, Path(path).name)
         return self._numbers[path]
 
 
 class _File(apsw.VFSFile):
     number = 0
-    is_followed = False
+    is_folder_sync_due = False
 
-    def __init__(self, recorder: Recorder, name: Any, flags: list[int]) -> None:
-        self._recorder = recorder
-        super().__init__(recorder.base, name, flags)
+    def __init__(self, recorded_disk: Recorder, name: Any, flags: list[int]) -> None:
+        self._recorder = recorded_disk
+        super().__init__(recorded_disk.base, name, flags)
 
     def xWrite(self, data: Any, offset: int) -> None:  # noqa: N802  apsw's name
         self._recorder.record("write", self.number, offset, bytes(data))
@@ -94,16 +94,16 @@ class _File(apsw.VFSFile):
 
     def xSync(self, flags: int) -> None:  # noqa: N802  apsw's name
         self._recorder.record("sync", self.number)
-        if self.is_followed:
-            self.is_followed = False
+        if self.is_folder_sync_due:
+            self.is_folder_sync_due = False
             self._recorder.record("sync_folder")
 
 
 @contextmanager
-def recorder() -> Generator[Recorder]:
+def recorded_disk() -> Generator[Recorder]:
     """The disk of all connections that are opened and closed within."""
-    made = Recorder()
+    recorder = Recorder()
     try:
-        yield made
+        yield recorder
     finally:
-        made.unregister()
+        recorder.unregister()

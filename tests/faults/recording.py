@@ -13,8 +13,8 @@ from dragoman.engine.reads.ask import entries
 from dragoman.engine.request import Outcome
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.driver import Connection
-from tests.faults.platter import Files
-from tests.faults.recorder import Operation, Recorder, recorder
+from tests.faults.recorder import Operation, Recorder, recorded_disk
+from tests.faults.simulated_disk import Files
 from tests.faults.workday import DAY, Worker
 from tests.store.sqlite.files import ledger_id
 
@@ -28,11 +28,11 @@ REOPENED = frozenset({20, 45})
 """Before these steps the store is closed and opened again."""
 
 
-class Killed(BaseException):
+class ProcessKilled(BaseException):
     """The process is gone."""
 
 
-class Watched(SqliteStore):
+class ObservableStore(SqliteStore):
     """The real store, with settings on top, and its pages for everyone to see."""
 
     settings: tuple[tuple[str, str | int], ...] = (("wal_autocheckpoint", 16),)
@@ -52,10 +52,10 @@ class Watched(SqliteStore):
     def integrity(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
         writer = self._writer or self._open_writer()
-        found = [told for (told,) in writer.execute("PRAGMA integrity_check").fetchall()]
+        found = [problem for (problem,) in writer.execute("PRAGMA integrity_check").fetchall()]
         return found if found != ["ok"] else []
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """End like a process that was killed: nothing is tidied up."""
         if self._writer is not None:
             self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -74,7 +74,7 @@ class Watched(SqliteStore):
         return result
 
 
-class Copied(Watched):
+class SideCopiedStore(ObservableStore):
     """One whose log is copied by nobody but the thread beside the writer."""
 
     settings = (("wal_autocheckpoint", 0),)
@@ -84,12 +84,12 @@ class Recording(Struct):
     """All that a day did to the disk, and what the hub had said by when."""
 
     base: Files
-    tape: list[Operation]
+    operations: list[Operation]
     images: list[bytes] = []
     """What the database was like at first, and after each commit."""
     committed: list[int] = []
     """How long the tape was when each of them was done."""
-    answered: list[tuple[int, int]] = []
+    acknowledged_at: list[tuple[int, int]] = []
     """(Length of the tape, number of the commit) of each answer: from then on it must be there."""
     done: list[tuple[int, int]] = []
     """(Length of the tape, next step) after each step."""
@@ -101,31 +101,37 @@ class Recording(Struct):
         """How many commits were done by then, the first state included."""
         return bisect_right(self.committed, at)
 
-    def due(self, at: int) -> int:
+    def acknowledged(self, at: int) -> int:
         """The last commit that somebody had an answer of by then."""
-        return _latest(self.answered, at)
+        return _value_at(self.acknowledged_at, at)
 
     def step(self, at: int) -> int:
         """The step that was under way, or came next."""
-        return _latest(self.done, at)
+        return _value_at(self.done, at)
 
 
-def _latest(marks: list[tuple[int, int]], at: int) -> int:
+def _value_at(marks: list[tuple[int, int]], at: int) -> int:
     known = bisect_right(marks, at, key=lambda mark: mark[0])
     return marks[known - 1][1] if known else 0
 
 
-class Taping:
+class DayRecorder:
     """Lets a worker work, and takes down what happens."""
 
     def __init__(
-        self, folder: Path, disk: Recorder, base: Files, store_type: type[Watched], *, hastily: bool
+        self,
+        folder: Path,
+        disk: Recorder,
+        base: Files,
+        store_type: type[ObservableStore],
+        *,
+        answers_early: bool,
     ) -> None:
         self._folder = folder
         self._disk = disk
         self._store_type = store_type
-        self._hastily = hastily
-        self.recording = Recording(base, disk.tape)
+        self._answers_early = answers_early
+        self.recording = Recording(base, disk.operations)
         self._store = self._open()
 
     def work(self, step: int) -> None:
@@ -134,19 +140,19 @@ class Taping:
             self.close()
             self._store = self._open()
         try:
-            worker = self._try(step)
-        except Killed:
-            self._store.leave()
+            worker = self._run_step(step)
+        except ProcessKilled:
+            self._store.abandon()
             self._store = self._open()
-            worker = self._try(step)
+            worker = self._run_step(step)
         except StoreLost:
-            worker = self._try(step)
+            worker = self._run_step(step)
         self._answer()
-        self.recording.done.append((len(self._disk.tape), step + 1))
+        self.recording.done.append((len(self._disk.operations), step + 1))
         self.recording.answers |= worker.answers
 
-    def _try(self, step: int) -> Worker:
-        worker = Worker(self._store, self._pass)
+    def _run_step(self, step: int) -> Worker:
+        worker = Worker(self._store, self._on_failpoint)
         worker.work(step)
         worker.engine.close()
         return worker
@@ -155,10 +161,10 @@ class Taping:
         """The end of the day, or of a shift."""
         self.recording.ledger = ledger_of(self._store)
         # SQLite takes a failure here in its stride, but nobody could be told of it.
-        with self._disk.in_good_health():
+        with self._disk.without_faults():
             self._store.close()
 
-    def _open(self) -> Watched:
+    def _open(self) -> ObservableStore:
         try:
             store = self._store_type.at(self._folder)
         except StoreUnavailable:
@@ -170,21 +176,23 @@ class Taping:
         store.on_commit = self._commit
         return store
 
-    def _pass(self, failpoint: str) -> None:
-        if self._hastily and failpoint == "written":
+    def _on_failpoint(self, failpoint: str) -> None:
+        if self._answers_early and failpoint == "written":
             self._answer(ahead=1)
 
     def _answer(self, ahead: int = 0) -> None:
         """Somebody is told that it is done; ahead: though the commit is still to come."""
         recording = self.recording
-        recording.answered.append((len(self._disk.tape), len(recording.images) - 1 + ahead))
+        recording.acknowledged_at.append(
+            (len(self._disk.operations), len(recording.images) - 1 + ahead)
+        )
 
     def _commit(self, image: bytes) -> None:
         self.recording.images.append(image)
-        self.recording.committed.append(len(self._disk.tape))
+        self.recording.committed.append(len(self._disk.operations))
 
 
-def leave_alone(_: Recorder) -> None:
+def no_disturbance(_: Recorder) -> None:
     """A disk in good health."""
 
 
@@ -192,23 +200,25 @@ def record(
     folder: Path,
     base: Files | None = None,
     steps: Iterable[int] = range(len(DAY)),
-    store_type: type[Watched] = Watched,
+    store_type: type[ObservableStore] = ObservableStore,
     *,
-    hastily: bool = False,
-    disturb: Callable[[Recorder], None] = leave_alone,
+    answers_early: bool = False,
+    disturb: Callable[[Recorder], None] = no_disturbance,
 ) -> Recording:
     """These steps of a day, with the files that there are, on a disk that may be disturbed.
 
     Hastily: callers are answered when all is written, before it is committed.
     """
-    put(folder, base or {})
-    with recorder() as disk:
+    restore_files(folder, base or {})
+    with recorded_disk() as disk:
         disturb(disk)
-        taping = Taping(folder, disk, base or {}, store_type, hastily=hastily)
+        day_recorder = DayRecorder(
+            folder, disk, base or {}, store_type, answers_early=answers_early
+        )
         for step in steps:
-            taping.work(step)
-        taping.close()
-    return taping.recording
+            day_recorder.work(step)
+        day_recorder.close()
+    return day_recorder.recording
 
 
 def ledger_of(store: SqliteStore) -> Ledger:
@@ -216,7 +226,7 @@ def ledger_of(store: SqliteStore) -> Ledger:
     return [(entry.stream, entry.version, entry.hash) for entry in entries(store)]
 
 
-def put(folder: Path, files: Files) -> None:
+def restore_files(folder: Path, files: Files) -> None:
     """Let a folder have these files and no others."""
     for name in (NAME, f"{NAME}-wal", f"{NAME}-journal", f"{NAME}-shm"):
         path = folder / name

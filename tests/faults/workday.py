@@ -35,10 +35,10 @@ from tests.conformance.store.scripts import SCRIPT
 from tests.engine.handoffs import accept, activate, make, offer
 
 DEVELOPER = Actor("agent", "developer")
-A_WHILE = 1_000
-LETTER = "What a letter says is long enough to fill some pages of the file. " * 40
+STEP_MS = 1_000
+LONG_TEXT = "What a letter says is long enough to fill some pages of the file. " * 40
 
-Asked = tuple[Actor, AnyCommand]
+ActorCommand = tuple[Actor, AnyCommand]
 
 
 class Worker:
@@ -56,7 +56,7 @@ class Worker:
         """Do one step of the day, whenever that is."""
         self._step = step
         self.answers[step] = []
-        self.clock.advance(NOW + step * A_WHILE + sum(WAITS[:step]) - self.clock.now())
+        self.clock.advance(NOW + step * STEP_MS + sum(WAITS[:step]) - self.clock.now())
         DAY[step](self)
 
     def ask(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Outcome:
@@ -69,13 +69,13 @@ class Worker:
         """The last receipt of what must be accepted."""
         return accepted(self.ask(actor, *commands)).receipts[-1]
 
-    def together(self, *asked: Asked) -> None:
+    def ask_batch(self, *commands_by_actor: ActorCommand) -> None:
         """Several callers at once: one batch, one commit."""
 
         async def ask_all() -> list[Outcome]:
             requests = [
                 self._request(actor, (command,), f"{self._step}/{number}")
-                for number, (actor, command) in enumerate(asked)
+                for number, (actor, command) in enumerate(commands_by_actor)
             ]
             return await asyncio.gather(*map(self.engine.handle, requests))
 
@@ -95,7 +95,7 @@ Step = Callable[[Worker], object]
 
 
 def _turn(index: int) -> RecordTurn:
-    return RecordTurn("one", index, "developer", 0.5, {"thought": LETTER}, f"d{index}")
+    return RecordTurn("one", index, "developer", 0.5, {"thought": LONG_TEXT}, f"d{index}")
 
 
 def _trace(number: int) -> RecordTrace:
@@ -104,11 +104,11 @@ def _trace(number: int) -> RecordTrace:
 
 
 def _letter(number: int) -> PostMail:
-    return PostMail(("bob",), f"Letter {number}", LETTER, id=f"m-{number}", ack_wanted=True)
+    return PostMail(("bob",), f"Letter {number}", LONG_TEXT, id=f"m-{number}", ack_wanted=True)
 
 
-def _together(*asked: Asked) -> Step:
-    return lambda worker: worker.together(*asked)
+def _batch(*commands_by_actor: ActorCommand) -> Step:
+    return lambda worker: worker.ask_batch(*commands_by_actor)
 
 
 def _do(actor: Actor, *commands: AnyCommand) -> Step:
@@ -119,20 +119,20 @@ def _index(worker: Worker) -> None:
     bring_level(worker.store)
 
 
-def _scripted(actor: Actor, commands: tuple[AnyCommand, ...], key: str) -> Step:
+def _ask(actor: Actor, commands: tuple[AnyCommand, ...], key: str) -> Step:
     return lambda worker: worker.ask(actor, *commands, key=key)
 
 
-_SHARED: list[tuple[Step, int]] = [
-    (_scripted(step.actor, step.commands, step.key), step.then_wait) for step in SCRIPT
+_SCRIPTED_STEPS: list[tuple[Step, int]] = [
+    (_ask(step.actor, step.commands, step.key), step.then_wait) for step in SCRIPT
 ]
 """The script of the stores' suite, refusals and repeats and all."""
 
-_MORE: list[Step] = [
-    _together(*((ANN, CreateTask(f"Task {n}", f"n-{n}", ready=True)) for n in range(12))),
-    _together(*((ALICE, ClaimTask(f"n-{n}", "alice", "s-alice")) for n in range(6))),
-    _together(*((BOB, ClaimTask(f"n-{n}", "bob", "s-bob")) for n in range(4, 9))),
-    _together(*((ALICE, RenewLease(f"n-{n}")) for n in range(6))),
+_MORE_STEPS: list[Step] = [
+    _batch(*((ANN, CreateTask(f"Task {n}", f"n-{n}", ready=True)) for n in range(12))),
+    _batch(*((ALICE, ClaimTask(f"n-{n}", "alice", "s-alice")) for n in range(6))),
+    _batch(*((BOB, ClaimTask(f"n-{n}", "bob", "s-bob")) for n in range(4, 9))),
+    _batch(*((ALICE, RenewLease(f"n-{n}")) for n in range(6))),
     _do(ALICE, _letter(1)),
     _do(ALICE, _letter(2), NoteTask("n-1", "wrote to bob")),
     _index,
@@ -146,13 +146,13 @@ _MORE: list[Step] = [
     _do(BOB, CompleteHandoff("h1", "merged")),
     _do(ALICE, CloseHandoff("h1", "thanks")),
     *(_do(DEVELOPER, _turn(index)) for index in range(4)),
-    _together(*((DEVELOPER, _trace(number)) for number in range(5))),
+    _batch(*((DEVELOPER, _trace(number)) for number in range(5))),
     _do(ALICE, RenewLease("n-1")),
-    _together(*((ALICE, NoteTask(f"n-{n}", "half way")) for n in range(6))),
+    _batch(*((ALICE, NoteTask(f"n-{n}", "half way")) for n in range(6))),
     _index,
     _do(ANN, CreateTask("the last one of the day")),
 ]
 
-DAY: Sequence[Step] = [step for step, _ in _SHARED] + _MORE
-WAITS: Sequence[int] = [wait for _, wait in _SHARED] + [0] * len(_MORE)
+DAY: Sequence[Step] = [step for step, _ in _SCRIPTED_STEPS] + _MORE_STEPS
+WAITS: Sequence[int] = [wait for _, wait in _SCRIPTED_STEPS] + [0] * len(_MORE_STEPS)
 """How long everybody rests after a step, beside the while that each takes."""

@@ -13,11 +13,11 @@ from dragoman.system.beneath import Beneath
 from tests.engine.lab import ALICE, HUMAN, Lab
 
 
-class Died(Exception):
+class Killed(Exception):
     """The process ended here."""
 
 
-class MortalDisk:
+class CrashingDisk:
     """A disk whose process dies before its n-th operation that changes something."""
 
     changing: tuple[str, ...] = (
@@ -38,7 +38,7 @@ class MortalDisk:
 
     def __init__(self, disk: Beneath, operations: int) -> None:
         self._disk = disk
-        self.left = operations
+        self.operations_left = operations
 
     def __getattr__(self, verb: str) -> Any:
         method = getattr(self._disk, verb)
@@ -46,9 +46,9 @@ class MortalDisk:
             return method
 
         def counted(*arguments: Any) -> Any:
-            if not self.left:
-                raise Died
-            self.left -= 1
+            if not self.operations_left:
+                raise Killed
+            self.operations_left -= 1
             return method(*arguments)
 
         return counted
@@ -91,19 +91,19 @@ class FilesLab(Lab):
             trust_moves=self.trust_moves,
         )
 
-    def level(self) -> None:
+    def catch_up(self) -> None:
         """Bring the files level, as a command does at its end."""
         self.projector().level()
 
-    def sweep(self) -> int:
+    def scan(self) -> int:
         """Look around, as a tick does."""
         return self.projector().sweep()
 
     def create(self, title: str = "Fix it", **more: Any) -> str:
         """A ready task, projected; its AOF id."""
-        done = self.do(HUMAN, CreateTask(title, ready=True, **more))
-        self.level()
-        return self.task(done.task).aof_id
+        receipt = self.do(HUMAN, CreateTask(title, ready=True, **more))
+        self.catch_up()
+        return self.task(receipt.task).aof_id
 
     def claim_only(self, task: str) -> None:
         """Alice takes it."""
@@ -112,7 +112,7 @@ class FilesLab(Lab):
     def claim(self, task: str) -> None:
         """Alice takes it, and the files follow."""
         self.claim_only(task)
-        self.level()
+        self.catch_up()
 
     def path(self, status: str, task: str) -> Path:
         """The task's file."""
@@ -131,7 +131,7 @@ class FilesLab(Lab):
         return [(difference.path, difference.problem) for difference in found]
 
 
-def tree(folder: Path) -> dict[str, bytes]:
+def read_tree(folder: Path) -> dict[str, bytes]:
     """Every file beneath a folder, but for locks."""
     return dict(_files(folder, folder))
 
@@ -144,6 +144,6 @@ def _files(root: Path, folder: Path) -> Iterator[tuple[str, bytes]]:
             yield str(path.relative_to(root)), path.read_bytes()
 
 
-def places(lab: FilesLab, task: str) -> list[str]:
+def list_statuses(lab: FilesLab, task: str) -> list[str]:
     """Where the task's file stands."""
     return sorted(path.parent.name for path in lab.data.glob(f"tasks/*/{task}.md"))

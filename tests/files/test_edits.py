@@ -14,23 +14,23 @@ from dragoman.files.tasks.task_file import read_task_file
 from dragoman.ledger.entry import read_line
 from dragoman.system.beneath import Beneath
 from tests.engine.lab import ALICE, HUMAN
-from tests.files.lab import Died, FilesLab, MortalDisk, places, tree
+from tests.files.lab import CrashingDisk, FilesLab, Killed, list_statuses, read_tree
 from tests.requirements import proves
 
 SECRET = "ghp_" + "a1B2" * 9
 
 
-def in_review(lab: FilesLab) -> str:
+def create_task_in_review(lab: FilesLab) -> str:
     """A task that waits for its review."""
     task = lab.create()
     lab.claim_only(task)
     lab.do(ALICE, ReportOutcome(task, "done"))
     lab.do(ALICE, EndAttempt(task))
-    lab.level()
+    lab.catch_up()
     return task
 
 
-def kept(lab: FilesLab) -> dict[str, str]:
+def rejected_files(lab: FilesLab) -> dict[str, str]:
     """What was put beside task files: what was typed, and why it was not taken over."""
     found = sorted(lab.data.glob("tasks/*/*.rejected*"))
     return {str(path.relative_to(lab.data)): path.read_text() for path in found}
@@ -48,29 +48,29 @@ def kept(lab: FilesLab) -> dict[str, str]:
         ("status: ready", "status: blocked", "status", "blocked"),
     ],
 )
-def test_an_edit_is_applied_and_recorded(
+def test_edit_is_applied_and_recorded(
     tmp_path: Path, old: str, new: str, field: str, value: object
 ) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create(body="Do this.")
     lab.edit("ready", task, old, new)
-    assert lab.sweep() == 1
+    assert lab.scan() == 1
     assert getattr(lab.task(task), field) == value
     last = read_line(lab.store.entries(0, 100)[-1].line)
     assert (last.actor, last.via) == ("file:files", "files")
-    assert places(lab, task) == [lab.task(task).status]
+    assert list_statuses(lab, task) == [lab.task(task).status]
     assert lab.differences() == []
-    assert kept(lab) == {}
-    assert lab.sweep() == 0
+    assert rejected_files(lab) == {}
+    assert lab.scan() == 0
 
 
 @proves("FILES-EDITS")
-def test_a_moved_file_moves_its_task_and_the_folder_follows(tmp_path: Path) -> None:
+def test_moved_file_moves_task_and_folder(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     (tmp_path / "tasks" / "ready" / task / "work" / "x").write_text("x")
     lab.path("ready", task).rename(lab.path("blocked", task))
-    assert lab.sweep() == 1
+    assert lab.scan() == 1
     assert lab.task(task).status == "blocked"
     assert (tmp_path / "tasks" / "blocked" / task / "work" / "x").exists()
     assert not (tmp_path / "tasks" / "ready" / task).exists()
@@ -78,23 +78,21 @@ def test_a_moved_file_moves_its_task_and_the_folder_follows(tmp_path: Path) -> N
 
 
 @proves("FILES-COPY")
-def test_a_copy_in_another_folder_is_no_move(tmp_path: Path) -> None:
+def test_copy_in_another_folder_is_not_a_move(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     shutil.copy2(lab.path("ready", task), lab.path("backlog", task))
-    assert lab.sweep() == 1
-    assert places(lab, task) == [lab.task(task).status] == ["ready"]
-    assert list(kept(lab)) == [f"tasks/ready/{task}.rejected.md.reason.txt"]
-    assert "the task's own file stands in ready" in "".join(kept(lab).values())
-    assert lab.sweep() == 0
+    assert lab.scan() == 1
+    assert list_statuses(lab, task) == [lab.task(task).status] == ["ready"]
+    assert list(rejected_files(lab)) == [f"tasks/ready/{task}.rejected.md.reason.txt"]
+    assert "the task's own file stands in ready" in "".join(rejected_files(lab).values())
+    assert lab.scan() == 0
     assert lab.differences() == []
 
 
 @proves("FILES-COPY")
 @pytest.mark.parametrize("original", ["untouched", "edited", "refused"])
-def test_what_was_typed_into_a_copy_is_kept_and_the_file_itself_is_heard(
-    tmp_path: Path, original: str
-) -> None:
+def test_edited_copies_are_kept_and_original_is_applied(tmp_path: Path, original: str) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     text = lab.path("ready", task).read_text()
@@ -103,51 +101,49 @@ def test_what_was_typed_into_a_copy_is_kept_and_the_file_itself_is_heard(
     if original != "untouched":
         new = "title: Edited" if original == "edited" else "title: [a, b]"
         lab.edit("ready", task, 'title: "Fix it"', new)
-    lab.sweep()
+    lab.scan()
     assert lab.task(task).title == ("Edited" if original == "edited" else "Fix it")
-    assert places(lab, task) == [lab.task(task).status] == ["ready"]
-    typed = [words for words in kept(lab).values() if 'title: "Copied to' in words]
+    assert list_statuses(lab, task) == [lab.task(task).status] == ["ready"]
+    typed = [words for words in rejected_files(lab).values() if 'title: "Copied to' in words]
     assert len(typed) == 2
-    assert lab.sweep() == 0
+    assert lab.scan() == 0
 
 
 @proves("FILES-COPY")
-def test_of_two_copies_whose_original_is_gone_the_first_is_the_task_s_file(tmp_path: Path) -> None:
+def test_first_of_two_copies_replaces_missing_original(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     shutil.copy2(lab.path("ready", task), lab.path("blocked", task))
     lab.path("ready", task).rename(lab.path("backlog", task))
-    assert lab.sweep() == 2
-    assert places(lab, task) == [lab.task(task).status] == ["backlog"]
-    assert "own file stands in backlog" in "".join(kept(lab).values())
+    assert lab.scan() == 2
+    assert list_statuses(lab, task) == [lab.task(task).status] == ["backlog"]
+    assert "own file stands in backlog" in "".join(rejected_files(lab).values())
 
 
 @proves("FILES-COPY")
-def test_a_save_at_the_old_place_is_an_edit_although_the_task_went_on(tmp_path: Path) -> None:
+def test_save_at_old_path_is_applied_after_task_moved(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     typed = lab.path("ready", task).read_text().replace("Fix it", "Fix that")
     lab.do(HUMAN, MoveTask(task, "blocked"))
-    lab.level()
+    lab.catch_up()
     lab.path("ready", task).write_text(typed)
-    assert lab.sweep() == 1
-    assert (lab.task(task).title, places(lab, task)) == ("Fix that", ["blocked"])
-    assert kept(lab) == {}
+    assert lab.scan() == 1
+    assert (lab.task(task).title, list_statuses(lab, task)) == ("Fix that", ["blocked"])
+    assert rejected_files(lab) == {}
 
 
 @proves("FILES-ONE-ANSWER")
 @pytest.mark.parametrize("by", ["sweep", "claim", "rebuild"])
 @pytest.mark.parametrize(("old", "new"), [('"Fix it"', "{}"), ("Do this.", "Do this.\n\n{}.")])
-def test_what_is_recorded_otherwise_than_it_was_typed_settles_the_file(
-    tmp_path: Path, by: str, old: str, new: str
-) -> None:
+def test_redacted_edit_rewrites_file_once(tmp_path: Path, by: str, old: str, new: str) -> None:
     lab = FilesLab(tmp_path)
-    told = list[str]()
-    lab.hub.redaction.tell = told.append
+    redactions = list[str]()
+    lab.hub.redaction.tell = redactions.append
     task = lab.create(body="Do this.")
     lab.edit("ready", task, old, new.format(f"use {SECRET}"))
     if by == "sweep":
-        assert lab.sweep() == 1
+        assert lab.scan() == 1
     elif by == "claim":
         lab.claim(task)
     else:
@@ -155,15 +151,15 @@ def test_what_is_recorded_otherwise_than_it_was_typed_settles_the_file(
     text = lab.path(lab.task(task).status, task).read_text()
     assert SECRET not in text
     assert "use [REDACTED:" in text
-    assert len(told) == 1
-    assert places(lab, task) == [lab.task(task).status]
-    assert (lab.differences(), kept(lab)) == ([], {})
-    assert lab.sweep() == 0
+    assert len(redactions) == 1
+    assert list_statuses(lab, task) == [lab.task(task).status]
+    assert (lab.differences(), rejected_files(lab)) == ([], {})
+    assert lab.scan() == 0
     assert len([event for _, event in lab.lines() if event == "task.edited"]) == 1
 
 
 @proves("FILES-ONE-ANSWER", "FILES-CRASH")
-def test_a_crash_before_the_file_is_written_anew_records_nothing_twice(tmp_path: Path) -> None:
+def test_crash_before_rewrite_records_edit_once(tmp_path: Path) -> None:
     operations = 0
     while True:
         lab = FilesLab(tmp_path / str(operations))
@@ -171,84 +167,84 @@ def test_a_crash_before_the_file_is_written_anew_records_nothing_twice(tmp_path:
         task = lab.create()
         lab.edit("ready", task, "Fix it", f"use {SECRET}")
         try:
-            lab.projector(MortalDisk(Beneath(lab.data), operations)).sweep()
-        except Died:
-            lab.sweep()
+            lab.projector(CrashingDisk(Beneath(lab.data), operations)).sweep()
+        except Killed:
+            lab.scan()
         else:
             break
         assert len([event for _, event in lab.lines() if event == "task.edited"]) == 1
-        assert (lab.differences(), kept(lab)) == ([], {})
+        assert (lab.differences(), rejected_files(lab)) == ([], {})
         operations += 1
     assert operations > 5
 
 
 @proves("FILES-ONE-ANSWER")
 @pytest.mark.parametrize("seal", ["", "projection: 99-deadbeefdeadbeef\n"])
-def test_a_file_that_was_taken_over_is_not_refused_as_well(tmp_path: Path, seal: str) -> None:
+def test_applied_file_is_not_refused_as_well(tmp_path: Path, seal: str) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     path = lab.path("ready", task)
     lines = path.read_text().replace("Fix it", "Fix that").splitlines(keepends=True)
     lab.clock.advance(1)
     path.write_text("".join(seal if line.startswith("projection:") else line for line in lines))
-    assert lab.sweep() == 1
+    assert lab.scan() == 1
     assert lab.task(task).title == "Fix that"
-    assert (lab.differences(), kept(lab)) == ([], {})
+    assert (lab.differences(), rejected_files(lab)) == ([], {})
 
 
 @proves("FILES-EMPTY-BODY")
-def test_text_that_is_added_to_an_empty_body_is_the_body(tmp_path: Path) -> None:
+def test_text_added_to_empty_body_becomes_body(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task, noted = lab.create(), lab.create("Noted")
     with lab.path("ready", task).open("a") as file:
         file.write("\nNew body.\n\n    indented\n")
     lab.do(HUMAN, NoteTask(noted, "a note"))
-    lab.level()
+    lab.catch_up()
     lab.edit("ready", noted, "\n## Work Log", "\nAbove the log.\n\n## Work Log")
-    lab.sweep()
+    lab.scan()
     assert lab.task(task).body == "New body.\n\n    indented"
     assert lab.task(noted).body == "Above the log."
     assert lab.differences() == []
 
 
 @proves("FILES-EDITS")
-def test_a_review_is_not_approved_by_moving_a_file(tmp_path: Path) -> None:
+def test_moving_file_does_not_approve_review(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    task = in_review(lab)
+    task = create_task_in_review(lab)
     lab.path("review", task).rename(lab.path("done", task))
-    assert lab.sweep() == 1
+    assert lab.scan() == 1
     assert lab.task(task).status == "review"
-    assert places(lab, task) == ["review"]
-    ((path, text),) = kept(lab).items()
+    assert list_statuses(lab, task) == ["review"]
+    ((path, text),) = rejected_files(lab).items()
     assert path == f"tasks/review/{task}.rejected.md.reason.txt"
     assert "not_authorized" in text
     assert f"tasks/done/{task}.md" in text
-    assert lab.sweep() == 0
+    assert lab.scan() == 0
     assert lab.differences() == []
 
 
 @proves("FILES-EDITS")
-def test_a_trusted_move_approves_a_review(tmp_path: Path) -> None:
+def test_trusted_move_approves_review(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path, trust_moves=True)
-    task = in_review(lab)
+    task = create_task_in_review(lab)
     lab.path("review", task).rename(lab.path("done", task))
-    lab.sweep()
+    lab.scan()
     assert lab.task(task).status == "done"
-    assert places(lab, task) == ["done"]
-    assert kept(lab) == {}
+    assert list_statuses(lab, task) == ["done"]
+    assert rejected_files(lab) == {}
 
 
 @proves("FILES-EDITS")
-def test_a_file_is_taken_over_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_file_is_applied_whole_or_not_at_all(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    task = in_review(lab)
+    task = create_task_in_review(lab)
     lab.edit("review", task, "Fix it", "Fixed")
     typed = lab.path("review", task).read_text()
     lab.path("review", task).rename(lab.path("done", task))
-    lab.sweep()
+    lab.scan()
     assert (lab.task(task).title, lab.task(task).status) == ("Fix it", "review")
-    assert kept(lab)[f"tasks/review/{task}.rejected.md"] == typed
-    assert "is kept in" in kept(lab)[f"tasks/review/{task}.rejected.md.reason.txt"]
+    assert rejected_files(lab)[f"tasks/review/{task}.rejected.md"] == typed
+    assert "is kept in" in rejected_files(lab)[f"tasks/review/{task}.rejected.md.reason.txt"]
 
 
 @proves("FILES-EDITS")
@@ -262,49 +258,47 @@ def test_a_file_is_taken_over_whole_or_not_at_all(tmp_path: Path) -> None:
         ("status: ready", "status: in-progress", "claim"),
     ],
 )
-def test_what_cannot_be_had_is_undone_and_kept(
-    tmp_path: Path, old: str, new: str, why: str
-) -> None:
+def test_refused_edit_is_undone_and_kept(tmp_path: Path, old: str, new: str, why: str) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     lab.do(HUMAN, NoteTask(task, "begun"))
-    lab.level()
+    lab.catch_up()
     lab.edit("ready", task, old, new)
     typed = lab.path("ready", task).read_text()
     before = lab.task(task)
-    assert lab.sweep() == 1
+    assert lab.scan() == 1
     assert lab.task(task) == before
-    assert kept(lab)[f"tasks/ready/{task}.rejected.md"] == typed
-    assert why in kept(lab)[f"tasks/ready/{task}.rejected.md.reason.txt"]
+    assert rejected_files(lab)[f"tasks/ready/{task}.rejected.md"] == typed
+    assert why in rejected_files(lab)[f"tasks/ready/{task}.rejected.md.reason.txt"]
     assert lab.differences() == []
 
 
 @proves("FILES-EDITS")
-def test_a_file_that_says_one_status_and_stands_in_another_is_asked_to_decide(
+def test_conflicting_status_and_folder_are_refused(
     tmp_path: Path,
 ) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     lab.edit("ready", task, "status: ready", "status: backlog")
     lab.path("ready", task).rename(lab.path("blocked", task))
-    lab.sweep()
+    lab.scan()
     assert lab.task(task).status == "ready"
-    assert "say one of them" in "".join(kept(lab).values())
+    assert "say one of them" in "".join(rejected_files(lab).values())
 
 
 @proves("FILES-EDITS")
-def test_a_second_refusal_does_not_overwrite_the_first(tmp_path: Path) -> None:
+def test_second_refusal_does_not_overwrite_first(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     for words in ("first", "second"):
         lab.path("ready", task).write_text(words)
-        lab.sweep()
-    assert kept(lab)[f"tasks/ready/{task}.rejected.md"] == "first"
-    assert kept(lab)[f"tasks/ready/{task}-2.rejected.md"] == "second"
+        lab.scan()
+    assert rejected_files(lab)[f"tasks/ready/{task}.rejected.md"] == "first"
+    assert rejected_files(lab)[f"tasks/ready/{task}-2.rejected.md"] == "second"
 
 
 @proves("FILES-EDITS")
-def test_an_edit_is_heard_before_the_file_is_written_again(tmp_path: Path) -> None:
+def test_edit_is_applied_before_file_is_rewritten(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     lab.edit("ready", task, "Fix it", "Fix it well")
@@ -316,19 +310,19 @@ def test_an_edit_is_heard_before_the_file_is_written_again(tmp_path: Path) -> No
 
 
 @proves("FILES-EDITS")
-def test_only_what_the_person_has_changed_is_asked_for(tmp_path: Path) -> None:
+def test_only_edited_fields_are_applied(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create(body="Old body.")
     lab.edit("ready", task, "priority: normal", "priority: low")
     lab.do(HUMAN, EditTask(task, title="New title", body="New body."))
-    lab.level()
+    lab.catch_up()
     now = lab.task(task)
     assert (now.title, now.body, now.priority) == ("New title", "New body.", "low")
-    assert kept(lab) == {}
+    assert rejected_files(lab) == {}
 
 
 @proves("FILES-EDITS")
-def test_a_person_and_an_agent_who_move_the_same_file_at_once(tmp_path: Path) -> None:
+def test_concurrent_moves_by_person_and_agent_lose_nothing(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     (tmp_path / "tasks" / "ready" / task / "work" / "x").write_text("agent's")
@@ -337,43 +331,43 @@ def test_a_person_and_an_agent_who_move_the_same_file_at_once(tmp_path: Path) ->
     lab.path("ready", task).rename(lab.path("backlog", task))
     (tmp_path / "tasks" / "ready" / task).rename(tmp_path / "tasks" / "backlog" / task)
     lab.claim(task)
-    assert places(lab, task) == ["in-progress"]
+    assert list_statuses(lab, task) == ["in-progress"]
     assert (tmp_path / "tasks" / "in-progress" / task / "work" / "x").read_text() == "agent's"
-    assert typed in kept(lab).values()
+    assert typed in rejected_files(lab).values()
     assert lab.differences() == []
 
 
 @proves("FILES-EDITS")
-def test_a_file_without_its_seal_is_compared_with_today(tmp_path: Path) -> None:
+def test_unsealed_file_is_compared_with_current_task(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     lines = lab.path("ready", task).read_text().splitlines(keepends=True)
     text = "".join(line for line in lines if not line.startswith("projection:"))
     lab.path("ready", task).write_text(text.replace("Fix it", "Fix that"))
     lab.clock.advance(1)
-    lab.sweep()
+    lab.scan()
     assert lab.task(task).title == "Fix that"
     lab.path("ready", task).write_text(text.replace("Fix it", "Fix that"))
-    assert lab.sweep() == 1, "an old file is no wish to go back in time"
-    why = "".join(kept(lab).values())
+    assert lab.scan() == 1, "an old file is no wish to go back in time"
+    why = "".join(rejected_files(lab).values())
     assert "its line `projection`, which says what it began from, is missing" in why
     assert "is written by the hub" not in why
 
 
 @proves("FILES-EDITS")
-def test_an_editor_that_drops_the_last_line_break_has_changed_nothing(tmp_path: Path) -> None:
+def test_missing_final_newline_is_not_an_edit(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create(body="Text.")
     path = lab.path("ready", task)
     before = path.read_bytes()
     path.write_bytes(before.rstrip(b"\n"))
-    assert lab.sweep() == 0
+    assert lab.scan() == 0
     assert path.read_bytes() == before
 
 
 @proves("FILES-EDITS", "FILES-BENEATH")
 @pytest.mark.parametrize("what", ["binary", "link", "folder"])
-def test_whatever_stands_in_the_files_place_is_kept(tmp_path: Path, what: str) -> None:
+def test_irregular_file_in_place_of_task_file_is_kept(tmp_path: Path, what: str) -> None:
     data, secret = tmp_path / "data", tmp_path / "secret"
     data.mkdir()
     secret.write_text("secret")
@@ -388,7 +382,7 @@ def test_whatever_stands_in_the_files_place_is_kept(tmp_path: Path, what: str) -
     else:
         path.mkdir()
         (path / "inside").write_text("x")
-    lab.sweep()
+    lab.scan()
     aside = data / "tasks" / "ready" / f"{task}.rejected.md"
     assert aside.exists()
     assert aside.is_symlink() == (what == "link")
@@ -398,32 +392,32 @@ def test_whatever_stands_in_the_files_place_is_kept(tmp_path: Path, what: str) -
 
 
 @proves("FILES-EDITS")
-def test_a_file_of_an_unknown_task_is_left_with_a_note(tmp_path: Path) -> None:
+def test_file_of_unknown_task_stays_with_a_note(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     lab.create()
     path = lab.path("ready", "TASK-2026-02-09-777")
     path.write_text("mine")
-    assert lab.sweep() == 1
+    assert lab.scan() == 1
     assert path.read_text() == "mine"
     assert "There is no task" in path.with_name(path.name + ".reason.txt").read_text()
-    assert lab.sweep() == 0
+    assert lab.scan() == 0
 
 
 @proves("FILES-EDITS")
-def test_strays_are_left_alone(tmp_path: Path) -> None:
+def test_unrelated_files_are_left_alone(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     lab.create()
     strays = {"notes.md": "n", ".hidden": "h", "TASK-1.md": "t", "x.txt": "x"}
     for name, text in strays.items():
         (tmp_path / "tasks" / "ready" / name).write_text(text)
-    before = tree(tmp_path)
-    assert lab.sweep() == 0
-    assert tree(tmp_path) == before
+    before = read_tree(tmp_path)
+    assert lab.scan() == 0
+    assert read_tree(tmp_path) == before
 
 
 @proves("FILES-EDITS")
 @pytest.mark.parametrize("what", ["file", "folder", "tasks", "tasks and events"])
-def test_what_was_deleted_comes_back(tmp_path: Path, what: str) -> None:
+def test_deleted_files_are_restored(tmp_path: Path, what: str) -> None:
     lab = FilesLab(tmp_path)
     task, other = lab.create(), lab.create("Other")
     lab.path("ready", task).unlink()
@@ -431,18 +425,18 @@ def test_what_was_deleted_comes_back(tmp_path: Path, what: str) -> None:
         shutil.rmtree(tmp_path / "tasks" / "ready" / task)
     if what.startswith("tasks"):
         shutil.rmtree(tmp_path / "tasks")
-    lab.sweep()
+    lab.scan()
     assert lab.differences() == []
     assert (tmp_path / "tasks" / "ready" / task / "outputs").is_dir()
     if what.endswith("events"):
         shutil.rmtree(tmp_path / "events")
     lab.claim(other)
-    assert places(lab, other) == ["in-progress"]
+    assert list_statuses(lab, other) == ["in-progress"]
     assert lab.warnings == []
 
 
 @proves("FILES-EDITS")
-def test_an_edit_that_hides_its_time_is_heard_before_the_file_is_written_again(
+def test_edit_with_restored_mtime_is_applied_before_rewrite(
     tmp_path: Path,
 ) -> None:
     lab = FilesLab(tmp_path)
@@ -456,7 +450,7 @@ def test_an_edit_that_hides_its_time_is_heard_before_the_file_is_written_again(
 
 
 @proves("FILES-CRASH", "FILES-EDITS")
-def test_a_crash_while_edits_are_heard_loses_none_and_repeats_none(tmp_path: Path) -> None:
+def test_crash_while_applying_edits_applies_each_once(tmp_path: Path) -> None:
     operations = 0
     while True:
         lab = FilesLab(tmp_path / str(operations))
@@ -466,45 +460,49 @@ def test_a_crash_while_edits_are_heard_loses_none_and_repeats_none(tmp_path: Pat
         lab.path("ready", task).rename(lab.path("blocked", task))
         lab.path("ready", other).write_text("unreadable words")
         try:
-            lab.projector(MortalDisk(Beneath(lab.data), operations)).sweep()
-        except Died:
-            lab.sweep()
+            lab.projector(CrashingDisk(Beneath(lab.data), operations)).sweep()
+        except Killed:
+            lab.scan()
         else:
             break
         now: Task = lab.task(task)
-        assert (now.title, now.status, places(lab, task)) == ("Fix that", "blocked", ["blocked"])
+        assert (now.title, now.status, list_statuses(lab, task)) == (
+            "Fix that",
+            "blocked",
+            ["blocked"],
+        )
         assert len([event for _, event in lab.lines() if event == "task.edited"]) == 1
-        assert list(kept(lab).values()).count("unreadable words") == 1
+        assert list(rejected_files(lab).values()).count("unreadable words") == 1
         assert lab.differences() == []
         operations += 1
     assert operations > 10
 
 
 @proves("FILES-EDITS")
-def test_a_file_that_changes_while_it_is_written_is_looked_at_again(tmp_path: Path) -> None:
+def test_edit_during_rewrite_is_applied(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     lab.do(HUMAN, MoveTask(task, "backlog"))
 
-    class Interrupted(MortalDisk):
+    class EditingDisk(CrashingDisk):
         """A person saves an edit between the writing of the next content and its turn."""
 
         def write(self, path: str, data: bytes, mtime_ns: int | None = None) -> None:
-            if path.endswith(f".{task}.md.next") and self.left == 1:
-                self.left = 0
+            if path.endswith(f".{task}.md.next") and self.operations_left == 1:
+                self.operations_left = 0
                 lab.edit("ready", task, "Fix it", "Fix it now")
             self._disk.write(path, data, mtime_ns)
 
-    disk = Interrupted(Beneath(tmp_path), 1)
+    disk = EditingDisk(Beneath(tmp_path), 1)
     disk.changing = ()
     lab.projector(disk).level()
-    lab.level()
+    lab.catch_up()
     assert (lab.task(task).title, lab.task(task).status) == ("Fix it now", "backlog")
-    assert places(lab, task) == ["backlog"]
+    assert list_statuses(lab, task) == ["backlog"]
     assert lab.differences() == []
 
 
-class Saving(MortalDisk):
+class SavingDisk(CrashingDisk):
     """A person saves an edit, as an editor does, right before the file is taken away."""
 
     def __init__(self, path: Path) -> None:
@@ -512,8 +510,10 @@ class Saving(MortalDisk):
         self._path = path
 
     def discard(self, path: str, aside: str, seen: Look) -> bool:
-        if not self.left and path.endswith(f"{self._path.parent.name}/{self._path.name}"):
-            self.left = 1
+        if not self.operations_left and path.endswith(
+            f"{self._path.parent.name}/{self._path.name}"
+        ):
+            self.operations_left = 1
             saved = self._path.with_name("saved~")
             saved.write_text(self._path.read_text() + "Typed meanwhile.\n")
             saved.replace(self._path)
@@ -523,34 +523,34 @@ class Saving(MortalDisk):
 
 
 @proves("FILES-EDITS")
-def test_what_is_saved_while_a_move_is_undone_is_kept(tmp_path: Path) -> None:
+def test_save_while_move_is_undone_is_kept(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     lab.path("ready", task).rename(lab.path("review", task))
-    lab.projector(Saving(lab.path("review", task))).sweep()
-    ((note, why), (path, text)) = sorted(kept(lab).items(), reverse=True)
+    lab.projector(SavingDisk(lab.path("review", task))).sweep()
+    ((note, why), (path, text)) = sorted(rejected_files(lab).items(), reverse=True)
     assert "Typed meanwhile." in text
     assert (note, path in why) == (f"{path}.reason.txt", True)
-    assert (lab.task(task).status, places(lab, task)) == ("ready", ["ready"])
+    assert (lab.task(task).status, list_statuses(lab, task)) == ("ready", ["ready"])
     assert lab.differences() == []
 
 
 @proves("FILES-EDITS")
-def test_what_is_saved_into_a_file_of_another_time_before_it_is_taken_away_is_heard(
+def test_save_into_outdated_file_before_removal_is_applied(
     tmp_path: Path,
 ) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     before = lab.path("ready", task).read_bytes()
     lab.do(HUMAN, MoveTask(task, "blocked"))
-    lab.level()
+    lab.catch_up()
     lab.path("ready", task).write_bytes(before)
-    lab.projector(Saving(lab.path("ready", task))).sweep()
-    assert (lab.task(task).body, places(lab, task)) == ("Typed meanwhile.", ["blocked"])
-    assert kept(lab) == {}
+    lab.projector(SavingDisk(lab.path("ready", task))).sweep()
+    assert (lab.task(task).body, list_statuses(lab, task)) == ("Typed meanwhile.", ["blocked"])
+    assert rejected_files(lab) == {}
 
 
-class KilledInside(MortalDisk):
+class KilledDuringDiscard(CrashingDisk):
     """The process dies when a file has its last name and nobody has looked at it there."""
 
     changing = ()
@@ -558,70 +558,70 @@ class KilledInside(MortalDisk):
     def discard(self, path: str, aside: str, seen: Look) -> bool:
         del seen
         self._disk.move(path, aside)
-        raise Died
+        raise Killed
 
 
 @proves("FILES-EDITS", "FILES-CRASH")
 @pytest.mark.parametrize("number", ["", "-2"])
 @pytest.mark.parametrize("by", ["sweep", "rebuild"])
-def test_what_a_process_that_was_killed_was_about_to_remove_is_put_right(
+def test_file_displaced_by_killed_process_is_recovered(
     tmp_path: Path, by: str, number: str
 ) -> None:
     lab = FilesLab(tmp_path)
     copied, edited, saved = lab.create(), lab.create(), lab.create()
     for task in (copied, edited, saved):
         shutil.copy(lab.path("ready", task), lab.path("backlog", task))
-        with pytest.raises(Died):
-            lab.projector(KilledInside(Beneath(tmp_path), 0)).sweep()
-        left = lab.path("backlog", task).with_name(f"{task}.md-found")
+        with pytest.raises(Killed):
+            lab.projector(KilledDuringDiscard(Beneath(tmp_path), 0)).sweep()
+        displaced = lab.path("backlog", task).with_name(f"{task}.md-found")
         assert (f"tasks/backlog/{task}.md-found", "left over") in lab.differences()
         assert list(lab.projector().leftovers()) == [f"tasks/backlog/{task}.md-found"]
-        left.rename(tmp_path / task)
+        displaced.rename(tmp_path / task)
     for task in (copied, edited, saved):
         (tmp_path / task).rename(lab.path("backlog", task).with_name(f"{task}{number}.md-found"))
     for task in (edited, saved):
-        left = lab.path("backlog", task).with_name(f"{task}{number}.md-found")
-        left.write_text(left.read_text().replace("Fix it", f"Mend {task}"))
+        displaced = lab.path("backlog", task).with_name(f"{task}{number}.md-found")
+        displaced.write_text(displaced.read_text().replace("Fix it", f"Mend {task}"))
     lab.path("backlog", saved).write_text("Saved once more.")
-    before = kept(lab)
+    before = rejected_files(lab)
 
     if by == "sweep":
-        lab.sweep()
+        lab.scan()
     else:
         lab.projector().rebuild(lambda _: None)
 
-    now = {path: text for path, text in kept(lab).items() if path not in before}
+    now = {path: text for path, text in rejected_files(lab).items() if path not in before}
     assert f"Mend {edited}" in "".join(now.values())
     assert f"Mend {saved}" in now[f"tasks/backlog/{saved}.rejected.md"]
     note = now[f"tasks/backlog/{saved}.rejected.md.reason.txt"]
     assert "another one stands there by now" in note
     assert any(text == "Saved once more." for text in now.values())
-    assert all(places(lab, task) == ["ready"] for task in (copied, edited, saved))
+    assert all(list_statuses(lab, task) == ["ready"] for task in (copied, edited, saved))
     assert not list(tmp_path.glob("tasks/*/*-found"))
     assert lab.differences() == []
 
 
 @proves("FILES-EDITS")
-def test_other_names_are_not_taken_for_what_was_about_to_be_removed(tmp_path: Path) -> None:
+def test_similar_names_are_not_treated_as_displaced_files(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     for name in (f"{task}-other.md-found", f"{task}-2.md", "notes.md-found", f"{task}-found"):
         (tmp_path / "tasks/ready" / name).write_text("mine")
     (tmp_path / f"tasks/ready/{task}.md-found").mkdir()
-    before = tree(tmp_path)
-    lab.sweep()
+    before = read_tree(tmp_path)
+    lab.scan()
     assert list(lab.projector().leftovers()) == []
     assert lab.differences() == []
-    assert tree(tmp_path) == before
+    assert read_tree(tmp_path) == before
 
 
 @proves("FILES-EDITS")
-def test_an_edited_status_and_a_moved_file_are_told_apart(tmp_path: Path) -> None:
+def test_transition_reason_distinguishes_edit_from_move(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     edited, moved = lab.create(), lab.create()
     lab.edit("ready", edited, "status: ready", "status: blocked")
     (tmp_path / f"tasks/ready/{moved}.md").rename(tmp_path / f"tasks/blocked/{moved}.md")
-    lab.sweep()
+    lab.scan()
 
     reasons = {
         line.stream: msgspec.json.decode(line.body)["reason"]

@@ -58,14 +58,14 @@ from tests.engine.handoffs import (
     state,
 )
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN
-from tests.files.lab import Died, FilesLab, MortalDisk, tree
-from tests.files.test_power_cut import Platter
+from tests.files.lab import CrashingDisk, FilesLab, Killed, read_tree
+from tests.files.test_power_cut import SyncedFolder
 from tests.requirements import proves
 
 pytestmark = proves("ACP-AUDIT")
 
 LOG = "teamspaces/default/handoffs/handoffs.jsonl"
-SEVEN = {
+LINE_TYPES = {
     "handoff_created",
     "handoff_transition",
     "handoff_rejected",
@@ -76,18 +76,20 @@ SEVEN = {
 }
 
 
-def lines(lab: FilesLab, path: str = LOG) -> list[dict[str, Any]]:
+def read_lines(lab: FilesLab, path: str = LOG) -> list[dict[str, Any]]:
     """The lines of a log."""
     text = (lab.data / path).read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 
-def told(lab: FilesLab, *keys: str) -> list[tuple[Any, ...]]:
+def summarize_lines(lab: FilesLab, *keys: str) -> list[tuple[Any, ...]]:
     """The type of each line, and some of its keys."""
-    return [(line["event"].removeprefix("handoff_"), *map(line.get, keys)) for line in lines(lab)]
+    return [
+        (line["event"].removeprefix("handoff_"), *map(line.get, keys)) for line in read_lines(lab)
+    ]
 
 
-def everything(lab: FilesLab) -> None:
+def run_all_kinds_of_handoffs(lab: FilesLab) -> None:
     """Handoffs in all kinds of ways: finished, given back, denied, late, passed on, reassigned."""
     life(lab, "h1", "t1")
     make(lab, "t2")
@@ -120,11 +122,11 @@ def everything(lab: FilesLab) -> None:
     lab.do(ALICE, CloseHandoff("h8"))
 
 
-def test_a_whole_life_is_written_line_by_line(tmp_path: Path) -> None:
+def test_complete_handoff_is_logged_line_by_line(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     life(lab)
-    lab.level()
-    assert told(lab, "from_status", "to_status", "actor") == [
+    lab.catch_up()
+    assert summarize_lines(lab, "from_status", "to_status", "actor") == [
         ("created", None, None, "agent:alice"),
         ("transition", "draft", "proposed", "agent:alice"),
         ("transition", "proposed", "validating", "agent:bob"),
@@ -136,7 +138,7 @@ def test_a_whole_life_is_written_line_by_line(tmp_path: Path) -> None:
         ("transition", "completed", "closed", "agent:alice"),
         ("closed", None, None, "agent:alice"),
     ]
-    first, *_ = rows = lines(lab)
+    first, *_ = rows = read_lines(lab)
     assert (first["handoff_id"], first["task_id"]) == ("h1", "t1")
     assert (first["from"], first["to"], first["owner"]) == ("alice", "bob", "alice")
     assert first["timestamp"] == "2026-02-09T14:30:00.000Z"
@@ -151,7 +153,7 @@ def test_a_whole_life_is_written_line_by_line(tmp_path: Path) -> None:
 
 
 @proves("ACP-WHOSE-WORD")
-def test_what_was_reported_is_its_recipients_word_whoever_ends_the_session(tmp_path: Path) -> None:
+def test_completion_is_attributed_to_recipient_not_session_ender(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     make(lab)
     offer(lab)
@@ -159,15 +161,15 @@ def test_what_was_reported_is_its_recipients_word_whoever_ends_the_session(tmp_p
     activate(lab)
     lab.do(BOB, ReportOutcome("t1", "done", "merged as 4f2a"))
     lab.do(HUMAN, EndAttempt("t1"))
-    lab.level()
-    moved, said = lines(lab)[-2:]
+    lab.catch_up()
+    moved, completed = read_lines(lab)[-2:]
     assert (moved["to_status"], moved["actor"]) == ("completed", "agent:bob")
-    assert (said["actor"], said["completion_notes"]) == ("agent:bob", "merged as 4f2a")
-    assert compare(replayed(lab, LOG), lab.store) == {}
+    assert (completed["actor"], completed["completion_notes"]) == ("agent:bob", "merged as 4f2a")
+    assert compare(replay_files(lab, LOG), lab.store) == {}
 
 
 @proves("ACP-PASSED-BACK", "ACP-AUDIT-REPLAY")
-def test_a_replay_follows_work_that_was_passed_on_in_vain(tmp_path: Path) -> None:
+def test_replay_follows_rejected_onward_handoff(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     make(lab)
     offer(lab)
@@ -178,52 +180,52 @@ def test_a_replay_follows_work_that_was_passed_on_in_vain(tmp_path: Path) -> Non
     offer(lab, "h3", to="alice", by=BOB, supersedes="h2")
     accept(lab, "h3", ALICE)
     activate(lab, "h3", ALICE)
-    lab.level()
-    told = replayed(lab, LOG)
-    assert (told.owners["t1"], told.chains["t1"]) == ("alice", ("alice",))
-    assert compare(told, lab.store) == {}
+    lab.catch_up()
+    replayed = replay_files(lab, LOG)
+    assert (replayed.owners["t1"], replayed.chains["t1"]) == ("alice", ("alice",))
+    assert compare(replayed, lab.store) == {}
 
 
-def test_a_rejection_says_why_and_who_and_the_work_goes_back(tmp_path: Path) -> None:
+def test_rejection_logs_reason_actor_and_returned_ownership(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     make(lab)
     offer(lab)
     accept(lab)
     activate(lab)
     lab.do(BOB, RejectHandoff("h1", "timeout_risk", "Friday is too soon", "a week more"))
-    lab.level()
-    *_, said, moved = lines(lab)
-    assert (said["event"], said["reason"], said["detail"], said["actor"]) == (
+    lab.catch_up()
+    *_, rejected, moved = read_lines(lab)
+    assert (rejected["event"], rejected["reason"], rejected["detail"], rejected["actor"]) == (
         "handoff_rejected",
         "timeout_risk",
         "Friday is too soon",
         "agent:bob",
     )
-    assert said["suggested_fix"] == "a week more"
+    assert rejected["suggested_fix"] == "a week more"
     assert (moved["from_status"], moved["to_status"]) == ("activated", "rejected")
     assert (moved["owner"], moved["handoff_chain"]) == ("alice", ["alice"])
 
 
-def test_what_the_gate_turns_down_is_turned_down_by_the_system(tmp_path: Path) -> None:
+def test_gate_rejection_is_attributed_to_system(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     make(lab)
     offer(lab)
     accept(lab, failed=(("hash_mismatch", "log is another file"),))
-    lab.level()
-    checked, said, moved = lines(lab)[-3:]
+    lab.catch_up()
+    checked, rejected, moved = read_lines(lab)[-3:]
     assert checked["failed"] == ["hash_mismatch: log is another file"]
-    assert (said["reason"], said["actor"]) == ("hash_mismatch", "system")
+    assert (rejected["reason"], rejected["actor"]) == ("hash_mismatch", "system")
     assert (moved["to_status"], moved["actor"]) == ("rejected", "system")
 
 
-def test_lateness_and_a_person_s_word_have_lines(tmp_path: Path) -> None:
+def test_escalation_and_human_approval_are_logged(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     make(lab)
     offer(lab, package=package(policy={"classification": "internal", "human_gate": "required"}))
     late(lab, after=6 * 60_000)
     lab.do(HUMAN, ApproveHandoff("h1", note="fine"))
-    lab.level()
-    late_line, approved = lines(lab)[-2:]
+    lab.catch_up()
+    late_line, approved = read_lines(lab)[-2:]
     assert late_line["event"] == "handoff_escalation"
     assert (late_line["trigger"], late_line["escalated_to"]) == ("timeout", "coordinator")
     assert (late_line["sla_configured"], late_line["sla_elapsed"]) == ("5m", "6m")
@@ -233,124 +235,124 @@ def test_lateness_and_a_person_s_word_have_lines(tmp_path: Path) -> None:
     assert (approved["actor"], approved["note"]) == ("human:hera", "fine")
 
 
-def test_there_are_seven_types_of_line_and_each_teamspace_has_a_file(tmp_path: Path) -> None:
+def test_seven_line_types_in_one_file_per_teamspace(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    everything(lab)
-    lab.level()
-    red = lines(lab, "teamspaces/red/handoffs/handoffs.jsonl")
-    assert {line["event"] for line in lines(lab)} | {line["event"] for line in red} == SEVEN
+    run_all_kinds_of_handoffs(lab)
+    lab.catch_up()
+    red = read_lines(lab, "teamspaces/red/handoffs/handoffs.jsonl")
+    assert {line["event"] for line in read_lines(lab)} | {
+        line["event"] for line in red
+    } == LINE_TYPES
     assert {line["handoff_id"] for line in red} == {"h6"}
     assert red[0]["event"] == "handoff_created", "a draft is nobody's business"
     assert lab.differences() == []
 
 
-def test_nothing_that_was_said_breaks_a_line_or_hides_in_it(tmp_path: Path) -> None:
+def test_hostile_text_is_escaped_in_its_line(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     make(lab)
     hostile = '\x1b[2J\u202eevil\u2028\n{"event":"handoff_closed"}\n\x85'
     offer(lab, package=package(context={"summary": hostile}))
     lab.do(BOB, RejectHandoff("h1", "other", hostile))
-    lab.level()
+    lab.catch_up()
     text = (tmp_path / LOG).read_text(encoding="utf-8")
     assert all(HARMFUL.search(line) is None for line in text.split("\n"))
     assert len(text.splitlines()) == text.count("\n") == 4
-    assert lines(lab)[2]["detail"] == hostile
+    assert read_lines(lab)[2]["detail"] == hostile
 
 
 @proves("FILES-CRASH")
-def test_a_crash_between_any_two_operations_is_made_good(tmp_path: Path) -> None:
+def test_crash_between_operations_is_repaired(tmp_path: Path) -> None:
     clean = FilesLab(tmp_path / "clean")
     clean.data.mkdir()
     life(clean)
-    clean.level()
+    clean.catch_up()
     operations, is_over = 0, False
     while not is_over:
         lab = FilesLab(tmp_path / f"crash{operations}")
         lab.data.mkdir()
         life(lab)
         try:
-            lab.projector(MortalDisk(Beneath(lab.data), operations)).level()
+            lab.projector(CrashingDisk(Beneath(lab.data), operations)).level()
             is_over = True
-        except Died:
-            lab.level()
-        assert tree(lab.data) == tree(clean.data), f"after {operations} operations"
+        except Killed:
+            lab.catch_up()
+        assert read_tree(lab.data) == read_tree(clean.data), f"after {operations} operations"
         operations += 1
 
 
 @proves("FILES-CRASH")
 @pytest.mark.parametrize("torn", [1, 40, -1])
-def test_a_torn_line_is_written_again(tmp_path: Path, torn: int) -> None:
+def test_torn_line_is_rewritten(tmp_path: Path, torn: int) -> None:
     lab = FilesLab(tmp_path)
     make(lab)
     offer(lab)
-    lab.level()
+    lab.catch_up()
     whole = (tmp_path / LOG).read_bytes()
     cursor = (tmp_path / "projection.json").read_bytes()
     accept(lab)
-    lab.level()
+    lab.catch_up()
     after = (tmp_path / LOG).read_bytes()
     fresh = after[len(whole) :]
     (tmp_path / LOG).write_bytes(whole + fresh[:torn])
     (tmp_path / "projection.json").write_bytes(cursor)
-    lab.level()
+    lab.catch_up()
     assert (tmp_path / LOG).read_bytes() == after
 
 
-def cut_to(log: Path, kept: int) -> None:
+def truncate_file(log: Path, kept: int) -> None:
     """Somebody or something cuts a file short; a negative number counts from its end."""
     whole = log.read_bytes()
     log.write_bytes(whole[:kept])
 
 
-WITHOUT_THE_LAST = (-1, -40)
+TRUNCATED_LAST_LINE = (-1, -40)
 """Bytes that remain: all but the line feed, all but a part of the last line."""
 
 
 @proves("FILES-CUT")
-@pytest.mark.parametrize("kept", [*WITHOUT_THE_LAST, 0, 40], ids=str)
+@pytest.mark.parametrize("kept", [*TRUNCATED_LAST_LINE, 0, 40], ids=str)
 @pytest.mark.parametrize("how", ["next", "sweep"])
-def test_what_was_cut_off_is_completed_before_anything_follows(
-    tmp_path: Path, kept: int, how: str
-) -> None:
+def test_truncated_log_is_completed_before_appending(tmp_path: Path, kept: int, how: str) -> None:
     lab = FilesLab(tmp_path)
-    everything(lab)
-    lab.level()
+    run_all_kinds_of_handoffs(lab)
+    lab.catch_up()
     log, day = tmp_path / LOG, max((tmp_path / "events").iterdir())
     whole = log.read_bytes(), day.read_bytes()
     for path in (log, day):
-        cut_to(path, kept)
+        truncate_file(path, kept)
     assert sorted(lab.projector().changed_logs()) == [f"events/{day.name}", LOG]
     if how == "sweep":
-        lab.sweep()
+        lab.scan()
         assert (log.read_bytes(), day.read_bytes()) == whole
     make(lab, "t20")
     offer(lab, "h20", "t20")
-    lab.level()
+    lab.catch_up()
     assert log.read_bytes().startswith(whole[0])
     assert lab.differences() == []
     assert [*lab.projector().changed_logs()] == []
 
 
-RED = "teamspaces/red/handoffs/handoffs.jsonl"
+RED_LOG = "teamspaces/red/handoffs/handoffs.jsonl"
 
 
 @proves("FILES-CUT")
 @pytest.mark.parametrize("how", ["next", "sweep"])
-@pytest.mark.parametrize("path", [LOG, RED])
-def test_a_log_that_was_removed_is_made_whole_again(tmp_path: Path, path: str, how: str) -> None:
+@pytest.mark.parametrize("path", [LOG, RED_LOG])
+def test_removed_log_is_rewritten(tmp_path: Path, path: str, how: str) -> None:
     lab = FilesLab(tmp_path)
     make(lab, "t0")
-    everything(lab)
-    lab.level()
+    run_all_kinds_of_handoffs(lab)
+    lab.catch_up()
     log = tmp_path / path
     whole = log.read_bytes()
     log.unlink()
     assert [*lab.projector().changed_logs()] == [path]
     if how == "sweep":
-        lab.sweep()
+        lab.scan()
         assert log.read_bytes() == whole
     offer(lab, "h20", "t0", teamspace=path.split("/")[1])
-    lab.level()
+    lab.catch_up()
     assert log.read_bytes().startswith(whole)
     assert lab.differences() == []
     assert [*lab.projector().changed_logs()] == []
@@ -359,13 +361,11 @@ def test_a_log_that_was_removed_is_made_whole_again(tmp_path: Path, path: str, h
 @proves("FILES-CUT", "FILES-PLACES")
 @pytest.mark.parametrize("how", ["next", "sweep"])
 @pytest.mark.parametrize("what", ["folder", "pipe", "link"])
-def test_so_is_one_in_whose_place_something_else_stands(
-    tmp_path: Path, what: str, how: str
-) -> None:
+def test_irregular_file_in_place_of_log_is_replaced(tmp_path: Path, what: str, how: str) -> None:
     lab = FilesLab(tmp_path)
     make(lab, "t0")
-    everything(lab)
-    lab.level()
+    run_all_kinds_of_handoffs(lab)
+    lab.catch_up()
     log = tmp_path / LOG
     whole = log.read_bytes()
     log.rename(f"{log}.bak")
@@ -378,90 +378,90 @@ def test_so_is_one_in_whose_place_something_else_stands(
             log.symlink_to(f"{log}.bak")
     assert [*lab.projector().changed_logs()] == [LOG]
     if how == "sweep":
-        lab.sweep()
+        lab.scan()
         assert log.read_bytes() == whole
     offer(lab, "h20", "t0")
-    lab.level()
+    lab.catch_up()
     assert not log.is_symlink()
     assert log.read_bytes().startswith(whole)
-    told = f"{LOG} was no file: it is kept as {LOG}-found, and a file is made in its place"
-    assert lab.warnings == [told]
+    warning = f"{LOG} was no file: it is kept as {LOG}-found, and a file is made in its place"
+    assert lab.warnings == [warning]
     assert os.path.lexists(f"{log}-found")
     assert lab.differences() == []
     assert [*lab.projector().changed_logs()] == []
 
 
 @proves("FILES-CUT")
-def test_and_so_with_its_folder_when_there_is_something_to_add(tmp_path: Path) -> None:
+def test_removed_log_folder_is_restored_on_append(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    everything(lab)
-    lab.level()
-    whole = (tmp_path / RED).read_bytes()
+    run_all_kinds_of_handoffs(lab)
+    lab.catch_up()
+    whole = (tmp_path / RED_LOG).read_bytes()
     rmtree(tmp_path / "teamspaces")
     make(lab, "t20")
     offer(lab, "h20", "t20", teamspace="red")
-    lab.level()
-    assert (tmp_path / RED).read_bytes().startswith(whole)
-    lab.sweep()
+    lab.catch_up()
+    assert (tmp_path / RED_LOG).read_bytes().startswith(whole)
+    lab.scan()
     assert lab.differences() == []
 
 
 @proves("FILES-CUT")
-def test_whole_lines_that_were_cut_off_are_completed(tmp_path: Path) -> None:
+def test_removed_whole_lines_are_completed(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    everything(lab)
-    lab.level()
+    run_all_kinds_of_handoffs(lab)
+    lab.catch_up()
     log = tmp_path / LOG
     whole = log.read_bytes()
     for count in range(len(whole.splitlines())):
         log.write_bytes(b"".join(whole.splitlines(keepends=True)[:count]))
-        lab.sweep()
+        lab.scan()
         assert log.read_bytes() == whole, f"of {count} lines"
 
 
 @proves("FILES-CUT")
 @pytest.mark.parametrize("text", [b"hello\n", b"no line at all", b""])
-def test_a_file_that_is_none_of_ours_is_left_alone(tmp_path: Path, text: bytes) -> None:
+def test_foreign_file_is_left_alone(tmp_path: Path, text: bytes) -> None:
     lab = FilesLab(tmp_path)
     life(lab)
-    lab.level()
+    lab.catch_up()
     stray = tmp_path / "teamspaces/blue/handoffs/handoffs.jsonl"
     stray.parent.mkdir(parents=True)
     stray.write_bytes(text)
-    lab.sweep()
+    lab.scan()
     assert stray.read_bytes() == text
     assert [*lab.projector().changed_logs()] == []
 
 
 @proves("FILES-CRASH")
-def test_a_power_cut_is_made_good(tmp_path: Path) -> None:
+def test_power_cut_is_repaired(tmp_path: Path) -> None:
     operations, is_over = 0, False
     while not is_over:
         lab = FilesLab(tmp_path / f"data{operations}")
         lab.data.mkdir()
         make(lab)
         offer(lab)
-        lab.level()
+        lab.catch_up()
         accept(lab)
         after = tmp_path / f"after{operations}"
-        with Platter(lab.data) as platter:
+        with SyncedFolder(lab.data) as synced:
             try:
-                lab.projector(MortalDisk(Beneath(lab.data), operations)).level()
+                lab.projector(CrashingDisk(Beneath(lab.data), operations)).level()
                 is_over = True
-            except Died:
+            except Killed:
                 operations += 1
-            platter.cut(after)
+            synced.cut(after)
         lab.projector(data=after).level()
-        lab.level()
-        assert tree(after) == tree(lab.data), f"after {operations} operations"
+        lab.catch_up()
+        assert read_tree(after) == read_tree(lab.data), f"after {operations} operations"
 
 
 @proves("FILES-COMPARE")
-def test_verify_names_a_log_that_is_not_as_the_ledger_says(tmp_path: Path) -> None:
+def test_verify_reports_log_differences(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    everything(lab)
-    lab.level()
-    expected = tree(tmp_path)
+    run_all_kinds_of_handoffs(lab)
+    lab.catch_up()
+    expected = read_tree(tmp_path)
     log, red = tmp_path / LOG, tmp_path / "teamspaces/red/handoffs/handoffs.jsonl"
     log.write_bytes(log.read_bytes().replace(b"agent:bob", b"agent:eve", 1))
     red.unlink()
@@ -474,78 +474,78 @@ def test_verify_names_a_log_that_is_not_as_the_ledger_says(tmp_path: Path) -> No
         ("teamspaces/red/handoffs/handoffs.jsonl", "missing"),
     ]
     lab.projector().rebuild(lambda _: None)
-    assert tree(tmp_path) == expected
+    assert read_tree(tmp_path) == expected
 
 
-def test_a_line_that_somebody_added_does_not_silence_the_log(tmp_path: Path) -> None:
+def test_foreign_line_does_not_stop_the_log(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     make(lab)
     offer(lab)
-    lab.level()
+    lab.catch_up()
     log = tmp_path / LOG
     log.write_bytes(log.read_bytes() + b'{"event_id":99999999}\nnot ours\n')
     accept(lab)
-    lab.level()
-    assert [line["event"] for line in lines_that_are_ours(log)][-1] == "handoff_transition"
+    lab.catch_up()
+    assert [line["event"] for line in read_handoff_lines(log)][-1] == "handoff_transition"
     lab.projector().rebuild(lambda _: None)
     assert lab.differences() == []
 
 
-def lines_that_are_ours(log: Path) -> list[dict[str, Any]]:
+def read_handoff_lines(log: Path) -> list[dict[str, Any]]:
     """All lines that are about a handoff."""
     kept = [line for line in log.read_text().splitlines() if '"handoff_id"' in line]
     return [json.loads(line) for line in kept]
 
 
 @proves("FILES-BENEATH")
-@pytest.mark.parametrize("place", ["teamspaces/default", "teamspaces/default/handoffs"])
-def test_a_link_on_the_way_is_set_aside_and_not_followed(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("folder", ["teamspaces/default", "teamspaces/default/handoffs"])
+def test_symlinked_folder_is_set_aside_and_not_followed(tmp_path: Path, folder: str) -> None:
     data, outside = tmp_path / "data", tmp_path / "outside"
     outside.mkdir()
-    (data / place).parent.mkdir(parents=True)
-    (data / place).symlink_to(outside)
+    (data / folder).parent.mkdir(parents=True)
+    (data / folder).symlink_to(outside)
     lab = FilesLab(data)
     life(lab)
-    lab.level()
+    lab.catch_up()
     assert list(outside.iterdir()) == []
     assert (data / LOG).is_file()
     assert lab.differences() == []
 
 
-def test_many_handoffs_are_followed_without_remembering_all_of_them(tmp_path: Path) -> None:
+def test_many_handoffs_exceed_the_cache(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     for number in range(260):
         make(lab, f"t{number}")
         offer(lab, f"h{number}", f"t{number}")
     lab.do(BOB, RejectHandoff("h0", "other", "no time"))
-    lab.level()
-    assert lines(lab)[-1]["handoff_id"] == "h0"
+    lab.catch_up()
+    assert read_lines(lab)[-1]["handoff_id"] == "h0"
     assert lab.differences() == []
 
 
-def replayed(lab: FilesLab, *paths: str) -> Replayed:
+def replay_files(lab: FilesLab, *paths: str) -> Replayed:
     """What the files tell by themselves."""
     return replay(b"".join((lab.data / path).read_bytes() for path in paths).splitlines(True))
 
 
 @proves("ACP-AUDIT-REPLAY")
-def test_a_replay_gives_the_same_state_owner_and_chain(tmp_path: Path) -> None:
+def test_replay_reproduces_state_owner_and_chain(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    everything(lab)
-    lab.level()
-    told = replayed(lab, LOG, "teamspaces/red/handoffs/handoffs.jsonl")
-    known = {row["handoff_id"] for row in lines(lab)} | {"h6"}
-    assert set(told.handoffs) == known
-    for id, handoff in told.handoffs.items():
+    run_all_kinds_of_handoffs(lab)
+    lab.catch_up()
+    replayed = replay_files(lab, LOG, "teamspaces/red/handoffs/handoffs.jsonl")
+    known = {row["handoff_id"] for row in read_lines(lab)} | {"h6"}
+    assert set(replayed.handoffs) == known
+    for id, handoff in replayed.handoffs.items():
         assert essence(handoff) == essence(state(lab, id)), id
         assert (handoff.status, handoff.chain) == (state(lab, id).status, state(lab, id).chain)
     for task in ("t1", "t2", "t5", "t6", "t7", "t8"):
-        assert told.owners[task] == lab.task(task).assignee, task
-        assert told.chains[task] == lab.task(task).chain, task
-    assert compare(told, lab.store) == {}
+        assert replayed.owners[task] == lab.task(task).assignee, task
+        assert replayed.chains[task] == lab.task(task).chain, task
+    assert compare(replayed, lab.store) == {}
 
 
-def write_again(line: dict[str, Any], session: Session) -> None:
+def record_from_line(line: dict[str, Any], session: Session) -> None:
     """Write what a line of an audit log was made of."""
     origin, stream = line["entry"], handoff_stream(line["handoff_id"])
     event = CODEC.decode(origin["event"], origin["v"], json.dumps(origin["body"]).encode())
@@ -556,7 +556,7 @@ def write_again(line: dict[str, Any], session: Session) -> None:
     session.write(unit.changes())
 
 
-def told_again(store: Store) -> Replayed:
+def replay_store(store: Store) -> Replayed:
     """What the audit log of a store would tell, from its first entry on."""
     states: dict[str, Handoff] = {}
     lines: list[bytes] = []
@@ -569,22 +569,22 @@ def told_again(store: Store) -> Replayed:
 
 
 @proves("ACP-AUDIT-REPLAY")
-def test_in_an_empty_store_the_lines_come_to_the_same_states_owners_and_chains(
+def test_replay_into_empty_store_reproduces_states_owners_and_chains(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "lab").mkdir()
     lab = FilesLab(tmp_path / "lab")
-    everything(lab)
-    lab.level()
-    both = sorted(lines(lab) + lines(lab, RED), key=lambda line: line["event_id"])
+    run_all_kinds_of_handoffs(lab)
+    lab.catch_up()
+    both = sorted(read_lines(lab) + read_lines(lab, RED_LOG), key=lambda line: line["event_id"])
     store = SqliteStore.open(tmp_path / "empty.db", lambda: "empty")
     for line in both:
         if "entry" in line:
-            store.transact(partial(write_again, line))
+            store.transact(partial(record_from_line, line))
     assert [*check_ledger(store, [], lambda _: None), *check_views(store, lambda _: None)] == []
     assert store.handoffs("", 100) == lab.store.handoffs("", 100)
-    before, again = replayed(lab, LOG, RED), told_again(store)
-    assert (again.owners, again.chains) == (before.owners, before.chains)
+    before, replayed = replay_files(lab, LOG, RED_LOG), replay_store(store)
+    assert (replayed.owners, replayed.chains) == (before.owners, before.chains)
     for id, handoff in before.handoffs.items():
         found = find_handoff(store, id)
         assert isinstance(found, Handoff)
@@ -595,7 +595,7 @@ def test_in_an_empty_store_the_lines_come_to_the_same_states_owners_and_chains(
 
 
 @proves("ACP-AUDIT-REPLAY", "ACP-CHAIN")
-def test_a_replay_gives_the_owner_of_work_that_came_back_by_hand(tmp_path: Path) -> None:
+def test_replay_reproduces_owner_after_manual_reassignment(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     life(lab)
     lab.do(HUMAN, EditTask("t1", assignee="alice"))
@@ -608,19 +608,19 @@ def test_a_replay_gives_the_owner_of_work_that_came_back_by_hand(tmp_path: Path)
     accept(lab, "h3")
     activate(lab, "h3")
     lab.do(HUMAN, MoveTask("t3", "cancelled"))
-    lab.level()
-    told = replayed(lab, LOG)
-    assert told.owners == {"t1": "alice", "t3": "bob"}
-    assert told.chains == {"t1": ("alice",), "t3": ("alice", "bob")}
-    for task in told.owners:
+    lab.catch_up()
+    replayed = replay_files(lab, LOG)
+    assert replayed.owners == {"t1": "alice", "t3": "bob"}
+    assert replayed.chains == {"t1": ("alice",), "t3": ("alice", "bob")}
+    for task in replayed.owners:
         found = lab.task(task)
-        assert (found.assignee, found.chain) == (told.owners[task], told.chains[task])
-    assert compare(told, lab.store) == {}
+        assert (found.assignee, found.chain) == (replayed.owners[task], replayed.chains[task])
+    assert compare(replayed, lab.store) == {}
 
 
 @proves("ACP-AUDIT-REPLAY", "ACP-CHAIN", "REWIND-HANDOFF")
 @pytest.mark.parametrize("owner", ["alice", "", "carol"])
-def test_and_of_work_that_a_rewind_has_taken_from_its_recipient(tmp_path: Path, owner: str) -> None:
+def test_replay_reproduces_owner_after_rewind(tmp_path: Path, owner: str) -> None:
     lab = FilesLab(tmp_path)
     lab.do(HUMAN, CreateTask("Fix it", id="t1", ready=True, assignee=owner))
     lab.do(HUMAN, EditTask("t1", assignee="alice"))
@@ -628,18 +628,18 @@ def test_and_of_work_that_a_rewind_has_taken_from_its_recipient(tmp_path: Path, 
     accept(lab)
     activate(lab)
     lab.do(HUMAN, RewindTask("t1", 1))
-    lab.level()
-    told, found = replayed(lab, LOG), lab.task("t1")
-    moved = next(line for line in lines(lab) if line.get("to_status") == "rejected")
+    lab.catch_up()
+    replayed, found = replay_files(lab, LOG), lab.task("t1")
+    moved = next(line for line in read_lines(lab) if line.get("to_status") == "rejected")
     assert (moved["owner"], tuple(moved["handoff_chain"])) == (owner, found.chain)
-    assert (told.owners["t1"], told.chains["t1"]) == (found.assignee, found.chain)
+    assert (replayed.owners["t1"], replayed.chains["t1"]) == (found.assignee, found.chain)
     assert "bob" not in found.chain
-    assert compare(told, lab.store) == {}
+    assert compare(replayed, lab.store) == {}
 
 
 @proves("ACP-AUDIT-REPLAY")
-@pytest.mark.parametrize("files", [(LOG, RED), (RED, LOG)])
-def test_the_order_of_the_files_does_not_matter(tmp_path: Path, files: tuple[str, str]) -> None:
+@pytest.mark.parametrize("files", [(LOG, RED_LOG), (RED_LOG, LOG)])
+def test_replay_is_independent_of_file_order(tmp_path: Path, files: tuple[str, str]) -> None:
     lab = FilesLab(tmp_path)
     make(lab)
     offer(lab)
@@ -650,22 +650,25 @@ def test_the_order_of_the_files_does_not_matter(tmp_path: Path, files: tuple[str
     activate(lab, "h2", CAROL)
     lab.do(CAROL, RejectHandoff("h2", "other", "no"))
     offer(lab, "h3", to="dan", by=BOB, supersedes="h2")
-    lab.level()
-    told = replayed(lab, *files)
-    assert (told.owners, told.chains) == ({"t1": "bob"}, {"t1": ("alice", "bob")})
-    assert (told.handoffs["h1"].superseded_by, told.handoffs["h2"].superseded_by) == ("h2", "h3")
-    assert compare(told, lab.store) == {}
+    lab.catch_up()
+    replayed = replay_files(lab, *files)
+    assert (replayed.owners, replayed.chains) == ({"t1": "bob"}, {"t1": ("alice", "bob")})
+    assert (replayed.handoffs["h1"].superseded_by, replayed.handoffs["h2"].superseded_by) == (
+        "h2",
+        "h3",
+    )
+    assert compare(replayed, lab.store) == {}
     for alone in files:
-        assert compare(replayed(lab, alone), lab.store) == {}
+        assert compare(replay_files(lab, alone), lab.store) == {}
 
 
 @proves("ACP-AUDIT-REPLAY")
-def test_what_is_missing_in_a_file_is_named(tmp_path: Path) -> None:
+def test_compare_names_missing_handoffs(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     life(lab)
     make(lab, "t2")
     offer(lab, "h2", "t2")
-    lab.level()
+    lab.catch_up()
     gone = "the file does not have it"
     assert compare(replay([]), lab.store) == {"h1": gone, "h2": gone}
     rest = [line for line in (tmp_path / LOG).read_bytes().splitlines(True) if b'"h2"' not in line]
@@ -674,21 +677,21 @@ def test_what_is_missing_in_a_file_is_named(tmp_path: Path) -> None:
 
 
 @proves("ACP-AUDIT-REPLAY")
-def test_an_owner_or_a_chain_that_the_ledger_does_not_have_is_named(tmp_path: Path) -> None:
+def test_compare_names_wrong_owner_or_chain(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     make(lab)
     offer(lab)
-    lab.level()
-    told = replayed(lab, LOG)
-    told.chains["t1"] = ("mallory",)
-    assert compare(told, lab.store) == {"t1": "the ledger has the chain alice"}
-    told = replayed(lab, LOG)
-    told.owners["t1"] = "mallory"
-    assert compare(told, lab.store) == {"t1": "the ledger has it as alice's"}
+    lab.catch_up()
+    replayed = replay_files(lab, LOG)
+    replayed.chains["t1"] = ("mallory",)
+    assert compare(replayed, lab.store) == {"t1": "the ledger has the chain alice"}
+    replayed = replay_files(lab, LOG)
+    replayed.owners["t1"] = "mallory"
+    assert compare(replayed, lab.store) == {"t1": "the ledger has it as alice's"}
 
 
 @proves("ACP-AUDIT-REPLAY")
-def test_a_file_of_another_ledger_is_told_apart(tmp_path: Path) -> None:
+def test_compare_detects_file_of_another_ledger(tmp_path: Path) -> None:
     lab, other = FilesLab(tmp_path / "one"), FilesLab(tmp_path / "other")
     for one in (lab, other):
         one.data.mkdir()
@@ -698,8 +701,8 @@ def test_a_file_of_another_ledger_is_told_apart(tmp_path: Path) -> None:
     other.do(BOB, ActivateHandoff("h1"))
     make(other, "t2")
     offer(other, "h2", "t2")
-    other.level()
-    wrong = compare(replayed(other, LOG), lab.store)
+    other.catch_up()
+    wrong = compare(replay_files(other, LOG), lab.store)
     assert wrong["h2"] == "the ledger does not know it"
     assert "status" in wrong["h1"]
 
@@ -740,12 +743,10 @@ def test_a_file_of_another_ledger_is_told_apart(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_line_that_cannot_be_true_is_named(
-    tmp_path: Path, old: bytes, new: bytes, why: str
-) -> None:
+def test_replay_names_inconsistent_line(tmp_path: Path, old: bytes, new: bytes, why: str) -> None:
     lab = FilesLab(tmp_path)
     life(lab)
-    lab.level()
+    lab.catch_up()
     data = (tmp_path / LOG).read_bytes()
     assert old in data
     with pytest.raises(BadFile) as wrong:
@@ -754,10 +755,10 @@ def test_a_line_that_cannot_be_true_is_named(
 
 
 @proves("ACP-AUDIT-REPLAY")
-def test_lines_out_of_order_or_cut_off_are_noticed(tmp_path: Path) -> None:
+def test_replay_detects_reordered_or_torn_lines(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     life(lab)
-    lab.level()
+    lab.catch_up()
     all_lines = (tmp_path / LOG).read_bytes().splitlines(True)
     for spoilt, why in (
         ([*all_lines, all_lines[-1]], "it stands twice"),
@@ -773,10 +774,10 @@ def test_lines_out_of_order_or_cut_off_are_noticed(tmp_path: Path) -> None:
 
 
 @proves("ACP-AUDIT-WORDS")
-def test_a_line_that_is_left_out_is_missed(tmp_path: Path) -> None:
+def test_replay_names_omitted_line(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     life(lab)
-    lab.level()
+    lab.catch_up()
     all_lines = (tmp_path / LOG).read_bytes().splitlines(True)
     for gone, why in (
         (1, "line 2: handoff_transition (31) is missing before it"),
@@ -804,32 +805,32 @@ def test_a_line_that_is_left_out_is_missed(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_line_that_only_the_ledger_can_tell_from_the_true_one_is_named(
+def test_compare_names_line_that_differs_from_ledger(
     tmp_path: Path, old: bytes, new: bytes, why: str
 ) -> None:
     lab = FilesLab(tmp_path)
     life(lab)
-    lab.level()
+    lab.catch_up()
     data = (tmp_path / LOG).read_bytes()
     assert old in data
-    told = replay(
+    replayed = replay(
         data.replace(old, new)
         .replace(b'{"event":"handoff_', b'{ "event":"handoff_')
         .splitlines(True)
     )
-    assert compare(told, lab.store) == ({"h1": why} if why else {})
+    assert compare(replayed, lab.store) == ({"h1": why} if why else {})
 
 
 @proves("ACP-AUDIT-WORDS")
-def test_what_the_gate_said_is_neither_left_out_nor_invented(tmp_path: Path) -> None:
+def test_compare_detects_omitted_or_invented_verification(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     life(lab)
-    lab.level()
+    lab.catch_up()
     all_lines = (tmp_path / LOG).read_bytes().splitlines(True)
     invented = all_lines[3].replace(b'"event_id":70', b'"event_id":90')
     invented = invented.replace(b'"position":7', b'"position":9')
-    told = replay([*all_lines[:5], invented, *all_lines[5:]])
-    assert compare(told, lab.store) == {"h1": "line 6 of the file is not in the ledger"}
+    replayed = replay([*all_lines[:5], invented, *all_lines[5:]])
+    assert compare(replayed, lab.store) == {"h1": "line 6 of the file is not in the ledger"}
     gated = FilesLab(tmp_path / "gated")
     gated.data.mkdir()
     make(gated)
@@ -838,7 +839,7 @@ def test_what_the_gate_said_is_neither_left_out_nor_invented(tmp_path: Path) -> 
     accept(gated)
     gated.do(HUMAN, ApproveHandoff("h1", is_yes=True))
     accept(gated)
-    gated.level()
+    gated.catch_up()
     twice = (gated.data / LOG).read_bytes().splitlines(True)
     assert compare(replay(twice), gated.store) == {}
     at = next(n for n, line in enumerate(twice) if b'"handoff_verification"' in line)
@@ -846,14 +847,14 @@ def test_what_the_gate_said_is_neither_left_out_nor_invented(tmp_path: Path) -> 
     assert (id, why.startswith("the file does not have its line ")) == ("h1", True)
 
 
-def checks(lab: FilesLab, id: str = "h1") -> dict[str, bool]:
+def run_checks(lab: FilesLab, id: str = "h1") -> dict[str, bool]:
     """Which checks of a handoff hold."""
     found = check_handoff(lab.store, Beneath(lab.data), state(lab, id))
     return {check.check: check.ok for check in found}
 
 
 @proves("ACP-CLI")
-def test_one_handoff_is_looked_at_from_all_sides(tmp_path: Path) -> None:
+def test_handoff_checks_report_each_damage(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     make(lab)
     offer(lab)
@@ -862,13 +863,13 @@ def test_one_handoff_is_looked_at_from_all_sides(tmp_path: Path) -> None:
     copy = tmp_path / artifact_path(digest)
     copy.parent.mkdir(parents=True)
     copy.write_bytes(b"what happened")
-    lab.level()
+    lab.catch_up()
     names = ("entries", "state", "row", "package_hash", "audit", "artifact")
-    assert checks(lab) == dict.fromkeys(names, True)
+    assert run_checks(lab) == dict.fromkeys(names, True)
     copy.write_bytes(b"something else")
-    assert checks(lab) == dict.fromkeys(names, True) | {"artifact": False}
+    assert run_checks(lab) == dict.fromkeys(names, True) | {"artifact": False}
     copy.unlink()
     (tmp_path / LOG).write_bytes(b"")
-    assert checks(lab) == dict.fromkeys(names, True) | {"artifact": False, "audit": False}
+    assert run_checks(lab) == dict.fromkeys(names, True) | {"artifact": False, "audit": False}
     lab.do(ALICE, DraftHandoff({"context": {}}, id="d1"))
-    assert checks(lab, "d1") == {"entries": True, "state": True}
+    assert run_checks(lab, "d1") == {"entries": True, "state": True}

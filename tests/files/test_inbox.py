@@ -13,13 +13,13 @@ from dragoman.files.inbox import Answer, Inbox
 from dragoman.services.projector import FilesDuty
 from dragoman.system.beneath import Beneath
 from dragoman.system.openat import Seen
-from tests.files.lab import Died, MortalDisk, tree
+from tests.files.lab import CrashingDisk, Killed, read_tree
 from tests.requirements import proves
 
-MOST = 1_000
+MAX_BYTES = 1_000
 
 
-class Post:
+class InboxSetup:
     """An inbox whose messages are accepted unless they say `bad`."""
 
     def __init__(self, data: Path) -> None:
@@ -27,25 +27,25 @@ class Post:
         self.inbox = data / "inbox"
         self.inbox.mkdir(exist_ok=True)
         self.sent: list[tuple[bytes, str | None]] = []
-        self.told: list[str] = []
-        self.trouble = ""
+        self.warnings: list[str] = []
+        self.failure = ""
 
-    def send(self, raw: bytes, speaker: str | None) -> Answer:
+    def send(self, raw: bytes, sender: str | None) -> Answer:
         """Take a message down."""
-        self.sent.append((raw, speaker))
+        self.sent.append((raw, sender))
         if raw == b"bad":
             return Refusal("invalid_json", "line 1: this is not\x1b[2J JSON")
         return ("odd\x1b[2J", "strange") if raw == b"odd" else ()
 
     def run(self, disk: Any = None) -> int:
         """The duty once."""
-        inbox = Inbox(disk or Beneath(self.data), self.send, MOST, self.told.append)
+        inbox = Inbox(disk or Beneath(self.data), self.send, MAX_BYTES, self.warnings.append)
         try:
             return inbox.run_once(0)
         finally:
-            self.trouble = inbox.trouble()
+            self.failure = inbox.trouble()
 
-    def drop(self, name: str, content: bytes = b"good") -> Path:
+    def write_message(self, name: str, content: bytes = b"good") -> Path:
         """A message, dropped in."""
         path = self.inbox / name
         path.parent.mkdir(exist_ok=True)
@@ -54,56 +54,56 @@ class Post:
 
     def names(self) -> list[str]:
         """Everything in the inbox."""
-        return sorted(tree(self.inbox))
+        return sorted(read_tree(self.inbox))
 
 
 @proves("FILES-INBOX")
-def test_a_message_speaks_as_its_folder_or_as_the_sender_it_names(tmp_path: Path) -> None:
-    post = Post(tmp_path)
-    post.drop("swe-qa/2.json", b"second")
-    post.drop("swe-qa/1.json", b"first")
-    post.drop("b.json", b"b")
-    post.drop("a.json", b"a")
-    assert post.run() == 4
-    assert post.sent == [(b"a", None), (b"b", None), (b"first", "swe-qa"), (b"second", "swe-qa")]
-    assert post.names() == [
+def test_sender_is_the_agent_folder_or_unnamed(tmp_path: Path) -> None:
+    setup = InboxSetup(tmp_path)
+    setup.write_message("swe-qa/2.json", b"second")
+    setup.write_message("swe-qa/1.json", b"first")
+    setup.write_message("b.json", b"b")
+    setup.write_message("a.json", b"a")
+    assert setup.run() == 4
+    assert setup.sent == [(b"a", None), (b"b", None), (b"first", "swe-qa"), (b"second", "swe-qa")]
+    assert setup.names() == [
         "processed/a.json",
         "processed/b.json",
         "swe-qa/processed/1.json",
         "swe-qa/processed/2.json",
     ]
-    assert post.run() == 0
+    assert setup.run() == 0
 
 
 @proves("FILES-INBOX")
-def test_a_refused_message_is_kept_with_its_reason(tmp_path: Path) -> None:
-    post = Post(tmp_path)
-    post.drop("x.json", b"bad")
-    post.run()
-    rejected = tree(post.inbox)
+def test_refused_message_is_kept_with_its_reason(tmp_path: Path) -> None:
+    setup = InboxSetup(tmp_path)
+    setup.write_message("x.json", b"bad")
+    setup.run()
+    rejected = read_tree(setup.inbox)
     assert rejected["rejected/x.json"] == b"bad"
     assert rejected["rejected/x.json.reason.txt"] == b"invalid_json: line 1: this is not JSON\n"
 
 
 @proves("FILES-INBOX")
-def test_what_was_odd_about_a_message_stands_beside_it(tmp_path: Path) -> None:
-    post = Post(tmp_path)
+def test_warnings_are_written_beside_processed_message(tmp_path: Path) -> None:
+    setup = InboxSetup(tmp_path)
     for _ in range(2):
-        post.drop("x.json", b"odd")
-        post.run()
-    kept = tree(post.inbox)
+        setup.write_message("x.json", b"odd")
+        setup.run()
+    kept = read_tree(setup.inbox)
     assert kept["processed/x.json"] == kept["processed/x-2.json"] == b"odd"
     assert kept["processed/x.json.warning.txt"] == b"odd\nstrange\n"
     assert "processed/x-2.json.warning.txt" in kept
 
 
 @proves("FILES-INBOX")
-def test_messages_of_the_same_name_are_all_kept(tmp_path: Path) -> None:
-    post = Post(tmp_path)
+def test_messages_of_equal_name_are_all_kept(tmp_path: Path) -> None:
+    setup = InboxSetup(tmp_path)
     for words in (b"bad", b"good", b"good 2", b"bad"):
-        post.drop("x.json", words)
-        post.run()
-    kept = tree(post.inbox)
+        setup.write_message("x.json", words)
+        setup.run()
+    kept = read_tree(setup.inbox)
     assert kept["processed/x.json"] == b"good"
     assert kept["processed/x-2.json"] == b"good 2"
     assert kept["rejected/x-2.json"] == b"bad"
@@ -112,11 +112,11 @@ def test_messages_of_the_same_name_are_all_kept(tmp_path: Path) -> None:
 
 @proves("FILES-INBOX")
 @pytest.mark.parametrize("name", [".x.json", "x.json.tmp", "x.json.part", "ada/.x", "ada/x.part"])
-def test_a_file_that_is_still_being_written_is_not_read(tmp_path: Path, name: str) -> None:
-    post = Post(tmp_path)
-    post.drop(name, b'{"half')
-    assert post.run() == 0
-    assert post.names() == [name]
+def test_hidden_or_partial_file_is_not_read(tmp_path: Path, name: str) -> None:
+    setup = InboxSetup(tmp_path)
+    setup.write_message(name, b'{"half')
+    assert setup.run() == 0
+    assert setup.names() == [name]
 
 
 @proves("FILES-INBOX", "FILES-BENEATH")
@@ -130,13 +130,13 @@ def test_a_file_that_is_still_being_written_is_not_read(tmp_path: Path, name: st
         ("too long", "1001 bytes; at most 1000"),
     ],
 )
-def test_what_is_not_a_plain_file_is_rejected_unopened(
+def test_irregular_or_oversized_file_is_rejected_unopened(
     tmp_path: Path, where: str, what: str, why: str
 ) -> None:
-    post = Post(tmp_path)
+    setup = InboxSetup(tmp_path)
     secret = tmp_path / "secret"
     secret.write_text("secret")
-    path = post.drop(f"{where}x.json")
+    path = setup.write_message(f"{where}x.json")
     path.unlink()
     if what == "link":
         path.symlink_to(secret)
@@ -145,56 +145,56 @@ def test_what_is_not_a_plain_file_is_rejected_unopened(
     elif what == "second name":
         path.hardlink_to(secret)
     else:
-        path.write_bytes(b"x" * (MOST + 1))
-    assert post.run() == 1
-    assert post.sent == []
-    assert why in (post.inbox / where / "rejected" / "x.json.reason.txt").read_text()
+        path.write_bytes(b"x" * (MAX_BYTES + 1))
+    assert setup.run() == 1
+    assert setup.sent == []
+    assert why in (setup.inbox / where / "rejected" / "x.json.reason.txt").read_text()
     assert not os.path.lexists(path)
     assert secret.read_text() == "secret"
 
 
 @proves("FILES-INBOX")
-def test_a_folder_that_cannot_be_an_agents_is_told_so(tmp_path: Path) -> None:
-    post = Post(tmp_path)
-    post.drop("not a name/x.json")
-    post.run()
-    assert post.sent == []
-    reason = post.inbox / "not a name" / "rejected" / "x.json.reason.txt"
+def test_folder_with_invalid_agent_name_is_rejected(tmp_path: Path) -> None:
+    setup = InboxSetup(tmp_path)
+    setup.write_message("not a name/x.json")
+    setup.run()
+    assert setup.sent == []
+    reason = setup.inbox / "not a name" / "rejected" / "x.json.reason.txt"
     assert reason.read_text().startswith("invalid_id: ")
 
 
 @proves("FILES-INBOX", "FILES-BENEATH")
-def test_a_link_to_a_folder_is_not_entered(tmp_path: Path) -> None:
+def test_symlinked_agent_folder_is_not_entered(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "x.json").write_text("good")
     data = tmp_path / "data"
     data.mkdir()
-    post = Post(data)
-    (post.inbox / "ada").symlink_to(outside)
-    post.run()
-    assert post.sent == []
+    setup = InboxSetup(data)
+    (setup.inbox / "ada").symlink_to(outside)
+    setup.run()
+    assert setup.sent == []
     assert sorted(path.name for path in outside.iterdir()) == ["x.json"]
 
 
 @proves("FILES-INBOX", "FILES-BENEATH")
-def test_a_link_in_the_place_of_processed_is_put_aside(tmp_path: Path) -> None:
+def test_symlink_in_place_of_processed_is_set_aside(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     data = tmp_path / "data"
     data.mkdir()
-    post = Post(data)
-    post.drop("ada/x.json")
-    (post.inbox / "ada" / "processed").symlink_to(outside)
-    assert post.run() == 1
+    setup = InboxSetup(data)
+    setup.write_message("ada/x.json")
+    (setup.inbox / "ada" / "processed").symlink_to(outside)
+    assert setup.run() == 1
     assert list(outside.iterdir()) == []
-    assert (post.inbox / "ada" / "processed" / "x.json").read_bytes() == b"good"
-    assert (post.inbox / "ada" / "processed-found").is_symlink()
+    assert (setup.inbox / "ada" / "processed" / "x.json").read_bytes() == b"good"
+    assert (setup.inbox / "ada" / "processed-found").is_symlink()
 
 
 @proves("FILES-INBOX", "FILES-DISK")
-def test_a_message_that_may_not_be_read_stops_none_of_the_others(tmp_path: Path) -> None:
-    class Strict(Beneath):
+def test_unreadable_message_does_not_stop_others(tmp_path: Path) -> None:
+    class DeniedDisk(Beneath):
         """A disk on which one file is somebody else's."""
 
         def read(self, path: str, most: int) -> bytes | None:
@@ -203,19 +203,19 @@ def test_a_message_that_may_not_be_read_stops_none_of_the_others(tmp_path: Path)
                 raise PermissionError(13, "Permission denied", path)
             return super().read(path, most)
 
-    post = Post(tmp_path)
-    post.drop("a.json")
-    post.drop("b.json")
-    assert post.run(Strict(tmp_path)) == 1
-    assert post.names() == ["a.json", "processed/b.json"]
-    assert post.trouble.startswith("a message waits in the inbox: inbox/a.json: Permission denied")
-    post.run()
-    assert (post.names(), post.trouble) == (["processed/a.json", "processed/b.json"], "")
+    setup = InboxSetup(tmp_path)
+    setup.write_message("a.json")
+    setup.write_message("b.json")
+    assert setup.run(DeniedDisk(tmp_path)) == 1
+    assert setup.names() == ["a.json", "processed/b.json"]
+    assert setup.failure.startswith("a message waits in the inbox: inbox/a.json: Permission denied")
+    setup.run()
+    assert (setup.names(), setup.failure) == (["processed/a.json", "processed/b.json"], "")
 
 
 @proves("INBOX-TOLD")
-def test_a_message_that_was_taken_and_cannot_be_put_away_is_told_apart(tmp_path: Path) -> None:
-    class Strict(Beneath):
+def test_sent_message_that_cannot_be_filed_is_reported(tmp_path: Path) -> None:
+    class DeniedDisk(Beneath):
         """A disk on which nothing may be put into the folder for what was taken."""
 
         def make_folder(self, path: str) -> None:
@@ -224,16 +224,16 @@ def test_a_message_that_was_taken_and_cannot_be_put_away_is_told_apart(tmp_path:
                 raise PermissionError(13, "Permission denied", path)
             super().make_folder(path)
 
-    post = Post(tmp_path)
-    post.drop("a.json")
-    post.run(Strict(tmp_path))
-    assert post.sent == [(b"good", None)]
-    assert post.told == [post.trouble]
-    inbox = Inbox(Strict(tmp_path), post.send, MOST, post.told.append)
-    duty = FilesDuty("inbox", lambda: inbox.run_once(0), post.told.append, left=inbox.trouble)
+    setup = InboxSetup(tmp_path)
+    setup.write_message("a.json")
+    setup.run(DeniedDisk(tmp_path))
+    assert setup.sent == [(b"good", None)]
+    assert setup.warnings == [setup.failure]
+    inbox = Inbox(DeniedDisk(tmp_path), setup.send, MAX_BYTES, setup.warnings.append)
+    duty = FilesDuty("inbox", lambda: inbox.run_once(0), setup.warnings.append, left=inbox.trouble)
     duty.run_once(0)
-    assert duty.undone == Trouble(post.trouble, is_partial=True)
-    assert post.trouble.startswith(
+    assert duty.undone == Trouble(setup.failure, is_partial=True)
+    assert setup.failure.startswith(
         "a message was taken, but cannot be put away: inbox/.taken-a.json: Permission denied"
     )
 
@@ -241,65 +241,63 @@ def test_a_message_that_was_taken_and_cannot_be_put_away_is_told_apart(tmp_path:
 @proves("INBOX-ASIDE")
 @pytest.mark.parametrize("folder", ["", "ada/"])
 @pytest.mark.parametrize("ends", ["processed", "rejected"])
-def test_what_stood_in_the_way_of_filing_is_no_message(
-    tmp_path: Path, folder: str, ends: str
-) -> None:
-    post = Post(tmp_path)
+def test_displaced_obstacle_is_not_sent_as_message(tmp_path: Path, folder: str, ends: str) -> None:
+    setup = InboxSetup(tmp_path)
     for number in range(2):
-        post.drop(f"{folder}x-{number}.json", b"bad" if ends == "rejected" else b"good")
-        (post.inbox / folder / ends).write_bytes(b"in the way")
-        assert post.run() == 1
-        (post.inbox / folder / ends).rename(tmp_path / f"{ends}{number}")
-    assert post.run() == 0
-    found = sorted(path.name for path in (post.inbox / folder).iterdir())
+        setup.write_message(f"{folder}x-{number}.json", b"bad" if ends == "rejected" else b"good")
+        (setup.inbox / folder / ends).write_bytes(b"in the way")
+        assert setup.run() == 1
+        (setup.inbox / folder / ends).rename(tmp_path / f"{ends}{number}")
+    assert setup.run() == 0
+    found = sorted(path.name for path in (setup.inbox / folder).iterdir())
     assert found == [f"{ends}-found", f"{ends}-found-2"]
 
 
 @proves("FILES-INBOX", "FILES-LONG-NAMES")
 @pytest.mark.parametrize("size", [238, 239, 245, 248, 249, 255])
 @pytest.mark.parametrize(("words", "ends"), [(b"good", "processed"), (b"bad", "rejected")])
-def test_a_message_with_a_long_name_is_filed_like_any_other(
+def test_message_with_long_name_is_filed(
     tmp_path: Path, size: int, words: bytes, ends: str
 ) -> None:
-    post = Post(tmp_path)
-    post.drop("a" * (size - 5) + ".json", words)
-    post.drop("é" * 100 + "a" * (size - 205) + ".json", words)
-    post.drop("z.json", words)
-    assert post.run() == 3
-    assert len(post.sent) == 3
-    kept = [path for path in (post.inbox / ends).iterdir() if path.suffix == ".json"]
+    setup = InboxSetup(tmp_path)
+    setup.write_message("a" * (size - 5) + ".json", words)
+    setup.write_message("é" * 100 + "a" * (size - 205) + ".json", words)
+    setup.write_message("z.json", words)
+    assert setup.run() == 3
+    assert len(setup.sent) == 3
+    kept = [path for path in (setup.inbox / ends).iterdir() if path.suffix == ".json"]
     assert [path.read_bytes() for path in kept] == [words] * 3
     assert all(Path(f"{path}.reason.txt").exists() == (ends == "rejected") for path in kept)
-    assert post.run() == 0
-    assert [path.name for path in post.inbox.iterdir()] == [ends]
+    assert setup.run() == 0
+    assert [path.name for path in setup.inbox.iterdir()] == [ends]
 
 
 @proves("FILES-INBOX")
-def test_a_message_that_is_still_being_written_is_read_again(tmp_path: Path) -> None:
-    class Slow(Post):
+def test_message_that_grew_while_sent_is_sent_again(tmp_path: Path) -> None:
+    class SlowWriterSetup(InboxSetup):
         """Whoever writes the message ends while its beginning is being refused."""
 
-        def send(self, raw: bytes, speaker: str | None) -> Answer:
+        def send(self, raw: bytes, sender: str | None) -> Answer:
             """Take a message down."""
-            answer = super().send(raw, speaker)
+            answer = super().send(raw, sender)
             if raw == b"bad":
                 writing.write(b", and good after all")
                 writing.flush()
             return answer
 
-    post = Slow(tmp_path)
-    with post.drop("ada/x.json", b"bad").open("ab") as writing:
-        post.run()
-        assert post.names() == ["ada/.taken-x.json"]
-        post.drop("ada/x.json", b"next")
-        post.run()
-    assert [raw for raw, _ in post.sent] == [b"bad", b"bad, and good after all", b"next"]
-    assert post.names() == ["ada/processed/x-2.json", "ada/processed/x.json"]
+    setup = SlowWriterSetup(tmp_path)
+    with setup.write_message("ada/x.json", b"bad").open("ab") as writing:
+        setup.run()
+        assert setup.names() == ["ada/.taken-x.json"]
+        setup.write_message("ada/x.json", b"next")
+        setup.run()
+    assert [raw for raw, _ in setup.sent] == [b"bad", b"bad, and good after all", b"next"]
+    assert setup.names() == ["ada/processed/x-2.json", "ada/processed/x.json"]
 
 
 @proves("FILES-INBOX", "FILES-OBSTACLE")
-def test_any_fault_at_one_message_or_folder_stops_none_of_the_others(tmp_path: Path) -> None:
-    class Strict(Beneath):
+def test_fault_of_one_message_or_folder_does_not_stop_others(tmp_path: Path) -> None:
+    class DeniedDisk(Beneath):
         """A disk on which one agent's folder is closed."""
 
         def list(self, folder: str) -> list[Seen]:
@@ -308,27 +306,27 @@ def test_any_fault_at_one_message_or_folder_stops_none_of_the_others(tmp_path: P
                 raise PermissionError(13, "Permission denied", folder)
             return super().list(folder)
 
-    class Faulty(Post):
+    class FaultySetup(InboxSetup):
         """One of its messages is about a task whose entries cannot be read."""
 
-        def send(self, raw: bytes, speaker: str | None) -> Answer:
+        def send(self, raw: bytes, sender: str | None) -> Answer:
             """Take a message down."""
             if raw == b"broken":
                 raise LedgerError("entry 7 cannot be read")
-            return super().send(raw, speaker)
+            return super().send(raw, sender)
 
-    post = Faulty(tmp_path)
-    post.drop("a.json", b"broken")
-    post.drop("b.json")
-    post.drop("closed/c.json")
-    post.drop("open/d.json")
-    post.run(Strict(tmp_path))
-    assert [words.partition(";")[0] for words in post.told] == [
+    setup = FaultySetup(tmp_path)
+    setup.write_message("a.json", b"broken")
+    setup.write_message("b.json")
+    setup.write_message("closed/c.json")
+    setup.write_message("open/d.json")
+    setup.run(DeniedDisk(tmp_path))
+    assert [words.partition(";")[0] for words in setup.warnings] == [
         "a message waits in the inbox: inbox/a.json: entry 7 cannot be read",
         "messages wait in the inbox: inbox/closed: Permission denied",
     ]
-    assert post.trouble == f"{post.told[0]} (and 1 more)"
-    assert post.names() == [
+    assert setup.failure == f"{setup.warnings[0]} (and 1 more)"
+    assert setup.names() == [
         ".taken-a.json",
         "closed/c.json",
         "open/processed/d.json",
@@ -340,50 +338,48 @@ def test_any_fault_at_one_message_or_folder_stops_none_of_the_others(tmp_path: P
 @pytest.mark.parametrize(
     "fault", [OSError(errno.ENOSPC, "No space left on device"), StoreUnavailable("it is gone")]
 )
-def test_what_fails_for_every_message_is_not_tried_with_each(
-    tmp_path: Path, fault: Exception
-) -> None:
-    class Failing(Post):
+def test_general_fault_is_not_retried_per_message(tmp_path: Path, fault: Exception) -> None:
+    class FailingSetup(InboxSetup):
         """Nothing can be taken down."""
 
-        def send(self, raw: bytes, speaker: str | None) -> Answer:
+        def send(self, raw: bytes, sender: str | None) -> Answer:
             """Fail."""
-            super().send(raw, speaker)
+            super().send(raw, sender)
             raise fault
 
-    post = Failing(tmp_path)
-    post.drop("a.json")
-    post.drop("b.json")
+    setup = FailingSetup(tmp_path)
+    setup.write_message("a.json")
+    setup.write_message("b.json")
     with pytest.raises(type(fault)):
-        post.run()
-    assert len(post.sent) == 1
-    assert post.names() == [".taken-a.json", "b.json"]
+        setup.run()
+    assert len(setup.sent) == 1
+    assert setup.names() == [".taken-a.json", "b.json"]
 
 
 @proves("FILES-INBOX")
-def test_a_folder_within_an_agents_folder_is_rejected(tmp_path: Path) -> None:
-    post = Post(tmp_path)
-    (post.inbox / "ada" / "deep").mkdir(parents=True)
-    post.run()
-    assert "it is a folder" in (post.inbox / "ada" / "rejected" / "deep.reason.txt").read_text()
+def test_nested_folder_is_rejected(tmp_path: Path) -> None:
+    setup = InboxSetup(tmp_path)
+    (setup.inbox / "ada" / "deep").mkdir(parents=True)
+    setup.run()
+    assert "it is a folder" in (setup.inbox / "ada" / "rejected" / "deep.reason.txt").read_text()
 
 
 @proves("FILES-INBOX", "FILES-CRASH")
-def test_a_crash_at_any_point_sends_a_message_again_at_most(tmp_path: Path) -> None:
+def test_crash_at_any_point_resends_message_at_most(tmp_path: Path) -> None:
     operations = 0
     while True:
         (tmp_path / str(operations)).mkdir()
-        post = Post(tmp_path / str(operations))
-        post.drop("a.json", b"bad")
-        post.drop("ada/b.json")
+        setup = InboxSetup(tmp_path / str(operations))
+        setup.write_message("a.json", b"bad")
+        setup.write_message("ada/b.json")
         try:
-            post.run(MortalDisk(Beneath(post.data), operations))
-        except Died:
-            post.run()
+            setup.run(CrashingDisk(Beneath(setup.data), operations))
+        except Killed:
+            setup.run()
         else:
             break
-        assert {raw for raw, _ in post.sent} == {b"bad", b"good"}
-        kept = tree(post.inbox)
+        assert {raw for raw, _ in setup.sent} == {b"bad", b"good"}
+        kept = read_tree(setup.inbox)
         assert [name for name, data in kept.items() if data == b"bad"] != []
         assert kept["ada/processed/b.json"] == b"good"
         assert "a.json" not in kept
@@ -393,52 +389,52 @@ def test_a_crash_at_any_point_sends_a_message_again_at_most(tmp_path: Path) -> N
 
 
 @proves("FILES-INBOX")
-def test_a_message_that_was_taken_back_is_no_trouble(tmp_path: Path) -> None:
-    class Retracting(Post):
+def test_retracted_message_is_no_fault(tmp_path: Path) -> None:
+    class RetractingSetup(InboxSetup):
         """Its first message makes its sender take the second one back."""
 
-        def send(self, raw: bytes, speaker: str | None) -> Answer:
+        def send(self, raw: bytes, sender: str | None) -> Answer:
             """Take a message down."""
             (self.inbox / "b.json").unlink()
-            return super().send(raw, speaker)
+            return super().send(raw, sender)
 
-    post = Retracting(tmp_path)
-    post.drop("a.json")
-    post.drop("b.json")
-    post.run()
-    assert post.sent == [(b"good", None)]
-    assert post.names() == ["processed/a.json"]
+    setup = RetractingSetup(tmp_path)
+    setup.write_message("a.json")
+    setup.write_message("b.json")
+    setup.run()
+    assert setup.sent == [(b"good", None)]
+    assert setup.names() == ["processed/a.json"]
 
 
 @proves("FILES-INBOX")
-def test_a_name_that_is_used_again_while_its_message_is_sent_loses_neither(tmp_path: Path) -> None:
-    class Busy(Post):
+def test_reused_name_while_sending_loses_no_message(tmp_path: Path) -> None:
+    class BusySetup(InboxSetup):
         """The agent drops its next message under the same name at once."""
 
-        def send(self, raw: bytes, speaker: str | None) -> Answer:
+        def send(self, raw: bytes, sender: str | None) -> Answer:
             """Take a message down."""
             if raw == b"first":
-                self.drop("ada/status.json", b"second")
-            return super().send(raw, speaker)
+                self.write_message("ada/status.json", b"second")
+            return super().send(raw, sender)
 
-    post = Busy(tmp_path)
-    post.drop("ada/status.json", b"first")
-    post.run()
-    post.run()
-    assert post.sent == [(b"first", "ada"), (b"second", "ada")]
-    assert post.names() == ["ada/processed/status-2.json", "ada/processed/status.json"]
+    setup = BusySetup(tmp_path)
+    setup.write_message("ada/status.json", b"first")
+    setup.run()
+    setup.run()
+    assert setup.sent == [(b"first", "ada"), (b"second", "ada")]
+    assert setup.names() == ["ada/processed/status-2.json", "ada/processed/status.json"]
 
 
 @proves("FILES-INBOX", "FILES-CRASH")
-def test_what_a_crash_left_behind_is_finished_before_the_next_of_its_name(tmp_path: Path) -> None:
-    post = Post(tmp_path)
-    post.drop("ada/x.json", b"earlier").rename(post.inbox / "ada" / ".taken-x.json")
-    post.drop("ada/x.json", b"later")
-    post.run()
-    assert post.sent == [(b"earlier", "ada"), (b"later", "ada")]
-    assert tree(post.inbox)["ada/processed/x.json"] == b"earlier"
+def test_message_left_by_crash_is_sent_before_next_of_its_name(tmp_path: Path) -> None:
+    setup = InboxSetup(tmp_path)
+    setup.write_message("ada/x.json", b"earlier").rename(setup.inbox / "ada" / ".taken-x.json")
+    setup.write_message("ada/x.json", b"later")
+    setup.run()
+    assert setup.sent == [(b"earlier", "ada"), (b"later", "ada")]
+    assert read_tree(setup.inbox)["ada/processed/x.json"] == b"earlier"
 
 
 @proves("FILES-INBOX")
-def test_it_has_a_name() -> None:
+def test_service_name() -> None:
     assert Inbox.name == "inbox"

@@ -12,45 +12,45 @@ from dragoman.files.tasks.front_matter import read_fields
 from dragoman.system.beneath import Beneath
 from dragoman.text.safe_text import HARMFUL
 from tests.engine.lab import ALICE, BOB
-from tests.files.lab import Died, FilesLab, MortalDisk, tree
-from tests.files.test_power_cut import Platter
+from tests.files.lab import CrashingDisk, FilesLab, Killed, read_tree
+from tests.files.test_power_cut import SyncedFolder
 from tests.requirements import proves
 
 pytestmark = proves("MAIL-FILES")
 
 
-def post(lab: FilesLab, id: str, **more: Any) -> None:
+def post_letter(lab: FilesLab, id: str, **more: Any) -> None:
     """A letter of Alice's to Bob; the files do not follow yet."""
     words = {"subject": "[ol-1] PROGRESS", "body": "Bead: ol-1", "kind": "PROGRESS"}
-    given: dict[str, Any] = {"to": ("bob",), "thread": "ol-1", **words, **more}
-    lab.do(ALICE, PostMail(id=id, **given))
+    fields: dict[str, Any] = {"to": ("bob",), "thread": "ol-1", **words, **more}
+    lab.do(ALICE, PostMail(id=id, **fields))
 
 
-def fields(path: Path) -> dict[str, Any]:
+def read_front_matter(path: Path) -> dict[str, Any]:
     """The front matter of a file."""
     _, head, _ = path.read_text(encoding="utf-8").split("---\n", 2)
     return read_fields(head.splitlines(), 2)
 
 
-def names(lab: FilesLab) -> list[str]:
+def list_letter_files(lab: FilesLab) -> list[str]:
     """All files of letters."""
     return sorted(str(path.relative_to(lab.data)) for path in lab.data.glob("mail/*/[0-9]*"))
 
 
-def correspondence(lab: FilesLab) -> None:
+def post_two_threads(lab: FilesLab) -> None:
     """Letters of two threads, read and acked."""
-    post(lab, "m1", ack_wanted=True)
-    post(lab, "x1", thread="other", kind="UNKNOWN", subject="Hello")
-    post(lab, "m2", kind="DONE", cc=("carol",))
+    post_letter(lab, "m1", ack_wanted=True)
+    post_letter(lab, "x1", thread="other", kind="UNKNOWN", subject="Hello")
+    post_letter(lab, "m2", kind="DONE", cc=("carol",))
     lab.do(BOB, ReadMail("m2"))
     lab.do(BOB, AckMail("m1"))
 
 
-def test_letters_are_numbered_in_their_thread_and_named_by_their_type(tmp_path: Path) -> None:
+def test_letter_files_are_numbered_per_thread_and_named_by_type(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    correspondence(lab)
-    lab.level()
-    assert names(lab) == [
+    post_two_threads(lab)
+    lab.catch_up()
+    assert list_letter_files(lab) == [
         "mail/ol-1/0001-PROGRESS.md",
         "mail/ol-1/0002-DONE.md",
         "mail/other/0001-MAIL.md",
@@ -59,9 +59,9 @@ def test_letters_are_numbered_in_their_thread_and_named_by_their_type(tmp_path: 
     assert lab.warnings == []
 
 
-def test_a_file_says_what_is_known_of_its_letter(tmp_path: Path) -> None:
+def test_letter_file_has_all_fields(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    post(
+    post_letter(
         lab,
         "m1",
         body="Bead: ol-1\nStep: 4",
@@ -72,9 +72,9 @@ def test_a_file_says_what_is_known_of_its_letter(tmp_path: Path) -> None:
         due_in_ms=60_000,
         attachments=("a.png",),
     )
-    lab.level()
+    lab.catch_up()
     file = tmp_path / "mail/ol-1/0001-PROGRESS.md"
-    assert fields(file) == {
+    assert read_front_matter(file) == {
         "id": "m1",
         "number": "1",
         "thread": "ol-1",
@@ -93,21 +93,25 @@ def test_a_file_says_what_is_known_of_its_letter(tmp_path: Path) -> None:
     }
     assert file.read_text().endswith("---\n\nBead: ol-1\nStep: 4\n")
     lab.do(BOB, AckMail("m1"))
-    lab.level()
-    told = fields(file)
-    assert (told["readBy"], told["ackedBy"], "waitsFor" in told) == (["bob"], ["bob"], False)
+    lab.catch_up()
+    front_matter = read_front_matter(file)
+    assert (front_matter["readBy"], front_matter["ackedBy"], "waitsFor" in front_matter) == (
+        ["bob"],
+        ["bob"],
+        False,
+    )
     assert lab.differences() == []
 
 
 @proves("MAIL-HOSTILE")
-def test_nothing_in_a_letter_acts_in_its_file(tmp_path: Path) -> None:
+def test_hostile_letter_is_escaped_in_its_file(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     hostile = (
         "\x1b[2J\x00\u202eevil\u2066\n---\nid: other\n---\n<script>alert(1)</script>\n"
         "<!-- x --> <https://a.example> a < b\r\n...\n\u2028end"
     )
-    post(lab, "m1", subject='"<img src=x>\x1b]0;t\x07\n---\n', body=hostile, kind="../../x")
-    lab.level()
+    post_letter(lab, "m1", subject='"<img src=x>\x1b]0;t\x07\n---\n', body=hostile, kind="../../x")
+    lab.catch_up()
     file = tmp_path / "mail/ol-1/0001-MAIL.md"
     text = file.read_text(encoding="utf-8")
     assert HARMFUL.search(text) is None
@@ -116,13 +120,13 @@ def test_nothing_in_a_letter_acts_in_its_file(tmp_path: Path) -> None:
     assert "<!--" not in text
     assert "a < b\n\\...\n" in text
     assert text.split("\n").count("---") == 2
-    assert fields(file)["id"] == "m1"
-    assert fields(file)["subject"] == '"<img src=x>\x1b]0;t\x07\n---\n'
+    assert read_front_matter(file)["id"] == "m1"
+    assert read_front_matter(file)["subject"] == '"<img src=x>\x1b]0;t\x07\n---\n'
 
 
 @proves("MAIL-LINKS")
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("words", "shown"),
     [
         ("![x](http://a.example/t.png)", "![x]\\(http://a.example/t.png)"),
         ("[c](javascript:alert(1))", "[c]\\(javascript:alert(1))"),
@@ -132,59 +136,57 @@ def test_nothing_in_a_letter_acts_in_its_file(tmp_path: Path) -> None:
         ("a[0] (b) [ol-1] http://a.example", "a[0] (b) [ol-1] http://a.example"),
     ],
 )
-def test_no_link_or_image_of_a_letter_is_live_in_its_file(
-    tmp_path: Path, said: str, shown: str
-) -> None:
+def test_links_and_images_of_letter_are_escaped(tmp_path: Path, words: str, shown: str) -> None:
     lab = FilesLab(tmp_path)
-    post(lab, "m1", body=said, kind="")
-    lab.level()
+    post_letter(lab, "m1", body=words, kind="")
+    lab.catch_up()
     text = (tmp_path / "mail/ol-1/0001-MAIL.md").read_text(encoding="utf-8")
     assert text.partition("\n---\n\n")[2] == f"{shown}\n"
     assert lab.differences() == []
 
 
 @proves("FILES-CRASH")
-def test_a_crash_between_any_two_operations_is_made_good(tmp_path: Path) -> None:
+def test_crash_between_operations_is_repaired(tmp_path: Path) -> None:
     clean = FilesLab(tmp_path / "clean")
     clean.data.mkdir()
-    correspondence(clean)
-    clean.level()
+    post_two_threads(clean)
+    clean.catch_up()
     operations, is_over = 0, False
     while not is_over:
         lab = FilesLab(tmp_path / f"crash{operations}")
         lab.data.mkdir()
-        correspondence(lab)
+        post_two_threads(lab)
         try:
-            lab.projector(MortalDisk(Beneath(lab.data), operations)).level()
+            lab.projector(CrashingDisk(Beneath(lab.data), operations)).level()
             is_over = True
-        except Died:
-            lab.level()
-        assert tree(lab.data) == tree(clean.data), f"after {operations} operations"
+        except Killed:
+            lab.catch_up()
+        assert read_tree(lab.data) == read_tree(clean.data), f"after {operations} operations"
         operations += 1
     assert operations > 15
 
 
 @proves("FILES-CRASH")
-def test_a_power_cut_between_any_two_operations_is_made_good(tmp_path: Path) -> None:
+def test_power_cut_between_operations_is_repaired(tmp_path: Path) -> None:
     operations, is_over = 0, False
     while not is_over:
         lab = FilesLab(tmp_path / f"data{operations}")
         lab.data.mkdir()
-        post(lab, "m1")
-        lab.level()
-        post(lab, "m2")
+        post_letter(lab, "m1")
+        lab.catch_up()
+        post_letter(lab, "m2")
         lab.do(BOB, ReadMail("m1"))
         after = tmp_path / f"after{operations}"
-        with Platter(lab.data) as platter:
+        with SyncedFolder(lab.data) as synced:
             try:
-                lab.projector(MortalDisk(Beneath(lab.data), operations)).level()
+                lab.projector(CrashingDisk(Beneath(lab.data), operations)).level()
                 is_over = True
-            except Died:
+            except Killed:
                 operations += 1
-            platter.cut(after)
+            synced.cut(after)
         lab.projector(data=after).level()
-        lab.level()
-        assert tree(after) == tree(lab.data), f"after {operations} operations"
+        lab.catch_up()
+        assert read_tree(after) == read_tree(lab.data), f"after {operations} operations"
 
 
 class CountingDisk:
@@ -192,59 +194,59 @@ class CountingDisk:
 
     def __init__(self, disk: Beneath) -> None:
         self._disk = disk
-        self.asked = Counter[str]()
+        self.calls = Counter[str]()
 
     def __getattr__(self, verb: str) -> Any:
-        self.asked[verb] += 1
+        self.calls[verb] += 1
         return getattr(self._disk, verb)
 
 
-def test_the_cost_of_a_letter_does_not_grow_with_its_thread(tmp_path: Path) -> None:
+def test_cost_of_letter_is_independent_of_thread_length(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    asked: list[Counter[str]] = []
+    calls: list[Counter[str]] = []
     for start, end in ((0, 8), (8, 520)):
         for number in range(start, end):
-            post(lab, f"m{number}")
-        lab.level()
-        post(lab, f"n{end}")
+            post_letter(lab, f"m{number}")
+        lab.catch_up()
+        post_letter(lab, f"n{end}")
         lab.do(BOB, ReadMail(f"m{end // 2}"))
         disk = CountingDisk(Beneath(tmp_path))
         lab.projector(disk).level()
-        asked.append(disk.asked)
+        calls.append(disk.calls)
     assert (tmp_path / "mail/ol-1/0522-PROGRESS.md").exists()
     # The list of numbers is halved, which takes one look more each time that it doubles.
-    halving = asked[1].pop("piece") - asked[0].pop("piece")
+    halving = calls[1].pop("piece") - calls[0].pop("piece")
     assert 0 < halving <= 2 * 7
-    assert asked[0] == asked[1]
+    assert calls[0] == calls[1]
     assert lab.differences() == []
 
 
-def test_numbers_that_were_lost_or_spoilt_are_found_again(tmp_path: Path) -> None:
+def test_damaged_numbers_file_is_rebuilt(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    correspondence(lab)
-    lab.level()
+    post_two_threads(lab)
+    lab.catch_up()
     numbers = tmp_path / "mail/ol-1/.numbers"
     whole = numbers.read_bytes()
     for spoilt in (b"", whole[:-3], whole[:17], b"x" * 34, whole + b"1" * 17, whole[17:]):
         numbers.write_bytes(spoilt)
-        count = len(names(lab))
-        post(lab, f"m{count}")
-        lab.level()
-        assert f"mail/ol-1/{count:04d}-PROGRESS.md" in names(lab), spoilt
+        count = len(list_letter_files(lab))
+        post_letter(lab, f"m{count}")
+        lab.catch_up()
+        assert f"mail/ol-1/{count:04d}-PROGRESS.md" in list_letter_files(lab), spoilt
         assert lab.differences() == [], spoilt
         whole = numbers.read_bytes()
     numbers.unlink()
     lab.do(BOB, ReadMail("m4"))
-    lab.level()
+    lab.catch_up()
     assert lab.differences() == []
 
 
 @proves("FILES-COMPARE")
-def test_verify_names_letters_that_are_not_as_the_ledger_says(tmp_path: Path) -> None:
+def test_verify_reports_letter_differences(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    correspondence(lab)
-    lab.level()
-    expected = tree(tmp_path)
+    post_two_threads(lab)
+    lab.catch_up()
+    expected = read_tree(tmp_path)
     folder = tmp_path / "mail/ol-1"
     (folder / "0001-PROGRESS.md").unlink()
     (folder / "0002-DONE.md").write_text("forged")
@@ -266,49 +268,49 @@ def test_verify_names_letters_that_are_not_as_the_ledger_says(tmp_path: Path) ->
         "mail/ol-1/0003-DONE.md": b"forged",
         "mail/ol-1/notes.md": b"somebody's own",
     }
-    assert tree(tmp_path) == expected | left
+    assert read_tree(tmp_path) == expected | left
 
 
-def test_letters_of_another_ledger_are_removed_as_they_were_written(tmp_path: Path) -> None:
+def test_letters_of_another_ledger_are_removed(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    correspondence(lab)
-    post(lab, "y1", thread="yonder")
-    lab.level()
+    post_two_threads(lab)
+    post_letter(lab, "y1", thread="yonder")
+    lab.catch_up()
     other = FilesLab(tmp_path)
-    post(other, "z1", kind="FAILED")
-    other.level()
-    assert names(other) == ["mail/ol-1/0001-FAILED.md"]
+    post_letter(other, "z1", kind="FAILED")
+    other.catch_up()
+    assert list_letter_files(other) == ["mail/ol-1/0001-FAILED.md"]
     assert not (tmp_path / "mail/yonder").exists()
     assert other.differences() == []
 
 
 @proves("FILES-BENEATH")
-@pytest.mark.parametrize("place", ["mail/ol-1", "mail/ol-1/0001-PROGRESS.md", "mail/ol-1/.numbers"])
-def test_what_stands_in_the_way_is_not_followed_and_stops_no_other(
-    tmp_path: Path, place: str
-) -> None:
+@pytest.mark.parametrize("path", ["mail/ol-1", "mail/ol-1/0001-PROGRESS.md", "mail/ol-1/.numbers"])
+def test_symlink_is_not_followed_and_does_not_stop_other_threads(tmp_path: Path, path: str) -> None:
     data, outside = tmp_path / "data", tmp_path / "outside"
     outside.mkdir()
-    (data / place).parent.mkdir(parents=True)
-    (data / place).symlink_to(outside)
+    (data / path).parent.mkdir(parents=True)
+    (data / path).symlink_to(outside)
     lab = FilesLab(data)
-    post(lab, "m1")
-    post(lab, "x1", thread="other")
-    lab.level()
+    post_letter(lab, "m1")
+    post_letter(lab, "x1", thread="other")
+    lab.catch_up()
     assert list(outside.iterdir()) == []
     assert (data / "mail/other/0001-PROGRESS.md").is_file()
     is_written = (data / "mail/ol-1/0001-PROGRESS.md").is_file()
     assert is_written or "move away what is in the way" in lab.warnings[0]
 
 
-def test_many_processes_at_once_give_each_letter_its_number(tmp_path: Path) -> None:
+def test_concurrent_processes_number_each_letter_once(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
 
     def work(number: int) -> None:
-        post(lab, f"m{number}")
+        post_letter(lab, f"m{number}")
         lab.projector().level()
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(24)))
-    assert names(lab) == [f"mail/ol-1/{number:04d}-PROGRESS.md" for number in range(1, 25)]
+    assert list_letter_files(lab) == [
+        f"mail/ol-1/{number:04d}-PROGRESS.md" for number in range(1, 25)
+    ]
     assert lab.differences() == []

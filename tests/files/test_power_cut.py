@@ -13,11 +13,11 @@ import pytest
 from dragoman.core.commands import MoveTask, NoteTask
 from dragoman.system.beneath import Beneath
 from tests.engine.lab import ALICE
-from tests.files.lab import Died, FilesLab, MortalDisk, tree
+from tests.files.lab import CrashingDisk, FilesLab, Killed, read_tree
 from tests.requirements import proves
 
 
-class Platter:
+class SyncedFolder:
     """What of a folder is on the disk for good: each file and folder as it was last synced.
 
     Every file that was ever synced is kept open, so that no other takes over its number.
@@ -27,7 +27,7 @@ class Platter:
         self._root = root
         self._contents: dict[int, tuple[bytes, int]] = {}
         self._names: dict[int, dict[str, int]] = {}
-        self._held: dict[int, int] = {}
+        self._open_files: dict[int, int] = {}
         self._lock = Lock()
         self._sync = os.fsync
 
@@ -35,22 +35,22 @@ class Platter:
         """Begin with all that there is, and listen."""
         for path in (self._root, *self._root.rglob("*")):
             descriptor = os.open(path, os.O_RDONLY)
-            self._take(descriptor)
+            self._remember(descriptor)
             os.close(descriptor)
-        os.fsync = self._heard
+        os.fsync = self._on_fsync
         return self
 
     def __exit__(self, *_: object) -> None:
         """Listen no more."""
         os.fsync = self._sync
-        for descriptor in self._held.values():
+        for descriptor in self._open_files.values():
             os.close(descriptor)
 
-    def _heard(self, descriptor: int) -> None:
+    def _on_fsync(self, descriptor: int) -> None:
         with self._lock:
-            self._take(descriptor)
+            self._remember(descriptor)
 
-    def _take(self, descriptor: int) -> None:
+    def _remember(self, descriptor: int) -> None:
         found = os.fstat(descriptor)
         if stat.S_ISDIR(found.st_mode):
             names = {name: os.stat(name, dir_fd=descriptor) for name in os.listdir(descriptor)}
@@ -65,8 +65,8 @@ class Platter:
             self._contents[found.st_ino] = (Path(path).read_bytes(), found.st_mtime_ns)
 
     def _hold(self, inode: int, descriptor: int) -> None:
-        os.close(self._held.pop(inode)) if inode in self._held else None
-        self._held[inode] = descriptor
+        os.close(self._open_files.pop(inode)) if inode in self._open_files else None
+        self._open_files[inode] = descriptor
 
     def cut(self, target: Path) -> None:
         """What is found when the power comes back."""
@@ -84,7 +84,7 @@ class Platter:
                 os.utime(target / name, ns=(mtime, mtime))
 
 
-def lived(data: Path) -> tuple[FilesLab, str]:
+def claim_task(data: Path) -> tuple[FilesLab, str]:
     """A task whose files are level, and what happens to it next."""
     data.mkdir()
     lab = FilesLab(data)
@@ -94,23 +94,23 @@ def lived(data: Path) -> tuple[FilesLab, str]:
 
 
 @proves("FILES-CRASH")
-def test_what_was_acknowledged_survives_a_power_cut(tmp_path: Path) -> None:
-    lab, task = lived(tmp_path / "data")
-    with Platter(lab.data) as platter:
+def test_acknowledged_files_survive_power_cut(tmp_path: Path) -> None:
+    lab, task = claim_task(tmp_path / "data")
+    with SyncedFolder(lab.data) as synced:
         lab.do(ALICE, NoteTask(task, "half"))
-        lab.level()
+        lab.catch_up()
         lab.do(ALICE, MoveTask(task, "review"))
-        lab.level()
-        platter.cut(tmp_path / "after")
-    assert tree(tmp_path / "after") == tree(lab.data)
+        lab.catch_up()
+        synced.cut(tmp_path / "after")
+    assert read_tree(tmp_path / "after") == read_tree(lab.data)
 
 
 @proves("FILES-CRASH")
 @pytest.mark.parametrize("step", ["note", "move", "all anew"])
-def test_a_power_cut_between_any_two_operations_is_made_good(tmp_path: Path, step: str) -> None:
+def test_power_cut_between_operations_is_repaired(tmp_path: Path, step: str) -> None:
     operations, ended = 0, False
     while not ended:
-        lab, task = lived(tmp_path / f"data{operations}")
+        lab, task = claim_task(tmp_path / f"data{operations}")
         if step == "note":
             lab.do(ALICE, NoteTask(task, "half"))
         elif step == "move":
@@ -119,17 +119,17 @@ def test_a_power_cut_between_any_two_operations_is_made_good(tmp_path: Path, ste
             (lab.data / "projection.json").unlink()
             lab.do(ALICE, NoteTask(task, "half"))
         after = tmp_path / f"after{operations}"
-        with Platter(lab.data) as platter:
+        with SyncedFolder(lab.data) as synced:
             try:
-                lab.projector(MortalDisk(Beneath(lab.data), operations)).level()
+                lab.projector(CrashingDisk(Beneath(lab.data), operations)).level()
                 ended = True
-            except Died:
+            except Killed:
                 operations += 1
-            platter.cut(after)
-        lab.level()
-        expected = tree(lab.data)
+            synced.cut(after)
+        lab.catch_up()
+        expected = read_tree(lab.data)
         lab.projector(data=after).level()
-        found = tree(after)
+        found = read_tree(after)
         assert found == expected, f"after {operations} operations"
         assert list(partial(lab.projector(data=after).compare, lambda _: None)()) == []
     assert operations > 5

@@ -30,13 +30,13 @@ from dragoman.files.layout import has_stamp, stamp
 from dragoman.files.tasks.task_file import read_task_file
 from dragoman.system.beneath import Beneath
 from tests.engine.lab import ALICE, HUMAN, START, TTL
-from tests.files.lab import Died, FilesLab, MortalDisk, places, tree
+from tests.files.lab import CrashingDisk, FilesLab, Killed, list_statuses, read_tree
 from tests.requirements import proves
 
 TOP_FOLDERS = ("tasks", "runs", "events", "inbox")
 
 
-def events(lab: FilesLab) -> list[int]:
+def read_event_ids(lab: FilesLab) -> list[int]:
     """The ids of all event lines, in the order of the files."""
     return [
         json.loads(line)["eventId"]
@@ -45,7 +45,7 @@ def events(lab: FilesLab) -> list[int]:
     ]
 
 
-def busy_life(lab: FilesLab) -> str:
+def run_full_task(lab: FilesLab) -> str:
     """A task with everything that leaves a file, and one that it was handed to."""
     lab.do(HUMAN, CreateTask("Parent", "ol-527.1", ready=True, aliases=("bead:ol-527.1",)))
     task = lab.task("ol-527.1").aof_id
@@ -68,7 +68,7 @@ def busy_life(lab: FilesLab) -> str:
 
 
 @proves("FILES-PROJECTION")
-def test_a_new_task_has_its_file_and_its_folder(tmp_path: Path) -> None:
+def test_new_task_has_file_and_folder(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create("Fix it", body="Do this.", priority="high")
     file = read_task_file(lab.path("ready", task).read_bytes())
@@ -80,11 +80,11 @@ def test_a_new_task_has_its_file_and_its_folder(tmp_path: Path) -> None:
 
 
 @proves("FILES-PROJECTION", "FILES-ARTIFACTS")
-def test_a_busy_life_leaves_everything_at_its_path(tmp_path: Path) -> None:
+def test_full_task_history_is_projected_to_its_paths(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    task = busy_life(lab)
-    lab.level()
-    assert places(lab, task) == ["done"]
+    task = run_full_task(lab)
+    lab.catch_up()
+    assert list_statuses(lab, task) == ["done"]
     file = read_task_file(lab.path("done", task).read_bytes())
     assert file.primary_id == "ol-527.1"
     assert [(entry.at, entry.progress, entry.notes) for entry in file.log] == [
@@ -108,14 +108,14 @@ def test_a_busy_life_leaves_everything_at_its_path(tmp_path: Path) -> None:
 
 
 @proves("CCOS-PROMPT", "FILES-PROJECTION")
-def test_the_folder_of_an_intent_s_task_has_what_was_asked_for(tmp_path: Path) -> None:
+def test_folder_of_intent_task_has_request_document(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     lab.do(HUMAN, CreateTask("Hull", "old", ready=True))
     beside = {"new": {"meta": {"trace": "t-7"}}, "old": dict[str, Any]()}
     for name, more in beside.items():
         goal = DelegateIntent("weld\x1b[2J", name, {"thickness": 5}, ("gently",))
         lab.do(HUMAN, replace(goal, passed_on=more))
-        lab.level()
+        lab.catch_up()
         task = lab.task(name).aof_id
         document = (tmp_path / "tasks" / "blocked" / task / "inputs/request.json").read_text()
         assert json.loads(document) == {
@@ -129,41 +129,41 @@ def test_the_folder_of_an_intent_s_task_has_what_was_asked_for(tmp_path: Path) -
         }
         assert "\x1b" not in document
     lab.do(HUMAN, MoveTask("new", "cancelled"))
-    lab.level()
+    lab.catch_up()
     assert lab.differences() == []
 
 
 @proves("FILES-PROJECTION")
-def test_running_again_changes_nothing(tmp_path: Path) -> None:
+def test_second_projection_changes_nothing(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
-    busy_life(lab)
-    lab.level()
-    before = tree(tmp_path)
+    run_full_task(lab)
+    lab.catch_up()
+    before = read_tree(tmp_path)
     stamps = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
-    lab.level()
-    assert lab.sweep() == 0
-    assert tree(tmp_path) == before
+    lab.catch_up()
+    assert lab.scan() == 0
+    assert read_tree(tmp_path) == before
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
 
 
 @proves("FILES-CRASH")
-def test_a_crash_between_any_two_operations_is_made_good_by_the_next_run(tmp_path: Path) -> None:
+def test_crash_between_operations_is_repaired_by_next_run(tmp_path: Path) -> None:
     clean = FilesLab(tmp_path / "clean")
     clean.data.mkdir()
-    task = busy_life(clean)
-    clean.level()
-    expected = tree(clean.data)
+    task = run_full_task(clean)
+    clean.catch_up()
+    expected = read_tree(clean.data)
     operations = 0
     while True:
         lab = FilesLab(tmp_path / f"crash{operations}")
         lab.data.mkdir()
-        busy_life(lab)
+        run_full_task(lab)
         try:
-            lab.projector(MortalDisk(Beneath(lab.data), operations)).level()
-        except Died:
-            assert len(places(lab, task)) <= 1
-            lab.level()
-            assert tree(lab.data) == expected, f"after {operations} operations"
+            lab.projector(CrashingDisk(Beneath(lab.data), operations)).level()
+        except Killed:
+            assert len(list_statuses(lab, task)) <= 1
+            lab.catch_up()
+            assert read_tree(lab.data) == expected, f"after {operations} operations"
             operations += 1
         else:
             break
@@ -171,7 +171,7 @@ def test_a_crash_between_any_two_operations_is_made_good_by_the_next_run(tmp_pat
 
 
 @proves("FILES-CRASH", "FILES-FOLDER")
-def test_a_crash_in_each_step_of_a_life_loses_nothing_of_an_agents_files(tmp_path: Path) -> None:
+def test_repeated_crashes_lose_no_file_of_an_agent(tmp_path: Path) -> None:
     """Every change of the task is projected by a process that dies a little later than the last."""
     for stride in range(1, 12):
         lab = FilesLab(tmp_path / str(stride))
@@ -186,38 +186,38 @@ def test_a_crash_in_each_step_of_a_life_loses_nothing_of_an_agents_files(tmp_pat
         ]
         for number, step in enumerate(steps):
             step()
-            disk = MortalDisk(Beneath(lab.data), stride * (number + 1) % 13)
+            disk = CrashingDisk(Beneath(lab.data), stride * (number + 1) % 13)
             try:
                 lab.projector(disk).level()
-            except Died:
-                assert len(places(lab, task)) <= 1
-        lab.level()
-        assert lab.sweep() == 0
-        assert places(lab, task) == ["backlog"]
+            except Killed:
+                assert len(list_statuses(lab, task)) <= 1
+        lab.catch_up()
+        assert lab.scan() == 0
+        assert list_statuses(lab, task) == ["backlog"]
         kept = list(lab.data.glob(f"tasks/*/{task}/work/draft"))
         assert [path.read_text() for path in kept] == ["mine"]
         assert kept[0].parts[-4] == "backlog"
-        assert events(lab) == sorted(set(events(lab)))
+        assert read_event_ids(lab) == sorted(set(read_event_ids(lab)))
         assert lab.differences() == []
         assert not list(lab.data.glob("tasks/*/*reason*")), "a move of ours is no wish"
 
 
 @proves("FILES-CRASH")
 @pytest.mark.parametrize("torn", [b'{"eventId":', b"\xff\xfe", b'{"eventId":999999999999999'])
-def test_a_torn_event_line_is_cut_off_and_written_again(tmp_path: Path, torn: bytes) -> None:
+def test_torn_event_line_is_rewritten(tmp_path: Path, torn: bytes) -> None:
     lab = FilesLab(tmp_path)
     lab.create()
-    expected = tree(tmp_path)
+    expected = read_tree(tmp_path)
     day = next(tmp_path.glob("events/*.jsonl"))
     whole = day.read_bytes()
     day.write_bytes(whole[: whole.index(b"\n") + 1] + torn)
     (tmp_path / "projection.json").unlink()
-    lab.level()
-    assert tree(tmp_path) == expected
+    lab.catch_up()
+    assert read_tree(tmp_path) == expected
 
 
 @proves("FILES-CRASH")
-def test_a_line_that_somebody_added_does_not_stop_the_log(tmp_path: Path) -> None:
+def test_foreign_line_does_not_stop_event_log(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     day = next(tmp_path.glob("events/*.jsonl"))
@@ -228,7 +228,7 @@ def test_a_line_that_somebody_added_does_not_stop_the_log(tmp_path: Path) -> Non
 
 
 @proves("FILES-PROJECTION")
-def test_event_lines_stand_in_the_file_of_their_day(tmp_path: Path) -> None:
+def test_event_lines_are_filed_by_day(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     lab.create()
     lab.clock.advance(86_400_000)
@@ -239,12 +239,12 @@ def test_event_lines_stand_in_the_file_of_their_day(tmp_path: Path) -> None:
         "2026-02-09.jsonl",
         "2026-02-10.jsonl",
     ]
-    assert len(events(lab)) == 6
+    assert len(read_event_ids(lab)) == 6
     assert lab.differences() == []
 
 
 @proves("FILES-PROJECTION")
-def test_many_processes_at_once_end_level(tmp_path: Path) -> None:
+def test_concurrent_projections_converge(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
 
     def work(number: int) -> None:
@@ -255,11 +255,11 @@ def test_many_processes_at_once_end_level(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(40)))
     assert lab.differences() == []
-    assert events(lab) == sorted(set(events(lab)))
+    assert read_event_ids(lab) == sorted(set(read_event_ids(lab)))
 
 
 @proves("FILES-PROJECTION", "FILES-ARTIFACTS")
-def test_a_heartbeat_is_told_although_it_leaves_no_entry(tmp_path: Path) -> None:
+def test_heartbeat_is_projected_without_an_entry(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     lab.claim(task)
@@ -269,17 +269,17 @@ def test_a_heartbeat_is_told_although_it_leaves_no_entry(tmp_path: Path) -> None
     lab.projector().level(beaten=[f"task:{task}"])
     assert json.loads(beat.read_text())["beatCount"] == 2
     lab.do(ALICE, RenewLease(task))
-    lab.sweep()
+    lab.scan()
     assert json.loads(beat.read_text())["beatCount"] == 3
 
 
 @proves("FILES-ARTIFACTS")
-def test_an_attempts_last_heartbeat_goes_with_it(tmp_path: Path) -> None:
+def test_ended_attempt_keeps_its_last_heartbeat(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     lab.claim(task)
     lab.do(ALICE, RenewLease(task))
-    lab.sweep()
+    lab.scan()
     lab.clock.advance(TTL)
     lab.do(SYSTEM, ExpireLease(task))
     lab.clock.advance(60_000)
@@ -291,7 +291,7 @@ def test_an_attempts_last_heartbeat_goes_with_it(tmp_path: Path) -> None:
 
 
 @proves("FILES-FOLDER")
-def test_an_agent_that_is_writing_goes_on_in_the_new_folder(tmp_path: Path) -> None:
+def test_open_file_follows_moved_folder(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     lab.claim(task)
@@ -299,7 +299,7 @@ def test_an_agent_that_is_writing_goes_on_in_the_new_folder(tmp_path: Path) -> N
     with (folder / "outputs" / "summary.md").open("w") as file:
         file.write("first ")
         lab.do(ALICE, MoveTask(task, "review"))
-        lab.level()
+        lab.catch_up()
         file.write("second")
     moved = tmp_path / "tasks" / "review" / task / "outputs" / "summary.md"
     assert moved.read_text() == "first second"
@@ -307,7 +307,7 @@ def test_an_agent_that_is_writing_goes_on_in_the_new_folder(tmp_path: Path) -> N
 
 
 @proves("FILES-FOLDER")
-def test_what_is_written_to_the_old_path_is_brought_after(tmp_path: Path) -> None:
+def test_files_written_to_old_folder_are_merged(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     ready = tmp_path / "tasks" / "ready" / task
@@ -322,19 +322,19 @@ def test_what_is_written_to_the_old_path_is_brought_after(tmp_path: Path) -> Non
     (ready / "work" / "deep").mkdir(parents=True)
     (ready / "work" / "deep" / "b").write_text("new b")
     (ready / "stray").symlink_to("/etc/passwd")
-    lab.sweep()
-    home = tmp_path / "tasks" / "in-progress" / task
-    assert (home / "outputs" / "a.md").read_text() == "one"
-    assert (home / "outputs" / "a-2.md").read_text() == "another"
-    assert (home / "outputs" / "c.md").read_text() == "late"
-    assert (home / "work" / "deep" / "b").read_text() == "old b"
-    assert (home / "work" / "deep" / "b-2").read_text() == "new b"
-    assert (home / "stray").is_symlink()
+    lab.scan()
+    folder = tmp_path / "tasks" / "in-progress" / task
+    assert (folder / "outputs" / "a.md").read_text() == "one"
+    assert (folder / "outputs" / "a-2.md").read_text() == "another"
+    assert (folder / "outputs" / "c.md").read_text() == "late"
+    assert (folder / "work" / "deep" / "b").read_text() == "old b"
+    assert (folder / "work" / "deep" / "b-2").read_text() == "new b"
+    assert (folder / "stray").is_symlink()
     assert not ready.exists()
 
 
 @proves("FILES-FOLDER", "FILES-BENEATH")
-def test_a_link_in_the_place_of_a_folder_is_put_aside_and_never_followed(tmp_path: Path) -> None:
+def test_symlink_in_place_of_folder_is_set_aside(tmp_path: Path) -> None:
     data, outside = tmp_path / "data", tmp_path / "outside"
     data.mkdir()
     outside.mkdir()
@@ -346,7 +346,7 @@ def test_a_link_in_the_place_of_a_folder_is_put_aside_and_never_followed(tmp_pat
     (data / "runs" / parent).symlink_to(outside)
     lab.claim(parent)
     lab.do(ALICE, RequestDelegation(child, parent, "bob", START + 10**8))
-    lab.level()
+    lab.catch_up()
     assert list(outside.iterdir()) == []
     assert (inputs / "handoff.json").is_file()
     assert (inputs.parent / "inputs-found").is_symlink()
@@ -356,60 +356,60 @@ def test_a_link_in_the_place_of_a_folder_is_put_aside_and_never_followed(tmp_pat
 
 @proves("FILES-PLACES", "FILES-BENEATH")
 @pytest.mark.parametrize("what", ["link", "file", "pipe"])
-@pytest.mark.parametrize("place", [*TOP_FOLDERS, "tasks/ready", "tasks/deadletter"])
-def test_whatever_stands_in_the_place_of_a_folder_is_put_aside(
-    tmp_path: Path, place: str, what: str
-) -> None:
+@pytest.mark.parametrize("folder", [*TOP_FOLDERS, "tasks/ready", "tasks/deadletter"])
+def test_obstacle_in_place_of_folder_is_set_aside(tmp_path: Path, folder: str, what: str) -> None:
     data, outside = tmp_path / "data", tmp_path / "outside"
     data.mkdir()
     outside.mkdir()
     lab = FilesLab(data)
     lab.claim(lab.create())
-    (data / place).rename(tmp_path / "before")
+    (data / folder).rename(tmp_path / "before")
     if what == "link":
-        (data / place).symlink_to(outside)
+        (data / folder).symlink_to(outside)
     elif what == "file":
-        (data / place).write_text("in the way")
+        (data / folder).write_text("in the way")
     else:
-        os.mkfifo(data / place)
-    assert list(lab.projector().taken_places()) == [place]
+        os.mkfifo(data / folder)
+    assert list(lab.projector().taken_places()) == [folder]
     task = lab.create("Another")
-    lab.sweep()
-    assert (data / place).is_dir()
-    assert os.path.lexists(data / f"{place}-found")
-    assert places(lab, task) == ["ready"]
-    told = f"{place} was no folder: it is kept as {place}-found, and a folder is made in its place"
-    assert (list(outside.iterdir()), lab.warnings) == ([], [told])
+    lab.scan()
+    assert (data / folder).is_dir()
+    assert os.path.lexists(data / f"{folder}-found")
+    assert list_statuses(lab, task) == ["ready"]
+    warning = (
+        f"{folder} was no folder: it is kept as {folder}-found, and a folder is made in its place"
+    )
+    assert (list(outside.iterdir()), lab.warnings) == ([], [warning])
     assert list(lab.projector().taken_places()) == []
     lab.projector().rebuild(lambda _: None)
     assert lab.differences() == []
 
 
 @proves("FILES-PLACES")
-def test_a_folder_in_the_place_of_the_cursor_is_put_aside_with_a_word(tmp_path: Path) -> None:
+def test_folder_in_place_of_cursor_is_set_aside_with_warning(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     lab.create()
     cursor = tmp_path / "projection.json"
     cursor.unlink()
     cursor.mkdir()
     assert list(lab.projector().taken_places()) == ["projection.json"]
-    lab.sweep()
+    lab.scan()
     assert (cursor.is_file(), (tmp_path / "projection.json-found").is_dir()) == (True, True)
-    (told,) = lab.warnings
-    assert told.startswith("projection.json was no file: it is kept as projection.json-found")
+    (warning,) = lab.warnings
+    assert warning.startswith("projection.json was no file: it is kept as projection.json-found")
     assert list(lab.projector().taken_places()) == []
     assert lab.differences() == []
 
 
 @proves("DOCTOR-AGREES")
 @pytest.mark.parametrize("moment", ["1969-12-31T23:00:00Z", "9999-12-31T23:00:00Z"])
-def test_the_stamp_of_a_strange_clock_is_a_time_that_file_systems_keep(moment: str) -> None:
+def test_stamp_of_extreme_clock_is_a_valid_mtime(moment: str) -> None:
     mark = stamp("events/day.jsonl", 7, parse_rfc3339(moment))
     assert 0 <= mark < 2**63
     assert has_stamp("events/day.jsonl", 7, mark)
 
 
-def put_in_place_of(path: Path, what: str, outside: Path) -> None:
+def replace_with_irregular(path: Path, what: str, outside: Path) -> None:
     """What is no file stands where a file was."""
     path.rename(f"{path}.bak")
     match what:
@@ -424,7 +424,7 @@ def put_in_place_of(path: Path, what: str, outside: Path) -> None:
 @proves("FILES-PLACES", "FILES-BENEATH")
 @pytest.mark.parametrize("by", ["level", "rebuild"])
 @pytest.mark.parametrize("what", ["link", "folder", "pipe"])
-def test_whatever_stands_in_the_place_of_the_event_lines_is_put_aside_with_a_word(
+def test_obstacle_in_place_of_event_log_is_set_aside_with_warning(
     tmp_path: Path, what: str, by: str
 ) -> None:
     data, outside = tmp_path / "data", tmp_path / "outside"
@@ -433,14 +433,14 @@ def test_whatever_stands_in_the_place_of_the_event_lines_is_put_aside_with_a_wor
     lab = FilesLab(data)
     lab.create()
     (path,) = (data / "events").iterdir()
-    put_in_place_of(path, what, outside)
+    replace_with_irregular(path, what, outside)
     if by == "level":
-        assert places(lab, lab.create("Another")) == ["ready"]
+        assert list_statuses(lab, lab.create("Another")) == ["ready"]
         assert os.path.lexists(f"{path}-found")
     lab.projector().rebuild(lambda _: None)
     name = f"events/{path.name}"
-    told = f"{name} was no file: it is kept as {name}-found, and a file is made in its place"
-    assert (outside.read_text(), lab.warnings) == ("not ours", [told])
+    warning = f"{name} was no file: it is kept as {name}-found, and a file is made in its place"
+    assert (outside.read_text(), lab.warnings) == ("not ours", [warning])
     assert os.path.lexists(f"{path}-found")
     assert lab.differences() == []
 
@@ -448,17 +448,15 @@ def test_whatever_stands_in_the_place_of_the_event_lines_is_put_aside_with_a_wor
 @proves("FILES-CUT", "FILES-PLACES")
 @pytest.mark.parametrize("by", ["next", "sweep"])
 @pytest.mark.parametrize("what", ["link", "folder", "pipe"])
-def test_the_event_lines_in_whose_place_something_else_stands_are_made_whole_again(
-    tmp_path: Path, what: str, by: str
-) -> None:
+def test_event_log_behind_obstacle_is_rewritten(tmp_path: Path, what: str, by: str) -> None:
     lab = FilesLab(tmp_path)
     lab.create()
     (path,) = (tmp_path / "events").iterdir()
     whole = path.read_bytes()
-    put_in_place_of(path, what, Path(f"{path}.bak"))
+    replace_with_irregular(path, what, Path(f"{path}.bak"))
     assert [*lab.projector().changed_logs()] == [f"events/{path.name}"]
     if by == "sweep":
-        lab.sweep()
+        lab.scan()
         assert path.read_bytes() == whole
     lab.create("Another")
     assert not path.is_symlink()
@@ -470,9 +468,7 @@ def test_the_event_lines_in_whose_place_something_else_stands_are_made_whole_aga
 @proves("FILES-CUT")
 @pytest.mark.parametrize("by", ["next", "sweep"])
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_the_event_lines_that_are_gone_are_made_whole_again(
-    tmp_path: Path, what: str, by: str
-) -> None:
+def test_removed_event_log_is_rewritten(tmp_path: Path, what: str, by: str) -> None:
     lab = FilesLab(tmp_path)
     lab.create()
     lab.create("Another")
@@ -483,7 +479,7 @@ def test_the_event_lines_that_are_gone_are_made_whole_again(
         path.parent.rmdir()
     assert [*lab.projector().changed_logs()] == [f"events/{path.name}"]
     if by == "sweep":
-        lab.sweep()
+        lab.scan()
         assert path.read_bytes() == whole
     lab.create("One more")
     assert path.read_bytes().startswith(whole)
@@ -492,7 +488,7 @@ def test_the_event_lines_that_are_gone_are_made_whole_again(
 
 
 @proves("FILES-CUT")
-def test_the_event_lines_of_a_new_day_begin_with_it(tmp_path: Path) -> None:
+def test_event_log_of_new_day_has_only_its_lines(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     lab.create()
     (yesterday,) = (tmp_path / "events").iterdir()
@@ -503,56 +499,54 @@ def test_the_event_lines_of_a_new_day_begin_with_it(tmp_path: Path) -> None:
 
 
 @proves("FILES-PLACES")
-def test_a_folder_of_somebodys_own_beside_the_event_lines_stays(tmp_path: Path) -> None:
+def test_foreign_folder_beside_event_logs_stays(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     lab.create()
     own = tmp_path / "events" / "mine.jsonl"
     own.mkdir()
     assert [*lab.projector().changed_logs()] == []
     lab.create("Another")
-    lab.sweep()
+    lab.scan()
     assert (own.is_dir(), lab.warnings) == (True, [])
 
 
 @proves("FILES-REMOVED")
 @pytest.mark.parametrize("at", ["make_folders", "write", "replace"])
-def test_a_folder_that_its_agent_removes_at_any_moment_is_made_again(
-    tmp_path: Path, at: str
-) -> None:
+def test_folder_removed_at_any_moment_is_recreated(tmp_path: Path, at: str) -> None:
     lab = FilesLab(tmp_path)
     parent, child = lab.create("Parent"), lab.create("Child")
     lab.claim(parent)
     lab.do(ALICE, RequestDelegation(child, parent, "bob", START + 10**8))
-    home = tmp_path / "tasks" / "ready" / child
+    folder = tmp_path / "tasks" / "ready" / child
 
-    class Removing(MortalDisk):
+    class RemovingDisk(CrashingDisk):
         """The agent removes the folder just before one operation in it."""
 
         def __getattr__(self, verb: str) -> Any:
             method = getattr(self._disk, verb)
 
             def watched(path: str, *more: Any) -> Any:
-                if verb == at and path.startswith(f"tasks/ready/{child}") and self.left:
-                    self.left = 0
-                    shutil.rmtree(home)
+                if verb == at and path.startswith(f"tasks/ready/{child}") and self.operations_left:
+                    self.operations_left = 0
+                    shutil.rmtree(folder)
                 return method(path, *more)
 
             return watched if verb == at else method
 
-    lab.projector(Removing(Beneath(tmp_path), 1)).level()
+    lab.projector(RemovingDisk(Beneath(tmp_path), 1)).level()
     assert lab.warnings == []
-    assert (home / "inputs" / "handoff.md").is_file()
+    assert (folder / "inputs" / "handoff.md").is_file()
     assert lab.differences() == []
 
 
 @proves("FILES-REMOVED", "FILES-OBSTACLE")
-def test_files_that_somebody_removes_every_time_are_told_and_tried_again(tmp_path: Path) -> None:
+def test_repeatedly_removed_files_are_reported_and_retried(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     parent, child = lab.create("Parent"), lab.create("Child")
     lab.claim(parent)
     lab.do(ALICE, RequestDelegation(child, parent, "bob", START + 10**8))
 
-    class Removing(Beneath):
+    class RemovingDisk(Beneath):
         """The agent removes its folder whenever something is about to take its place in it."""
 
         def replace(self, old: str, new: str) -> None:
@@ -561,17 +555,17 @@ def test_files_that_somebody_removes_every_time_are_told_and_tried_again(tmp_pat
                 shutil.rmtree(tmp_path / "tasks" / "ready" / child)
             super().replace(old, new)
 
-    lab.projector(Removing(tmp_path)).level()
+    lab.projector(RemovingDisk(tmp_path)).level()
     assert len(lab.warnings) == 1
     assert "removed by somebody else each time" in lab.warnings[0]
     assert list(lab.projector().lag()[1]) == [f"task:{child}"]
-    lab.sweep()
+    lab.scan()
     assert list(lab.projector().lag()[1]) == []
     assert lab.differences() == []
 
 
 @proves("FILES-BENEATH")
-def test_a_task_whose_files_cannot_be_written_does_not_hold_up_the_others(tmp_path: Path) -> None:
+def test_unwritable_task_does_not_block_others(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     lab = FilesLab(data)
@@ -586,13 +580,13 @@ def test_a_task_whose_files_cannot_be_written_does_not_hold_up_the_others(tmp_pa
 
 
 @proves("FILES-COMPARE")
-def test_what_is_missing_changed_or_surplus_is_found_and_a_rebuild_restores_it(
+def test_compare_finds_differences_and_rebuild_restores_them(
     tmp_path: Path,
 ) -> None:
     lab = FilesLab(tmp_path)
-    task = busy_life(lab)
-    lab.level()
-    expected = tree(tmp_path)
+    task = run_full_task(lab)
+    lab.catch_up()
+    expected = read_tree(tmp_path)
     runs = tmp_path / "runs" / task
     (runs / "run.json").write_text("{}")
     (runs / "attempts" / "1" / "run.json").unlink()
@@ -609,16 +603,16 @@ def test_what_is_missing_changed_or_surplus_is_found_and_a_rebuild_restores_it(
         (f"tasks/done/{task}.md", "missing"),
         ("tasks/ready/TASK-2026-02-09-999.md", "surplus"),
     ]
-    told: list[int] = []
-    assert lab.projector().rebuild(told.append) == 2
-    assert sum(told) == 2
-    restored = tree(tmp_path)
+    progress: list[int] = []
+    assert lab.projector().rebuild(progress.append) == 2
+    assert sum(progress) == 2
+    restored = read_tree(tmp_path)
     surplus = {"tasks/ready/TASK-2026-02-09-999.md", "events/1999-01-01.jsonl"}
     assert {path: data for path, data in restored.items() if path not in surplus} == expected
 
 
 @proves("FILES-COMPARE")
-def test_a_lost_event_file_is_found(tmp_path: Path) -> None:
+def test_compare_finds_lost_event_log(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     lab.create()
     day = next(tmp_path.glob("events/*.jsonl"))
@@ -628,34 +622,32 @@ def test_a_lost_event_file_is_found(tmp_path: Path) -> None:
 
 @proves("FILES-PROJECTION")
 @pytest.mark.parametrize("cursor", [b"", b"nonsense", b'{"ledger":"other","position":1}'])
-def test_a_lost_or_foreign_cursor_means_looking_at_everything(
-    tmp_path: Path, cursor: bytes
-) -> None:
+def test_lost_or_foreign_cursor_projects_everything(tmp_path: Path, cursor: bytes) -> None:
     lab = FilesLab(tmp_path)
-    busy_life(lab)
-    lab.level()
-    expected = tree(tmp_path)
+    run_full_task(lab)
+    lab.catch_up()
+    expected = read_tree(tmp_path)
     (tmp_path / "projection.json").write_bytes(cursor)
-    lab.level()
-    assert tree(tmp_path) == expected
+    lab.catch_up()
+    assert read_tree(tmp_path) == expected
 
 
 @proves("FILES-PROJECTION")
-def test_files_that_are_ahead_of_an_older_store_are_put_back(tmp_path: Path) -> None:
+def test_files_ahead_of_older_store_are_reset(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
-    expected = tree(tmp_path)
+    expected = read_tree(tmp_path)
     ahead = b'{"ledger":"lab","position":99}\n'
     (tmp_path / "projection.json").write_bytes(ahead)
     day = next(tmp_path.glob("events/*.jsonl"))
     day.write_bytes(day.read_bytes() + b'{"eventId":990}\n')
-    lab.level()
-    assert tree(tmp_path) == expected
-    assert places(lab, task) == ["ready"]
+    lab.catch_up()
+    assert read_tree(tmp_path) == expected
+    assert list_statuses(lab, task) == ["ready"]
 
 
 @proves("FILES-PROJECTION")
-def test_any_number_of_entries_is_taken_page_by_page(
+def test_entries_are_projected_page_by_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(projector, "_PAGE", 3)
@@ -666,16 +658,16 @@ def test_any_number_of_entries_is_taken_page_by_page(
     assert lab.projector().level() == 0
     assert lab.projector().rebuild(lambda _: None) == 10
     lab.claim(lab.task("TASK-2026-02-09-001").id)
-    assert lab.sweep() == 0
+    assert lab.scan() == 0
     assert lab.differences() == []
 
 
 @proves("FILES-PROJECTION")
-def test_a_touched_file_that_says_the_same_gets_its_stamp_back(tmp_path: Path) -> None:
+def test_touched_file_gets_its_stamp_back(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     path = lab.path("ready", task)
     before = path.stat().st_mtime_ns
     os.utime(path)
-    assert lab.sweep() == 0
+    assert lab.scan() == 0
     assert path.stat().st_mtime_ns == before

@@ -8,14 +8,14 @@ from dragoman.core.commands import EndAttempt, MoveTask, ReportOutcome
 from dragoman.core.events import Outcome
 from dragoman.files.tasks.documents import write_json
 from tests.engine.lab import ALICE, HUMAN
-from tests.files.lab import FilesLab, tree
-from tests.files.specified_bytes import RESULT
+from tests.files.lab import FilesLab, read_tree
+from tests.files.spec_examples import RESULT
 from tests.requirements import proves
 
-SEED = RESULT.replace("TASK-2026-02-09-057", "TASK-2026-02-09-001")
+SPEC_RESULT = RESULT.replace("TASK-2026-02-09-057", "TASK-2026-02-09-001")
 
 
-def claimed(data: Path) -> tuple[FilesLab, str, Path]:
+def claim_task(data: Path) -> tuple[FilesLab, str, Path]:
     """A lab, a task that alice works on, and where its result stands."""
     lab = FilesLab(data)
     task = lab.create()
@@ -30,13 +30,11 @@ def report(lab: FilesLab, task: str, outcome: Outcome, notes: str) -> None:
 
 
 @proves("FILES-RESULT-KEPT")
-@pytest.mark.parametrize("content", [SEED, "{}\n", write_json({"outcome": "done"}).decode()])
-def test_a_result_in_the_form_that_is_written_here_is_kept_too(
-    tmp_path: Path, content: str
-) -> None:
-    lab, task, path = claimed(tmp_path)
+@pytest.mark.parametrize("content", [SPEC_RESULT, "{}\n", write_json({"outcome": "done"}).decode()])
+def test_unreported_result_file_is_set_aside(tmp_path: Path, content: str) -> None:
+    lab, task, path = claim_task(tmp_path)
     path.write_text(content)
-    lab.sweep()
+    lab.scan()
     assert not path.exists()
     assert path.with_name("run_result.rejected.json").read_text() == content
     assert lab.task(task).status == "in-progress"
@@ -46,39 +44,39 @@ def test_a_result_in_the_form_that_is_written_here_is_kept_too(
 
 
 @proves("FILES-RESULT-KEPT")
-def test_a_result_that_somebody_edited_in_its_own_form_is_kept(tmp_path: Path) -> None:
-    lab, task, path = claimed(tmp_path)
+def test_edited_result_file_is_set_aside(tmp_path: Path) -> None:
+    lab, task, path = claim_task(tmp_path)
     report(lab, task, "partial", "half of it")
-    lab.level()
+    lab.catch_up()
     written = path.read_text()
     path.write_text(written.replace("half of it", "all of it"))
-    lab.sweep()
+    lab.scan()
     assert path.read_text() == written
     assert "all of it" in path.with_name("run_result.rejected.json").read_text()
     assert lab.differences() == []
 
 
 @proves("FILES-RESULT-KEPT")
-def test_results_of_reports_that_were_replaced_and_of_earlier_attempts_are_not_put_aside(
+def test_results_of_earlier_reports_are_not_set_aside(
     tmp_path: Path,
 ) -> None:
-    lab, task, path = claimed(tmp_path)
+    lab, task, path = claim_task(tmp_path)
     for notes in ("first", "second", "third"):
         report(lab, task, "partial", notes)
         if notes != "second":
-            lab.level()
+            lab.catch_up()
     third = path.read_text()
     assert "third" in third
     # An earlier one comes back, as from a copy of the folder.
     path.write_text(third.replace("third", "first").replace(":03.000Z", ":01.000Z"))
-    lab.sweep()
+    lab.scan()
     assert path.read_text() == third
     lab.do(ALICE, EndAttempt(task))
     lab.do(HUMAN, MoveTask(task, "ready"))
     lab.claim(task)
     assert not path.exists()
     path.write_text(third)
-    lab.sweep()
+    lab.scan()
     assert not path.exists()
-    assert not any("rejected" in name for name in tree(tmp_path / "runs"))
+    assert not any("rejected" in name for name in read_tree(tmp_path / "runs"))
     assert lab.differences() == []

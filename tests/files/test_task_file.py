@@ -95,7 +95,7 @@ BASE = TaskFile("TASK-2026-02-09-057", "Fix it", "ready", 0, 0, 0, version=3)
 
 @proves("FILES-ROUND-TRIP")
 @given(FILES)
-def test_any_text_comes_back_as_it_was_put_in(file: TaskFile) -> None:
+def test_task_file_round_trips_any_text(file: TaskFile) -> None:
     data = write_task_file(file)
     assert read_task_file(data) == file
     assert is_untouched(data)
@@ -103,7 +103,7 @@ def test_any_text_comes_back_as_it_was_put_in(file: TaskFile) -> None:
 
 @proves("FILES-ROUND-TRIP")
 @given(FILES)
-def test_a_file_saved_by_a_windows_editor_says_the_same(file: TaskFile) -> None:
+def test_file_with_bom_and_crlf_is_read_alike(file: TaskFile) -> None:
     saved = b"\xef\xbb\xbf" + write_task_file(file).replace(b"\n", b"\r\n")
     assert read_task_file(saved) == file
     assert not is_untouched(saved)
@@ -111,7 +111,7 @@ def test_a_file_saved_by_a_windows_editor_says_the_same(file: TaskFile) -> None:
 
 @proves("FILES-ROUND-TRIP")
 @given(FILES)
-def test_no_text_makes_a_line_or_steers_a_terminal(file: TaskFile) -> None:
+def test_text_adds_no_line_and_no_control_character(file: TaskFile) -> None:
     data = write_task_file(file).decode()
     assert not set(data) & {"\x1b", "\r", "\u202e", "\u2028", "\x85", "\x0b", "\U000e0041"}
     head = data.split("---\n")[1]
@@ -126,7 +126,7 @@ NOT_IN_YAML = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U00
 
 @proves("FILES-ROUND-TRIP")
 @pytest.mark.parametrize("first", range(0, 0x11_0000, 0x1_0000))
-def test_every_character_of_a_title_is_one_that_yaml_can_hold(first: int) -> None:
+def test_title_has_only_yaml_printable_characters(first: int) -> None:
     codes = (code for code in range(first, first + 0x1_0000) if not 0xD800 <= code < 0xE000)
     file = replace(BASE, title="".join(map(chr, codes)))
     data = write_task_file(file)
@@ -136,16 +136,16 @@ def test_every_character_of_a_title_is_one_that_yaml_can_hold(first: int) -> Non
 
 @proves("FILES-ROUND-TRIP", "MAIL-HOSTILE")
 @given(FILES)
-def test_no_text_of_others_holds_a_tag_or_a_link(file: TaskFile) -> None:
+def test_foreign_text_has_no_live_tag_or_link(file: TaskFile) -> None:
     data = write_task_file(replace(file, title="x", body="")).decode()
     assert not re.search(r"<[A-Za-z/!?]|\][(:]", data)
     assert not re.search(r"<[A-Za-z/!?]", write_task_file(replace(file, body="")).decode())
 
 
 @proves("FILES-ROUND-TRIP", "MAIL-HOSTILE")
-def test_what_would_act_in_markdown_is_shown_as_it_was_written() -> None:
-    said = "![x](http://a) <script>a < b</script> <!-- \\<b> [n]: 1 | # x\n## Work Log\n---"
-    file = replace(BASE, title=said, log=(LogEntry(0, said),))
+def test_markdown_is_escaped_and_restored() -> None:
+    hostile = "![x](http://a) <script>a < b</script> <!-- \\<b> [n]: 1 | # x\n## Work Log\n---"
+    file = replace(BASE, title=hostile, log=(LogEntry(0, hostile),))
     written = write_task_file(file).decode()
     assert written.splitlines()[-1].partition("Progress: ")[2] == (
         r"![x]\(http://a) \u{3c}script>a < b\u{3c}/script> \u{3c}!-- \\\u{3c}b> [n]\: 1 \| # x"
@@ -156,7 +156,7 @@ def test_what_would_act_in_markdown_is_shown_as_it_was_written() -> None:
 
 @proves("FILES-ROUND-TRIP")
 @given(FILES, st.data())
-def test_every_edit_breaks_the_seal(file: TaskFile, data: st.DataObject) -> None:
+def test_edit_breaks_the_seal(file: TaskFile, data: st.DataObject) -> None:
     written = write_task_file(file)
     at = data.draw(st.integers(0, len(written) - 1))
     changed = data.draw(
@@ -167,7 +167,7 @@ def test_every_edit_breaks_the_seal(file: TaskFile, data: st.DataObject) -> None
 
 
 @proves("FILES-TASK-FILE")
-def test_the_file_reads_as_the_guide_describes_it() -> None:
+def test_task_file_matches_the_guide() -> None:
     file = TaskFile(
         id="TASK-2026-02-09-057",
         title='Fix "it"',
@@ -235,7 +235,7 @@ Notes: ETA after credentials arrive | Blockers: Awaiting API key
 """
 
 
-def by_hand(old: str, new: str) -> TaskFile:
+def edit_base(old: str, new: str) -> TaskFile:
     """The file after somebody has typed in it."""
     text = write_task_file(BASE).decode()
     assert old in text
@@ -255,8 +255,8 @@ def by_hand(old: str, new: str) -> TaskFile:
         ("a#b", "a#b"),
     ],
 )
-def test_a_title_may_be_typed_plainly_or_in_quotes(typed: str, title: str) -> None:
-    assert by_hand('"Fix it"', typed).title == title
+def test_title_may_be_plain_or_quoted(typed: str, title: str) -> None:
+    assert edit_base('"Fix it"', typed).title == title
 
 
 @proves("FILES-TASK-FILE")
@@ -270,13 +270,13 @@ def test_a_title_may_be_typed_plainly_or_in_quotes(typed: str, title: str) -> No
         ("aliases:", ()),
     ],
 )
-def test_a_list_may_be_typed_in_any_simple_way(typed: str, aliases: tuple[str, ...]) -> None:
-    assert by_hand("metadata:", f"{typed}\nmetadata:").aliases == aliases
+def test_list_may_be_inline_or_block(typed: str, aliases: tuple[str, ...]) -> None:
+    assert edit_base("metadata:", f"{typed}\nmetadata:").aliases == aliases
 
 
 @proves("FILES-TASK-FILE")
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "problem"),
     [
         ("---\n", "", "line 1: the file must begin"),
         ("\n---\n", "\n", "line 1: the front matter has no end"),
@@ -319,10 +319,10 @@ def test_a_list_may_be_typed_in_any_simple_way(typed: str, aliases: tuple[str, .
         ('createdAt: "', 'createdAt: "x', "createdAt: "),
     ],
 )
-def test_what_cannot_be_understood_is_named(old: str, new: str, said: str) -> None:
+def test_error_names_malformed_field(old: str, new: str, problem: str) -> None:
     with pytest.raises(BadFile) as bad:
-        by_hand(old, new)
-    assert said in bad.value.detail
+        edit_base(old, new)
+    assert problem in bad.value.detail
 
 
 @proves("FILES-TASK-FILE")
@@ -335,7 +335,7 @@ def test_what_cannot_be_understood_is_named(old: str, new: str, said: str) -> No
         "- 2026-02-09T21:05:00Z Notes: a | Notes: b",
     ],
 )
-def test_a_work_log_that_nobody_wrote_is_named_with_its_line(line: str) -> None:
+def test_error_names_line_of_malformed_work_log(line: str) -> None:
     data = write_task_file(BASE) + f"\n## Work Log\n\n{line}\n".encode()
     with pytest.raises(BadFile) as bad:
         read_task_file(data)
@@ -344,7 +344,7 @@ def test_a_work_log_that_nobody_wrote_is_named_with_its_line(line: str) -> None:
 
 
 @proves("FILES-TASK-FILE")
-def test_a_file_that_is_not_text_is_named_with_the_byte() -> None:
+def test_error_names_byte_that_is_not_utf8() -> None:
     with pytest.raises(BadFile, match="byte 3 is not UTF-8"):
         read_task_file(b"--\xff")
     assert not is_untouched(b"\xff")

@@ -29,10 +29,10 @@ from dragoman.system.clock import HandClock
 from dragoman.system.hub_lock import HubLock, holder
 from dragoman.system.ids import new_id
 from dragoman.testing.hand_hub import HandHub, hand_hub
-from tests.crash.stale import ADA, LEA, TTL, let_pass, reclaimed
-from tests.crash.story import START
+from tests.crash.scenario import START
+from tests.crash.stale_writes import ADA, LEA, TTL, accepted_stale_writes, reclaim_task
 from tests.requirements import proves
-from tests.system.children import child, hear, tell
+from tests.system.child_processes import child, next_line, resume
 
 pytestmark = proves("INCIDENTS-OF-OTHERS")
 
@@ -49,8 +49,8 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import HandClock
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.ids import new_id
-from tests.crash.stale import ADA
-from tests.crash.story import START
+from tests.crash.stale_writes import ADA
+from tests.crash.scenario import START
 data = Path(sys.argv[1])
 lock = HubLock.acquire(data, "the first hub")
 hub = Hub(Engine(SqliteStore.open(data / "hub.db", new_id), HandClock(START), bytes(32)), new_id)
@@ -70,7 +70,7 @@ from dragoman.engine.hub import Hub
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import new_id
-from tests.crash.story import START
+from tests.crash.scenario import START
 store = SqliteStore.open(Path(sys.argv[1]), new_id)
 hub = Hub(Engine(store, HandClock(START), bytes(32)), new_id)
 agent, won = Actor("agent", sys.argv[2]), []
@@ -101,7 +101,7 @@ def open_hub(path: Path, clock: HandClock) -> Hub:
 def test_lock_of_a_dead_process_is_released_and_its_reservation_expires(tmp_path: Path) -> None:
     """mcp_agent_mail#24: locks were never released, and a dead process was not noticed."""
     with child(HOLDER, tmp_path) as process:
-        assert hear(process) == "held"
+        assert next_line(process) == "held"
         assert holder(tmp_path) is not None
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -123,10 +123,10 @@ def test_concurrent_claims_never_both_succeed(tmp_path: Path) -> None:
     for task in tasks:
         first.do(LEA, CreateTask("One of many", id=task, ready=True))
     with child(CLAIMER, path, "ada") as ada, child(CLAIMER, path, "bob") as bob:
-        assert [hear(ada), hear(bob)] == ["there", "there"]
-        tell(ada)
-        tell(bob)
-        won = [*hear(ada).split(), *hear(bob).split()]
+        assert [next_line(ada), next_line(bob)] == ["there", "there"]
+        resume(ada)
+        resume(bob)
+        won = [*next_line(ada).split(), *next_line(bob).split()]
     assert sorted(won) == sorted(tasks)
     assert list(check_ledger(first.store, (), lambda _: None)) == []
     first.close()
@@ -207,10 +207,10 @@ def test_credential_of_an_earlier_holder_does_not_renew_the_new_lease(tmp_path: 
     """aegra#502: a worker's name was its only token, and an old heartbeat renewed the new lease."""
     clock = HandClock(START)
     hub = open_hub(tmp_path / "hub.db", clock)
-    reclaimed(hub, clock)
+    reclaim_task(hub, clock)
     clock.advance(TTL // 2)
     before = find_task(hub.store, "t")
-    assert let_pass(hub) == []
+    assert accepted_stale_writes(hub) == []
     by_credential = Actor("agent", "ada", task="t", fence=1)
     with pytest.raises(Refused):
         hub.do(by_credential, RenewLease("t"))

@@ -45,9 +45,9 @@ from dragoman.system.clock import HandClock
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.ids import new_id
 from tests.conformance.store.changes import a_row, an_entry, begin_stream
-from tests.crash.hubs import signed
-from tests.crash.stale import ADA, LEA, TTL
-from tests.crash.story import START
+from tests.crash.data_directories import valid_checkpoints
+from tests.crash.scenario import START
+from tests.crash.stale_writes import ADA, LEA, TTL
 from tests.requirements import proves
 from tests.store.sqlite.files import connect, hide_from_index
 from tests.surfaces.cli.console import Console
@@ -65,7 +65,7 @@ def ignore(_: int) -> None:
 
 def check_all(directory: Place) -> None:
     """Verify the ledger, its views and the files."""
-    assert list(check_ledger(directory.hub.store, signed(directory), ignore)) == []
+    assert list(check_ledger(directory.hub.store, valid_checkpoints(directory), ignore)) == []
     assert list(check_views(directory.hub.store, ignore)) == []
     assert list(directory.projector.compare(ignore)) == []
 

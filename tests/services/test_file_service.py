@@ -85,7 +85,7 @@ def test_disk_that_fills_at_any_write_leaves_nothing_damaged(tmp_path: Path) -> 
 
         reports.clear()
         FilesDuty("files", lab.projector(FillingDisk(data)).level, reports.append).run_once(0)
-        lab.level()
+        lab.catch_up()
         assert lab.differences() == []
         room += 1
     assert room > 3

@@ -11,7 +11,7 @@ pytestmark = proves("SAOP-COMMIT")
 NAME = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 
 
-def git(folder: Path, *words: str) -> str:
+def run_git(folder: Path, *words: str) -> str:
     """What git says."""
     done = subprocess.run(
         ["git", *NAME, *words], cwd=folder, check=True, capture_output=True, text=True
@@ -22,9 +22,9 @@ def git(folder: Path, *words: str) -> str:
 def commit(folder: Path, text: str) -> str:
     """One more commit."""
     (folder / "file").write_text(text)
-    git(folder, "add", "file")
-    git(folder, "commit", "-q", "-m", text)
-    return git(folder, "rev-parse", "HEAD")
+    run_git(folder, "add", "file")
+    run_git(folder, "commit", "-q", "-m", text)
+    return run_git(folder, "rev-parse", "HEAD")
 
 
 def test_head_is_followed_through_branches_packs_and_worktrees(tmp_path: Path) -> None:
@@ -32,20 +32,20 @@ def test_head_is_followed_through_branches_packs_and_worktrees(tmp_path: Path) -
     repository.mkdir()
     head = GitHead(repository)
     assert head() == "", "there is no repository yet"
-    git(repository, "init", "-q", "-b", "main")
+    run_git(repository, "init", "-q", "-b", "main")
     assert head() == "", "there is no commit yet"
     first = commit(repository, "one")
     assert head() == head() == first
-    git(repository, "pack-refs", "--all")
+    run_git(repository, "pack-refs", "--all")
     assert head() == first
     second = commit(repository, "two")
     assert head() == second
-    git(repository, "checkout", "-q", first)
+    run_git(repository, "checkout", "-q", first)
     assert head() == first, "a commit can be checked out without a branch"
     tree = tmp_path / "tree"
-    git(repository, "worktree", "add", "-q", "-b", "other", str(tree), second)
+    run_git(repository, "worktree", "add", "-q", "-b", "other", str(tree), second)
     assert GitHead(tree)() == second
-    git(repository, "clone", "-q", "--bare", ".", str(tmp_path / "bare"))
+    run_git(repository, "clone", "-q", "--bare", ".", str(tmp_path / "bare"))
     assert GitHead(tmp_path / "bare")() == first
     below = repository / "src" / "deep"
     below.mkdir(parents=True)
@@ -53,7 +53,7 @@ def test_head_is_followed_through_branches_packs_and_worktrees(tmp_path: Path) -
     assert GitHead(below / "nowhere")() == ""
 
 
-def test_what_is_no_repository_has_no_commit(tmp_path: Path) -> None:
+def test_folder_without_repository_has_no_head(tmp_path: Path) -> None:
     assert GitHead(tmp_path / "nowhere")() == ""
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "HEAD").write_bytes(b"\xff\xfe")

@@ -15,7 +15,7 @@ from dragoman.core.errors import FAULTS
 from dragoman.system.clock import FixedClock
 from dragoman.system.hub_lock import Holder, HubLock, HubRunning, holder
 from tests.requirements import proves
-from tests.system.children import child, hear, tell
+from tests.system.child_processes import child, next_line, resume
 
 pytestmark = proves("STORE-SECOND-HUB")
 
@@ -36,7 +36,7 @@ except HubRunning:
 """
 
 
-def test_the_holder_is_told_with_process_host_time_and_name(tmp_path: Path) -> None:
+def test_holder_has_process_host_time_and_name(tmp_path: Path) -> None:
     with HubLock.acquire(tmp_path, "dragoman serve", clock=CLOCK):
         assert holder(tmp_path) == Holder(
             pid=os.getpid(),
@@ -53,62 +53,62 @@ def test_the_holder_is_told_with_process_host_time_and_name(tmp_path: Path) -> N
     assert holder(tmp_path) is None
 
 
-def test_a_second_hub_is_refused_with_who_holds_it_and_what_to_do(tmp_path: Path) -> None:
+def test_second_hub_is_refused_with_holder_and_remedy(tmp_path: Path) -> None:
     with child(HUB, tmp_path) as hub:
-        hear(hub)
-        tell(hub)
-        assert hear(hub) == "held"
+        next_line(hub)
+        resume(hub)
+        assert next_line(hub) == "held"
         with pytest.raises(HubRunning) as caught:
             HubLock.acquire(tmp_path, "a second hub")
-        told = holder(tmp_path)
-        assert told is not None
-        tell(hub)
+        found = holder(tmp_path)
+        assert found is not None
+        resume(hub)
         assert hub.wait() == 0
     assert caught.value.code in FAULTS
     for part in (
         str(tmp_path),
         "the first hub",
         f"process {hub.pid} on {socket.gethostname()}",
-        f"since {told.since}",
+        f"since {found.since}",
         "Stop that hub first",
     ):
         assert part in caught.value.detail
 
 
-def test_the_lock_dies_with_a_killed_process_and_its_name_is_no_holder(tmp_path: Path) -> None:
+def test_lock_of_killed_process_is_released(tmp_path: Path) -> None:
     with child(HUB, tmp_path) as hub:
-        hear(hub)
-        tell(hub)
-        assert hear(hub) == "held"
+        next_line(hub)
+        resume(hub)
+        assert next_line(hub) == "held"
         hub.send_signal(signal.SIGKILL)
         assert hub.wait() == -signal.SIGKILL
     assert json.loads((tmp_path / "hub.lock").read_bytes())["pid"] == hub.pid
     assert holder(tmp_path) is None
     with HubLock.acquire(tmp_path, "the next hub"):
-        told = holder(tmp_path)
-        assert told is not None
-        assert told.pid == os.getpid()
+        found = holder(tmp_path)
+        assert found is not None
+        assert found.pid == os.getpid()
 
 
-def test_a_child_process_does_not_keep_the_lock_of_its_parent(tmp_path: Path) -> None:
+def test_child_process_does_not_keep_lock_of_parent(tmp_path: Path) -> None:
     lock = HubLock.acquire(tmp_path, "parent")
     with child(HUB, tmp_path) as process:
-        hear(process)
+        next_line(process)
         lock.release()
         assert holder(tmp_path) is None
 
 
-def test_of_many_processes_exactly_one_becomes_the_hub(tmp_path: Path) -> None:
+def test_one_of_many_processes_gets_the_lock(tmp_path: Path) -> None:
     with ExitStack() as stack:
         hubs = [stack.enter_context(child(HUB, tmp_path)) for _ in range(6)]
-        assert {hear(hub) for hub in hubs} == {"there"}
+        assert {next_line(hub) for hub in hubs} == {"there"}
         for hub in hubs:
-            tell(hub)
-        answers = sorted(hear(hub) for hub in hubs)
+            resume(hub)
+        answers = sorted(next_line(hub) for hub in hubs)
     assert answers == ["held", *["refused"] * 5]
 
 
-def test_the_file_is_never_removed_so_all_lock_the_same_one(tmp_path: Path) -> None:
+def test_lock_file_is_never_removed(tmp_path: Path) -> None:
     HubLock.acquire(tmp_path, "first").release()
     first = (tmp_path / "hub.lock").stat().st_ino
     with HubLock.acquire(tmp_path, "second"), pytest.raises(HubRunning):
@@ -116,7 +116,7 @@ def test_the_file_is_never_removed_so_all_lock_the_same_one(tmp_path: Path) -> N
     assert (tmp_path / "hub.lock").stat().st_ino == first
 
 
-def test_releasing_twice_does_nothing_and_an_error_inside_releases(tmp_path: Path) -> None:
+def test_release_is_idempotent_and_runs_on_error(tmp_path: Path) -> None:
     lock = HubLock.acquire(tmp_path, "first")
     lock.release()
     with HubLock.acquire(tmp_path, "second"):
@@ -127,22 +127,22 @@ def test_releasing_twice_does_nothing_and_an_error_inside_releases(tmp_path: Pat
     assert holder(tmp_path) is None
 
 
-def test_who_only_looks_turns_no_hub_away(tmp_path: Path) -> None:
+def test_reading_holder_blocks_no_hub(tmp_path: Path) -> None:
     HubLock.acquire(tmp_path, "makes the file").release()
 
-    def look() -> None:
+    def read_holder() -> None:
         for _ in range(20_000):
             holder(tmp_path)
 
     with ThreadPoolExecutor(2) as pool:
-        looking = [pool.submit(look) for _ in range(2)]
+        looking = [pool.submit(read_holder) for _ in range(2)]
         while not all(each.done() for each in looking):
             with HubLock.acquire(tmp_path, "hub"):
                 assert holder(tmp_path) is not None
 
 
 @pytest.mark.parametrize("content", [b"", b"not json", b'{"pid":"1"}', b'{"who":"\xff"}', b"[]"])
-def test_a_holder_whose_name_cannot_be_read_still_holds(tmp_path: Path, content: bytes) -> None:
+def test_holder_with_unreadable_record_still_holds(tmp_path: Path, content: bytes) -> None:
     with HubLock.acquire(tmp_path, "hub"):
         (tmp_path / "hub.lock").write_bytes(content)
         assert holder(tmp_path) == Holder()
@@ -150,7 +150,7 @@ def test_a_holder_whose_name_cannot_be_read_still_holds(tmp_path: Path, content:
             HubLock.acquire(tmp_path, "second")
 
 
-def test_a_hostile_name_is_shown_harmless(tmp_path: Path) -> None:
+def test_hostile_holder_name_is_escaped(tmp_path: Path) -> None:
     with (
         HubLock.acquire(tmp_path, "\x1b]52;c;eA==\x07hub\nforged"),
         pytest.raises(HubRunning) as caught,
@@ -160,7 +160,7 @@ def test_a_hostile_name_is_shown_harmless(tmp_path: Path) -> None:
     assert caught.value.detail.isprintable()
 
 
-def test_who_looks_without_end_is_not_waited_for_without_end(tmp_path: Path) -> None:
+def test_acquire_gives_up_on_endless_reader(tmp_path: Path) -> None:
     HubLock.acquire(tmp_path, "makes the file").release()
     with (tmp_path / "hub.lock").open("rb") as looking:
         fcntl.flock(looking, fcntl.LOCK_SH)
@@ -169,12 +169,12 @@ def test_who_looks_without_end_is_not_waited_for_without_end(tmp_path: Path) -> 
     HubLock.acquire(tmp_path, "hub").release()
 
 
-def test_a_folder_without_a_lock_has_no_holder(tmp_path: Path) -> None:
+def test_folder_without_lock_has_no_holder(tmp_path: Path) -> None:
     assert holder(tmp_path) is None
     assert holder(tmp_path / "none") is None
 
 
-def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
+def test_symlink_in_place_of_lock_is_not_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_bytes(b"untouched")
     (tmp_path / "hub.lock").symlink_to(outside)

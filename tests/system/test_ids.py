@@ -20,7 +20,7 @@ def test_ids_are_uuids_of_version_7() -> None:
 
 
 @proves("SYSTEM-IDS")
-def test_ids_rise_also_within_one_millisecond() -> None:
+def test_ids_rise_within_one_millisecond() -> None:
     ids = take(new_id, 100_000)
     assert ids == sorted(set(ids))
 
@@ -29,12 +29,12 @@ def test_ids_rise_also_within_one_millisecond() -> None:
 def test_threads_never_share_an_id() -> None:
     for ids in (new_id, CountingIds()):
         with ThreadPoolExecutor(4) as pool:
-            taken = list(pool.map(take, [ids] * 4, [10_000] * 4))
-        assert len({fresh for some in taken for fresh in some}) == 40_000
+            batches = list(pool.map(take, [ids] * 4, [10_000] * 4))
+        assert len({fresh for batch in batches for fresh in batch}) == 40_000
 
 
 @proves("TESTING-HUB")
-def test_counted_ids_are_the_same_in_every_run_and_rise() -> None:
+def test_sequential_ids_are_reproducible_and_rise() -> None:
     first, second = take(CountingIds(), 300), take(CountingIds(), 300)
     assert first == second == sorted(set(first))
     assert first[0] == "00000000-0000-7000-8000-000000000001"

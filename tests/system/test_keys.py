@@ -25,7 +25,7 @@ from dragoman.ledger.checkpoint import checkpoint_of, key_id, read, sign
 from dragoman.ledger.tree import EMPTY
 from dragoman.system.keys import BadKey, load_or_create, remedy
 from tests.requirements import proves
-from tests.system.children import child, hear, tell
+from tests.system.child_processes import child, next_line, resume
 
 pytestmark = proves("SYSTEM-KEYS")
 
@@ -75,12 +75,12 @@ def test_keys_are_made_on_first_use_and_found_again(tmp_path: Path) -> None:
 
 
 def test_two_directories_have_different_keys(tmp_path: Path) -> None:
-    one, other = load_or_create(tmp_path / "one"), load_or_create(tmp_path / "other")
-    assert one.id != other.id
-    assert one.secret != other.secret
+    first, other = load_or_create(tmp_path / "one"), load_or_create(tmp_path / "other")
+    assert first.id != other.id
+    assert first.secret != other.secret
 
 
-def test_private_files_are_their_owners_alone_and_the_folder_too(tmp_path: Path) -> None:
+def test_private_files_and_folder_are_owner_only(tmp_path: Path) -> None:
     load_or_create(tmp_path)
     keys = tmp_path / "keys"
     assert stat.S_IMODE(keys.stat().st_mode) == 0o700
@@ -88,7 +88,7 @@ def test_private_files_are_their_owners_alone_and_the_folder_too(tmp_path: Path)
     assert stat.S_IMODE((keys / "secret").stat().st_mode) == 0o600
 
 
-def test_the_public_file_checks_what_the_private_key_signed(tmp_path: Path) -> None:
+def test_public_file_verifies_signatures(tmp_path: Path) -> None:
     key = load_or_create(tmp_path)
     public = load_pem_public_key((tmp_path / "keys" / "ledger.pub").read_bytes())
     assert public == key.public
@@ -96,24 +96,24 @@ def test_the_public_file_checks_what_the_private_key_signed(tmp_path: Path) -> N
     assert read(sign(checkpoint, key.private), key.public) == checkpoint
 
 
-def test_nothing_private_is_printed(tmp_path: Path) -> None:
+def test_repr_shows_no_secret(tmp_path: Path) -> None:
     key = load_or_create(tmp_path)
     assert repr(key) == "LedgerKey()"
 
 
-def test_processes_that_come_at_once_agree_on_one_key(tmp_path: Path) -> None:
+def test_concurrent_processes_agree_on_one_key(tmp_path: Path) -> None:
     with ExitStack() as stack:
         racers = [stack.enter_context(child(RACER, tmp_path)) for _ in range(6)]
-        assert {hear(racer) for racer in racers} == {"there"}
+        assert {next_line(racer) for racer in racers} == {"there"}
         for racer in racers:
-            tell(racer)
-        answers = {hear(racer) for racer in racers}
+            resume(racer)
+        answers = {next_line(racer) for racer in racers}
     key = load_or_create(tmp_path)
     assert answers == {f"{key.id} {key.secret.hex()}"}
 
 
 @pytest.mark.parametrize("missing", [["ledger.pub"], ["ledger.pub", "ledger.key"]])
-def test_a_first_use_that_crashed_is_finished(tmp_path: Path, missing: list[str]) -> None:
+def test_interrupted_creation_is_completed(tmp_path: Path, missing: list[str]) -> None:
     made = load_or_create(tmp_path)
     for name in missing:
         (tmp_path / "keys" / name).unlink()
@@ -125,7 +125,7 @@ def test_a_first_use_that_crashed_is_finished(tmp_path: Path, missing: list[str]
 
 @pytest.mark.parametrize("name", ["ledger.key", "secret"])
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
-def test_a_file_that_others_can_use_is_refused_with_the_remedy(
+def test_file_readable_by_others_is_refused_with_remedy(
     tmp_path: Path, name: str, mode: int
 ) -> None:
     made = load_or_create(tmp_path)
@@ -137,8 +137,8 @@ def test_a_file_that_others_can_use_is_refused_with_the_remedy(
     assert load_or_create(tmp_path).id == made.id
 
 
-def test_the_commands_of_the_remedy_can_be_copied_whatever_the_directory_is_called() -> None:
-    commands = [shlex.split(said) for said in remedy(Path("/a b/keys")).split("`")[1::2]]
+def test_remedy_commands_quote_the_directory() -> None:
+    commands = [shlex.split(command) for command in remedy(Path("/a b/keys")).split("`")[1::2]]
     assert [[word for word in words if "/a b" in word] for words in commands] == [
         ["/a b"],
         ["/a b/keys"],
@@ -146,11 +146,11 @@ def test_the_commands_of_the_remedy_can_be_copied_whatever_the_directory_is_call
     ]
 
 
-def put(content: bytes) -> Damage:
+def replace_with(content: bytes) -> Damage:
     return lambda path: replace(path, content)
 
 
-def cut(path: Path) -> None:
+def truncate(path: Path) -> None:
     os.truncate(path, 60)
 
 
@@ -169,20 +169,20 @@ def make_pipe(path: Path) -> None:
     [
         ("ledger.key", Path.unlink, "is missing although others beside it are there"),
         ("secret", Path.unlink, "is missing although others beside it are there"),
-        ("ledger.key", put(b""), "can be read"),
-        ("ledger.key", put(b"not a key"), "can be read"),
-        ("ledger.key", cut, "can be read"),
-        ("ledger.key", put(pem(ED25519, b"password")), "can be read"),
-        ("ledger.key", put(pem(X25519)), "does not hold an Ed25519 key"),
-        ("ledger.key", put(pem(ED25519)), "does not belong to the private key"),
-        ("ledger.pub", put(public_pem(ED25519)), "does not belong to the private key"),
-        ("secret", put(b"short"), "holds 5 bytes instead of 32"),
-        ("secret", put(bytes(33)), "holds 33 bytes instead of 32"),
+        ("ledger.key", replace_with(b""), "can be read"),
+        ("ledger.key", replace_with(b"not a key"), "can be read"),
+        ("ledger.key", truncate, "can be read"),
+        ("ledger.key", replace_with(pem(ED25519, b"password")), "can be read"),
+        ("ledger.key", replace_with(pem(X25519)), "does not hold an Ed25519 key"),
+        ("ledger.key", replace_with(pem(ED25519)), "does not belong to the private key"),
+        ("ledger.pub", replace_with(public_pem(ED25519)), "does not belong to the private key"),
+        ("secret", replace_with(b"short"), "holds 5 bytes instead of 32"),
+        ("secret", replace_with(bytes(33)), "holds 33 bytes instead of 32"),
         ("secret", make_folder, "is not a regular file"),
         ("secret", make_pipe, "is not a regular file"),
     ],
 )
-def test_a_damaged_file_is_named_with_what_to_do_and_stays(
+def test_damaged_file_is_named_with_remedy_and_stays(
     tmp_path: Path, name: str, damage: Damage, why: str
 ) -> None:
     load_or_create(tmp_path)
@@ -198,9 +198,7 @@ def test_a_damaged_file_is_named_with_what_to_do_and_stays(
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage\n", public_pem(X25519)])
-def test_what_is_no_public_key_is_made_good_by_the_command_that_is_named(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_named_command_repairs_public_key(tmp_path: Path, content: bytes) -> None:
     made = load_or_create(tmp_path)
     path = tmp_path / "keys" / "ledger.pub"
     path.write_bytes(content)
@@ -210,7 +208,7 @@ def test_what_is_no_public_key_is_made_good_by_the_command_that_is_named(
     assert load_or_create(tmp_path).id == made.id
 
 
-def test_finding_keys_writes_nothing(tmp_path: Path) -> None:
+def test_loading_keys_writes_nothing(tmp_path: Path) -> None:
     load_or_create(tmp_path)
     before = (tmp_path / "keys").stat().st_mtime_ns
     load_or_create(tmp_path)

@@ -34,65 +34,65 @@ async def running(
         process.close()
 
 
-def test_it_is_heard_on_both_ways_and_its_code_is_told(tmp_path: Path) -> None:
-    async def story() -> tuple[int, bytes, bytes]:
+def test_process_streams_output_and_returns_exit_code(tmp_path: Path) -> None:
+    async def run() -> tuple[int, bytes, bytes]:
         (tmp_path / "in").write_text("fed")
         script = "cat; echo why >&2; exit 3"
         async with running(("sh", "-c", script), tmp_path, stdin=tmp_path / "in") as process:
             out, err = await asyncio.gather(process.stdout.read(), process.stderr.read())
             return await process.wait(), out, err
 
-    assert asyncio.run(story()) == (3, b"fed", b"why\n")
+    assert asyncio.run(run()) == (3, b"fed", b"why\n")
 
 
-def test_it_has_only_the_variables_it_was_given_and_no_input(tmp_path: Path) -> None:
-    async def story() -> bytes:
+def test_process_has_only_its_variables_and_no_input(tmp_path: Path) -> None:
+    async def run() -> bytes:
         program = "import os, sys; print(sorted(os.environ), sys.stdin.read(), os.getcwd())"
         variables = {"ONE": "1", "LC_ALL": "C"}
         async with running((sys.executable, "-c", program), tmp_path, variables) as process:
-            said = await process.stdout.read()
+            output = await process.stdout.read()
             assert await process.wait() == 0
-            return said
+            return output
 
-    assert asyncio.run(story()).decode().strip() == f"['LC_ALL', 'ONE']  {tmp_path.resolve()}"
+    assert asyncio.run(run()).decode().strip() == f"['LC_ALL', 'ONE']  {tmp_path.resolve()}"
 
 
-def test_one_that_cannot_be_started_is_an_oserror(tmp_path: Path) -> None:
-    async def story() -> None:
+def test_program_that_cannot_start_raises_os_error(tmp_path: Path) -> None:
+    async def run() -> None:
         with pytest.raises(FileNotFoundError):
             await Process.start(("no-such-program",), SHELL, tmp_path, None)
         with pytest.raises(FileNotFoundError):
             await Process.start(("true",), SHELL, tmp_path / "nowhere", None)
 
-    asyncio.run(story())
+    asyncio.run(run())
 
 
-def test_a_stop_ends_all_of_it_also_one_that_does_not_listen(tmp_path: Path, trace: Trace) -> None:
+def test_stop_kills_group_that_ignores_sigterm(tmp_path: Path, trace: Trace) -> None:
     deaf = "trap '' TERM;"
     script = f"{deaf} exec 3>trace; ({deaf} while :; do sleep 100; done) & echo up >&3; wait"
 
-    async def story() -> int:
+    async def run() -> int:
         async with running(("sh", "-c", script), tmp_path) as process:
             assert await asyncio.to_thread(trace.read) == b"up\n"
             await process.stop(0.1)
             await process.stop(0.1)
             return await process.wait()
 
-    assert asyncio.run(story()) == -signal.SIGKILL
+    assert asyncio.run(run()) == -signal.SIGKILL
     assert trace.read_to_end() == b""
 
 
-def test_a_stop_lets_one_that_listens_clean_up(tmp_path: Path, trace: Trace) -> None:
+def test_stop_lets_process_clean_up(tmp_path: Path, trace: Trace) -> None:
     script = "trap 'echo bye >&3; exit 0' TERM; exec 3>trace; echo up >&3"
     script += "; while :; do sleep 100 & wait; done"
 
-    async def story() -> int:
+    async def run() -> int:
         async with running(("sh", "-c", script), tmp_path) as process:
             assert await asyncio.to_thread(trace.read) == b"up\n"
             await process.stop(20)
             return await process.wait()
 
-    assert asyncio.run(story()) == 0
+    assert asyncio.run(run()) == 0
     assert trace.read_to_end() == b"bye\n"
 
 
@@ -101,12 +101,10 @@ STRAY = "timeout 100 sh -c 'trap \"\" TERM; echo up >&3; while :; do sleep 100; 
 
 
 @pytest.mark.parametrize("script", [f"{STRAY}; :", f"{STRAY} & read line <go"])
-def test_who_has_left_the_group_but_not_the_session_ends_with_it(
-    script: str, tmp_path: Path, trace: Trace
-) -> None:
+def test_process_outside_group_ends_with_session(script: str, tmp_path: Path, trace: Trace) -> None:
     os.mkfifo(tmp_path / "go")
 
-    async def story() -> int:
+    async def run() -> int:
         async with running(("sh", "-c", f"exec 3>trace; {script}"), tmp_path) as process:
             assert await asyncio.to_thread(trace.read) == b"up\n"
             if "go" in script:
@@ -115,16 +113,16 @@ def test_who_has_left_the_group_but_not_the_session_ends_with_it(
                 await process.stop(20)
             return await process.wait()
 
-    assert asyncio.run(story()) == (0 if "go" in script else -signal.SIGTERM)
+    assert asyncio.run(run()) == (0 if "go" in script else -signal.SIGTERM)
     assert trace.read_to_end() == b""
 
 
-def test_one_who_has_left_the_session_keeps_nobody_listening(tmp_path: Path, trace: Trace) -> None:
+def test_process_outside_session_does_not_keep_streams_open(tmp_path: Path, trace: Trace) -> None:
     script = "exec 3>trace; setsid sh -c 'echo up >&3; read line <go' & read line <started"
     os.mkfifo(tmp_path / "go")
     os.mkfifo(tmp_path / "started")
 
-    async def story() -> bytes:
+    async def run() -> bytes:
         async with running(("sh", "-c", script), tmp_path) as process:
             assert await asyncio.to_thread(trace.read) == b"up\n"
             await asyncio.to_thread((tmp_path / "started").write_text, "\n")
@@ -132,13 +130,13 @@ def test_one_who_has_left_the_session_keeps_nobody_listening(tmp_path: Path, tra
             assert not process.stdout.at_eof()
         return await process.stdout.read()
 
-    assert asyncio.run(story()) == b""
+    assert asyncio.run(run()) == b""
     (tmp_path / "go").write_text("\n")
     assert trace.read_to_end() == b""
 
 
-def test_its_start_names_it_and_no_other(tmp_path: Path) -> None:
-    async def story() -> tuple[str, str]:
+def test_start_identity_is_unique_to_process(tmp_path: Path) -> None:
+    async def run() -> tuple[str, str]:
         script = ("sh", "-c", "read line")
         async with running(script, tmp_path) as first, running(script, tmp_path) as second:
             for process in (first, second):
@@ -146,7 +144,7 @@ def test_its_start_names_it_and_no_other(tmp_path: Path) -> None:
                 assert started_at(process.pid) in ("", process.started)
             return first.started, started_at(os.getpid())
 
-    started, mine = asyncio.run(story())
+    started, mine = asyncio.run(run())
     boot = mine.partition(" ")[0]
     assert started.startswith(f"{boot} ")
     assert started != mine

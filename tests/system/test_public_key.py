@@ -32,7 +32,7 @@ OTHER = X25519PrivateKey.from_private_bytes(bytes(32)).public_key()
         (Encoding.OpenSSH, PublicFormat.OpenSSH),
     ],
 )
-def test_a_key_is_read_from_pem_and_from_openssh(
+def test_key_is_read_from_pem_and_openssh(
     tmp_path: Path, encoding: Encoding, form: PublicFormat
 ) -> None:
     path = tmp_path / "key.pub"
@@ -51,7 +51,7 @@ def test_a_key_is_read_from_pem_and_from_openssh(
     ],
     ids=range(4),
 )
-def test_anything_else_is_named_with_what_to_do(tmp_path: Path, data: bytes, why: str) -> None:
+def test_other_content_is_refused_with_remedy(tmp_path: Path, data: bytes, why: str) -> None:
     path = tmp_path / "key.pub"
     path.write_bytes(data)
     with pytest.raises(BadKey, match=why) as caught:
@@ -60,6 +60,6 @@ def test_anything_else_is_named_with_what_to_do(tmp_path: Path, data: bytes, why
     assert PRIVATE.splitlines()[1].decode() not in caught.value.detail
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadKey, match="cannot be read: No such file"):
         read_public_key(tmp_path / "nothing")

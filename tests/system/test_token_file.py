@@ -12,7 +12,7 @@ import pytest
 from dragoman.system.private_file import BadKey
 from dragoman.system.token_file import load_or_create_token, load_token
 from tests.requirements import proves
-from tests.system.children import child, hear, tell
+from tests.system.child_processes import child, next_line, resume
 
 pytestmark = proves("IDENTITY-OWNER")
 
@@ -26,16 +26,16 @@ print(load_or_create_token(Path(sys.argv[1])).decode(), flush=True)
 """
 
 
-def test_it_is_made_once_and_is_ours_alone(tmp_path: Path) -> None:
+def test_token_is_made_once_and_owner_only(tmp_path: Path) -> None:
     token = load_or_create_token(tmp_path)
     assert re.fullmatch(rb"drgo_[A-Za-z0-9_-]{43}", token)
     assert load_or_create_token(tmp_path) == load_token(tmp_path) == token
     assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["token"]
-    assert load_or_create_token(_empty(tmp_path / "other")) != token
+    assert load_or_create_token(make_folder_at(tmp_path / "other")) != token
 
 
-def test_a_generous_umask_changes_nothing(tmp_path: Path) -> None:
+def test_token_mode_ignores_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         load_or_create_token(tmp_path)
@@ -44,23 +44,23 @@ def test_a_generous_umask_changes_nothing(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
 
 
-def test_all_who_come_at_once_get_the_same(tmp_path: Path) -> None:
+def test_concurrent_processes_get_the_same_token(tmp_path: Path) -> None:
     with ExitStack() as stack:
         racers = [stack.enter_context(child(RACER, tmp_path)) for _ in range(4)]
         for racer in racers:
-            assert hear(racer) == "there"
+            assert next_line(racer) == "there"
         for racer in racers:
-            tell(racer)
-        assert {hear(racer) for racer in racers} == {load_token(tmp_path).decode()}
+            resume(racer)
+        assert {next_line(racer) for racer in racers} == {load_token(tmp_path).decode()}
 
 
-def test_without_a_file_there_is_none(tmp_path: Path) -> None:
+def test_missing_file_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         load_token(tmp_path)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o601])
-def test_a_file_that_others_can_use_is_refused_with_the_remedy(tmp_path: Path, mode: int) -> None:
+def test_file_readable_by_others_is_refused_with_remedy(tmp_path: Path, mode: int) -> None:
     token = load_or_create_token(tmp_path)
     path = tmp_path / "token"
     path.chmod(mode)
@@ -69,17 +69,17 @@ def test_a_file_that_others_can_use_is_refused_with_the_remedy(tmp_path: Path, m
     assert token.decode() not in caught.value.detail
 
 
-def empty(path: Path) -> None:
+def make_empty(path: Path) -> None:
     """Nothing is left of it."""
     path.write_bytes(b"")
 
 
-def cut(path: Path) -> None:
+def truncate(path: Path) -> None:
     """A part is left of it."""
     path.write_bytes(path.read_bytes()[:-2])
 
 
-def double(path: Path) -> None:
+def repeat_content(path: Path) -> None:
     """There is more than it."""
     path.write_bytes(path.read_bytes() * 2)
 
@@ -99,16 +99,16 @@ def make_pipe(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
-        (empty, "does not hold a token"),
-        (cut, "does not hold a token"),
-        (double, "does not hold a token"),
+        (make_empty, "does not hold a token"),
+        (truncate, "does not hold a token"),
+        (repeat_content, "does not hold a token"),
         (make_folder, "is not a regular file"),
         (make_pipe, "is not a regular file"),
     ],
     ids=range(5),
 )
 @proves("IDENTITY-SECRET")
-def test_a_damaged_file_is_named_and_stays(
+def test_damaged_file_is_named_and_stays(
     tmp_path: Path, damage: Callable[[Path], None], why: str
 ) -> None:
     secret = load_or_create_token(tmp_path).decode()[5:25]
@@ -120,6 +120,6 @@ def test_a_damaged_file_is_named_and_stays(
     assert (tmp_path / "token").exists()
 
 
-def _empty(folder: Path) -> Path:
+def make_folder_at(folder: Path) -> Path:
     folder.mkdir()
     return folder

@@ -7,7 +7,7 @@ from dragoman.store.postgres.connect import Address, connect
 from dragoman.store.postgres.store import QUERIES
 from dragoman.store.postgres.wire import Wire
 
-KEEPS_NO_ANSWERS = {
+WITHOUT_ANSWERS = {
     "put_answers": "SELECT FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::bytea[]) LIMIT 0"
 }
 """What became of a lost commit cannot be found out, so it is simply done again."""
@@ -32,10 +32,10 @@ class Mutant(PostgresStore):
     before they are written."""
 
     def __init__(
-        self, address: Address, replaced: Mapping[str, str] = {}, *, answers_early: bool = False
+        self, address: Address, statements: Mapping[str, str] = {}, *, answers_early: bool = False
     ) -> None:
         super().__init__(address)
-        self._queries = {**QUERIES, **replaced}
+        self._queries = {**QUERIES, **statements}
         self._answers_early = answers_early
 
     def _connect(self) -> Wire:

@@ -13,16 +13,16 @@ from typing import Literal, get_args
 from msgspec import Struct
 from psycopg.conninfo import conninfo_to_dict
 
-Manner = Literal["close", "reset", "late", "stall"]
+CutManner = Literal["close", "reset", "late", "stall"]
 """Hang up; hang up with a RST; hang up, and deliver later what was on its way; fall silent."""
 Flow = Literal["asked", "answered"]
-Since = Literal["begin", "commit"]
+CutAfter = Literal["begin", "commit"]
 
 _COMMIT = b"\0commit\0"
 """How the statement of that name is called over the wire."""
 _RESET = struct.pack("ii", 1, 0)
 """Linger for no time: a close that sends a RST."""
-_LONGEST: dict[tuple[Since, Flow], int] = {
+_LONGEST: dict[tuple[CutAfter, Flow], int] = {
     ("commit", "asked"): 6_000,
     ("commit", "answered"): 200,
     ("begin", "asked"): 12_000,
@@ -34,21 +34,21 @@ _LONGEST: dict[tuple[Since, Flow], int] = {
 class Cut(Struct, frozen=True):
     """Where a connection is cut: so many bytes of one flow after a moment."""
 
-    manner: Manner
-    since: Since
+    manner: CutManner
+    since: CutAfter
     flow: Flow
     offset: int
 
 
-def cuts(seed: int, *, stalls: int = 0) -> Iterator[Cut]:
+def plan_cuts(seed: int, *, stalls: int = 0) -> Iterator[Cut]:
     """Cuts without end, three of four in the middle of a commit; so many of the first 99 stall."""
-    chance = random.Random(seed)
-    stalled = set(chance.sample(range(99), stalls))
+    rng = random.Random(seed)
+    stalled = set(rng.sample(range(99), stalls))
     for n in range(1 << 62):
-        since: Since = chance.choice(("commit", "commit", "commit", "begin"))
-        flow: Flow = chance.choice(get_args(Flow))
-        manner: Manner = chance.choice(("close", "reset", "late"))
-        offset = chance.randrange(_LONGEST[since, flow])
+        since: CutAfter = rng.choice(("commit", "commit", "commit", "begin"))
+        flow: Flow = rng.choice(get_args(Flow))
+        manner: CutManner = rng.choice(("close", "reset", "late"))
+        offset = rng.randrange(_LONGEST[since, flow])
         yield Cut("stall" if n in stalled else manner, since, flow, offset)
 
 
@@ -61,7 +61,7 @@ class Proxy:
         self._unused: list[Cut] = []
         """Of connections that ended before their cut came."""
         self._lock = threading.Lock()
-        self._on_its_way: list[tuple[socket.socket, bytes]] = []
+        self._delayed: list[tuple[socket.socket, bytes]] = []
         self.made: list[Cut] = []
         """The cuts so far."""
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -85,26 +85,28 @@ class Proxy:
             cut = self._unused.pop() if self._unused else next(self._planned, None)
         try:
             server.connect(str(self._target))
-            rest = _pass_on(client, server, cut)
+            unsent = _forward(client, server, cut)
         except OSError:
-            rest = None
+            unsent = None
         if cut is not None:
             with self._lock:
-                (self._unused if rest is None else self.made).append(cut)
-        if cut is not None and rest is not None:
-            self._end(cut, client, server, rest)
+                (self._unused if unsent is None else self.made).append(cut)
+        if cut is not None and unsent is not None:
+            self._cut_connection(cut, client, server, unsent)
         else:
             client.close()
             server.close()
 
-    def _end(self, cut: Cut, client: socket.socket, server: socket.socket, rest: bytes) -> None:
+    def _cut_connection(
+        self, cut: Cut, client: socket.socket, server: socket.socket, unsent: bytes
+    ) -> None:
         if cut.manner == "stall":
-            _listen_in_silence(client)
+            _read_silently(client)
         if cut.manner == "reset":
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         if cut.manner == "late" and cut.flow == "asked":
             with self._lock:
-                self._on_its_way.append((server, rest))
+                self._delayed.append((server, unsent))
         else:
             server.close()
         client.close()
@@ -112,33 +114,37 @@ class Proxy:
     def _deliver_late(self) -> None:
         """What was on its way arrives when its sender has given up and comes again."""
         with self._lock:
-            delayed, self._on_its_way = self._on_its_way, []
-        for server, rest in delayed:
+            delayed, self._delayed = self._delayed, []
+        for server, unsent in delayed:
             with server, suppress(OSError):
-                server.sendall(rest)
+                server.sendall(unsent)
 
 
-def _pass_on(client: socket.socket, server: socket.socket, cut: Cut | None) -> bytes | None:
+def _forward(client: socket.socket, server: socket.socket, cut: Cut | None) -> bytes | None:
     """Until the cut: then what was not passed on any more. None: one side has hung up before."""
-    left = cut.offset if cut is not None and cut.since == "begin" else None
+    bytes_left = cut.offset if cut is not None and cut.since == "begin" else None
     while True:
         readable, _, _ = select.select([client, server], [], [])
         for side in readable:
             data = side.recv(65_536)
             if not data:
                 return None
-            is_asked = side is client
-            if cut is not None and left is None and is_asked and _COMMIT in data:
-                left = cut.offset
-            if cut is not None and left is not None and is_asked == (cut.flow == "asked"):
-                if len(data) > left:
-                    (server if is_asked else client).sendall(data[:left])
-                    return data[left:]
-                left -= len(data)
-            (server if is_asked else client).sendall(data)
+            is_from_client = side is client
+            if cut is not None and bytes_left is None and is_from_client and _COMMIT in data:
+                bytes_left = cut.offset
+            if (
+                cut is not None
+                and bytes_left is not None
+                and is_from_client == (cut.flow == "asked")
+            ):
+                if len(data) > bytes_left:
+                    (server if is_from_client else client).sendall(data[:bytes_left])
+                    return data[bytes_left:]
+                bytes_left -= len(data)
+            (server if is_from_client else client).sendall(data)
 
 
-def _listen_in_silence(client: socket.socket) -> None:
+def _read_silently(client: socket.socket) -> None:
     """Until the other side has lost its patience."""
     with suppress(OSError):
         while client.recv(65_536):
@@ -146,7 +152,7 @@ def _listen_in_silence(client: socket.socket) -> None:
 
 
 @contextmanager
-def proxy_before(server_url: str, planned: Iterator[Cut]) -> Generator[Proxy]:
+def run_proxy(server_url: str, planned: Iterator[Cut]) -> Generator[Proxy]:
     """A proxy before the server of this URL, which listens on a socket in a folder."""
     folder = conninfo_to_dict(server_url.partition("&schema=")[0])["host"]
     proxy = Proxy(Path(str(folder)) / ".s.PGSQL.5432", planned)
@@ -156,7 +162,7 @@ def proxy_before(server_url: str, planned: Iterator[Cut]) -> Generator[Proxy]:
         proxy.close()
 
 
-def url_through(proxy: Proxy, schema: str) -> str:
+def proxy_url(proxy: Proxy, schema: str) -> str:
     """The URL of a store behind the proxy."""
     address = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres"
     return f"{address}?schema={schema}&connect_timeout=2&sslmode=disable&gssencmode=disable"

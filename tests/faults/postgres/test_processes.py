@@ -16,27 +16,25 @@ from dragoman.system.clock import HandClock
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, NOW, Hub
 from tests.conformance.store.tails import Tail, slips
 from tests.conformance.store.threads import PATIENCE
-from tests.faults.postgres.storm import BOARD
+from tests.faults.postgres.workload import BOARD
 from tests.requirements import proves
 from tests.store.postgres.conftest import Admin
 
 ROOT = Path(__file__).parents[3]
-RIVALS = 4
+HUBS = 4
 TASKS = 24
 SEED = 3570
 LATER = 10**7
 """Milliseconds after which every lease has ended."""
 
-HOLDS_A_TRANSACTION = """
+IDLE_IN_TRANSACTION = """
 SELECT count(*) FROM pg_stat_activity
 WHERE application_name = 'dragoman' AND state = 'idle in transaction'
 """
 
 
 @proves("PG-PROCESSES", "STORE-CLAIM-RACE", "STORE-LATE-COMMIT", "LEDGER-POSITION")
-def test_each_task_has_one_winner_and_a_reader_misses_nothing(
-    store: PostgresStore, postgres_url: str
-) -> None:
+def test_competing_hubs_claim_each_task_once(store: PostgresStore, postgres_url: str) -> None:
     """The incident gastownhall/beads#3570, with processes."""
     hub = Hub(store, HandClock(NOW))
     hub.do(ANN, CreateTask("for everyone", BOARD))
@@ -45,9 +43,9 @@ def test_each_task_has_one_winner_and_a_reader_misses_nothing(
         hub.do(ANN, CreateTask("a task", task, ready=True))
     tail = Tail(store)
 
-    command = [sys.executable, "-m", "tests.faults.postgres.rivals", postgres_url]
+    command = [sys.executable, "-m", "tests.faults.postgres.competing_hubs", postgres_url]
     done = subprocess.run(
-        [*command, str(RIVALS), str(SEED), *tasks],
+        [*command, str(HUBS), str(SEED), *tasks],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -57,41 +55,41 @@ def test_each_task_has_one_winner_and_a_reader_misses_nothing(
     tail.finish()
 
     assert done.returncode == 0, f"seed {SEED}: {done.stderr}"
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    winners = {task: one["agent"] for one in told for task in one["won"]}
-    assert Counter(task for one in told for task in one["won"]) == Counter(tasks)
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    winners = {task: result["agent"] for result in results for task in result["won"]}
+    assert Counter(task for result in results for task in result["won"]) == Counter(tasks)
     claims = [entry.stream for entry in store.entries(0, 10_000) if entry.event == "task.claimed"]
     assert sorted(claims) == sorted(f"task:{task}" for task in tasks)
     held = {row.name: row.lease.holder for row in store.rows(0, 1_000) if row.lease is not None}
     assert held == {f"task:{task}": winner for task, winner in winners.items()}
     assert list(slips(tail.seen, store)) == []
-    assert len([entry for entry in tail.seen if entry[1] == f"task:{BOARD}"]) == 1 + RIVALS * TASKS
+    assert len([entry for entry in tail.seen if entry[1] == f"task:{BOARD}"]) == 1 + HUBS * TASKS
     check_sound(store)
 
 
 @proves("PG-STOPPED", "STORE-CONTRACT")
-def test_a_hub_that_is_stopped_within_a_transaction_holds_nobody_up_for_long(
+def test_hub_stopped_in_transaction_loses_its_lock(
     admin: Admin, store: PostgresStore, postgres_url: str
 ) -> None:
     hub = Hub(store, HandClock(NOW))
     for task in ("held", "other"):
         hub.do(ANN, CreateTask("a task", task, ready=True))
     hub.do(ALICE, ClaimTask("held", "alice"))
-    command = [sys.executable, "-m", "tests.faults.postgres.stopper", postgres_url, "held"]
+    command = [sys.executable, "-m", "tests.faults.postgres.stopped_hub", postgres_url, "held"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as stopped:
         os.waitpid(stopped.pid, os.WUNTRACED)
 
         hub.do(BOB, ClaimTask("other", "bob"))
-        assert admin.execute(HOLDS_A_TRANSACTION).fetchone() == (1,)
+        assert admin.execute(IDLE_IN_TRANSACTION).fetchone() == (1,)
         # This waits until the server has taken the lock from it.
         hub.clock.advance(LATER)
         hub.do(HUB, ExpireLease("held", Backoff(0, 0)))
         hub.do(BOB, ClaimTask("held", "bob"))
         os.kill(stopped.pid, signal.SIGCONT)
-        said, _ = stopped.communicate(timeout=PATIENCE)
+        output, _ = stopped.communicate(timeout=PATIENCE)
 
     # It had decided before it stopped; none of that is written, and it decides anew.
-    assert said.split() == ["lease_lost", "done"]
+    assert output.split() == ["lease_lost", "done"]
     row = store.stream("task:held")
     assert row is not None
     assert row.lease is not None

@@ -22,7 +22,7 @@ from dragoman.system.ids import new_id
 from tests.conformance.store.changes import begin_stream, write
 from tests.conformance.store.hubs import ANN, NOW, Hub
 from tests.conformance.store.threads import PATIENCE, at_once, begin
-from tests.faults.postgres.proxy import Cut, Since, proxy_before, url_through
+from tests.faults.postgres.proxy import Cut, CutAfter, proxy_url, run_proxy
 from tests.requirements import proves
 from tests.servers import running_postgres
 from tests.store.postgres.conftest import Admin
@@ -190,8 +190,8 @@ def test_a_commit_whose_answer_was_lost_is_found_again_and_not_done_twice(
     postgres_server: str, store: PostgresStore, schema: str
 ) -> None:
     hang_up = Cut("close", since="commit", flow="answered", offset=0)
-    with proxy_before(postgres_server, iter([hang_up])) as proxy:
-        cut_off = PostgresStore(parse_url(url_through(proxy, schema)))
+    with run_proxy(postgres_server, iter([hang_up])) as proxy:
+        cut_off = PostgresStore(parse_url(proxy_url(proxy, schema)))
         receipt = Hub(cut_off, HandClock(NOW)).do(ANN, CreateTask("a task", "a"))
         cut_off.close()
 
@@ -203,11 +203,11 @@ def test_a_commit_whose_answer_was_lost_is_found_again_and_not_done_twice(
 @proves("PG-CUTS")
 @pytest.mark.parametrize(("since", "offset"), [("begin", 200), ("commit", 0)])
 def test_a_server_that_falls_silent_is_given_up(
-    postgres_server: str, store: PostgresStore, schema: str, since: Since, offset: int
+    postgres_server: str, store: PostgresStore, schema: str, since: CutAfter, offset: int
 ) -> None:
     silence = Cut("stall", since, flow="asked", offset=offset)
-    with proxy_before(postgres_server, iter([silence])) as proxy:
-        address = replace(parse_url(url_through(proxy, schema)), idle_timeout_ms=200)
+    with run_proxy(postgres_server, iter([silence])) as proxy:
+        address = replace(parse_url(proxy_url(proxy, schema)), idle_timeout_ms=200)
         stalled = PostgresStore(address)
         waiting = begin(lambda: begin_stream(stalled, "task:a"))
         with pytest.raises(StoreUnavailable, match="timeout"):

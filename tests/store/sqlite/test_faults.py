@@ -15,7 +15,7 @@ from tests.conformance.store.hubs import ALICE, ANN, Hubs
 from tests.requirements import proves
 from tests.store.sqlite.disk import Happening, failing_disk
 from tests.store.sqlite.files import add_streams, connect, filled, open_store
-from tests.system.children import child
+from tests.system.child_processes import child
 
 SMALL_DISK = """
 import resource

@@ -24,7 +24,7 @@ from tests.store.sqlite.files import (
     overwrite,
     root_page,
 )
-from tests.system.children import child, hear, tell
+from tests.system.child_processes import child, next_line, resume
 
 OPENER = """
 import sys
@@ -93,10 +93,10 @@ def test_processes_that_open_a_new_file_at_once_agree_on_its_id(tmp_path: Path) 
     path = tmp_path / "new.db"
     with child(OPENER, path) as one, child(OPENER, path) as two, child(OPENER, path) as three:
         openers = (one, two, three)
-        assert [hear(opener) for opener in openers] == ["there"] * 3
+        assert [next_line(opener) for opener in openers] == ["there"] * 3
         for opener in openers:
-            tell(opener)
-        ids = {hear(opener) for opener in openers}
+            resume(opener)
+        ids = {next_line(opener) for opener in openers}
 
     assert len(ids) == 1
     assert ids != {""}

@@ -11,7 +11,7 @@ from dragoman.system.ids import new_id
 from tests.conformance.store.hubs import ANN, Hubs
 from tests.requirements import proves
 from tests.store.sqlite.files import open_store
-from tests.system.children import Child, child, hear, tell
+from tests.system.child_processes import Child, child, next_line, resume
 
 CREATOR = """
 import sys
@@ -58,10 +58,10 @@ print(answer.code, *claimed, flush=True)
 
 def run_together(*children: Child) -> list[str]:
     """Let them go at the same time; the last word of each."""
-    assert [hear(each) for each in children] == ["there"] * len(children)
+    assert [next_line(each) for each in children] == ["there"] * len(children)
     for each in children:
-        tell(each)
-    return [hear(each) for each in children]
+        resume(each)
+    return [next_line(each) for each in children]
 
 
 def check_chains(store: SqliteStore) -> None:

@@ -19,19 +19,19 @@ from tests.store.sqlite.files import (
     overwrite,
     root_page,
 )
-from tests.system.rooms import no_room
+from tests.system.full_disk import full_disk
 
 pytestmark = proves("STORE-READ-STILL")
 
 
 def opened_without_room(path: Path) -> SqliteStore:
-    with no_room():
+    with full_disk():
         return SqliteStore.open_to_read(path, ledger_id)
 
 
 def test_it_is_read_as_it_lies_there_and_a_write_says_why_not(tmp_path: Path) -> None:
     path = filled(tmp_path / "a hub?.db", 3)
-    with no_room():
+    with full_disk():
         store = SqliteStore.open_to_read(path, ledger_id)
         assert (store.head(), len(store.entries(0, 10))) == (3, 3)
         with store.snapshot() as frozen:

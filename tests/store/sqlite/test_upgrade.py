@@ -12,7 +12,7 @@ from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
 from dragoman.text.words import Term
 from tests.conformance.store.changes import begin_stream
-from tests.crash.hubs import killed_at
+from tests.crash.data_directories import run_killed_at
 from tests.forked import fork
 from tests.ledger.released import golden_entries
 from tests.requirements import proves
@@ -132,7 +132,7 @@ def test_a_migration_that_is_killed_at_any_statement_leaves_the_file_as_it_was(
         old_database(path, version, name)
 
     step = 1
-    while killed_at(step, lambda: open_store(path)):
+    while run_killed_at(step, lambda: open_store(path)):
         # What is after the commit is no longer the migration.
         assert version_of(path) in (version, len(MIGRATIONS)), f"killed at step {step}"
         step += 1

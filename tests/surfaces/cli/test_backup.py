@@ -20,7 +20,7 @@ from dragoman.files.archives.backup import check_backup
 from dragoman.files.problems import BadArchive
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.token_file import load_or_create_token
-from tests.crash.hubs import no_bars
+from tests.crash.data_directories import no_progress
 from tests.forked import fork
 from tests.requirements import proves
 from tests.store.sqlite.files import connect
@@ -271,7 +271,7 @@ def test_every_damage_has_the_same_message_format(
 @proves("BACKUP-WORDS", "CLI-VERIFY")
 def test_interrupted_restore_is_not_reported_as_edits(backup_file: Path, other: Console) -> None:
     # An interrupt just before the files are written: only the first part of the command ran.
-    restore_backup(backup_file, other.data, "", no_bars)
+    restore_backup(backup_file, other.data, "", no_progress)
 
     found = other.ask("verify", code=1)
     again = other.ask("restore", str(backup_file), code=1)

@@ -1,0 +1,84 @@
+"""Data directories for tests of backups: opened for a moment, killed, compared."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from dragoman.bootstrap import open_place
+from dragoman.core.actors import Actor
+from dragoman.engine.verifying.verify import Finding, check_ledger, check_views
+from dragoman.ledger.checkpoint import Checkpoint, read_lines
+from dragoman.surfaces.cli.place import Place
+from tests.forked import fork
+
+PERSON = Actor("human", "lea")
+ADA = Actor("agent", "ada")
+_STEPS = frozenset(
+    {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "fcntl.flock"}
+)
+"""What a process does to the disk, as Python tells it."""
+
+
+def no_progress(what: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
+    """Progress that nobody looks at."""
+    del what, total
+    return nullcontext(lambda _: None)
+
+
+@contextmanager
+def open_directory(data: Path, store: str = "") -> Generator[Place]:
+    """A data directory, made on first use; its files are level at the end."""
+    directory = open_place(data, store, None, create=True)
+    try:
+        yield directory
+        assert list(directory.settle()) == []
+    finally:
+        directory.hub.close()
+
+
+def valid_checkpoints(directory: Place) -> list[Checkpoint]:
+    """Its checkpoints, each of which holds."""
+    valid, invalid = read_lines(directory.checkpoints.lines(), directory.checkpoints.public)
+    assert invalid == []
+    return valid
+
+
+def findings(directory: Place) -> list[Finding]:
+    """What `verify` finds in the ledger, its checkpoints and its views."""
+    store = directory.hub.store
+    return [
+        *check_ledger(store, valid_checkpoints(directory), lambda _: None),
+        *check_views(store, lambda _: None),
+    ]
+
+
+def run_killed_at(step: int, work: Callable[[], object]) -> bool:
+    """Do the work in a process that is killed before its n-th step on the disk; whether it was.
+
+    A step is an operation of Python on a file, or a statement of SQLite.
+    """
+
+    def count(*_: object) -> bool:
+        nonlocal step
+        step -= 1
+        if step <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return True
+
+    def arm(connection: Any) -> None:
+        connection.set_exec_trace(count)
+
+    def counted() -> None:
+        apsw.connection_hooks.append(arm)
+        sys.addaudithook(lambda event, _: event not in _STEPS or count())
+        work()
+
+    _, status = os.waitpid(fork(counted), 0)
+    assert status in (0, signal.SIGKILL), f"it ended by itself, at step {step}: {status}"
+    return status != 0

@@ -1,0 +1,81 @@
+"""What a worker can still do whose lease is over: every write of its, and who lets them pass."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AliasTask,
+    AnyCommand,
+    CheckpointTask,
+    ClaimTask,
+    CreateTask,
+    EditTask,
+    EndAttempt,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+    UpdateTask,
+)
+from dragoman.core.deadlines import Backoff
+from dragoman.core.errors import Refusal
+from dragoman.engine.hub import Hub
+from dragoman.engine.reads.ask import TaskView, find_task
+from dragoman.services.promotion import Promotion
+from dragoman.services.recovery import Recovery
+from dragoman.system.clock import HandClock
+
+LEA: Final = Actor("human", "lea")
+ADA: Final = Actor("agent", "ada")
+TTL: Final = 60_000
+
+WRITES: Final[Mapping[str, AnyCommand]] = {
+    "heartbeat": RenewLease("t", fence=1),
+    "note": NoteTask("t", "late", fence=1),
+    "update": UpdateTask("t", progress="late", fence=1),
+    "edit": EditTask("t", body="late", fence=1),
+    "link": LinkTask("t", kind="blocked-by", target="other", fence=1),
+    "alias": AliasTask("t", "bead:late", fence=1),
+    "move": MoveTask("t", "blocked", fence=1),
+    "checkpoint": CheckpointTask("t", "late", fence=1),
+    "report": ReportOutcome("t", "done", fence=1, apply=True),
+    "end": EndAttempt("t", fence=1),
+    "release": ReleaseTask("t", fence=1),
+}
+"""Whatever its holder may do to a task, under the token of the first attempt."""
+
+
+def reclaim_task(hub: Hub, clock: HandClock) -> None:
+    """A task whose first holder was silent for twice its TTL, and which has another now.
+
+    Both have the same name, as workers that are started again have: only the token differs.
+    """
+    hub.do(LEA, CreateTask("Stopped", id="t", ready=True))
+    hub.do(LEA, CreateTask("Another", id="other"))
+    hub.do(ADA, ClaimTask("t", agent="ada", session="first", ttl_ms=TTL))
+    clock.advance(2 * TTL)
+    Recovery(hub, Backoff()).run_once(clock.now())
+    clock.advance(TTL)
+    Promotion(hub).run_once(clock.now())
+    hub.do(ADA, ClaimTask("t", agent="ada", session="second", ttl_ms=TTL))
+
+
+def accepted_stale_writes(hub: Hub) -> list[str]:
+    """The writes of the first holder that are not refused as lease_lost, or that leave a trace."""
+    before = _read_task(hub)
+    accepted = list[str]()
+    for name, command in WRITES.items():
+        outcome = hub.engine.handle_now(hub.request(ADA, command))
+        is_refused = isinstance(outcome, Refusal) and outcome.code == "lease_lost"
+        if not is_refused or _read_task(hub) != before:
+            accepted.append(name)
+    return accepted
+
+
+def _read_task(hub: Hub) -> TaskView:
+    found = find_task(hub.store, "t")
+    assert isinstance(found, TaskView)
+    return found

@@ -1,0 +1,196 @@
+"""Builds that are broken on purpose are found out by the checks that ours passes.
+
+Those that answer before the commit or ask without keys are in test_kill.py.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Generator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.bus.local import LocalBus
+from dragoman.core.commands import CreateTask, RecordTrace
+from dragoman.engine.handle import Engine
+from dragoman.engine.hints import Hints
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Store
+from dragoman.engine.request import Outcome, Request
+from dragoman.engine.subscribe import follow
+from dragoman.ledger.entry import Entry
+from dragoman.store.sqlite import SqliteStore
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import new_id
+from tests.crash.scenario import START
+from tests.crash.stale_writes import LEA, WRITES, accepted_stale_writes, reclaim_task
+from tests.requirements import proves
+
+pytestmark = proves("CRASH-TEETH")
+
+
+# --- no fence
+
+
+class Unfenced(Engine):
+    """An engine that looks at names and not at tokens."""
+
+    def handle_now(self, request: Request) -> Outcome:
+        """Run it as if it had named no token."""
+        commands = tuple(
+            replace(command, fence=None) if hasattr(command, "fence") else command
+            for command in request.commands
+        )
+        return super().handle_now(replace(request, commands=commands))
+
+
+@pytest.mark.parametrize(("engine", "is_sound"), [(Engine, True), (Unfenced, False)])
+def test_engine_without_fencing_is_detected(
+    tmp_path: Path, engine: type[Engine], is_sound: bool
+) -> None:
+    clock = HandClock(START)
+    hub = Hub(engine(SqliteStore.open(tmp_path / "hub.db", new_id), clock, bytes(32)), new_id)
+    reclaim_task(hub, clock)
+    passed = accepted_stale_writes(hub)
+    hub.close()
+    assert (passed == []) is is_sound
+    assert set(passed) <= set(WRITES)
+
+
+# --- a lost wake-up
+
+
+class CommittingStore(SqliteStore):
+    """A store in which, whenever somebody has read to its end, something is committed at once.
+
+    That is the moment between the last look and the sleep: whoever loses a hint loses this one.
+    """
+
+    commit: Callable[[], object] | None = None
+    left = 5
+
+    def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
+        """A page, and after the last one the next commit."""
+        page = super().entries(after, limit, until=until)
+        if len(page) < limit and self.left and self.commit is not None:
+            self.left -= 1
+            self.commit()
+        return page
+
+
+class HintWaiter:
+    """Waits for hints; instead of sleeping where it could never be woken, it notes that down."""
+
+    def __init__(self, store: Store, hints: Hints) -> None:
+        self._store = store
+        self._hinted = threading.Event()
+        self.seen = 0
+        self.overslept = 0
+        hints.listen(self.hint)
+
+    def hint(self, streams: Collection[str]) -> None:
+        """Something was committed. (An `OnCommit`.)"""
+        del streams
+        self._hinted.set()
+
+    def __call__(self) -> bool:
+        """Sleep until there is a hint, then look; False at the end of the test."""
+        return self.sleep()
+
+    def sleep(self) -> bool:
+        """The hint is taken back after the sleep and before the next look."""
+        if not self._hinted.is_set():
+            self.overslept += self._store.head() > self.seen
+            return False
+        self._hinted.clear()
+        return True
+
+
+class LossyWaiter(HintWaiter):
+    """Takes the hint back before it sleeps: what came since the last look is lost."""
+
+    def __call__(self) -> bool:
+        """Forget, then sleep."""
+        self._hinted.clear()
+        return self.sleep()
+
+
+@pytest.fixture
+def committing_store(tmp_path: Path) -> Generator[tuple[CommittingStore, Hints]]:
+    """Give a store in which somebody is always just committing, and its hints."""
+    hints = Hints()
+    store = CommittingStore.open(tmp_path / "hub.db", new_id)
+    assert isinstance(store, CommittingStore)
+    hub = Hub(Engine(store, HandClock(START), bytes(32), on_commit=hints.tell), new_id)
+    hub.do(LEA, CreateTask("Watched", id="one"))
+
+    def commit() -> None:
+        event = f"01890a5d-ac96-774b-bcce-{store.left:012x}"
+        hub.do(LEA, RecordTrace(event, "s-1", "THOUGHT", {"n": store.left}, "d", task="one"))
+
+    store.commit = commit
+    yield store, hints
+    hub.close()
+
+
+@pytest.mark.parametrize(("waiter_type", "is_sound"), [(HintWaiter, True), (LossyWaiter, False)])
+def test_follower_that_loses_wakeup_is_detected(
+    committing_store: tuple[CommittingStore, Hints], waiter_type: type[HintWaiter], is_sound: bool
+) -> None:
+    store, hints = committing_store
+    wait = waiter_type(store, hints)
+    for entry in follow(store.entries, 0, wait):
+        wait.seen = entry.position
+    assert (wait.overslept == 0) is is_sound
+    assert (wait.seen == store.head()) is is_sound
+
+
+class Alarm(threading.Event):
+    """The bus's alarm clock; it notes down a sleep from which no hint would wake it."""
+
+    def __init__(self, is_unread: Callable[[], bool]) -> None:
+        super().__init__()
+        self._is_unread = is_unread
+        self.overslept = 0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep; but where that would be for ever, go on."""
+        if not self.is_set() and self._is_unread():
+            self.overslept += 1
+            return True
+        return super().wait(timeout)
+
+
+class LossyAlarm(Alarm):
+    """Is set back before the sleep instead of before the look."""
+
+    def clear(self) -> None:
+        """Not yet."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Forget, then sleep."""
+        super().clear()
+        return super().wait(timeout)
+
+
+class WatchedBus(LocalBus):
+    """The bus with an alarm clock that can be looked at."""
+
+    def __init__(self, store: Store, hints: Hints, alarm_type: type[Alarm]) -> None:
+        super().__init__(store, hints, look=600.0)
+        self.alarm = self._hinted = alarm_type(lambda: store.head() > self._at)
+
+
+@pytest.mark.parametrize(("alarm_type", "is_sound"), [(Alarm, True), (LossyAlarm, False)])
+def test_bus_that_loses_wakeup_is_detected(
+    committing_store: tuple[CommittingStore, Hints], alarm_type: type[Alarm], is_sound: bool
+) -> None:
+    store, hints = committing_store
+    bus = WatchedBus(store, hints, alarm_type)
+    listener = bus.subscribe()
+    received = 0
+    while received < CommittingStore.left:
+        received += len(listener.take(60.0))
+    bus.close()
+    assert received == CommittingStore.left
+    assert (bus.alarm.overslept == 0) is is_sound

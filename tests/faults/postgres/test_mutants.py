@@ -1,0 +1,92 @@
+"""The checks have teeth: stores that are broken on purpose are found by them."""
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.commands import CreateTask
+from dragoman.engine.ports import Store
+from dragoman.engine.subscribe import follow
+from dragoman.store.postgres import PostgresStore
+from dragoman.store.postgres.connect import Address, parse_url
+from dragoman.system.clock import HandClock
+from tests.conformance.store.changes import begin_stream
+from tests.conformance.store.hubs import ANN, NOW, Hub
+from tests.conformance.store.tails import Seen, slips
+from tests.conformance.store.threads import PATIENCE, begin
+from tests.faults.postgres.mutants import PLAIN_SEQUENCE, WITHOUT_ANSWERS, Mutant
+from tests.faults.postgres.proxy import plan_cuts, proxy_url, run_proxy
+from tests.faults.postgres.workload import BOARD, Workload, find_violations
+from tests.requirements import proves
+from tests.store.postgres.conftest import Admin
+from tests.store.postgres.gate import append, open_gate, shut_gate, wait_until_it_waits
+
+pytestmark = proves("PG-TEETH")
+
+
+@pytest.fixture
+def address(store: PostgresStore, postgres_url: str) -> Address:
+    """Give the address of a schema that has its tables."""
+    return parse_url(postgres_url)
+
+
+def test_store_without_answers_is_detected(
+    postgres_server: str, store: PostgresStore, schema: str
+) -> None:
+    Hub(store, HandClock(NOW)).do(ANN, CreateTask("for everyone", BOARD))
+    with run_proxy(postgres_server, plan_cuts(seed=1)) as proxy:
+        proxied = replace(parse_url(proxy_url(proxy, schema)), idle_timeout_ms=2_000)
+        mutant = Mutant(proxied, WITHOUT_ANSWERS)
+        workload = Workload(mutant)
+        workload.run(4, lambda: len(proxy.made) >= 30)
+        mutant.close()
+
+    assert [fault for fault in find_violations(store, workload) if "is there 2 times" in fault]
+
+
+def read_on(store: Store, seen: list[Seen]) -> None:
+    """Read to the end, from the last one seen on."""
+    after = seen[-1][0] if seen else 0
+    new = follow(store.entries, after, lambda: False)
+    seen += [(entry.position, entry.stream, entry.version) for entry in new]
+
+
+def late_commit(
+    admin: Admin, reader: Store, late: PostgresStore, early: PostgresStore
+) -> list[str]:
+    """One hub has its positions and has not committed, another one commits, a reader reads on."""
+    slow, fast = begin_stream(late, "task:slow"), begin_stream(late, "task:fast")
+    seen: list[Seen] = []
+    read_on(reader, seen)
+    shut_gate(admin, slow)
+    first = begin(lambda: append(late, slow, 2))
+    wait_until_it_waits(admin, "advisory", first)
+    second = begin(lambda: append(early, fast, 2))
+    wait_until_it_waits(admin, "transactionid", second)
+    read_on(reader, seen)
+    open_gate(admin)
+    for commit in (first, second):
+        commit.result(PATIENCE)
+    read_on(reader, seen)
+    return list(slips(seen, reader))
+
+
+@proves("STORE-LATE-COMMIT")
+def test_reader_misses_no_late_commit(admin: Admin, store: PostgresStore, address: Address) -> None:
+    late, early = PostgresStore(address), PostgresStore(address)
+
+    assert late_commit(admin, store, late, early) == []
+
+    late.close()
+    early.close()
+
+
+def test_store_with_plain_sequence_is_detected(
+    admin: Admin, store: PostgresStore, address: Address
+) -> None:
+    admin.execute("CREATE SEQUENCE positions")
+    late, early = Mutant(address, PLAIN_SEQUENCE), Mutant(address, PLAIN_SEQUENCE)
+
+    assert late_commit(admin, store, late, early) == ["missed (3, 'task:slow', 2)"]
+
+    late.close()
+    early.close()

@@ -1,0 +1,197 @@
+"""Callers who work through a storm, and repeat what they got no answer to until they have one."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    MoveTask,
+    NoteTask,
+    RenewLease,
+    ReportOutcome,
+)
+from dragoman.core.errors import StoreLost, StoreUnavailable
+from dragoman.engine.handle import Engine
+from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import entries
+from dragoman.engine.request import Accepted, Outcome, Request
+from dragoman.engine.verifying.verify import check_ledger, check_views
+from dragoman.ledger.entry import read_line
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import new_id
+from tests.conformance.store.hubs import ANN, NOW, SECRET, Hub
+
+T = TypeVar("T")
+
+MAX_REPEATS = 200
+"""So often a caller asks again; far more than any storm here needs."""
+BOARD = "board"
+"""A task that everyone writes notes to."""
+
+
+class KeyedCommand(Struct, frozen=True):
+    """One step of a life, under its key."""
+
+    actor: Actor
+    command: AnyCommand
+    key: str
+
+
+class Answer(Struct, frozen=True):
+    """What a caller was told in the end."""
+
+    command: KeyedCommand
+    outcome: Outcome
+
+
+class UnkeyedNote(Struct, frozen=True):
+    """A note without a key, asked for once: whether its caller was told yes, no, or nothing."""
+
+    text: str
+    is_acknowledged: bool | None
+
+
+def task_commands(name: str) -> Iterator[KeyedCommand]:
+    """A task from its making to its end, with a note for everyone on the way."""
+    agent = Actor("agent", f"agent-{name}")
+    commands: tuple[tuple[Actor, AnyCommand], ...] = (
+        (ANN, CreateTask("a task", name, ready=True)),
+        (agent, ClaimTask(name, agent.name)),
+        (agent, RenewLease(name)),
+        (agent, NoteTask(BOARD, f"{name} was here")),
+        (agent, ReportOutcome(name, outcome="done", apply=True)),
+        (ANN, MoveTask(name, to="done")),
+    )
+    for n, (actor, command) in enumerate(commands):
+        yield KeyedCommand(actor, command, f"{name}-{n}")
+
+
+TASK_EVENTS = [
+    "task.created",
+    "task.claimed",
+    "task.reported",
+    "task.transitioned",
+    "task.transitioned",
+]
+
+
+class Workload:
+    """Lives on a store whose connections break, and what came of them."""
+
+    def __init__(self, store: Store, before_retry: Callable[[], object] = lambda: None) -> None:
+        """`wait_for_better`: what callers do before they ask again."""
+        self._before_retry = before_retry
+        self._engine = Engine(store, HandClock(NOW), SECRET)
+        self.answers: list[Answer] = []
+        self.unkeyed_notes: list[UnkeyedNote] = []
+        self.tasks: list[str] = []
+
+    def run(self, callers: int, is_over: Callable[[], bool]) -> None:
+        """Live on, all of them at once, until it is over; then end what was begun."""
+
+        async def caller(number: int) -> None:
+            while not is_over():
+                await self._run_task(f"t{number}-{len(self.tasks)}")
+
+        async def all_callers() -> None:
+            await asyncio.gather(*map(caller, range(callers)))
+
+        asyncio.run(all_callers())
+        self._engine.close()
+
+    async def _run_task(self, name: str) -> None:
+        self.tasks.append(name)
+        for command in task_commands(name):
+            self.answers.append(Answer(command, await self._retry_until_answered(command)))
+        self.unkeyed_notes.append(await self._send_unkeyed_note(f"{name} shouts"))
+
+    async def _retry_until_answered(self, command: KeyedCommand) -> Outcome:
+        for _ in range(MAX_REPEATS):
+            try:
+                return await self._ask(command)
+            except StoreUnavailable:
+                self._before_retry()
+        raise AssertionError(f"no answer to {command.key} after {MAX_REPEATS} repeats")
+
+    async def _send_unkeyed_note(self, text: str) -> UnkeyedNote:
+        try:
+            await self._ask(KeyedCommand(ANN, NoteTask(BOARD, text), ""))
+        except StoreLost:
+            return UnkeyedNote(text, None)
+        except StoreUnavailable:
+            return UnkeyedNote(text, is_acknowledged=False)
+        return UnkeyedNote(text, is_acknowledged=True)
+
+    async def _ask(self, command: KeyedCommand) -> Outcome:
+        request = Request(command.actor, (command.command,), new_id(), command.key)
+        return await self._engine.handle(request)
+
+
+def find_violations(store: Store, workload: Workload) -> list[str]:
+    """Everything that is not as it must be after a storm; `store` is not in it."""
+    return [
+        *(
+            f"refused: {answer}"
+            for answer in workload.answers
+            if not isinstance(answer.outcome, Accepted)
+        ),
+        *_wrong_tasks(store, workload),
+        *_wrong_notes(store, workload),
+        *_verify_store(store),
+        *_wrong_answers(store, workload),
+    ]
+
+
+def _wrong_tasks(store: Store, workload: Workload) -> Iterator[str]:
+    for name in workload.tasks:
+        events = [entry.event for entry in store.history(f"task:{name}", 0, 100)]
+        if events != TASK_EVENTS:
+            yield f"{name} has lived {events}"
+
+
+def _wrong_notes(store: Store, workload: Workload) -> Iterator[str]:
+    counts = Counter(
+        msgspec.json.decode(read_line(entry.line).body)["text"]
+        for entry in store.history(f"task:{BOARD}", 0, 1_000_000)
+        if entry.event == "task.noted"
+    )
+    for name in workload.tasks:
+        if (times := counts.pop(f"{name} was here", 0)) != 1:
+            yield f"the note of {name} is there {times} times"
+    for note in workload.unkeyed_notes:
+        times = counts.pop(note.text, 0)
+        if times > 1 or (note.is_acknowledged is not None and times != note.is_acknowledged):
+            yield f"{note} is there {times} times"
+    yield from (f"nobody wrote {text}" for text in counts)
+
+
+def _verify_store(store: Store) -> Iterator[str]:
+    yield from map(str, check_ledger(store, (), _ignore_progress))
+    yield from map(str, check_views(store, _ignore_progress))
+    positions = [entry.position for entry in entries(store)]
+    if positions != list(range(1, len(positions) + 1)):
+        yield "positions have gaps"
+
+
+def _wrong_answers(store: Store, workload: Workload) -> Iterator[str]:
+    """Each is asked for once more, by somebody who had no part in it: nothing is done again."""
+    before, hub = store.head(), Hub(store, HandClock(NOW))
+    for answer in workload.answers:
+        repeated = hub.ask(answer.command.actor, answer.command.command, key=answer.command.key)
+        receipts = answer.outcome.receipts if isinstance(answer.outcome, Accepted) else ()
+        if repeated != Accepted(receipts, repeated=True):
+            yield f"{answer} is {repeated} when it is repeated"
+    if store.head() != before:
+        yield f"repeats have added {store.head() - before} entries"
+
+
+def _ignore_progress(_: int) -> None:
+    """Nobody watches the progress."""

@@ -1,0 +1,102 @@
+"""The power test has teeth: what is broken on purpose is found by the very judge that passes us."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.store.sqlite import connect, log
+from dragoman.store.sqlite.driver import Connection
+from tests.conformance.store.scripts import SCRIPT
+from tests.faults.power_cuts import CutChecker
+from tests.faults.recording import ObservableStore, Recording, SideCopiedStore, record
+from tests.faults.test_interrupted_commits import (
+    UNSYNCED,
+    check_recording,
+    find_commits,
+    record_killed_day,
+)
+from tests.requirements import proves
+
+pytestmark = proves("POWER-TEETH")
+
+SEED = 1
+
+
+class SyncNormalStore(ObservableStore):
+    """Syncs the WAL only when it is copied back, as so many advise."""
+
+    settings = (*ObservableStore.settings, ("synchronous", "normal"))
+
+
+class SyncOffStore(ObservableStore):
+    """Leaves it to the operating system when anything reaches the disk."""
+
+    settings = (*ObservableStore.settings, ("synchronous", "off"))
+
+
+def find_verdicts(checker: CutChecker, recording: Recording, outcomes: int = 0) -> set[str]:
+    """What the judge complains of; no longer than until a lost write is found."""
+    found: set[str] = set()
+    for violation in checker.violations(
+        recording, outcomes, SEED, first=recording.acknowledged_at[0][0]
+    ):
+        found.add(violation.verdict)
+        if violation.verdict == "lost":
+            break
+    return found
+
+
+def test_unsynced_wal_copy_is_detected(
+    checker: CutChecker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_unsynced(path: Path) -> Connection:
+        copier = connect.open_copier(path)
+        copier.pragma("synchronous", "off")
+        return copier
+
+    monkeypatch.setattr(log, "_PAGES", 5)
+    monkeypatch.setattr(log, "open_copier", open_unsynced)
+    assert "lost" in find_verdicts(
+        checker, record(tmp_path, store_type=SideCopiedStore), outcomes=3
+    )
+
+
+@pytest.mark.parametrize("mutant", [SyncNormalStore, SyncOffStore])
+def test_store_that_syncs_less_is_detected(
+    checker: CutChecker, tmp_path: Path, mutant: type[ObservableStore]
+) -> None:
+    assert "lost" in find_verdicts(checker, record(tmp_path, store_type=mutant))
+
+
+def test_store_that_syncs_nothing_is_damaged(checker: CutChecker, tmp_path: Path) -> None:
+    violations = checker.violations(record(tmp_path, store_type=SyncOffStore), 1, SEED)
+    assert any(violation.verdict.startswith(("damaged", "strange")) for violation in violations)
+
+
+def test_engine_that_answers_before_commit_is_detected(checker: CutChecker, tmp_path: Path) -> None:
+    assert "lost" in find_verdicts(checker, record(tmp_path, answers_early=True))
+
+
+def test_unsynced_folder_is_detected(checker: CutChecker, tmp_path: Path) -> None:
+    """The first sync of a new WAL must be followed by one of its folder."""
+    recording = record(tmp_path)
+    recording.operations = [
+        # Done again, so that the tape stays as long as it was.
+        ("sync", 1) if operation == ("sync_folder",) else operation
+        for operation in recording.operations
+    ]
+    assert "lost" in find_verdicts(checker, recording)
+
+
+def test_store_that_does_not_sync_found_wal_is_detected(
+    day: Recording, checker: CutChecker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def skip_settling(_: Connection) -> None:
+        """As if it were on the disk already."""
+
+    monkeypatch.setattr(connect, "_settle", skip_settling)
+    at = find_commits(day, len(SCRIPT))[UNSYNCED][1]
+    recording = record_killed_day(day, tmp_path, at)
+
+    with pytest.raises(AssertionError, match="interrupted at operation"):
+        check_recording(checker, recording, day, at)

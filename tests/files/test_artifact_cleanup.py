@@ -1,0 +1,123 @@
+"""Copies that nobody needs: removed when they are old, and never from under somebody's hands."""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.core.commands import RejectHandoff
+from dragoman.engine.artifacts import Expected, Kept
+from dragoman.engine.reads.handoffs import copies_needed
+from dragoman.files.handoffs.artifacts import ArtifactShelf
+from dragoman.files.handoffs.audit import check_handoff
+from dragoman.files.handoffs.copies import Copies
+from dragoman.system.beneath import Beneath
+from dragoman.system.ids import CountingIds
+from tests.engine.handoffs import accept, make, offer, state
+from tests.engine.lab import BOB, Lab
+from tests.requirements import proves
+
+pytestmark = proves("ACP-COPIES")
+
+DAY = 86_400
+NOW = 2_000_000_000
+LARGE = b"x" * 3_000_000
+
+
+class ArtifactSetup:
+    """A shelf with one file to take, and who removes copies of it."""
+
+    def __init__(self, data: Path, needed: Any = frozenset, disk: Any = Beneath) -> None:
+        self.data = data
+        self.source = data / "teamspaces" / "default" / "artifacts" / "a"
+        self.source.parent.mkdir(parents=True, exist_ok=True)
+        self.store = ArtifactShelf(data, disk, CountingIds(), (), 10_000_000)
+        self.cleanup = Copies(lambda: Beneath(data), needed, lambda: NOW * 1_000)
+
+    def take(self, content: bytes = b"abc") -> Path:
+        """Keep a copy; where it lies."""
+        self.source.write_bytes(content)
+        sha256 = hashlib.sha256(content).hexdigest()
+        assert isinstance(self.store.take("default", "a", Expected(sha256)), Kept)
+        return self.data / "artifacts" / "sha256" / sha256[:2] / sha256
+
+
+def set_age(path: Path, days: float) -> Path:
+    """The file as if it had last been taken so many days ago."""
+    timestamp = NOW - days * DAY
+    os.utime(path, (timestamp, timestamp))
+    return path
+
+
+def test_old_unneeded_copy_is_removed(tmp_path: Path) -> None:
+    setup = ArtifactSetup(tmp_path)
+    assert setup.cleanup.sweep() == 0
+    new, old = set_age(setup.take(b"new"), 6), set_age(setup.take(b"old"), 8)
+    assert setup.cleanup.sweep() == 1
+    assert (new.exists(), old.exists()) == (True, False)
+
+
+def test_copy_stays_until_its_handoff_is_rejected(tmp_path: Path) -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab)
+    setup = ArtifactSetup(tmp_path, lambda: copies_needed(lab.store))
+    copy = set_age(setup.take(), 100)
+    accept(lab, artifacts={"a": copy.name})
+    assert copies_needed(lab.store) == {copy.name}
+    assert setup.cleanup.sweep() == 0
+    lab.do(BOB, RejectHandoff("h1", "other", "not now"))
+    set_age(tmp_path / "artifacts.lock", 2)
+    assert setup.cleanup.sweep() == 1
+    proofs = {
+        one.check: one for one in check_handoff(lab.store, Beneath(tmp_path), state(lab, "h1"))
+    }
+    assert (proofs["artifact"].ok, copy.exists()) == (True, False)
+    assert "not kept" in proofs["artifact"].detail
+
+
+def test_cleanup_scans_once_a_day(tmp_path: Path) -> None:
+    scans = list[int]()
+
+    def needed() -> frozenset[str]:
+        scans.append(1)
+        return frozenset((needed_copy.name,))
+
+    setup = ArtifactSetup(tmp_path, needed)
+    needed_copy = set_age(setup.take(), 8)
+    set_age(setup.take(b"other"), 8)
+    assert setup.cleanup.sweep() == 1
+    for days, times in ((0.5, 1), (1.5, 2)):
+        set_age(tmp_path / "artifacts.lock", days)
+        assert setup.cleanup.sweep() == 0
+        assert len(scans) == times
+
+
+@pytest.mark.parametrize("content", [b"abc", LARGE], ids=["small", "large"])
+def test_copy_taken_during_cleanup_stays(tmp_path: Path, content: bytes) -> None:
+    def needed() -> frozenset[str]:
+        setup.take(content)
+        os.utime(copy, (NOW, NOW))  # the test's day is not today
+        return frozenset()
+
+    setup = ArtifactSetup(tmp_path, needed)
+    copy = set_age(setup.take(content), 8)
+    assert setup.cleanup.sweep() == 0
+    assert copy.read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [b"abc", LARGE], ids=["small", "large"])
+def test_copy_removed_during_take_is_copied_again(tmp_path: Path, content: bytes) -> None:
+    class CleaningDisk(Beneath):
+        """Somebody removes copies between two looks."""
+
+        def hold(self, path: str) -> Any:
+            assert cleanup.sweep() == 1
+            return super().hold(path)
+
+    first = ArtifactSetup(tmp_path)
+    copy, cleanup = set_age(first.take(content), 8), first.cleanup
+    assert ArtifactSetup(tmp_path, disk=CleaningDisk).take(content) == copy
+    assert copy.read_bytes() == content

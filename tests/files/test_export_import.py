@@ -1,0 +1,645 @@
+"""Export and import: the same ledger and files elsewhere, or a refusal that leaves nothing."""
+
+import io
+import os
+import tarfile
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from msgspec.structs import replace
+
+from dragoman.config import parse
+from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, NoteTask, RenewLease
+from dragoman.core.errors import LedgerError
+from dragoman.core.moments import to_rfc3339
+from dragoman.engine.ports import Row, Store
+from dragoman.files.archives.archive_format import Manifest, Member
+from dragoman.files.archives.export import export_archive
+from dragoman.files.archives.importing import Tools, check_archive, import_archive
+from dragoman.files.problems import BadArchive, PlaceTaken
+from dragoman.ledger.tree import EMPTY, extend
+from dragoman.store.sqlite import SqliteStore
+from dragoman.system.beneath import Beneath
+from dragoman.system.checkpoints import CheckpointFile
+from dragoman.system.keys import load_or_create
+from tests.engine.lab import ALICE, HUMAN, START, OpenStore, findings
+from tests.files.lab import FilesLab
+from tests.requirements import proves
+
+
+def ignore_progress(_: int) -> None:
+    """Nobody watches."""
+
+
+class ExportLab(FilesLab):
+    """A data directory with a bit of everything, and the way to another one."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        data = tmp_path / "data"
+        data.mkdir()
+        super().__init__(data)
+        self.archive = tmp_path / "all.tar"
+        self.target = tmp_path / "new" / "place"
+        self.opened_stores: list[OpenStore] = []
+        self.tools = Tools(self.open_store, Beneath, START + 1, ignore_progress)
+
+    def fill(self) -> str:
+        """Tasks in several states, an agent's files, a setting, signed checkpoints."""
+        task = self.create("One", aliases=("bead:ol-1",))
+        self.do(HUMAN, CreateTask("Two", "own-name", ready=True))
+        self.do(ALICE, ClaimTask(task, "alice"))
+        self.do(ALICE, NoteTask(task, "héllo \U0001f600"))
+        self.do(ALICE, RenewLease(task))
+        self.do(HUMAN, MoveTask("own-name", "blocked"))
+        assert self.code(ALICE, MoveTask("own-name", "ready")) != ""
+        self.catch_up()
+        work = self.data / "tasks" / "in-progress" / task / "work"
+        (work / "draft.bin").write_bytes(bytes(range(256)))
+        (work / "link").symlink_to("/etc/passwd")
+        (self.data / "dragoman.toml").write_text("[tasks]\nmax_attempts = 3\n")
+        log = CheckpointFile(self.data / "checkpoints.jsonl", load_or_create(self.data))
+        read_tree = extend(EMPTY, (entry.hash for entry in self.store.entries(0, 1_000)))
+        log.add(self.store.ledger_id(), read_tree, START)
+        return task
+
+    def export(self) -> Manifest:
+        """Write the archive."""
+        target_folder = Beneath(self.archive.parent)
+        return export_archive(
+            self.store, Beneath(self.data), self.archive, target_folder, START, ignore_progress
+        )
+
+    def run_import(self, archive: Path | None = None) -> Manifest:
+        """Import it."""
+        return import_archive(archive or self.archive, self.target, self.tools)
+
+    def open_store(self, _: Path, ledger: str) -> Store:
+        """A new store, which the test can look into."""
+        self.opened_stores.append(OpenStore(ledger))
+        return self.opened_stores[-1]
+
+    def is_target_untouched(self) -> bool:
+        """Whether a refused import has left no trace."""
+        parent = self.target.parent
+        return not parent.exists() or list(parent.iterdir()) == []
+
+
+def read_rows(store: OpenStore) -> dict[str, Row]:
+    """The rows of all streams that have entries, whatever their numbers are."""
+    found = store.rows(0, 1_000)
+    return {row.name: replace(row, number=0) for row in found if row.version}
+
+
+@proves("FILES-ARCHIVE")
+def test_import_reproduces_exported_directory(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    task = lab.fill()
+    manifest = lab.export()
+    assert (manifest.exported_at, manifest.head) == (to_rfc3339(START), lab.store.head())
+    assert lab.run_import() == manifest
+    (store,) = lab.opened_stores
+    assert store.entries(0, 1_000) == lab.store.entries(0, 1_000)
+    assert store.ledger_id() == lab.store.ledger_id()
+    assert findings(store) == []
+    mine, theirs = lab.store.picture(), store.picture()
+    assert read_rows(store) == read_rows(lab.store)
+    for table in ("names", "last_numbers"):
+        assert theirs[table] == mine[table]
+    assert theirs["answers"] == {}
+    draft = lab.target / "tasks" / "in-progress" / task / "work" / "draft.bin"
+    assert draft.read_bytes() == bytes(range(256))
+    assert not (lab.target / "dragoman.toml").exists()
+    kept = lab.target / "imported" / "dragoman.toml"
+    assert kept.read_text() == "[tasks]\nmax_attempts = 3\n"
+    assert (lab.target / "imported" / "checkpoints.jsonl").exists()
+    assert not list(lab.target.rglob("ledger.key"))
+    assert not list(lab.target.rglob("secret"))
+    assert manifest.left_out == (f"tasks/in-progress/{task}/work/link",)
+    assert sorted(path.name for path in lab.target.parent.iterdir()) == ["place"]
+
+
+@proves("FILES-ARCHIVE")
+def test_imported_directory_projects_identical_files(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    lab.export()
+    lab.run_import()
+    assert not (lab.target / "events").exists()
+    before = {p.name: p.read_bytes() for p in (lab.data / "events").iterdir()}
+    imported = FilesLab(lab.target)
+    imported.engine.store = lab.opened_stores[0]
+    imported.store = lab.opened_stores[0]
+    imported.catch_up()
+    assert imported.scan() == 0
+    assert imported.differences() == []
+    assert {p.name: p.read_bytes() for p in (lab.target / "events").iterdir()} == before
+
+
+@proves("FILES-ARCHIVE")
+def test_import_into_another_kind_of_store(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    lab.export()
+
+    def open_sqlite(folder: Path, ledger: str) -> Store:
+        return SqliteStore.open(folder / "dragoman.db", lambda: ledger)
+
+    import_archive(lab.archive, lab.target, Tools(open_sqlite, Beneath, START, ignore_progress))
+    store = SqliteStore.open(lab.target / "dragoman.db", lambda: "never")
+    try:
+        assert store.entries(0, 1_000) == lab.store.entries(0, 1_000)
+        assert store.ledger_id() == lab.store.ledger_id()
+        assert store.counts() == lab.store.counts()
+    finally:
+        store.close()
+
+
+@proves("FILES-ARCHIVE")
+def test_export_splits_entries_into_members(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.files.archives.packing.IN_ONE_MEMBER", 2)
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    manifest = lab.export()
+    assert sum(member.name.startswith("ledger/entries/") for member in manifest.members) > 2
+    lab.run_import()
+    assert lab.opened_stores[0].entries(0, 1_000) == lab.store.entries(0, 1_000)
+
+
+@proves("FILES-ARCHIVE")
+def test_missing_lease_is_rebuilt_from_last_claim(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    task = lab.fill()
+    lab.export()
+
+    def drop_leases(name: str, data: bytes) -> tuple[str, bytes] | None:
+        return (name, b"") if name == "ledger/leases.jsonl" else (name, data)
+
+    lab.run_import(rewrite_archive(lab, drop_leases, with_valid_manifest=True))
+    row = lab.opened_stores[0].stream(f"task:{task}")
+    assert row is not None
+    assert row.lease is not None
+    assert (row.lease.holder, row.lease.beats) == ("alice", 1)
+
+
+Change = Callable[[str, bytes], tuple[str, bytes] | None]
+
+
+def replace_bytes(old: bytes, new: bytes) -> Change:
+    """Other words, wherever they stand."""
+    return lambda name, data: (name, data.replace(old, new))
+
+
+def set_content(end: str, content: bytes) -> Change:
+    """Another content for the member whose name ends like this."""
+    return lambda name, data: (name, content if name.endswith(end) else data)
+
+
+def rename_member(end: str, to: str) -> Change:
+    """Another name for the member whose name ends like this."""
+    return lambda name, data: (to if name.endswith(end) else name, data)
+
+
+def rewrite_archive(lab: ExportLab, change: Change, *, with_valid_manifest: bool = False) -> Path:
+    """The archive with changed members; an honest one has a manifest that knows."""
+    path = lab.archive.with_name("changed.tar")
+    members: list[Member] = []
+    with tarfile.open(lab.archive) as old, tarfile.open(path, "w") as new:
+        for info in old:
+            file = old.extractfile(info)
+            assert file is not None
+            changed = change(info.name, file.read())
+            if changed is None:
+                continue
+            name, data = changed
+            if name == "manifest.json" and with_valid_manifest:
+                manifest = msgspec.json.decode(data, type=Manifest)
+                data = msgspec.json.encode(
+                    msgspec.structs.replace(manifest, members=tuple(members))
+                )
+            members.append(Member(name, len(data), sha256(data).hexdigest()))
+            copy = tarfile.TarInfo(name)
+            copy.size = len(data)
+            new.addfile(copy, io.BytesIO(data))
+    return path
+
+
+@proves("FILES-ARCHIVE")
+def test_error_names_damaged_member(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    names = [member.name for member in lab.export().members]
+    for damaged in names:
+
+        def flip(name: str, data: bytes, damaged: str = damaged) -> tuple[str, bytes]:
+            return (
+                (name, bytes([data[0] ^ 1]) + data[1:] if data else b"x")
+                if (name == damaged)
+                else (name, data)
+            )
+
+        def drop(name: str, data: bytes, damaged: str = damaged) -> tuple[str, bytes] | None:
+            return None if name == damaged else (name, data)
+
+        for change in (flip, drop):
+            with pytest.raises(BadArchive) as bad:
+                lab.run_import(rewrite_archive(lab, change))
+            assert damaged in bad.value.detail or "ledger ends" in bad.value.detail
+            assert lab.is_target_untouched()
+    assert lab.opened_stores == []
+
+
+@proves("FILES-ARCHIVE")
+def test_truncated_archive_is_refused(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    lab.export()
+    whole = lab.archive.read_bytes()
+    last = whole.rindex(b"manifest.json\0")
+    cut = tmp_path / "cut.tar"
+    for size in [0, *range(100, last, 4_096), last - 1]:
+        cut.write_bytes(whole[:size])
+        with pytest.raises(BadArchive):
+            lab.run_import(cut)
+        assert lab.is_target_untouched()
+
+
+@proves("FILES-ARCHIVE")
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (replace_bytes(b"alice", b"mallo"), "is not what was written"),
+        (set_content("000000000001.jsonl", b"{}\n"), "be read"),
+        (rename_member("toml", "files/../../x"), "relative names"),
+        (rename_member("toml", "/x"), "relative names"),
+        (replace_bytes(b"root", b"toor"), "checkpoint"),
+        (set_content("ledger.pub", b"nonsense"), "public key"),
+        (replace_bytes(b"archive 1", b"archive 9"), "not a format"),
+        (set_content("manifest.json", b"["), "it cannot be read"),
+    ],
+)
+def test_forged_archive_is_refused(tmp_path: Path, change: Change, why: str) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    lab.export()
+    with_valid_manifest = why not in ("not a format", "it cannot be read")
+    with pytest.raises(BadArchive) as bad:
+        lab.run_import(rewrite_archive(lab, change, with_valid_manifest=with_valid_manifest))
+    assert why in bad.value.detail
+    assert lab.is_target_untouched()
+
+
+@proves("FILES-ARCHIVE")
+def test_irregular_or_trailing_members_are_refused(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    lab.export()
+    whole = lab.archive.read_bytes()
+    irregular = tmp_path / "odd"
+    irregular.mkdir()
+    (irregular / "link").symlink_to("/etc/passwd")
+    os.mkfifo(irregular / "pipe")
+    (irregular / "folder").mkdir()
+    for path in irregular.iterdir():
+        lab.archive.write_bytes(whole)
+        with tarfile.open(lab.archive, "a") as tar:
+            tar.add(path, "files/tasks/x")
+        with pytest.raises(BadArchive, match="plain files"):
+            lab.run_import()
+    lab.archive.write_bytes(whole)
+    with tarfile.open(lab.archive, "a") as tar:
+        tar.addfile(tarfile.TarInfo("files/tasks/more"))
+    with pytest.raises(BadArchive, match="files/tasks/more: it stands after the manifest"):
+        lab.run_import()
+    assert lab.is_target_untouched()
+
+
+@proves("FILES-CARRIED")
+@pytest.mark.parametrize("change", ["mode", "kind", "name"])
+def test_manifest_covers_modes_types_and_names(tmp_path: Path, change: str) -> None:
+    lab = ExportLab(tmp_path)
+    work = f"tasks/in-progress/{lab.fill()}/work"
+    (lab.data / work / "caf\udce9").write_text("x")
+    (lab.data / work / "hollow").mkdir()
+    lab.export()
+    path = tmp_path / "changed.tar"
+    with tarfile.open(lab.archive) as old, tarfile.open(path, "w") as new:
+        for info in old:
+            content = old.extractfile(info) or io.BytesIO()
+            if change == "mode" and info.name.endswith("draft.bin"):
+                info.mode |= 0o100
+            elif change == "kind" and info.name.endswith("hollow"):
+                info.type = tarfile.REGTYPE
+            elif change == "name" and "\udce9" in info.name:
+                info.name = info.name.replace("\udce9", "\udce8")
+                info.pax_headers = {}
+            new.addfile(info, content)
+    with pytest.raises(BadArchive, match=r"is not what was written|it is missing"):
+        lab.run_import(path)
+    assert lab.is_target_untouched()
+
+
+@proves("FILES-ARCHIVE")
+def test_import_requires_empty_target(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    lab.export()
+    lab.target.mkdir(parents=True)
+    (lab.target / "mine").write_text("mine")
+    with pytest.raises(PlaceTaken, match="is not empty"):
+        lab.run_import()
+    assert [path.name for path in lab.target.iterdir()] == ["mine"]
+    (lab.target / "mine").unlink()
+    lab.run_import()
+    assert (lab.target / "tasks").is_dir()
+
+
+@proves("FILES-ARCHIVE")
+def test_import_into_used_store_is_refused(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    lab.export()
+
+    def open_used_store(folder: Path, ledger: str) -> Store:
+        return lab.store
+
+    tools = Tools(open_used_store, Beneath, START, ignore_progress)
+    with pytest.raises(PlaceTaken, match="the store is not empty"):
+        import_archive(lab.archive, lab.target, tools)
+    assert lab.is_target_untouched()
+
+
+@proves("FILES-ARCHIVE")
+def test_broken_ledger_is_not_exported(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    kept = lab.store.tables.entries
+    entry = kept[2]
+    kept[2] = type(entry)(
+        entry.position,
+        entry.stream,
+        entry.version,
+        entry.event,
+        entry.line.replace(b'"at":1', b'"at":2'),
+        entry.previous,
+        entry.hash,
+    )
+    with pytest.raises(LedgerError, match="near position 3"):
+        lab.export()
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+@proves("FILES-ARCHIVE")
+def test_check_writes_nothing(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    progress: list[int] = []
+    assert lab.export() == check_archive(lab.archive, progress.append)
+    assert sum(progress) == lab.store.head()
+    assert lab.is_target_untouched()
+
+
+def change_manifest(**changes: object) -> Change:
+    """A manifest that says something else."""
+
+    def change(name: str, data: bytes) -> tuple[str, bytes]:
+        if name != "manifest.json":
+            return name, data
+        manifest = msgspec.json.decode(data, type=Manifest)
+        return name, msgspec.json.encode(replace(manifest, **changes))
+
+    return change
+
+
+@proves("FILES-ARCHIVE")
+def test_mismatching_manifest_is_refused(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    manifest = lab.export()
+    fewer = manifest.members[:-1]
+    for change, why in (
+        (change_manifest(head=manifest.head + 1), "the ledger ends at"),
+        (change_manifest(members=fewer), "the manifest does not know it"),
+    ):
+        with pytest.raises(BadArchive, match=why):
+            lab.run_import(rewrite_archive(lab, change))
+    with pytest.raises(BadArchive, match="it stands there twice"):
+        lab.run_import(rewrite_archive(lab, rename_member("ledger.pub", "files/dragoman.toml")))
+    assert lab.is_target_untouched()
+
+
+@proves("FILES-ARCHIVE")
+def test_checkpoint_reveals_truncated_entries(tmp_path: Path) -> None:
+    """Every digest and every chain is right; only what was signed tells that the tail is gone."""
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    head = lab.export().head
+
+    def drop_last_entries(name: str, data: bytes) -> tuple[str, bytes] | None:
+        if name.startswith("ledger/entries/"):
+            return name, b"".join(data.splitlines(keepends=True)[:-1])
+        return change_manifest(head=head - 1)(name, data)
+
+    with pytest.raises(BadArchive, match="its tail was cut"):
+        lab.run_import(rewrite_archive(lab, drop_last_entries, with_valid_manifest=True))
+    assert lab.is_target_untouched()
+
+
+@proves("FILES-ARCHIVE")
+def test_unsigned_directory_is_exported_and_imported(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.create()
+    lab.export()
+    lab.run_import()
+    assert lab.opened_stores[0].head() == lab.store.head()
+    assert not (lab.target / "imported").exists()
+
+
+@proves("FILES-ARCHIVE")
+def test_non_ed25519_key_is_refused(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    lab.export()
+    other = X25519PrivateKey.generate().public_key()
+    pem = other.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    with pytest.raises(BadArchive, match="not an Ed25519 key"):
+        lab.run_import(
+            rewrite_archive(lab, set_content("ledger.pub", pem), with_valid_manifest=True)
+        )
+
+
+@proves("FILES-ARCHIVE")
+def test_import_keeps_target_created_meanwhile(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    lab.export()
+
+    def open_slowly(folder: Path, ledger: str) -> Store:
+        lab.target.mkdir()
+        (lab.target / "theirs").write_text("theirs")
+        return lab.open_store(folder, ledger)
+
+    with pytest.raises(PlaceTaken, match="not empty any more"):
+        import_archive(lab.archive, lab.target, Tools(open_slowly, Beneath, START, ignore_progress))
+    assert [path.name for path in lab.target.parent.iterdir()] == ["place"]
+    assert [path.name for path in lab.target.iterdir()] == ["theirs"]
+
+
+@proves("FILES-ARCHIVE")
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "files/dragoman.db",
+        "files/keys/ledger.key",
+        "files/keys/secret",
+        "files/projection.json",
+        "files/checkpoints.jsonl",
+        "files/events/2026-02-09.jsonl",
+        "files/imported/dragoman.toml",
+        "files/tasks",
+        "signed/more",
+        "signed/keys/ledger.pub",
+        "ledger/entries/x",
+        "ledger/other",
+        "more",
+    ],
+)
+def test_planted_member_is_refused(tmp_path: Path, planted: str) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    lab.export()
+    with pytest.raises(BadArchive, match="an archive has no such part"):
+        lab.run_import(
+            rewrite_archive(lab, rename_member("draft.bin", planted), with_valid_manifest=True)
+        )
+    assert lab.is_target_untouched()
+    assert lab.opened_stores == []
+
+
+@proves("FILES-ARCHIVE")
+def test_exported_settings_stay_inactive_and_carry_no_secrets(
+    tmp_path: Path,
+) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    (lab.data / "dragoman.toml").write_text(
+        'store = { url = "postgresql://ann:hunter2@db/x" }\n'
+        "[aof]\napply_completion = 'immediately'\n[leases]\nttl_ms = 1_000\n"
+        '[notify]\nwebhook_secret = "hush-hush"\nwebhook_url = "https://hooks/t0ken"\n'
+        'command = ["rm", "-r"]\nstatuses = ["review"]\n[files]\ntrust_moves = true\n'
+    )
+    lab.export()
+    content = lab.archive.read_bytes()
+    assert [word for word in (b"hunter2", b"hush", b"t0ken", b'"-r"') if word in content] == []
+    lab.run_import()
+    assert not (lab.target / "dragoman.toml").exists()
+    kept = parse((lab.target / "imported" / "dragoman.toml").read_text(), {})
+    assert (kept.aof.apply_completion, kept.leases.ttl_ms) == ("immediately", 1_000)
+    assert kept.files.trust_moves
+    assert kept.store.url == kept.notify.webhook_secret == ""
+
+
+@proves("FILES-ARCHIVE")
+def test_unreadable_settings_are_not_exported(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    (lab.data / "dragoman.toml").write_text("[notify\nsecret = 1")
+    lab.export()
+    lab.run_import()
+    assert not (lab.target / "imported" / "dragoman.toml").exists()
+
+
+@proves("FILES-ARCHIVE")
+def test_writes_during_export_leave_copy_consistent(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    task = lab.fill()
+
+    def writer(_: int) -> None:
+        lab.do(ALICE, NoteTask(task, "written meanwhile"))
+        lab.catch_up()
+
+    target_folder = Beneath(lab.archive.parent)
+    export_archive(lab.store, Beneath(lab.data), lab.archive, target_folder, START, writer)
+    lab.run_import()
+    imported = FilesLab(lab.target)
+    imported.engine.store = imported.store = lab.opened_stores[0]
+    imported.catch_up()
+    assert imported.differences() == []
+    imported.do(ALICE, NoteTask(task, "here"))
+    imported.catch_up()
+    assert imported.scan() == 0
+    assert imported.differences() == []
+
+
+@proves("FILES-ARCHIVE")
+def test_unreadable_leases_are_refused(tmp_path: Path) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    lab.export()
+    for nonsense in (b"{bad\n", b"\xff\n"):
+        with pytest.raises(BadArchive, match=r"leases\.jsonl: a lease cannot be read"):
+            lab.run_import(
+                rewrite_archive(
+                    lab, set_content("leases.jsonl", nonsense), with_valid_manifest=True
+                )
+            )
+    assert lab.is_target_untouched()
+
+
+@proves("FILES-ARCHIVE")
+def test_import_into_current_directory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    lab.export()
+    lab.target.mkdir(parents=True)
+    monkeypatch.chdir(lab.target)
+    with pytest.raises(PlaceTaken, match="import from elsewhere"):
+        import_archive(lab.archive, Path(), lab.tools)
+    assert list(lab.target.iterdir()) == []
+
+
+@proves("FILES-ARCHIVE")
+def test_long_files_and_entries_are_copied_in_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.files.archives.packing.PIECE", 7)
+    monkeypatch.setattr("dragoman.files.archives.unpacking.PIECE", 5)
+    monkeypatch.setattr("dragoman.files.archives.packing.BYTES_IN_ONE_MEMBER", 1_000)
+    lab = ExportLab(tmp_path)
+    task = lab.fill()
+    (lab.data / "tasks" / "in-progress" / task / "work" / "empty").write_bytes(b"")
+    manifest = lab.export()
+    assert sum(member.name.startswith("ledger/entries/") for member in manifest.members) > 2
+    lab.run_import()
+    assert lab.opened_stores[0].entries(0, 1_000) == lab.store.entries(0, 1_000)
+    work = lab.target / "tasks" / "in-progress" / task / "work"
+    assert (work / "draft.bin").read_bytes() == bytes(range(256))
+    assert (work / "empty").read_bytes() == b""
+
+
+@proves("FILES-ARCHIVE")
+def test_sparse_or_oversized_member_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = ExportLab(tmp_path)
+    lab.fill()
+    lab.export()
+    holes = tmp_path / "holes.tar"
+    info = tarfile.TarInfo("files/tasks/huge")
+    info.pax_headers = {"GNU.sparse.size": "1099511627776", "GNU.sparse.map": "0,0"}
+    with tarfile.open(holes, "w", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(info)
+    with pytest.raises(BadArchive, match="plain files"):
+        lab.run_import(holes)
+    monkeypatch.setattr("dragoman.files.archives.unpacking.MOST_AT_ONCE", 10)
+    with pytest.raises(BadArchive, match="it is longer than 10 bytes"):
+        lab.run_import()
+    assert lab.is_target_untouched()

@@ -1,0 +1,145 @@
+"""What moves or goes while it is packed: it is copied whole, or is not there at all."""
+
+import fcntl
+import io
+import tarfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dragoman.bootstrap.stores import open_store
+from dragoman.files.archives.backup import Source, make_backup
+from dragoman.files.archives.packing import Packer
+from dragoman.files.layout import MOVING
+from dragoman.system.beneath import Beneath
+from dragoman.system.openat import Seen
+from tests.crash.data_directories import no_progress
+from tests.engine.lab import START
+from tests.requirements import proves
+
+CONTENT = b"precious"
+READY, IN_PROGRESS = "tasks/ready", "tasks/in-progress"
+MOVES = {
+    READY: (MOVING, f"{READY}/T-1", f"{IN_PROGRESS}/T-1"),
+    f"{READY}/T-2": (MOVING, f"{READY}/T-2", f"{IN_PROGRESS}/T-2"),
+    "inbox": ("inbox.lock", "inbox/letter.json", "inbox/.taken-letter.json"),
+    "imported": ("none.lock", "imported/gone.txt", "gone.txt"),
+}
+"""Folder -> what others move when it was just listed, and under which lock."""
+
+
+class MovingDisk(Beneath):
+    """A disk on which others move things whenever they need not wait for it."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._top = root
+
+    def list(self, folder: str) -> list[Seen]:
+        found = super().list(folder)
+        if folder in MOVES:
+            lock, old, new = MOVES[folder]
+            with (self._top / lock).open("w") as lock_file:
+                try:
+                    fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return found
+                (self._top / old).rename(self._top / new)
+        return found
+
+
+@proves("BACKUP-ONLINE")
+def test_moves_wait_for_packing_and_removed_file_is_omitted(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    kept = [f"{READY}/T-1/a", f"{READY}/T-2/b", "inbox/letter.json", "imported/stays.txt"]
+    for name in (*kept, "imported/gone.txt", f"{IN_PROGRESS}/T-3/c"):
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_bytes(CONTENT)
+    store = open_store("", data, new_ledger_id=lambda: "ledger")
+    target = tmp_path / "all.tar"
+
+    source = Source(store, MovingDisk(data), "1", START)
+    manifest = make_backup(source, target, Beneath(tmp_path), no_progress)
+
+    store.close()
+    packed = {member.name: member.size for member in manifest.members if "files/" in member.name}
+    assert packed == {f"files/{name}": len(CONTENT) for name in (*kept, f"{IN_PROGRESS}/T-3/c")}
+
+
+class RacingDisk(Beneath):
+    """A disk on which a task's folder moves right before somebody gets the lock for a time."""
+
+    def __init__(self, root: Path, moves: dict[int, tuple[str, str]]) -> None:
+        super().__init__(root)
+        self.locks_taken = 0
+        self._top, self._moves = root, moves
+
+    @contextmanager
+    def still(self, path: str) -> Generator[None]:
+        self.locks_taken += 1
+        old, new = self._moves.get(self.locks_taken, ("", ""))
+        if (self._top / old).exists() and old:
+            (self._top / old).rename(self._top / new)
+        with super().still(path):
+            yield
+
+
+TASK_FOLDERS = ("tasks/backlog/T-1", "tasks/done/T-2", "tasks/ready/T-3")
+
+
+@proves("BACKUP-ONLINE")
+@pytest.mark.parametrize("task_folder", TASK_FOLDERS)
+@pytest.mark.parametrize("route", ["there", "there and back", "on and on"])
+def test_task_moved_at_any_moment_is_packed_once(
+    tmp_path: Path, task_folder: str, route: str
+) -> None:
+    name = task_folder.rpartition("/")[2]
+    waypoints = [f"tasks/{status}/{name}" for status in ("aside", "blocked", "review")]
+    moves = {
+        "there": [(task_folder, waypoints[0])],
+        "there and back": [(task_folder, waypoints[2]), (waypoints[2], task_folder)],
+        "on and on": [
+            (task_folder, waypoints[2]),
+            (waypoints[2], waypoints[1]),
+            (waypoints[1], waypoints[0]),
+        ],
+    }[route]
+    for first in range(1, 7):
+        data = tmp_path / str(first)
+        for folder in (*TASK_FOLDERS, *waypoints):
+            (data / folder).parent.mkdir(parents=True, exist_ok=True)
+        for folder in TASK_FOLDERS:
+            (data / folder).mkdir()
+            (data / folder / "notes").write_bytes(CONTENT)
+        (data / "tasks/ready/same").touch()
+        (data / "tasks/done/same").touch()
+        disk = RacingDisk(data, dict(enumerate(moves, first)))
+        with tarfile.open(fileobj=io.BytesIO(), mode="w") as tar:
+            packer = Packer(tar)
+            packer.add_trees(disk, ("tasks",))
+
+        packed = sorted(member.name.split("/", 3)[3] for member in packer.members)
+        assert packed == ["T-1/notes", "T-2/notes", "T-3/notes", "same", "same"], first
+        assert disk.locks_taken > len(TASK_FOLDERS)
+
+
+@proves("BACKUP-WHOLE")
+def test_symlink_is_listed_as_omitted_once(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("dragoman.toml", "keys", "tasks", "teamspaces"):
+        (data / name).symlink_to(tmp_path)
+    with tarfile.open(fileobj=io.BytesIO(), mode="w") as tar:
+        packer = Packer(tar)
+        for name in ("dragoman.toml", "keys/ledger.key", "keys/secret", "token"):
+            packer.add_file(Beneath(data), name)
+        packer.add_trees(Beneath(data), ("tasks", "teamspaces"))
+
+    assert (packer.members, packer.left_out) == (
+        [],
+        ["dragoman.toml", "keys", "tasks", "teamspaces"],
+    )

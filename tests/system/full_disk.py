@@ -1,0 +1,16 @@
+"""A place where no file of this process can grow, as on a disk without a free byte."""
+
+import resource
+from collections.abc import Generator
+from contextlib import contextmanager
+
+
+@contextmanager
+def full_disk() -> Generator[None]:
+    """The operating system itself refuses every byte that is written to a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

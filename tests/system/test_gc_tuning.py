@@ -1,0 +1,26 @@
+"""What is there when a long life begins is not looked through again."""
+
+import subprocess
+import sys
+
+from tests.requirements import proves
+
+_PROGRAM = """
+import gc
+from dragoman.system.garbage import leave_what_is_there, look_seldom
+
+look_seldom()
+ring = []
+ring.append(ring)
+del ring
+leave_what_is_there()
+print(gc.get_threshold()[0] > 10_000, gc.get_freeze_count() > 1_000, gc.collect())
+"""
+
+
+@proves("HUB-UP")
+def test_loaded_objects_are_frozen() -> None:
+    output = subprocess.run(
+        [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True
+    ).stdout
+    assert output.split() == ["True", "True", "0"]

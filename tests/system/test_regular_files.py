@@ -1,0 +1,39 @@
+"""Files that are opened in the data directory: what is no file is refused at once."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dragoman.system.files import append_line, lines_from_the_end, read_lines
+from dragoman.system.hub_lock import HubLock, holder
+from dragoman.system.plain_file import open_plain, read_plain
+from tests.requirements import proves
+
+pytestmark = proves("STORE-CORRUPT")
+
+
+def test_pipe_in_place_of_file_is_refused_without_blocking(tmp_path: Path) -> None:
+    for name in ("hub.lock", "lines"):
+        os.mkfifo(tmp_path / name)
+
+    for use in (
+        lambda: read_plain(tmp_path / "lines"),
+        lambda: read_lines(tmp_path / "lines"),
+        lambda: list(lines_from_the_end(tmp_path / "lines")),
+        lambda: append_line(tmp_path / "lines", b"one"),
+        lambda: holder(tmp_path),
+        lambda: HubLock.acquire(tmp_path, "up"),
+    ):
+        with pytest.raises(OSError, match="it is not a regular file"):
+            use()
+
+
+def test_refused_file_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    before = len([*Path("/proc/self/fd").iterdir()])
+
+    with pytest.raises(OSError, match="pipe"):
+        open_plain(tmp_path / "pipe", os.O_RDONLY)
+
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
