@@ -1,9 +1,9 @@
-"""Lives of one hub after another, each killed, and the oracle that looks at what they leave.
+"""Kill campaign: runs of one hub after another, each killed, and the oracle that checks the result.
 
 Nothing acknowledged is lost, nothing is doubled, nothing is half done: the ledger that is found is,
-word for word, what an undisturbed hub had written after the last step that was answered, or after
-the one that was under way. Answers are the same when they are asked for again, the ledger and its
-views verify, the files agree with the store, and every notice is delivered in order.
+byte for byte, what an undisturbed hub had written after the last acknowledged step, or after the
+one in progress. Repeated requests get the same answers, the ledger and its views verify, the files
+agree with the store, and every notice is delivered in order.
 """
 
 import shutil
@@ -27,7 +27,7 @@ from tests.crash.scenario import SCENARIO
 ROOT = Path(__file__).parents[2]
 KILLED = -9
 MEMORY = Path("/dev/shm")  # noqa: S108  what is made there has a name of its own
-"""A kill leaves the page cache alone, so nothing is lost by a disk that is none; power cuts are
+"""Folder in memory: a kill leaves the page cache alone, so no disk is needed. Power cuts are
 another test."""
 
 _MAX_KILLS = 1_000
@@ -36,28 +36,28 @@ _reports = msgspec.json.Decoder(Report)
 
 
 class OracleViolation(AssertionError):
-    """What the oracle has found."""
+    """Violation found by the oracle."""
 
 
 class Baseline(Struct, frozen=True):
-    """An undisturbed life: what a disturbed one is compared with."""
+    """Results of an undisturbed run, with which a disturbed one is compared."""
 
     heads: tuple[int, ...]
-    """Where the ledger stood before each step, and at the end."""
+    """Head of the ledger before each step, and at the end."""
     digests: tuple[str, ...]
-    """Of the ledger up to each position."""
+    """Digest of the ledger up to each position."""
     answers: tuple[Sequence[str], ...]
     notices: tuple[str, ...]
 
 
 class ForkServer:
-    """The fork server, as its user sees it."""
+    """Client of the fork server."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     def run(self, job: Job | ImportJob | DispatchJob) -> int:
-        """Let a child do the job; how it ended."""
+        """Let a child do the job; returns its exit status."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(msgspec.json.encode(job) + b"\n")
@@ -67,7 +67,7 @@ class ForkServer:
 
 @contextmanager
 def run_fork_server() -> Generator[ForkServer]:
-    """A fork server that is gone afterwards."""
+    """Start a fork server and end it afterwards."""
     command = [sys.executable, "-m", "tests.crash.fork_server"]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -78,7 +78,7 @@ def run_fork_server() -> Generator[ForkServer]:
 
 
 class KillPlan(Struct, frozen=True):
-    """What is to happen to one life."""
+    """Time and manner of the end of one run."""
 
     kill: Kill = Kill()
     microseconds: int = 0
@@ -86,7 +86,7 @@ class KillPlan(Struct, frozen=True):
 
 
 class HubUnderTest:
-    """A data directory and what its lives have said so far."""
+    """Data directory, and what its runs have reported so far."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class HubUnderTest:
         build: Build = "ours",
         seed: int = 0,
     ) -> None:
-        """Without a `whole` nothing is compared: this one shows how it goes undisturbed."""
+        """Without a `baseline` nothing is compared: this run records one."""
         self._server = server
         self._baseline = baseline
         self._path = folder / "said"
@@ -109,18 +109,18 @@ class HubUnderTest:
         self.data = folder / "data"
         self.seed = seed
         self.acknowledged = 0
-        """How many steps were answered."""
+        """Number of acknowledged steps."""
         self.kills: list[str] = []
-        """Where each life ended."""
+        """Point at which each run ended."""
         self.reports: list[Report] = []
 
     @property
     def has_ended(self) -> bool:
-        """Whether the story was told to its end."""
+        """The scenario was completed."""
         return any(report.kind == "ended" for report in self.reports)
 
     def run(self, plan: KillPlan) -> bool:
-        """One more life; whether it was killed."""
+        """Start one more run; true: it was killed."""
         if len(self.kills) > _MAX_KILLS:
             raise self._violation("it dies and dies, and its story does not come to an end")
         job = replace(
@@ -143,7 +143,7 @@ class HubUnderTest:
         return ended == KILLED
 
     def finish(self) -> None:
-        """Live on undisturbed, check everything, and look at the notices."""
+        """Run to the end undisturbed, check everything, and compare the notices."""
         self.run(KillPlan(verify=True))
         if not self.has_ended:
             raise self._violation("the story did not come to its end")
@@ -155,11 +155,11 @@ class HubUnderTest:
             raise self._violation(f"delivered: {self.notices()}, not {self._baseline.notices}")
 
     def remove(self) -> None:
-        """It is over, and nobody looks at it any more."""
+        """Remove the data directory."""
         shutil.rmtree(self.data.parent)
 
     def notices(self) -> tuple[str, ...]:
-        """What was delivered, in order; the last one may come again after a crash."""
+        """Delivered notices, in order; the last one may come again after a crash."""
         return tuple(
             text for text, _ in groupby(s.text for s in self.reports if s.kind == "delivered")
         )
@@ -184,7 +184,8 @@ class HubUnderTest:
             self._check_answers(report, self._baseline)
 
     def _check_found(self, report: Report, baseline: Baseline) -> None:
-        """The steps that were answered, and of the one under way all or nothing; a tick is many."""
+        """Require all acknowledged steps, and all or nothing of the one in progress; a tick is
+        many."""
         before, after = (
             baseline.heads[report.step],
             baseline.heads[min(report.step + 1, len(SCENARIO))],
@@ -204,7 +205,7 @@ class HubUnderTest:
             self._check_state(report, baseline, (baseline.heads[report.step + 1],))
 
     def _check_state(self, report: Report, baseline: Baseline, expected: Collection[int]) -> None:
-        """A build that answers too early cannot say where the ledger stands."""
+        """Compare head and digest; a build that answers too early reports no state."""
         if report.state is None:
             return
         if report.state.head not in expected:
@@ -222,7 +223,7 @@ class HubUnderTest:
 
 
 class Campaign:
-    """Hubs on one server, all compared with an undisturbed one."""
+    """Hubs on one fork server, all compared with an undisturbed one."""
 
     def __init__(self, server: ForkServer, folder: Path) -> None:
         self.server = server
@@ -232,7 +233,7 @@ class Campaign:
         self._baseline = _record_baseline(self.hub())
 
     def hub(self, *, seed: int = 0, store: str = "", build: Build = "ours") -> HubUnderTest:
-        """A new data directory."""
+        """Make a new data directory."""
         self._count += 1
         folder = self._folder / f"{self._count}"
         folder.mkdir()

@@ -22,18 +22,18 @@ ADA = Actor("agent", "ada")
 _STEPS = frozenset(
     {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "fcntl.flock"}
 )
-"""What a process does to the disk, as Python tells it."""
+"""Operations of a process on the disk, as Python's audit events name them."""
 
 
 def no_progress(what: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
-    """Progress that nobody looks at."""
+    """Ignore the progress."""
     del what, total
     return nullcontext(lambda _: None)
 
 
 @contextmanager
 def open_directory(data: Path, store: str = "") -> Generator[Place]:
-    """A data directory, made on first use; its files are level at the end."""
+    """Open a data directory, created on first use; its files are up to date at the end."""
     directory = open_place(data, store, None, create=True)
     try:
         yield directory
@@ -43,14 +43,14 @@ def open_directory(data: Path, store: str = "") -> Generator[Place]:
 
 
 def valid_checkpoints(directory: Place) -> list[Checkpoint]:
-    """Its checkpoints, each of which holds."""
+    """Checkpoints of the directory; every one must be valid."""
     valid, invalid = read_lines(directory.checkpoints.lines(), directory.checkpoints.public)
     assert invalid == []
     return valid
 
 
 def findings(directory: Place) -> list[Finding]:
-    """What `verify` finds in the ledger, its checkpoints and its views."""
+    """Findings of `verify` in the ledger, its checkpoints and its views."""
     store = directory.hub.store
     return [
         *check_ledger(store, valid_checkpoints(directory), lambda _: None),
@@ -59,9 +59,9 @@ def findings(directory: Place) -> list[Finding]:
 
 
 def run_killed_at(step: int, work: Callable[[], object]) -> bool:
-    """Do the work in a process that is killed before its n-th step on the disk; whether it was.
+    """Do the work in a process that is killed before its n-th disk operation; true: it was killed.
 
-    A step is an operation of Python on a file, or a statement of SQLite.
+    An operation is one of Python on a file, or a statement of SQLite.
     """
 
     def count(*_: object) -> bool:

@@ -1,4 +1,5 @@
-"""A hub that starts a program for a task, and may die while it does; the program says it began."""
+"""Process of a hub that starts a program for a task and may be killed; the program reports its
+start."""
 
 import asyncio
 import json
@@ -13,7 +14,7 @@ from tests.crash.kill_points import Kill, KillPoints
 
 TASK: Final = "TASK-2026-02-09-001"
 STARTED: Final = "started"
-"""A file beside the data directory: the session of every program that began, a line each."""
+"""File beside the data directory: the session of every started program, one per line."""
 
 _PROGRAM: Final = """
 echo "$DRAGOMAN_SESSION" >> "$0"
@@ -26,7 +27,7 @@ printf 'AOF/1 {"protocol":"aof","version":1,"type":"completion.report","taskId":
 
 
 class DispatchJob(Struct, frozen=True, tag="dispatch"):
-    """Where the hub is, and when it is to die."""
+    """Data directory of the hub, and the point at which it is killed."""
 
     data: str
     reports: str
@@ -35,7 +36,7 @@ class DispatchJob(Struct, frozen=True, tag="dispatch"):
 
 
 def run_dispatch(job: DispatchJob) -> None:
-    """Have the task done."""
+    """Dispatch the task."""
     report = Reporter(job.reports)
     points = KillPoints(job.kill, lambda name: report(Report("dies", text=name)))
     points.stage = "dispatch"

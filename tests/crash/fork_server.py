@@ -1,6 +1,6 @@
-"""A fork server: a warm process that has imported everything, and a child of it for every life.
+"""Fork server: a warm process that has imported everything, and one child per run.
 
-It reads a job a line and says how the child ended: 0, or minus the signal that killed it.
+It reads one job per line and writes how the child ended: 0, or minus the signal that killed it.
 """
 
 import gc
@@ -24,7 +24,7 @@ _jobs = msgspec.json.Decoder(AnyJob)
 
 
 def main() -> None:
-    """Serve until nobody asks any more."""
+    """Serve until the input ends."""
     _warm_up()
     for line in sys.stdin.buffer:
         sys.stdout.write(f"{_run_child(_jobs.decode(line))}\n")
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _warm_up() -> None:
-    """Live once, so that all that is loaded late is there, and need not be collected."""
+    """Run once, so that everything is loaded and need not be collected."""
     import_module("dragoman.store.postgres")
     with TemporaryDirectory() as folder:
         HubRun(Job(f"{folder}/data", f"{folder}/said", verify=True)).run()
@@ -60,7 +60,7 @@ def _run(job: AnyJob) -> None:
 
 
 def _kill_after(child: int, seconds: float) -> None:
-    """Kill it wherever it is then, unless it has ended before."""
+    """Kill the child after a time, unless it has ended before."""
     handle = os.pidfd_open(child)
     ended, _, _ = select.select([handle], [], [], seconds)
     if not ended:

@@ -1,7 +1,7 @@
-"""One life of a hub: it opens what an earlier one has left, goes on with the story, and may die.
+"""One run of a hub: opens the data of an earlier run, continues the scenario, and may be killed.
 
-It says on a file of its own what it found, what it was answered and what it delivered: whatever
-stands there was acknowledged, and must be true in the next life.
+It reports to a file of its own what it found, was answered and delivered: everything reported was
+acknowledged, and must be true in the next run.
 """
 
 import asyncio
@@ -38,44 +38,44 @@ from tests.crash.kill_points import Kill, KillPoints
 from tests.crash.scenario import SCENARIO, START
 
 Build = Literal["ours", "hasty", "keyless"]
-"""The hub as it is; one that answers before the commit; one that is asked without keys."""
+"""The hub as it is; one that answers before the commit; one that gets requests without keys."""
 
 _ID: Final = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-"""Ids that the hub has made: another one in each life."""
+"""Ids made by the hub: different in each run."""
 
 _write = os.write
-"""What is said is no part of what is tested."""
+"""The original call: reports are not kill points."""
 
 
 class Job(Struct, frozen=True, tag="live"):
-    """What one life is to do."""
+    """Job of one run."""
 
     data: str
     reports: str
-    """Where it says what it found and was answered."""
+    """File of the reports."""
     begin: int = 0
-    """The first step that nobody has acknowledged."""
+    """First step that is not acknowledged."""
     kill: Kill = Kill()
     microseconds: int = 0
-    """After so long the server kills it, wherever it is; 0: it does not."""
+    """Time after which the server kills the run, wherever it is; 0: never."""
     seed: int = 0
     store: str = ""
     files: bool = True
-    """Whether the files, checkpoints and notices follow."""
+    """Files, checkpoints and notices are kept up to date."""
     verify: bool = False
-    """Whether everything is checked before it goes on, and when it ends."""
+    """Everything is verified before the run continues, and when it ends."""
     build: Build = "ours"
 
 
 class LedgerState(Struct, frozen=True):
-    """How far a ledger has come, and a digest of all that it says."""
+    """Head of a ledger, and a digest of its entries."""
 
     head: int
     digest: str
 
 
 class Report(Struct, frozen=True, omit_defaults=True):
-    """One line of what a life says."""
+    """One line of the reports."""
 
     kind: Literal["found", "answered", "again", "delivered", "dies", "wrong", "ended"]
     step: int = 0
@@ -85,28 +85,28 @@ class Report(Struct, frozen=True, omit_defaults=True):
 
 
 class Reporter:
-    """Says lines, each at once."""
+    """Writes reports, each at once."""
 
     def __init__(self, path: str) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
     def __call__(self, reports: Report) -> None:
-        """Say it."""
+        """Write a report."""
         _write(self._descriptor, msgspec.json.encode(reports) + b"\n")
 
 
 class LedgerDigest:
-    """Follows the ledger and keeps a digest of it, in which made-up ids count by their order."""
+    """Follows the ledger and keeps a digest of it, in which generated ids count by their order."""
 
     def __init__(self, directory: Place) -> None:
         self._store = directory.hub.store
         self._at, self._digest = 0, sha256()
         self._ids: dict[bytes, bytes] = {}
         self.digests = [self._digest.hexdigest()]
-        """Of the ledger as it was at each position."""
+        """Digest of the ledger at each position."""
 
     def state(self) -> LedgerState:
-        """Where the ledger stands now."""
+        """Head and digest of the ledger now."""
         for entry in entries(self._store, self._at):
             self._digest.update(_ID.sub(self._number_id, entry.line) + b"\n")
             self._at = entry.position
@@ -118,7 +118,7 @@ class LedgerDigest:
 
 
 class RecordingTarget:
-    """A target that is told everything, and says so."""
+    """Delivery target that reports every notice."""
 
     name = "told"
 
@@ -126,25 +126,25 @@ class RecordingTarget:
         self._report = report
 
     def deliver(self, notice: Notice, now: int) -> str:
-        """It has arrived."""
+        """Report the notice."""
         del now
         self._report(Report("delivered", text=notice.id))
         return ""
 
 
 class HubRun:
-    """A hub between its start and its end."""
+    """Hub between its start and its end."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.report = Reporter(job.reports)
         self.points = KillPoints(job.kill, lambda name: self.report(Report("dies", text=name)))
         self.current = job.begin
-        """The step that is being asked."""
+        """Step in progress."""
         self.clock = HandClock(START)
 
     def open(self) -> None:
-        """Open what an earlier life has left."""
+        """Open the data of an earlier run."""
         data = Path(self.job.data)
         data.mkdir(exist_ok=True)
         key = load_or_create(data)
@@ -163,13 +163,13 @@ class HubRun:
         self._digest = LedgerDigest(self.directory)
 
     def reach(self, failpoint: str) -> None:
-        """The engine is here. (A `Failpoint`.)"""
+        """Announce a failpoint of the engine. (A `Failpoint`.)"""
         if self.job.build == "hasty" and failpoint == "written" and self.points.stage == "ask":
             self.report(Report("answered", self.current))
         self.points(f"engine {failpoint}")
 
     def run(self) -> None:
-        """Say what is there, bring the files level, and go on to the end of the story."""
+        """Report the state, bring the files up to date, and go on to the end of the scenario."""
         self.open()
         self.points.stage = "look"
         self.report(Report("found", self.job.begin, self._digest.state()))
@@ -192,7 +192,7 @@ class HubRun:
         self.report(Report("ended", answers=self._digest.digests))
 
     def _requests(self, number: int) -> list[Request]:
-        """What a step asks for."""
+        """Requests of a step."""
         hub, has_keys = self.directory.hub, self.job.build != "keyless"
         return [
             hub.request(actor, *commands, key=f"{number}.{directory}" if has_keys else new_id())
@@ -218,7 +218,7 @@ class HubRun:
             yield name
 
     def _repeat_step(self, number: int) -> None:
-        """What was acknowledged in an earlier life is answered the same, and adds nothing."""
+        """Repeat a step acknowledged in an earlier run: same answers, no new entries."""
         before = self._digest.state()
         if SCENARIO[number].requests:
             answers = self._run_step(number, "ask again")
@@ -227,7 +227,7 @@ class HubRun:
                 self.report(Report("wrong", text=f"step {number}, asked again, has added entries"))
 
     def _catch_up(self, stage: str) -> None:
-        """Bring level what lies outside of the store, as every command does at its end."""
+        """Update files, checkpoints and notices, as every command does at its end."""
         if not self.job.files:
             return
         for duty in (*self.directory.followers, self._notifier):
@@ -251,19 +251,19 @@ class HubRun:
 
 
 def run_hub(job: Job) -> None:
-    """A life in which every point is announced."""
+    """Run in which every kill point is announced."""
     life = HubRun(job)
     life.points.install()
     life.run()
 
 
 class _Engines(Engines, frozen=True, kw_only=True):
-    """Engines that announce where they are."""
+    """Engine factory with failpoints."""
 
     reach: Failpoint
 
     def make(self, data: Path, beaten: Heard, hints: Hints) -> Engine:
-        """An engine with failpoints."""
+        """Make an engine with failpoints."""
         del data
         return Engine(
             self.store,
@@ -276,7 +276,7 @@ class _Engines(Engines, frozen=True, kw_only=True):
 
 
 def format_outcome(outcome: Outcome) -> str:
-    """An answer as it can be compared with that of another life."""
+    """Format an answer so that it can be compared with that of another run."""
     if isinstance(outcome, Refusal):
         return f"refused: {outcome.code}"
     return " ".join(_receipt(receipt) for receipt in outcome.receipts)
@@ -287,7 +287,7 @@ def _receipt(receipt: Receipt) -> str:
 
 
 def _submit_batch(engine: Engine, requests: Sequence[Request]) -> list[Outcome]:
-    """The answers to requests that travel in one batch, or to one alone."""
+    """Submit requests in one batch, or one alone."""
     if len(requests) == 1:
         return [engine.handle_now(requests[0])]
 
@@ -298,4 +298,4 @@ def _submit_batch(engine: Engine, requests: Sequence[Request]) -> list[Outcome]:
 
 
 def _ignore_progress(_: int) -> None:
-    """Nobody watches the progress."""
+    """Ignore the progress."""

@@ -1,4 +1,4 @@
-"""A process that makes a data directory of an exported one, and may die while it does."""
+"""Process that imports an archive into a data directory and may be killed."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.crash.kill_points import Kill, KillPoints
 
 
 class ImportJob(Struct, frozen=True, tag="restore"):
-    """What is imported, and when the process is to die."""
+    """Archive and target, and the point at which the process is killed."""
 
     archive: str
     data: str
@@ -20,7 +20,6 @@ class ImportJob(Struct, frozen=True, tag="restore"):
 
 
 def run_import(job: ImportJob) -> None:
-    """Import the archive."""
     report = Reporter(job.reports)
     points = KillPoints(job.kill, lambda name: report(Report("dies", text=name)))
     points.stage = "restore"

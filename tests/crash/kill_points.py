@@ -1,8 +1,8 @@
-"""The points at which a process can die: every step that it takes out of itself has a name.
+"""Kill points: every operation of a process on the system is announced under a name.
 
-Where the product meets the system (files, SQLite's own file layer, the engine's failpoints), each
-operation is announced before it is done, so the product pays nothing for being killed here. A name
-is `stage: operation`, and the stage is what the hub is busy with.
+Operations on files, of SQLite's file layer (a VFS) and the engine's failpoints are announced before
+they are done, so the product itself has no code for it. A name is `stage: operation`; the stage is
+what the hub is doing.
 """
 
 import os
@@ -19,28 +19,28 @@ _CHANGING: Final = (
     *("fsync", "replace", "rename", "link", "unlink", "mkdir", "rmdir", "ftruncate", "utime"),
 )
 _ANNOUNCED_AFTER: Final = frozenset({"fsync"})
-"""What follows these is not always announced (a rename by the kernel's own call), so the moment
-after them has a name too."""
+"""Operations that are also announced afterwards, because what follows is not always announced (a
+rename by the kernel's own call)."""
 
 
 class Kill(Struct, frozen=True):
-    """When a process is to die: whatever of these comes first."""
+    """Point at which a process is killed: the first of these to be reached."""
 
     at: int = 0
-    """At this point, counted from its beginning; 0: at none."""
+    """Number of the point, counted from the start; 0: none."""
     name: str = ""
-    """At a point of this name."""
+    """Name of the point."""
     passes: int = 1
-    """At so many passes of that name."""
+    """Number of passes of that name."""
     beyond: Sequence[str] | None = None
-    """At the first point whose name is not among these."""
+    """First point whose name is not among these."""
 
 
 class KillPoints:
-    """Announces where the process is, and kills it there."""
+    """Announces the operations of this process, and kills it at the chosen point."""
 
     def __init__(self, kill: Kill, on_kill: Callable[[str], None]) -> None:
-        """`told` hears the name before the process dies."""
+        """`on_kill` gets the name before the process dies."""
         self.stage = "open"
         self._kill = kill
         self._on_kill = on_kill
@@ -49,7 +49,7 @@ class KillPoints:
         self._torn = set[int]()
 
     def __call__(self, operation: str) -> None:
-        """The process is here."""
+        """Announce an operation."""
         name, kill = f"{self.stage}: {operation}", self._kill
         self._count += 1
         self._passes += name == kill.name
@@ -63,7 +63,7 @@ class KillPoints:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def install(self) -> None:
-        """Announce all that this process does to files, until its end."""
+        """Announce all file operations of this process, until its end."""
         for name in _CHANGING:
             setattr(os, name, self._announce(name, getattr(os, name)))
         os.write = self._split_write(os.write)
@@ -83,7 +83,8 @@ class KillPoints:
         return announced
 
     def _split_write(self, call: Callable[..., int]) -> Callable[..., int]:
-        """A system may take fewer bytes than it was given: a line can be torn."""
+        """Write in two halves: a system may take fewer bytes than it was given, and a line can be
+        torn."""
 
         def write(descriptor: int, data: Any) -> int:
             if descriptor in self._torn:

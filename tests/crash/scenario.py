@@ -1,7 +1,7 @@
-"""What is asked of a hub that is killed again and again: tasks, letters, a handoff, a trace.
+"""Scenario for a hub that is killed again and again: tasks, letters, a handoff, a trace.
 
-Every step has a time and a key of its own, so that it can be asked again after a crash and means
-the same. A step of several requests travels in one batch; a step without any is a tick.
+Every step has a time and a key of its own, so that it can be repeated after a crash and means the
+same. A step of several requests is one batch; a step without any is a tick.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ ActorCommands = tuple[Actor, tuple[AnyCommand, ...]]
 
 
 class Step(Struct, frozen=True):
-    """Something that is asked for, and when."""
+    """Requests of a step, and their time."""
 
     at: int
     requests: tuple[ActorCommands, ...]
@@ -121,7 +121,7 @@ _SCHEDULE: Final[tuple[tuple[int, tuple[ActorCommands, ...]], ...]] = (
     (_SECOND, _single(BOB, AcceptHandoff("h1", _package_hash(), passed=_CHECKS))),
     (_SECOND, _single(BOB, ActivateHandoff("h1"))),
     (_SECOND, _single(BOB, ClaimTask("ol-2", agent="bob"))),
-    # Nobody hears of bob any more: what he holds goes back to the queue.
+    # Bob is silent from here on: his tasks return to the queue.
     (_HOUR, _TICK),
     (_HOUR, _TICK),
     (_SECOND, _single(ADA, ClaimTask("two", agent="ada"))),

@@ -1,4 +1,4 @@
-"""What a worker can still do whose lease is over: every write of its, and who lets them pass."""
+"""Writes of a worker whose lease has ended, and a check for those that are accepted."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -45,13 +45,14 @@ WRITES: Final[Mapping[str, AnyCommand]] = {
     "end": EndAttempt("t", fence=1),
     "release": ReleaseTask("t", fence=1),
 }
-"""Whatever its holder may do to a task, under the token of the first attempt."""
+"""All writes of a holder to its task, with the fence of the first attempt."""
 
 
 def reclaim_task(hub: Hub, clock: HandClock) -> None:
-    """A task whose first holder was silent for twice its TTL, and which has another now.
+    """Make a task whose first holder was silent for twice its TTL, and which has another holder
+    now.
 
-    Both have the same name, as workers that are started again have: only the token differs.
+    Both have the same name, as restarted workers have: only the fence differs.
     """
     hub.do(LEA, CreateTask("Stopped", id="t", ready=True))
     hub.do(LEA, CreateTask("Another", id="other"))
@@ -64,7 +65,7 @@ def reclaim_task(hub: Hub, clock: HandClock) -> None:
 
 
 def accepted_stale_writes(hub: Hub) -> list[str]:
-    """The writes of the first holder that are not refused as lease_lost, or that leave a trace."""
+    """Writes of the first holder that are not refused as lease_lost, or that leave a trace."""
     before = _read_task(hub)
     accepted = list[str]()
     for name, command in WRITES.items():

@@ -1,4 +1,4 @@
-"""Backups: made under load, restored anywhere, killed at any step; no store loses by it."""
+"""Backups: made under load, restored anywhere, killed at any step, without loss."""
 
 import errno
 import json
@@ -36,17 +36,18 @@ IS_LONG = bool(os.environ.get(LONG_RUN))
 SEED = random.randrange(2**32) if IS_LONG else 1_770_670_500
 
 MIN_ACKNOWLEDGED = 20
-"""So much was acknowledged before the first backup begins."""
+"""Number of acknowledged writes before the first backup."""
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest) -> str:
-    """Give the URL of an empty store; empty: the directory's own file."""
+    """URL of an empty store; empty: the directory's own file."""
     return "" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
 
 
 def claim_task_with_draft(directory: Place) -> Accepted:
-    """A task that ada holds, with a file of her own; the answer to the note under the key `old`."""
+    """Make a task that ada holds, with a file of hers; returns the answer to the note with key
+    `old`."""
     hub = directory.hub
     hub.do(PERSON, CreateTask("first", id="one", ready=True))
     hub.do(ADA, ClaimTask("one", "ada"))
@@ -58,7 +59,7 @@ def claim_task_with_draft(directory: Place) -> Accepted:
 
 
 def read_lines(directory: Place) -> list[bytes]:
-    """The ledger."""
+    """Lines of the ledger."""
     return [entry.line for entry in directory.hub.store.entries(0, 100_000)]
 
 
@@ -94,7 +95,7 @@ def test_restored_hub_continues_unchanged(
             assert not isinstance(owner, Refusal)
             new.hub.do(ADA, NoteTask("one", "more"))
             assert list(new.settle()) == []
-            # The new checkpoint is signed by the old key, which all of them are checked by.
+            # The new checkpoint is signed with the restored key, which verifies all of them.
             assert findings(new) == []
         settings = (tmp_path / "new" / "dragoman.toml").read_text()
         assert other in settings
@@ -102,7 +103,7 @@ def test_restored_hub_continues_unchanged(
 
 
 class Load:
-    """Writers that go on until they are stopped, and know what was acknowledged to them."""
+    """Writers that run until they are stopped, and record what was acknowledged."""
 
     def __init__(self, directory: Place, writers: int) -> None:
         self.acknowledged: list[str] = []
@@ -140,7 +141,7 @@ class Load:
 
 
 def read_titles(directory: Place) -> list[str]:
-    """What was created, in order."""
+    """Titles of created tasks, in order."""
     found = (read_line(line) for line in read_lines(directory))
     return [json.loads(bytes(line.body))["title"] for line in found if line.event == "task.created"]
 
@@ -174,7 +175,7 @@ def test_backup_under_load_has_every_acknowledged_write(url: str, tmp_path: Path
 
 
 def kill_steps() -> range:
-    """Each step, or every so many from a chosen one on: the tests are run every day."""
+    """Every step in a long run; otherwise every 17th from a seeded one on."""
     if IS_LONG:
         return range(1, 100_000)
     return range(random.Random(SEED).randrange(1, 18), 100_000, 17)

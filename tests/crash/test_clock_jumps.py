@@ -1,4 +1,4 @@
-"""Clocks that jump or stand still: no task has two holders, nothing is lost, work goes on."""
+"""Clocks that jump or stand still: no task has two holders, nothing is lost, work continues."""
 
 from collections.abc import Generator
 from pathlib import Path
@@ -30,7 +30,7 @@ BOB: Final = Actor("agent", "bob")
 
 
 class ClockedHub:
-    """A hub on a disk, and the hand on its clock."""
+    """Hub on a disk, with a clock that is set by hand."""
 
     def __init__(self, path: Path) -> None:
         self.clock = HandClock(START)
@@ -38,27 +38,27 @@ class ClockedHub:
         self.hub = Hub(Engine(store, self.clock, bytes(32)), new_id)
 
     def jump(self, milliseconds: int) -> None:
-        """The clock is set; then the duties run, again and again, as they do."""
+        """Set the clock, and run the duties several times."""
         self.clock.advance(milliseconds)
         for _ in range(3):
             Recovery(self.hub, Backoff()).run_once(self.clock.now())
             Promotion(self.hub).run_once(self.clock.now())
 
     def task(self) -> TaskView:
-        """The task and its lease."""
+        """Task and lease."""
         found = find_task(self.hub.store, "t")
         assert isinstance(found, TaskView)
         return found
 
     def code(self, actor: Actor, command: ClaimTask | NoteTask | RenewLease) -> str:
-        """The code of a refusal; empty: it was accepted."""
+        """Code of a refusal; empty: accepted."""
         outcome = self.hub.engine.handle_now(self.hub.request(actor, command))
         return outcome.code if isinstance(outcome, Refusal) else ""
 
 
 @pytest.fixture
 def clocked(tmp_path: Path) -> Generator[ClockedHub]:
-    """Give a hub with a task that ada holds; at the end its ledger must verify."""
+    """Hub with a task that ada holds; at the end its ledger must verify."""
     made = ClockedHub(tmp_path / "hub.db")
     made.hub.do(LEA, CreateTask("Timed", id="t", ready=True))
     made.hub.do(ADA, ClaimTask("t", agent="ada", ttl_ms=TTL))
@@ -102,7 +102,7 @@ def test_jump_and_back_leaves_one_holder(clocked: ClockedHub, offset: int) -> No
 
 
 def test_lease_claimed_by_fast_clock_expires_on_time(clocked: ClockedHub) -> None:
-    """The clock was a day ahead when ada claimed; set right, ada dies, and her task comes back."""
+    """The clock was a day ahead when ada claimed; after it was corrected, her lease expires."""
     clocked.jump(-DAY)
     clocked.jump(2 * TTL)
     lease = clocked.task().lease

@@ -1,4 +1,4 @@
-"""Hubs that are killed at any moment: nothing acknowledged is lost, nothing is doubled.
+"""Hubs killed at any moment: nothing acknowledged is lost, nothing is doubled.
 
 `DRAGOMAN_LONG_TESTS=1 uv run pytest tests/crash -n0` kills a hundred thousand times.
 """
@@ -39,17 +39,17 @@ KILLS: Final = 100_000 if os.environ.get(LONG_RUN) else 740
 RECOVERY_KILLS: Final = 5_000 if os.environ.get(LONG_RUN) else 60
 DISPATCHES: Final = 200 if os.environ.get(LONG_RUN) else 6
 _DISPATCH_POINTS: Final = 250
-"""As many points a hub passes, more or less, until its one task is done."""
+"""About as many points as a hub passes until its one task is done."""
 _POINTS_PER_STEP: Final = 100
-"""As many points lie in about one step: deaths while opening, recovering and working."""
+"""About as many points as one step has, with opening and recovery."""
 _RECOVERY_POINTS: Final = 24
-"""As many points a hub passes, more or less, before it is asked for anything new."""
+"""About as many points as a hub passes before it gets a new request."""
 _MAX_MICROSECONDS: Final = 60_000
 
 
 @pytest.fixture(scope="module")
 def campaign() -> Generator[Campaign]:
-    """Give a fork server, and how the story goes when nobody is killed."""
+    """Fork server, and the baseline of an undisturbed run."""
     folder = Path(tempfile.mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
     try:
         with run_fork_server() as server:
@@ -59,7 +59,7 @@ def campaign() -> Generator[Campaign]:
 
 
 def random_kills(seed: int) -> Iterator[KillPlan]:
-    """Deaths that nobody expects: mostly at a point, sometimes after a time."""
+    """Random kills: mostly at a point, sometimes after a time."""
     rng = Random(seed)
     while True:
         verify = rng.random() < 0.05
@@ -70,7 +70,7 @@ def random_kills(seed: int) -> Iterator[KillPlan]:
 
 
 def run_to_the_end(hub: HubUnderTest, kills: Iterator[KillPlan]) -> int:
-    """Let it die again and again until its story is told; how often it was killed."""
+    """Kill the hub again and again until the scenario is completed; returns the number of kills."""
     while not hub.has_ended:
         hub.run(next(kills))
     hub.finish()
@@ -87,7 +87,7 @@ def test_hub_survives_kill_at_random_moments(campaign: Campaign) -> None:
 
 
 def kill_at_every_point(campaign: Campaign) -> list[str]:
-    """Kill once at every point that has a name, until there is none left; their names."""
+    """Kill once at every named point until no new one is found; returns the names."""
     seen_points, count_before = set[str](), -1
     while len(seen_points) > count_before:
         count_before, hub = len(seen_points), campaign.hub()
@@ -134,7 +134,7 @@ def test_hub_on_postgresql_survives_kill_at_every_failpoint(
         for failpoint in failpoints:
             hub.run(KillPlan(Kill(name=failpoint, passes=passes)))
             passes = 1
-        passes = 2  # the next life comes as far as the next step
+        passes = 2  # the next run gets as far as the next step
     hub.finish()
     assert set(hub.kills) == set(failpoints)
 
@@ -185,18 +185,18 @@ def test_hub_killed_while_dispatching_starts_no_session_twice(
 
 
 def run_dispatch_job(campaign: Campaign, folder: Path, kill_many: Kill) -> int:
-    """A hub that has a program do its one task, or dies; how it ended."""
+    """Run a hub that dispatches its one task, or is killed; returns its exit status."""
     folder.mkdir(exist_ok=True)
     return campaign.server.run(DispatchJob(str(folder / "data"), str(folder / "said"), kill_many))
 
 
 def last_report(reports: Path) -> str:
-    """Where the process died."""
+    """Point at which the process was killed."""
     return msgspec.json.decode(reports.read_bytes().splitlines()[-1], type=Report).text
 
 
 def check_sound(data: Path) -> int:
-    """The ledger and its views hold; where it ends."""
+    """Verify the ledger and its views; returns the head."""
     directory = open_place(data, "", START, create=True)
     store = directory.hub.store
     assert [*check_ledger(store, (), ignore_progress), *check_views(store, ignore_progress)] == []
@@ -206,7 +206,7 @@ def check_sound(data: Path) -> int:
 
 
 def ignore_progress(_: int) -> None:
-    """Nobody watches the progress."""
+    """Ignore the progress."""
 
 
 @proves("CRASH-TEETH")

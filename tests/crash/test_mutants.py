@@ -1,6 +1,6 @@
-"""Builds that are broken on purpose are found out by the checks that ours passes.
+"""Mutant builds: the checks that the real hub passes detect each of them.
 
-Those that answer before the commit or ask without keys are in test_kill.py.
+Builds that answer before the commit or send no keys are in test_kill.py.
 """
 
 import threading
@@ -29,14 +29,14 @@ from tests.requirements import proves
 pytestmark = proves("CRASH-TEETH")
 
 
-# --- no fence
+# --- without fencing
 
 
 class Unfenced(Engine):
-    """An engine that looks at names and not at tokens."""
+    """Engine that ignores fences."""
 
     def handle_now(self, request: Request) -> Outcome:
-        """Run it as if it had named no token."""
+        """Handle the request without its fence."""
         commands = tuple(
             replace(command, fence=None) if hasattr(command, "fence") else command
             for command in request.commands
@@ -57,20 +57,20 @@ def test_engine_without_fencing_is_detected(
     assert set(passed) <= set(WRITES)
 
 
-# --- a lost wake-up
+# --- with a lost wake-up
 
 
 class CommittingStore(SqliteStore):
-    """A store in which, whenever somebody has read to its end, something is committed at once.
+    """Store that commits something whenever a reader has reached its end.
 
-    That is the moment between the last look and the sleep: whoever loses a hint loses this one.
+    That is the moment between the last read and the sleep, in which a faulty reader loses its hint.
     """
 
     commit: Callable[[], object] | None = None
     left = 5
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
-        """A page, and after the last one the next commit."""
+        """Read a page; after the last one, commit."""
         page = super().entries(after, limit, until=until)
         if len(page) < limit and self.left and self.commit is not None:
             self.left -= 1
@@ -79,7 +79,7 @@ class CommittingStore(SqliteStore):
 
 
 class HintWaiter:
-    """Waits for hints; instead of sleeping where it could never be woken, it notes that down."""
+    """Waits for hints, and counts the sleeps from which it could never be woken."""
 
     def __init__(self, store: Store, hints: Hints) -> None:
         self._store = store
@@ -89,16 +89,16 @@ class HintWaiter:
         hints.listen(self.hint)
 
     def hint(self, streams: Collection[str]) -> None:
-        """Something was committed. (An `OnCommit`.)"""
+        """Note a commit. (An `OnCommit`.)"""
         del streams
         self._hinted.set()
 
     def __call__(self) -> bool:
-        """Sleep until there is a hint, then look; False at the end of the test."""
+        """Sleep until there is a hint; false at the end of the test."""
         return self.sleep()
 
     def sleep(self) -> bool:
-        """The hint is taken back after the sleep and before the next look."""
+        """Clear the hint after the sleep and before the next read."""
         if not self._hinted.is_set():
             self.overslept += self._store.head() > self.seen
             return False
@@ -107,17 +107,17 @@ class HintWaiter:
 
 
 class LossyWaiter(HintWaiter):
-    """Takes the hint back before it sleeps: what came since the last look is lost."""
+    """Clears the hint before it sleeps: a commit since the last read is lost."""
 
     def __call__(self) -> bool:
-        """Forget, then sleep."""
+        """Clear, then sleep."""
         self._hinted.clear()
         return self.sleep()
 
 
 @pytest.fixture
 def committing_store(tmp_path: Path) -> Generator[tuple[CommittingStore, Hints]]:
-    """Give a store in which somebody is always just committing, and its hints."""
+    """Store that commits after every read, and its hints."""
     hints = Hints()
     store = CommittingStore.open(tmp_path / "hub.db", new_id)
     assert isinstance(store, CommittingStore)
@@ -146,7 +146,7 @@ def test_follower_that_loses_wakeup_is_detected(
 
 
 class Alarm(threading.Event):
-    """The bus's alarm clock; it notes down a sleep from which no hint would wake it."""
+    """Event of the bus that counts the sleeps from which no hint would wake it."""
 
     def __init__(self, is_unread: Callable[[], bool]) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class Alarm(threading.Event):
         self.overslept = 0
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Sleep; but where that would be for ever, go on."""
+        """Sleep, except where that would be for ever."""
         if not self.is_set() and self._is_unread():
             self.overslept += 1
             return True
@@ -162,19 +162,19 @@ class Alarm(threading.Event):
 
 
 class LossyAlarm(Alarm):
-    """Is set back before the sleep instead of before the look."""
+    """Clears before the sleep instead of before the read."""
 
     def clear(self) -> None:
-        """Not yet."""
+        """Ignored: cleared by `wait`."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Forget, then sleep."""
+        """Clear, then sleep."""
         super().clear()
         return super().wait(timeout)
 
 
 class WatchedBus(LocalBus):
-    """The bus with an alarm clock that can be looked at."""
+    """Bus whose event can be inspected."""
 
     def __init__(self, store: Store, hints: Hints, alarm_type: type[Alarm]) -> None:
         super().__init__(store, hints, look=600.0)

@@ -1,4 +1,4 @@
-"""A worker that is stopped for twice its TTL and comes back: too late, for every write.
+"""Worker stopped for twice its TTL and resumed: every write of its comes too late.
 
 Worker and hub are real processes that speak HTTP; only the hub's clock is moved by hand.
 """
@@ -73,14 +73,14 @@ except LeaseLost as lost:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Generator[Backend]:
-    """Give a hub on a disk that agents can call."""
+    """Hub on a disk that agents can call."""
     with running_backend(tmp_path) as made:
         yield made
 
 
 @contextmanager
 def worker(program: str, stage: Backend) -> Generator[Child]:
-    """A worker in a process of its own; it is killed at the end if it still runs."""
+    """Start a worker in a process of its own; it is killed at the end if it still runs."""
     command = [sys.executable, "-c", program, stage.url, stage.tokens["ada"]]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
@@ -92,7 +92,8 @@ def worker(program: str, stage: Backend) -> Generator[Child]:
 
 
 def stop_and_reclaim(stage: Backend, process: Child) -> tuple[str, Any]:
-    """Stop it for twice its TTL; bob has its task by then. The task, and what it looks like."""
+    """Stop the worker for twice its TTL, while bob claims its task; returns the task's id and
+    state."""
     task = next_line(process)
     process.send_signal(signal.SIGSTOP)
     stage.advance(2 * TTL)
@@ -104,7 +105,7 @@ def stop_and_reclaim(stage: Backend, process: Child) -> tuple[str, Any]:
 
 
 def finish_as_bob(stage: Backend, task: str, before: Any) -> None:
-    """Nothing that bob has was touched, and he brings it to its end."""
+    """Check that bob's task is untouched, and complete it."""
     assert stage.server.get(f"/v1/tasks/{task}") == before
     stage.server.post(f"/v1/tasks/{task}/report", {"outcome": "done", "fence": 2}, by="bob")
     assert stage.status(task) == "review"

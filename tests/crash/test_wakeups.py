@@ -1,8 +1,8 @@
-"""Whoever sleeps until a hint loses none that comes between its last look and its sleep.
+"""Wake-ups: no hint is lost that comes between the last read and the sleep of its receiver.
 
-Each part of the hub that does so is tried with a commit in that very moment; the next look that it
-would take by itself is an hour away. A build that forgets a hint after it has looked waits here
-until the patience of the test is at its end.
+Each part of the hub that waits for hints is tested with a commit in that very moment; its next
+scheduled read is an hour away. A build that clears a hint after its read waits here until the test
+times out.
 """
 
 import asyncio
@@ -48,32 +48,32 @@ ADA: Final = "ada"
 
 
 class HookedStore(MemoryStore):
-    """A store in which, right after a look, something is committed before the looker knows it."""
+    """Store that runs a hook right after a read, before the reader gets the result."""
 
     def __init__(self) -> None:
         super().__init__("snared")
         self.hooks: dict[str, Callable[[], object]] = {}
-        """The look -> what is done after it, once."""
+        """Read -> hook that runs once after it."""
 
     def run_hook(self, read: str) -> None:
-        """Do what is to be done after this look."""
+        """Run the hook of this read."""
         self.hooks.pop(read, lambda: None)()
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
-        """A page of the ledger; the snare is behind the last one."""
+        """Read a page of the ledger; the hook runs after the last one."""
         page = super().entries(after, limit, until=until)
         if len(page) < limit:
             self.run_hook("entries")
         return page
 
     def stream(self, name: str) -> Row | None:
-        """One stream; the snare has its name."""
+        """Read a stream; its hook has its name."""
         row = super().stream(name)
         self.run_hook(name)
         return row
 
     def transact(self, work: Callable[[Session], T]) -> T:
-        """The snare is behind a look for work that found none."""
+        """Run a transaction; the hook runs after one that found no work."""
         found = super().transact(work)
         if found == {}:
             self.run_hook("work")
@@ -81,21 +81,21 @@ class HookedStore(MemoryStore):
 
 
 class HookedTail(Tail):
-    """What was written here, with the same snare."""
+    """Tail of the ledger with the same hook."""
 
     def __init__(self, store: HookedStore) -> None:
         super().__init__()
         self._store = store
 
     def after(self, position: int, limit: int) -> list[Entry]:
-        """What follows a position; the snare is behind it."""
+        """Read what follows a position, then run the hook."""
         found = super().after(position, limit)
         self._store.run_hook("entries")
         return found
 
 
 def make_hub(store: HookedStore, hints: Hints) -> Hub:
-    """A hub on it."""
+    """Make a hub on the store."""
     return Hub(Engine(store, HandClock(START), bytes(32), on_commit=hints.tell), CountingIds())
 
 
@@ -123,7 +123,7 @@ def test_feed_loses_no_wakeup(is_written_here: bool) -> None:
 
 
 class IdleAgent:
-    """An agent that does nothing until it is stopped."""
+    """Agent that does nothing until it is stopped."""
 
     is_beating = True
     said = 0
@@ -134,42 +134,39 @@ class IdleAgent:
         self.stopped = asyncio.Event()
 
     async def start(self, assignment: Assignment, hear: Hear) -> "IdleAgent":
-        """Begin."""
         self._on_start()
         self.started.set()
         return self
 
     async def wait(self) -> Ended:
-        """Until it was stopped."""
+        """Wait until it was stopped."""
         await self.stopped.wait()
         return Ended()
 
     async def stop(self, grace: float, why: str = "") -> None:
-        """End."""
         self.stopped.set()
 
     def forget(self) -> None:
-        """Nothing is kept."""
+        """Keep nothing."""
 
 
 class NullUsage:
-    """What agents have used is not kept."""
+    """Usage file that keeps nothing."""
 
     def load(self) -> bytes:
-        """Nothing."""
         return b""
 
     def save(self, data: bytes) -> None:
-        """Let it go."""
+        """Ignore it."""
 
 
 async def _ignore_output(_: Actor, __: bytes) -> str:
-    """Nothing is to be noted beside what an agent says."""
+    """Ignore the output of an agent."""
     return ""
 
 
 def make_dispatcher(hub: Hub, hints: Hints, runner: IdleAgent) -> Dispatcher:
-    """A dispatcher that, of itself, looks once an hour."""
+    """Make a dispatcher whose own schedule is once an hour."""
     hub.do(HERA, RegisterAgent(ADA))
     outside = Outside(
         _ignore_output, frozenset, list[str]().append, NullUsage(), CountingIds(), print
@@ -202,7 +199,7 @@ def test_watched_attempt_loses_no_wakeup() -> None:
     hub = make_hub(store, hints)
 
     def set_hook() -> None:
-        # It begins with a look at its task; right behind that look somebody takes it away.
+        # It begins with a read of its task; right after that read the task is cancelled.
         store.hooks["task:t"] = lambda: hub.do(HERA, MoveTask("t", "cancelled"))
 
     async def run() -> None:
@@ -218,7 +215,7 @@ def test_watched_attempt_loses_no_wakeup() -> None:
 
 
 class HintingDuty:
-    """A duty during which something is committed: it has looked, and has not ended."""
+    """Duty during which a hint comes, after its read and before its end."""
 
     name = "busy"
 
@@ -227,7 +224,7 @@ class HintingDuty:
         self.hint: Callable[[Collection[str]], None] = print
 
     def run_once(self, now: int) -> int:
-        """Look; then there is a hint."""
+        """Record the run; then comes a hint."""
         self.runs.put(now)
         self.hint(("task:t",))
         return 0

@@ -1,4 +1,4 @@
-"""SQLite on files in memory: it recovers them as it would on a disk, and much sooner."""
+"""SQLite on files in memory: recovers them as it would on a disk, but faster."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,14 +13,14 @@ _NAME = "memory-disk"
 
 
 class MemoryDisk(apsw.VFS):
-    """One folder; a connection has it for itself, because memory has no locks to share it by."""
+    """Folder in memory, for one connection at a time: there are no locks."""
 
     def __init__(self) -> None:
         self.files: dict[str, _File] = {}
         super().__init__(_NAME, apsw.vfs_names()[0])
 
     def pages(self, database: str, files: Files) -> bytes:
-        """All pages of a database among these files, once SQLite has recovered it."""
+        """All pages of a database among these files, after SQLite has recovered it."""
         self.files = {name: _File(content) for name, content in files.items()}
         connection = cast(Any, apsw.Connection(database, vfs=_NAME))
         try:
@@ -31,20 +31,17 @@ class MemoryDisk(apsw.VFS):
             connection.close(True)
 
     def xOpen(self, name: Any, flags: list[int]) -> Any:  # noqa: N802  apsw's name
-        """A file that is there, or a new one."""
+        """Open a file, or make a new one."""
         path = "" if name is None else name if isinstance(name, str) else name.filename()
         return self.files.setdefault(PurePath(path).name, _File(b""))
 
     def xFullPathname(self, name: str) -> str:  # noqa: N802  apsw's name
-        """Names are short here."""
         return name
 
     def xAccess(self, pathname: str, flags: int) -> bool:  # noqa: N802  apsw's name
-        """Whether there is such a file."""
         return PurePath(pathname).name in self.files
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802  apsw's
-        """Forget a file."""
         del self.files[PurePath(filename).name]
 
 
@@ -66,13 +63,13 @@ class _File:
         return len(self._content)
 
     def xSync(self, flags: int) -> None:  # noqa: N802  apsw's name
-        """Memory is as safe as it gets."""
+        """Nothing to sync."""
 
     def xLock(self, level: int) -> None:  # noqa: N802  apsw's name
-        """Nobody else is here."""
+        """No other connection."""
 
     def xUnlock(self, level: int) -> None:  # noqa: N802  apsw's name
-        """Nobody else is here."""
+        """No other connection."""
 
     def xCheckReservedLock(self) -> bool:  # noqa: N802  apsw's name
         return False
@@ -81,7 +78,7 @@ class _File:
         return False
 
     def xClose(self) -> None:  # noqa: N802  apsw's name
-        """The content stays."""
+        """Keep the content."""
 
     def xSectorSize(self) -> int:  # noqa: N802  apsw's name
         return 512
@@ -92,7 +89,7 @@ class _File:
 
 @contextmanager
 def memory_disk() -> Generator[MemoryDisk]:
-    """A disk that is gone afterwards."""
+    """Register a disk and unregister it afterwards."""
     disk = MemoryDisk()
     try:
         yield disk

@@ -1,4 +1,4 @@
-"""Power cuts at every moment of a recorded day, and the judge of what is left."""
+"""Power cuts at every moment of a recorded day, and the checker of what is left."""
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -25,34 +25,34 @@ SOUND = "sound"
 
 
 class PowerCut(Struct):
-    """One moment, and one outcome of it."""
+    """Power cut at one moment, with one outcome."""
 
     at: int
-    """So many operations were done."""
+    """Number of operations done."""
     outcome: str
     files: Files
     acknowledged: int
-    """The last commit that somebody had an answer of."""
+    """Last commit with an answer."""
     commits: int
-    """How many were done."""
+    """Number of commits done."""
     step: int
 
 
 class Violation(Struct):
-    """What was found, and how to see it again."""
+    """Violation found, and how to reproduce it."""
 
     verdict: str
     cut: PowerCut
     seed: int
 
     def __str__(self) -> str:
-        """For whoever looks into it."""
         cut = self.cut
         return f"seed {self.seed}, after operation {cut.at}, {cut.outcome}: {self.verdict}"
 
 
 def power_cuts(recording: Recording, outcomes: int, rng: Random) -> Iterator[PowerCut]:
-    """So many outcomes of chance before every operation and after the last; 0: the certain ones."""
+    """Power cuts before every operation and after the last: so many random outcomes, or (0) the
+    certain ones."""
     disk = SimulatedDisk(recording.base)
     for at in range(len(recording.operations) + 1):
         chosen = [rng.choice(RANDOM_OUTCOMES) for _ in range(outcomes)] or DETERMINISTIC_OUTCOMES
@@ -75,7 +75,7 @@ def _make_cut(
 
 
 class CutChecker:
-    """Opens what is left, mostly in memory, and every so often with the real store."""
+    """Opens the files after a cut, mostly in memory, and every so often with the real store."""
 
     def __init__(self, disk: MemoryDisk, folder: Path, every: int) -> None:
         self._disk = disk
@@ -86,14 +86,14 @@ class CutChecker:
     def violations(
         self, recording: Recording, outcomes: int, seed: int, first: int = 0
     ) -> Iterator[Violation]:
-        """Every cut, from an operation on, after which something is not as it must be."""
+        """Violations of all cuts, from an operation on."""
         for cut in power_cuts(recording, outcomes, Random(seed)):
             verdict = self.check(recording, cut) if cut.at >= first else SOUND
             if verdict != SOUND:
                 yield Violation(verdict, cut, seed)
 
     def check(self, recording: Recording, cut: PowerCut) -> str:
-        """`sound`, or what is wrong."""
+        """`sound`, or the problem."""
         self.checked += 1
         try:
             is_before_first_answer = not cut.acknowledged and not recording.base
@@ -106,7 +106,7 @@ class CutChecker:
             return f"damaged, {type(error).__name__}"
 
     def _check_before_first_answer(self, recording: Recording, cut: PowerCut) -> str:
-        """Nobody was answered yet: there may be nothing, but whatever there is must be whole."""
+        """Check a cut before the first answer: there may be nothing, but it must be whole."""
         with self._open_store(cut) as store:
             is_known = store.image() in recording.images[: cut.commits + 1]
             is_empty = store.head() == 0 and not findings(store)
@@ -119,7 +119,7 @@ class CutChecker:
             with self._open_store(cut) as store:
                 found = store.image()
         images = recording.images
-        # All that was answered, and at most the one commit that was under way beside what was done.
+        # All acknowledged commits, and at most the one in progress beside those that were done.
         if any(found == image for image in images[cut.acknowledged : cut.commits + 1]):
             return SOUND
         is_older = found in images[: cut.acknowledged] or _count_entries(found) < _count_entries(
@@ -129,7 +129,7 @@ class CutChecker:
 
     @contextmanager
     def _open_store(self, cut: PowerCut) -> Generator[ObservableStore]:
-        """The real store on what a cut has left."""
+        """Open the real store on the files after a cut."""
         restore_files(self._folder, cut.files)
         store = ObservableStore.at(self._folder)
         try:
@@ -139,8 +139,8 @@ class CutChecker:
 
 
 def _count_entries(image: bytes) -> int:
-    """How many entries the ledger of a database has; 0: not even the table is there."""
-    # What is in memory has no WAL, and must not say that it has.
+    """Number of entries in the ledger of a database; 0: not even the table exists."""
+    # A database in memory has no WAL, so its header must not name one.
     plain = image[:18] + b"\1\1" + image[20:]
     connection = cast(Any, apsw.Connection(":memory:"))
     try:
@@ -153,10 +153,10 @@ def _count_entries(image: bytes) -> int:
 
 
 def findings(store: ObservableStore) -> list[str]:
-    """Whatever is wrong: with the file, the ledger, the views."""
+    """Problems of the file, the ledger and the views."""
 
     def ignore_progress(_: int) -> None:
-        """Nobody watches."""
+        """Ignore the progress."""
 
     found = [*check_ledger(store, (), ignore_progress), *check_views(store, ignore_progress)]
     return [*store.integrity(), *(f"{one.stream}: {one.problem}" for one in found)]

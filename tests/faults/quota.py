@@ -1,4 +1,4 @@
-"""A disk with so much room, for the database and its WAL: what does not fit is refused."""
+"""Disk with limited space for the database and its WAL: what does not fit is refused."""
 
 import apsw
 
@@ -10,7 +10,7 @@ class Quota:
     """Counts the bytes of every file; full when there would be more than the limit."""
 
     def __init__(self, disk: Recorder, files: Files, free_bytes: int) -> None:
-        """`files`: what is there from the start; `room`: how much more there may be."""
+        """`files`: files at the start; `free_bytes`: space beside them."""
         self._initial_sizes = {name: len(content) for name, content in files.items()}
         self.limit = free_bytes + sum(self._initial_sizes.values())
         self.used = 0
@@ -26,7 +26,7 @@ class Quota:
         disk.before = self
 
     def __call__(self, operation: Operation) -> None:
-        """Let it happen, or not."""
+        """Allow an operation, or raise."""
         verb, *arguments = operation
         if verb in self._change:
             self._change[verb](*arguments)

@@ -1,4 +1,4 @@
-"""A disk that writes down what SQLite does to it, beneath the real store."""
+"""Recorder of SQLite's disk operations: a VFS beneath the real store."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -8,47 +8,46 @@ from typing import Any, cast
 import apsw
 
 Operation = tuple[Any, ...]
-"""What is done (a verb of Platter), and to what."""
+"""Verb of `SimulatedDisk`, and its arguments."""
 
 _FOLDER_SYNCED = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
-"""Whoever opens one of these syncs its folder too, after the first sync of the file."""
+"""Files whose opener also syncs their folder, after the first sync of the file."""
 _RECORDED = apsw.SQLITE_OPEN_MAIN_DB | _FOLDER_SYNCED
 
 Before = Callable[[Operation], None]
 
 
 def _never_fail(_: Operation) -> None:
-    """A disk in good health."""
+    """Allow everything."""
 
 
 class Recorder(apsw.VFS):
-    """Every connection that is opened while it is there uses it. It syncs nothing for real."""
+    """VFS of every connection opened while it is registered. It syncs nothing for real."""
 
     def __init__(self) -> None:
         self.base = apsw.vfs_names()[0]
         self.operations: list[Operation] = []
         self.before: Before = _never_fail
-        """Asked before each operation; it may raise."""
+        """Called before each operation; it may raise."""
         self._count = 0
         self._numbers: dict[str, int] = {}
         super().__init__("recorder", self.base, makedefault=True)
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802  apsw's name
-        """The database, its WAL and its journal are recorded; what else SQLite needs is not."""
+        """Open a file; the database, its WAL and its journal are recorded, other files are not."""
         if not flags[0] & _RECORDED:
             return super().xOpen(name, flags)
         path = name if isinstance(name, str) else name.filename()
         found = Path(path)
-        # A store makes its file, empty and for its owner alone, right before SQLite opens it.
+        # A store creates its file, empty and owner-only, right before SQLite opens it.
         existed = found.exists() and (path in self._numbers or found.stat().st_size > 0)
-        # Only after it is open: SQLite also asks for files that are not there.
+        # Only after it is open: SQLite also asks for files that do not exist.
         file = _File(self, name, flags)
         file.number = self._number(path, existed=existed)
         file.is_folder_sync_due = bool(flags[0] & _FOLDER_SYNCED)
         return file
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802  apsw's name
-        """A name is gone."""
         self.record("delete", Path(filename).name)
         super().xDelete(filename, False)
         if syncdir:
@@ -56,19 +55,19 @@ class Recorder(apsw.VFS):
         self._numbers.pop(filename, None)
 
     def record(self, *operation: Any) -> None:
-        """Fail, or put it on the tape."""
+        """Record an operation, unless it fails."""
         self.before(operation)
         self.operations.append(operation)
 
     @contextmanager
     def without_faults(self) -> Generator[None]:
-        """For a while nothing fails."""
+        """Let nothing fail for a while."""
         before, self.before = self.before, _never_fail
         yield
         self.before = before
 
     def _number(self, path: str, *, existed: bool) -> int:
-        """The number of the file that has this name now."""
+        """Number of the file that has this name now."""
         if path not in self._numbers or not existed:
             self._count += 1
             self._numbers[path] = self._count
@@ -101,7 +100,7 @@ class _File(apsw.VFSFile):
 
 @contextmanager
 def recorded_disk() -> Generator[Recorder]:
-    """The disk of all connections that are opened and closed within."""
+    """Register a recorder for all connections that are opened and closed within."""
     recorder = Recorder()
     try:
         yield recorder

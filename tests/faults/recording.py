@@ -1,4 +1,4 @@
-"""A day at the hub, recorded: what it did to the disk, and what it had told its callers by when."""
+"""Recording of a day at the hub: its disk operations, and which answers were given by when."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
@@ -25,24 +25,24 @@ Ledger = list[tuple[str, int, bytes]]
 
 NAME = "hub.db"
 REOPENED = frozenset({20, 45})
-"""Before these steps the store is closed and opened again."""
+"""Steps before which the store is closed and opened again."""
 
 
 class ProcessKilled(BaseException):
-    """The process is gone."""
+    """The process was killed."""
 
 
 class ObservableStore(SqliteStore):
-    """The real store, with settings on top, and its pages for everyone to see."""
+    """Real store with additional settings, whose pages can be read."""
 
     settings: tuple[tuple[str, str | int], ...] = (("wal_autocheckpoint", 16),)
-    """After fewer pages than usual the WAL is copied back and begun anew, many times a day."""
+    """The WAL is copied back after fewer pages than usual, many times a day."""
     on_commit: Callable[[bytes], None] | None = None
-    """Told all pages after each commit."""
+    """Called with all pages after each commit."""
 
     @classmethod
     def at(cls, folder: Path) -> Self:
-        """The store of a folder."""
+        """Open the store of a folder."""
         return cast(Self, cls.open(folder / NAME, ledger_id))
 
     def image(self) -> bytes:
@@ -50,13 +50,13 @@ class ObservableStore(SqliteStore):
         return cast(Any, self._writer).serialize("main")
 
     def integrity(self) -> list[str]:
-        """What SQLite itself finds wrong with the file."""
+        """Problems that SQLite itself finds in the file."""
         writer = self._writer or self._open_writer()
         found = [problem for (problem,) in writer.execute("PRAGMA integrity_check").fetchall()]
         return found if found != ["ok"] else []
 
     def abandon(self) -> None:
-        """End like a process that was killed: nothing is tidied up."""
+        """End like a killed process, without cleanup."""
         if self._writer is not None:
             self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self.close()
@@ -75,38 +75,39 @@ class ObservableStore(SqliteStore):
 
 
 class SideCopiedStore(ObservableStore):
-    """One whose log is copied by nobody but the thread beside the writer."""
+    """Store whose WAL is copied back only by the thread beside the writer."""
 
     settings = (("wal_autocheckpoint", 0),)
 
 
 class Recording(Struct):
-    """All that a day did to the disk, and what the hub had said by when."""
+    """Disk operations of a day, and its answers by position in them."""
 
     base: Files
     operations: list[Operation]
     images: list[bytes] = []
-    """What the database was like at first, and after each commit."""
+    """Pages of the database at first, and after each commit."""
     committed: list[int] = []
-    """How long the tape was when each of them was done."""
+    """Number of operations at each commit."""
     acknowledged_at: list[tuple[int, int]] = []
-    """(Length of the tape, number of the commit) of each answer: from then on it must be there."""
+    """(Number of operations, number of the commit) of each answer: from then on it must be there.
+    """
     done: list[tuple[int, int]] = []
-    """(Length of the tape, next step) after each step."""
+    """(Number of operations, next step) after each step."""
     answers: dict[int, list[Outcome]] = {}
     ledger: Ledger = []
-    """At the end of the day."""
+    """Ledger at the end of the day."""
 
     def commits(self, at: int) -> int:
-        """How many commits were done by then, the first state included."""
+        """Number of commits done by then, the first state included."""
         return bisect_right(self.committed, at)
 
     def acknowledged(self, at: int) -> int:
-        """The last commit that somebody had an answer of by then."""
+        """Last commit with an answer by then."""
         return _value_at(self.acknowledged_at, at)
 
     def step(self, at: int) -> int:
-        """The step that was under way, or came next."""
+        """Step in progress, or the next one."""
         return _value_at(self.done, at)
 
 
@@ -116,7 +117,7 @@ def _value_at(marks: list[tuple[int, int]], at: int) -> int:
 
 
 class DayRecorder:
-    """Lets a worker work, and takes down what happens."""
+    """Lets a worker work, and records what happens."""
 
     def __init__(
         self,
@@ -135,7 +136,7 @@ class DayRecorder:
         self._store = self._open()
 
     def work(self, step: int) -> None:
-        """Do one step; whoever is killed meanwhile, or gets no answer, does it again."""
+        """Do one step; after a kill, or without an answer, do it again."""
         if step in REOPENED:
             self.close()
             self._store = self._open()
@@ -158,9 +159,9 @@ class DayRecorder:
         return worker
 
     def close(self) -> None:
-        """The end of the day, or of a shift."""
+        """Close the store at the end of a day or before it is reopened."""
         self.recording.ledger = ledger_of(self._store)
-        # SQLite takes a failure here in its stride, but nobody could be told of it.
+        # SQLite survives a failure here, but nobody would be told of it.
         with self._disk.without_faults():
             self._store.close()
 
@@ -168,9 +169,9 @@ class DayRecorder:
         try:
             store = self._store_type.at(self._folder)
         except StoreUnavailable:
-            # The disk failed; whoever starts a hub tries again.
+            # The disk failed; a restarted hub tries again.
             store = self._store_type.at(self._folder)
-        # Also one that a killed process had written and did not live to tell of.
+        # Also a commit that a killed process had written without answering it.
         if self.recording.images[-1:] != [image := store.image()]:
             self._commit(image)
         store.on_commit = self._commit
@@ -181,7 +182,7 @@ class DayRecorder:
             self._answer(ahead=1)
 
     def _answer(self, ahead: int = 0) -> None:
-        """Somebody is told that it is done; ahead: though the commit is still to come."""
+        """Record an answer; `ahead`: before its commit."""
         recording = self.recording
         recording.acknowledged_at.append(
             (len(self._disk.operations), len(recording.images) - 1 + ahead)
@@ -193,7 +194,7 @@ class DayRecorder:
 
 
 def no_disturbance(_: Recorder) -> None:
-    """A disk in good health."""
+    """Disturb nothing."""
 
 
 def record(
@@ -205,9 +206,9 @@ def record(
     answers_early: bool = False,
     disturb: Callable[[Recorder], None] = no_disturbance,
 ) -> Recording:
-    """These steps of a day, with the files that there are, on a disk that may be disturbed.
+    """Record steps of a day, on given files, on a disk that may be disturbed.
 
-    Hastily: callers are answered when all is written, before it is committed.
+    `answers_early`: callers are answered when all is written, before it is committed.
     """
     restore_files(folder, base or {})
     with recorded_disk() as disk:
@@ -222,12 +223,12 @@ def record(
 
 
 def ledger_of(store: SqliteStore) -> Ledger:
-    """What the ledger has, in short."""
+    """Stream, version and hash of all entries."""
     return [(entry.stream, entry.version, entry.hash) for entry in entries(store)]
 
 
 def restore_files(folder: Path, files: Files) -> None:
-    """Let a folder have these files and no others."""
+    """Replace the files of a folder."""
     for name in (NAME, f"{NAME}-wal", f"{NAME}-journal", f"{NAME}-shm"):
         path = folder / name
         if name in files:

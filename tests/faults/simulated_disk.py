@@ -1,7 +1,7 @@
-"""What a disk has after a power cut: all that was synced, and of the rest whatever it likes.
+"""Simulated disk after a power cut: all synced changes, and any selection of the others.
 
-Writes that were not synced are kept, dropped, torn between sectors and put in any order; a file
-that grew may have its new length and none of its new bytes; names come and go with their folder.
+Writes that were not synced are kept, dropped, torn between sectors and reordered; a file that grew
+may have its new length and none of its new bytes; names come and go with their folder.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,27 +9,27 @@ from random import Random
 from typing import Any, TypeVar
 
 SECTOR = 512
-"""A disk writes so many bytes whole, or not at all."""
+"""Number of bytes that a disk writes whole, or not at all."""
 
 Files = dict[str, bytes]
 """Name -> content, of one folder."""
 
 Write = tuple[int, bytes]
-"""Where it goes, and what is written there."""
+"""Offset, and the bytes written there."""
 
 T = TypeVar("T")
 
 
 class Inode:
-    """A file, whatever its name is by now."""
+    """File, independent of its name."""
 
     def __init__(self, content: bytes = b"") -> None:
         self.synced = content
         self.pending: list[Write | int] = []
-        """Since the last sync: pieces that were written, and lengths that it was cut to."""
+        """Writes and truncations since the last sync."""
 
     def after(self, outcome: "CutOutcome", rng: Random) -> bytes:
-        """Its content after a power cut."""
+        """Content after a power cut."""
         if not self.pending or outcome is keep_synced_only:
             return self.synced
         content = bytearray(self.synced)
@@ -38,14 +38,14 @@ class Inode:
 
 
 class SimulatedDisk:
-    """A folder on a disk."""
+    """Folder on a disk."""
 
     def __init__(self, files: Files) -> None:
         self._names: dict[str, Inode | None] = {
             name: Inode(content) for name, content in files.items()
         }
         self._renamed: list[tuple[str, Inode | None]] = []
-        """Since the last sync of the folder: names, and what they became names of."""
+        """Names changed since the last sync of the folder, and their new files."""
         self._inodes: dict[int, Inode] = {}
         self._verbs: dict[str, Callable[..., None]] = {
             "open": self._open,
@@ -60,34 +60,34 @@ class SimulatedDisk:
         }
 
     def do(self, verb: str, *arguments: Any) -> None:
-        """One operation, as it was recorded."""
+        """Do one recorded operation."""
         self._verbs[verb](*arguments)
 
     def _open(self, inode: int, name: str) -> None:
-        """From now on this number stands for the file of this name."""
+        """Bind the number to the file of this name."""
         found = self._visible_names().get(name)
         assert found is not None, f"nobody has made {name}"
         self._inodes[inode] = found
 
     def _create(self, inode: int, name: str) -> None:
-        """A new file."""
+        """Create a file."""
         self._inodes[inode] = Inode()
         self._renamed.append((name, self._inodes[inode]))
 
     def _delete(self, name: str) -> None:
-        """The name is gone; what it was the name of may come back."""
+        """Delete a name; its file may come back until the folder is synced."""
         self._renamed.append((name, None))
 
     def _write(self, inode: int, offset: int, data: bytes) -> None:
-        """Some bytes, not yet synced."""
+        """Write bytes, not yet synced."""
         self._inodes[inode].pending.append((offset, data))
 
     def _truncate(self, inode: int, size: int) -> None:
-        """Another length, not yet synced."""
+        """Truncate, not yet synced."""
         self._inodes[inode].pending.append(size)
 
     def _sync(self, inode: int) -> None:
-        """From now on all of it is there for good."""
+        """Make all changes of a file durable."""
         file = self._inodes[inode]
         content = bytearray(file.synced)
         _apply(content, file.pending)
@@ -95,26 +95,26 @@ class SimulatedDisk:
         file.pending.clear()
 
     def _sync_folder(self) -> None:
-        """From now on the names are as they are."""
+        """Make all names durable."""
         self._names = {
             name: inode for name, inode in self._visible_names().items() if inode is not None
         }
         self._renamed.clear()
 
     def _fail_to_sync(self, inode: int) -> None:
-        """What was to be synced is dropped, and no later sync brings it back, as on Linux."""
+        """Drop what was to be synced; no later sync brings it back, as on Linux."""
         self._inodes[inode].pending.clear()
 
     def _ignore(self, *_: object) -> None:
-        """Something else has failed, or a process is gone: a disk has no part in that."""
+        """Ignore what is no operation of a disk: another failure, or the end of a process."""
 
     def is_settled(self) -> bool:
-        """Whether a power cut has only one outcome."""
+        """A power cut has only one outcome."""
         files = (file for file in self._visible_names().values() if file is not None)
         return not self._renamed and not any(file.pending for file in files)
 
     def cut(self, outcome: "CutOutcome", rng: Random) -> Files:
-        """What is found when the power is back."""
+        """Files after a power cut."""
         names = self._names | {name: None for name, _ in self._renamed if name not in self._names}
         found: Files = {}
         for name, before in names.items():
@@ -130,50 +130,50 @@ class SimulatedDisk:
 
 
 CutOutcome = Callable[[bytearray, list[Write | int], Random], None]
-"""Puts what a cut leaves of unsynced changes into the content that was synced."""
+"""Applies to the synced content what a cut leaves of the unsynced changes."""
 
 
 def keep_synced_only(content: bytearray, pending: list[Write | int], rng: Random) -> None:
-    """All that was not synced is gone."""
+    """Keep no unsynced change."""
 
 
 def keep_everything(content: bytearray, pending: list[Write | int], rng: Random) -> None:
-    """The disk was fast enough."""
+    """Keep every change."""
     _apply(content, pending)
 
 
 def keep_first_changes(content: bytearray, pending: list[Write | int], rng: Random) -> None:
-    """The first changes are there, and the last of them is torn."""
+    """Keep the first changes; the last of them is torn."""
     count = rng.randint(0, len(pending))
     _apply(content, pending[:count])
     _apply(content, _tear(pending[count : count + 1], rng, 0.5))
 
 
 def keep_last_changes(content: bytearray, pending: list[Write | int], rng: Random) -> None:
-    """The last changes are there and the first are not."""
+    """Keep the last changes, and drop the first."""
     _apply(content, pending[rng.randint(0, len(pending)) :])
 
 
 def drop_one_change(content: bytearray, pending: list[Write | int], rng: Random) -> None:
-    """One change is missing, or a sector of it."""
+    """Drop one change, or a sector of it."""
     at = rng.randrange(len(pending)) if pending else 0
     _apply(content, [*pending[:at], *_tear(pending[at : at + 1], rng, 0.9), *pending[at + 1 :]])
 
 
 def keep_random_changes(content: bytearray, pending: list[Write | int], rng: Random) -> None:
-    """Each change is there or not."""
+    """Keep or drop each change."""
     _apply(content, [change for change in pending if rng.random() < 0.5])
 
 
 def keep_random_sectors(content: bytearray, pending: list[Write | int], rng: Random) -> None:
-    """Each sector is there or not; of one that was written twice, either time may be the last."""
+    """Keep or drop each sector; of one that was written twice, either may be the last."""
     writes = _tear(pending, rng, rng.choice((0.1, 0.5, 0.9)))
     rng.shuffle(writes)
     _apply(content, writes)
 
 
 def keep_length_only(content: bytearray, pending: list[Write | int], rng: Random) -> None:
-    """The file is as long as it was to be, with zeros where the bytes did not arrive."""
+    """Keep the length, with zeros for bytes that did not arrive."""
     whole = bytearray(content)
     _apply(whole, pending)
     _apply(content, _tear(pending, rng, 0.5))
@@ -181,7 +181,7 @@ def keep_length_only(content: bytearray, pending: list[Write | int], rng: Random
 
 
 DETERMINISTIC_OUTCOMES: tuple[CutOutcome, ...] = (keep_synced_only, keep_everything)
-"""Ways with one outcome."""
+"""Outcomes without chance."""
 
 RANDOM_OUTCOMES: tuple[CutOutcome, ...] = (
     keep_first_changes,
@@ -194,7 +194,7 @@ RANDOM_OUTCOMES: tuple[CutOutcome, ...] = (
 
 
 def _choose_target(states: list[T], outcome: CutOutcome, rng: Random) -> T:
-    """What a name stands for: what it did at the last sync of its folder, or anything since."""
+    """Choose the file of a name: that of the last sync of its folder, or any since."""
     if len(states) == 1 or outcome is keep_synced_only:
         return states[0]
     return states[-1] if outcome is keep_everything else rng.choice(states)
@@ -213,7 +213,7 @@ def _apply(content: bytearray, changes: Iterable[Write | int]) -> None:
 
 
 def _tear(changes: Iterable[Write | int], rng: Random, share: float) -> list[Write | int]:
-    """The changes sector by sector; about this share of the sectors is left."""
+    """Split the changes into sectors; about this share of them is kept."""
     return [
         write
         for change in changes

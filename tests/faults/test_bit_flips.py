@@ -1,4 +1,4 @@
-"""Bits that flip in the database file: each is found by verify, or nothing that is read changes."""
+"""Flipped bits in the database file: each is detected by verify, or without effect on reads."""
 
 import os
 import random
@@ -24,7 +24,7 @@ HEADER = 100
 
 @pytest.fixture(scope="module")
 def sound_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a closed database with everything that a ledger leaves in one."""
+    """Closed database with everything that a ledger leaves in one."""
     path = tmp_path_factory.mktemp("sound") / "hub.db"
     store = open_store(path)
     play(store)
@@ -33,7 +33,7 @@ def sound_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def problems(store: Store) -> Iterator[str]:
-    """What `verify` finds, in its order: a database that is damaged is not replayed."""
+    """Problems that `verify` finds, in its order: a damaged database is not replayed."""
     for finding in check_ledger(store, (), lambda _: None):
         yield finding.problem
     damage = store.inspect().damage
@@ -44,7 +44,7 @@ def problems(store: Store) -> Iterator[str]:
 
 
 def read_all(store: Store) -> tuple[object, ...]:
-    """All that a store shows, but for the times of leases, which are in no ledger."""
+    """Everything that a store shows, except the times of leases, which are in no ledger."""
     head, entries, rows, *rest = everything(store)
     leases = [one.lease and (one.lease.holder, one.lease.fence, one.lease.session) for one in rows]
     return head, entries, [replace(one, lease=None) for one in rows], leases, *rest
@@ -52,7 +52,6 @@ def read_all(store: Store) -> tuple[object, ...]:
 
 @proves("STORE-FLIPS")
 def test_flipped_bit_is_detected_or_without_effect(sound_database: Path, tmp_path: Path) -> None:
-    """R18 of the faults: never served as if nothing had happened."""
     data, path = sound_database.read_bytes(), tmp_path / "hub.db"
     sound_store = open_store(sound_database)
     expected = read_all(sound_store)
@@ -74,7 +73,7 @@ def test_flipped_bit_is_detected_or_without_effect(sound_database: Path, tmp_pat
 
 
 def _is_detected(path: Path) -> bool:
-    """Whether verify, or whoever opens the file, says that something is wrong."""
+    """True if verify, or opening the file, reports a problem."""
     try:
         store = open_store(path)
     except DragomanError:

@@ -1,4 +1,4 @@
-"""A disk that is full, read-only or broken: a clear word, reads work, nothing is lost."""
+"""Disk that is full, read-only or broken: a clear error, reads work, nothing is lost."""
 
 import os
 from collections.abc import Iterable
@@ -27,28 +27,28 @@ from tests.faults.workday import DAY, Worker
 from tests.requirements import proves
 
 FIRST = len(DAY) - 22
-"""By then much has happened, and much is still to come, batches and all."""
+"""First step: much has happened before it, and much comes after it, batches included."""
 WINDOW = 128 * 1024
 IS_LONG = bool(os.environ.get(LONG_RUN))
 STEP = 512 if IS_LONG else 4_096 - 512
 
 
 class DefaultStore(ObservableStore):
-    """The store with no settings but its own: it does not copy the WAL back in a short day."""
+    """Store with its own settings: it does not copy the WAL back in a short day."""
 
     settings = ()
 
 
 @pytest.fixture(scope="module")
 def files_before(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    """Give the files as they are when much has happened."""
+    """Files before the first step."""
     folder = tmp_path_factory.mktemp("morning")
     record(folder, steps=range(FIRST))
     return {NAME: (folder / NAME).read_bytes()}
 
 
 class WorkSession:
-    """Somebody at work on a store, from the first step that is left."""
+    """Worker on a store, from the first remaining step on."""
 
     def __init__(self, folder: Path, files: Files) -> None:
         restore_files(folder, files)
@@ -58,7 +58,7 @@ class WorkSession:
         self.ledger = ledger_of(self.store)
 
     def work_until_refused(self) -> StoreUnavailable | None:
-        """Work until the hub cannot; what it said."""
+        """Work until the hub refuses; returns the refusal."""
         while self.step < len(DAY):
             try:
                 self.worker.work(self.step)
@@ -69,11 +69,11 @@ class WorkSession:
         return None
 
     def is_unchanged(self) -> bool:
-        """Whether all that was answered can be read, and nothing else."""
+        """All acknowledged entries can be read, and nothing else."""
         return ledger_of(self.store) == self.ledger
 
     def end(self) -> None:
-        """Work to the end, and see that all is well."""
+        """Work to the end, and verify."""
         assert self.work_until_refused() is None
         assert findings(self.store) == []
         self.worker.engine.close()
@@ -82,7 +82,7 @@ class WorkSession:
 
 @pytest.fixture(scope="module")
 def expected_ledger(files_before: Files, tmp_path_factory: pytest.TempPathFactory) -> Ledger:
-    """Give the ledger at the end of a day that nothing disturbs."""
+    """Ledger at the end of an undisturbed day."""
     session = WorkSession(tmp_path_factory.mktemp("evening"), files_before)
     session.end()
     return session.ledger
@@ -113,7 +113,7 @@ def test_disk_full_at_every_size_of_a_window(
 
 @proves("DISK-FULL")
 def test_killed_hub_is_readable_on_a_full_disk(day: Recording, tmp_path: Path) -> None:
-    """What its WAL has cannot be taken into the file, and counts all the same."""
+    """Its WAL cannot be copied into the file, and counts all the same."""
     opened = 0
     for cut in power_cuts(day, 0, Random(0)):
         if cut.outcome != "keep_everything" or not cut.acknowledged or cut.at % 50:
@@ -131,7 +131,7 @@ def test_killed_hub_is_readable_on_a_full_disk(day: Recording, tmp_path: Path) -
 
 
 class FailingDisk:
-    """Fails at each of some operations after the first few, until it is told not to."""
+    """Fails at chosen operations after the first few, until it is switched off."""
 
     def __init__(self, error: type[apsw.Error], verbs: Iterable[str], successes: int) -> None:
         self._error = error
@@ -141,7 +141,7 @@ class FailingDisk:
         self.count = 0
 
     def __call__(self, operation: Operation) -> None:
-        """Let it happen, or not."""
+        """Allow an operation, or raise."""
         if operation[0] in self._verbs:
             self.count += 1
             if self.is_on and self.count > self._successes:

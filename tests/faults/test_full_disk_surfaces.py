@@ -1,4 +1,4 @@
-"""A disk that takes no more, as people and agents see it: at the command line, over HTTP."""
+"""Full disk as people and agents see it: on the command line and over HTTP."""
 
 import json
 import subprocess
@@ -15,18 +15,18 @@ from tests.surfaces.http.hub_server import HubServer, Patience, serving
 
 ROOM = 100_000_000
 LIMIT = 64 * 1024
-"""No file may become longer: enough for a short message, too little for a long one."""
+"""Maximal length of a file: enough for a short message, too little for a long one."""
 
 LIMITED = f"""
 import resource, runpy
 resource.setrlimit(resource.RLIMIT_FSIZE, ({LIMIT}, {LIMIT}))
 runpy.run_module("dragoman", run_name="__main__", alter_sys=True)
 """
-"""The program where the operating system itself refuses to let files grow."""
+"""The program under a limit of the operating system for the length of files."""
 
 
 def run_limited(data: Path, *words: str) -> tuple[int, Any]:
-    """How a command ends there, and the object that it prints."""
+    """Run a command under the limit; returns its exit code and its JSON."""
     done = subprocess.run(
         (sys.executable, "-c", LIMITED, "--data", str(data), *words, "--json"),
         capture_output=True,

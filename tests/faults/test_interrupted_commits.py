@@ -1,7 +1,7 @@
-"""Killed, or a sync failed, and then the power goes: what was answered since is there all the same.
+"""Kill or failed sync, followed by a power cut: everything answered in between is still there.
 
-A killed process leaves what it wrote for the next one to see, synced or not. After a failed sync
-Linux shows what was written and never writes it again.
+A killed process leaves its writes for the next one to see, synced or not. After a failed sync Linux
+shows what was written and never writes it again.
 """
 
 import os
@@ -23,14 +23,14 @@ from tests.requirements import proves
 
 SAMPLE_EVERY = 1 if os.environ.get(LONG_RUN) else 41
 UNSYNCED = slice(1, None, 4)
-"""Which of the commits are interrupted before their sync, every day."""
+"""Commits that are interrupted before their sync, every day."""
 SEED = 1
 AFTERWARDS = 60
-"""So many operations are looked at after each interruption."""
+"""Number of operations checked after each interruption."""
 
 
 class KillableStore(ObservableStore):
-    """Its process is killed when the disk says so."""
+    """Store whose process is killed when the disk fails."""
 
     def _drop(self, writer: Connection) -> None:
         if isinstance(sys.exception(), apsw.IOError):
@@ -43,7 +43,7 @@ class KillableStore(ObservableStore):
 
 
 def interrupt_at(at: int, operation_name: str) -> Callable[[Recorder], None]:
-    """A disk that fails once, when the tape is that long, and puts on it what that meant."""
+    """Let the disk fail once, at an operation, and record what that meant."""
 
     def disturb(disk: Recorder) -> None:
         def fail(operation: Operation) -> None:
@@ -57,7 +57,7 @@ def interrupt_at(at: int, operation_name: str) -> Callable[[Recorder], None]:
 
 
 def check_recording(checker: CutChecker, recording: Recording, day: Recording, at: int) -> None:
-    """All is done once and as answered before, and holds if the power goes soon afterwards."""
+    """Check that all is done once, with the same answers, and survives a later power cut."""
     context = f"interrupted at operation {at}"
     steps = len(recording.answers)
     assert recording.answers == dict(islice(day.answers.items(), steps)), context
@@ -69,7 +69,7 @@ def check_recording(checker: CutChecker, recording: Recording, day: Recording, a
 
 
 def find_operations(day: Recording, steps: int, verbs: Sequence[str]) -> list[int]:
-    """When the day does one of these to the disk, in its first steps."""
+    """Positions of these operations in the first steps of the day."""
     return [
         at
         for at, operation in enumerate(day.operations)
@@ -78,7 +78,8 @@ def find_operations(day: Recording, steps: int, verbs: Sequence[str]) -> list[in
 
 
 def find_commits(day: Recording, steps: int) -> list[int]:
-    """When a commit is written and is about to be synced: a sync right after a write to the WAL."""
+    """Positions at which a commit is written and about to be synced: a sync right after a write to
+    the WAL."""
     return [
         at
         for at in find_operations(day, steps, ("sync",))
@@ -88,7 +89,7 @@ def find_commits(day: Recording, steps: int) -> list[int]:
 
 
 def record_killed_day(day: Recording, folder: Path, at: int) -> Recording:
-    """The day, up to a little after its process was killed at this operation."""
+    """Record the day up to a little after its process was killed at this operation."""
     steps = range(min(day.step(at) + 3, len(SCRIPT)))
     disturb = interrupt_at(at, "notice_nothing")
     return record(folder, steps=steps, store_type=KillableStore, disturb=disturb)
@@ -99,7 +100,7 @@ def test_commit_visible_after_kill_survives_power_cut(
     day: Recording, checker: CutChecker, tmp_path: Path
 ) -> None:
     kills = find_operations(day, len(SCRIPT), ("write", "sync", "truncate"))
-    # What is written and not yet synced is what the next process sees and a power cut takes back.
+    # What is written and not yet synced is seen by the next process and lost in a power cut.
     unsynced = find_commits(day, len(SCRIPT))[UNSYNCED]
     for at in sorted({*kills[5::SAMPLE_EVERY], *unsynced}):
         check_recording(checker, record_killed_day(day, tmp_path, at), day, at)

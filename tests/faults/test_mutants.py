@@ -1,4 +1,4 @@
-"""The power test has teeth: what is broken on purpose is found by the very judge that passes us."""
+"""Mutant stores and disks: each is detected by the checker that the real store passes."""
 
 from pathlib import Path
 
@@ -23,19 +23,19 @@ SEED = 1
 
 
 class SyncNormalStore(ObservableStore):
-    """Syncs the WAL only when it is copied back, as so many advise."""
+    """Syncs the WAL only when it is copied back, as is often advised."""
 
     settings = (*ObservableStore.settings, ("synchronous", "normal"))
 
 
 class SyncOffStore(ObservableStore):
-    """Leaves it to the operating system when anything reaches the disk."""
+    """Never syncs: the operating system decides when anything reaches the disk."""
 
     settings = (*ObservableStore.settings, ("synchronous", "off"))
 
 
 def find_verdicts(checker: CutChecker, recording: Recording, outcomes: int = 0) -> set[str]:
-    """What the judge complains of; no longer than until a lost write is found."""
+    """Verdicts of the checker, up to the first lost write."""
     found: set[str] = set()
     for violation in checker.violations(
         recording, outcomes, SEED, first=recording.acknowledged_at[0][0]
@@ -81,7 +81,7 @@ def test_unsynced_folder_is_detected(checker: CutChecker, tmp_path: Path) -> Non
     """The first sync of a new WAL must be followed by one of its folder."""
     recording = record(tmp_path)
     recording.operations = [
-        # Done again, so that the tape stays as long as it was.
+        # A second sync in its place, so that the number of operations stays the same.
         ("sync", 1) if operation == ("sync_folder",) else operation
         for operation in recording.operations
     ]
@@ -92,7 +92,7 @@ def test_store_that_does_not_sync_found_wal_is_detected(
     day: Recording, checker: CutChecker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def skip_settling(_: Connection) -> None:
-        """As if it were on the disk already."""
+        """Leave the WAL that was found unsynced."""
 
     monkeypatch.setattr(connect, "_settle", skip_settling)
     at = find_commits(day, len(SCRIPT))[UNSYNCED][1]

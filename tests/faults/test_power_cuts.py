@@ -1,4 +1,4 @@
-"""The power goes at any moment: nothing acknowledged is lost, nothing is doubled, all verifies."""
+"""Power cuts at any moment: nothing acknowledged is lost, nothing is doubled, all verifies."""
 
 import os
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ FIRST_SEED = int(os.environ.get("DRAGOMAN_SEED", "1"))
 
 
 def describe(complaints: Iterable[Violation]) -> list[str]:
-    """The first few of them, in words."""
+    """First few violations, as text."""
     return list(map(str, islice(complaints, 5)))
 
 
@@ -46,7 +46,6 @@ def test_power_cut_between_any_two_operations(day: Recording, checker: CutChecke
 def test_unsynced_writes_may_be_dropped_torn_or_reordered(
     checker: CutChecker, tmp_path: Path, pages: int, outcomes: int, checked: int
 ) -> None:
-    """Whether the WAL is copied back often or not."""
 
     class TunedStore(ObservableStore):
         settings = (("wal_autocheckpoint", pages),)
@@ -70,7 +69,8 @@ def test_power_cut_while_wal_is_copied_beside_the_writer(
 
 @proves("POWER-CUT")
 def test_database_verifies_after_every_commit(day: Recording, tmp_path: Path) -> None:
-    """A cut is sound when it leaves one of these, byte for byte: what holds here holds there."""
+    """A cut is sound when it leaves one of these images, byte for byte: what is verified here holds
+    there."""
     assert len(day.images) > 50
     for number, image in enumerate(day.images):
         restore_files(tmp_path, {NAME: image})
@@ -83,7 +83,7 @@ def test_database_verifies_after_every_commit(day: Recording, tmp_path: Path) ->
 def test_continued_day_is_complete_and_survives_second_cut(
     day: Recording, checker: CutChecker, tmp_path: Path
 ) -> None:
-    """Steps without an answer are done again under their keys; meanwhile the power goes again."""
+    """Steps without an answer are repeated under their keys; meanwhile the power is cut again."""
     rng = Random(FIRST_SEED)
     all_cuts = [cut for cut in power_cuts(day, 1, rng) if cut.acknowledged]
     for number in range(CONTINUED_DAYS):

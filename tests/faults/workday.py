@@ -1,6 +1,6 @@
-"""A day at the hub: tasks, leases, letters, handoffs, traces, search; one by one and in batches.
+"""Day at the hub: tasks, leases, letters, handoffs, traces, search; one by one and in batches.
 
-A step that nobody knows the outcome of is done again under the same keys, as a client does it.
+A step whose outcome is unknown is repeated under the same keys, as a client does it.
 """
 
 import asyncio
@@ -42,35 +42,35 @@ ActorCommand = tuple[Actor, AnyCommand]
 
 
 class Worker:
-    """Asks for what the steps of a day ask for; the same step always asks for the same."""
+    """Submits the requests of the steps; the same step always submits the same."""
 
     def __init__(self, store: Store, failpoint: Failpoint = nothing_happens) -> None:
         self.store = store
         self.clock = HandClock(NOW)
         self.engine = Engine(store, self.clock, SECRET, failpoint=failpoint)
         self.answers: dict[int, list[Outcome]] = {}
-        """Step -> what was answered, as to whoever asked for the first time."""
+        """Step -> answers, as at the first submission."""
         self._step = 0
 
     def work(self, step: int) -> None:
-        """Do one step of the day, whenever that is."""
+        """Do one step of the day."""
         self._step = step
         self.answers[step] = []
         self.clock.advance(NOW + step * STEP_MS + sum(WAITS[:step]) - self.clock.now())
         DAY[step](self)
 
     def ask(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Outcome:
-        """Whatever the hub answers."""
+        """Submit commands; returns the answer."""
         answer = self.engine.handle_now(self._request(actor, commands, key))
         self._note(answer)
         return answer
 
     def do(self, actor: Actor, *commands: AnyCommand) -> Receipt:
-        """The last receipt of what must be accepted."""
+        """Submit commands that must be accepted; returns the last receipt."""
         return accepted(self.ask(actor, *commands)).receipts[-1]
 
     def ask_batch(self, *commands_by_actor: ActorCommand) -> None:
-        """Several callers at once: one batch, one commit."""
+        """Submit commands of several callers: one batch, one commit."""
 
         async def ask_all() -> list[Outcome]:
             requests = [
@@ -126,7 +126,7 @@ def _ask(actor: Actor, commands: tuple[AnyCommand, ...], key: str) -> Step:
 _SCRIPTED_STEPS: list[tuple[Step, int]] = [
     (_ask(step.actor, step.commands, step.key), step.then_wait) for step in SCRIPT
 ]
-"""The script of the stores' suite, refusals and repeats and all."""
+"""Script of the stores' suite, with its refusals and repeats."""
 
 _MORE_STEPS: list[Step] = [
     _batch(*((ANN, CreateTask(f"Task {n}", f"n-{n}", ready=True)) for n in range(12))),
@@ -155,4 +155,4 @@ _MORE_STEPS: list[Step] = [
 
 DAY: Sequence[Step] = [step for step, _ in _SCRIPTED_STEPS] + _MORE_STEPS
 WAITS: Sequence[int] = [wait for _, wait in _SCRIPTED_STEPS] + [0] * len(_MORE_STEPS)
-"""How long everybody rests after a step, beside the while that each takes."""
+"""Pause after each step, in addition to its own time."""

@@ -1,4 +1,4 @@
-"""A hub in memory with its files beneath a temporary folder, and disks that die on purpose."""
+"""Hub in memory with its files beneath a temporary folder, and disks that fail on purpose."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,11 +14,11 @@ from tests.engine.lab import ALICE, HUMAN, Lab
 
 
 class Killed(Exception):
-    """The process ended here."""
+    """The process was killed."""
 
 
 class CrashingDisk:
-    """A disk whose process dies before its n-th operation that changes something."""
+    """Disk whose process is killed before its n-th changing operation."""
 
     changing: tuple[str, ...] = (
         *(
@@ -55,7 +55,8 @@ class CrashingDisk:
 
 
 def render(entry: Entry, aof_id_of: Callable[[str], str]) -> list[bytes]:
-    """Two event lines for each entry of a task: enough to see what is written, and how often."""
+    """Render two event lines for each entry of a task: enough to see what is written, and how
+    often."""
     kind, _, name = entry.stream.partition(":")
     if kind != "task":
         return []
@@ -73,7 +74,7 @@ def render(entry: Entry, aof_id_of: Callable[[str], str]) -> list[bytes]:
 
 
 class FilesLab(Lab):
-    """The hub of the engine's lab, and a projector."""
+    """Lab of the engine, with a projector."""
 
     def __init__(self, data: Path, *, trust_moves: bool = False) -> None:
         super().__init__()
@@ -82,7 +83,7 @@ class FilesLab(Lab):
         self.warnings: list[str] = []
 
     def projector(self, disk: Any = None, data: Path | None = None) -> Projector:
-        """A fresh process that projects."""
+        """Make a projector, as in a new process."""
         return Projector(
             self.hub,
             disk or Beneath(data or self.data),
@@ -92,47 +93,47 @@ class FilesLab(Lab):
         )
 
     def catch_up(self) -> None:
-        """Bring the files level, as a command does at its end."""
+        """Bring the files up to date, as a command does at its end."""
         self.projector().level()
 
     def scan(self) -> int:
-        """Look around, as a tick does."""
+        """Scan the files, as a tick does."""
         return self.projector().sweep()
 
     def create(self, title: str = "Fix it", **more: Any) -> str:
-        """A ready task, projected; its AOF id."""
+        """Make a ready task, and project it; returns its AOF id."""
         receipt = self.do(HUMAN, CreateTask(title, ready=True, **more))
         self.catch_up()
         return self.task(receipt.task).aof_id
 
     def claim_only(self, task: str) -> None:
-        """Alice takes it."""
+        """Claim a task as alice."""
         self.do(ALICE, ClaimTask(task, "alice"))
 
     def claim(self, task: str) -> None:
-        """Alice takes it, and the files follow."""
+        """Claim a task as alice, and project it."""
         self.claim_only(task)
         self.catch_up()
 
     def path(self, status: str, task: str) -> Path:
-        """The task's file."""
+        """Path of a task's file."""
         return self.data / "tasks" / status / f"{task}.md"
 
     def edit(self, status: str, task: str, old: str, new: str) -> None:
-        """A person edits the task's file in place."""
+        """Edit the task's file in place, as a person does."""
         path = self.path(status, task)
         text = path.read_text(encoding="utf-8")
         assert old in text
         path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
     def differences(self) -> list[tuple[str, str]]:
-        """What `verify` would find."""
+        """Differences that `verify` would find."""
         found = self.projector().compare(lambda _: None)
         return [(difference.path, difference.problem) for difference in found]
 
 
 def read_tree(folder: Path) -> dict[str, bytes]:
-    """Every file beneath a folder, but for locks."""
+    """Contents of all files beneath a folder, except locks."""
     return dict(_files(folder, folder))
 
 
@@ -145,5 +146,5 @@ def _files(root: Path, folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def list_statuses(lab: FilesLab, task: str) -> list[str]:
-    """Where the task's file stands."""
+    """Statuses in whose folders the task has a file."""
     return sorted(path.parent.name for path in lab.data.glob(f"tasks/*/{task}.md"))

@@ -1,4 +1,4 @@
-"""Files as the specification of AOF/1 shows them, byte for byte."""
+"""Example files of the specification of AOF/1, byte for byte."""
 
 RESULT = """\
 {

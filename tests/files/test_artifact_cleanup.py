@@ -1,4 +1,4 @@
-"""Copies that nobody needs: removed when they are old, and never from under somebody's hands."""
+"""Cleanup of artifact copies: old and unneeded ones are removed, never one that is in use."""
 
 import hashlib
 import os
@@ -27,7 +27,7 @@ LARGE = b"x" * 3_000_000
 
 
 class ArtifactSetup:
-    """A shelf with one file to take, and who removes copies of it."""
+    """Artifact store with one file to take, and the cleanup of its copies."""
 
     def __init__(self, data: Path, needed: Any = frozenset, disk: Any = Beneath) -> None:
         self.data = data
@@ -37,7 +37,7 @@ class ArtifactSetup:
         self.cleanup = Copies(lambda: Beneath(data), needed, lambda: NOW * 1_000)
 
     def take(self, content: bytes = b"abc") -> Path:
-        """Keep a copy; where it lies."""
+        """Take the artifact; returns the path of the copy."""
         self.source.write_bytes(content)
         sha256 = hashlib.sha256(content).hexdigest()
         assert isinstance(self.store.take("default", "a", Expected(sha256)), Kept)
@@ -45,7 +45,7 @@ class ArtifactSetup:
 
 
 def set_age(path: Path, days: float) -> Path:
-    """The file as if it had last been taken so many days ago."""
+    """Set the time of last use to so many days ago."""
     timestamp = NOW - days * DAY
     os.utime(path, (timestamp, timestamp))
     return path
@@ -99,7 +99,7 @@ def test_cleanup_scans_once_a_day(tmp_path: Path) -> None:
 def test_copy_taken_during_cleanup_stays(tmp_path: Path, content: bytes) -> None:
     def needed() -> frozenset[str]:
         setup.take(content)
-        os.utime(copy, (NOW, NOW))  # the test's day is not today
+        os.utime(copy, (NOW, NOW))  # not today's date, but the test's
         return frozenset()
 
     setup = ArtifactSetup(tmp_path, needed)
@@ -111,7 +111,7 @@ def test_copy_taken_during_cleanup_stays(tmp_path: Path, content: bytes) -> None
 @pytest.mark.parametrize("content", [b"abc", LARGE], ids=["small", "large"])
 def test_copy_removed_during_take_is_copied_again(tmp_path: Path, content: bytes) -> None:
     class CleaningDisk(Beneath):
-        """Somebody removes copies between two looks."""
+        """Disk on which copies are removed between two checks."""
 
         def hold(self, path: str) -> Any:
             assert cleanup.sweep() == 1

@@ -1,4 +1,4 @@
-"""Artifacts on a real disk: kept as they were hashed, whatever is swapped or written meanwhile."""
+"""Artifacts on a real disk: copied as they were hashed, in spite of concurrent changes."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ ANY = Expected()
 LARGE = (1 << 20) + 7
 """More than is read into memory at once."""
 CHUNK = 2 << 20
-"""So much of a large file is copied at once."""
+"""Bytes of a large file that are copied at once."""
 
 
 def digest(data: bytes) -> str:
@@ -33,7 +33,7 @@ def digest(data: bytes) -> str:
 
 
 class ArtifactFolders:
-    """A data directory with a shelf, and a second root."""
+    """Data directory with an artifact store, and a second root."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ArtifactFolders:
 
 @pytest.fixture
 def folders(tmp_path: Path) -> ArtifactFolders:
-    """Give an empty data directory with a shelf."""
+    """Empty data directory with an artifact store."""
     return ArtifactFolders(tmp_path / "data")
 
 
@@ -184,7 +184,7 @@ def test_check_detects_changed_or_missing_copy(folders: ArtifactFolders) -> None
 
 
 class DiskWithHook(Beneath):
-    """A disk on which somebody does something while a file is open."""
+    """Disk that calls a hook while a file is open."""
 
     def __init__(self, root: Path, hook: Callable[[], object]) -> None:
         super().__init__(root)
@@ -199,13 +199,13 @@ class DiskWithHook(Beneath):
 
 
 class Hook:
-    """What is done while a file is open; nothing at first."""
+    """Action while a file is open; none at first."""
 
     def __init__(self) -> None:
         self.action: Callable[[], object] = int
 
     def open_disk(self, root: Path) -> DiskWithHook:
-        """A disk on which that is done."""
+        """Open a disk that runs the action."""
         return DiskWithHook(root, self._run)
 
     def _run(self) -> None:
@@ -278,7 +278,7 @@ def test_large_file_is_hashed_while_copied(folders: ArtifactFolders) -> None:
 
 
 class FillingDisk(Beneath):
-    """A disk that is full after so many pieces of a copy."""
+    """Disk that is full after so many chunks of a copy."""
 
     chunks = 99
 
@@ -289,7 +289,7 @@ class FillingDisk(Beneath):
 
 
 class BoundedFile(FileIO):
-    """A file that takes so many pieces."""
+    """File that accepts so many chunks."""
 
     def __init__(self, descriptor: int, chunks: int) -> None:
         super().__init__(descriptor, "wb", closefd=False)
@@ -314,7 +314,7 @@ def test_chunked_copy_equals_its_source(tmp_path: Path, size: int) -> None:
 @pytest.mark.parametrize("chunks", range(5))
 def test_full_disk_at_any_chunk_keeps_no_copy(tmp_path: Path, chunks: int) -> None:
     class Full(FillingDisk):
-        """Full after that many."""
+        """Disk that is full after that many."""
 
     Full.chunks = chunks
     folders = ArtifactFolders(tmp_path / "data", Full, 5 * CHUNK)

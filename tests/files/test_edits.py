@@ -1,4 +1,4 @@
-"""Edited and moved task files: requests, answered and recorded; nothing that was typed is lost."""
+"""Edited and moved task files: submitted as requests and recorded; no edit is lost."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ SECRET = "ghp_" + "a1B2" * 9
 
 
 def create_task_in_review(lab: FilesLab) -> str:
-    """A task that waits for its review."""
+    """Make a task that waits for its review."""
     task = lab.create()
     lab.claim_only(task)
     lab.do(ALICE, ReportOutcome(task, "done"))
@@ -31,7 +31,7 @@ def create_task_in_review(lab: FilesLab) -> str:
 
 
 def rejected_files(lab: FilesLab) -> dict[str, str]:
-    """What was put beside task files: what was typed, and why it was not taken over."""
+    """Files beside task files: refused contents, and the reasons."""
     found = sorted(lab.data.glob("tasks/*/*.rejected*"))
     return {str(path.relative_to(lab.data)): path.read_text() for path in found}
 
@@ -485,7 +485,8 @@ def test_edit_during_rewrite_is_applied(tmp_path: Path) -> None:
     lab.do(HUMAN, MoveTask(task, "backlog"))
 
     class EditingDisk(CrashingDisk):
-        """A person saves an edit between the writing of the next content and its turn."""
+        """Disk on which a person saves an edit between the write of the next content and its
+        rename."""
 
         def write(self, path: str, data: bytes, mtime_ns: int | None = None) -> None:
             if path.endswith(f".{task}.md.next") and self.operations_left == 1:
@@ -503,7 +504,7 @@ def test_edit_during_rewrite_is_applied(tmp_path: Path) -> None:
 
 
 class SavingDisk(CrashingDisk):
-    """A person saves an edit, as an editor does, right before the file is taken away."""
+    """Disk on which a person saves an edit, as an editor does, right before the file is removed."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(Beneath(path.parents[2]), 0)
@@ -551,7 +552,7 @@ def test_save_into_outdated_file_before_removal_is_applied(
 
 
 class KilledDuringDiscard(CrashingDisk):
-    """The process dies when a file has its last name and nobody has looked at it there."""
+    """Disk whose process is killed after a file was moved aside and before it is checked there."""
 
     changing = ()
 

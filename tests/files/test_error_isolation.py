@@ -1,4 +1,4 @@
-"""What stands in the way of one task's files is kept or told, and the files of others go on."""
+"""Obstacles to one task's files: kept or reported, while the files of others are written."""
 
 import os
 from pathlib import Path
@@ -152,10 +152,10 @@ def test_unwritable_files_are_retried_by_every_scan(
 @proves("FILES-OBSTACLE")
 def test_inaccessible_folder_stops_only_its_task(tmp_path: Path) -> None:
     class DeniedDisk(Beneath):
-        """A disk on which one task has a folder of somebody else's."""
+        """Disk that denies access to the folder of one task."""
 
         def move(self, old: str, new: str) -> bool:
-            """Move what is ours."""
+            """Move, unless denied."""
             if first in old:
                 raise PermissionError(13, "Permission denied", old)
             return super().move(old, new)

@@ -33,11 +33,11 @@ from tests.requirements import proves
 
 
 def ignore_progress(_: int) -> None:
-    """Nobody watches."""
+    """Ignore the progress."""
 
 
 class ExportLab(FilesLab):
-    """A data directory with a bit of everything, and the way to another one."""
+    """Data directory with a bit of everything, its archive, and an import target."""
 
     def __init__(self, tmp_path: Path) -> None:
         data = tmp_path / "data"
@@ -49,7 +49,7 @@ class ExportLab(FilesLab):
         self.tools = Tools(self.open_store, Beneath, START + 1, ignore_progress)
 
     def fill(self) -> str:
-        """Tasks in several states, an agent's files, a setting, signed checkpoints."""
+        """Make tasks in several states, an agent's files, a setting, signed checkpoints."""
         task = self.create("One", aliases=("bead:ol-1",))
         self.do(HUMAN, CreateTask("Two", "own-name", ready=True))
         self.do(ALICE, ClaimTask(task, "alice"))
@@ -75,22 +75,22 @@ class ExportLab(FilesLab):
         )
 
     def run_import(self, archive: Path | None = None) -> Manifest:
-        """Import it."""
+        """Import the archive."""
         return import_archive(archive or self.archive, self.target, self.tools)
 
     def open_store(self, _: Path, ledger: str) -> Store:
-        """A new store, which the test can look into."""
+        """Open a new store, which the test can inspect."""
         self.opened_stores.append(OpenStore(ledger))
         return self.opened_stores[-1]
 
     def is_target_untouched(self) -> bool:
-        """Whether a refused import has left no trace."""
+        """A refused import has left no trace."""
         parent = self.target.parent
         return not parent.exists() or list(parent.iterdir()) == []
 
 
 def read_rows(store: OpenStore) -> dict[str, Row]:
-    """The rows of all streams that have entries, whatever their numbers are."""
+    """Rows of all streams that have entries, without their numbers."""
     found = store.rows(0, 1_000)
     return {row.name: replace(row, number=0) for row in found if row.version}
 
@@ -192,22 +192,22 @@ Change = Callable[[str, bytes], tuple[str, bytes] | None]
 
 
 def replace_bytes(old: bytes, new: bytes) -> Change:
-    """Other words, wherever they stand."""
+    """Replace bytes in all members."""
     return lambda name, data: (name, data.replace(old, new))
 
 
 def set_content(end: str, content: bytes) -> Change:
-    """Another content for the member whose name ends like this."""
+    """Set the content of the member whose name ends like this."""
     return lambda name, data: (name, content if name.endswith(end) else data)
 
 
 def rename_member(end: str, to: str) -> Change:
-    """Another name for the member whose name ends like this."""
+    """Rename the member whose name ends like this."""
     return lambda name, data: (to if name.endswith(end) else name, data)
 
 
 def rewrite_archive(lab: ExportLab, change: Change, *, with_valid_manifest: bool = False) -> Path:
-    """The archive with changed members; an honest one has a manifest that knows."""
+    """Rewrite the archive with changed members, optionally with a manifest that fits them."""
     path = lab.archive.with_name("changed.tar")
     members: list[Member] = []
     with tarfile.open(lab.archive) as old, tarfile.open(path, "w") as new:
@@ -406,7 +406,7 @@ def test_check_writes_nothing(tmp_path: Path) -> None:
 
 
 def change_manifest(**changes: object) -> Change:
-    """A manifest that says something else."""
+    """Change fields of the manifest."""
 
     def change(name: str, data: bytes) -> tuple[str, bytes]:
         if name != "manifest.json":
@@ -436,7 +436,7 @@ def test_mismatching_manifest_is_refused(tmp_path: Path) -> None:
 
 @proves("FILES-ARCHIVE")
 def test_checkpoint_reveals_truncated_entries(tmp_path: Path) -> None:
-    """Every digest and every chain is right; only what was signed tells that the tail is gone."""
+    """All digests and chains are right; only the signed checkpoint reveals the missing tail."""
     lab = ExportLab(tmp_path)
     lab.fill()
     head = lab.export().head

@@ -1,4 +1,4 @@
-"""Handoffs that move to another data directory: artifacts go along, the log is written anew."""
+"""Handoffs in an export: artifacts are included, and the audit log is projected anew."""
 
 from pathlib import Path
 

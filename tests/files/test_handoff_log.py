@@ -1,4 +1,4 @@
-"""The audit log of handoffs: each event once, whatever happens, and all of it can be replayed."""
+"""Audit log of handoffs: each event once, whatever happens, and all of it can be replayed."""
 
 import json
 import os
@@ -77,20 +77,20 @@ LINE_TYPES = {
 
 
 def read_lines(lab: FilesLab, path: str = LOG) -> list[dict[str, Any]]:
-    """The lines of a log."""
+    """Lines of a log."""
     text = (lab.data / path).read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 
 def summarize_lines(lab: FilesLab, *keys: str) -> list[tuple[Any, ...]]:
-    """The type of each line, and some of its keys."""
+    """Type of each line, and some of its keys."""
     return [
         (line["event"].removeprefix("handoff_"), *map(line.get, keys)) for line in read_lines(lab)
     ]
 
 
 def run_all_kinds_of_handoffs(lab: FilesLab) -> None:
-    """Handoffs in all kinds of ways: finished, given back, denied, late, passed on, reassigned."""
+    """Run handoffs of all kinds: completed, rejected, denied, late, passed on, reassigned."""
     life(lab, "h1", "t1")
     make(lab, "t2")
     offer(lab, "h2", "t2")
@@ -301,13 +301,13 @@ def test_torn_line_is_rewritten(tmp_path: Path, torn: int) -> None:
 
 
 def truncate_file(log: Path, kept: int) -> None:
-    """Somebody or something cuts a file short; a negative number counts from its end."""
+    """Truncate a file; a negative number counts from its end."""
     whole = log.read_bytes()
     log.write_bytes(whole[:kept])
 
 
 TRUNCATED_LAST_LINE = (-1, -40)
-"""Bytes that remain: all but the line feed, all but a part of the last line."""
+"""Remaining bytes: all but the line feed, all but a part of the last line."""
 
 
 @proves("FILES-CUT")
@@ -492,7 +492,7 @@ def test_foreign_line_does_not_stop_the_log(tmp_path: Path) -> None:
 
 
 def read_handoff_lines(log: Path) -> list[dict[str, Any]]:
-    """All lines that are about a handoff."""
+    """Lines that are about a handoff."""
     kept = [line for line in log.read_text().splitlines() if '"handoff_id"' in line]
     return [json.loads(line) for line in kept]
 
@@ -524,7 +524,7 @@ def test_many_handoffs_exceed_the_cache(tmp_path: Path) -> None:
 
 
 def replay_files(lab: FilesLab, *paths: str) -> Replayed:
-    """What the files tell by themselves."""
+    """Replay the files alone."""
     return replay(b"".join((lab.data / path).read_bytes() for path in paths).splitlines(True))
 
 
@@ -546,7 +546,7 @@ def test_replay_reproduces_state_owner_and_chain(tmp_path: Path) -> None:
 
 
 def record_from_line(line: dict[str, Any], session: Session) -> None:
-    """Write what a line of an audit log was made of."""
+    """Record the event from which a line of an audit log was made."""
     origin, stream = line["entry"], handoff_stream(line["handoff_id"])
     event = CODEC.decode(origin["event"], origin["v"], json.dumps(origin["body"]).encode())
     unit = Unit(session, Cache(), origin["at"])
@@ -557,7 +557,7 @@ def record_from_line(line: dict[str, Any], session: Session) -> None:
 
 
 def replay_store(store: Store) -> Replayed:
-    """What the audit log of a store would tell, from its first entry on."""
+    """Replay the audit log that a store would give, from its first entry on."""
     states: dict[str, Handoff] = {}
     lines: list[bytes] = []
     for entry in store.entries(0, 1_000):
@@ -588,7 +588,7 @@ def test_replay_into_empty_store_reproduces_states_owners_and_chains(
     for id, handoff in before.handoffs.items():
         found = find_handoff(store, id)
         assert isinstance(found, Handoff)
-        # Which one took its place is told by that one, and not in the lines of its own.
+        # The successor of a handoff is named by its own lines, not by those of the handoff.
         found = replace(found, superseded_by=handoff.superseded_by)
         assert essence(found) == essence(handoff), id
     store.close()
@@ -848,7 +848,7 @@ def test_compare_detects_omitted_or_invented_verification(tmp_path: Path) -> Non
 
 
 def run_checks(lab: FilesLab, id: str = "h1") -> dict[str, bool]:
-    """Which checks of a handoff hold."""
+    """Results of the checks of a handoff."""
     found = check_handoff(lab.store, Beneath(lab.data), state(lab, id))
     return {check.check: check.ok for check in found}
 

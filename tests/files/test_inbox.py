@@ -1,4 +1,4 @@
-"""The inbox: every message once, by the right speaker; what is not a plain file is never opened."""
+"""Inbox: every message is sent once, by the right sender; irregular files are never opened."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ MAX_BYTES = 1_000
 
 
 class InboxSetup:
-    """An inbox whose messages are accepted unless they say `bad`."""
+    """Inbox whose messages are accepted unless they are `bad`."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -31,14 +31,14 @@ class InboxSetup:
         self.failure = ""
 
     def send(self, raw: bytes, sender: str | None) -> Answer:
-        """Take a message down."""
+        """Record a message."""
         self.sent.append((raw, sender))
         if raw == b"bad":
             return Refusal("invalid_json", "line 1: this is not\x1b[2J JSON")
         return ("odd\x1b[2J", "strange") if raw == b"odd" else ()
 
     def run(self, disk: Any = None) -> int:
-        """The duty once."""
+        """Run the service once."""
         inbox = Inbox(disk or Beneath(self.data), self.send, MAX_BYTES, self.warnings.append)
         try:
             return inbox.run_once(0)
@@ -46,14 +46,14 @@ class InboxSetup:
             self.failure = inbox.trouble()
 
     def write_message(self, name: str, content: bytes = b"good") -> Path:
-        """A message, dropped in."""
+        """Write a message into the inbox."""
         path = self.inbox / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
         return path
 
     def names(self) -> list[str]:
-        """Everything in the inbox."""
+        """Names of all files in the inbox."""
         return sorted(read_tree(self.inbox))
 
 
@@ -195,10 +195,10 @@ def test_symlink_in_place_of_processed_is_set_aside(tmp_path: Path) -> None:
 @proves("FILES-INBOX", "FILES-DISK")
 def test_unreadable_message_does_not_stop_others(tmp_path: Path) -> None:
     class DeniedDisk(Beneath):
-        """A disk on which one file is somebody else's."""
+        """Disk that denies reading one file."""
 
         def read(self, path: str, most: int) -> bytes | None:
-            """Read what is ours."""
+            """Read, unless denied."""
             if path.endswith("a.json"):
                 raise PermissionError(13, "Permission denied", path)
             return super().read(path, most)
@@ -216,10 +216,10 @@ def test_unreadable_message_does_not_stop_others(tmp_path: Path) -> None:
 @proves("INBOX-TOLD")
 def test_sent_message_that_cannot_be_filed_is_reported(tmp_path: Path) -> None:
     class DeniedDisk(Beneath):
-        """A disk on which nothing may be put into the folder for what was taken."""
+        """Disk that denies writing to the folder of processed messages."""
 
         def make_folder(self, path: str) -> None:
-            """Make what may be made."""
+            """Make a folder, unless denied."""
             if path.endswith("processed"):
                 raise PermissionError(13, "Permission denied", path)
             super().make_folder(path)
@@ -275,10 +275,10 @@ def test_message_with_long_name_is_filed(
 @proves("FILES-INBOX")
 def test_message_that_grew_while_sent_is_sent_again(tmp_path: Path) -> None:
     class SlowWriterSetup(InboxSetup):
-        """Whoever writes the message ends while its beginning is being refused."""
+        """Sender that finishes its message while the beginning of it is being refused."""
 
         def send(self, raw: bytes, sender: str | None) -> Answer:
-            """Take a message down."""
+            """Record a message."""
             answer = super().send(raw, sender)
             if raw == b"bad":
                 writing.write(b", and good after all")
@@ -298,19 +298,19 @@ def test_message_that_grew_while_sent_is_sent_again(tmp_path: Path) -> None:
 @proves("FILES-INBOX", "FILES-OBSTACLE")
 def test_fault_of_one_message_or_folder_does_not_stop_others(tmp_path: Path) -> None:
     class DeniedDisk(Beneath):
-        """A disk on which one agent's folder is closed."""
+        """Disk that denies access to one agent's folder."""
 
         def list(self, folder: str) -> list[Seen]:
-            """Look into what is open."""
+            """List a folder, unless denied."""
             if folder.endswith("closed"):
                 raise PermissionError(13, "Permission denied", folder)
             return super().list(folder)
 
     class FaultySetup(InboxSetup):
-        """One of its messages is about a task whose entries cannot be read."""
+        """Hub that cannot read the entries of one message's task."""
 
         def send(self, raw: bytes, sender: str | None) -> Answer:
-            """Take a message down."""
+            """Record a message."""
             if raw == b"broken":
                 raise LedgerError("entry 7 cannot be read")
             return super().send(raw, sender)
@@ -340,10 +340,9 @@ def test_fault_of_one_message_or_folder_does_not_stop_others(tmp_path: Path) -> 
 )
 def test_general_fault_is_not_retried_per_message(tmp_path: Path, fault: Exception) -> None:
     class FailingSetup(InboxSetup):
-        """Nothing can be taken down."""
+        """Hub that fails for every message."""
 
         def send(self, raw: bytes, sender: str | None) -> Answer:
-            """Fail."""
             super().send(raw, sender)
             raise fault
 
@@ -391,10 +390,10 @@ def test_crash_at_any_point_resends_message_at_most(tmp_path: Path) -> None:
 @proves("FILES-INBOX")
 def test_retracted_message_is_no_fault(tmp_path: Path) -> None:
     class RetractingSetup(InboxSetup):
-        """Its first message makes its sender take the second one back."""
+        """Sender that removes its second message while the first is sent."""
 
         def send(self, raw: bytes, sender: str | None) -> Answer:
-            """Take a message down."""
+            """Record a message."""
             (self.inbox / "b.json").unlink()
             return super().send(raw, sender)
 
@@ -409,10 +408,10 @@ def test_retracted_message_is_no_fault(tmp_path: Path) -> None:
 @proves("FILES-INBOX")
 def test_reused_name_while_sending_loses_no_message(tmp_path: Path) -> None:
     class BusySetup(InboxSetup):
-        """The agent drops its next message under the same name at once."""
+        """Agent that writes its next message under the same name at once."""
 
         def send(self, raw: bytes, sender: str | None) -> Answer:
-            """Take a message down."""
+            """Record a message."""
             if raw == b"first":
                 self.write_message("ada/status.json", b"second")
             return super().send(raw, sender)

@@ -1,4 +1,4 @@
-"""A ledger is taken over in little memory: streams that were forgotten are read back."""
+"""Loading a ledger in little memory: heads of streams that were dropped are read back."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ LEDGERS = ("v1", "v5", "v8", "v10", "v12")
 
 
 def read_rows(store: Store) -> dict[str, Row]:
-    """All streams, whatever their numbers are."""
+    """Rows of all streams, without their numbers."""
     return {row.name: replace(row, number=0) for row in store.rows(0, 10_000)}
 
 

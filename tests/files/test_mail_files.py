@@ -1,4 +1,4 @@
-"""Letters as files: numbered in their thread, level with the ledger, and nothing in them acts."""
+"""Letter files: numbered per thread, in step with the ledger, and with all markup escaped."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -20,25 +20,25 @@ pytestmark = proves("MAIL-FILES")
 
 
 def post_letter(lab: FilesLab, id: str, **more: Any) -> None:
-    """A letter of Alice's to Bob; the files do not follow yet."""
+    """Send a letter of alice's to bob, without projecting it."""
     words = {"subject": "[ol-1] PROGRESS", "body": "Bead: ol-1", "kind": "PROGRESS"}
     fields: dict[str, Any] = {"to": ("bob",), "thread": "ol-1", **words, **more}
     lab.do(ALICE, PostMail(id=id, **fields))
 
 
 def read_front_matter(path: Path) -> dict[str, Any]:
-    """The front matter of a file."""
+    """Front matter of a file."""
     _, head, _ = path.read_text(encoding="utf-8").split("---\n", 2)
     return read_fields(head.splitlines(), 2)
 
 
 def list_letter_files(lab: FilesLab) -> list[str]:
-    """All files of letters."""
+    """Paths of all letter files."""
     return sorted(str(path.relative_to(lab.data)) for path in lab.data.glob("mail/*/[0-9]*"))
 
 
 def post_two_threads(lab: FilesLab) -> None:
-    """Letters of two threads, read and acked."""
+    """Send letters of two threads, read and ack some."""
     post_letter(lab, "m1", ack_wanted=True)
     post_letter(lab, "x1", thread="other", kind="UNKNOWN", subject="Hello")
     post_letter(lab, "m2", kind="DONE", cc=("carol",))
@@ -190,7 +190,7 @@ def test_power_cut_between_operations_is_repaired(tmp_path: Path) -> None:
 
 
 class CountingDisk:
-    """A disk that counts what is asked of it."""
+    """Disk that counts the calls."""
 
     def __init__(self, disk: Beneath) -> None:
         self._disk = disk
@@ -214,7 +214,7 @@ def test_cost_of_letter_is_independent_of_thread_length(tmp_path: Path) -> None:
         lab.projector(disk).level()
         calls.append(disk.calls)
     assert (tmp_path / "mail/ol-1/0522-PROGRESS.md").exists()
-    # The list of numbers is halved, which takes one look more each time that it doubles.
+    # The list of numbers is bisected: one more read each time that it doubles.
     halving = calls[1].pop("piece") - calls[0].pop("piece")
     assert 0 < halving <= 2 * 7
     assert calls[0] == calls[1]

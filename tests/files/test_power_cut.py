@@ -1,4 +1,4 @@
-"""A power cut forgets whatever was not synced: contents and names. Nothing that counts is lost."""
+"""Power cuts: contents and names that were not synced are gone, and the projection is repaired."""
 
 import os
 import shutil
@@ -18,9 +18,9 @@ from tests.requirements import proves
 
 
 class SyncedFolder:
-    """What of a folder is on the disk for good: each file and folder as it was last synced.
+    """Synced state of a folder: each file and folder as it was at its last fsync.
 
-    Every file that was ever synced is kept open, so that no other takes over its number.
+    Every file that was ever synced is kept open, so that its inode number is not reused.
     """
 
     def __init__(self, root: Path) -> None:
@@ -32,7 +32,7 @@ class SyncedFolder:
         self._sync = os.fsync
 
     def __enter__(self) -> Self:
-        """Begin with all that there is, and listen."""
+        """Record all files, and watch fsync."""
         for path in (self._root, *self._root.rglob("*")):
             descriptor = os.open(path, os.O_RDONLY)
             self._remember(descriptor)
@@ -41,7 +41,7 @@ class SyncedFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Listen no more."""
+        """Stop watching."""
         os.fsync = self._sync
         for descriptor in self._open_files.values():
             os.close(descriptor)
@@ -69,7 +69,7 @@ class SyncedFolder:
         self._open_files[inode] = descriptor
 
     def cut(self, target: Path) -> None:
-        """What is found when the power comes back."""
+        """Write the synced state to another folder, as it is found after a power cut."""
         shutil.rmtree(target, ignore_errors=True)
         self._restore(self._root.stat().st_ino, target)
 
@@ -85,7 +85,7 @@ class SyncedFolder:
 
 
 def claim_task(data: Path) -> tuple[FilesLab, str]:
-    """A task whose files are level, and what happens to it next."""
+    """Claim a task whose files are up to date."""
     data.mkdir()
     lab = FilesLab(data)
     task = lab.create()

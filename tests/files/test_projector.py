@@ -1,4 +1,4 @@
-"""The projection: everything at its path, level whatever happened before, each event line once."""
+"""Projection: every file at its path, up to date whatever happened before, each event line once."""
 
 import json
 import os
@@ -37,7 +37,7 @@ TOP_FOLDERS = ("tasks", "runs", "events", "inbox")
 
 
 def read_event_ids(lab: FilesLab) -> list[int]:
-    """The ids of all event lines, in the order of the files."""
+    """Ids of all event lines, in the order of the files."""
     return [
         json.loads(line)["eventId"]
         for path in sorted(lab.data.glob("events/*.jsonl"))
@@ -46,7 +46,7 @@ def read_event_ids(lab: FilesLab) -> list[int]:
 
 
 def run_full_task(lab: FilesLab) -> str:
-    """A task with everything that leaves a file, and one that it was handed to."""
+    """Run a task through everything that leaves a file, with one that is handed over."""
     lab.do(HUMAN, CreateTask("Parent", "ol-527.1", ready=True, aliases=("bead:ol-527.1",)))
     task = lab.task("ol-527.1").aof_id
     lab.do(HUMAN, CreateTask("Child", ready=True, parent="ol-527.1"))
@@ -172,7 +172,8 @@ def test_crash_between_operations_is_repaired_by_next_run(tmp_path: Path) -> Non
 
 @proves("FILES-CRASH", "FILES-FOLDER")
 def test_repeated_crashes_lose_no_file_of_an_agent(tmp_path: Path) -> None:
-    """Every change of the task is projected by a process that dies a little later than the last."""
+    """Every change of the task is projected by a process that is killed a little later than the
+    last."""
     for stride in range(1, 12):
         lab = FilesLab(tmp_path / str(stride))
         lab.data.mkdir()
@@ -410,7 +411,7 @@ def test_stamp_of_extreme_clock_is_a_valid_mtime(moment: str) -> None:
 
 
 def replace_with_irregular(path: Path, what: str, outside: Path) -> None:
-    """What is no file stands where a file was."""
+    """Replace a file by something that is no file."""
     path.rename(f"{path}.bak")
     match what:
         case "link":
@@ -520,7 +521,7 @@ def test_folder_removed_at_any_moment_is_recreated(tmp_path: Path, at: str) -> N
     folder = tmp_path / "tasks" / "ready" / child
 
     class RemovingDisk(CrashingDisk):
-        """The agent removes the folder just before one operation in it."""
+        """Disk on which the agent removes the folder just before one operation in it."""
 
         def __getattr__(self, verb: str) -> Any:
             method = getattr(self._disk, verb)
@@ -547,10 +548,10 @@ def test_repeatedly_removed_files_are_reported_and_retried(tmp_path: Path) -> No
     lab.do(ALICE, RequestDelegation(child, parent, "bob", START + 10**8))
 
     class RemovingDisk(Beneath):
-        """The agent removes its folder whenever something is about to take its place in it."""
+        """Disk on which the agent removes its folder before every rename in it."""
 
         def replace(self, old: str, new: str) -> None:
-            """Rename what is there."""
+            """Remove the folder, then rename."""
             if child in new:
                 shutil.rmtree(tmp_path / "tasks" / "ready" / child)
             super().replace(old, new)

@@ -1,4 +1,4 @@
-"""The projection in bad company: strays, forgeries, broken streams, writers beside it."""
+"""Projection with foreign and forged files, unreadable streams, and concurrent writers."""
 
 import errno
 import os
@@ -178,22 +178,22 @@ def test_concurrent_writer_causes_no_difference(tmp_path: Path) -> None:
     lab.claim(tasks[0])
 
     class WritingDisk(Beneath):
-        """While files are compared, somebody goes on with the tasks, and makes some."""
+        """Disk on which tasks change, and new ones are made, while files are compared."""
 
         new = 3
 
         def list(self, folder: str) -> list[Seen]:
-            """Look into a folder after having written."""
+            """Write, then list a folder."""
             self.write_concurrently()
             return super().list(folder)
 
         def read(self, path: str, most: int) -> bytes | None:
-            """Read after having written."""
+            """Write, then read."""
             self.write_concurrently()
             return super().read(path, most)
 
         def write_concurrently(self) -> None:
-            """Commit, but wait for the lock to write files."""
+            """Commit without projecting."""
             lab.clock.advance(1)
             lab.do(ALICE, RenewLease(tasks[0]))
             lab.do(HUMAN, NoteTask(tasks[1], "meanwhile"))
@@ -209,10 +209,10 @@ def test_concurrent_writer_causes_no_difference(tmp_path: Path) -> None:
 
 
 class ReadOnlyDisk(Beneath):
-    """A disk on which nothing can be written any more, and no name made."""
+    """Disk on which nothing can be written any more."""
 
     def append(self, path: str, keep: int, data: bytes, mtime_ns: int | None = None) -> None:
-        """Not a line."""
+        """Fail."""
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
 
@@ -223,7 +223,7 @@ def test_unwritten_lines_are_reported_as_stale_not_different(tmp_path: Path, wri
     task, other = lab.create("One"), lab.create("Two")
     day = next(tmp_path.glob("events/*.jsonl"))
     reached, before, head = lab.store.head(), read_tree(tmp_path), lab.store.head() + 3
-    # The projection is stopped after it has written some of the lines, and before its cursor.
+    # The projection is stopped after some of the lines, and before its cursor is written.
     lab.do(HUMAN, NoteTask(task, "later"))
     lab.do(HUMAN, CreateTask("Later", ready=True))
     lab.clock.advance(86_400_000)
@@ -288,10 +288,10 @@ def test_folder_is_not_a_summary_file(tmp_path: Path, ref: str) -> None:
 @proves("FILES-DISK")
 def test_inaccessible_summary_counts_as_missing(tmp_path: Path) -> None:
     class DeniedDisk(Beneath):
-        """A disk on which nothing may be looked at."""
+        """Disk that denies all access."""
 
         def look(self, path: str) -> None:
-            """It is somebody else's."""
+            """Fail."""
             raise PermissionError(13, "Permission denied", path)
 
     lab = FilesLab(tmp_path)

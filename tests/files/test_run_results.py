@@ -1,4 +1,4 @@
-"""run_result.json: what no report made is kept aside, whatever its form; a report's own is not."""
+"""run_result.json: files that no report made are set aside; those of reports are not."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ SPEC_RESULT = RESULT.replace("TASK-2026-02-09-057", "TASK-2026-02-09-001")
 
 
 def claim_task(data: Path) -> tuple[FilesLab, str, Path]:
-    """A lab, a task that alice works on, and where its result stands."""
+    """Make a task that alice works on; returns the path of its result, too."""
     lab = FilesLab(data)
     task = lab.create()
     lab.claim(task)
@@ -24,7 +24,7 @@ def claim_task(data: Path) -> tuple[FilesLab, str, Path]:
 
 
 def report(lab: FilesLab, task: str, outcome: Outcome, notes: str) -> None:
-    """Alice says what came of it."""
+    """Report an outcome as alice."""
     lab.clock.advance(1_000)
     lab.do(ALICE, ReportOutcome(task, outcome, notes))
 

@@ -1,4 +1,4 @@
-"""What moves or goes while it is packed: it is copied whole, or is not there at all."""
+"""Packing while files move or disappear: each is copied whole, or left out."""
 
 import fcntl
 import io
@@ -27,11 +27,11 @@ MOVES = {
     "inbox": ("inbox.lock", "inbox/letter.json", "inbox/.taken-letter.json"),
     "imported": ("none.lock", "imported/gone.txt", "gone.txt"),
 }
-"""Folder -> what others move when it was just listed, and under which lock."""
+"""Folder -> move of another process right after it was listed, and the lock that prevents it."""
 
 
 class MovingDisk(Beneath):
-    """A disk on which others move things whenever they need not wait for it."""
+    """Disk on which files are moved whenever no lock prevents it."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -71,7 +71,7 @@ def test_moves_wait_for_packing_and_removed_file_is_omitted(
 
 
 class RacingDisk(Beneath):
-    """A disk on which a task's folder moves right before somebody gets the lock for a time."""
+    """Disk on which a task's folder moves right before a lock is taken."""
 
     def __init__(self, root: Path, moves: dict[int, tuple[str, str]]) -> None:
         super().__init__(root)

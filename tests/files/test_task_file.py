@@ -1,4 +1,4 @@
-"""Task files: any text comes back from them; what people type is understood, or named."""
+"""Task files: any text round-trips; edits are parsed, or refused with the name of the field."""
 
 import re
 from typing import get_args
@@ -121,7 +121,7 @@ def test_text_adds_no_line_and_no_control_character(file: TaskFile) -> None:
 
 
 NOT_IN_YAML = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What the specification of YAML 1.2 keeps out of a text (c-printable)."""
+"""Characters that YAML 1.2 does not allow (the complement of c-printable)."""
 
 
 @proves("FILES-ROUND-TRIP")
@@ -236,7 +236,7 @@ Notes: ETA after credentials arrive | Blockers: Awaiting API key
 
 
 def edit_base(old: str, new: str) -> TaskFile:
-    """The file after somebody has typed in it."""
+    """Parse the base file after an edit."""
     text = write_task_file(BASE).decode()
     assert old in text
     return read_task_file(text.replace(old, new, 1).encode())

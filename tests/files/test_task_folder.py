@@ -1,4 +1,4 @@
-"""The desk of an attempt: folder, prompt and log, and no link that leads elsewhere."""
+"""Working folder of an attempt: folder, prompt and log, and no symlink is followed."""
 
 import os
 from collections.abc import Generator
@@ -85,7 +85,7 @@ def test_folder_of_started_attempt_is_not_moved_by_outdated_projection(
     opened_folders: list[Path] = []
 
     class ClaimingDisk(Beneath):
-        """Before a folder is moved, the task is claimed and its agent has begun."""
+        """Disk on which the task is claimed, and its agent started, before a folder is moved."""
 
         @contextmanager
         def hold(self, path: str) -> Generator[None]:

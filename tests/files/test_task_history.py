@@ -1,4 +1,4 @@
-"""What a stream tells of its attempts: how each ended, and what was said in the work log."""
+"""History of attempts from the events of a task: how each ended, and the work log."""
 
 import pytest
 

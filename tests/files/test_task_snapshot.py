@@ -1,4 +1,4 @@
-"""Run artifacts and handoffs, byte for byte as the AOF guide shows them."""
+"""Run artifacts and handoff documents, byte for byte as the AOF guide shows them."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Real processes for tests: each says a line when it is there, and goes on when it gets one."""
+"""Child processes for tests: each prints a line when it is ready, and goes on when it gets one."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ def child(program: str, *arguments: Path | str) -> Generator[Child]:
 
 
 def next_line(process: Child) -> str:
-    """The next line that the child says."""
+    """Next line that the child prints."""
     assert process.stdout is not None
     return process.stdout.readline().rstrip("\n")
 

@@ -1,4 +1,4 @@
-"""A place where no file of this process can grow, as on a disk without a free byte."""
+"""Full disk: no file of this process can grow."""
 
 import resource
 from collections.abc import Generator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def full_disk() -> Generator[None]:
-    """The operating system itself refuses every byte that is written to a file."""
+    """Let the operating system refuse every byte that is written to a file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:

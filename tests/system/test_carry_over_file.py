@@ -1,4 +1,4 @@
-"""What a chunk holds back reaches the next process, and nobody else."""
+"""Carry-over of a chunk: read by the next process, and by no one without the secret."""
 
 import os
 import stat
@@ -18,7 +18,7 @@ NOW = 1_770_670_500.0
 
 
 class CarryOvers(ChunkTails):
-    """The same, beside a record in which everything is but what is lost."""
+    """Carry-over file beside a ledger that has every event except the lost ones."""
 
     def __init__(self, folder: Path, secret: bytes = SECRET, later: float = 0.0) -> None:
         super().__init__(folder, secret, lambda: NOW + self.later)
@@ -29,7 +29,7 @@ class CarryOvers(ChunkTails):
         self.put([Left(key, event, before, text)])
 
     def clear(self, key: str) -> None:
-        """A chunk comes that leaves nothing."""
+        """Put a chunk without carry-over."""
         left = [Left(key, "e-last", self.current(key), "")]
         self.put(left)
         self.settle(left)
@@ -41,7 +41,7 @@ class CarryOvers(ChunkTails):
         return list(self.left(self._is_recorded))
 
     def become_stale(self) -> None:
-        """No chunk comes for as long as one may be waited for."""
+        """Let so much time pass that all carry-over is stale."""
         self.later += PATIENCE + 1
 
     def _is_recorded(self, event: str) -> bool:

@@ -1,4 +1,4 @@
-"""A clock tells milliseconds: the machine's, one that stands, one that is moved."""
+"""Clocks in milliseconds: system, fixed, and manual."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Files are whole or not there, and a torn line never reaches a reader."""
+"""Durable files: whole or not there; a torn line never reaches a reader."""
 
 import stat
 from concurrent.futures import ThreadPoolExecutor

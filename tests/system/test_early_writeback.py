@@ -1,4 +1,4 @@
-"""A file that the disk begins with early: it has what was written, in pieces of any size."""
+"""File with early writeback: chunks of any size are written in order."""
 
 import os
 from pathlib import Path

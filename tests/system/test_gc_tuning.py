@@ -1,4 +1,4 @@
-"""What is there when a long life begins is not looked through again."""
+"""Garbage collection: objects loaded at start are frozen, and collections are rare."""
 
 import subprocess
 import sys

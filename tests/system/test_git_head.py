@@ -1,4 +1,4 @@
-"""HEAD of a repository: read from its files, remembered, noticed when it changes."""
+"""HEAD of a repository: read from its files, cached, and read again when it changes."""
 
 import subprocess
 from pathlib import Path
@@ -12,7 +12,7 @@ NAME = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 
 
 def run_git(folder: Path, *words: str) -> str:
-    """What git says."""
+    """Run git; returns its output."""
     done = subprocess.run(
         ["git", *NAME, *words], cwd=folder, check=True, capture_output=True, text=True
     )
@@ -20,7 +20,7 @@ def run_git(folder: Path, *words: str) -> str:
 
 
 def commit(folder: Path, text: str) -> str:
-    """One more commit."""
+    """Make a commit; returns its hash."""
     (folder / "file").write_text(text)
     run_git(folder, "add", "file")
     run_git(folder, "commit", "-q", "-m", text)

@@ -1,4 +1,4 @@
-"""A process beside this one: it answers what it is asked, and is not missed when it has gone."""
+"""Helper process: answers requests, and answers None once it has ended."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from tests.requirements import proves
 
 
 def serve_echo() -> None:
-    """Run in the other process."""
+    """Serve requests in the other process."""
     serve(lambda request: str(os.getpid()).encode() if request == b"who" else request[::-1])
 
 

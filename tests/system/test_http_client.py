@@ -1,4 +1,4 @@
-"""A POST goes to an address that was checked, is answered soon or not at all, and tells no URL."""
+"""HTTP client: calls checked addresses only, with a timeout, and shows no URL in errors."""
 
 import socket
 import ssl
@@ -23,7 +23,7 @@ SETTING = "notify.webhook_url"
 
 @pytest.fixture
 def receiver() -> Generator[Receiver]:
-    """Give a server on this machine."""
+    """Server on this machine."""
     with receiving() as server:
         yield server
 
@@ -33,7 +33,7 @@ def make_endpoint(receiver: Receiver, **more: Any) -> Endpoint:
 
 
 class FakeResolver:
-    """Gives one answer after the other, and counts how often it was asked."""
+    """Gives one answer after the other, and counts the calls."""
 
     def __init__(self, *answers: list[str]) -> None:
         self._answers = list(answers)
@@ -105,7 +105,7 @@ def test_allowed_host_does_not_allow_its_other_names(receiver: Receiver) -> None
 def test_dns_rebinding_reaches_only_the_checked_address(
     receiver: Receiver,
 ) -> None:
-    # In the global range, but given to nobody: nothing is there that could answer.
+    # In the global range, but assigned to no one: nothing is there that could answer.
     resolver = FakeResolver(["2000::1"], ["127.0.0.1"])
     target = Endpoint(
         receiver.url("rebinding.example"), SETTING, resolve=resolver, seconds=TIMEOUT_S
@@ -184,7 +184,7 @@ def test_slow_answer_times_out(receiver: Receiver, answer: Answer) -> None:
     receiver.answers = [answer]
     with pytest.raises(TimeoutError, match=r"no answer within 0\.3 s"):
         make_endpoint(receiver, seconds=TIMEOUT_S).post({}, b"")
-    # The server's side of the connection has ended too: nobody is left reading from it.
+    # The server's side of the connection has ended too: no thread still reads from it.
     assert receiver.is_done.wait(10)
 
 
@@ -284,16 +284,16 @@ def test_invalid_url_is_refused_without_showing_it(url: str, words: str) -> None
 
 
 class TestTls:
-    """Over TLS, with a certificate that is made for the test."""
+    """Requests over TLS, with a certificate made for the test."""
 
     @pytest.fixture
     def certificate(self, tmp_path: Path) -> Path:
-        """Make one for localhost, with its key."""
+        """Certificate for localhost, with its key."""
         return make_certificate(tmp_path)
 
     @pytest.fixture
     def server(self, certificate: Path) -> Generator[Receiver]:
-        """Give a server that shows the certificate."""
+        """Server with the certificate."""
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(certificate)
         with receiving(tls) as server:

@@ -1,4 +1,4 @@
-"""One hub for a data directory, and everybody can be told which."""
+"""Hub lock: one hub per data directory, and its holder is known to all."""
 
 import fcntl
 import json

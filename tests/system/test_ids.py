@@ -1,4 +1,4 @@
-"""Fresh ids rise with time; counted ones are the same in every run."""
+"""Ids: time-ordered UUIDs, and sequential ones that are the same in every run."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Keys are made once, are their owner's alone, and a bad file is named with what to do."""
+"""Keys: made once, owner-only, and a damaged file is named with a remedy."""
 
 import os
 import shlex

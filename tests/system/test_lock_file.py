@@ -1,4 +1,4 @@
-"""Locks are waited for also where nothing can be made; whoever only reads needs none there."""
+"""Lock files: waited for where nothing can be created; readers need none there."""
 
 import errno
 import fcntl
@@ -18,7 +18,7 @@ _open = os.open
 
 
 def refuse_writing(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    """What opens a file to write to it is answered as such a file system would."""
+    """Refuse opening for writing, as such a file system would."""
 
     def open_or_refuse(path: Any, flags: int, *rest: Any, **named: Any) -> int:
         if flags & os.O_RDWR:

@@ -1,4 +1,4 @@
-"""The log of a hub holds no secret, not even in what an exception quotes."""
+"""Redaction of the hub's log, including what an exception quotes."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""The limit of open files is raised as far as it may be, and never lowered."""
+"""Limit of open files: raised as far as allowed, and never lowered."""
 
 import subprocess
 import sys

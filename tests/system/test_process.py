@@ -1,4 +1,4 @@
-"""A program that runs for a while: heard on both ways, and ended as a whole."""
+"""Long-running process: streams both outputs, and ends as a whole."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ async def running(
     variables: Mapping[str, str] = SHELL,
     stdin: Path | None = None,
 ) -> AsyncGenerator[Process]:
-    """Start a program, and listen no more at the end."""
+    """Start a program, and close its streams at the end."""
     process = await Process.start(words, variables, folder, stdin)
     try:
         yield process
@@ -97,7 +97,7 @@ def test_stop_lets_process_clean_up(tmp_path: Path, trace: Trace) -> None:
 
 
 STRAY = "timeout 100 sh -c 'trap \"\" TERM; echo up >&3; while :; do sleep 100; done'"
-"""One that has left the group, as `timeout` does, and does not listen."""
+"""Program that has left the group, as `timeout` does, and ignores SIGTERM."""
 
 
 @pytest.mark.parametrize("script", [f"{STRAY}; :", f"{STRAY} & read line <go"])

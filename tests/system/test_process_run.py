@@ -1,4 +1,4 @@
-"""A program is fed, heard, and ended with everything that it has started."""
+"""Program run to its end: input, output, timeout, and the end of all its children."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""An agent's public key is read from what people hand over, and nothing else is taken for one."""
+"""Public keys of agents: read from PEM and OpenSSH files, and from nothing else."""
 
 from base64 import urlsafe_b64encode
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files that are opened in the data directory: what is no file is refused at once."""
+"""Regular files: anything else in the data directory is refused at once."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A hub in another process: found by its lock, called with the owner's token, or gone."""
+"""Remote engine: finds the running hub by its lock and forwards requests with the owner's token."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ DONE = {
 
 
 class FakeHub:
-    """A server that answers what it is told, and keeps what it was asked."""
+    """Server with a fixed answer, which records its requests."""
 
     def __init__(self, status: int, answer: bytes) -> None:
         self.status = status
@@ -126,7 +126,7 @@ def test_request_is_forwarded_and_receipts_returned() -> None:
 
 @contextmanager
 def run_breaking_server(times: int) -> Generator[tuple[list[bytes], str]]:
-    """A server that hangs up so often before it answers; what it was asked."""
+    """Start a server that hangs up so often before it answers, and records its requests."""
     requests: list[bytes] = []
     answer = json.dumps(DONE).encode()
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer)
@@ -135,7 +135,7 @@ def run_breaking_server(times: int) -> Generator[tuple[list[bytes], str]]:
         for number in range(times + 1):
             try:
                 connection, _ = listener.accept()
-            except OSError:  # nobody called so often
+            except OSError:  # fewer calls than expected
                 return
             with connection:
                 requests.append(connection.recv(65_536))
@@ -246,7 +246,7 @@ def test_stopped_hub_is_reported() -> None:
 
 
 def test_request_runs_here_after_hub_stopped() -> None:
-    """Its door is closed, and for two looks it still has the data directory."""
+    """The hub no longer answers, and holds the data directory for two more checks."""
     with run_server(200, DONE) as (_, url):
         pass
     found: list[HubAddress | None] = [HubAddress(url, "drgo_t"), None]

@@ -1,4 +1,4 @@
-"""Files beneath a root: no link is followed, nothing is replaced that should not be."""
+"""Files beneath a root: no symlink is followed, nothing is replaced unexpectedly."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ from tests.system.child_processes import child, next_line
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """Give a folder that is none of our business, with a canary."""
+    """Folder outside of the root, with a canary."""
     folder = tmp_path / "outside"
     folder.mkdir()
     (folder / "canary").write_text("alive")
@@ -25,7 +25,7 @@ def outside(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Give an empty root."""
+    """Empty root."""
     folder = tmp_path / "root"
     folder.mkdir()
     return folder

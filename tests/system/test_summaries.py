@@ -1,4 +1,4 @@
-"""The hook for a model: a real program gets the thread, and its words come back as they are."""
+"""Program for summaries: gets the thread, and its output is returned verbatim."""
 
 import json
 import os
@@ -25,7 +25,7 @@ NOTE = {"subject": "hello", "body_md": "x", "to": ["bob"], "thread_id": "t-1"}
 
 
 def summarize(folder: Path, *command: str, actor: Actor = HUMAN, model: bool = True) -> Answer:
-    """The answer to whoever wants a thread of one letter put into words."""
+    """Request the summary of a thread of one letter."""
     data = folder / "data"
     data.mkdir(mode=0o700, exist_ok=True)
     settings = f"[agentmail]\nsummarize_command = {json.dumps(command)}\n"
@@ -79,7 +79,7 @@ def test_one_thread_is_summarized_at_a_time(tmp_path: Path) -> None:
     model = open_model(Settings(agentmail=AgentMailSettings(summarize_command=command)), tmp_path)
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(model, b"[]")
-        with gate.open("w") as writer:  # which it is as soon as the program reads
+        with gate.open("w") as writer:  # which blocks until the program reads
             assert "at another thread" in model(b"[]").trouble
             writer.write("at last")
         assert first.result() == InWords("at last")

@@ -1,4 +1,4 @@
-"""The owner's token is made once, is its owner's alone, and a bad file is named with a remedy."""
+"""Owner's token: made once, owner-only, and a damaged file is named with a remedy."""
 
 import os
 import re
@@ -70,28 +70,23 @@ def test_file_readable_by_others_is_refused_with_remedy(tmp_path: Path, mode: in
 
 
 def make_empty(path: Path) -> None:
-    """Nothing is left of it."""
     path.write_bytes(b"")
 
 
 def truncate(path: Path) -> None:
-    """A part is left of it."""
     path.write_bytes(path.read_bytes()[:-2])
 
 
 def repeat_content(path: Path) -> None:
-    """There is more than it."""
     path.write_bytes(path.read_bytes() * 2)
 
 
 def make_folder(path: Path) -> None:
-    """A folder is in its place."""
     path.unlink()
     path.mkdir(0o700)
 
 
 def make_pipe(path: Path) -> None:
-    """A pipe is in its place."""
     path.unlink()
     os.mkfifo(path, 0o600)
 

@@ -1,4 +1,4 @@
-"""A work queue outside: asked by JSON-RPC at a checked address, and whatever it answers is told."""
+"""Client of an external work queue: JSON-RPC to a checked address; every failure is an outcome."""
 
 import json
 from collections.abc import Generator
@@ -20,7 +20,7 @@ OWNED_ITEM = {"item_id": "w", "status": "claimed", "owner": "bob"}
 
 @pytest.fixture
 def receiver() -> Generator[Receiver]:
-    """Give a server on this machine."""
+    """Server on this machine."""
     with receiving() as server:
         yield server
 
@@ -31,7 +31,7 @@ def make_client(receiver: Receiver, token: str = "") -> WorkqRpc:
 
 
 def answer_with(body: Any) -> Answer:
-    """An answer with this body."""
+    """Answer with this body."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     return text(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(data), data))
 

@@ -1,4 +1,4 @@
-"""Worktrees that go on from a checkpoint: its commit is found, reached, and nothing is lost."""
+"""Worktrees that continue from a checkpoint: its commit is found, reached, and nothing is lost."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ ENVIRON = {
 
 
 def run_git(folder: Path, *words: str) -> str:
-    """What git says."""
+    """Run git; returns its output."""
     done = subprocess.run(
         ["git", "-C", str(folder), *words], check=True, capture_output=True, text=True, env=ENVIRON
     )
@@ -29,7 +29,7 @@ def run_git(folder: Path, *words: str) -> str:
 
 
 def commit(folder: Path, name: str) -> str:
-    """A commit that adds a file, and its hash."""
+    """Commit a new file; returns the hash."""
     (folder / name).write_text(name)
     run_git(folder, "add", name)
     run_git(folder, "commit", "-q", "-m", name)
@@ -38,7 +38,7 @@ def commit(folder: Path, name: str) -> str:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Give a repository with one commit on main and one beside it."""
+    """Repository with one commit on main and one beside it."""
     folder = tmp_path / "repository"
     folder.mkdir()
     run_git(folder, "init", "-q", "-b", "main")
@@ -99,7 +99,7 @@ def test_removed_worktree_and_branch_restart_at_base(
 def test_interrupted_checkout_is_remade(repository: Path, tmp_path: Path) -> None:
     for name in ("second", "third"):
         commit(repository, name)
-    # Whoever checks out dies before the last file, with no time to clean up.
+    # The checkout dies before the last file, with no time to clean up.
     cut = tmp_path / "cut"
     cut.write_text('#!/bin/sh\ntest -e "$1" && kill -9 0\n: > "$1"; cat\n')
     cut.chmod(0o755)

@@ -1,8 +1,8 @@
-"""Hubs in processes of their own that want the same tasks: `rivals URL COUNT SEED TASK…`.
+"""Hubs in processes of their own that compete for tasks: `competing_hubs URL COUNT SEED TASK…`.
 
 They are forked from one process that has loaded everything, and begin at the same moment. Each
 claims every task by its name, in an order of its own, and whatever is next in the queue; a line of
-JSON says what it has won.
+JSON lists the tasks it has won.
 """
 
 import json
@@ -24,7 +24,7 @@ from tests.forked import fork
 
 
 def main(url: str, count: int, seed: int, tasks: Sequence[str]) -> None:
-    """Fork them, let them go, and wait for them."""
+    """Fork the hubs, start them, and wait for their end."""
     waiting, start_pipe = os.pipe()
 
     def compete(n: int) -> None:
@@ -39,7 +39,7 @@ def main(url: str, count: int, seed: int, tasks: Sequence[str]) -> None:
 
 
 def _compete(url: str, name: str, tasks: Sequence[str], rng: random.Random, waiting: int) -> None:
-    """One rival."""
+    """Run one hub."""
     store = PostgresStore(parse_url(url))
     hub, agent = Hub(store, HandClock(NOW)), Actor("agent", name)
     assert store.head()
@@ -50,7 +50,7 @@ def _compete(url: str, name: str, tasks: Sequence[str], rng: random.Random, wait
         if isinstance(command, ClaimTask) and isinstance(outcome, Accepted):
             won.append(outcome.receipts[0].task)
     store.close()
-    # In one piece, so that lines of several do not mix.
+    # In one write, so that lines of several do not mix.
     os.write(1, json.dumps({"agent": name, "won": won}).encode() + b"\n")
 
 

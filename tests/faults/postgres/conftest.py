@@ -1,4 +1,4 @@
-"""What the tests of PostgreSQL's faults share, among them and with those of its store."""
+"""Fixtures for tests of PostgreSQL's faults, some of them shared with those of its store."""
 
 from collections.abc import Generator
 
@@ -12,13 +12,13 @@ __all__ = ["admin", "schema", "store"]
 
 @pytest.fixture(scope="module")
 def server() -> Generator[MortalServer]:
-    """Give a server that may be killed."""
+    """Server that may be killed."""
     with mortal_postgres() as server:
         yield server
 
 
 @pytest.fixture
 def url(server: MortalServer) -> Generator[str]:
-    """Give the URL of an empty schema."""
+    """URL of an empty schema."""
     with fresh_schema(server.url) as url:
         yield url

@@ -1,4 +1,4 @@
-"""Stores that are broken on purpose, each by one statement: the suite must find them."""
+"""Mutant stores, each broken by one statement: the suite must detect them."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from dragoman.store.postgres.wire import Wire
 WITHOUT_ANSWERS = {
     "put_answers": "SELECT FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::bytea[]) LIMIT 0"
 }
-"""What became of a lost commit cannot be found out, so it is simply done again."""
+"""Store without idempotency answers: a request with a lost commit is simply done again."""
 
 PLAIN_SEQUENCE = {
     "append_entries": """
@@ -24,12 +24,11 @@ PLAIN_SEQUENCE = {
     """,
     "check_head": "SELECT $1::bigint",
 }
-"""Positions in the order in which they are asked for, not in that of the commits."""
+"""Store with positions in the order of requests, not in that of commits."""
 
 
 class Mutant(PostgresStore):
-    """A store with other words for some of its statements, or with commits that are answered
-    before they are written."""
+    """Store with other statements, or with commits that are answered before they are written."""
 
     def __init__(
         self, address: Address, statements: Mapping[str, str] = {}, *, answers_early: bool = False

@@ -1,4 +1,4 @@
-"""A proxy before a real PostgreSQL that cuts connections at bytes that a seed has chosen."""
+"""Proxy to a real PostgreSQL that cuts connections at bytes chosen by a seed."""
 
 import random
 import select
@@ -14,25 +14,25 @@ from msgspec import Struct
 from psycopg.conninfo import conninfo_to_dict
 
 CutManner = Literal["close", "reset", "late", "stall"]
-"""Hang up; hang up with a RST; hang up, and deliver later what was on its way; fall silent."""
+"""Close; reset (RST); close, and deliver the unsent bytes later; fall silent."""
 Flow = Literal["asked", "answered"]
 CutAfter = Literal["begin", "commit"]
 
 _COMMIT = b"\0commit\0"
-"""How the statement of that name is called over the wire."""
+"""Call of the statement of that name over the wire."""
 _RESET = struct.pack("ii", 1, 0)
-"""Linger for no time: a close that sends a RST."""
+"""SO_LINGER without time: a close that sends a RST."""
 _LONGEST: dict[tuple[CutAfter, Flow], int] = {
     ("commit", "asked"): 6_000,
     ("commit", "answered"): 200,
     ("begin", "asked"): 12_000,
     ("begin", "answered"): 2_000,
 }
-"""About as many bytes as there are: of an exchange that commits, of a connection that begins."""
+"""About as many bytes as a committing exchange, or the start of a connection, has."""
 
 
 class Cut(Struct, frozen=True):
-    """Where a connection is cut: so many bytes of one flow after a moment."""
+    """Position of a cut: so many bytes of one flow after a moment."""
 
     manner: CutManner
     since: CutAfter
@@ -41,7 +41,7 @@ class Cut(Struct, frozen=True):
 
 
 def plan_cuts(seed: int, *, stalls: int = 0) -> Iterator[Cut]:
-    """Cuts without end, three of four in the middle of a commit; so many of the first 99 stall."""
+    """Endless cuts, three of four in the middle of a commit; so many of the first 99 stall."""
     rng = random.Random(seed)
     stalled = set(rng.sample(range(99), stalls))
     for n in range(1 << 62):
@@ -53,23 +53,23 @@ def plan_cuts(seed: int, *, stalls: int = 0) -> Iterator[Cut]:
 
 
 class Proxy:
-    """Passes everything on; each connection lives until its cut comes, if there is one left."""
+    """Forwards all bytes; each connection lives until its cut, if one is left."""
 
     def __init__(self, target: Path, planned: Iterator[Cut]) -> None:
         self._target = target
         self._planned = planned
         self._unused: list[Cut] = []
-        """Of connections that ended before their cut came."""
+        """Cuts of connections that ended before."""
         self._lock = threading.Lock()
         self._delayed: list[tuple[socket.socket, bytes]] = []
         self.made: list[Cut] = []
-        """The cuts so far."""
+        """Cuts made so far."""
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Take no further connections."""
+        """Accept no further connections."""
         self._listener.close()
 
     def _accept(self) -> None:
@@ -112,7 +112,7 @@ class Proxy:
         client.close()
 
     def _deliver_late(self) -> None:
-        """What was on its way arrives when its sender has given up and comes again."""
+        """Deliver delayed bytes when their sender has given up and connects again."""
         with self._lock:
             delayed, self._delayed = self._delayed, []
         for server, unsent in delayed:
@@ -121,7 +121,8 @@ class Proxy:
 
 
 def _forward(client: socket.socket, server: socket.socket, cut: Cut | None) -> bytes | None:
-    """Until the cut: then what was not passed on any more. None: one side has hung up before."""
+    """Forward until the cut; returns the bytes that were not forwarded, or None if one side closed
+    before."""
     bytes_left = cut.offset if cut is not None and cut.since == "begin" else None
     while True:
         readable, _, _ = select.select([client, server], [], [])
@@ -145,7 +146,7 @@ def _forward(client: socket.socket, server: socket.socket, cut: Cut | None) -> b
 
 
 def _read_silently(client: socket.socket) -> None:
-    """Until the other side has lost its patience."""
+    """Read until the other side times out."""
     with suppress(OSError):
         while client.recv(65_536):
             pass
@@ -153,7 +154,7 @@ def _read_silently(client: socket.socket) -> None:
 
 @contextmanager
 def run_proxy(server_url: str, planned: Iterator[Cut]) -> Generator[Proxy]:
-    """A proxy before the server of this URL, which listens on a socket in a folder."""
+    """Start a proxy to the server of this URL, which listens on a socket in a folder."""
     folder = conninfo_to_dict(server_url.partition("&schema=")[0])["host"]
     proxy = Proxy(Path(str(folder)) / ".s.PGSQL.5432", planned)
     try:
@@ -163,6 +164,6 @@ def run_proxy(server_url: str, planned: Iterator[Cut]) -> Generator[Proxy]:
 
 
 def proxy_url(proxy: Proxy, schema: str) -> str:
-    """The URL of a store behind the proxy."""
+    """URL of a store behind the proxy."""
     address = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres"
     return f"{address}?schema={schema}&connect_timeout=2&sslmode=disable&gssencmode=disable"

@@ -1,4 +1,4 @@
-"""A hub in a process that stops itself in the middle of a transaction: `stopper URL TASK`."""
+"""Hub in a process that stops itself in the middle of a transaction: `stopped_hub URL TASK`."""
 
 import os
 import signal
@@ -14,11 +14,11 @@ from dragoman.system.clock import HandClock
 from tests.conformance.store.hubs import ALICE, ANN, NOW, Hub
 
 IDLE_MS = 1_000
-"""So long the server bears a hub that says nothing within a transaction."""
+"""Time after which the server ends an idle transaction."""
 
 
 def main(url: str, task: str) -> None:
-    """Report, stop with the task locked, go on when told so, and say what came of it."""
+    """Report, stop with the task locked, go on when resumed, and print the outcome."""
     store = PostgresStore(replace(parse_url(url), idle_timeout_ms=IDLE_MS))
     hub = Hub(store, HandClock(NOW))
     stops = iter([True])

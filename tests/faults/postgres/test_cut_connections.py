@@ -21,7 +21,7 @@ CUTS = 100
 CALLERS = 6
 STALLS = 2
 IDLE_TIMEOUT_MS = 200
-"""A fifth of a second without a word, and the server or the store takes the other for gone."""
+"""Silence after which the server and the store give up a connection."""
 
 SEEDS = [random.randrange(1 << 32) for _ in range(100)] if os.environ.get(LONG_RUN) else [716]
 

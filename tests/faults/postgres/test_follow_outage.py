@@ -1,4 +1,4 @@
-"""The server is away for a while: whoever follows by the command line goes on when it is back."""
+"""Outage of the server: commands that follow go on when it is back."""
 
 from pathlib import Path
 

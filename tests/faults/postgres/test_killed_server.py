@@ -1,4 +1,4 @@
-"""The server itself is killed under load, and comes back: nothing is lost, doubled or stranded."""
+"""Server killed under load and restarted: nothing is lost, doubled or stranded."""
 
 import threading
 from collections import Counter
@@ -26,14 +26,14 @@ from tests.servers import MortalServer
 
 KILLS = 3
 ANSWERS_PER_KILL = 25
-"""So many answers are given between two kills."""
+"""Number of answers between two kills."""
 HOLDERS = 12
 LATER = 10**7
 """Milliseconds after which every lease has ended."""
 
 
 def run_with_kills(server: MortalServer, store: PostgresStore, kills: int) -> Workload:
-    """Lives on a server that is killed and started again while they go on."""
+    """Run a workload on a server that is killed and restarted meanwhile."""
     is_up, is_over = threading.Event(), threading.Event()
     is_up.set()
     workload = Workload(store, lambda: is_up.wait(PATIENCE))
@@ -114,7 +114,7 @@ def test_lease_expiry_interrupted_by_server_death_strands_no_task(
 
 
 def on_nth_pass(number: int, failpoint: str, action: Callable[[], None]) -> Callable[[str], None]:
-    """Something that happens at a certain pass of a failpoint."""
+    """Do something at a certain pass of a failpoint."""
     left = number
 
     def on_failpoint(passed: str) -> None:

@@ -1,4 +1,4 @@
-"""The checks have teeth: stores that are broken on purpose are found by them."""
+"""Mutant stores: each is detected by the checks."""
 
 import pytest
 from msgspec.structs import replace
@@ -25,7 +25,7 @@ pytestmark = proves("PG-TEETH")
 
 @pytest.fixture
 def address(store: PostgresStore, postgres_url: str) -> Address:
-    """Give the address of a schema that has its tables."""
+    """Address of a schema that has its tables."""
     return parse_url(postgres_url)
 
 
@@ -53,7 +53,7 @@ def read_on(store: Store, seen: list[Seen]) -> None:
 def late_commit(
     admin: Admin, reader: Store, late: PostgresStore, early: PostgresStore
 ) -> list[str]:
-    """One hub has its positions and has not committed, another one commits, a reader reads on."""
+    """Let one hub take positions and commit late, another commit first, and a reader read on."""
     slow, fast = begin_stream(late, "task:slow"), begin_stream(late, "task:fast")
     seen: list[Seen] = []
     read_on(reader, seen)

@@ -1,4 +1,4 @@
-"""Several hub processes on one PostgreSQL: rivals, one that is stopped, a reader beside them."""
+"""Several hub processes on one PostgreSQL: competing, stopped, and with a reader beside them."""
 
 import json
 import os
@@ -81,14 +81,14 @@ def test_hub_stopped_in_transaction_loses_its_lock(
 
         hub.do(BOB, ClaimTask("other", "bob"))
         assert admin.execute(IDLE_IN_TRANSACTION).fetchone() == (1,)
-        # This waits until the server has taken the lock from it.
+        # This waits until the server has released the lock.
         hub.clock.advance(LATER)
         hub.do(HUB, ExpireLease("held", Backoff(0, 0)))
         hub.do(BOB, ClaimTask("held", "bob"))
         os.kill(stopped.pid, signal.SIGCONT)
         output, _ = stopped.communicate(timeout=PATIENCE)
 
-    # It had decided before it stopped; none of that is written, and it decides anew.
+    # It had decided before it stopped; none of that is written, and it decides again.
     assert output.split() == ["lease_lost", "done"]
     row = store.stream("task:held")
     assert row is not None
@@ -102,6 +102,6 @@ def test_hub_stopped_in_transaction_loses_its_lock(
 
 
 def check_sound(store: PostgresStore) -> None:
-    """The ledger verifies, and the views are its replay."""
+    """Verify the ledger and its views."""
     assert list(check_ledger(store, (), lambda _: None)) == []
     assert list(check_views(store, lambda _: None)) == []

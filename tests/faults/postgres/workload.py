@@ -1,4 +1,4 @@
-"""Callers who work through a storm, and repeat what they got no answer to until they have one."""
+"""Workload of callers on a failing store, who repeat each request until it is answered."""
 
 import asyncio
 from collections import Counter
@@ -32,13 +32,13 @@ from tests.conformance.store.hubs import ANN, NOW, SECRET, Hub
 T = TypeVar("T")
 
 MAX_REPEATS = 200
-"""So often a caller asks again; far more than any storm here needs."""
+"""Number of retries of a caller; far more than any workload here needs."""
 BOARD = "board"
-"""A task that everyone writes notes to."""
+"""Task that all callers write notes to."""
 
 
 class KeyedCommand(Struct, frozen=True):
-    """One step of a life, under its key."""
+    """Command of a task's scenario, under its key."""
 
     actor: Actor
     command: AnyCommand
@@ -46,21 +46,21 @@ class KeyedCommand(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """What a caller was told in the end."""
+    """Final answer to a command."""
 
     command: KeyedCommand
     outcome: Outcome
 
 
 class UnkeyedNote(Struct, frozen=True):
-    """A note without a key, asked for once: whether its caller was told yes, no, or nothing."""
+    """Note without a key, sent once; acknowledged, refused, or (None) unanswered."""
 
     text: str
     is_acknowledged: bool | None
 
 
 def task_commands(name: str) -> Iterator[KeyedCommand]:
-    """A task from its making to its end, with a note for everyone on the way."""
+    """Commands of a task from creation to end, with a note on the board."""
     agent = Actor("agent", f"agent-{name}")
     commands: tuple[tuple[Actor, AnyCommand], ...] = (
         (ANN, CreateTask("a task", name, ready=True)),
@@ -84,10 +84,10 @@ TASK_EVENTS = [
 
 
 class Workload:
-    """Lives on a store whose connections break, and what came of them."""
+    """Callers on a store whose connections break, and their answers."""
 
     def __init__(self, store: Store, before_retry: Callable[[], object] = lambda: None) -> None:
-        """`wait_for_better`: what callers do before they ask again."""
+        """`before_retry`: called before a request is repeated."""
         self._before_retry = before_retry
         self._engine = Engine(store, HandClock(NOW), SECRET)
         self.answers: list[Answer] = []
@@ -95,7 +95,7 @@ class Workload:
         self.tasks: list[str] = []
 
     def run(self, callers: int, is_over: Callable[[], bool]) -> None:
-        """Live on, all of them at once, until it is over; then end what was begun."""
+        """Run all callers at once until it is over; then complete the tasks in progress."""
 
         async def caller(number: int) -> None:
             while not is_over():
@@ -136,7 +136,7 @@ class Workload:
 
 
 def find_violations(store: Store, workload: Workload) -> list[str]:
-    """Everything that is not as it must be after a storm; `store` is not in it."""
+    """Everything that is wrong after a workload; `store` is not part of it."""
     return [
         *(
             f"refused: {answer}"
@@ -182,7 +182,7 @@ def _verify_store(store: Store) -> Iterator[str]:
 
 
 def _wrong_answers(store: Store, workload: Workload) -> Iterator[str]:
-    """Each is asked for once more, by somebody who had no part in it: nothing is done again."""
+    """Repeat every command from another hub: the same answer, and no new entry."""
     before, hub = store.head(), Hub(store, HandClock(NOW))
     for answer in workload.answers:
         repeated = hub.ask(answer.command.actor, answer.command.command, key=answer.command.key)
@@ -194,4 +194,4 @@ def _wrong_answers(store: Store, workload: Workload) -> Iterator[str]:
 
 
 def _ignore_progress(_: int) -> None:
-    """Nobody watches the progress."""
+    """Ignore the progress."""
