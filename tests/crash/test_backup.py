@@ -257,7 +257,7 @@ def test_leftovers_of_killed_restore_in_postgresql_do_not_stop_next(
     assert kills > 1
     with open_directory(data) as new:
         assert (read_lines(new), findings(new)) == (ledger, [])
-    with pytest.raises(PlaceTaken, match="holds this very ledger"):
+    with pytest.raises(PlaceTaken, match="already has this ledger"):
         restore_backup(backup, tmp_path / "second", postgres_url, no_progress)
     with open_directory(data) as new:
         new.hub.do(ADA, NoteTask("one", "more"))
@@ -279,7 +279,7 @@ def test_restore_killed_between_store_and_directory_is_completed(
     unfinished, record = tmp_path / ".new.restoring", (data / "restored.json").read_bytes()
     data.rename(unfinished)
     (unfinished / "restored.json").unlink()
-    with pytest.raises(PlaceTaken, match="holds this very ledger"):
+    with pytest.raises(PlaceTaken, match="already has this ledger"):
         restore_backup(backup, data, postgres_url, no_progress)
     (unfinished / "restored.json").write_bytes(record)
 

@@ -350,7 +350,7 @@ def test_reply_stands_if_files_cannot_be_written(
     sent = run_as_nobody(program, "send", message_file, "--json")
 
     assert (sent.code, sent.json["ok"]) == (0, True)
-    assert "`dragoman tick` brings the files level" in sent.err
+    assert "`dragoman tick` brings the files" in sent.err
     assert part == "events" or "Permission denied" in sent.err
     after = snapshot(hub)
     assert all(after[path] == before[path] for path in before if path.startswith(part))

@@ -85,7 +85,7 @@ def test_copy_in_another_folder_is_not_a_move(tmp_path: Path) -> None:
     assert lab.scan() == 1
     assert list_statuses(lab, task) == [lab.task(task).status] == ["ready"]
     assert list(rejected_files(lab)) == [f"tasks/ready/{task}.rejected.md.reason.txt"]
-    assert "the task's own file stands in ready" in "".join(rejected_files(lab).values())
+    assert "the task's own file is in ready" in "".join(rejected_files(lab).values())
     assert lab.scan() == 0
     assert lab.differences() == []
 
@@ -117,7 +117,7 @@ def test_first_of_two_copies_replaces_missing_original(tmp_path: Path) -> None:
     lab.path("ready", task).rename(lab.path("backlog", task))
     assert lab.scan() == 2
     assert list_statuses(lab, task) == [lab.task(task).status] == ["backlog"]
-    assert "own file stands in backlog" in "".join(rejected_files(lab).values())
+    assert "own file is in backlog" in "".join(rejected_files(lab).values())
 
 
 @proves("FILES-COPY")
@@ -283,7 +283,7 @@ def test_conflicting_status_and_folder_are_refused(
     lab.path("ready", task).rename(lab.path("blocked", task))
     lab.scan()
     assert lab.task(task).status == "ready"
-    assert "say one of them" in "".join(rejected_files(lab).values())
+    assert "use one of them" in "".join(rejected_files(lab).values())
 
 
 @proves("FILES-EDITS")
@@ -350,7 +350,7 @@ def test_unsealed_file_is_compared_with_current_task(tmp_path: Path) -> None:
     lab.path("ready", task).write_text(text.replace("Fix it", "Fix that"))
     assert lab.scan() == 1, "an old file is no wish to go back in time"
     why = "".join(rejected_files(lab).values())
-    assert "its line `projection`, which says what it began from, is missing" in why
+    assert "its line `projection`, which names the version it was edited from, is missing" in why
     assert "is written by the hub" not in why
 
 
@@ -595,7 +595,7 @@ def test_file_displaced_by_killed_process_is_recovered(
     assert f"Mend {edited}" in "".join(now.values())
     assert f"Mend {saved}" in now[f"tasks/backlog/{saved}.rejected.md"]
     note = now[f"tasks/backlog/{saved}.rejected.md.reason.txt"]
-    assert "another one stands there by now" in note
+    assert "another file has its name by now" in note
     assert any(text == "Saved once more." for text in now.values())
     assert all(list_statuses(lab, task) == ["ready"] for task in (copied, edited, saved))
     assert not list(tmp_path.glob("tasks/*/*-found"))

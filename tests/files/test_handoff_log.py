@@ -669,7 +669,7 @@ def test_compare_names_missing_handoffs(tmp_path: Path) -> None:
     make(lab, "t2")
     offer(lab, "h2", "t2")
     lab.catch_up()
-    gone = "the file does not have it"
+    gone = "it is missing in the file"
     assert compare(replay([]), lab.store) == {"h1": gone, "h2": gone}
     rest = [line for line in (tmp_path / LOG).read_bytes().splitlines(True) if b'"h2"' not in line]
     assert compare(replay(rest), lab.store) == {"h2": gone}
@@ -687,7 +687,7 @@ def test_compare_names_wrong_owner_or_chain(tmp_path: Path) -> None:
     assert compare(replayed, lab.store) == {"t1": "the ledger has the chain alice"}
     replayed = replay_files(lab, LOG)
     replayed.owners["t1"] = "mallory"
-    assert compare(replayed, lab.store) == {"t1": "the ledger has it as alice's"}
+    assert compare(replayed, lab.store) == {"t1": "the ledger has the owner alice"}
 
 
 @proves("ACP-AUDIT-REPLAY")
@@ -703,7 +703,7 @@ def test_compare_detects_file_of_another_ledger(tmp_path: Path) -> None:
     offer(other, "h2", "t2")
     other.catch_up()
     wrong = compare(replay_files(other, LOG), lab.store)
-    assert wrong["h2"] == "the ledger does not know it"
+    assert wrong["h2"] == "it is not in the ledger"
     assert "status" in wrong["h1"]
 
 
@@ -711,16 +711,24 @@ def test_compare_detects_file_of_another_ledger(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        (b'"to_status":"validating"', b'"to_status":"accepted"', "line 3: it says proposed"),
-        (b'"to":"validating"', b'"to":"closed"', "line 3: there is no way from proposed to closed"),
-        (b"too late", b"too soon", "line 1: the package of h1 is not the one"),
+        (
+            b'"to_status":"validating"',
+            b'"to_status":"accepted"',
+            "line 3: proposed → accepted is",
+        ),
+        (
+            b'"to":"validating"',
+            b'"to":"closed"',
+            "line 3: there is no transition from proposed to",
+        ),
+        (b"too late", b"too soon", "line 1: the package of h1 does not match"),
         (b'"v":1', b'"v":99', "line 1"),
         (b'"event":"handoff.moved"', b'"event":"task.noted"', "line 3"),
         (b'"handoff_id":"h1","task_id":"t1","timestamp"', b'"handoff_id":"h9","timestamp"', "h1"),
         (b'"task_id":"t1","timestamp"', b'"task_id":"t9","timestamp"', "h1 is about t1"),
-        (b'"owner":"bob"', b'"owner":"mallory"', "the work is mallory (alice"),
+        (b'"owner":"bob"', b'"owner":"mallory"', "the owner is mallory (alice"),
         (b'"handoff_chain":["alice"],"owner"', b'"handoff_chain":["eve"],"owner"', "alice (eve)"),
-        (b'"owner":"alice"', b'"owner":""', "the work is nobody (alice)"),
+        (b'"owner":"alice"', b'"owner":""', "the owner is nobody (alice)"),
         (
             b'"from_status":"draft"',
             b'"owner":"mallory","from_status":"draft"',
@@ -761,7 +769,7 @@ def test_replay_detects_reordered_or_torn_lines(tmp_path: Path) -> None:
     lab.catch_up()
     all_lines = (tmp_path / LOG).read_bytes().splitlines(True)
     for spoilt, why in (
-        ([*all_lines, all_lines[-1]], "it stands twice"),
+        ([*all_lines, all_lines[-1]], "it occurs twice"),
         (all_lines[2:], "it was not created before"),
         ([*all_lines[:2], *all_lines[4:]], "h1 was proposed, not validating"),
     ):
@@ -797,10 +805,10 @@ def test_replay_names_omitted_line(tmp_path: Path) -> None:
         (
             b'"actor":"agent:alice"',
             b'"actor":"human:alice"',
-            "line 1 of the file is not as the ledger has it",
+            "line 1 of the file differs from the ledger",
         ),
-        (b'"hash":"2c', b'"hash":"2d', "line 9 of the file is not as the ledger has it"),
-        (b"thanks", b"no thanks", "the ledger says otherwise of its steps"),
+        (b'"hash":"2c', b'"hash":"2d', "line 9 of the file differs from the ledger"),
+        (b"thanks", b"no thanks", "the ledger differs in its steps"),
         (b" ", b" ", ""),
     ],
     ids=str,
@@ -844,7 +852,7 @@ def test_compare_detects_omitted_or_invented_verification(tmp_path: Path) -> Non
     assert compare(replay(twice), gated.store) == {}
     at = next(n for n, line in enumerate(twice) if b'"handoff_verification"' in line)
     [(id, why)] = compare(replay([*twice[:at], *twice[at + 1 :]]), gated.store).items()
-    assert (id, why.startswith("the file does not have its line ")) == ("h1", True)
+    assert (id, why.startswith("its line ")) == ("h1", True)
 
 
 def run_checks(lab: FilesLab, id: str = "h1") -> dict[str, bool]:

@@ -126,7 +126,7 @@ def test_hidden_or_partial_file_is_not_read(tmp_path: Path, name: str) -> None:
     [
         ("link", "it is a link"),
         ("pipe", "it is a pipe"),
-        ("second name", "second name"),
+        ("second hard link", "second hard link"),
         ("too long", "1001 bytes; at most 1000"),
     ],
 )
@@ -142,7 +142,7 @@ def test_irregular_or_oversized_file_is_rejected_unopened(
         path.symlink_to(secret)
     elif what == "pipe":
         os.mkfifo(path)
-    elif what == "second name":
+    elif what == "second hard link":
         path.hardlink_to(secret)
     else:
         path.write_bytes(b"x" * (MAX_BYTES + 1))
@@ -234,7 +234,7 @@ def test_sent_message_that_cannot_be_filed_is_reported(tmp_path: Path) -> None:
     duty.run_once(0)
     assert duty.undone == Trouble(setup.failure, is_partial=True)
     assert setup.failure.startswith(
-        "a message was taken, but cannot be put away: inbox/.taken-a.json: Permission denied"
+        "a message was sent, but cannot be filed: inbox/.taken-a.json: Permission denied"
     )
 
 

@@ -146,7 +146,7 @@ def test_holder_with_unreadable_record_still_holds(tmp_path: Path, content: byte
     with HubLock.acquire(tmp_path, "hub"):
         (tmp_path / "hub.lock").write_bytes(content)
         assert holder(tmp_path) == Holder()
-        with pytest.raises(HubRunning, match="a process that has not yet said its name"):
+        with pytest.raises(HubRunning, match="a process that has not written its name yet"):
             HubLock.acquire(tmp_path, "second")
 
 
@@ -164,7 +164,7 @@ def test_acquire_gives_up_on_endless_reader(tmp_path: Path) -> None:
     HubLock.acquire(tmp_path, "makes the file").release()
     with (tmp_path / "hub.lock").open("rb") as looking:
         fcntl.flock(looking, fcntl.LOCK_SH)
-        with pytest.raises(HubRunning, match="a process that has not yet said its name"):
+        with pytest.raises(HubRunning, match="a process that has not written its name yet"):
             HubLock.acquire(tmp_path, "hub")
     HubLock.acquire(tmp_path, "hub").release()
 

@@ -171,7 +171,7 @@ def test_unanswered_request_is_reported_as_possibly_done() -> None:
         reach = Reach(HubAddress(url, "drgo_t"), lambda: None, seconds=0.1)
         on_commit = set[str]().update
         engine = RemoteEngine(MemoryStore("x"), FixedClock(7), b"secret", reach, on_commit)
-        with pytest.raises(StoreUnavailable, match="it may still do what was asked"):
+        with pytest.raises(StoreUnavailable, match="it may still carry out the request"):
             Hub(engine, CountingIds()).do(ADA, RenewLease("T", 1))
 
 
@@ -327,8 +327,8 @@ def test_read_hub_uses_owner_token() -> None:
     [
         (401, {"code": "unauthenticated", "detail": "no"}, r"answered 401 \(unauthenticated: no\)"),
         (502, b"<html>", r"answered 502 \(no code: no reason\)"),
-        (200, b"<html>", "does not answer as this dragoman does"),
-        (200, {"running": "T"}, "does not answer as this dragoman does"),
+        (200, b"<html>", "sent an answer that this version cannot read"),
+        (200, {"running": "T"}, "sent an answer that this version cannot read"),
     ],
 )
 def test_unusable_answer_is_explained(status: int, answer: Any, words: str) -> None:

@@ -53,7 +53,7 @@ class Guard:
                 stream,
                 f"the files of {what} ({stream}) could not be written: "
                 f"{error.filename or 'its path'}: {error.strerror}; move away what is in the way, "
-                "or mend its rights, then `dragoman tick` brings the files level",
+                "or fix its permissions, then `dragoman tick` brings the files up to date",
             )
             return None
 

@@ -138,7 +138,7 @@ class Inbox:
             raise
         if isinstance(answer, Refusal) and self._disk.look(letter.taken) != found:
             return  # it was still being written: the next run reads it again
-        with self._confined(f"a message was taken, but cannot be put away: {letter.taken}"):
+        with self._confined(f"a message was sent, but cannot be filed: {letter.taken}"):
             self._file(letter, answer)
 
     def _file(self, letter: _Letter, answer: Answer) -> None:
@@ -177,8 +177,8 @@ class Inbox:
 def _reason_of(error: OSError | DragomanError) -> str:
     if isinstance(error, OSError):
         return (
-            f"{error.strerror or error}; move away what is in the way, or mend its rights, then "
-            "`dragoman tick` goes on with it"
+            f"{error.strerror or error}; move away what is in the way, or fix its permissions, "
+            "then `dragoman tick` continues"
         )
     return f"{error.detail}; run `dragoman verify`"
 
@@ -202,7 +202,7 @@ def _unsafe(look: Look, most: int) -> Refusal | None:
         return Refusal("invalid_envelope", f"a message is a plain file: {_NOT_PLAIN[look.kind]}")
     if look.links > 1:
         return Refusal(
-            "invalid_envelope", "a message is a plain file: this one has a second name elsewhere"
+            "invalid_envelope", "a message is a plain file: this one has a second hard link"
         )
     if look.size > most:
         return Refusal(

@@ -36,6 +36,6 @@ def explained(error: BaseException, target: Path) -> BaseException:
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         return StoreUnavailable(
             f"there is no room for {target} ({error.strerror}); nothing was left there. Free some "
-            "space, or name a place on another disk"
+            "space, or choose a path on another disk"
         )
     return error

@@ -61,8 +61,8 @@ class CheckpointFile:
                     spoiled.append(error.detail)
         if spoiled:
             raise BadCheckpoint(
-                f"No line of {self.path} holds; of the last one: {spoiled[0]} Bring the file back "
-                "from where you copied it to. If nobody has it any more, move it away: `dragoman "
-                "tick` signs the ledger from now on."
+                f"No line of {self.path} is valid; the last one: {spoiled[0]} Restore the file "
+                "from a copy. If there is none, move it away: `dragoman tick` signs the ledger "
+                "from now on."
             )
         return None, 0

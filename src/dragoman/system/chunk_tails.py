@@ -292,8 +292,8 @@ class ChunkTails:
             yield
         except OSError as error:
             raise RestsUnkept(
-                f"{self._folder} cannot be used, where the end of a thought waits for its next "
-                f"part ({error.strerror}); nothing was written: mend that, and send it again"
+                f"{self._folder}, which keeps the end of a text until its next chunk, cannot be "
+                f"used ({error.strerror}); nothing was written: repair it, and send again"
             ) from error
 
 

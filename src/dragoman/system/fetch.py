@@ -121,7 +121,7 @@ class Endpoint:
         except TimeoutError:
             raise TimeoutError(f"there was no answer within {self._seconds:g} s") from None
         except HTTPException:
-            raise ConnectionError("what came back is not HTTP") from None
+            raise ConnectionError("the answer is not HTTP") from None
         finally:
             call.hang_up()
 

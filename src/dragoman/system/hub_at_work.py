@@ -128,14 +128,14 @@ class RemoteEngine(Engine):
                 raise
             except TimeoutError as error:
                 raise StoreUnavailable(
-                    f"the hub at {url} did not answer within {seconds:g} s; it may still do "
-                    "what was asked: look at what became of it before you ask again"
+                    f"the hub at {url} did not answer within {seconds:g} s; it may still "
+                    "carry out the request: check its effect before you repeat it"
                 ) from error
             except (OSError, http.client.HTTPException) as error:
                 if not left:
                     raise StoreUnavailable(
-                        f"the hub at {url} broke off before it answered ({error}); what was asked "
-                        "may have been done: look at what became of it before you ask again"
+                        f"the hub at {url} closed the connection before it answered ({error}); the "
+                        "request may have been done: check its effect before you repeat it"
                     ) from error
         raise AssertionError("the last try returns or raises")
 

@@ -64,7 +64,7 @@ def read_hub(hub: HubAddress, path: str, shape: type[T], seconds: float = _LOOK_
         return msgspec.json.decode(answer, type=shape)
     except msgspec.MsgspecError as error:
         raise StoreUnavailable(
-            f"the hub at {hub.url} does not answer as this dragoman does ({error})"
+            f"the hub at {hub.url} sent an answer that this version cannot read ({error})"
         ) from error
 
 

@@ -166,7 +166,7 @@ def _running(data: Path, by: Holder) -> HubRunning:
     named = (
         f"{by.who} (process {by.pid} on {by.host}, since {by.since})"
         if by.pid
-        else "a process that has not yet said its name"
+        else "a process that has not written its name yet"
     )
     named = safe_text(named, one_line=True)
     return HubRunning(

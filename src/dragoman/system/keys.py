@@ -202,7 +202,7 @@ def remedy(keys: Path) -> str:
         f"Take them out of a backup: `tar -xf BACKUP -C {there} --strip-components=1 files/keys`, "
         f"then `chmod -R go= {quote(str(keys))}`; or, if its store is shared (PostgreSQL), copy "
         "the folder keys from the data directory of a hub that works on it, in the place of "
-        f"{keys}. If nobody has them any more, go on with new keys, which cannot vouch for the old "
+        f"{keys}. If there is no copy, continue with new keys, which cannot verify the old "
         f"checkpoints: stop the hub if one runs, move {data / 'checkpoints.jsonl'} (while it is "
         f"there, no keys are made) and what is left of {keys} away, then run "
         f"`dragoman --data {there} init --new-keys`"

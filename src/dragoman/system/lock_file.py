@@ -50,6 +50,6 @@ def locked(descriptor: int | None) -> Generator[None]:
 def disturbed(path: str) -> StoreUnavailable:
     """Error: a writer began while this was read without a lock."""
     return StoreUnavailable(
-        f"somebody has begun to write (there is {path} now) while this was read where no lock "
-        "could be made; what was read may be mixed up and is not used. Try again"
+        f"a writer started (it made {path}) during a read that had no lock; what was read may be "
+        "inconsistent and is not used. Try again"
     )

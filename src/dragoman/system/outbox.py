@@ -48,8 +48,8 @@ class OutboxFiles:
     def damaged(self) -> StoreCorrupt:
         """Error for a saved cursor that cannot be decoded."""
         return StoreCorrupt(
-            f"{self._cursor} is damaged, so nobody is notified: bring it back from a backup, or "
-            "move it away, and notifications go on with what happens from then on"
+            f"{self._cursor} is damaged, so no notifications are sent: restore it from a backup, "
+            "or move it away, and notifications continue with what happens from then on"
         )
 
     def give_up(self, line: bytes) -> None:

@@ -17,7 +17,7 @@ def what_to_do(error: OSError) -> str:
     """Advice for the person who looks after the directory."""
     if isinstance(error, NotPlain | IsADirectoryError):
         return "move it out of the way, and put the file back that was there, if there was one"
-    return "look at its rights and at the disk"
+    return "check its permissions and the disk"
 
 
 def open_plain(path: Path, flags: int, mode: int = 0o644) -> int:

@@ -85,7 +85,7 @@ def _talk(program: Program, data: bytes, deadline: float, is_over: Callable[[], 
             if left <= 0:
                 raise TimeoutError
             if is_over():
-                raise InterruptedError("it was ended before its time: nobody waits for it any more")
+                raise InterruptedError("it was stopped early: its caller no longer waits for it")
             for key, _ in waiting.select(0 if has_ended else min(left, _LOOK)):
                 if key.fileobj is program.stdin:
                     unsent = _send(key.fd, unsent)

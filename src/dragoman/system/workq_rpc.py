@@ -87,12 +87,12 @@ class WorkqRpc:
             error, id = said.get("error"), said.get("id")
             # An error without an id answers a request that could not be parsed.
             if id != _ID and not (error and id is None):
-                raise Unavailable(f"the work queue answered {id!a:.40}, and was asked {_ID}")
+                raise Unavailable(f"the work queue answered request {id!a:.40} instead of {_ID}")
             if error:
                 raise _denied(cast(Mapping[str, Any], error))
             return msgspec.convert(said.get("result"), ItemState)
         except (msgspec.DecodeError, UnicodeDecodeError, AttributeError) as error:
-            raise Unavailable(f"the work queue answered what is no item: {error}") from error
+            raise Unavailable(f"the answer of the work queue is not an item: {error}") from error
 
 
 def _denied(error: Mapping[str, Any]) -> Exception:

@@ -228,7 +228,7 @@ def test_damaged_backup_is_refused_and_leaves_nothing(
     title = rb"\"title\":\"One\""
     damaged.write_bytes(backup_file.read_bytes().replace(title, title.replace(b"One", b"Two")))
     answer = other.ask("restore", str(damaged), code=1)
-    assert "entry 1 is not what was written" in answer["detail"]
+    assert "entry 1 does not match its hash" in answer["detail"]
     assert is_untouched(other)
 
 
@@ -242,9 +242,9 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         f"{cut} bytes less": (lambda whole, cut=cut: whole[:-cut], "its last bytes are missing")
         for cut in (1, 512, 2_048)
     },
-    "a block more": (lambda whole: whole + bytes(512), "something was appended"),
-    "appended": (lambda whole: whole + b"more", "something was appended"),
-    "twice": (lambda whole: whole + whole, "something was appended"),
+    "a block more": (lambda whole: whole + bytes(512), "data was appended"),
+    "appended": (lambda whole: whole + b"more", "data was appended"),
+    "twice": (lambda whole: whole + whole, "data was appended"),
     "half": (lambda whole: whole[: len(whole) // 2], "cut off"),
     "changed": (lambda whole: whole.replace(b"attempts = 4", b"attempts = 5"), "dragoman.toml"),
 }
@@ -279,7 +279,7 @@ def test_interrupted_restore_is_not_reported_as_edits(backup_file: Path, other: 
     assert found["code"] == "files_differ"
     assert "its files were never completely written" in found["detail"]
     assert again["code"] == "place_taken"
-    assert "was stopped before it had written the files" in again["detail"]
+    assert "except for the files that show the ledger" in again["detail"]
     other.ask("rebuild-files")
     assert other.ask("verify")["ok"]
 
@@ -339,7 +339,7 @@ def test_concurrent_backups_do_not_write_the_same_file(populated: Console, tmp_p
     with (tmp_path / ".hub.tar.next").open("wb") as busy:
         fcntl.flock(busy, fcntl.LOCK_EX)
         answer = populated.ask("backup", str(tmp_path / "hub.tar"), code=1)
-        assert "somebody else is just writing" in answer["detail"]
+        assert "another process is writing" in answer["detail"]
     assert populated.ask("backup", str(tmp_path / "hub.tar"))["ok"]
 
 
@@ -352,7 +352,7 @@ def test_store_option_replaces_the_store_in_restored_settings(
     settings.write_text(f'[tasks]\nmax_attempts = 4\n[store]\nurl = "{here}"\n[retry]\n')
     populated.ask("backup", str(tmp_path / "hub.tar"))
     taken = other.ask("restore", str(tmp_path / "hub.tar"), code=1)
-    assert "holds this very ledger" in taken["detail"]
+    assert "already has this ledger" in taken["detail"]
     there = f"sqlite:///{tmp_path / 'there.db'}"
 
     other.ask("restore", str(tmp_path / "hub.tar"), "--store", there)
@@ -436,9 +436,9 @@ def test_backup_does_not_write_into_a_planted_file(
     planted.write_text("mine")
     with monkeypatch.context() as user:
         user.setattr(os, "geteuid", lambda: planted.stat().st_uid + 1)
-        assert "belongs to somebody else" in populated.ask("backup", target, code=1)["detail"]
+        assert "belongs to another user" in populated.ask("backup", target, code=1)["detail"]
     (tmp_path / "second").hardlink_to(planted)
-    assert "has a second name" in populated.ask("backup", target, code=1)["detail"]
+    assert "has a second hard link" in populated.ask("backup", target, code=1)["detail"]
     assert planted.read_text() == "mine"
 
     planted.unlink()
@@ -454,7 +454,7 @@ def test_restore_does_not_use_a_planted_directory(
     with monkeypatch.context() as user:
         user.setattr(os, "geteuid", lambda: planted.stat().st_uid + 1)
         answer = other.ask("restore", str(backup_file), code=1)
-    assert "belongs to somebody else" in answer["detail"]
+    assert "belongs to another user" in answer["detail"]
     assert (list(planted.iterdir()), other.data.exists()) == ([], False)
 
     other.ask("restore", str(backup_file))

@@ -587,7 +587,7 @@ def test_replay_warns_of_a_redelegation_in_another_teamspace(dragoman: Console) 
     reply = dragoman.ask("handoff", "verify", "--replay", str(dragoman.data / LOG))
     assert (reply["owners"], reply["differences"]) == ({"t1": "bob"}, {})
     (hint,) = reply["warnings"]
-    assert hint.startswith("t1 was handed on since by h2 in the teamspace red")
+    assert hint.startswith("t1 was handed on later by h2 in the teamspace red")
 
 
 def test_replay_compares_an_audit_file_with_the_ledger(dragoman: Console, tmp_path: Path) -> None:
@@ -603,7 +603,7 @@ def test_replay_compares_an_audit_file_with_the_ledger(dragoman: Console, tmp_pa
     step(dragoman, "complete", "bob")
     old = dragoman("handoff", "verify", "--replay", str(file))
     assert old.code == 1
-    assert "h1: the ledger says otherwise of its" in old.out
+    assert "h1: the ledger differs in its" in old.out
     elsewhere = Console(tmp_path / "elsewhere")
     alone = elsewhere.ask("handoff", "verify", "--replay", str(file))
     assert (alone["compared"], alone["differences"], len(alone["warnings"])) == (False, {}, 1)
@@ -622,7 +622,7 @@ def test_verify_reports_a_valid_handoff(dragoman: Console) -> None:
     offer(dragoman)
     text = dragoman("handoff", "verify", "h1").out
     assert text.splitlines()[0] == "h1  all good"
-    assert "entries: 1, each of which vouches" in text
+    assert "entries: 1, linked by their hashes" in text
     (dragoman.data / LOG).write_text("")
     broken = dragoman("handoff", "verify", "h1")
     assert (broken.code, "NOT good" in broken.out) == (1, True)

@@ -69,7 +69,7 @@ def make_backup(source: Source, target: Path, beside: Disk, bars: Bars) -> Manif
             with bars("checked", manifest.head) as progress:
                 _read_back(temporary, progress)
             if not beside.move(temporary.name, target.name):
-                raise PlaceTaken(f"{target} is there by now, and a backup replaces nothing")
+                raise PlaceTaken(f"{target} exists by now; a backup overwrites nothing")
             beside.settle()
     except OSError as error:
         raise explained(error, target) from error
@@ -81,9 +81,9 @@ def _read_back(temporary: Path, progress: Progress) -> None:
         check_backup(temporary, progress)
     except BadArchive as error:
         raise LedgerError(
-            "what was copied does not hold, so no backup was made: "
-            f"{error.detail.removesuffix('.')}. Run `dragoman verify`; if it finds nothing, look "
-            "at the disk that the backup goes to"
+            "the copy failed verification, so no backup was made: "
+            f"{error.detail.removesuffix('.')}. Run `dragoman verify`; if it finds nothing, check "
+            "the disk that the backup goes to"
         ) from None
 
 
@@ -95,15 +95,16 @@ def _alone(temporary: Path, target: Path) -> Generator[IO[bytes]]:
         found = os.fstat(file.fileno())
         if found.st_uid != os.geteuid() or found.st_nlink > 1:
             raise PlaceTaken(
-                f"{temporary} belongs to somebody else, or has a second name under which others "
-                "could read the backup; nothing was written. Remove it, or name another place"
+                f"{temporary} belongs to another user, or has a second hard link under which "
+                "others could read the backup; nothing was written. Remove it, or choose another "
+                "path"
             )
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise PlaceTaken(f"somebody else is just writing a backup to {target}") from None
+            raise PlaceTaken(f"another process is writing a backup to {target}") from None
         if not _is_named(file, temporary):
-            raise PlaceTaken(f"somebody else has just written a backup to {target}")
+            raise PlaceTaken(f"another process has just written a backup to {target}")
         os.fchmod(file.fileno(), 0o600)
         file.truncate()
         try:
@@ -199,7 +200,7 @@ class _Auditor(Inspector):
     @property
     def label(self) -> Label:
         if self._label is None:
-            raise BadArchive(f"{LABEL}: it is missing, or does not stand first")
+            raise BadArchive(f"{LABEL}: it is missing, or not the first member")
         return self._label
 
     def part(self, name: str, content: bytes) -> None:

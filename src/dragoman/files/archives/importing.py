@@ -67,7 +67,7 @@ def import_archive(archive: Path, data: Path, tools: Tools) -> Manifest:
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
         raise PlaceTaken(f"{data} is not empty: an import goes into a new data directory")
     if data == Path.cwd():
-        raise PlaceTaken(f"{data} is where you stand and would be replaced: import from elsewhere")
+        raise PlaceTaken(f"{data} is the current directory: run the import from another one")
     _check_no_backup(archive)
     manifest = check_archive(archive, tools.progress)
     data.parent.mkdir(parents=True, exist_ok=True)

@@ -153,7 +153,7 @@ class Packer:
             bad = min((*islice(gaps, 1), *(() if wrong is None else (expected[wrong],))), default=0)
             if bad:
                 raise LedgerError(
-                    f"the ledger does not hold near position {bad}: nothing was written; run "
+                    f"the ledger is damaged near position {bad}: nothing was written; run "
                     "`dragoman verify`"
                 )
             stored = (StoredEntry(e.position, e.hash.hex(), e.line.decode()) for e in page)

@@ -113,7 +113,7 @@ def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
         raise PlaceTaken(f"{data} is not empty: {_what_to_do(data)}")
     if data == Path.cwd():
-        raise PlaceTaken(f"{data} is where you stand and would be replaced: restore from elsewhere")
+        raise PlaceTaken(f"{data} is the current directory: run the restore from another one")
     label = look_at(backup)
     with tools.bars("checked", label.about) as progress:
         checked = _checked(backup, progress)
@@ -123,8 +123,8 @@ def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
     is_complete = nest.holds(manifest.ledger, manifest.head)
     if is_complete and not _was_built(building, manifest):
         raise PlaceTaken(
-            "the store that it goes into holds this very ledger already: a restore needs an empty "
-            "one. Name another with --store"
+            "the target store already has this ledger: a restore needs an empty one. Name another "
+            "with --store"
         )
     with _alone(building):
         if not is_complete:
@@ -153,8 +153,7 @@ def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
 def _what_to_do(data: Path) -> str:
     if (data / RECORD).exists() and not (data / CURSOR).exists():
         return (
-            "a restore has put everything in its place there, and was stopped before it had "
-            "written the files that show the ledger. "
+            "a restore was completed there, except for the files that show the ledger. "
             f"`dragoman --data {quote(str(data))} rebuild-files` writes them"
         )
     return (
@@ -214,14 +213,14 @@ def _alone(building: Path) -> Generator[None]:
     try:
         if os.fstat(descriptor).st_uid != os.geteuid():
             raise PlaceTaken(
-                f"{building} belongs to somebody else, who could read or change what is restored "
+                f"{building} belongs to another user, who could read or change what is restored "
                 "there; nothing was restored. Remove it, or name another directory with --data"
             )
         os.fchmod(descriptor, 0o700)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise PlaceTaken(f"somebody else is just restoring to {building}") from None
+            raise PlaceTaken(f"another process is restoring to {building}") from None
         yield
     finally:
         os.close(descriptor)

@@ -73,9 +73,9 @@ def check_archive(
     for part in parts(archive, form):
         name = part.name
         if manifest is not None:
-            raise BadArchive(f"{name}: it stands after the manifest, which must be the last")
+            raise BadArchive(f"{name}: it follows the manifest, which must be the last member")
         if name in seen:
-            raise BadArchive(f"{name}: it stands there twice")
+            raise BadArchive(f"{name}: it occurs twice")
         if form.is_long(name):
             seen[name] = part.member()
             continue
@@ -105,9 +105,9 @@ def _check_members(manifest: Manifest, seen: dict[str, Member]) -> None:
         if there is None:
             raise BadArchive(f"{part.name}: it is missing")
         if there != part:
-            raise BadArchive(f"{part.name}: its content is not what was written")
+            raise BadArchive(f"{part.name}: its content does not match the manifest")
     for part in seen.values():
-        raise BadArchive(f"{part.name}: the manifest does not know it")
+        raise BadArchive(f"{part.name}: it is not in the manifest")
 
 
 def _check_end(archive: Path, end: int) -> None:
@@ -115,11 +115,11 @@ def _check_end(archive: Path, end: int) -> None:
     else."""
     whole = -(-(end + _END_MARKS) // tarfile.RECORDSIZE) * tarfile.RECORDSIZE
     if archive.stat().st_size < whole:
-        raise BadArchive("its last bytes are missing: it was cut off behind the manifest")
+        raise BadArchive("its last bytes are missing: it was cut off after the manifest")
     with archive.open("rb") as file:
         file.seek(end)
         if file.read(whole - end).strip(b"\0") or file.read(1):
-            raise BadArchive("something was appended to it, behind its end")
+            raise BadArchive("data was appended after its end")
 
 
 def _check_entries(
@@ -132,7 +132,7 @@ def _check_entries(
         raise BadArchive(f"{name}: an entry cannot be read: {error}") from None
     for index, entry in enumerate(stored):
         if entry.position != position + index + 1 or index == wrong:
-            raise BadArchive(f"{name}: entry {position + index + 1} is not what was written")
+            raise BadArchive(f"{name}: entry {position + index + 1} does not match its hash")
     return stored
 
 
@@ -206,7 +206,7 @@ def _check_place(info: tarfile.TarInfo, form: Form) -> None:
     ):
         raise BadArchive(f"{info.name!a}: an archive holds plain files with relative names only")
     if not form.has_place(info.name):
-        raise BadArchive(f"{info.name!a}: an archive has no such part; it was not made here")
+        raise BadArchive(f"{info.name!a}: an archive has no such part; dragoman did not write it")
 
 
 def _read_manifest(content: bytes, form: Form) -> Manifest:

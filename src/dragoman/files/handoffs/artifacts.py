@@ -135,7 +135,7 @@ class ArtifactShelf:
                     if there is not None and there.kind in _NO_FILE:
                         absent = NotKept("missing", f"{path[:200]!a}: {_NO_FILE[there.kind]}")
         except OSError as error:
-            detail = f"it cannot be read, or not be copied to {self._data / ARTIFACTS}, just now: "
+            detail = f"it cannot be read or copied to {self._data / ARTIFACTS} at the moment: "
             return NotKept("passing", detail + (error.strerror or str(error)))
         return absent
 
@@ -348,7 +348,7 @@ def _sized(size: int, expected: Expected) -> NotKept | None:
 
 def _judged(actual: str, length: int, size: int, expected: Expected) -> Kept | NotKept:
     if length != size:
-        return NotKept("passing", "somebody is writing to it: try again when that is done")
+        return NotKept("passing", "it changed while it was read: try again when it is complete")
     if expected.sha256 not in ("", actual):
         return NotKept("different", f"it has the SHA-256 {actual}, and not {expected.sha256}")
     return Kept(actual, size)

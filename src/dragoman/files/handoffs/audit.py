@@ -49,7 +49,7 @@ def _entries(store: Store, handoff: Handoff) -> Checked:
         if entry.hash != last or entry.version != count:
             detail = f"entry {entry.version} at position {entry.position} was changed"
             return Checked("entries", False, detail)
-    return Checked("entries", True, f"{count}, each of which vouches for those before it")
+    return Checked("entries", True, f"{count}, linked by their hashes")
 
 
 def _state(store: Store, handoff: Handoff) -> Checked:
@@ -63,7 +63,7 @@ def _row(store: Store, handoff: Handoff) -> Checked:
     """Check its row in the protocol's table, which others may read as well."""
     record = record_of(handoff)
     if record is not None and is_kept(store, record):
-        return Checked("row", True, "the table handoffs has it so")
+        return Checked("row", True, "its row in the table handoffs matches")
     detail = "its row in the table handoffs is missing or was changed: run `dragoman verify`"
     return Checked("row", False, detail)
 
@@ -84,7 +84,7 @@ def _audit(store: Store, disk: Disk, handoff: Handoff) -> Checked:
     found = [line for line in _lines(disk, path) if mark in line]
     if found == expected:
         return Checked("audit", True, f"{len(found)} lines in {path}")
-    detail = f"{path} does not show it as it is: run `dragoman rebuild-files`"
+    detail = f"{path} differs from the ledger: run `dragoman rebuild-files`"
     return Checked("audit", False, detail)
 
 

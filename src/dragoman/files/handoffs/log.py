@@ -76,7 +76,7 @@ class _Courses:
         self._last[entry.stream] = entry.version, after
         if len(self._last) > _REMEMBERED:
             del self._last[next(iter(self._last))]
-        assert isinstance(after, Handoff), "no other event stands in such a stream"
+        assert isinstance(after, Handoff), "a handoff stream has events of its handoff only"
         return after
 
     def _folded(self, until: Entry) -> State | None:

@@ -110,13 +110,13 @@ def _take(told: Replayed, seen: _Seen, written: bytes, number: int) -> None:
     line = _lines.decode(written)
     last = seen.handoffs.get(line.handoff_id, -1)
     if last >= line.event_id:
-        raise ValueError(f"{line.event_id} is not after {last}: it stands twice")
+        raise ValueError(f"{line.event_id} is not after {last}: it occurs twice")
     seen.handoffs[line.handoff_id] = line.event_id
     digest = sha256(same_words(written)).digest()
     told.said.setdefault(line.handoff_id, {})[line.event_id] = number, digest
     if line.entry is None:
         if line.owner or line.handoff_chain:
-            raise ValueError("it names an owner, but not the event that made it one")
+            raise ValueError("it names an owner, but has no event that sets one")
         seen.claims.further(written, line.handoff_id)
         return
     event: Any = CODEC.decode(line.entry.event, line.entry.v, line.entry.body)
@@ -151,17 +151,17 @@ def _check(line: _Line, before: Handoff | None, event: HandoffEvent, after: Hand
     owner, chain = made.get("owner", ""), tuple(made.get("handoff_chain", ()))
     if (line.owner, line.handoff_chain) != (owner, chain):
         said = f"{line.owner or 'nobody'} ({' → '.join(line.handoff_chain)})"
-        raise ValueError(f"it says that the work is {said}'s, which its event does not")
+        raise ValueError(f"it says that the owner is {said}, but its event does not")
     if isinstance(event, HandoffMoved):
         if before is None or before.status != event.from_:
             at = before.status if before else "nowhere"
             raise ValueError(f"{after.id} was {at}, not {event.from_}")
         if event.to not in HANDOFF_TRANSITIONS[event.from_]:
-            raise ValueError(f"there is no way from {event.from_} to {event.to}")
+            raise ValueError(f"there is no transition from {event.from_} to {event.to}")
         if (line.from_status, line.to_status) != (event.from_, event.to):
-            raise ValueError(f"it says {line.from_status} → {line.to_status}, which is not so")
+            raise ValueError(f"{line.from_status} → {line.to_status} is not what its event says")
     if after.package_hash and before is None and hash_of(after.package) != after.package_hash:
-        raise ValueError(f"the package of {after.id} is not the one that its hash stands for")
+        raise ValueError(f"the package of {after.id} does not match its hash")
 
 
 def compare(told: Replayed, store: Store) -> Mapping[str, str]:
@@ -170,18 +170,18 @@ def compare(told: Replayed, store: Store) -> Mapping[str, str]:
     Every handoff of the teamspaces that the lines are about has to be there; where there is no line
     at all, every handoff.
     """
-    wrong = dict.fromkeys(_missing(told, store), "the file does not have it")
+    wrong = dict.fromkeys(_missing(told, store), "it is missing in the file")
     for id, handoff in told.handoffs.items():
         known = find_handoff(store, id)
         if isinstance(known, Refusal):
-            wrong[id] = "the ledger does not know it"
+            wrong[id] = "it is not in the ledger"
             continue
         if known.superseded_by not in told.handoffs:
             # The handoff that supersedes it may be in another teamspace's file.
             known = replace(known, superseded_by=handoff.superseded_by)
         if essence(known) != essence(handoff):
             fields = _differing(essence(known), essence(handoff))
-            wrong[id] = f"the ledger says otherwise of its {', '.join(fields)}"
+            wrong[id] = f"the ledger differs in its {', '.join(fields)}"
         elif why := _lines_that_differ(told.said[id], store, id):
             wrong[id] = why
     return wrong | dict(_owners_that_differ(told, store))
@@ -193,9 +193,9 @@ def _lines_that_differ(said: Mapping[int, tuple[int, bytes]], store: Store, id: 
     for number, line in meant.items():
         where, digest = said.get(number, (0, b""))
         if not where:
-            return f"the file does not have its line {number}"
+            return f"its line {number} is missing in the file"
         if digest != sha256(same_words(line)).digest():
-            return f"line {where} of the file is not as the ledger has it"
+            return f"line {where} of the file differs from the ledger"
     strange = (where for number, (where, _) in said.items() if number not in meant)
     return next((f"line {where} of the file is not in the ledger" for where in strange), "")
 
@@ -232,7 +232,7 @@ def _owners_that_differ(told: Replayed, store: Store) -> Iterator[tuple[str, str
         if task.chain != chain:
             yield name, f"the ledger has the chain {' → '.join(task.chain)}"
         elif task.handoff is not None and task.handoff.only != told.owners[name]:
-            yield name, f"the ledger has it as {task.handoff.only}'s"
+            yield name, f"the ledger has the owner {task.handoff.only}"
 
 
 def gone_on(told: Replayed, store: Store) -> Iterator[str]:
@@ -242,8 +242,8 @@ def gone_on(told: Replayed, store: Store) -> Iterator[str]:
         newest = _newest(store, name)
         if newest is not None and newest.id not in told.handoffs:
             yield (
-                f"{name} was handed on since by {newest.id} in the teamspace {newest.teamspace}: "
-                "the owner and the chain here are those before that"
+                f"{name} was handed on later by {newest.id} in the teamspace {newest.teamspace}: "
+                "the owner and the chain shown here are older"
             )
 
 

@@ -72,9 +72,9 @@ def _of_the_hub(name: str) -> str:
 
 def _old(name: str) -> str:
     return (
-        "its line `projection`, which says what it began from, is missing or was changed, and "
-        f"{name} is not what it is now: so it cannot be told what was edited. Edit the task's file "
-        "as it stands now, and leave that line in it"
+        "its line `projection`, which names the version it was edited from, is missing or was "
+        f"changed, and {name} differs from the task: so the edit cannot be determined. Edit the "
+        "task's present file, and leave that line in it"
     )
 
 
@@ -83,8 +83,8 @@ def _check_moved(others: Container[Status], *homes: Status) -> None:
     for home in homes:
         if home in others:
             raise BadFile(
-                f"the task's own file stands in {home}: a copy of it asks for nothing; move or "
-                "edit that file"
+                f"the task's own file is in {home}: copies of it are ignored; move or edit that "
+                "file"
             )
 
 
@@ -98,5 +98,5 @@ def _target(says: Status, folder: Status, before: Status) -> Status | None:
     if folder == before:
         return says if says != before else None
     if says not in (before, folder):
-        raise BadFile(f"the file says status {says} but was moved to {folder}: say one of them")
+        raise BadFile(f"the file says status {says} but was moved to {folder}: use one of them")
     return folder

@@ -82,7 +82,7 @@ def read_fields(lines: Sequence[str], first: int) -> Fields:
     while (line := reader.next()) is not None:
         key, text = _key(line, reader.number)
         if key in fields:
-            raise at_line(reader.number, f"{key} stands there twice")
+            raise at_line(reader.number, f"{key} occurs twice")
         fields[key] = _value(text, reader)
     return fields
 
@@ -144,10 +144,10 @@ def _block(reader: _Lines) -> Value:
             continue
         key, text = _key(line, reader.number)
         if key in inner:
-            raise at_line(reader.number, f"{key} stands there twice")
+            raise at_line(reader.number, f"{key} occurs twice")
         inner[key] = _read_scalar(text, reader.number)
     if items and inner:
-        raise at_line(reader.number, "a list and a map stand under one name")
+        raise at_line(reader.number, "a list and a map are mixed under one name")
     return items or inner or ""
 
 

@@ -8,7 +8,7 @@ from dragoman.files.putting import free_name, put
 from dragoman.files.tasks.task_file import is_untouched
 from dragoman.files.tasks.task_files import MOST_BYTES, reason_text
 
-_TAKEN: Final = "it was saved while the file was taken away, and another one stands there by now"
+_TAKEN: Final = "it was saved while the file was removed, and another file has its name by now"
 
 
 def bring_back(disk: Disk, folder: str, name: str, task_id: str) -> None:

@@ -181,13 +181,13 @@ def _log(lines: Iterable[tuple[int, str]]) -> _Log:
 def _text(value: Value) -> str:
     if isinstance(value, str):
         return value
-    raise ValueError("it is one text on one line")
+    raise ValueError("it must be one text on one line")
 
 
 def _choice(*allowed: str) -> Callable[[Value], str]:
     def read(value: Value) -> str:
         if value not in allowed:
-            raise ValueError(f"it is one of {', '.join(allowed)}")
+            raise ValueError(f"it must be one of {', '.join(allowed)}")
         return _text(value)
 
     return read
@@ -200,7 +200,7 @@ def _moment(value: Value) -> int:
 def _number(value: Value) -> int:
     text = _text(value)
     if not (text.isascii() and text.isdigit() and len(text) <= 16):
-        raise ValueError("it is a whole number")
+        raise ValueError("it must be a whole number")
     return int(text)
 
 
@@ -210,7 +210,7 @@ def _truth(value: Value) -> bool:
 
 def _texts(value: Value) -> tuple[str, ...]:
     if isinstance(value, Mapping) or (isinstance(value, str) and value):
-        raise ValueError("it is a list")
+        raise ValueError("it must be a list")
     return tuple(value)
 
 
@@ -224,7 +224,7 @@ def _map_of(
 ) -> Callable[[Value], Any]:
     def read(value: Value) -> dict[str, Any]:
         if not isinstance(value, Mapping):
-            raise ValueError("it is a map: one `name: value` on each line, indented")
+            raise ValueError("it must be a map: one `name: value` on each line, indented")
         return _converted(value, readers, within)
 
     return read
@@ -233,7 +233,7 @@ def _map_of(
 def _hold(value: Value) -> Hold:
     found = _map_of("lease.", _LEASE)(value)
     if len(found) < len(_LEASE):
-        raise ValueError(f"it has {', '.join(_LEASE)}")
+        raise ValueError(f"it must have {', '.join(_LEASE)}")
     return Hold(**found)
 
 

@@ -174,7 +174,7 @@ class TaskFiles:
         if data is None and has_stamp(path, look.size, look.mtime_ns):
             return ""  # written here and unedited, however long it is
         if data is None:
-            return self._refuse(shown, path, look, None, "it is not a file that can be read here")
+            return self._refuse(shown, path, look, None, "it is not a readable regular file")
         try:
             commands = self._wishes(shown, folder, data, places)
         except BadFile as bad:
@@ -345,11 +345,11 @@ def _name(what: object) -> str:
 
 def reason_text(path: str, why: str, kept: str) -> bytes:
     """Format the note about a rejected file; `kept_path` is set if it was edited."""
-    lines = [f"What was found at {path} was not taken over.", "", f"Reason: {why}", ""]
+    lines = [f"The file at {path} was not applied.", "", f"Reason: {why}", ""]
     if kept:
         lines.append(f"The file as it was found is kept in {kept}.")
     else:
-        lines.append("Nothing in the file was changed by hand, so it stands where it stood before.")
+        lines.append("Its content was not edited, so it was put back where it was.")
     return (safe_text("\n".join(lines)) + "\n").encode()
 
 
