@@ -47,7 +47,7 @@ def offer(recipient: str = "bob", id: str = "H", **fields: Any) -> ProposeHandof
     return ProposeHandoff("T", recipient, fields.pop("package", None) or package(), id, **fields)
 
 
-def unheld() -> World:
+def unclaimed() -> World:
     """A world in which nobody has taken T."""
     return World(task("T"))
 
@@ -61,8 +61,8 @@ def offered(world: World | None = None, **fields: Any) -> World:
 
 def accept(world: World, id: str = "H", **fields: Any) -> AcceptHandoff:
     """The acceptance of what was looked at."""
-    looked_at = AcceptHandoff(id, world.handoffs[id].package_hash, ("schema",))
-    return replace(looked_at, **fields)
+    command = AcceptHandoff(id, world.handoffs[id].package_hash, ("schema",))
+    return replace(command, **fields)
 
 
 def accepted(**fields: Any) -> World:
@@ -85,8 +85,8 @@ def at(state: HandoffStatus) -> World:
         world = held()
         world.do(ALICE, DraftHandoff(package(), "H", "bob"))
         return world
-    world = _BEGUN[state]()
-    for actor, command in _THEN.get(state, ()):
+    world = _BUILDERS[state]()
+    for actor, command in _FURTHER_STEPS.get(state, ()):
         world.do(actor, command)
     assert world.handoffs["H"].status == state
     return world
@@ -99,7 +99,7 @@ def validating() -> World:
     return world
 
 
-_BEGUN = {
+_BUILDERS = {
     "proposed": offered,
     "validating": validating,
     "accepted": accepted,
@@ -108,7 +108,7 @@ _BEGUN = {
     "completed": activated,
     "closed": activated,
 }
-_THEN: dict[HandoffStatus, tuple[tuple[Actor, AnyCommand], ...]] = {
+_FURTHER_STEPS: dict[HandoffStatus, tuple[tuple[Actor, AnyCommand], ...]] = {
     "rejected": ((BOB, RejectHandoff("H", "capacity_unavailable", "too much to do")),),
     "completed": ((BOB, CompleteHandoff("H", "done")),),
     "closed": ((BOB, CompleteHandoff("H", "done")), (ALICE, CloseHandoff("H"))),
@@ -121,7 +121,7 @@ def again(world: World, actor: Actor, command: AnyCommand, cause: str, now: int 
     return world.do(actor, command, now)
 
 
-def letters(world: World, kind: str) -> list[tuple[str, ...]]:
+def mail_recipients(world: World, kind: str) -> list[tuple[str, ...]]:
     """To whom letters of this kind have gone."""
     return [mail.to for mail in world.mails.values() if mail.kind == kind]
 

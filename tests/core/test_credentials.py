@@ -32,7 +32,7 @@ NEXT = "B" * 42 + "A"
 
 # Whose credentials (a role) may be given and taken by whom (a letter).
 #   h human, s the hub itself, o orchestrator
-BY_HAND: dict[Role, str] = {
+EXPECTED_MANAGERS: dict[Role, str] = {
     "agent": "hso",
     "observer": "hso",
     "coordinator": "hs",
@@ -53,22 +53,22 @@ ACTORS = {
 }
 
 
-def known(role: Role = "agent", name: str = "alice") -> World:
+def registered(role: Role = "agent", name: str = "alice") -> World:
     """A world in which somebody is known."""
     world = World()
     world.agents[name] = AgentRecord(name, role, (), NOW)
     return world
 
 
-def token(number: int = 1, expires_at: int = NOW + DAY, name: str = "alice") -> IssueToken:
+def issue_token(number: int = 1, expires_at: int = NOW + DAY, name: str = "alice") -> IssueToken:
     """A token of an agent."""
     return IssueToken(name, f"{number:012x}", f"{number:064x}", expires_at)
 
 
 @proves("IDENTITY-TOKEN")
-def test_a_token_is_issued_and_taken_back() -> None:
-    world = known()
-    decision = world.do(HUMAN, token())
+def test_token_is_issued_and_revoked() -> None:
+    world = registered()
+    decision = world.do(HUMAN, issue_token())
     event = TokenIssued("000000000001", f"{1:064x}", NOW + DAY)
     assert decision.events == (("agent:alice", event),)
     assert world.agents["alice"].tokens == (
@@ -81,33 +81,33 @@ def test_a_token_is_issued_and_taken_back() -> None:
 
 
 @proves("IDENTITY-TOKEN", "IDEM-REPEAT")
-def test_the_same_again_is_a_no_op() -> None:
-    world = known()
-    world.do(HUMAN, token())
-    assert world.do(HUMAN, token(), NOW + 1).events == ()
-    assert world.code(HUMAN, token(expires_at=NOW + 2 * DAY)) == "already_exists"
+def test_repeated_issue_and_revocation_are_no_ops() -> None:
+    world = registered()
+    world.do(HUMAN, issue_token())
+    assert world.do(HUMAN, issue_token(), NOW + 1).events == ()
+    assert world.code(HUMAN, issue_token(expires_at=NOW + 2 * DAY)) == "already_exists"
     world.do(HUMAN, RevokeToken("alice", "000000000001"))
     assert world.do(HUMAN, RevokeToken("alice", "000000000001")).events == ()
 
 
 @proves("IDENTITY-REVOKE")
-def test_all_tokens_end_at_once_and_later_ones_do_not() -> None:
-    world = known()
-    world.do(HUMAN, token(1))
-    world.do(HUMAN, token(2))
+def test_revoking_all_tokens_spares_later_ones() -> None:
+    world = registered()
+    world.do(HUMAN, issue_token(1))
+    world.do(HUMAN, issue_token(2))
     assert world.do(HUMAN, RevokeToken("alice"), NOW + 1).events == (
         ("agent:alice", TokenRevoked()),
     )
     assert world.agents["alice"].cut_off_at == NOW + 1
-    world.do(HUMAN, token(3), NOW + 2)
+    world.do(HUMAN, issue_token(3), NOW + 2)
     live = world.agents["alice"].live_tokens(NOW + 2)
     assert [kept.id for kept in live] == ["000000000003"]
 
 
 @proves("IDENTITY-TOKEN", "AGENT-REGISTRY")
-def test_another_registration_leaves_the_credentials_as_they_are() -> None:
-    world = known()
-    world.do(HUMAN, token())
+def test_new_registration_keeps_credentials() -> None:
+    world = registered()
+    world.do(HUMAN, issue_token())
     world.do(HUMAN, KeyAgent("alice", KEY))
     before = world.agents["alice"]
     world.do(HUMAN, RegisterAgent("alice", "observer", ("aof",)), NOW + 1)
@@ -117,66 +117,69 @@ def test_another_registration_leaves_the_credentials_as_they_are() -> None:
 
 
 @proves("IDENTITY-SIGNED")
-def test_a_key_is_made_known_replaced_and_taken_away() -> None:
-    world = known()
+def test_key_is_set_repeated_and_removed() -> None:
+    world = registered()
     assert world.do(HUMAN, KeyAgent("alice", KEY)).events == (("agent:alice", AgentKeyed(KEY)),)
     assert world.do(HUMAN, KeyAgent("alice", KEY)).events == ()
     world.do(HUMAN, KeyAgent("alice", ""))
     assert world.agents["alice"].key == ""
 
 
-def good_keys(world: World, now: int = NOW) -> tuple[str, ...]:
+def valid_keys(world: World, now: int = NOW) -> tuple[str, ...]:
     return world.agents["alice"].good_keys(now)
 
 
 @proves("IDENTITY-ROTATION")
-def test_the_key_before_is_good_as_long_as_it_was_said_and_not_longer() -> None:
-    world = known()
-    assert good_keys(world) == ()
+def test_previous_key_is_valid_until_end_of_overlap() -> None:
+    world = registered()
+    assert valid_keys(world) == ()
     world.do(HUMAN, KeyAgent("alice", KEY, overlap_ms=DAY))
-    assert good_keys(world) == (KEY,), "there was none before"
+    assert valid_keys(world) == (KEY,), "there was none before"
     world.do(HUMAN, KeyAgent("alice", NEXT, overlap_ms=DAY))
-    assert (good_keys(world, NOW + DAY - 1), good_keys(world, NOW + DAY)) == ((NEXT, KEY), (NEXT,))
+    assert (valid_keys(world, NOW + DAY - 1), valid_keys(world, NOW + DAY)) == (
+        (NEXT, KEY),
+        (NEXT,),
+    )
     assert world.do(HUMAN, KeyAgent("alice", NEXT, overlap_ms=2 * DAY)).events == ()
     world.do(HUMAN, KeyAgent("alice", NEXT))
-    assert good_keys(world) == (NEXT,), "said again without an overlap it ends the old one"
+    assert valid_keys(world) == (NEXT,), "said again without an overlap it ends the old one"
     assert world.do(HUMAN, KeyAgent("alice", NEXT)).events == ()
 
 
 @proves("IDENTITY-ROTATION")
-def test_an_overlap_can_be_made_shorter_and_not_longer() -> None:
-    world = known()
+def test_overlap_can_be_shortened_but_not_extended() -> None:
+    world = registered()
     world.do(HUMAN, KeyAgent("alice", KEY))
     world.do(HUMAN, KeyAgent("alice", NEXT, overlap_ms=DAY))
     shorter = KeyAgent("alice", NEXT, overlap_ms=1_000)
     event = AgentKeyed(NEXT, NOW + 1_000)
     assert world.do(HUMAN, shorter).events == (("agent:alice", event),)
-    assert good_keys(world, NOW + 999) == (NEXT, KEY), "the old one is the same as before"
-    assert good_keys(world, NOW + 1_000) == (NEXT,)
-    for again in (shorter, KeyAgent("alice", NEXT, overlap_ms=DAY)):
-        assert world.do(HUMAN, again).events == ()
-    assert good_keys(world, NOW + 1_000) == (NEXT,)
+    assert valid_keys(world, NOW + 999) == (NEXT, KEY), "the old one is the same as before"
+    assert valid_keys(world, NOW + 1_000) == (NEXT,)
+    for command in (shorter, KeyAgent("alice", NEXT, overlap_ms=DAY)):
+        assert world.do(HUMAN, command).events == ()
+    assert valid_keys(world, NOW + 1_000) == (NEXT,)
 
 
 @proves("IDENTITY-ROTATION")
 @pytest.mark.parametrize("overlap", [0, 1_000])
-def test_the_same_key_after_an_overlap_is_a_no_op(overlap: int) -> None:
-    world = known()
+def test_same_key_after_overlap_is_a_no_op(overlap: int) -> None:
+    world = registered()
     world.do(HUMAN, KeyAgent("alice", KEY))
     world.do(HUMAN, KeyAgent("alice", NEXT, overlap_ms=DAY))
     assert world.do(HUMAN, KeyAgent("alice", NEXT, overlap), NOW + DAY).events == ()
-    assert good_keys(world, NOW + DAY) == (NEXT,)
+    assert valid_keys(world, NOW + DAY) == (NEXT,)
 
 
 @proves("IDENTITY-ROTATION")
-def test_without_an_overlap_or_a_new_key_the_old_one_ends_at_once() -> None:
-    world = known()
+def test_previous_key_ends_at_once_without_overlap() -> None:
+    world = registered()
     world.do(HUMAN, KeyAgent("alice", KEY))
     world.do(HUMAN, KeyAgent("alice", NEXT))
-    assert good_keys(world) == (NEXT,)
+    assert valid_keys(world) == (NEXT,)
     world.do(HUMAN, KeyAgent("alice", KEY, overlap_ms=DAY))
     world.do(HUMAN, KeyAgent("alice", ""))
-    assert good_keys(world) == ()
+    assert valid_keys(world) == ()
     assert world.code(HUMAN, KeyAgent("alice", "", overlap_ms=DAY)) == "invalid_field"
     assert world.code(HUMAN, KeyAgent("alice", KEY, overlap_ms=8 * DAY)) == "invalid_field"
 
@@ -184,25 +187,25 @@ def test_without_an_overlap_or_a_new_key_the_old_one_ends_at_once() -> None:
 @proves("ROLE-CREDENTIALS")
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("letter", ACTORS)
-def test_who_may_vouch_for_whom(letter: str, role: Role) -> None:
-    actor, world = ACTORS[letter], known(role)
+def test_credential_management_depends_on_both_roles(letter: str, role: Role) -> None:
+    actor, world = ACTORS[letter], registered(role)
     world.agents["alice"] = AgentRecord(
         "alice", role, (), NOW, KEY, (TokenRecord("0" * 12, "0" * 64, NOW, NOW + DAY),)
     )
-    code = "" if letter in BY_HAND[role] else "not_authorized"
-    assert world.code(actor, token()) == code
+    code = "" if letter in EXPECTED_MANAGERS[role] else "not_authorized"
+    assert world.code(actor, issue_token()) == code
     assert world.code(actor, KeyAgent("alice", "")) == code
     assert world.code(actor, RevokeToken("alice")) == code
     assert world.code(actor, RevokeToken("alice", "0" * 12)) == code
 
 
 @proves("ROLE-CREDENTIALS")
-def test_an_agent_takes_back_its_own_and_gives_itself_none() -> None:
-    world = known()
-    world.do(HUMAN, token())
+def test_agent_revokes_own_credentials_but_issues_none() -> None:
+    world = registered()
+    world.do(HUMAN, issue_token())
     assert world.code(ALICE, RevokeToken("alice", "000000000001")) == ""
     assert world.code(ALICE, RevokeToken("alice")) == ""
-    assert world.code(ALICE, token(2)) == "not_authorized"
+    assert world.code(ALICE, issue_token(2)) == "not_authorized"
     assert world.code(ALICE, KeyAgent("alice", KEY)) == "not_authorized"
     world.do(HUMAN, KeyAgent("alice", KEY))
     assert world.code(ALICE, KeyAgent("alice", "")) == ""
@@ -211,7 +214,7 @@ def test_an_agent_takes_back_its_own_and_gives_itself_none() -> None:
 
 
 @proves("ROLE-CREDENTIALS")
-def test_the_table_of_roles_knows_every_role() -> None:
+def test_credential_table_covers_every_role() -> None:
     assert set(MAY_VOUCH) == set(ROLES)
 
 
@@ -219,12 +222,12 @@ def test_the_table_of_roles_knows_every_role() -> None:
 @pytest.mark.parametrize(
     ("command", "code"),
     [
-        (token(expires_at=NOW), "invalid_field"),
-        (token(expires_at=NOW + TOKEN_MS[0]), ""),
-        (token(expires_at=NOW + TOKEN_MS[1]), ""),
-        (token(expires_at=NOW + TOKEN_MS[1] + 1), "invalid_field"),
-        (token(name="bob"), "agent_not_found"),
-        (token(name="../bob"), "invalid_id"),
+        (issue_token(expires_at=NOW), "invalid_field"),
+        (issue_token(expires_at=NOW + TOKEN_MS[0]), ""),
+        (issue_token(expires_at=NOW + TOKEN_MS[1]), ""),
+        (issue_token(expires_at=NOW + TOKEN_MS[1] + 1), "invalid_field"),
+        (issue_token(name="bob"), "agent_not_found"),
+        (issue_token(name="../bob"), "invalid_id"),
         (IssueToken("alice", "1", "0" * 64, NOW + DAY), "invalid_id"),
         (IssueToken("alice", "0" * 12, "0" * 63 + "G", NOW + DAY), "invalid_field"),
         (RevokeToken("bob"), "agent_not_found"),
@@ -237,34 +240,38 @@ def test_the_table_of_roles_knows_every_role() -> None:
     ],
     ids=range(15),
 )
-def test_what_cannot_be_is_refused(command: IssueToken | RevokeToken | KeyAgent, code: str) -> None:
-    assert known().code(HUMAN, command) == code
+def test_invalid_credential_command_is_refused(
+    command: IssueToken | RevokeToken | KeyAgent, code: str
+) -> None:
+    assert registered().code(HUMAN, command) == code
 
 
 @proves("IDENTITY-SECRET")
-def test_a_token_that_is_taken_for_a_digest_is_not_repeated_in_the_refusal() -> None:
+def test_refusal_does_not_quote_token_given_as_digest() -> None:
     secret = write_token("alice", "0" * 12, "s3cret" * 7 + "x")
-    answer = known().ask(HUMAN, IssueToken("alice", "0" * 12, secret, NOW + DAY))
+    answer = registered().decide(HUMAN, IssueToken("alice", "0" * 12, secret, NOW + DAY))
     assert "s3cret" not in str(answer)
 
 
 @proves("IDENTITY-TOKEN")
-def test_an_agent_has_so_many_good_tokens_and_no_more() -> None:
-    world = known()
+def test_agent_has_limited_number_of_valid_tokens() -> None:
+    world = registered()
     for number in range(TOKENS):
-        world.do(HUMAN, token(number))
-    assert world.code(HUMAN, token(TOKENS)) == "invalid_field"
-    assert world.code(HUMAN, token(TOKENS), NOW + DAY) == "invalid_field"  # it has ended itself
-    assert world.code(HUMAN, token(TOKENS, NOW + 2 * DAY), NOW + DAY) == ""
+        world.do(HUMAN, issue_token(number))
+    assert world.code(HUMAN, issue_token(TOKENS)) == "invalid_field"
+    assert (
+        world.code(HUMAN, issue_token(TOKENS), NOW + DAY) == "invalid_field"
+    )  # it has ended itself
+    assert world.code(HUMAN, issue_token(TOKENS, NOW + 2 * DAY), NOW + DAY) == ""
 
 
 @proves("IDENTITY-TOKEN")
-def test_the_oldest_that_have_ended_are_forgotten_and_a_good_one_never_is() -> None:
-    world = known()
-    world.do(HUMAN, token(0, NOW + 300 * DAY))
+def test_oldest_expired_tokens_are_forgotten_and_valid_ones_kept() -> None:
+    world = registered()
+    world.do(HUMAN, issue_token(0, NOW + 300 * DAY))
     for number in range(1, 200):
         at = NOW + number * 2_000
-        world.do(HUMAN, token(number, at + 1_000), at)
+        world.do(HUMAN, issue_token(number, at + 1_000), at)
     kept = [one.id for one in world.agents["alice"].tokens]
     assert len(kept) == REMEMBERED_TOKENS
     assert kept[0] == f"{0:012x}"
@@ -274,7 +281,7 @@ def test_the_oldest_that_have_ended_are_forgotten_and_a_good_one_never_is() -> N
 @proves("IDENTITY-TOKEN", "NAME-GRAMMAR")
 @pytest.mark.parametrize("agent", ["a", "swe-backend", "a_b__c", "bob@laptop", "x" * 128, "a_" * 9])
 @pytest.mark.parametrize("secret", ["-" * 43, "_" * 43, "a" * 43, "_000000000000_" + "b" * 29])
-def test_a_token_is_read_as_it_was_written(agent: str, secret: str) -> None:
+def test_token_round_trips_through_its_text(agent: str, secret: str) -> None:
     text = write_token(agent, "0123456789ab", secret)
     assert read_token(text) == Claim(agent, "0123456789ab")
     assert read_token(text + "\n") is read_token(text[:-1]) is None
@@ -296,5 +303,5 @@ def test_a_token_is_read_as_it_was_written(agent: str, secret: str) -> None:
     ],
     ids=range(8),
 )
-def test_what_is_no_token_is_none(text: str) -> None:
+def test_malformed_token_is_not_read(text: str) -> None:
     assert read_token(text) is None

@@ -46,7 +46,7 @@ from tests.core.world import (
     lease,
     reclaimed,
     task,
-    with_,
+    with_fields,
 )
 from tests.requirements import proves
 
@@ -54,7 +54,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 CAROL = Actor("agent", "carol")
 DUE = NOW + 60_000
 
-ASK = RequestDelegation(
+REQUEST = RequestDelegation(
     "CC",
     "T",
     "bob",
@@ -66,7 +66,7 @@ ASK = RequestDelegation(
 )
 
 
-def world_of(child: Status = "ready") -> World:
+def with_child(child: Status = "ready") -> World:
     """A world in which alice holds T, and CC stands beside it."""
     world = held()
     world.put(task("CC", child))
@@ -74,30 +74,30 @@ def world_of(child: Status = "ready") -> World:
 
 
 @proves("ACP-DELEGATED")
-def test_what_is_handed_over_is_not_delegated_and_no_offer_of_it_is_taken() -> None:
-    on_its_way = ActiveHandoff("H", "alice", "carol")
-    world = with_(world_of(), "CC", handoff=on_its_way)
-    for answer in (world.ask(ALICE, ASK), world.ask(HUMAN, ASK)):
+def test_active_handoff_refuses_delegation_and_its_acceptance() -> None:
+    active_handoff = ActiveHandoff("H", "alice", "carol")
+    world = with_fields(with_child(), "CC", handoff=active_handoff)
+    for answer in (world.decide(ALICE, REQUEST), world.decide(HUMAN, REQUEST)):
         assert isinstance(answer, Refusal)
         assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
-    world = with_(asked(), "CC", handoff=on_its_way)
-    answer = world.ask(BOB, AcceptDelegation("CC"))
+    world = with_fields(requested(), "CC", handoff=active_handoff)
+    answer = world.decide(BOB, AcceptDelegation("CC"))
     assert isinstance(answer, Refusal)
     assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
     assert world.code(BOB, RejectDelegation("CC")) == ""
 
 
-def asked(child: Status = "ready") -> World:
+def requested(child: Status = "ready") -> World:
     """The same after alice has offered CC to bob."""
-    world = world_of()
-    world.do(ALICE, ASK)
-    return with_(world, "CC", status=child)
+    world = with_child()
+    world.do(ALICE, REQUEST)
+    return with_fields(world, "CC", status=child)
 
 
 @proves("DELEGATION-REQUEST")
-def test_a_request_is_recorded_with_the_child_and_links_it_to_its_parent() -> None:
-    world = world_of()
-    decision = world.do(ALICE, ASK, NOW + 5)
+def test_request_is_recorded_with_child_and_links_it_to_parent() -> None:
+    world = with_child()
+    decision = world.do(ALICE, REQUEST, NOW + 5)
     assert decision.events == (
         (
             "task:CC",
@@ -126,29 +126,29 @@ def test_a_request_is_recorded_with_the_child_and_links_it_to_its_parent() -> No
         "bob",
         DUE,
         "requested",
-        ASK.acceptance_criteria,
-        ASK.expected_outputs,
-        ASK.context_refs,
-        ASK.constraints,
+        REQUEST.acceptance_criteria,
+        REQUEST.expected_outputs,
+        REQUEST.context_refs,
+        REQUEST.constraints,
     )
     assert world.leases["T"].expires_at == NOW + 5 + TTL, "who delegates is alive"
 
 
 @proves("DELEGATION-REQUEST", "TASK-LINKS")
-def test_a_child_that_has_a_parent_keeps_it() -> None:
-    world = world_of()
+def test_child_keeps_existing_parent() -> None:
+    world = with_child()
     world.put(task("Q"))
     world.do(HUMAN, LinkTask("CC", "parent", "Q"))
-    assert [type(event) for event in events_of(world.do(HUMAN, ASK))] == [DelegationRequested]
+    assert [type(event) for event in events_of(world.do(HUMAN, REQUEST))] == [DelegationRequested]
     assert world.tasks["CC"].parent == "Q"
 
 
 @proves("DELEGATION-REQUEST", "ROLE-HOLDER")
-def test_an_agent_takes_over_no_part_of_another_task() -> None:
-    world = world_of()
+def test_agent_may_not_delegate_child_of_another_task() -> None:
+    world = with_child()
     world.put(task("Q"))
     world.do(HUMAN, LinkTask("CC", "parent", "Q"))
-    answer = world.ask(ALICE, ASK)
+    answer = world.decide(ALICE, REQUEST)
     assert isinstance(answer, Refusal)
     assert (answer.code, "part of Q" in answer.detail) == ("unauthorized_agent", True)
 
@@ -158,14 +158,14 @@ def test_an_agent_takes_over_no_part_of_another_task() -> None:
 @pytest.mark.parametrize(
     ("owner", "code"), [("carol", "unauthorized_agent"), ("alice", ""), ("bob", "")]
 )
-def test_an_agent_delegates_what_is_its_own_the_others_or_nobodys(
+def test_agent_may_not_delegate_child_owned_by_third_agent(
     owner: str, code: str, status: Status
 ) -> None:
-    world = with_(world_of(status), "CC", assignee=owner)
+    world = with_fields(with_child(status), "CC", assignee=owner)
     if status == "in-progress":
         world.leases["CC"] = lease(owner)
-    assert world.code(ALICE, ASK) == code
-    assert world.code(HUMAN, ASK) == ""
+    assert world.code(ALICE, REQUEST) == code
+    assert world.code(HUMAN, REQUEST) == ""
 
 
 @proves("DELEGATION-REQUEST", "ROLE-HOLDER")
@@ -179,31 +179,31 @@ def test_an_agent_delegates_what_is_its_own_the_others_or_nobodys(
         ("carol", "Q", ("carol", "alice"), False),
     ],
 )
-def test_an_agent_replaces_its_own_and_its_forerunners_request_and_no_other(
+def test_agent_replaces_only_its_own_or_its_predecessors_request(
     state: DelegationState, from_agent: str, parent: str, holders: tuple[str, ...], may: bool
 ) -> None:
-    world = with_(asked(), "T", agents=holders)
+    world = with_fields(requested(), "T", agents=holders)
     known = world.tasks["CC"].delegation
     assert known is not None
     earlier = replace(known, from_agent=from_agent, parent=parent, state=state, due_by=DUE + 1)
-    with_(world, "CC", delegation=earlier)
+    with_fields(world, "CC", delegation=earlier)
     expected = "" if may or state == "rejected" else "unauthorized_agent"
-    assert world.code(ALICE, ASK) == expected
-    assert world.code(ORCHESTRATOR, ASK) == ""
+    assert world.code(ALICE, REQUEST) == expected
+    assert world.code(ORCHESTRATOR, REQUEST) == ""
 
 
 @proves("DELEGATION-REQUEST", "IDEM-REPEAT")
 @pytest.mark.parametrize("state", get_args(DelegationState))
-def test_the_same_request_again_is_a_no_op_whatever_was_answered(state: DelegationState) -> None:
-    world = asked()
+def test_repeated_request_is_a_no_op_in_every_state(state: DelegationState) -> None:
+    world = requested()
     known = world.tasks["CC"].delegation
     assert known is not None
-    with_(world, "CC", delegation=replace(known, state=state, escalated=True), status="done")
-    again = world.do(ALICE, ASK, NOW + 9)
-    assert again.events == ()
+    with_fields(world, "CC", delegation=replace(known, state=state, escalated=True), status="done")
+    repeated = world.do(ALICE, REQUEST, NOW + 9)
+    assert repeated.events == ()
     assert world.leases["T"].expires_at == NOW + 9 + TTL
     world.do(HUMAN, MoveTask("T", "blocked"))
-    assert world.do(ALICE, ASK).events == (), "a repeat, though nobody holds the parent"
+    assert world.do(ALICE, REQUEST).events == (), "a repeat, though nobody holds the parent"
 
 
 @proves("DELEGATION-REQUEST")
@@ -219,17 +219,17 @@ def test_the_same_request_again_is_a_no_op_whatever_was_answered(state: Delegati
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_another_request_replaces_what_was_recorded(change: dict[str, object]) -> None:
-    world = asked()
+def test_changed_request_replaces_recorded_one(change: dict[str, object]) -> None:
+    world = requested()
     world.do(BOB, AcceptDelegation("CC"))
     world.do(HUB, EscalateDelegation("CC"), DUE)
-    decision = world.do(ALICE, replace(ASK, **change), NOW + 7)
+    decision = world.do(ALICE, replace(REQUEST, **change), NOW + 7)
     assert [type(event) for event in events_of(decision)] == [DelegationRequested]
-    now_asked = world.tasks["CC"].delegation
-    assert now_asked is not None
-    assert (now_asked.state, now_asked.escalated) == ("requested", False)
+    replaced = world.tasks["CC"].delegation
+    assert replaced is not None
+    assert (replaced.state, replaced.escalated) == ("requested", False)
     for field, value in change.items():
-        assert getattr(now_asked, field) == value
+        assert getattr(replaced, field) == value
 
 
 @proves("DELEGATION-REQUEST", "ROLE-TABLE", "ROLE-HOLDER")
@@ -247,28 +247,28 @@ def test_another_request_replaces_what_was_recorded(change: dict[str, object]) -
     ],
     ids=lambda value: getattr(value, "label", value),
 )
-def test_who_may_delegate_a_part_of_a_task_that_alice_holds(actor: Actor, code: str) -> None:
-    assert world_of().code(actor, ASK) == code
+def test_delegation_of_held_task_depends_on_role(actor: Actor, code: str) -> None:
+    assert with_child().code(actor, REQUEST) == code
 
 
 @proves("DELEGATION-REQUEST", "ROLE-HOLDER", "LEASE-LOST")
-def test_an_agent_delegates_only_what_it_holds_now() -> None:
+def test_agent_without_valid_lease_on_parent_is_refused() -> None:
     free = World(task(), task("CC"))
-    assert free.code(ALICE, ASK) == "unauthorized_agent"
+    assert free.code(ALICE, REQUEST) == "unauthorized_agent"
     for lost in (held(expires_at=NOW), reclaimed()):
         lost.put(task("CC"))
-        assert lost.code(ALICE, ASK) == "lease_lost"
+        assert lost.code(ALICE, REQUEST) == "lease_lost"
 
 
 @proves("DELEGATION-REQUEST")
-def test_an_agent_delegates_in_its_own_name_only() -> None:
-    assert world_of().code(ALICE, replace(ASK, from_agent="bob")) == "identity_mismatch"
-    world = world_of()
-    world.do(ORCHESTRATOR, replace(ASK, from_agent="alice"))
+def test_agent_delegates_in_its_own_name_only() -> None:
+    assert with_child().code(ALICE, replace(REQUEST, from_agent="bob")) == "identity_mismatch"
+    world = with_child()
+    world.do(ORCHESTRATOR, replace(REQUEST, from_agent="alice"))
     on_behalf = world.tasks["CC"].delegation
     assert on_behalf is not None
     assert on_behalf.from_agent == "alice"
-    assert world.do(ALICE, ASK).events == (), "the same request, by whom it was made for"
+    assert world.do(ALICE, REQUEST).events == (), "the same request, by whom it was made for"
 
 
 @proves("DELEGATION-REQUEST", "REFUSAL-CODES")
@@ -292,56 +292,56 @@ def test_an_agent_delegates_in_its_own_name_only() -> None:
     ],
     ids=range(14),
 )
-def test_what_is_wrong_with_a_request_is_named(change: dict[str, object], code: str) -> None:
-    assert world_of().code(ALICE, replace(ASK, **change)) == code
+def test_invalid_request_is_refused_by_code(change: dict[str, object], code: str) -> None:
+    assert with_child().code(ALICE, replace(REQUEST, **change)) == code
 
 
 @proves("LIMIT-TEXT")
-def test_a_bound_is_told_with_the_place() -> None:
-    answer = world_of().ask(ALICE, replace(ASK, constraints=("ok", "x" * 4_001)))
+def test_refused_bound_names_index_of_the_item() -> None:
+    answer = with_child().decide(ALICE, replace(REQUEST, constraints=("ok", "x" * 4_001)))
     assert isinstance(answer, Refusal)
     assert answer.detail.startswith("constraints[1] has 4001 characters")
 
 
 @proves("DELEGATION-REQUEST", "TASK-LIFECYCLE")
 @pytest.mark.parametrize("status", STATUSES)
-def test_what_has_ended_is_not_delegated(status: Status) -> None:
+def test_final_task_is_not_delegated(status: Status) -> None:
     code = "invalid_transition" if status in ("done", "cancelled") else ""
-    assert world_of(status).code(ALICE, ASK) == code
+    assert with_child(status).code(ALICE, REQUEST) == code
 
 
 @proves("DELEGATION-DEPTH")
-def test_delegated_work_is_not_delegated_on() -> None:
-    world = asked()
+def test_delegated_task_may_not_delegate_further() -> None:
+    world = requested()
     world.do(BOB, ClaimTask("CC", "bob"))
     world.put(task("DDD"))
     for actor in (BOB, HUMAN, ORCHESTRATOR):
-        on = RequestDelegation("DDD", "CC", "carol", DUE)
-        assert world.code(actor, on) == "nested_delegation"
+        further = RequestDelegation("DDD", "CC", "carol", DUE)
+        assert world.code(actor, further) == "nested_delegation"
 
 
 @proves("DELEGATION-DEPTH")
-def test_a_chain_is_not_made_from_its_other_end_either() -> None:
-    world = asked()
+def test_parent_of_delegated_task_is_not_delegated() -> None:
+    world = requested()
     world.put(task("TOP"))
-    up = RequestDelegation("T", "TOP", "alice", DUE)
-    assert world.code(HUMAN, up) == "nested_delegation"
+    upward = RequestDelegation("T", "TOP", "alice", DUE)
+    assert world.code(HUMAN, upward) == "nested_delegation"
     world.do(BOB, RejectDelegation("CC"))
-    assert world.code(HUMAN, up) == "", "nobody works for T any longer"
+    assert world.code(HUMAN, upward) == "", "nobody works for T any longer"
 
 
 @proves("DELEGATION-DEPTH", "TASK-LINKS")
-def test_a_parent_is_not_delegated_to_its_own_part() -> None:
+def test_ancestor_is_not_delegated_to_descendant() -> None:
     world = held()
     world.put(task("UP"))
     world.do(HUMAN, LinkTask("T", "parent", "UP"))
-    assert world.code(ALICE, replace(ASK, task="UP")) == "link_cycle"
+    assert world.code(ALICE, replace(REQUEST, task="UP")) == "link_cycle"
 
 
 @proves("DELEGATION-ANSWER")
 @pytest.mark.parametrize("status", STATUSES)
-def test_an_acceptance_is_recorded_and_moves_nothing(status: Status) -> None:
-    world = asked(status)
+def test_acceptance_is_recorded_without_status_change(status: Status) -> None:
+    world = requested(status)
     decision = world.do(BOB, AcceptDelegation("CC"), NOW + 2)
     assert decision.events == (("task:CC", DelegationAccepted("bob")),)
     accepted = world.tasks["CC"]
@@ -354,33 +354,31 @@ def test_an_acceptance_is_recorded_and_moves_nothing(status: Status) -> None:
 @proves("DELEGATION-ANSWER")
 @pytest.mark.parametrize("status", [s for s in STATUSES if s != "in-progress"])
 @pytest.mark.parametrize(("reason", "recorded"), [("too vague", "too vague"), ("", "")])
-def test_a_rejection_blocks_what_is_still_to_be_done(
-    status: Status, reason: str, recorded: str
-) -> None:
-    world = asked(status)
+def test_rejection_blocks_unfinished_task(status: Status, reason: str, recorded: str) -> None:
+    world = requested(status)
     decision = world.do(BOB, RejectDelegation("CC", reason))
-    said = DelegationRejected("bob", recorded)
+    rejected = DelegationRejected("bob", recorded)
     if status in ("backlog", "ready"):
         moved = TaskTransitioned(status, "blocked", reason or "handoff rejected")
-        assert events_of(decision) == [moved, said]
+        assert events_of(decision) == [moved, rejected]
         assert decision.receipt.status == world.tasks["CC"].status == "blocked"
     else:
-        assert events_of(decision) == [said]
+        assert events_of(decision) == [rejected]
         assert decision.receipt.status == world.tasks["CC"].status == status
     assert decision.lease is None
     assert world.do(BOB, RejectDelegation("CC", "again")).events == ()
 
 
 @proves("DELEGATION-ANSWER", "LEASE-FENCE")
-def test_a_rejection_ends_the_rejecters_own_attempt_and_nobody_elses() -> None:
-    own = asked()
+def test_rejection_ends_only_the_rejecters_attempt() -> None:
+    own = requested()
     own.do(BOB, AcceptDelegation("CC"))
     own.do(BOB, ClaimTask("CC", "bob"))
     own.do(BOB, RejectDelegation("CC"))
     assert own.tasks["CC"].status == "blocked"
     assert set(own.leases) == {"T"}
 
-    anothers = asked()
+    anothers = requested()
     anothers.do(CAROL, ClaimTask("CC", "carol"))
     decision = anothers.do(BOB, RejectDelegation("CC", "not mine"))
     assert events_of(decision) == [DelegationRejected("bob", "not mine")]
@@ -392,8 +390,8 @@ def test_a_rejection_ends_the_rejecters_own_attempt_and_nobody_elses() -> None:
 @pytest.mark.parametrize(
     ("owner", "becomes"), [("carol", "ready"), ("alice", "blocked"), ("bob", "blocked")]
 )
-def test_a_rejection_does_not_stop_what_was_given_to_a_third(owner: str, becomes: Status) -> None:
-    world = asked()
+def test_rejection_does_not_block_task_of_third_agent(owner: str, becomes: Status) -> None:
+    world = requested()
     world.do(HUMAN, EditTask("CC", assignee=owner))
     world.do(BOB, RejectDelegation("CC", "not mine"))
     assert world.tasks["CC"].status == becomes
@@ -421,23 +419,23 @@ def test_a_rejection_does_not_stop_what_was_given_to_a_third(owner: str, becomes
     ],
     ids=lambda value: getattr(value, "label", None),
 )
-def test_only_who_was_asked_answers(
+def test_delegation_answer_comes_only_from_requested_agent(
     actor: Actor, code: str, answer: AcceptDelegation | RejectDelegation
 ) -> None:
-    assert asked().code(actor, answer) == code
+    assert requested().code(actor, answer) == code
 
 
 @proves("DELEGATION-ANSWER", "REFUSAL-CODES")
-def test_an_answer_to_nothing_is_refused() -> None:
+def test_delegation_answer_without_request_is_refused() -> None:
     for answer in (AcceptDelegation("CC"), RejectDelegation("CC")):
-        assert world_of().code(BOB, answer) == "invalid_transition"
-        assert world_of().code(BOB, replace(answer, task="nowhere")) == "task_not_found"
-    assert asked().code(BOB, RejectDelegation("CC", "x" * 4_001)) == "invalid_field"
+        assert with_child().code(BOB, answer) == "invalid_transition"
+        assert with_child().code(BOB, replace(answer, task="nowhere")) == "task_not_found"
+    assert requested().code(BOB, RejectDelegation("CC", "x" * 4_001)) == "invalid_field"
 
 
 @proves("DELEGATION-ANSWER")
-def test_the_answers_by_every_pair() -> None:
-    says = {"accepted": AcceptDelegation("CC"), "rejected": RejectDelegation("CC", "no")}
+def test_delegation_answers_in_every_state() -> None:
+    answers = {"accepted": AcceptDelegation("CC"), "rejected": RejectDelegation("CC", "no")}
     allowed = {
         ("requested", "accepted"),
         ("requested", "rejected"),
@@ -446,10 +444,10 @@ def test_the_answers_by_every_pair() -> None:
         ("rejected", "rejected"),
     }
     for state in get_args(DelegationState):
-        for answer, command in says.items():
-            world = asked()
+        for answer, command in answers.items():
+            world = requested()
             if state != "requested":
-                world.do(BOB, says[state])
+                world.do(BOB, answers[state])
             code = "" if (state, answer) in allowed else "invalid_transition"
             assert world.code(BOB, command) == code
     assert set(ANSWERS) == set(get_args(DelegationState))
@@ -458,13 +456,13 @@ def test_the_answers_by_every_pair() -> None:
 @proves("DELEGATION-SLA")
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("state", get_args(DelegationState))
-def test_what_is_late_is_escalated_once_and_nothing_moves(
+def test_overdue_delegation_is_escalated_once_without_status_change(
     state: DelegationState, status: Status
 ) -> None:
-    world = asked(status)
+    world = requested(status)
     known = world.tasks["CC"].delegation
     assert known is not None
-    with_(world, "CC", delegation=replace(known, state=state))
+    with_fields(world, "CC", delegation=replace(known, state=state))
     assert world.do(HUB, EscalateDelegation("CC"), DUE - 1).events == ()
     decision = world.do(HUB, EscalateDelegation("CC"), DUE)
     is_waited_for = state != "rejected" and status not in ("done", "cancelled")
@@ -474,19 +472,19 @@ def test_what_is_late_is_escalated_once_and_nothing_moves(
 
 
 @proves("DELEGATION-SLA", "ROLE-TABLE")
-def test_who_may_escalate() -> None:
+def test_escalation_permission_depends_on_role() -> None:
     for actor in (HUB, HUMAN, ORCHESTRATOR):
-        assert asked().code(actor, EscalateDelegation("CC"), DUE) == ""
+        assert requested().code(actor, EscalateDelegation("CC"), DUE) == ""
     for actor in (ALICE, BOB, COORDINATOR, OBSERVER, FILE):
-        assert asked().code(actor, EscalateDelegation("CC"), DUE) == "not_authorized"
-    assert asked().code(HUB, EscalateDelegation("nowhere"), DUE) == "task_not_found"
-    assert world_of().do(HUB, EscalateDelegation("CC"), DUE).events == ()
+        assert requested().code(actor, EscalateDelegation("CC"), DUE) == "not_authorized"
+    assert requested().code(HUB, EscalateDelegation("nowhere"), DUE) == "task_not_found"
+    assert with_child().do(HUB, EscalateDelegation("CC"), DUE).events == ()
 
 
 @proves("DELEGATION-ANSWER", "LEASE-HEARTBEAT")
-def test_an_answer_of_the_childs_holder_renews_its_lease() -> None:
-    world = asked("in-progress")
+def test_delegation_answer_by_holder_renews_its_lease() -> None:
+    world = requested("in-progress")
     world.leases["CC"] = lease("bob", 1)
-    with_(world, "CC", assignee="bob", attempts=1, fence=1, agents=("bob",))
+    with_fields(world, "CC", assignee="bob", attempts=1, fence=1, agents=("bob",))
     world.do(BOB, AcceptDelegation("CC"), NOW + 50)
     assert world.leases["CC"].expires_at == NOW + 50 + TTL

@@ -18,10 +18,10 @@ from tests.requirements import proves
 
 pytestmark = proves("SAOP-ENTROPY")
 
-USUAL = Thresholds()
+DEFAULTS = Thresholds()
 
 
-def seen(*confidences: float, action: str = "", observation: str = "ok") -> list[Seen]:
+def turns_with(*confidences: float, action: str = "", observation: str = "ok") -> list[Seen]:
     """Turns of these confidences, each with an action of its own unless one is given."""
     return [
         Seen(index, confidence, action or chr(97 + index), observation)
@@ -29,8 +29,8 @@ def seen(*confidences: float, action: str = "", observation: str = "ok") -> list
     ]
 
 
-def test_falling_confidence_is_told_with_its_turns() -> None:
-    (found,) = judge(seen(0.9, 0.8, 0.7, 0.6), USUAL, ())
+def test_falling_confidence_is_found_with_its_turns() -> None:
+    (found,) = judge(turns_with(0.9, 0.8, 0.7, 0.6), DEFAULTS, ())
 
     assert found == Finding(
         "falling_confidence",
@@ -45,66 +45,68 @@ def test_falling_confidence_is_told_with_its_turns() -> None:
     "confidences",
     [(0.9, 0.8, 0.7), (0.9, 0.9, 0.88, 0.9), (0.5, 0.6, 0.7, 0.8), (0.9,), ()],
 )
-def test_few_turns_and_steady_ones_say_nothing(confidences: tuple[float, ...]) -> None:
-    assert judge(seen(*confidences), USUAL, ()) == []
+def test_few_or_steady_turns_give_no_finding(confidences: tuple[float, ...]) -> None:
+    assert judge(turns_with(*confidences), DEFAULTS, ()) == []
 
 
-def test_turns_that_do_not_say_how_sure_they_are_say_nothing() -> None:
-    unsaid = [Seen(n, None, chr(97 + n), "ok") for n in range(3, 8)]
-    assert judge([*seen(0.95, 0.95, 0.95), *unsaid], USUAL, ()) == []
-    said = [Seen(n, 0.9 - n / 10, "a", "b") for n in (4, 5, 6, 7)]
-    (found,) = judge([unsaid[0], *said], replace(USUAL, cycles=9), ())
+def test_turns_without_confidence_are_ignored() -> None:
+    without = [Seen(n, None, chr(97 + n), "ok") for n in range(3, 8)]
+    assert judge([*turns_with(0.95, 0.95, 0.95), *without], DEFAULTS, ()) == []
+    falling = [Seen(n, 0.9 - n / 10, "a", "b") for n in (4, 5, 6, 7)]
+    (found,) = judge([without[0], *falling], replace(DEFAULTS, cycles=9), ())
     assert isinstance(found, Finding)
     assert found.turns == (4, 5, 6, 7)
 
 
-def test_an_error_at_the_end_of_a_long_text_is_seen() -> None:
+def test_error_is_found_at_either_end_of_long_text() -> None:
     assert error_of("compiling x\n" * 9_000 + "ERROR: boom 7") == "error: boom #"
     assert error_of("ERROR: boom 7\n" + "compiling x\n" * 9_000) == "error: boom #"
 
 
-def test_what_wavers_about_a_threshold_is_told_once() -> None:
+def test_value_near_threshold_is_reported_once() -> None:
     raised = ("falling_confidence",)
-    falling, wavering = seen(0.9, 0.8, 0.7, 0.6), seen(0.9, 0.88, 0.85, 0.83)
+    falling, wavering = turns_with(0.9, 0.8, 0.7, 0.6), turns_with(0.9, 0.88, 0.85, 0.83)
 
-    assert judge(falling, USUAL, raised) == []
-    assert judge(wavering, USUAL, ()) == []
-    assert judge(wavering, USUAL, raised) == [], "it is not over yet"
-    assert judge(seen(0.8, 0.8, 0.8, 0.8), USUAL, raised) == [Steady("falling_confidence", 0.0)]
+    assert judge(falling, DEFAULTS, raised) == []
+    assert judge(wavering, DEFAULTS, ()) == []
+    assert judge(wavering, DEFAULTS, raised) == [], "it is not over yet"
+    assert judge(turns_with(0.8, 0.8, 0.8, 0.8), DEFAULTS, raised) == [
+        Steady("falling_confidence", 0.0)
+    ]
 
 
-def test_the_same_error_in_other_numbers_is_the_same() -> None:
+def test_errors_that_differ_in_numbers_are_the_same() -> None:
     turns = [
         Seen(n, 0.9, f"try {chr(97 + n)}", f"ran it\nError: no file /tmp/x{n} (0x7f{n}a)")
         for n in range(3)
     ]
-    (found,) = judge(turns, USUAL, ())
+    (found,) = judge(turns, DEFAULTS, ())
 
     assert isinstance(found, Finding)
     assert (found.sign, found.turns, found.measured) == ("repeated_error", (0, 1, 2), 3)
     assert "error: no file /tmp/x# (#)" in found.detail
-    assert judge(turns[:2], USUAL, ("repeated_error",)) == []
-    assert judge(turns[:1], USUAL, ("repeated_error",)) == [Steady("repeated_error", 1)]
+    assert judge(turns[:2], DEFAULTS, ("repeated_error",)) == []
+    assert judge(turns[:1], DEFAULTS, ("repeated_error",)) == [Steady("repeated_error", 1)]
     assert error_of("all is well\nnothing to see") == ""
     for fine in ("10 passed, 0 failed", "no error found here", "errors: 0, failures=0"):
         assert error_of(fine) == ""
     assert error_of("1 failed, no errors") == "# failed, no errors"
 
 
-def test_whoever_gets_on_goes_round_in_no_circle() -> None:
+def test_different_actions_are_no_loop() -> None:
     turns = [Seen(n, 0.9, f"read page {n} of the book", f"it says {n}") for n in range(4)]
-    assert judge(turns, USUAL, ()) == []
+    assert judge(turns, DEFAULTS, ()) == []
 
 
-def test_a_circle_is_told_when_it_was_gone_through_twice() -> None:
+def test_loop_is_reported_after_two_rounds() -> None:
     turns = [Seen(n, 0.9, "AB"[n % 2], f"saw {n}") for n in range(5)]
-    found = judge(turns, USUAL, ())
+    found = judge(turns, DEFAULTS, ())
 
     assert isinstance(found[0], Finding)
     assert (found[0].sign, found[0].turns, found[0].measured) == ("loop", (1, 2, 3, 4), 2)
     assert "B → A" in found[0].detail
-    assert judge([*turns, Seen(5, 0.9, "C", "new")], USUAL, ("loop",)) == [Steady("loop", 1)]
-    assert judge(turns, USUAL, ("loop",)) == []
+    assert judge([*turns, Seen(5, 0.9, "C", "new")], DEFAULTS, ("loop",)) == [Steady("loop", 1)]
+    assert judge(turns, DEFAULTS, ("loop",)) == []
 
 
 @pytest.mark.parametrize(
@@ -121,12 +123,12 @@ def test_a_circle_is_told_when_it_was_gone_through_twice() -> None:
         ("ababc", (0, 1)),
     ],
 )
-def test_a_loop_is_the_shortest_period_at_the_end(row: str, found: tuple[int, int]) -> None:
+def test_loop_is_the_shortest_period_at_the_end(row: str, found: tuple[int, int]) -> None:
     assert loop_at_end(list(row)) == found
 
 
-def test_only_the_window_counts_and_texts_are_compared_by_what_they_say() -> None:
-    turns = seen(0.9, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6)
+def test_window_limits_turns_and_digests_ignore_numbers() -> None:
+    turns = turns_with(0.9, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6)
 
     assert judge(turns, Thresholds(window=4), ()) == []
     assert slope([1.0, 2.0, 3.0]) == 1.0

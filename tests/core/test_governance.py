@@ -19,12 +19,12 @@ pytestmark = proves("CCOS-GOVERNANCE")
 
 DESCRIPTOR = Descriptor(("python",), locality=("EU",), trust="T1", cost=2, latency_ms=5_000)
 RECORD = AgentRecord("a", "agent", (), NOW)
-ANYTHING, PYTHON = Policy(), Wish("python")
+NO_POLICY, PYTHON = Policy(), Wish("python")
 FIT = Candidate("a", 0.7, Parts(0.7), 0.3, ("python",))
 
 
-def why_not(
-    policy: Policy = ANYTHING,
+def veto_text(
+    policy: Policy = NO_POLICY,
     wish: Wish = PYTHON,
     candidate: Candidate = FIT,
     pause: Pause | None = None,
@@ -50,10 +50,10 @@ CASES: tuple[tuple[str, dict[str, Any], str], ...] = (
         {"candidate": replace(FIT, matched=())},
         "capability: the goal names none of its skills",
     ),
-    ("skill asked", {"wish": Wish("x", skills=("Python",))}, ""),
-    ("skill missing", {"wish": Wish("x", skills=("rust",))}, "capability: it lacks rust"),
+    ("requested skill", {"wish": Wish("x", skills=("Python",))}, ""),
+    ("missing skill", {"wish": Wish("x", skills=("rust",))}, "capability: it lacks rust"),
     (
-        "skill required",
+        "required skill",
         {"policy": Policy(required_skills=("audited",))},
         "capability: it lacks audited",
     ),
@@ -64,31 +64,35 @@ CASES: tuple[tuple[str, dict[str, Any], str], ...] = (
         "trust: it has T1, and T2 is the least",
     ),
     ("cheap enough", {"policy": Policy(cost_ceiling=2)}, ""),
-    ("too dear", {"policy": Policy(cost_ceiling=1.5)}, "cost: it costs 2, and 1.5 is the most"),
-    ("free", {"policy": Policy(cost_ceiling=0), "cost": 0.0}, ""),
-    ("in place", {"policy": Policy(data_locality=("eu", "ch"))}, ""),
     (
-        "elsewhere",
+        "too expensive",
+        {"policy": Policy(cost_ceiling=1.5)},
+        "cost: it costs 2, and 1.5 is the most",
+    ),
+    ("free", {"policy": Policy(cost_ceiling=0), "cost": 0.0}, ""),
+    ("allowed locality", {"policy": Policy(data_locality=("eu", "ch"))}, ""),
+    (
+        "another locality",
         {"policy": Policy(data_locality=("ch",))},
         "data locality: it works in eu, and data stays in ch",
     ),
     (
-        "elsewhere too",
+        "one of two localities outside",
         {"policy": Policy(data_locality=("eu",)), "locality": ("eu", "us")},
         "data locality: it works in eu, us, and data stays in eu",
     ),
     (
-        "nobody knows where",
+        "unknown locality",
         {"policy": Policy(data_locality=("eu",)), "locality": ()},
         "data locality: it works in places that it does not name, and data stays in eu",
     ),
-    ("place asked for", {"wish": Wish("x", ("Locality:EU",))}, ""),
+    ("requested locality", {"wish": Wish("x", ("Locality:EU",))}, ""),
     (
-        "another place asked for",
+        "another requested locality",
         {"wish": Wish("x", ("locality:us", "fast"))},
         "data locality: it works in eu, and us was asked for",
     ),
-    ("room left", {"capacity": 2}, ""),
+    ("free capacity", {"capacity": 2}, ""),
     ("full", {"capacity": 1}, "capacity: it has 1 open request and takes 1"),
     ("pause over", {"pause": Pause("x", NOW - 2, NOW)}, ""),
     ("paused", {"pause": Pause("broken", NOW)}, "availability: it is paused: broken"),
@@ -98,7 +102,7 @@ CASES: tuple[tuple[str, dict[str, Any], str], ...] = (
         "availability: it is paused until 2026-02-09T14:30:01.000Z: tired",
     ),
     (
-        "may not act",
+        "read-only role",
         {"role": "observer"},
         "availability: a is registered as observer, which may only read",
     ),
@@ -111,30 +115,30 @@ CASES: tuple[tuple[str, dict[str, Any], str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("case", "given", "expected"), CASES, ids=[case for case, _, _ in CASES])
-def test_every_rule_says_why(case: str, given: dict[str, Any], expected: str) -> None:
+@pytest.mark.parametrize(("case", "fields", "expected"), CASES, ids=[case for case, _, _ in CASES])
+def test_rule_gives_its_reason(case: str, fields: dict[str, Any], expected: str) -> None:
     del case
-    assert why_not(**given) == expected
+    assert veto_text(**fields) == expected
 
 
-def test_no_rule_is_forgotten_here() -> None:
-    told = {expected.partition(":")[0] for _, _, expected in CASES if expected}
-    assert told == set(RULES)
+def test_cases_cover_every_rule() -> None:
+    rules_seen = {expected.partition(":")[0] for _, _, expected in CASES if expected}
+    assert rules_seen == set(RULES)
 
 
-def test_several_reasons_are_all_told() -> None:
-    reasons = why_not(Policy(cost_ceiling=1, trust_floor="T2"), capacity=1)
+def test_all_reasons_are_listed() -> None:
+    reasons = veto_text(Policy(cost_ceiling=1, trust_floor="T2"), capacity=1)
     assert reasons.count("; ") == 2
 
 
 @pytest.mark.parametrize("standing", [None, Standing("a", DESCRIPTOR)])
-def test_whoever_is_not_in_the_registry_gets_nothing(standing: Standing | None) -> None:
+def test_unregistered_agent_is_vetoed(standing: Standing | None) -> None:
     reasons = vetoes(FIT, standing, None, Wish("x"), Policy(), NOW)
     assert reasons == ("unknown: nobody in the registry is called a",)
 
 
 @pytest.mark.parametrize("standing", [None, Standing("a")])
-def test_of_whom_nobody_has_said_what_it_can_do_that_is_what_is_told(
+def test_agent_without_capabilities_is_vetoed_with_remedy(
     standing: Standing | None,
 ) -> None:
     reasons = vetoes(FIT, standing, RECORD, Wish("x"), Policy(), NOW)
@@ -164,13 +168,13 @@ def test_of_whom_nobody_has_said_what_it_can_do_that_is_what_is_told(
         ("de\u00adlete it", False),
     ],
 )
-def test_forbidden_goals_are_found_by_their_words(goal: str, is_forbidden: bool) -> None:
+def test_forbidden_goal_is_found_by_whole_words(goal: str, is_forbidden: bool) -> None:
     policy = Policy(forbidden_goals=("delete production data", "wipe", "?!"))
     assert (check_goal(goal, policy) is not None) == is_forbidden
 
 
 @pytest.mark.parametrize(
-    ("asked", "task", "is_forbidden"),
+    ("intent_fields", "task_fields", "is_forbidden"),
     [
         ({"params": {"text": "please wipe it"}}, {}, True),
         ({"params": {"a": [1, None, {"wipe": True}]}}, {}, True),
@@ -181,10 +185,10 @@ def test_forbidden_goals_are_found_by_their_words(goal: str, is_forbidden: bool)
         ({}, {"body": "then wipe the disk"}, True),
     ],
 )
-def test_what_comes_beside_a_goal_is_looked_at_too(
-    asked: dict[str, Any], task: dict[str, Any], is_forbidden: bool
+def test_forbidden_words_are_found_in_params_constraints_skills_and_task(
+    intent_fields: dict[str, Any], task_fields: dict[str, Any], is_forbidden: bool
 ) -> None:
-    intent = Intent("i", "t", "clean up", "ann", NOW, **asked)
-    beside = told_beside(intent, replace(make_task(), **task))
-    why = check_goal("clean up", Policy(forbidden_goals=("wipe",)), beside)
-    assert why == ("forbidden goal: it comes with the words 'wipe'" if is_forbidden else None)
+    intent = Intent("i", "t", "clean up", "ann", NOW, **intent_fields)
+    other_text = told_beside(intent, replace(make_task(), **task_fields))
+    veto = check_goal("clean up", Policy(forbidden_goals=("wipe",)), other_text)
+    assert veto == ("forbidden goal: it comes with the words 'wipe'" if is_forbidden else None)

@@ -47,7 +47,7 @@ ACTIONS: dict[str, tuple[Actor, AnyCommand]] = {
     "extend_sla": (COORDINATOR, ExtendHandoff("H", 60_000)),
     "reassign": (COORDINATOR, ReassignHandoff("H", "carol")),
 }
-LEADS_TO: dict[str, HandoffStatus] = {
+STATE_AFTER: dict[str, HandoffStatus] = {
     "accept": "accepted",
     "activate": "activated",
     "complete": "completed",
@@ -58,22 +58,22 @@ LEADS_TO: dict[str, HandoffStatus] = {
 }
 
 
-def asked(action: str, world: World) -> tuple[Actor, AnyCommand]:
+def permitted(action: str, world: World) -> tuple[Actor, AnyCommand]:
     """The action as the one asks for it who may."""
     if action == "accept":
-        looked_at = world.handoffs["H"].package_hash or "0" * 64
-        return BOB, accept(world, package_hash=looked_at, notes="gladly")
+        package_hash = world.handoffs["H"].package_hash or "0" * 64
+        return BOB, accept(world, package_hash=package_hash, notes="gladly")
     return ACTIONS[action]
 
 
 @proves("ACP-STATES")
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("action", ["accept", *ACTIONS])
-def test_every_action_in_every_state(action: str, state: HandoffStatus) -> None:
+def test_action_is_refused_or_leads_to_its_state(action: str, state: HandoffStatus) -> None:
     world = at(state)
-    actor, command = asked(action, world)
+    actor, command = permitted(action, world)
     world.cause = "cause-2"
-    answer = world.ask(actor, command)
+    answer = world.decide(actor, command)
     if action not in LEGAL[state]:
         assert isinstance(answer, Refusal)
         if state == "draft" and actor != ALICE:
@@ -83,32 +83,32 @@ def test_every_action_in_every_state(action: str, state: HandoffStatus) -> None:
         return
     world.do(actor, command)
     after = world.handoffs["H"]
-    assert after.status == LEADS_TO.get(action, state)
+    assert after.status == STATE_AFTER.get(action, state)
     assert after.entered_at == (NOW if after.status != state else after.steps[-1].at)
 
 
 @proves("ACP-STATES")
 @pytest.mark.parametrize("state", STATES)
-def test_every_transition_is_one_of_the_table_and_an_entry(state: HandoffStatus) -> None:
+def test_transitions_are_recorded_and_in_the_table(state: HandoffStatus) -> None:
     reached: set[str] = {"draft"}
     for action in ("accept", *ACTIONS):
         world = at(state)
-        actor, command = asked(action, world)
+        actor, command = permitted(action, world)
         world.cause = "cause-2"
         if action not in LEGAL[state]:
             continue
-        here: str = state
+        status: str = state
         for stream, event in world.do(actor, command).events:
             if stream == "handoff:H" and isinstance(event, HandoffMoved):
-                assert event.from_ == here
+                assert event.from_ == status
                 assert event.to in HANDOFF_TRANSITIONS[event.from_]
                 assert event.by
-                here = event.to
-                reached.add(here)
-        assert world.handoffs["H"].status == here
-        assert [step.to for step in world.handoffs["H"].steps][-1] == here
-    wanted = {"validating", "accepted", "rejected"} if state == "proposed" else set[str]()
-    assert wanted <= reached
+                status = event.to
+                reached.add(status)
+        assert world.handoffs["H"].status == status
+        assert [step.to for step in world.handoffs["H"].steps][-1] == status
+    expected = {"validating", "accepted", "rejected"} if state == "proposed" else set[str]()
+    assert expected <= reached
 
 
 @proves("ACP-CALLERS")
@@ -128,7 +128,7 @@ def test_every_transition_is_one_of_the_table_and_an_entry(state: HandoffStatus)
         ("approve", "proposed", {"hera"}),
     ],
 )
-def test_each_action_is_for_its_own_callers(
+def test_actions_are_limited_to_their_callers(
     action: str, state: HandoffStatus, allowed: set[str]
 ) -> None:
     others: dict[str, AnyCommand] = {
@@ -138,14 +138,14 @@ def test_each_action_is_for_its_own_callers(
     }
     for actor in (ALICE, BOB, EVE, COORDINATOR, ORCHESTRATOR, HUMAN, OBSERVER, HUB):
         world = at(state)
-        command = others[action] if action in others else asked(action, world)[1]
+        command = others[action] if action in others else permitted(action, world)[1]
         world.cause = "cause-2"
         code = world.code(actor, command)
         assert code == ("" if actor.name in allowed else "not_authorized"), actor
 
 
 @proves("ACP-CALLERS")
-def test_who_may_only_read_takes_nothing_over() -> None:
+def test_observer_may_not_accept_reject_or_note() -> None:
     world = at("proposed")
     reader = Actor("observer", "bob")
     assert world.code(reader, accept(world)) == "not_authorized"
@@ -155,29 +155,29 @@ def test_who_may_only_read_takes_nothing_over() -> None:
 
 @proves("ACP-STATES")
 @pytest.mark.parametrize("action", ["accept", "escalate", "note", "approve", *ACTIONS])
-def test_what_is_not_there_is_not_found_and_what_has_no_name_is_said(action: str) -> None:
+def test_unknown_and_malformed_handoff_ids_are_refused(action: str) -> None:
     world = at("proposed")
     commands: dict[str, tuple[Actor, AnyCommand]] = {
         "note": (ALICE, NoteHandoff("H", "remark", "x")),
         "escalate": (HUB, EscalateHandoff("H")),
         "approve": (HUMAN, ApproveHandoff("H")),
     }
-    actor, command = commands[action] if action in commands else asked(action, world)
+    actor, command = commands[action] if action in commands else permitted(action, world)
     for name, code in (("none", "handoff_not_found"), ("../H", "invalid_id")):
-        answer = world.ask(actor, replace(command, handoff=name))
+        answer = world.decide(actor, replace(command, handoff=name))
         assert isinstance(answer, Refusal)
         assert answer.code == code
 
 
 @proves("ACP-STATES")
-def test_a_task_that_is_gone_is_told_as_such() -> None:
+def test_missing_task_is_reported() -> None:
     world = at("proposed")
     del world.tasks["T"]
     assert world.code(BOB, accept(world)) == "task_not_found"
 
 
 @proves("ACP-STATES")
-def test_an_offer_is_an_entry_of_its_own() -> None:
+def test_proposal_is_recorded_as_its_own_entry() -> None:
     world = at("draft")
     names = [type(event).__name__ for event in events_of(world.do(ALICE, offer()))]
     assert names == ["TaskEdited", "HandoffProposed", "TaskHandedOver", "MailPosted"]

@@ -76,7 +76,7 @@ def is_id(text: str) -> bool:
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_hostile_names_are_refused_everywhere(text: str) -> None:
+def test_hostile_names_are_refused(text: str) -> None:
     for refusal in (check_task_id(text), check_agent(text), check_alias(f"bead:{text}")):
         assert refusal is not None
         assert refusal.code == "invalid_id"
@@ -86,7 +86,7 @@ def test_hostile_names_are_refused_everywhere(text: str) -> None:
 
 
 @pytest.mark.parametrize(("length", "fits"), [(1, True), (127, True), (128, True), (129, False)])
-def test_a_name_has_at_most_128_characters(length: int, fits: bool) -> None:
+def test_name_has_at_most_128_characters(length: int, fits: bool) -> None:
     text = "a" * length
     assert (check_task_id(text) is None) is fits
     assert (check_agent(text) is None) is fits
@@ -99,7 +99,7 @@ def test_a_name_has_at_most_128_characters(length: int, fits: bool) -> None:
 @given(st.text(st.sampled_from(REST + "/:@ \nａé"), max_size=6) | st.text(max_size=6))
 @example("a\n")
 @example("1")
-def test_ids_follow_the_grammar_and_nothing_else(text: str) -> None:
+def test_ids_follow_the_grammar(text: str) -> None:
     assert (check_task_id(text) is None) == is_id(text)
     name, at, host = text.partition("@")
     assert (check_agent(text) is None) == (is_id(name) and (not at or is_id(host)))
@@ -129,7 +129,7 @@ def test_ids_follow_the_grammar_and_nothing_else(text: str) -> None:
         ("bead：x", False),
     ],
 )
-def test_an_alias_is_a_kind_a_colon_and_a_name(text: str, fits: bool) -> None:
+def test_alias_is_kind_colon_name(text: str, fits: bool) -> None:
     assert (check_alias(text) is None) is fits
     assert is_task_name(text) is (fits or is_id(text))
 
@@ -148,7 +148,7 @@ def test_an_alias_is_a_kind_a_colon_and_a_name(text: str, fits: bool) -> None:
         ("é", False),
     ],
 )
-def test_a_session_has_a_wider_grammar(text: str, fits: bool) -> None:
+def test_session_grammar_is_wider(text: str, fits: bool) -> None:
     assert (check_session(text) is None) is fits
 
 
@@ -157,7 +157,7 @@ def test_a_session_has_a_wider_grammar(text: str, fits: bool) -> None:
     [("k", True), (" a key! ~", True), ("k" * 256, True), ("k" * 257, False), ("", False)]
     + [(f"k{bad}", False) for bad in ("\n", "\x00", "\x7f", "é", "\ud800")],
 )
-def test_a_key_is_printable_ascii(text: str, fits: bool) -> None:
+def test_key_is_printable_ascii(text: str, fits: bool) -> None:
     assert (check_key(text) is None) is fits
 
 
@@ -182,13 +182,13 @@ def test_a_key_is_printable_ascii(text: str, fits: bool) -> None:
         ("", False),
     ],
 )
-def test_an_aof_id_is_known_by_its_form(text: str, fits: bool) -> None:
+def test_aof_id_is_recognized_by_its_form(text: str, fits: bool) -> None:
     assert is_aof_id(text) is fits
 
 
 @proves("NAME-AOF-ID")
 @given(st.integers(1, 99_999_999))
-def test_every_number_of_a_day_gives_an_aof_id_that_is_a_task_id(number: int) -> None:
+def test_numbered_aof_id_is_a_valid_task_id(number: int) -> None:
     name = aof_id("2026-02-09", number)
     assert is_aof_id(name)
     assert is_numbered(name)
@@ -203,19 +203,19 @@ def test_streams_are_named_by_kind_and_name() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE[1:], ids=ascii)
-def test_a_hostile_name_is_shown_short_and_harmless(text: str) -> None:
+def test_hostile_name_is_shown_short_and_escaped(text: str) -> None:
     shown = shown_name(text)
     assert shown.isascii()
     assert shown.isprintable()
     assert len(shown) <= 40 * 10 + 2
 
 
-def test_a_right_name_is_shown_as_it_is() -> None:
+def test_valid_name_is_shown_unchanged() -> None:
     for text in ("", "T", "bead:ol-527.1", "a" * 128):
         assert shown_name(text) == text
 
 
-def test_the_refusal_says_what_would_be_right() -> None:
+def test_refusal_of_name_states_the_grammar() -> None:
     refusal = check_task_id("a/b")
     assert refusal == Refusal(
         "invalid_id",

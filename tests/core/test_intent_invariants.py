@@ -23,7 +23,7 @@ from dragoman.core.commands import (
 from dragoman.core.events import AgentRated, IntentCompleted, IntentFedBack
 from dragoman.core.reading import Decision
 from dragoman.core.states.intent import OVER
-from tests.core.delegating import GOAL, HOUR, delegated, ranked, registry
+from tests.core.intents import GOAL, HOUR, delegate_intent, rank_candidates, registry
 from tests.core.world import HUB, HUMAN, NOW, World
 from tests.requirements import proves
 
@@ -32,26 +32,28 @@ STATUSES = ("ready", "blocked", "backlog", "review", "done", "deadletter", "canc
 
 
 @st.composite
-def words(draw: st.DrawFn) -> tuple[Actor, AnyCommand, int]:
+def steps(draw: st.DrawFn) -> tuple[Actor, AnyCommand, int]:
     """Somebody says something, some time later."""
     name = draw(st.sampled_from(NAMES))
     agent = Actor("agent", name)
-    is_good = draw(st.booleans())
+    is_success = draw(st.booleans())
     any_of: Any = st.sampled_from
-    said: tuple[Actor, AnyCommand] = draw(
+    drawn: tuple[Actor, AnyCommand] = draw(
         any_of(
             [
-                (agent, ReceiveResult("i", name, is_good, error="" if is_good else "no")),
+                (agent, ReceiveResult("i", name, is_success, error="" if is_success else "no")),
                 (agent, ReceiveResult("i", name, True, request_id="i.2", output=1)),
                 (agent, UpdateIntent("i", name, 50)),
                 (agent, ClaimTask("i", name)),
                 (agent, ReleaseTask("i")),
-                (agent, ReportOutcome("i", "done" if is_good else "failed", apply=True)),
+                (agent, ReportOutcome("i", "done" if is_success else "failed", apply=True)),
                 (
                     agent,
-                    ReportOutcome("i", "partial" if is_good else "blocked", "", ("b",), apply=True),
+                    ReportOutcome(
+                        "i", "partial" if is_success else "blocked", "", ("b",), apply=True
+                    ),
                 ),
-                (HUMAN, EditTask("i", assignee=name if is_good else "")),
+                (HUMAN, EditTask("i", assignee=name if is_success else "")),
                 (HUMAN, MoveTask("i", draw(any_of(STATUSES)))),
                 (HUB, ExpireLease("i")),
                 (HUB, ExpireRequest("i")),
@@ -59,10 +61,10 @@ def words(draw: st.DrawFn) -> tuple[Actor, AnyCommand, int]:
         )
     )
     later: int = draw(any_of([0, 1_000, 400_000, HOUR]))
-    return said[0], said[1], later
+    return drawn[0], drawn[1], later
 
 
-def check(world: World, rated: Counter[str], fed_back: int) -> None:
+def check_invariants(world: World, rated: Counter[str], fed_back: int) -> None:
     """What must hold."""
     intent, task = world.intents["i"], world.tasks["i"]
     request = intent.request
@@ -83,18 +85,18 @@ def check(world: World, rated: Counter[str], fed_back: int) -> None:
 
 
 @proves("CCOS-FEEDBACK", "CCOS-OTHERS", "CCOS-OWNER", "CCOS-RECEIPT")
-@given(st.lists(words(), max_size=14), st.booleans())
-def test_task_request_and_feedback_never_disagree(
-    story: list[tuple[Actor, AnyCommand, int]], review_required: bool
+@given(st.lists(steps(), max_size=14), st.booleans())
+def test_task_request_and_feedback_agree_after_every_command(
+    history: list[tuple[Actor, AnyCommand, int]], review_required: bool
 ) -> None:
     world = registry(*NAMES)
-    delegated(world, patience_ms=HOUR, review_required=review_required)
+    delegate_intent(world, patience_ms=HOUR, review_required=review_required)
     rated, fed_back, ended, now = Counter[str](), 0, set[str](), NOW
-    for actor, command, later in story:
+    for actor, command, later in history:
         now += later
-        decision = world.ask(actor, command, now)
+        decision = world.decide(actor, command, now)
         if isinstance(decision, Decision):
-            world.follow(decision, now)
+            world.apply(decision, now)
             for _, event in decision.events:
                 if isinstance(event, AgentRated):
                     rated[event.name] += 1
@@ -102,8 +104,10 @@ def test_task_request_and_feedback_never_disagree(
                 if isinstance(event, IntentCompleted):
                     assert event.request_id not in ended, "a request ends once"
                     ended.add(event.request_id)
-        check(world, rated, fed_back)
-    again = world.ask(HUMAN, DelegateIntent(GOAL, "i", candidates=ranked(world, now=now)), now)
+        check_invariants(world, rated, fed_back)
+    again = world.decide(
+        HUMAN, DelegateIntent(GOAL, "i", candidates=rank_candidates(world, now=now)), now
+    )
     if isinstance(again, Decision):
-        world.follow(again, now)
-        check(world, rated, fed_back)
+        world.apply(again, now)
+        check_invariants(world, rated, fed_back)

@@ -84,17 +84,17 @@ from tests.core.world import (
     OBSERVER,
     ORCHESTRATOR,
     TTL,
-    Facts,
     World,
+    WorldRead,
     held,
     lease,
     reclaimed,
     task,
-    with_,
+    with_fields,
 )
 from tests.requirements import proves
 
-WORDS: tuple[AnyCommand, ...] = (
+KEEPING_COMMANDS: tuple[AnyCommand, ...] = (
     RenewLease("T"),
     MoveTask("T", "in-progress"),
     ReportOutcome("T", "done"),
@@ -113,7 +113,7 @@ WORDS: tuple[AnyCommand, ...] = (
 )
 """What a holder can say without ending its attempt."""
 
-WRITES: tuple[AnyCommand, ...] = (
+WRITE_COMMANDS: tuple[AnyCommand, ...] = (
     RenewLease("T"),
     RenewLease("T", 1),
     MoveTask("T", "review"),
@@ -141,7 +141,7 @@ WRITES: tuple[AnyCommand, ...] = (
 
 
 @proves("LEASE-LOST")
-def test_no_command_about_a_task_is_forgotten_here() -> None:
+def test_cases_cover_every_task_command() -> None:
     others = {CreateTask, AdoptTask, ClaimTask, RegisterAgent, RejectMessage}
     others |= {KeepLease, ExpireLease}
     # A warning goes with a message that is judged itself; the others are not for a holder.
@@ -154,17 +154,17 @@ def test_no_command_about_a_task_is_forgotten_here() -> None:
     others |= {DraftHandoff, DiscardDraft, ProposeHandoff}
     others |= {AddWorkItem, ClaimWorkItem, ReleaseWorkItem}
     others |= {c for c in get_args(AnyCommand) if issubclass(c, HandoffCommand)}
-    # An intent's course is its own: see test_intents and test_results.
+    # An intent's course is its own: see test_intent_delegate and test_intent_results.
     others |= {DescribeAgent, DelegateIntent, ReceiveResult, UpdateIntent, ExpireRequest}
     others |= {CancelIntent}
     # Turns and traces are words about work, whoever holds it.
     others |= {RecordTurn, RecordTrace, RequestTransition, EscalateEntropy, SettleEntropy}
-    assert {type(command) for command in WRITES} | others == set(get_args(AnyCommand))
+    assert {type(command) for command in WRITE_COMMANDS} | others == set(get_args(AnyCommand))
 
 
 @proves("LEASE-HEARTBEAT")
 @pytest.mark.parametrize(("late", "code"), [(-1, ""), (0, "lease_lost"), (1, "lease_lost")])
-def test_a_lease_ends_at_its_millisecond(late: int, code: str) -> None:
+def test_lease_ends_at_its_millisecond(late: int, code: str) -> None:
     at = NOW + TTL + late
     assert held().code(ALICE, RenewLease("T"), at) == code
     assert held().code(ALICE, RenewLease("T", 1), at) == code
@@ -173,7 +173,7 @@ def test_a_lease_ends_at_its_millisecond(late: int, code: str) -> None:
 
 
 @proves("LEASE-HEARTBEAT", "LEASE-OFF-LEDGER")
-def test_a_heartbeat_lengthens_the_lease_and_adds_no_entry() -> None:
+def test_heartbeat_extends_lease_without_an_entry() -> None:
     decision = held().do(ALICE, RenewLease("T", 1), NOW + 7)
     assert decision.events == ()
     assert decision.receipt.expires_at == NOW + 7 + TTL
@@ -182,28 +182,28 @@ def test_a_heartbeat_lengthens_the_lease_and_adds_no_entry() -> None:
 
 
 @proves("LEASE-HEARTBEAT")
-@pytest.mark.parametrize("word", WORDS, ids=lambda word: type(word).__name__)
-def test_any_accepted_word_of_the_holder_renews_its_lease(word: AnyCommand) -> None:
+@pytest.mark.parametrize("command", KEEPING_COMMANDS, ids=lambda word: type(word).__name__)
+def test_accepted_command_of_holder_renews_lease(command: AnyCommand) -> None:
     world = held()
     world.tasks["U"] = task("U")
-    world.do(ALICE, word, NOW + 1_234)
+    world.do(ALICE, command, NOW + 1_234)
     assert world.leases["T"].expires_at == NOW + 1_234 + TTL
     assert world.leases["T"].beats == 2
 
 
 @proves("LEASE-HEARTBEAT")
-@pytest.mark.parametrize("word", WORDS[4:8], ids=lambda word: type(word).__name__)
+@pytest.mark.parametrize("command", KEEPING_COMMANDS[4:8], ids=lambda word: type(word).__name__)
 @pytest.mark.parametrize("actor", [HUMAN, ORCHESTRATOR, BOB], ids=lambda actor: actor.role)
-def test_nobody_elses_word_renews_it(word: AnyCommand, actor: Actor) -> None:
+def test_command_of_another_actor_does_not_renew_lease(command: AnyCommand, actor: Actor) -> None:
     world = held()
     world.tasks["U"] = task("U")
     before = world.leases["T"]
-    world.do(actor, word, NOW + 9)
+    world.do(actor, command, NOW + 9)
     assert world.leases["T"] == before
 
 
 @proves("LEASE-HEARTBEAT")
-def test_a_word_about_another_task_does_not_renew_it() -> None:
+def test_command_about_another_task_does_not_renew_lease() -> None:
     world = held()
     world.tasks["U"] = task("U")
     before = world.leases["T"]
@@ -215,25 +215,29 @@ def test_a_word_about_another_task_does_not_renew_it() -> None:
 
 
 @proves("LEASE-HEARTBEAT")
-def test_a_refused_word_does_not_renew_it() -> None:
-    assert isinstance(held().ask(ALICE, NoteTask("T", " ")), Refusal)
-    assert isinstance(held().ask(ALICE, ReportOutcome("T", "done", fence=2)), Refusal)
+def test_refused_command_does_not_renew_lease() -> None:
+    assert isinstance(held().decide(ALICE, NoteTask("T", " ")), Refusal)
+    assert isinstance(held().decide(ALICE, ReportOutcome("T", "done", fence=2)), Refusal)
 
 
 @proves("LEASE-HEARTBEAT")
-def test_a_word_about_no_task_renews_nothing() -> None:
-    facts = Facts(ALICE, held())
-    assert renewal(NoteTask("nowhere", "x"), facts, NOW) is None
-    assert renewal(NoteTask("T", "x"), facts, NOW) is not None
+def test_command_about_unknown_task_renews_no_lease() -> None:
+    read = WorldRead(ALICE, held())
+    assert renewal(NoteTask("nowhere", "x"), read, NOW) is None
+    assert renewal(NoteTask("T", "x"), read, NOW) is not None
 
 
 @proves("LEASE-FENCE", "REFUSAL-CODES")
-def test_the_token_counts_and_not_only_the_name() -> None:
+def test_fence_counts_beside_the_agent_name() -> None:
     """One agent in two processes: the older one's token is dead though its name is right."""
-    world = with_(held(), attempts=2, fence=2)
+    world = with_fields(held(), attempts=2, fence=2)
     world.leases["T"] = lease("alice", 2)
-    for old in (RenewLease("T", 1), ReleaseTask("T", fence=1), ReportOutcome("T", "done", fence=1)):
-        answer = world.ask(ALICE, old)
+    for command in (
+        RenewLease("T", 1),
+        ReleaseTask("T", fence=1),
+        ReportOutcome("T", "done", fence=1),
+    ):
+        answer = world.decide(ALICE, command)
         assert isinstance(answer, Refusal)
         assert answer.code == "lease_lost"
         assert "held by alice under fence 2" in answer.detail
@@ -241,28 +245,26 @@ def test_the_token_counts_and_not_only_the_name() -> None:
     assert world.code(ALICE, RenewLease("T", 3)) == "lease_lost", "a token of the future too"
 
 
-def has_come_about(write: AnyCommand, status: Status) -> bool:
+def is_already_true(command: AnyCommand, status: Status) -> bool:
     """Whether the task is where the write would take it, by hand."""
-    if isinstance(write, MoveTask):
-        return write.to == status
+    if isinstance(command, MoveTask):
+        return command.to == status
     ended = {"done": ("review", "done"), "blocked": ("blocked", "done"), "failed": ("done",)}
-    return isinstance(write, ReportOutcome) and status in ended[write.outcome]
+    return isinstance(command, ReportOutcome) and status in ended[command.outcome]
 
 
 @proves("LEASE-LOST", "LEASE-FENCE", "REPORT-REPEAT")
-@pytest.mark.parametrize("write", WRITES, ids=repr)
+@pytest.mark.parametrize("command", WRITE_COMMANDS, ids=repr)
 @pytest.mark.parametrize(
     "since",
     ["run out", "ready again", "reclaimed", "resting", "review", "done", "deadletter", "cancelled"],
 )
-def test_a_worker_that_comes_back_gets_lease_lost_for_every_write(
-    write: AnyCommand, since: str
-) -> None:
+def test_former_holder_gets_lease_lost_for_every_write(command: AnyCommand, since: str) -> None:
     worlds = {
         "run out": held(expires_at=NOW),
         "ready again": World(task("T", attempts=1, agents=("alice",))),
         "reclaimed": reclaimed(),
-        "resting": with_(World(task("T", attempts=1, agents=("alice",))), not_before=NOW + 9),
+        "resting": with_fields(World(task("T", attempts=1, agents=("alice",))), not_before=NOW + 9),
         "review": World(task("T", "review", "bob", attempts=2, agents=("alice", "bob"))),
         "done": World(task("T", "done", "bob", attempts=2, agents=("alice", "bob"))),
         "deadletter": World(task("T", "deadletter", attempts=5, agents=("alice",))),
@@ -270,14 +272,14 @@ def test_a_worker_that_comes_back_gets_lease_lost_for_every_write(
     }
     world = worlds[since]
     world.tasks["U"] = task("U")
-    stands = world.tasks["T"]
+    found = world.tasks["T"]
     # What has come about already is a no-op and no write, unless the token is an old one.
-    token = getattr(write, "fence", None)
-    is_repeat = has_come_about(write, stands.status) and token in (None, stands.fence)
-    assert world.code(ALICE, write) == ("" if is_repeat else "lease_lost")
+    fence = getattr(command, "fence", None)
+    is_repeat = is_already_true(command, found.status) and fence in (None, found.fence)
+    assert world.code(ALICE, command) == ("" if is_repeat else "lease_lost")
 
 
-NAMED: tuple[AnyCommand, ...] = (
+FENCED_COMMANDS: tuple[AnyCommand, ...] = (
     RenewLease("T", 1),
     MoveTask("T", "blocked", fence=1),
     MoveTask("T", "cancelled", fence=1),
@@ -296,16 +298,18 @@ NAMED: tuple[AnyCommand, ...] = (
 )
 """Every command that can name a token, with one."""
 
-ABOVE = pytest.mark.parametrize(
+PRIVILEGED = pytest.mark.parametrize(
     "actor", [HUMAN, ORCHESTRATOR, COORDINATOR], ids=lambda actor: actor.role
 )
 
 
 @proves("LEASE-LOST", "LEASE-FENCE")
-@ABOVE
-@pytest.mark.parametrize("write", NAMED, ids=repr)
+@PRIVILEGED
+@pytest.mark.parametrize("command", FENCED_COMMANDS, ids=repr)
 @pytest.mark.parametrize("since", ["run out", "ready again", "reclaimed", "review"])
-def test_whoever_names_a_token_is_held_to_it(write: AnyCommand, since: str, actor: Actor) -> None:
+def test_named_fence_is_enforced_for_privileged_roles(
+    command: AnyCommand, since: str, actor: Actor
+) -> None:
     """A role that needs no token may have worked under one, and been stopped."""
     agents = (actor.name, "bob")
     worlds = {
@@ -314,48 +318,46 @@ def test_whoever_names_a_token_is_held_to_it(write: AnyCommand, since: str, acto
         "reclaimed": reclaimed(),
         "review": World(task("T", "review", "bob", attempts=2, agents=agents)),
     }
-    world = with_(worlds[since], discovered_from="U")
+    world = with_fields(worlds[since], discovered_from="U")
     world.tasks["U"] = task("U")
-    assert world.code(actor, write) == "lease_lost"
+    assert world.code(actor, command) == "lease_lost"
 
 
 @proves("LEASE-FENCE", "ROLE-TABLE")
-@ABOVE
-def test_the_token_of_the_living_attempt_is_good_for_all_who_need_none(actor: Actor) -> None:
-    free = (MoveTask, NoteTask, AliasTask, LinkTask, UpdateTask, EditTask)
-    for write in NAMED:
+@PRIVILEGED
+def test_current_fence_is_accepted_from_privileged_roles(actor: Actor) -> None:
+    unfenced = (MoveTask, NoteTask, AliasTask, LinkTask, UpdateTask, EditTask)
+    for command in FENCED_COMMANDS:
         world = held()
         world.tasks["U"] = task("U")
-        may_end = isinstance(write, EndAttempt) and actor is not COORDINATOR
-        code = "" if isinstance(write, free) or may_end else "unauthorized_agent"
-        assert world.code(actor, write) == code, write
+        may_end = isinstance(command, EndAttempt) and actor is not COORDINATOR
+        code = "" if isinstance(command, unfenced) or may_end else "unauthorized_agent"
+        assert world.code(actor, command) == code, command
 
 
 @proves("LEASE-FENCE", "ROLE-HOLDER")
 @pytest.mark.parametrize("actor", [HUMAN, ORCHESTRATOR, COORDINATOR, BOB], ids=repr)
 @pytest.mark.parametrize(
-    "write", [RenewLease("T"), ReleaseTask("T"), ReportOutcome("T", "done")], ids=repr
+    "command", [RenewLease("T"), ReleaseTask("T"), ReportOutcome("T", "done")], ids=repr
 )
-def test_the_token_of_anothers_attempt_does_not_make_it_ones_own(
-    write: AnyCommand, actor: Actor
-) -> None:
-    for named in (write, replace(write, fence=1)):
-        assert held().ask(actor, named) == Refusal(
+def test_fence_of_another_attempt_gives_no_ownership(command: AnyCommand, actor: Actor) -> None:
+    for fenced in (command, replace(command, fence=1)):
+        assert held().decide(actor, fenced) == Refusal(
             "unauthorized_agent", f"T belongs to alice, not to {actor.name}"
         )
-    assert held().code(actor, replace(write, fence=2)) == "lease_lost"
+    assert held().code(actor, replace(command, fence=2)) == "lease_lost"
 
 
 @proves("ROLE-TABLE", "LEASE-FENCE")
 @pytest.mark.parametrize("fence", [None, 1, 2])
-def test_who_may_only_read_has_lost_no_lease(fence: int | None) -> None:
-    for write in (MoveTask("T", "blocked", fence=fence), EditTask("T", "Mine", fence=fence)):
-        assert held().code(OBSERVER, write) == "not_authorized"
+def test_observer_is_not_authorized_whatever_fence_it_names(fence: int | None) -> None:
+    for command in (MoveTask("T", "blocked", fence=fence), EditTask("T", "Mine", fence=fence)):
+        assert held().code(OBSERVER, command) == "not_authorized"
 
 
 @proves("LEASE-FENCE")
-def test_who_needs_no_token_is_told_to_name_none() -> None:
-    answer = reclaimed().ask(HUMAN, NoteTask("T", "mine", 1))
+def test_refusal_suggests_omitting_fence_to_privileged_roles() -> None:
+    answer = reclaimed().decide(HUMAN, NoteTask("T", "mine", 1))
     assert isinstance(answer, Refusal)
     assert answer.detail == (
         "T is held by bob under fence 2: stop working on it; who does not work on it names no fence"
@@ -366,41 +368,43 @@ def test_who_needs_no_token_is_told_to_name_none() -> None:
 
 
 @proves("LEASE-LOST")
-def test_the_sentence_says_what_became_of_the_task() -> None:
-    def told(world: World) -> str:
-        answer = world.ask(ALICE, RenewLease("T"))
+def test_lease_lost_detail_describes_current_state_of_task() -> None:
+    def detail_in(world: World) -> str:
+        answer = world.decide(ALICE, RenewLease("T"))
         assert isinstance(answer, Refusal)
         return answer.detail
 
-    assert told(held(expires_at=NOW)) == (
+    assert detail_in(held(expires_at=NOW)) == (
         "the lease on T (fence 1) ended at 2026-02-09T14:30:00.000Z: stop working on it"
     )
-    assert told(reclaimed()) == "T is held by bob under fence 2: stop working on it"
-    assert told(World(task("T", agents=("alice",)))) == (
+    assert detail_in(reclaimed()) == "T is held by bob under fence 2: stop working on it"
+    assert detail_in(World(task("T", agents=("alice",)))) == (
         "nobody holds T now, it is ready: claim it again to go on"
     )
-    assert told(World(task("T", "review", "alice", agents=("alice",)))) == (
+    assert detail_in(World(task("T", "review", "alice", agents=("alice",)))) == (
         "nobody holds T now, it is review: claim it again to go on"
     )
-    assert told(World(task("T", "review", "bob", agents=("alice", "bob")))) == (
+    assert detail_in(World(task("T", "review", "bob", agents=("alice", "bob")))) == (
         "nobody holds T now, it is review, and bob's: stop working on it"
     )
-    under_way = ActiveHandoff("H", "bob", "carol")
+    active_handoff = ActiveHandoff("H", "bob", "carol")
     waiting: tuple[Status, ...] = ("ready", "blocked")
     for status in waiting:
-        stopped = replace(task("T", status, "bob", agents=("alice",)), handoff=under_way)
-        assert told(World(stopped)) == (
+        stopped = replace(task("T", status, "bob", agents=("alice",)), handoff=active_handoff)
+        assert detail_in(World(stopped)) == (
             f"nobody holds T now, it is {status}, and bob's: stop working on it"
         )
     ended = World(task("T", "done", "bob", agents=("alice", "bob")))
-    assert told(ended) == "nobody holds T now, it is done: stop working on it"
+    assert detail_in(ended) == "nobody holds T now, it is done: stop working on it"
     kept = replace(task("T", assignee="bob", agents=("alice",)), reserved_for="bob")
-    assert told(World(kept)) == "nobody holds T now, it is ready, and bob's: stop working on it"
+    assert (
+        detail_in(World(kept)) == "nobody holds T now, it is ready, and bob's: stop working on it"
+    )
 
 
 @proves("LEASE-LOST")
 @pytest.mark.parametrize(
-    ("stands", "says"),
+    ("found", "expected"),
     [
         (task("T"), "nobody holds T: claim it first"),
         (task("T", "cancelled"), "it is cancelled, and that is final"),
@@ -411,28 +415,29 @@ def test_the_sentence_says_what_became_of_the_task() -> None:
         (task("T", "review"), "it is another's"),
     ],
 )
-def test_who_does_not_hold_a_task_is_told_to_claim_it_only_where_it_can(
-    stands: Task, says: str
-) -> None:
-    world = World(stands)
-    answer, claimed = world.ask(ALICE, RenewLease("T")), world.code(ALICE, ClaimTask("T", "alice"))
+def test_refusal_suggests_claim_only_if_it_is_possible(found: Task, expected: str) -> None:
+    world = World(found)
+    answer, claimed = (
+        world.decide(ALICE, RenewLease("T")),
+        world.code(ALICE, ClaimTask("T", "alice")),
+    )
     assert isinstance(answer, Refusal)
-    assert says in answer.detail
+    assert expected in answer.detail
     assert ("claim it first" in answer.detail) == (claimed == "")
     assert ("and it cannot be claimed: " in answer.detail) == (claimed != "")
 
 
 @proves("LEASE-LOST")
 @pytest.mark.parametrize("assignee", ["", "olga"])
-def test_who_may_hold_no_task_is_not_told_to_claim_one(assignee: str) -> None:
+def test_observer_is_not_advised_to_claim(assignee: str) -> None:
     world, olga = World(task("T", assignee=assignee)), Actor("observer", "olga")
-    answer = world.ask(olga, RenewLease("T"))
+    answer = world.decide(olga, RenewLease("T"))
     assert isinstance(answer, Refusal)
     assert answer.detail.endswith("and it cannot be claimed: observer:olga may hold no task")
 
 
 @proves("LEASE-LOST")
-def test_the_owner_of_a_finished_attempt_may_still_speak() -> None:
+def test_owner_of_finished_attempt_may_note_link_and_alias() -> None:
     """The attempt ended by its own report, so nothing was lost: notes and links are welcome."""
     for status in ("review", "blocked", "done"):
         world = World(task("T", status, "alice", attempts=1, agents=("alice",)), task("U"))
@@ -444,7 +449,7 @@ def test_the_owner_of_a_finished_attempt_may_still_speak() -> None:
 
 @proves("ROLE-HOLDER", "REFUSAL-CODES")
 @pytest.mark.parametrize(
-    "write",
+    "command",
     [
         RenewLease("T"),
         ReleaseTask("T"),
@@ -454,37 +459,37 @@ def test_the_owner_of_a_finished_attempt_may_still_speak() -> None:
     ],
     ids=lambda write: type(write).__name__,
 )
-def test_only_the_holder_speaks_for_an_attempt(write: AnyCommand) -> None:
-    assert held().code(BOB, write) == "unauthorized_agent"
-    assert World(task()).code(BOB, write) == "unassigned_task"
-    assert World(task("T", "ready", "alice")).code(BOB, write) == "unauthorized_agent"
-    assert World(task("T", "ready", "bob")).code(BOB, write) == "unauthorized_agent"
-    assert World(task()).code(BOB, replace(write, task="nowhere")) == "task_not_found"
-    if not isinstance(write, EndAttempt):
-        assert held().code(HUMAN, write) == "unauthorized_agent"
-    if not isinstance(write, EndAttempt | ReportOutcome | ReleaseTask):
-        assert held().code(HUB, write) == "unauthorized_agent"
+def test_attempt_commands_are_only_for_the_holder(command: AnyCommand) -> None:
+    assert held().code(BOB, command) == "unauthorized_agent"
+    assert World(task()).code(BOB, command) == "unassigned_task"
+    assert World(task("T", "ready", "alice")).code(BOB, command) == "unauthorized_agent"
+    assert World(task("T", "ready", "bob")).code(BOB, command) == "unauthorized_agent"
+    assert World(task()).code(BOB, replace(command, task="nowhere")) == "task_not_found"
+    if not isinstance(command, EndAttempt):
+        assert held().code(HUMAN, command) == "unauthorized_agent"
+    if not isinstance(command, EndAttempt | ReportOutcome | ReleaseTask):
+        assert held().code(HUB, command) == "unauthorized_agent"
 
 
 @proves("ROLE-HOLDER", "RUN-UNREPORTED")
-def test_what_the_hub_says_of_a_silent_holder_is_on_record_as_the_hubs() -> None:
+def test_report_by_hub_for_silent_holder_is_attributed_to_hub() -> None:
     world = held()
-    silent = ReportOutcome("T", "failed", "exit code 3", fence=1, apply=True)
-    (said, requeued) = world.do(HUB, silent).events
+    report = ReportOutcome("T", "failed", "exit code 3", fence=1, apply=True)
+    (report_entry, requeued) = world.do(HUB, report).events
 
-    assert said[1] == TaskReported(1, "alice", "failed", "exit code 3", by="hub")
+    assert report_entry[1] == TaskReported(1, "alice", "failed", "exit code 3", by="hub")
     assert isinstance(requeued[1], TaskRequeued)
     assert requeued[1].reason == "unreported_failed"
     reported = world.tasks["T"].reported
     assert reported is not None
     assert (reported.agent, reported.by) == ("alice", "hub")
-    assert held().code(HUB, replace(silent, fence=2)) == "lease_lost"
-    assert World(task("T", "ready", "alice")).code(HUB, silent) == "lease_lost"
+    assert held().code(HUB, replace(report, fence=2)) == "lease_lost"
+    assert World(task("T", "ready", "alice")).code(HUB, report) == "lease_lost"
 
 
 @proves("LEASE-RELEASE")
-def test_a_release_gives_the_task_back_at_once_and_counts_no_failure() -> None:
-    world = with_(held(), failures=2)
+def test_release_frees_task_without_a_failure() -> None:
+    world = with_fields(held(), failures=2)
     world.do(ALICE, ReleaseTask("T", "going home", 1), NOW + 5)
     free = world.tasks["T"]
     assert (free.status, free.assignee, free.failures, free.not_before) == ("ready", "", 2, 0)
@@ -493,7 +498,7 @@ def test_a_release_gives_the_task_back_at_once_and_counts_no_failure() -> None:
 
 
 @proves("LEASE-RELEASE", "RUN-UNREPORTED")
-def test_the_hub_gives_back_the_attempt_that_it_means_and_no_other() -> None:
+def test_release_by_hub_needs_current_fence() -> None:
     world = held()
     assert world.code(HUB, ReleaseTask("T", "hub_stopped", 2)) == "lease_lost"
     world.do(HUB, ReleaseTask("T", "hub_stopped", 1))
@@ -502,7 +507,7 @@ def test_the_hub_gives_back_the_attempt_that_it_means_and_no_other() -> None:
 
 
 @proves("LEASE-RECOVERY")
-def test_the_hub_says_how_long_a_lease_waits_for_it_and_that_is_no_sign_of_life() -> None:
+def test_hub_sets_lease_duration_without_a_heartbeat() -> None:
     world = held()
     before = world.leases["T"]
     assert world.do(HUB, KeepLease("T", 1, 10 * TTL), NOW + 5).events == ()
@@ -512,7 +517,7 @@ def test_the_hub_says_how_long_a_lease_waits_for_it_and_that_is_no_sign_of_life(
 
 
 @proves("LEASE-RECOVERY", "ROLE-HOLDER")
-def test_nobody_else_says_it_and_what_is_over_is_not_brought_back() -> None:
+def test_lease_duration_is_set_only_by_hub_on_valid_lease() -> None:
     keep = KeepLease("T", 1, TTL)
     for other in (ALICE, BOB, HUMAN, ORCHESTRATOR):
         assert held().code(other, keep) == "not_authorized"
@@ -524,22 +529,22 @@ def test_nobody_else_says_it_and_what_is_over_is_not_brought_back() -> None:
 
 
 @proves("LEASE-RELEASE", "LIMIT-TEXT")
-def test_the_reason_of_a_release_has_a_bound() -> None:
+def test_release_reason_is_bounded() -> None:
     assert held().code(ALICE, ReleaseTask("T", "x" * 4_000)) == ""
     assert held().code(ALICE, ReleaseTask("T", "x" * 4_001)) == "invalid_field"
 
 
 @proves("LEASE-HEARTBEAT")
 @given(st.lists(st.integers(-TTL * 3, TTL * 3), max_size=12), st.integers(1_000, TTL))
-def test_a_clock_that_goes_back_never_shortens_a_lease(steps: list[int], ttl: int) -> None:
-    at, beating = NOW, granted("alice", 1, "", ttl, NOW)
+def test_clock_set_back_never_shortens_lease(steps: list[int], ttl: int) -> None:
+    at, current = NOW, granted("alice", 1, "", ttl, NOW)
     for step in steps:
         at += step
-        before, beating = beating, renewed(beating, at)
-        assert beating.expires_at == max(before.expires_at, at + ttl)
-        assert beating.beat_at >= before.beat_at
-        assert beating.beats == before.beats + 1
-        assert (beating.holder, beating.fence, beating.ttl_ms) == ("alice", 1, ttl)
+        before, current = current, renewed(current, at)
+        assert current.expires_at == max(before.expires_at, at + ttl)
+        assert current.beat_at >= before.beat_at
+        assert current.beats == before.beats + 1
+        assert (current.holder, current.fence, current.ttl_ms) == ("alice", 1, ttl)
 
 
 @proves("LEASE-FENCE", "LEASE-LOST")
@@ -553,7 +558,7 @@ def test_a_clock_that_goes_back_never_shortens_a_lease(steps: list[int], ttl: in
     ],
     ids=lambda command: type(command).__name__,
 )
-def test_a_namesake_under_an_old_token_can_neither_write_nor_renew(command: AnyCommand) -> None:
+def test_same_agent_under_old_fence_can_neither_write_nor_renew(command: AnyCommand) -> None:
     world = World()
     world.do(HUMAN, CreateTask("t", "T", ready=True))
     world.do(HUMAN, CreateTask("u", "U"))
@@ -565,16 +570,16 @@ def test_a_namesake_under_an_old_token_can_neither_write_nor_renew(command: AnyC
 
 
 @proves("LEASE-FENCE", "IDEM-REPEAT")
-def test_a_repeat_under_an_old_token_is_no_sign_of_life() -> None:
+def test_repeat_under_old_fence_does_not_renew_lease() -> None:
     world = held()
-    facts = Facts(ALICE, world)
-    assert renewal(NoteTask("T", "x", 1), facts, NOW) is not None
-    assert renewal(NoteTask("T", "x", 0), facts, NOW) is None
+    read = WorldRead(ALICE, world)
+    assert renewal(NoteTask("T", "x", 1), read, NOW) is not None
+    assert renewal(NoteTask("T", "x", 0), read, NOW) is None
 
 
 @proves("ROLE-HOLDER", "LEASE-HEARTBEAT")
 @pytest.mark.parametrize("role", sorted(MAY_HOLD))
-def test_whoever_could_claim_can_heartbeat_speak_and_finish(role: Role) -> None:
+def test_claimant_of_any_role_can_heartbeat_note_and_report(role: Role) -> None:
     world = World(task("T"))
     worker = Actor(role, "olga")
     world.do(HUMAN, ClaimTask("T", "olga"))
@@ -587,7 +592,7 @@ def test_whoever_could_claim_can_heartbeat_speak_and_finish(role: Role) -> None:
 
 
 @proves("ROLE-TABLE", "TASK-REVIEW")
-def test_an_orchestrator_approves_no_work_of_its_own() -> None:
+def test_orchestrator_may_not_approve_its_own_work() -> None:
     done = MoveTask("T", "done")
     own = World(task("T", "review", "olga"))
     assert own.code(ORCHESTRATOR, done) == "not_authorized"
@@ -599,7 +604,7 @@ def test_an_orchestrator_approves_no_work_of_its_own() -> None:
 
 
 @proves("AOF-SESSION-END", "LEASE-LOST")
-def test_the_end_of_a_stay_that_has_lost_the_task_is_a_no_op() -> None:
+def test_session_end_after_lost_lease_is_a_no_op() -> None:
     for world in (held(expires_at=NOW), reclaimed()):
         before = dict(world.tasks), dict(world.leases)
         ended = world.do(ALICE, EndAttempt("T", "s-1"))

@@ -21,14 +21,14 @@ from tests.core.world import (
     World,
     claim,
     task,
-    with_,
+    with_fields,
 )
 from tests.requirements import proves
 
 KINDS: tuple[LinkKind, ...] = ("blocked-by", "parent", "discovered-from")
 
 
-def linked(world: World, name: str, kind: LinkKind) -> tuple[object, object]:
+def link_ends(world: World, name: str, kind: LinkKind) -> tuple[object, object]:
     """Both ends of a link as the task knows them: what it points at, what points at it."""
     found = world.tasks[name]
     return {
@@ -40,15 +40,15 @@ def linked(world: World, name: str, kind: LinkKind) -> tuple[object, object]:
 
 @proves("TASK-LINKS")
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_link_is_recorded_at_both_ends(kind: LinkKind) -> None:
+def test_link_is_recorded_at_both_ends(kind: LinkKind) -> None:
     world = World(task("A"), task("B"))
     decision = world.do(HUMAN, LinkTask("A", kind, "B"), NOW + 1)
     assert decision.events == (
         ("task:A", TaskLinked(kind, "B", kind == "blocked-by")),
         ("task:B", TaskBacklinked(kind, "A")),
     )
-    points_at, _ = linked(world, "A", kind)
-    _, pointed_at = linked(world, "B", kind)
+    points_at, _ = link_ends(world, "A", kind)
+    _, pointed_at = link_ends(world, "B", kind)
     assert points_at == (("B",) if kind == "blocked-by" else "B")
     assert pointed_at == ("A",)
     assert world.tasks["A"].updated_at == world.tasks["B"].updated_at == NOW + 1
@@ -57,7 +57,7 @@ def test_a_link_is_recorded_at_both_ends(kind: LinkKind) -> None:
 
 @proves("TASK-LINKS")
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_circle_of_any_length_is_refused(kind: LinkKind) -> None:
+def test_link_cycle_of_any_length_is_refused(kind: LinkKind) -> None:
     world = World(task("A"), task("B"), task("C"), task("D"))
     assert world.code(HUMAN, LinkTask("A", kind, "A")) == "link_cycle"
     world.do(HUMAN, LinkTask("A", kind, "B"))
@@ -71,7 +71,7 @@ def test_a_circle_of_any_length_is_refused(kind: LinkKind) -> None:
 
 @proves("TASK-LINKS")
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=30))
-def test_however_links_are_added_nothing_ever_waits_for_itself(
+def test_random_links_never_form_a_cycle(
     pairs: list[tuple[int, int]],
 ) -> None:
     world = World(*(task(f"T{n}") for n in range(7)))
@@ -92,14 +92,14 @@ def test_however_links_are_added_nothing_ever_waits_for_itself(
 
 @proves("TASK-LINKS")
 @pytest.mark.parametrize("kind", ["parent", "discovered-from"])
-def test_a_task_has_one_parent_and_one_source(kind: LinkKind) -> None:
+def test_task_has_one_parent_and_one_source(kind: LinkKind) -> None:
     world = World(task("A"), task("B"), task("C"))
     world.do(HUMAN, LinkTask("A", kind, "B"))
     assert world.code(HUMAN, LinkTask("A", kind, "C")) == "already_linked"
 
 
 @proves("TASK-LINKS")
-def test_a_link_needs_both_its_ends() -> None:
+def test_link_to_unknown_task_is_refused() -> None:
     world = World(task("A"))
     assert world.code(HUMAN, LinkTask("nowhere", "parent", "A")) == "task_not_found"
     assert world.code(HUMAN, LinkTask("A", "parent", "nowhere")) == "parent_not_found"
@@ -108,14 +108,14 @@ def test_a_link_needs_both_its_ends() -> None:
 
 @proves("TASK-LINKS", "LIMIT-TEXT")
 @pytest.mark.parametrize(("has", "code"), [(998, ""), (999, ""), (1_000, "invalid_field")])
-def test_a_task_waits_for_at_most_a_thousand_others(has: int, code: str) -> None:
+def test_task_has_at_most_one_thousand_blockers(has: int, code: str) -> None:
     blockers = tuple(f"B{n}" for n in range(has))
     world = World(replace(task("A"), blocked_by=blockers), task("B"))
     assert world.code(HUMAN, LinkTask("A", "blocked-by", "B")) == code
 
 
 @proves("TASK-LINKS")
-def test_a_walk_that_does_not_end_is_refused_rather_than_walked(
+def test_cycle_search_beyond_its_limit_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(links, "_WALK", 10)
@@ -126,7 +126,7 @@ def test_a_walk_that_does_not_end_is_refused_rather_than_walked(
 
 
 @proves("TASK-LINKS")
-def test_a_diamond_is_no_circle() -> None:
+def test_diamond_is_no_cycle() -> None:
     world = World(task("A"), task("B"), task("C"), task("D"), task("E"))
     for a, b in (("A", "B"), ("A", "C"), ("B", "D"), ("C", "D")):
         world.do(HUMAN, LinkTask(a, "blocked-by", b))
@@ -146,13 +146,13 @@ def test_a_diamond_is_no_circle() -> None:
         (FILE, "not_authorized"),
     ],
 )
-def test_who_may_link(actor: Actor, code: str) -> None:
+def test_link_permission_depends_on_role(actor: Actor, code: str) -> None:
     assert World(task("A"), task("B")).code(actor, LinkTask("A", "parent", "B")) == code
 
 
 @proves("TASK-UNBLOCK")
 @pytest.mark.parametrize("ending", ["done", "cancelled"])
-def test_a_waiting_task_becomes_claimable_with_the_end_of_its_last_blocker(ending: Status) -> None:
+def test_blocked_task_is_claimable_after_end_of_last_blocker(ending: Status) -> None:
     world = World(task("A"), task("B", "review"), task("C", "review"))
     world.do(HUMAN, LinkTask("A", "blocked-by", "B"))
     world.do(HUMAN, LinkTask("A", "blocked-by", "C"))
@@ -169,7 +169,7 @@ def test_a_waiting_task_becomes_claimable_with_the_end_of_its_last_blocker(endin
 
 @proves("TASK-UNBLOCK")
 @pytest.mark.parametrize("to", ["ready", "blocked", "in-progress", "deadletter"])
-def test_nothing_but_an_end_releases_who_waits(to: Status) -> None:
+def test_only_final_status_of_blocker_unblocks(to: Status) -> None:
     world = World(task("A"), task("B", "review", "alice"))
     world.do(HUMAN, LinkTask("A", "blocked-by", "B"))
     if to == "in-progress":
@@ -183,7 +183,7 @@ def test_nothing_but_an_end_releases_who_waits(to: Status) -> None:
 
 @proves("TASK-UNBLOCK")
 @pytest.mark.parametrize("ended", ["done", "cancelled"])
-def test_whoever_waits_for_what_has_ended_does_not_wait(ended: Status) -> None:
+def test_ended_blocker_does_not_block(ended: Status) -> None:
     world = World(task("A"), task("B", ended))
     decision = world.do(HUMAN, LinkTask("A", "blocked-by", "B"))
     assert decision.events[0] == ("task:A", TaskLinked("blocked-by", "B", open=False))
@@ -195,14 +195,14 @@ def test_whoever_waits_for_what_has_ended_does_not_wait(ended: Status) -> None:
 
 
 @proves("TASK-UNBLOCK")
-def test_an_end_is_no_news_to_who_has_heard_it_or_is_not_there() -> None:
+def test_end_of_blocker_skips_unblocked_and_missing_tasks() -> None:
     world = World(task("A", "review"), task("B"))
-    with_(world, "A", blocks=("B", "gone"))
+    with_fields(world, "A", blocks=("B", "gone"))
     assert len(world.do(HUMAN, MoveTask("A", "done")).events) == 1
 
 
 @proves("TASK-UNBLOCK")
-def test_a_running_task_may_come_to_wait_and_then_waits_when_it_is_given_back() -> None:
+def test_blocker_added_during_attempt_applies_after_release() -> None:
     world = World(task("A"), task("B"))
     claim(world, name="A")
     world.do(ALICE, LinkTask("A", "blocked-by", "B"))

@@ -51,17 +51,17 @@ QUESTION = replace(
 )
 
 
-def world(*commands: PostMail) -> World:
+def with_letters(*commands: PostMail) -> World:
     """A world with a task T and the letters that alice has posted."""
-    built = World(task("T"))
+    world = World(task("T"))
     for command in commands:
-        built.do(ALICE, command)
-    return built
+        world.do(ALICE, command)
+    return world
 
 
 def in_state(state: str) -> World:
     """Alice's question to bob, so far gone."""
-    built = world(QUESTION)
+    world = with_letters(QUESTION)
     steps: dict[str, tuple[tuple[Any, AnyCommand, int], ...]] = {
         "posted": (),
         "read": ((BOB, ReadMail("m"), NOW),),
@@ -70,11 +70,11 @@ def in_state(state: str) -> World:
         "answered": ((BOB, AnswerMail("m", "n"), NOW),),
     }
     for actor, command, now in steps[state]:
-        built.do(actor, command, now)
-    return built
+        world.do(actor, command, now)
+    return world
 
 
-TABLE: dict[str, dict[str, str]] = {
+EXPECTED_RECORDS: dict[str, dict[str, str]] = {
     "posted": {"read": "read", "ack": "acked", "answer": "answered", "escalate": "escalated"},
     "read": {"ack": "acked", "answer": "answered", "escalate": "escalated"},
     "acked": {"answer": "answered", "escalate": "unanswered"},
@@ -99,35 +99,35 @@ EVENTS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("state", TABLE)
-def test_every_cell_is_as_the_table_says_and_twice_is_once(state: str, name: str) -> None:
-    built, (actor, command) = in_state(state), COMMANDS[name]
-    happened = TABLE[state].get(name)
-    decision = built.do(actor, command, NOW + HOUR)
+@pytest.mark.parametrize("state", EXPECTED_RECORDS)
+def test_command_in_every_state_matches_the_table(state: str, name: str) -> None:
+    world, (actor, command) = in_state(state), COMMANDS[name]
+    expected = EXPECTED_RECORDS[state].get(name)
+    decision = world.do(actor, command, NOW + HOUR)
     recorded = [event for event in events_of(decision) if not isinstance(event, MailPosted)]
-    assert recorded == ([EVENTS[happened]] if happened else [])
+    assert recorded == ([EVENTS[expected]] if expected else [])
     assert (decision.receipt.stream, decision.receipt.thread) == ("mail:m", "T")
-    assert events_of(built.do(actor, command, NOW + HOUR)) == []
+    assert events_of(world.do(actor, command, NOW + HOUR)) == []
 
 
-def test_a_request_hands_in_one_letter_without_an_id() -> None:
-    built = world()
-    built.do(ALICE, replace(LETTER, id=""))
-    assert built.code(ALICE, replace(LETTER, id="", subject="another")) == "already_exists"
+def test_request_may_post_only_one_letter_without_id() -> None:
+    world = with_letters()
+    world.do(ALICE, replace(LETTER, id=""))
+    assert world.code(ALICE, replace(LETTER, id="", subject="another")) == "already_exists"
 
 
-def test_what_is_late_is_told_by_a_letter_of_its_own() -> None:
-    built = in_state("posted")
-    *_, notice = events_of(built.do(HUB, EscalateMail("m", ("olga", "alice")), NOW + HOUR))
+def test_overdue_letter_is_escalated_by_mail() -> None:
+    world = in_state("posted")
+    *_, notice = events_of(world.do(HUB, EscalateMail("m", ("olga", "alice")), NOW + HOUR))
     assert isinstance(notice, MailPosted)
     assert (notice.to, notice.kind, notice.reply_to, notice.thread) == (("olga",), LATE, "m", "T")
     assert notice.unknown == ("olga",)
     assert notice.subject == "Late: an answer to letter m"
 
 
-def test_what_is_late_is_on_record_though_there_is_nobody_to_tell() -> None:
-    built = in_state("posted")
-    assert events_of(built.do(HUB, EscalateMail("m"), NOW + HOUR)) == [
+def test_overdue_letter_is_recorded_without_recipients() -> None:
+    world = in_state("posted")
+    assert events_of(world.do(HUB, EscalateMail("m"), NOW + HOUR)) == [
         MailEscalated("m", ("bob",), (), "T")
     ]
 
@@ -155,16 +155,16 @@ OPEN = ("open:T", "about:T", "asked:bob")
         ("answered", {"in:bob"}),
     ],
 )
-def test_where_it_lies(state: str, lists: set[str]) -> None:
+def test_letter_is_listed_by_state(state: str, lists: set[str]) -> None:
     mail = in_state(state).mails["m"]
     assert set(lists_of_mail(mail)) == lists | {"thread:T", "from:alice"}
     assert len(lists_of_mail(mail)) == len(set(lists_of_mail(mail)))
     assert (mail.deadline is None) == (state in ("escalated", "answered"))
 
 
-def test_a_letter_is_posted_by_its_caller_into_every_box() -> None:
-    built = world()
-    built.do(HUMAN, RegisterAgent("bob"))
+def test_letter_is_posted_to_all_recipients() -> None:
+    world = with_letters()
+    world.do(HUMAN, RegisterAgent("bob"))
     command = PostMail(
         ("bob", "carol", "bob"),
         "[T] DONE",
@@ -177,7 +177,7 @@ def test_a_letter_is_posted_by_its_caller_into_every_box() -> None:
         attachments=("out/a.md",),
         sent_at=NOW - 1,
     )
-    decision = built.do(ALICE, command)
+    decision = world.do(ALICE, command)
     assert events_of(decision) == [
         MailPosted(
             "cause-1",
@@ -196,7 +196,7 @@ def test_a_letter_is_posted_by_its_caller_into_every_box() -> None:
             sent_at=NOW - 1,
         )
     ]
-    mail = built.mails["cause-1"]
+    mail = world.mails["cause-1"]
     assert mail.recipients == ("bob", "carol", "dora", "erin")
     assert (mail.posted_at, mail.waits_for, mail.is_open) == (NOW, (), False)
 
@@ -211,8 +211,8 @@ def test_a_letter_is_posted_by_its_caller_into_every_box() -> None:
         (PostMail(("bob",), "s", ""), "cause-1"),
     ],
 )
-def test_its_thread(command: PostMail, thread: str) -> None:
-    decision = world(QUESTION).do(ALICE, command)
+def test_thread_of_letter_follows_precedence(command: PostMail, thread: str) -> None:
+    decision = with_letters(QUESTION).do(ALICE, command)
     assert decision.receipt.thread == thread
 
 
@@ -254,21 +254,21 @@ MANY = tuple(f"a{number}" for number in range(1_001))
     ],
     ids=str,
 )
-def test_limits(fields: dict[str, Any], code: str) -> None:
-    assert world().code(ALICE, replace(LETTER, **fields)) == code
+def test_letter_fields_are_bounded(fields: dict[str, Any], code: str) -> None:
+    assert with_letters().code(ALICE, replace(LETTER, **fields)) == code
 
 
-def test_an_id_is_used_once() -> None:
-    built = world(LETTER)
-    assert built.code(ALICE, replace(LETTER, subject="x")) == "already_exists"
-    other = built.do(BOB, LETTER)
+def test_letter_id_is_used_once() -> None:
+    world = with_letters(LETTER)
+    assert world.code(ALICE, replace(LETTER, subject="x")) == "already_exists"
+    other = world.do(BOB, LETTER)
     assert other.receipt.stream == "mail:cause-1", "another sender's gets one of the hub's own"
-    assert built.mails["m"].sender == "alice"
+    assert world.mails["m"].sender == "alice"
 
 
 @proves("MAIL-REPEAT")
 @pytest.mark.parametrize(
-    "said",
+    "changes",
     [
         {},
         {"to": ("bob", "bob")},
@@ -278,17 +278,17 @@ def test_an_id_is_used_once() -> None:
         {"copied": ("olga",)},
     ],
 )
-def test_the_same_letter_under_its_id_is_a_repeat(said: dict[str, Any]) -> None:
-    built = world(QUESTION)
-    again = built.do(ALICE, replace(QUESTION, **said), NOW + HOUR)
-    assert events_of(again) == []
-    assert (again.receipt.stream, again.receipt.thread) == ("mail:m", "T")
-    assert again.receipt.before
+def test_same_letter_under_same_id_is_a_repeat(changes: dict[str, Any]) -> None:
+    world = with_letters(QUESTION)
+    repeated = world.do(ALICE, replace(QUESTION, **changes), NOW + HOUR)
+    assert events_of(repeated) == []
+    assert (repeated.receipt.stream, repeated.receipt.thread) == ("mail:m", "T")
+    assert repeated.receipt.before
 
 
 @proves("MAIL-REPEAT")
 @pytest.mark.parametrize(
-    "said",
+    "changes",
     [
         {"to": ("carol",)},
         {"cc": ("carol",)},
@@ -302,120 +302,120 @@ def test_the_same_letter_under_its_id_is_a_repeat(said: dict[str, Any]) -> None:
         {"ack_wanted": True},
     ],
 )
-def test_another_letter_under_its_id_is_refused(said: dict[str, Any]) -> None:
-    assert world(LETTER).code(ALICE, replace(LETTER, **said)) == "already_exists"
+def test_different_letter_under_same_id_is_refused(changes: dict[str, Any]) -> None:
+    assert with_letters(LETTER).code(ALICE, replace(LETTER, **changes)) == "already_exists"
 
 
-def test_the_thread_of_a_task_has_its_bare_name() -> None:
-    assert world().do(ALICE, replace(LETTER, bead="bead:ol-1")).receipt.thread == "ol-1"
+def test_thread_of_task_is_its_bare_name() -> None:
+    assert with_letters().do(ALICE, replace(LETTER, bead="bead:ol-1")).receipt.thread == "ol-1"
 
 
 @pytest.mark.parametrize("actor", [OBSERVER, FILE], ids=lambda actor: actor.role)
-def test_who_may_only_read_writes_no_letters(actor: Any) -> None:
-    built = world(QUESTION)
-    assert built.code(actor, LETTER) == "not_authorized"
-    assert built.code(actor, AnswerMail("m", "n")) == "not_authorized"
+def test_read_only_role_may_not_write_letters(actor: Any) -> None:
+    world = with_letters(QUESTION)
+    assert world.code(actor, LETTER) == "not_authorized"
+    assert world.code(actor, AnswerMail("m", "n")) == "not_authorized"
 
 
 @pytest.mark.parametrize(
     "command", [ReadMail, AckMail, AnswerMail, EscalateMail], ids=lambda kind: kind.__name__
 )
-def test_a_letter_that_there_is_not(command: Any) -> None:
+def test_unknown_letter_is_refused(command: Any) -> None:
     for id, code in (("nothing", "mail_not_found"), ("a b", "invalid_id"), ("", "invalid_id")):
-        assert world().code(HUMAN, command(id)) == code
+        assert with_letters().code(HUMAN, command(id)) == code
 
 
 @proves("MAIL-ACK")
-def test_only_a_recipient_reads_and_acks_and_each_for_itself() -> None:
-    built = world(replace(QUESTION, to=("bob", "carol"), cc=("hera",)))
+def test_recipients_read_and_ack_for_themselves_only() -> None:
+    world = with_letters(replace(QUESTION, to=("bob", "carol"), cc=("hera",)))
     for command in (ReadMail("m"), AckMail("m")):
-        answer = built.ask(ALICE, command)
+        answer = world.decide(ALICE, command)
         assert isinstance(answer, Refusal)
         assert (answer.code, answer.detail) == ("not_authorized", "m is not addressed to alice")
-    built.do(BOB, AckMail("m"))
-    built.do(HUMAN, AckMail("m"))
-    mail = built.mails["m"]
+    world.do(BOB, AckMail("m"))
+    world.do(HUMAN, AckMail("m"))
+    mail = world.mails["m"]
     assert (mail.acked_by, mail.read_by) == (("bob", "hera"), ("bob", "hera"))
     assert mail.waits_for == ("carol",), "those who have it as a copy need not ack it"
 
 
 @proves("MAIL-ACK")
-def test_an_answer_ends_the_wait_for_everybody_but_acks_for_nobody_else() -> None:
-    built = world(replace(QUESTION, to=("bob", "carol")))
-    built.do(BOB, AnswerMail("m"))
-    mail = built.mails["m"]
+def test_answer_ends_the_wait_but_acks_only_for_answerer() -> None:
+    world = with_letters(replace(QUESTION, to=("bob", "carol")))
+    world.do(BOB, AnswerMail("m"))
+    mail = world.mails["m"]
     assert (mail.answer, mail.acked_by, mail.read_by) == ("cause-1", ("bob",), ("bob",))
     assert (mail.waits_for, mail.is_open) == ((), False)
-    stranger = world(QUESTION)
-    stranger.do(HUMAN, AnswerMail("m", "n", ("human",)))
-    mail = stranger.mails["m"]
+    answered_by_role = with_letters(QUESTION)
+    answered_by_role.do(HUMAN, AnswerMail("m", "n", ("human",)))
+    mail = answered_by_role.mails["m"]
     assert (mail.answer, mail.acked_by, mail.waits_for) == ("n", (), ())
 
 
 @proves("MAIL-HELP")
-def test_whoever_has_it_may_answer_and_the_roles_that_are_named() -> None:
-    built = world(replace(QUESTION, cc=("carol",)))
-    refused = built.ask(Actor("agent", "dora"), AnswerMail("m", "n", ("human",)))
+def test_recipients_and_named_roles_may_answer() -> None:
+    world = with_letters(replace(QUESTION, cc=("carol",)))
+    refused = world.decide(Actor("agent", "dora"), AnswerMail("m", "n", ("human",)))
     assert isinstance(refused, Refusal)
     assert (refused.code, refused.detail) == (
         "not_authorized",
         "m was not sent to agent:dora: its answer comes from bob, carol",
     )
-    assert built.code(HUMAN, AnswerMail("m", "n")) == "not_authorized"
-    built.do(Actor("agent", "carol"), AnswerMail("m", "n"))
-    assert built.mails["m"].answer == "n"
+    assert world.code(HUMAN, AnswerMail("m", "n")) == "not_authorized"
+    world.do(Actor("agent", "carol"), AnswerMail("m", "n"))
+    assert world.mails["m"].answer == "n"
 
 
 @proves("MAIL-HELP", "MAIL-REPEAT")
-def test_an_answer_whose_id_another_sender_has_is_known_by_the_one_that_it_got() -> None:
-    built = world(QUESTION, replace(LETTER, id="n"))
-    built.do(BOB, AnswerMail("m", "n"))
-    assert built.mails["m"].answer == "cause-1"
+def test_answer_with_taken_id_is_recorded_under_its_new_id() -> None:
+    world = with_letters(QUESTION, replace(LETTER, id="n"))
+    world.do(BOB, AnswerMail("m", "n"))
+    assert world.mails["m"].answer == "cause-1"
 
 
 @proves("MAIL-ACK")
-def test_what_is_late_is_told_at_the_millisecond_by_the_hub_or_who_runs_the_show() -> None:
-    built = world(QUESTION)
-    early = built.do(HUB, EscalateMail("m"), NOW + HOUR - 1)
+def test_escalation_starts_at_deadline_and_depends_on_role() -> None:
+    world = with_letters(QUESTION)
+    early = world.do(HUB, EscalateMail("m"), NOW + HOUR - 1)
     assert events_of(early) == []
-    assert built.code(BOB, EscalateMail("m"), NOW + HOUR) == "not_authorized"
-    told = EscalateMail("m", ("olga", "bob", "olga"))
-    late = built.do(ORCHESTRATOR, told, NOW + HOUR)
+    assert world.code(BOB, EscalateMail("m"), NOW + HOUR) == "not_authorized"
+    escalation = EscalateMail("m", ("olga", "bob", "olga"))
+    late = world.do(ORCHESTRATOR, escalation, NOW + HOUR)
     assert events_of(late)[0] == MailEscalated("m", ("bob",), ("olga", "bob"), "T")
 
 
 @proves("MAIL-ACK")
-def test_it_says_whom_it_waits_for_and_its_task_if_there_is_one() -> None:
-    built = world(replace(QUESTION, to=("bob", "carol"), bead="U"))
-    built.do(BOB, AckMail("m"))
-    late = built.do(HUB, EscalateMail("m"), NOW + HOUR)
+def test_escalation_names_awaited_recipients_and_task() -> None:
+    world = with_letters(replace(QUESTION, to=("bob", "carol"), bead="U"))
+    world.do(BOB, AckMail("m"))
+    late = world.do(HUB, EscalateMail("m"), NOW + HOUR)
     assert events_of(late) == [MailEscalated("m", ("carol",))]
-    open_only = world(replace(QUESTION, ack_wanted=False, bead=""))
+    open_only = with_letters(replace(QUESTION, ack_wanted=False, bead=""))
     late = open_only.do(HUB, EscalateMail("m"), NOW + HOUR)
     assert events_of(late) == [MailEscalated("m", ("bob",), only_answer=True)]
 
 
 @proves("MAIL-ACK")
-def test_what_waits_for_nothing_is_never_late() -> None:
+def test_letter_without_deadline_is_never_overdue() -> None:
     for command in (LETTER, replace(QUESTION, due_in_ms=0)):
-        assert events_of(world(command).do(HUB, EscalateMail("m"), NOW + 99 * HOUR)) == []
+        assert events_of(with_letters(command).do(HUB, EscalateMail("m"), NOW + 99 * HOUR)) == []
 
 
-def test_the_end_of_time_is_no_obstacle() -> None:
-    built = World(task("T"))
-    built.do(ALICE, QUESTION, SPAN[1])
-    assert built.mails["m"].due_by == SPAN[1]
+def test_deadline_is_capped_at_year_9999() -> None:
+    world = World(task("T"))
+    world.do(ALICE, QUESTION, SPAN[1])
+    assert world.mails["m"].due_by == SPAN[1]
 
 
-def test_a_letter_about_a_task_that_comes_later_finds_it_then() -> None:
-    built = World()
-    built.do(ALICE, QUESTION)
-    built.do(HUMAN, CreateTask("t", "T"))
-    late = built.do(HUB, EscalateMail("m"), NOW + HOUR)
+def test_letter_about_later_created_task_finds_it() -> None:
+    world = World()
+    world.do(ALICE, QUESTION)
+    world.do(HUMAN, CreateTask("t", "T"))
+    late = world.do(HUB, EscalateMail("m"), NOW + HOUR)
     assert events_of(late) == [MailEscalated("m", ("bob",), (), "T")]
 
 
-def test_a_letter_starts_with_nothing_but_what_was_posted() -> None:
-    built = world(LETTER)
+def test_new_letter_has_only_posted_fields() -> None:
+    world = with_letters(LETTER)
     posted = Mail("m", "alice", ("bob",), "m", "", "lunch?", "at noon", NOW, unknown=("bob",))
-    assert built.mails["m"] == posted
+    assert world.mails["m"] == posted

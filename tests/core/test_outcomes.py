@@ -44,7 +44,7 @@ from tests.core.world import (
     events_of,
     held,
     task,
-    with_,
+    with_fields,
 )
 from tests.requirements import proves
 
@@ -54,7 +54,7 @@ STRANGER = "unauthorized_agent"
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 # (outcome, review required) -> the statuses that the task passes through
-PATHS: dict[tuple[Outcome, bool], list[Status]] = {
+EXPECTED_PATHS: dict[tuple[Outcome, bool], list[Status]] = {
     ("done", True): ["review"],
     ("done", False): ["review", "done"],
     ("blocked", True): ["blocked"],
@@ -66,11 +66,11 @@ PATHS: dict[tuple[Outcome, bool], list[Status]] = {
     ("failed", True): ["ready"],
     ("failed", False): ["ready"],
 }
-CASES = [(outcome, required, path) for (outcome, required), path in PATHS.items()]
+CASES = [(outcome, required, path) for (outcome, required), path in EXPECTED_PATHS.items()]
 EXPIRED = NOW + TTL
 
 
-def path_of(decision: Decision, reason: str) -> list[Status]:
+def status_path(decision: Decision, reason: str) -> list[Status]:
     """The statuses that the events lead through; every step must give this reason."""
     path: list[Status] = []
     for event in events_of(decision):
@@ -86,7 +86,7 @@ def path_of(decision: Decision, reason: str) -> list[Status]:
 
 @proves("TASK-REVIEW", "ATTEMPT-RESULT")
 @pytest.mark.parametrize(("outcome", "review_required", "path"), CASES)
-def test_a_report_that_applies_at_once(
+def test_report_applied_at_once_moves_task(
     outcome: Outcome, review_required: bool, path: list[Status]
 ) -> None:
     world = held(review_required=review_required)
@@ -98,7 +98,7 @@ def test_a_report_that_applies_at_once(
         "task:T",
         TaskReported(1, "alice", outcome, "notes", ("b1",), {"tests": 3}),
     )
-    assert path_of(decision, f"reported_{outcome}") == path
+    assert status_path(decision, f"reported_{outcome}") == path
     assert decision.receipt.status == world.tasks["T"].status == path[-1]
     assert world.leases == {}
     reported = world.tasks["T"].reported
@@ -108,7 +108,7 @@ def test_a_report_that_applies_at_once(
 
 @proves("ATTEMPT-RESULT")
 @pytest.mark.parametrize(("outcome", "review_required", "path"), CASES)
-def test_a_report_that_waits_for_the_end_of_the_session(
+def test_report_waits_for_the_end_of_the_session(
     outcome: Outcome, review_required: bool, path: list[Status]
 ) -> None:
     world = held(review_required=review_required)
@@ -117,13 +117,13 @@ def test_a_report_that_waits_for_the_end_of_the_session(
     assert waiting.receipt.status == "in-progress"
     assert world.code(ALICE, RenewLease("T")) == "", "the lease goes on until the session ends"
     ended = world.do(ALICE, EndAttempt("T"))
-    assert path_of(ended, f"reported_{outcome}") == path
+    assert status_path(ended, f"reported_{outcome}") == path
     assert world.leases == {}
 
 
 @proves("MCP-REPORT-NOW")
 @pytest.mark.parametrize(("session", "status"), [("", "review"), ("s-1", "in-progress")])
-def test_a_report_can_end_the_stay_that_has_no_name(session: str, status: Status) -> None:
+def test_report_can_end_unnamed_session(session: str, status: Status) -> None:
     world = World(task("T", "ready"))
     world.do(ALICE, ClaimTask("T", "alice", session))
     decision = world.do(ALICE, ReportOutcome("T", "done", apply_unnamed=True))
@@ -132,18 +132,18 @@ def test_a_report_can_end_the_stay_that_has_no_name(session: str, status: Status
 
 @proves("LEASE-RECOVERY")
 @pytest.mark.parametrize(("outcome", "review_required", "path"), CASES)
-def test_a_report_is_honoured_when_its_holder_falls_silent(
+def test_report_is_applied_when_lease_of_holder_expires(
     outcome: Outcome, review_required: bool, path: list[Status]
 ) -> None:
     world = held(review_required=review_required)
     world.do(ALICE, ReportOutcome("T", outcome, blockers=("b1",)), NOW)
     recovered = world.do(HUB, ExpireLease("T"), EXPIRED)
-    assert path_of(recovered, f"stale_heartbeat_{outcome}") == path
+    assert status_path(recovered, f"stale_heartbeat_{outcome}") == path
     assert world.leases == {}
 
 
 @proves("LEASE-RECOVERY", "RETRY-BACKOFF")
-def test_without_a_report_a_silent_holders_task_goes_back_to_its_queue() -> None:
+def test_task_with_expired_lease_and_no_report_is_requeued() -> None:
     world = held()
     recovered = world.do(HUB, ExpireLease("T", Backoff(1_000, 9_000)), EXPIRED)
     assert recovered.events == (
@@ -157,14 +157,14 @@ def test_without_a_report_a_silent_holders_task_goes_back_to_its_queue() -> None
 
 @proves("LEASE-RECOVERY")
 @pytest.mark.parametrize(("late", "moves"), [(-1, False), (0, True), (1, True)])
-def test_recovery_begins_at_the_millisecond_at_which_the_lease_ends(late: int, moves: bool) -> None:
+def test_recovery_begins_at_end_of_lease(late: int, moves: bool) -> None:
     decision = held().do(HUB, ExpireLease("T"), EXPIRED + late)
     assert bool(decision.events) is moves
     assert (decision.lease is not None) is moves
 
 
 @proves("LEASE-RECOVERY")
-def test_a_renewed_lease_is_never_taken_away() -> None:
+def test_renewed_lease_is_not_expired() -> None:
     world = held()
     world.do(ALICE, RenewLease("T"), EXPIRED - 1)
     before = dict(world.tasks), dict(world.leases)
@@ -175,13 +175,13 @@ def test_a_renewed_lease_is_never_taken_away() -> None:
 
 
 @proves("TESTING-HUB")
-def test_an_outcome_that_is_none_is_refused() -> None:
+def test_unknown_outcome_is_refused() -> None:
     bogus = ReportOutcome("T", cast(Outcome, "bogus"))
     assert World(task()).code(HUMAN, bogus) == "invalid_field"
 
 
 @proves("LEASE-RECOVERY")
-def test_what_nobody_holds_is_not_recovered() -> None:
+def test_unheld_task_is_not_recovered() -> None:
     assert World(task()).do(HUB, ExpireLease("T")).events == ()
     assert World(task()).code(HUB, ExpireLease("nowhere")) == "task_not_found"
 
@@ -200,7 +200,7 @@ def test_what_nobody_holds_is_not_recovered() -> None:
         (BOB, "not_authorized", "unauthorized_agent"),
     ],
 )
-def test_who_may_expire_a_lease_and_end_an_attempt(actor: Actor, expire: str, end: str) -> None:
+def test_lease_expiry_and_attempt_end_depend_on_role(actor: Actor, expire: str, end: str) -> None:
     world = held()
     world.do(ALICE, ReportOutcome("T", "done"))
     assert world.code(actor, ExpireLease("T"), EXPIRED) == expire
@@ -208,7 +208,7 @@ def test_who_may_expire_a_lease_and_end_an_attempt(actor: Actor, expire: str, en
 
 
 # (outcome, review required) -> where the task stands when the report is an old story
-OLD_STORIES: dict[tuple[Outcome, bool], set[Status]] = {
+ALREADY_TRUE: dict[tuple[Outcome, bool], set[Status]] = {
     ("done", True): {"review", "done"},
     ("done", False): {"done"},
     ("blocked", True): {"blocked", "done"},
@@ -225,11 +225,11 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 @proves("REPORT-REPEAT", "LEASE-LOST", "LEASE-FENCE")
 @pytest.mark.parametrize("status", [status for status in STATUSES if status != "in-progress"])
-@pytest.mark.parametrize(("outcome", "review_required"), OLD_STORIES)
-def test_a_report_of_what_has_come_about_is_a_no_op_for_whoever_repeats_it(
+@pytest.mark.parametrize(("outcome", "review_required"), ALREADY_TRUE)
+def test_repeated_report_of_current_status_is_a_no_op(
     outcome: Outcome, review_required: bool, status: Status
 ) -> None:
-    stands = task(
+    current = task(
         "T",
         status,
         "alice",
@@ -237,23 +237,23 @@ def test_a_report_of_what_has_come_about_is_a_no_op_for_whoever_repeats_it(
         agents=("bob", "alice"),
         review_required=review_required,
     )
-    world = World(stands)
-    is_old = status in OLD_STORIES[outcome, review_required]
+    world = World(current)
+    is_repeat = status in ALREADY_TRUE[outcome, review_required]
     for apply in (False, True):
         report = ReportOutcome("T", outcome, "again", ("b1",), apply=apply)
         for actor, code in ((ALICE, "lease_lost"), (BOB, "lease_lost"), (CAROL, STRANGER)):
-            assert world.code(actor, report) == ("" if is_old else code)
-        assert world.code(OBSERVER, report) == ("not_authorized" if is_old else STRANGER)
+            assert world.code(actor, report) == ("" if is_repeat else code)
+        assert world.code(OBSERVER, report) == ("not_authorized" if is_repeat else STRANGER)
         assert world.code(ALICE, replace(report, fence=1)) == "lease_lost"
-        assert world.code(ALICE, replace(report, fence=2)) == ("" if is_old else "lease_lost")
-        if is_old:
+        assert world.code(ALICE, replace(report, fence=2)) == ("" if is_repeat else "lease_lost")
+        if is_repeat:
             decision = world.do(ALICE, report)
             assert (decision.events, decision.lease) == ((), None)
             assert decision.receipt.status == status
 
 
 @proves("ATTEMPT-RESULT")
-def test_the_latest_report_of_an_attempt_replaces_the_earlier_one() -> None:
+def test_later_report_of_attempt_replaces_earlier_one() -> None:
     world = held()
     world.do(ALICE, ReportOutcome("T", "blocked", blockers=("no key",)))
     world.do(ALICE, ReportOutcome("T", "needs_review"))
@@ -262,7 +262,7 @@ def test_the_latest_report_of_an_attempt_replaces_the_earlier_one() -> None:
 
 @proves("ATTEMPT-RESULT")
 @pytest.mark.parametrize("outcome", OUTCOMES)
-def test_an_old_attempts_result_never_decides_a_new_attempt(outcome: Outcome) -> None:
+def test_report_of_former_attempt_does_not_decide_new_attempt(outcome: Outcome) -> None:
     world = held()
     world.do(ALICE, ReportOutcome("T", outcome, "mine", ("b1",)))
     world.do(HUMAN, MoveTask("T", "ready", "try somebody else"))
@@ -270,11 +270,11 @@ def test_an_old_attempts_result_never_decides_a_new_attempt(outcome: Outcome) ->
     assert world.tasks["T"].reported is None
     assert world.do(BOB, EndAttempt("T")).events == (), "nothing was reported in this attempt"
     recovered = world.do(HUB, ExpireLease("T"), NOW + TTL * 2)
-    assert path_of(recovered, "stale_heartbeat_reclaim") == ["ready"]
+    assert status_path(recovered, "stale_heartbeat_reclaim") == ["ready"]
 
 
 @proves("ATTEMPT-RESULT")
-def test_a_result_does_not_decide_once_its_attempt_has_ended() -> None:
+def test_report_does_not_apply_after_end_of_its_attempt() -> None:
     world = held()
     world.do(ALICE, ReportOutcome("T", "done"))
     world.do(HUMAN, MoveTask("T", "blocked"))
@@ -285,7 +285,7 @@ def test_a_result_does_not_decide_once_its_attempt_has_ended() -> None:
 
 @proves("ATTEMPT-RESULT")
 @pytest.mark.parametrize(("session", "ends"), [("", True), ("s1", True), ("s2", False)])
-def test_the_end_of_a_session_touches_only_its_own_attempts(session: str, ends: bool) -> None:
+def test_session_end_affects_only_its_own_attempts(session: str, ends: bool) -> None:
     world = World(task())
     world.do(ALICE, ClaimTask("T", "alice", "s1"))
     world.do(ALICE, ReportOutcome("T", "done"))
@@ -293,7 +293,7 @@ def test_the_end_of_a_session_touches_only_its_own_attempts(session: str, ends: 
 
 
 @proves("ATTEMPT-RESULT", "LEASE-HEARTBEAT")
-def test_the_end_of_a_session_without_a_report_moves_nothing() -> None:
+def test_session_end_without_report_moves_nothing() -> None:
     world = held()
     decision = world.do(ALICE, EndAttempt("T"), NOW + 3)
     assert (decision.events, decision.receipt.status) == ((), "in-progress")
@@ -303,51 +303,51 @@ def test_the_end_of_a_session_without_a_report_moves_nothing() -> None:
 
 @proves("RETRY-BACKOFF")
 @pytest.mark.parametrize(
-    ("failures", "rest"),
+    ("failures", "delay"),
     [(1, 1_000), (2, 2_000), (3, 4_000), (8, 128_000), (9, 256_000), (10, 300_000), (99, 300_000)],
 )
-def test_the_rest_doubles_up_to_its_cap(failures: int, rest: int) -> None:
-    assert rest_after(failures, Backoff()) == rest
+def test_backoff_doubles_up_to_its_cap(failures: int, delay: int) -> None:
+    assert rest_after(failures, Backoff()) == delay
 
 
 @proves("RETRY-BACKOFF")
 @given(st.integers(0, 10**9), st.integers(0, 10**12))
-def test_the_rest_never_shrinks_and_never_exceeds_its_cap(base: int, cap: int) -> None:
-    rests = [rest_after(n, Backoff(base, cap)) for n in (1, 2, 3, 39, 40, 41, 42, 10**6)]
-    assert all(a <= b <= cap for a, b in pairwise(rests))
+def test_backoff_never_shrinks_and_never_exceeds_its_cap(base: int, cap: int) -> None:
+    delays = [rest_after(n, Backoff(base, cap)) for n in (1, 2, 3, 39, 40, 41, 42, 10**6)]
+    assert all(a <= b <= cap for a, b in pairwise(delays))
 
 
 @proves("RETRY-DEADLETTER", "RETRY-BACKOFF")
 @pytest.mark.parametrize("limit", [1, 2, 5])
-@pytest.mark.parametrize("silently", [True, False])
-def test_at_the_limit_of_attempts_the_deadletter_follows(limit: int, silently: bool) -> None:
-    world, at, rests = with_(World(task()), max_attempts=limit), NOW, list[int]()
-    reason = "stale_heartbeat_reclaim" if silently else "reported_failed"
+@pytest.mark.parametrize("by_expiry", [True, False])
+def test_task_enters_deadletter_at_attempt_limit(limit: int, by_expiry: bool) -> None:
+    world, at, delays = with_fields(World(task()), max_attempts=limit), NOW, list[int]()
+    reason = "stale_heartbeat_reclaim" if by_expiry else "reported_failed"
     for number in range(1, limit + 1):
         claim(world, now=at)
-        if silently:
+        if by_expiry:
             at += TTL
             decision = world.do(HUB, ExpireLease("T"), at)
         else:
             decision = world.do(ALICE, ReportOutcome("T", "failed", apply=True), at)
         requeued = next(e for e in events_of(decision) if isinstance(e, TaskRequeued))
         assert (requeued.attempt, requeued.failures, requeued.reason) == (number, number, reason)
-        rests.append(requeued.not_before - at)
+        delays.append(requeued.not_before - at)
         assert world.leases == {}
         assert decision.receipt.status == ("ready" if number < limit else "deadletter")
         if number == limit:
             assert events_of(decision)[-1] == TaskTransitioned(
                 "ready", "deadletter", f"{limit} attempts failed, the last: {reason}"
             )
-    assert rests == [1_000 * 2**n for n in range(limit)]
+    assert delays == [1_000 * 2**n for n in range(limit)]
     dead = world.tasks["T"]
     assert (dead.status, dead.failures, dead.not_before) == ("deadletter", limit, 0)
     assert world.code(ALICE, ClaimTask("T", "alice"), at) == "not_ready"
 
 
 @proves("RETRY-DEADLETTER")
-def test_a_task_that_is_taken_out_of_the_deadletter_has_a_fresh_set_of_attempts() -> None:
-    world = with_(World(task()), max_attempts=2)
+def test_task_leaving_deadletter_has_its_failures_reset() -> None:
+    world = with_fields(World(task()), max_attempts=2)
     for _ in range(2):
         claim(world)
         world.do(ALICE, ReportOutcome("T", "failed", apply=True))
@@ -360,8 +360,8 @@ def test_a_task_that_is_taken_out_of_the_deadletter_has_a_fresh_set_of_attempts(
 
 
 @proves("RETRY-DEADLETTER")
-def test_success_ends_a_row_of_failures_and_blocked_does_not() -> None:
-    world = with_(held(), failures=3)
+def test_success_resets_failures_and_blocked_does_not() -> None:
+    world = with_fields(held(), failures=3)
     world.do(ALICE, ReportOutcome("T", "blocked", blockers=("b1",), apply=True))
     assert world.tasks["T"].failures == 3
     world.do(HUMAN, MoveTask("T", "ready"))
@@ -371,11 +371,11 @@ def test_success_ends_a_row_of_failures_and_blocked_does_not() -> None:
 
 
 @proves("TASK-UNBLOCK")
-def test_a_report_of_done_releases_the_waiting_only_when_the_task_is_done() -> None:
+def test_report_done_unblocks_dependents_only_when_task_is_done() -> None:
     for review_required in (True, False):
-        world = with_(held(review_required=review_required), blocks=("U",))
+        world = with_fields(held(review_required=review_required), blocks=("U",))
         world.tasks["U"] = task("U")
-        with_(world, "U", blocked_by=("T",), open_blockers=("T",))
+        with_fields(world, "U", blocked_by=("T",), open_blockers=("T",))
         decision = world.do(ALICE, ReportOutcome("T", "done", apply=True))
         released = ("task:U", TaskUnblocked("T", "done")) in decision.events
         assert released is not review_required
@@ -400,12 +400,12 @@ def test_a_report_of_done_releases_the_waiting_only_when_the_task_is_done() -> N
     ],
     ids=range(11),
 )
-def test_a_report_has_bounds(report: ReportOutcome, code: str) -> None:
+def test_report_fields_are_bounded(report: ReportOutcome, code: str) -> None:
     assert held().code(ALICE, report) == code
 
 
 @proves("TASK-TABLE-AS-DATA")
-def test_the_table_of_outcomes_is_the_table_by_hand() -> None:
+def test_outcome_table_matches_expected_paths() -> None:
     assert {outcome: list(path) for outcome, path in STATUS_AFTER.items()} == {
-        outcome: PATHS[outcome, False] for outcome in OUTCOMES
+        outcome: EXPECTED_PATHS[outcome, False] for outcome in OUTCOMES
     }

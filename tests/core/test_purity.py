@@ -77,12 +77,12 @@ VALUES = (*COMMANDS, *EVENTS, *STATES, Actor, Backoff, Decision, LeaseChange, Re
     VALUES,
     ids=lambda kind: kind.__name__,
 )
-def test_every_value_is_frozen(kind: type[Struct]) -> None:
+def test_value_types_are_frozen(kind: type[Struct]) -> None:
     assert kind.__struct_config__.frozen
 
 
 @proves("CORE-PURE")
-def test_every_command_has_a_decider_and_a_name() -> None:
+def test_commands_have_deciders_and_stable_names() -> None:
     assert set(DECIDERS) == set(COMMANDS)
     assert sorted(str(kind.__struct_config__.tag) for kind in COMMANDS) == [
         "agent.describe",
@@ -157,14 +157,14 @@ def test_every_command_has_a_decider_and_a_name() -> None:
 
 
 @proves("IDEM-SCOPE", "CORE-PURE")
-def test_a_command_says_only_what_differs_from_its_defaults() -> None:
+def test_encoded_command_omits_defaults() -> None:
     """What is kept of a request under its key stays right when a later release adds a field."""
     assert msgspec.json.encode(CreateTask("x")) == b'{"type":"task.create","title":"x"}'
     assert msgspec.json.encode(NoteTask("T", "x")) == b'{"type":"task.note","task":"T","text":"x"}'
 
 
 @proves("LEDGER-NAMES", "CORE-PURE")
-def test_every_event_has_the_name_that_was_promised() -> None:
+def test_events_have_their_promised_names() -> None:
     assert set(EVENT_NAMES) == set(EVENTS)
     assert sorted(EVENT_NAMES.values()) == [
         "agent.assigned",
@@ -244,7 +244,7 @@ def test_every_event_has_the_name_that_was_promised() -> None:
 
 
 @proves("CORE-PURE")
-def test_a_command_says_which_task_it_is_about() -> None:
+def test_command_names_its_target_task() -> None:
     assert CreateTask("x", "T").about == ""
     assert AdoptTask("bead", "b").about == ""
     assert MoveTask("T", "ready").about == "T"
@@ -256,7 +256,7 @@ def test_a_command_says_which_task_it_is_about() -> None:
 
 
 @proves("LEASE-HEARTBEAT")
-def test_a_command_says_whose_holder_it_is_a_sign_of_life_of() -> None:
+def test_command_names_task_whose_lease_it_renews() -> None:
     assert NoteTask("T", "x").held == "T"
     assert RequestDelegation("U", "T", "bob", 0).held == "T", "who delegates works on the parent"
     assert PostMail(("bob",), "half way", "", bead="T").held == "T"
@@ -264,13 +264,13 @@ def test_a_command_says_whose_holder_it_is_a_sign_of_life_of() -> None:
 
 
 @proves("TASK-PRIORITY")
-def test_priorities_have_an_order() -> None:
+def test_priorities_are_ordered() -> None:
     assert PRIORITY_RANK == {"critical": 0, "high": 1, "normal": 2, "low": 3}
 
 
 @proves("CORE-PURE")
 @given(st.data())
-def test_the_same_facts_give_the_same_decision_and_nothing_is_changed(data: st.DataObject) -> None:
+def test_decision_is_deterministic_and_changes_nothing(data: st.DataObject) -> None:
     world = data.draw(st.sampled_from([held(), World(task("T"), task("U")), World()]))
     actor = data.draw(st.sampled_from([ALICE, HUMAN]))
     command: Any = data.draw(
@@ -292,6 +292,6 @@ def test_the_same_facts_give_the_same_decision_and_nothing_is_changed(data: st.D
         )
     )
     before = msgspec.json.encode((world.tasks, world.leases, world.numbers))
-    first, second = world.ask(actor, command), world.ask(actor, command)
+    first, second = world.decide(actor, command), world.decide(actor, command)
     assert first == second
     assert msgspec.json.encode((world.tasks, world.leases, world.numbers)) == before

@@ -38,7 +38,7 @@ from tests.core.world import ALICE, HUMAN, NOW, OBSERVER, World, held, task
 from tests.requirements import proves
 
 MINUTE = 60_000
-NO = Refusal("not_ready", "T is backlog")
+REFUSAL = Refusal("not_ready", "T is backlog")
 START = NOW - NOW % MINUTE
 
 CODES = {
@@ -94,7 +94,7 @@ CODES = {
 }
 """Written here once more, because dialects and scripts will depend on them."""
 
-OF_MESSAGES = {
+MESSAGE_CODES = {
     "not_recognized",
     "invalid_json",
     "invalid_envelope",
@@ -103,11 +103,11 @@ OF_MESSAGES = {
     "message_too_large",
 }
 """What only a dialect can find wrong, before there is a command."""
-OF_A_GATE = {"missing_artifact", "policy_violation", "try_again"}
+GATE_CODES = {"missing_artifact", "policy_violation", "try_again"}
 """What was found wrong with the artifacts of a handoff, and is handed in with the command."""
 
 
-class Diary:
+class RefusalLog:
     """An actor's stream in memory."""
 
     def __init__(self) -> None:
@@ -124,27 +124,27 @@ class Diary:
 
 
 @proves("REFUSAL-CODES")
-def test_the_codes_are_those_that_were_promised() -> None:
+def test_refusal_codes_are_the_promised_ones() -> None:
     assert set(REFUSALS) == CODES
     assert set(UNRECORDED) == {"nothing_ready", "overloaded"}
     assert all(meaning and not meaning.endswith(".") for meaning in REFUSALS.values())
 
 
 @proves("REFUSAL-CODES")
-def test_the_code_refuses_with_no_other_code() -> None:
+def test_source_uses_only_promised_codes() -> None:
     package = Path(dragoman.__file__).parent
     used = {
         code
-        for room in ("core", "engine", "ledger")
-        for path in (package / room).rglob("*.py")
+        for folder in ("core", "engine", "ledger")
+        for path in (package / folder).rglob("*.py")
         for code in re.findall(r"Refusal\(\s*\"([A-Za-z_]+)\"", path.read_text("utf-8"))
     }
-    assert used | OF_MESSAGES | OF_A_GATE == CODES
+    assert used | MESSAGE_CODES | GATE_CODES == CODES
     assert {"parent_not_found", "nested_delegation"} <= used
 
 
 @proves("REFUSAL-CODES")
-def test_every_exception_of_ours_has_a_code_of_its_own() -> None:
+def test_exceptions_have_documented_codes() -> None:
     def below(kind: type[DragomanError]) -> set[type[DragomanError]]:
         return {kind}.union(*(below(sub) for sub in kind.__subclasses__()))
 
@@ -156,21 +156,21 @@ def test_every_exception_of_ours_has_a_code_of_its_own() -> None:
 
 
 @proves("REFUSAL-CODES")
-def test_a_refusal_can_be_raised() -> None:
-    refused = Refused(NO)
-    assert (refused.code, refused.detail, refused.refusal) == ("not_ready", "T is backlog", NO)
+def test_refusal_can_be_raised() -> None:
+    refused = Refused(REFUSAL)
+    assert (refused.code, refused.detail, refused.refusal) == ("not_ready", "T is backlog", REFUSAL)
     assert str(refused) == "not_ready: T is backlog"
 
 
 @proves("REFUSAL-RECORDED")
-def test_a_refusal_leaves_an_entry_with_command_target_code_and_sentence() -> None:
-    event = record_refusal(ActorRecord(), "task.claim", "T", NO, NOW)
+def test_refusal_is_recorded_with_command_target_code_and_detail() -> None:
+    event = record_refusal(ActorRecord(), "task.claim", "T", REFUSAL, NOW)
     assert event == CommandRefused("task.claim", "T", "not_ready", "T is backlog")
 
 
 @proves("REFUSAL-RECORDED", "NAME-GRAMMAR")
-def test_a_hostile_target_is_recorded_short_and_harmless() -> None:
-    event = record_refusal(ActorRecord(), "task.claim", "\ud800\n" * 10_000, NO, NOW)
+def test_hostile_target_is_recorded_short_and_escaped() -> None:
+    event = record_refusal(ActorRecord(), "task.claim", "\ud800\n" * 10_000, REFUSAL, NOW)
     assert event is not None
     assert event.target.isascii()
     assert event.target.isprintable()
@@ -179,54 +179,54 @@ def test_a_hostile_target_is_recorded_short_and_harmless() -> None:
 
 @proves("REFUSAL-RECORDED")
 @pytest.mark.parametrize("code", sorted(CODES))
-def test_only_ordinary_answers_leave_none(code: str) -> None:
-    assert Diary().refuse(Refusal(code, "why"), NOW) is (
+def test_only_unrecorded_codes_leave_no_entry(code: str) -> None:
+    assert RefusalLog().refuse(Refusal(code, "why"), NOW) is (
         code not in ("nothing_ready", "overloaded")
     )
 
 
 @proves("REFUSAL-RECORDED")
-def test_a_repeat_within_its_minute_adds_none() -> None:
-    diary = Diary()
-    assert diary.refuse(NO, START)
-    assert not diary.refuse(NO, START + MINUTE - 1)
-    assert diary.refuse(Refusal("not_ready", "another sentence"), START + 1)
-    assert diary.refuse(Refusal(NO.code, NO.detail, "completion.report"), START + 1)
-    assert diary.refuse(NO, START + 1, command="d")
-    assert diary.refuse(NO, START + 1, target="U")
-    assert diary.refuse(Refusal("reserved", "why"), START + 1)
-    assert diary.refuse(NO, START + MINUTE), "a new minute"
-    assert len(diary.entries) == 7
+def test_repeated_refusal_within_a_minute_is_not_recorded() -> None:
+    log = RefusalLog()
+    assert log.refuse(REFUSAL, START)
+    assert not log.refuse(REFUSAL, START + MINUTE - 1)
+    assert log.refuse(Refusal("not_ready", "another sentence"), START + 1)
+    assert log.refuse(Refusal(REFUSAL.code, REFUSAL.detail, "completion.report"), START + 1)
+    assert log.refuse(REFUSAL, START + 1, command="d")
+    assert log.refuse(REFUSAL, START + 1, target="U")
+    assert log.refuse(Refusal("reserved", "why"), START + 1)
+    assert log.refuse(REFUSAL, START + MINUTE), "a new minute"
+    assert len(log.entries) == 7
 
 
 @proves("REFUSAL-RECORDED")
-def test_a_repeat_is_known_among_the_last_few() -> None:
-    diary = Diary()
+def test_repeat_is_recognized_among_the_last_refusals() -> None:
+    log = RefusalLog()
     for number in range(REMEMBERED_REFUSALS):
-        assert diary.refuse(NO, START, target=f"T{number}")
-    assert not diary.refuse(NO, START, target="T0")
-    assert diary.refuse(NO, START, target="one more")
-    assert diary.refuse(NO, START, target="T0"), "it has been forgotten by now"
+        assert log.refuse(REFUSAL, START, target=f"T{number}")
+    assert not log.refuse(REFUSAL, START, target="T0")
+    assert log.refuse(REFUSAL, START, target="one more")
+    assert log.refuse(REFUSAL, START, target="T0"), "it has been forgotten by now"
 
 
 @proves("REFUSAL-RECORDED")
-def test_the_measures_of_what_is_recorded() -> None:
+def test_recording_limits_are_the_promised_ones() -> None:
     assert (REFUSALS_PER_MINUTE, REMEMBERED_REFUSALS) == (60, 8)
 
 
 @proves("REFUSAL-RECORDED")
-def test_a_flood_adds_no_more_than_its_measure_each_minute() -> None:
-    diary = Diary()
-    recorded = [diary.refuse(NO, START + n, target=f"T{n}") for n in range(200)]
+def test_refusals_are_recorded_up_to_the_limit_per_minute() -> None:
+    log = RefusalLog()
+    recorded = [log.refuse(REFUSAL, START + n, target=f"T{n}") for n in range(200)]
     assert recorded == [True] * REFUSALS_PER_MINUTE + [False] * (200 - REFUSALS_PER_MINUTE)
-    assert not diary.refuse(NO, START + MINUTE - 1, target="late")
-    later = [diary.refuse(NO, START + MINUTE, target=f"T{n}") for n in range(200)]
+    assert not log.refuse(REFUSAL, START + MINUTE - 1, target="late")
+    later = [log.refuse(REFUSAL, START + MINUTE, target=f"T{n}") for n in range(200)]
     assert sum(later) == REFUSALS_PER_MINUTE
-    assert len(diary.entries) == 2 * REFUSALS_PER_MINUTE
+    assert len(log.entries) == 2 * REFUSALS_PER_MINUTE
 
 
 @proves("REFUSAL-RECORDED")
-def test_the_measure_is_each_actors_own_and_its_stream_is_too() -> None:
+def test_refusals_are_recorded_per_actor_stream() -> None:
     assert Actor("agent", "alice").stream == "actor:agent:alice"
     assert Actor("human", "alice").stream == "actor:human:alice"
     assert replace(Actor("agent", "alice"), via="inbox").stream == "actor:agent:alice"
@@ -234,51 +234,53 @@ def test_the_measure_is_each_actors_own_and_its_stream_is_too() -> None:
 
 
 @proves("REFUSAL-RECORDED")
-def test_a_clock_that_goes_back_does_not_silence_an_actor() -> None:
-    diary = Diary()
-    diary.refuse(NO, START + 10 * MINUTE)
-    assert diary.refuse(NO, START)
-    assert diary.record is not None
-    assert (diary.record.minute, diary.record.refusals) == (START // MINUTE, 1)
-    assert [gist.rpartition(" ")[0] for gist in diary.record.recent] == ["c T not_ready"]
+def test_clock_set_back_still_records_refusals() -> None:
+    log = RefusalLog()
+    log.refuse(REFUSAL, START + 10 * MINUTE)
+    assert log.refuse(REFUSAL, START)
+    assert log.record is not None
+    assert (log.record.minute, log.record.refusals) == (START // MINUTE, 1)
+    assert [gist.rpartition(" ")[0] for gist in log.record.recent] == ["c T not_ready"]
 
 
 @proves("REFUSAL-RECORDED")
-def test_sentences_that_differ_in_a_count_are_bounded_like_every_flood() -> None:
-    diary = Diary()
-    told = [diary.refuse(Refusal("not_ready", f"try {n}"), START + n) for n in range(200)]
-    assert told == [True] * REFUSALS_PER_MINUTE + [False] * (200 - REFUSALS_PER_MINUTE)
+def test_refusals_that_differ_in_a_count_are_limited_too() -> None:
+    log = RefusalLog()
+    recorded = [log.refuse(Refusal("not_ready", f"try {n}"), START + n) for n in range(200)]
+    assert recorded == [True] * REFUSALS_PER_MINUTE + [False] * (200 - REFUSALS_PER_MINUTE)
 
 
 @proves("REFUSAL-RECORDED")
-def test_what_is_remembered_of_a_refusal_is_short() -> None:
-    diary = Diary()
-    diary.refuse(Refusal("not_ready", "long \u2028 " * 1_000), START)
-    assert diary.record is not None
-    assert len(diary.record.recent[0]) < 100
+def test_remembered_refusal_is_short() -> None:
+    log = RefusalLog()
+    log.refuse(Refusal("not_ready", "long \u2028 " * 1_000), START)
+    assert log.record is not None
+    assert len(log.record.recent[0]) < 100
 
 
 @proves("MESSAGE-HEARD")
-def test_messages_that_changed_nothing_are_limited_by_the_minute_and_count_for_no_refusal() -> None:
-    heard = MessageReceived("aof", "completion.report", "T")
+def test_received_messages_are_limited_per_minute_apart_from_refusals() -> None:
+    received = MessageReceived("aof", "completion.report", "T")
     minute = NOW // 60_000
     refused = ActorRecord(minute, 2, ("x",))
-    record = evolve_received(refused, heard, NOW)
+    record = evolve_received(refused, received, NOW)
     assert record == ActorRecord(minute, 2, ("x",), received=1)
-    assert evolve_received(None, heard, NOW) == ActorRecord(minute, received=1)
-    assert evolve_received(refused, heard, NOW + 60_000) == ActorRecord(minute + 1, received=1)
+    assert evolve_received(None, received, NOW) == ActorRecord(minute, received=1)
+    assert evolve_received(refused, received, NOW + 60_000) == ActorRecord(minute + 1, received=1)
 
     for _ in range(RECEIVED_PER_MINUTE - 1):
-        assert record_received(record, heard, NOW) == heard
-        record = evolve_received(record, heard, NOW)
-    assert record_received(record, heard, NOW) is None
-    assert record_received(record, heard, NOW + 60_000) == heard
+        assert record_received(record, received, NOW) == received
+        record = evolve_received(record, received, NOW)
+    assert record_received(record, received, NOW) is None
+    assert record_received(record, received, NOW + 60_000) == received
 
 
 @proves("MESSAGE-REFUSED")
 @pytest.mark.parametrize("code", sorted(CODES))
-def test_what_a_dialect_finds_wrong_is_refused_in_its_words(code: str) -> None:
-    answer = World().ask(ALICE, RejectMessage(code, "payload.tests: why", "T", "completion.report"))
+def test_message_rejection_keeps_code_and_detail_of_dialect(code: str) -> None:
+    answer = World().decide(
+        ALICE, RejectMessage(code, "payload.tests: why", "T", "completion.report")
+    )
     assert isinstance(answer, Refusal)
     assert answer == Refusal(code, "payload.tests: why", "completion.report")
     event = record_refusal(ActorRecord(), "message.reject", "T", answer, NOW)
@@ -289,8 +291,8 @@ def test_what_a_dialect_finds_wrong_is_refused_in_its_words(code: str) -> None:
 
 @proves("MESSAGE-REFUSED")
 @pytest.mark.parametrize("code", ["", "nonsense", "x" * 10_000, "\ud800"])
-def test_a_message_is_refused_with_a_known_code_only(code: str) -> None:
-    answer = World().ask(HUMAN, RejectMessage(code, "why"))
+def test_message_rejection_needs_a_known_code(code: str) -> None:
+    answer = World().decide(HUMAN, RejectMessage(code, "why"))
     assert isinstance(answer, Refusal)
     assert answer.code == "invalid_field"
     assert answer.detail.isascii()
@@ -299,8 +301,8 @@ def test_a_message_is_refused_with_a_known_code_only(code: str) -> None:
 
 @proves("MESSAGE-REFUSED")
 @pytest.mark.parametrize("detail", ["half \ud800", "x" * 4_001, "\n\udfff" * 100_000])
-def test_what_a_refusal_quotes_can_be_written_down(detail: str) -> None:
-    answer = World().ask(OBSERVER, RejectMessage("invalid_json", detail, kind="\ud800\n" * 99))
+def test_recorded_refusal_can_be_encoded(detail: str) -> None:
+    answer = World().decide(OBSERVER, RejectMessage("invalid_json", detail, kind="\ud800\n" * 99))
     assert isinstance(answer, Refusal)
     event = record_refusal(ActorRecord(), "message.reject", "", answer, NOW)
     assert event is not None
@@ -310,7 +312,7 @@ def test_what_a_refusal_quotes_can_be_written_down(detail: str) -> None:
 
 
 @proves("MESSAGE-REFUSED", "LEASE-HEARTBEAT")
-def test_a_refused_message_is_no_sign_of_life() -> None:
+def test_refused_message_does_not_renew_lease() -> None:
     world = held()
     world.put(task("U"))
     before = dict(world.leases)
@@ -320,21 +322,21 @@ def test_a_refused_message_is_no_sign_of_life() -> None:
 
 @proves("NAME-GRAMMAR")
 @pytest.mark.parametrize("name", ["", "a b", "../a", "a\n", "ａ", "x" * 129, "half \ud800"])
-def test_nobody_speaks_under_a_name_that_cannot_be_written_down(name: str) -> None:
+def test_actor_name_follows_the_grammar(name: str) -> None:
     with pytest.raises(ValueError, match="not a valid name"):
         Actor("agent", name)
 
 
 @proves("MESSAGE-REFUSED")
-def test_other_words_are_another_refusal_though_the_sentence_is_the_same() -> None:
+def test_refusals_of_different_messages_are_recorded_separately() -> None:
     broken = Refusal("invalid_json", "this is not JSON", "aof")
-    diary = Diary()
+    log = RefusalLog()
 
-    def refused(said: bytes) -> bool:
-        record = diary.record or ActorRecord()
-        event = record_refusal(record, "message.reject", "", broken, NOW, said)
+    def is_recorded(message: bytes) -> bool:
+        record = log.record or ActorRecord()
+        event = record_refusal(record, "message.reject", "", broken, NOW, message)
         if event is not None:
-            diary.record = evolve_refused(diary.record, event, NOW)
+            log.record = evolve_refused(log.record, event, NOW)
         return event is not None
 
-    assert [refused(said) for said in (b"{a", b"{b", b"{a")] == [True, True, False]
+    assert [is_recorded(message) for message in (b"{a", b"{b", b"{a")] == [True, True, False]

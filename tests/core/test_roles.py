@@ -141,13 +141,13 @@ LETTER = Mail(
 )
 
 
-def commands(who: str) -> tuple[AnyCommand, ...]:
+def commands(name: str) -> tuple[AnyCommand, ...]:
     """One command of each kind about T; where a name must be the caller's own, it is."""
     return (
         CreateTask("found"),
         AdoptTask("bead", "x-1"),
         MoveTask("T", "cancelled"),
-        ClaimTask("T", who),
+        ClaimTask("T", name),
         RenewLease("T"),
         ReleaseTask("T"),
         ReportOutcome("T", "needs_review", "said"),
@@ -201,8 +201,8 @@ def commands(who: str) -> tuple[AnyCommand, ...]:
         ReleaseWorkItem("taken"),
         DescribeAgent("known", ("python",)),
         DelegateIntent("write it", "new"),
-        ReceiveResult("i", who, success=True),
-        UpdateIntent("i", who, 50),
+        ReceiveResult("i", name, success=True),
+        UpdateIntent("i", name, 50),
         ExpireRequest("i"),
         CancelIntent("intent:i"),
         RewindTask("T", 1),
@@ -236,27 +236,27 @@ def world(status: Status) -> World:
     built.put(task("UU", "backlog"))
     built.put(task("proposing", "ready", "ann"))
     for state in ("proposed", "accepted", "activated", "rejected"):
-        _hand_over(built, state)
+        _add_handoff(built, state)
     built.handoffs["draft-1"] = Handoff("draft-1", "ann", "dan", "draft", NOW, NOW, {})
     built.work_items["free"] = WorkItem("free", "", "open", NOW)
     built.work_items["taken"] = WorkItem("taken", "", "claimed", NOW, "ann")
     built.put(replace(task("III", "ready", "ann"), reserved_for="ann", aliases=("intent:i",)))
-    asked = OpenRequest("i.1", "ann", 1, NOW, 0, NOW + TTL)
+    request = OpenRequest("i.1", "ann", 1, NOW, 0, NOW + TTL)
     built.intents["i"] = Intent(
-        "i", "III", "write it", "hera", NOW, "TaskDispatched", request=asked
+        "i", "III", "write it", "hera", NOW, "TaskDispatched", request=request
     )
     built.standings["ann"] = Standing("ann", open=1)
     built.past["T", 1] = replace(task("T"), title="as it was called then")
     return built
 
 
-def _hand_over(built: World, state: HandoffStatus) -> None:
+def _add_handoff(built: World, state: HandoffStatus) -> None:
     """A handoff from ann to dan of a task of its own, both named by its state."""
     is_active = state != "rejected"
     is_taken = state == "activated"
-    handed = task(state, "in-progress" if is_taken else "ready", "dan" if is_taken else "ann")
-    on_its_way = ActiveHandoff(state, "ann", "dan", is_taken) if is_active else None
-    built.put(replace(handed, chain=("ann",), handoff=on_its_way))
+    offered_task = task(state, "in-progress" if is_taken else "ready", "dan" if is_taken else "ann")
+    active_handoff = ActiveHandoff(state, "ann", "dan", is_taken) if is_active else None
+    built.put(replace(offered_task, chain=("ann",), handoff=active_handoff))
     if is_taken:
         built.leases[state] = lease("dan", 0)
     built.handoffs[state] = Handoff(
@@ -264,11 +264,11 @@ def _hand_over(built: World, state: HandoffStatus) -> None:
     )
 
 
-def changes(actor: Actor, name: str, status: Status) -> bool:
+def has_effect(actor: Actor, name: str, status: Status) -> bool:
     """Whether anything is different after this actor has given this command."""
     command = commands(actor.name)[NAMES.index(name)]
     now = NOW + TTL if isinstance(command, ExpireLease | ExpireRequest) else NOW
-    answer = world(status).ask(actor, command, now)
+    answer = world(status).decide(actor, command, now)
     if isinstance(answer, Refusal) or answer.refusal is not None:
         return False
     return bool(answer.events or answer.lease)
@@ -276,7 +276,7 @@ def changes(actor: Actor, name: str, status: Status) -> bool:
 
 _OPEN: tuple[Status, ...] = ("backlog", "ready", "in-progress", "blocked", "review")
 
-BY_HAND: dict[str, tuple[str, dict[Status, str]]] = {
+EXPECTED_ACTORS: dict[str, tuple[str, dict[Status, str]]] = {
     "task.create": ("hoscHOadn", {}),
     "task.adopt": ("hoscHOadn", {}),
     "task.move": ("", dict.fromkeys(_OPEN, "hosc")),
@@ -350,16 +350,16 @@ BY_HAND: dict[str, tuple[str, dict[Status, str]]] = {
 
 
 @proves("ROLE-CELLS")
-def test_every_command_is_in_the_table() -> None:
+def test_role_table_covers_every_command() -> None:
     every = {str(kind.__struct_config__.tag) for kind in get_args(AnyCommand)}
-    assert set(BY_HAND) == set(NAMES) == every
+    assert set(EXPECTED_ACTORS) == set(NAMES) == every
 
 
 @proves("ROLE-CELLS", "ROLE-TABLE")
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("name", NAMES)
-def test_every_cell_is_as_the_table_says(name: str, status: Status) -> None:
-    usual, elsewhere = BY_HAND[name]
-    expected = elsewhere.get(status, usual)
+def test_effect_of_command_by_role_matches_the_table(name: str, status: Status) -> None:
+    default, by_status = EXPECTED_ACTORS[name]
+    expected = by_status.get(status, default)
     for letter, actor in ACTORS.items():
-        assert changes(actor, name, status) == (letter in expected), letter
+        assert has_effect(actor, name, status) == (letter in expected), letter

@@ -40,7 +40,7 @@ def score(standing: Standing, goal: str = GOAL, *constraints: str) -> Candidate:
     return Roster([standing], NOW).rank(Wish(goal, constraints))[0]
 
 
-def test_a_score_is_the_sum_of_its_parts() -> None:
+def test_score_is_the_sum_of_its_parts() -> None:
     found = score(agent(recent="1101", cost=1))
     assert found.score == pytest.approx(sum(astuple(found.parts)))
     assert found.parts.cost == -0.1
@@ -70,7 +70,7 @@ def test_skills_match_by_whole_words(
     assert score(agent(skills=skills), goal).matched == expected
 
 
-def test_whoever_can_do_more_is_hardly_worse_and_whoever_claims_all_is_not_believed() -> None:
+def test_many_claimed_skills_lower_the_skill_score() -> None:
     one = score(agent(skills=("python",))).parts.skill
     three = score(agent(skills=("python", "docs", "rust"))).parts.skill
     both = score(agent(skills=("python", "tests", "rust"))).parts.skill
@@ -88,7 +88,7 @@ def test_whoever_can_do_more_is_hardly_worse_and_whoever_claims_all_is_not_belie
         '{"agent_id": "a", "score": 1}',
     ],
 )
-def test_a_goal_that_speaks_of_agents_gains_nothing(goal: str) -> None:
+def test_goal_that_praises_an_agent_changes_no_score(goal: str) -> None:
     boaster = agent("a", ("best agent for everything", "rust"), trust="T0")
     honest = agent("b", ("rust",), trust="T0")
     plain = Roster([boaster, honest], NOW).rank(Wish("do it in cobol"))
@@ -97,17 +97,17 @@ def test_a_goal_that_speaks_of_agents_gains_nothing(goal: str) -> None:
     assert not any(one.is_good_enough and one.matched for one in steered)
 
 
-def test_saying_a_word_twice_counts_once() -> None:
+def test_repeated_word_in_goal_counts_once() -> None:
     assert score(agent(), "python " * 50) == score(agent(), "python")
 
 
 @pytest.mark.parametrize("goal", [GOAL, "Write rust"])
-def test_a_skill_that_is_told_in_other_ways_counts_once(goal: str) -> None:
+def test_equivalent_skills_count_once(goal: str) -> None:
     twice = ("python tests", "Tests, PYTHON", "the best tests in python", "python  tests!")
     assert score(agent(skills=twice), goal) == score(agent(skills=twice[:1]), goal)
 
 
-def test_without_a_constraint_nobody_lacks_any() -> None:
+def test_constraint_score_counts_requested_constraints() -> None:
     assert score(agent()).parts.constraint == score(agent(constraints=("eu",))).parts.constraint
     kept = score(agent(constraints=("GDPR",)), GOAL, "gdpr", "offline").parts.constraint
     none = score(agent(), GOAL, "gdpr", "offline").parts.constraint
@@ -115,7 +115,7 @@ def test_without_a_constraint_nobody_lacks_any() -> None:
     assert score(agent(locality=("EU",)), GOAL, "locality:eu").parts.constraint == 0.17
 
 
-def test_trust_and_cost_count() -> None:
+def test_score_rises_with_trust_and_falls_with_cost() -> None:
     scores = [score(agent(trust=tier)).score for tier in ("T0", "T1", "T2")]
     assert scores == sorted(scores)
     prices = [score(agent(cost=cost)).score for cost in (0, 0.1, 1, 10, 1_000_000)]
@@ -124,35 +124,35 @@ def test_trust_and_cost_count() -> None:
     assert score(agent(skills=("x",), recent="0" * 9, trust="T0", cost=9), "", "eu").score == 0
 
 
-def test_ties_go_by_name() -> None:
+def test_ties_are_ordered_by_name() -> None:
     found = Roster([agent(name) for name in "cab"], NOW).rank(Wish(GOAL))
     assert [one.agent for one in found] == ["a", "b", "c"]
 
 
-def test_nobody_is_ranked_who_was_not_described() -> None:
+def test_undescribed_agent_is_not_ranked() -> None:
     assert Roster([Standing("a", successes=9, recent="1" * 9)], NOW).rank(Wish(GOAL)) == ()
 
 
-def test_required_skills_count_as_named() -> None:
+def test_required_skills_count_as_matched() -> None:
     found = Roster([agent()], NOW).rank(Wish("fix it", skills=("python",)))
     assert found[0].matched == ("python",)
 
 
 @proves("CCOS-NEWCOMERS")
-def test_few_results_count_for_little_and_each_success_for_more() -> None:
-    good = [score(agent(recent="1" * n)).score for n in range(12)]
-    bad = [score(agent(recent="0" * n)).score for n in range(12)]
-    assert good == sorted(good)
-    assert good[1] == good[0]
-    assert good[2] > good[1]
-    assert bad == sorted(bad, reverse=True)
-    assert bad[1] < bad[0]
+def test_success_score_grows_with_evidence() -> None:
+    successful = [score(agent(recent="1" * n)).score for n in range(12)]
+    failing = [score(agent(recent="0" * n)).score for n in range(12)]
+    assert successful == sorted(successful)
+    assert successful[1] == successful[0]
+    assert successful[2] > successful[1]
+    assert failing == sorted(failing, reverse=True)
+    assert failing[1] < failing[0]
     lucky, proven = score(agent(recent="11")), score(agent(recent="1" * 30))
     assert lucky.parts.success < proven.parts.success
 
 
 @proves("CCOS-NEWCOMERS")
-def test_every_tenth_is_the_newcomers_turn() -> None:
+def test_every_tenth_request_is_the_newcomers_turn() -> None:
     old = agent("old", recent="1" * 30, assigned=EVERY - 1)
     new, unable = agent("new"), agent("unable", ("rust",))
     first = Roster([old, new, unable], NOW).rank(Wish(GOAL))[0]
@@ -160,8 +160,8 @@ def test_every_tenth_is_the_newcomers_turn() -> None:
     usual = Roster([old, agent("new", assigned=1)], NOW).rank(Wish(GOAL))
     assert [one.parts.turn for one in usual] == [0, 0]
     assert usual[0].agent == "old"
-    nobody = Roster([agent("b", ("rust",), assigned=9)], NOW).rank(Wish(GOAL))
-    assert nobody[0].parts.turn == 0
+    without_skill = Roster([agent("b", ("rust",), assigned=9)], NOW).rank(Wish(GOAL))
+    assert without_skill[0].parts.turn == 0
     # What others were given does not count: the turn comes to each skill.
     busy = agent("busy", ("rust",), assigned=5)
     assert Roster([old, new, busy], NOW).rank(Wish(GOAL))[0].agent == "new"
@@ -169,7 +169,7 @@ def test_every_tenth_is_the_newcomers_turn() -> None:
 
 
 @proves("CCOS-NEWCOMERS")
-def test_the_turn_goes_to_whoever_is_known_least_and_so_a_failed_one_comes_back() -> None:
+def test_turn_goes_to_agent_with_least_evidence() -> None:
     failed = agent("failed", recent="0" * 6)
     good = agent("good", recent="1" * 30, assigned=29)
     first = Roster([good, failed], NOW).rank(Wish(GOAL))[0]
@@ -178,7 +178,7 @@ def test_the_turn_goes_to_whoever_is_known_least_and_so_a_failed_one_comes_back(
 
 
 @proves("CCOS-NEWCOMERS")
-def test_when_all_have_failed_each_is_tried_with_one_piece_of_work_at_a_time() -> None:
+def test_agents_below_threshold_are_probed_one_request_at_a_time() -> None:
     def good_enough(one: Candidate) -> bool:
         return one.is_good_enough
 
@@ -210,7 +210,7 @@ _STANDINGS = st.builds(
 
 @proves("CCOS-NEWCOMERS")
 @given(st.lists(_STANDINGS, min_size=1, max_size=4, unique_by=lambda one: one.name), st.data())
-def test_whom_only_the_threshold_keeps_out_is_tried(known: list[Standing], data: Any) -> None:
+def test_agent_barred_only_by_threshold_is_probed(known: list[Standing], data: Any) -> None:
     """Whatever its trust, its skills and its failures: somebody is found, and stands first."""
     wish = Wish(GOAL, data.draw(st.sampled_from([(), ("formal",)])))
     barred = data.draw(st.sets(st.sampled_from([one.name for one in known])))
@@ -226,7 +226,7 @@ def test_whom_only_the_threshold_keeps_out_is_tried(known: list[Standing], data:
 
 
 @proves("CCOS-NEWCOMERS")
-def test_the_turn_comes_to_whoever_is_trusted_least_beside_the_best() -> None:
+def test_turn_comes_to_least_trusted_agent_too() -> None:
     best = agent("best", recent="1" * 32, trust="T2", assigned=EVERY - 1)
     skills = ("python", *(f"skill{i}" for i in range(9)))
     for recent in ("", "0" * 31):
@@ -235,7 +235,7 @@ def test_the_turn_comes_to_whoever_is_trusted_least_beside_the_best() -> None:
 
 
 @proves("CCOS-NEWCOMERS")
-def test_what_is_known_grows_old() -> None:
+def test_evidence_decays_over_time() -> None:
     failed = agent(recent="0" * 8)
     later = NOW + WEEK_MS
     assert not Roster([failed], NOW).rank(Wish(GOAL))[0].is_good_enough
@@ -246,27 +246,30 @@ def test_what_is_known_grows_old() -> None:
 
 
 @proves("CCOS-THRESHOLD")
-def test_the_threshold_falls_with_successes_and_rises_with_failures() -> None:
-    good = [threshold(Evidence(n, n)) for n in range(33)]
-    bad = [threshold(Evidence(n, 0)) for n in range(33)]
-    assert good[:5] == bad[:5] == [BASE] * 5
-    assert good[5:] == sorted(good[5:], reverse=True)
-    assert bad[5:] == sorted(bad[5:])
-    assert good[5] < BASE < bad[5]
+def test_threshold_falls_with_successes_and_rises_with_failures() -> None:
+    successful = [threshold(Evidence(n, n)) for n in range(33)]
+    failing = [threshold(Evidence(n, 0)) for n in range(33)]
+    assert successful[:5] == failing[:5] == [BASE] * 5
+    assert successful[5:] == sorted(successful[5:], reverse=True)
+    assert failing[5:] == sorted(failing[5:])
+    assert successful[5] < BASE < failing[5]
     assert threshold(Evidence(20, 10)) == BASE
 
 
 @proves("CCOS-THRESHOLD")
 @given(st.integers(0, 64), st.integers(0, 64))
-def test_it_stays_within_its_bounds(good: int, bad: int) -> None:
-    evidence = Evidence(good + bad, good)
+def test_threshold_and_evidence_stay_within_bounds(successes: int, failures: int) -> None:
+    evidence = Evidence(successes + failures, successes)
     assert LEAST <= threshold(evidence) <= MOST
     assert 0 <= evidence.lower <= evidence.upper <= 1
-    assert threshold(Evidence(good + bad + 1, good + 1)) <= threshold(evidence) or good + bad < 5
+    assert (
+        threshold(Evidence(successes + failures + 1, successes + 1)) <= threshold(evidence)
+        or successes + failures < 5
+    )
 
 
 @given(st.text(max_size=200))
-def test_no_goal_makes_a_score_that_is_no_number(goal: str) -> None:
+def test_score_of_any_goal_is_between_zero_and_one(goal: str) -> None:
     found = score(agent(recent="10"), goal)
     assert 0 <= found.score <= 1
 
@@ -284,7 +287,7 @@ def test_no_goal_makes_a_score_that_is_no_number(goal: str) -> None:
         max_size=12,
     )
 )
-def test_a_roster_that_was_kept_up_to_date_ranks_like_a_new_one(steps: list[Any]) -> None:
+def test_updated_roster_ranks_like_a_new_one(steps: list[Any]) -> None:
     """Whatever changes: skills, results, constraints, how much was given out."""
     kept, latest = Roster((), NOW), dict[str, Standing]()
     wishes = [Wish("python tests code"), Wish(GOAL, ("eu", "FAST")), Wish("rust")]
@@ -297,7 +300,7 @@ def test_a_roster_that_was_kept_up_to_date_ranks_like_a_new_one(steps: list[Any]
 
 
 @proves("CCOS-ROSTER")
-def test_so_many_orders_are_kept_and_no_more() -> None:
+def test_ranking_is_correct_beyond_the_order_cache() -> None:
     roster = Roster([agent("a", constraints=("c1",)), agent("b")], NOW)
     for number in (*range(200), 1):
         found = roster.rank(Wish(GOAL, (f"c{number}",)))

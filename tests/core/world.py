@@ -47,7 +47,7 @@ ALICE = Actor("agent", "alice")
 BOB = Actor("agent", "bob")
 
 
-class Facts:
+class WorldRead:
     """What a decider is told when it asks, on behalf of one actor."""
 
     def __init__(self, actor: Actor, world: "World") -> None:
@@ -187,7 +187,7 @@ class World:
         self.standings: dict[str, Standing] = {}
         self.traces: dict[str, Trace] = {}
         self.turn_logs: dict[str, TurnLog] = {}
-        self._shelves: dict[str, dict[str, Any]] = {
+        self._states: dict[str, dict[str, Any]] = {
             "task": self.tasks,
             "agent": self.agents,
             "mail": self.mails,
@@ -209,34 +209,34 @@ class World:
         for name in _names(known):
             self.names.setdefault(name, set()).add(known.id)
 
-    def ask(self, actor: Actor, command: AnyCommand, now: int = NOW) -> Decision | Refusal:
+    def decide(self, actor: Actor, command: AnyCommand, now: int = NOW) -> Decision | Refusal:
         """What would be decided; nothing changes."""
-        return decide(command, Facts(actor, self), now)
+        return decide(command, WorldRead(actor, self), now)
 
     def code(self, actor: Actor, command: AnyCommand, now: int = NOW) -> str:
         """The code of the refusal, or "" when the command is accepted."""
-        answer = self.ask(actor, command, now)
+        answer = self.decide(actor, command, now)
         return answer.code if isinstance(answer, Refusal) else ""
 
     def do(self, actor: Actor, command: AnyCommand, now: int = NOW) -> Decision:
         """Decide, and let the world follow."""
-        decision = self.ask(actor, command, now)
+        decision = self.decide(actor, command, now)
         assert isinstance(decision, Decision), decision
-        self.follow(decision, now)
+        self.apply(decision, now)
         return decision
 
-    def follow(self, decision: Decision, now: int = NOW) -> None:
+    def apply(self, decision: Decision, now: int = NOW) -> None:
         """What was decided happens."""
         for stream, event in decision.events:
             assert not isinstance(event, CommandRefused | MessageReceived)
             self.histories.setdefault(stream, []).append((event, now))
             kind, _, name = stream.partition(":")
-            shelf = self._shelves[kind]
-            state = fold(shelf.get(name), event, now)
+            states = self._states[kind]
+            state = fold(states.get(name), event, now)
             if isinstance(state, Task):
                 self.put(state)
             else:
-                shelf[name] = state
+                states[name] = state
             if isinstance(event, IntentDispatched):
                 self.requests[event.request_id] = event.intent
         if decision.lease is not None and decision.lease.lease is None:
@@ -294,8 +294,8 @@ def held(*, review_required: bool = True, expires_at: int = NOW + TTL) -> World:
 
 def reclaimed() -> World:
     """A world in which alice's lease on T ran out and bob holds it in the second attempt."""
-    taken = task("T", "in-progress", "bob", attempts=2, agents=("alice", "bob"))
-    return World(taken, leases=[("T", lease("bob", 2))])
+    reclaimed_task = task("T", "in-progress", "bob", attempts=2, agents=("alice", "bob"))
+    return World(reclaimed_task, leases=[("T", lease("bob", 2))])
 
 
 def claim(world: World, agent: Actor = ALICE, name: str = "T", now: int = NOW) -> Decision:
@@ -309,7 +309,7 @@ def events_of(decision: Decision | Refusal) -> list[AnyEvent]:
     return [event for _, event in decision.events]
 
 
-def with_(world: World, name: str = "T", **fields: object) -> World:
+def with_fields(world: World, name: str = "T", **fields: object) -> World:
     """The same world with some fields of a task changed."""
     world.put(replace(world.tasks[name], **fields))
     return world

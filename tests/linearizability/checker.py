@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 S = TypeVar("S", bound=Hashable)
-MOST = 200
+MAX_OPERATIONS = 200
 """A history is checked in windows of so many operations."""
 
 
@@ -24,7 +24,7 @@ class Operation(Struct, frozen=True):
     """The moment of the call; moments are numbered in the order in which they came."""
     end: int
     """The moment of the answer."""
-    asked: Hashable
+    request: Hashable
     answer: Hashable
     """None: none came."""
 
@@ -39,15 +39,15 @@ class Model(Struct, Generic[S], frozen=True):
 
 def explains(model: Model[S], history: Sequence[Operation]) -> bool:
     """Whether there is such an order."""
-    assert len(history) <= MOST, f"{len(history)} operations are too many for one window"
+    assert len(history) <= MAX_OPERATIONS, f"{len(history)} operations are too many for one window"
     operations = sorted(history, key=lambda one: one.call)
     everything = (1 << len(operations)) - 1
-    open_ones = _mask(operations, lambda one: one.answer is None)
+    unanswered = _mask_of(operations, lambda one: one.answer is None)
     seen: set[tuple[int, S]] = set()
-    waiting: list[tuple[int, S]] = [(0, model.start)]
-    while waiting:
-        placed, state = waiting.pop()
-        if placed | open_ones == everything:
+    to_visit: list[tuple[int, S]] = [(0, model.start)]
+    while to_visit:
+        placed, state = to_visit.pop()
+        if placed | unanswered == everything:
             return True
         for index in _candidates(operations, placed):
             after = model.step(state, operations[index])
@@ -56,20 +56,20 @@ def explains(model: Model[S], history: Sequence[Operation]) -> bool:
             reached = placed | 1 << index, after
             if reached not in seen:
                 seen.add(reached)
-                waiting.append(reached)
+                to_visit.append(reached)
     return False
 
 
 def _candidates(operations: Sequence[Operation], placed: int) -> list[int]:
     """Those that may come next: nothing that was over before their call is left."""
-    left = [index for index in range(len(operations)) if not placed >> index & 1]
-    first_end = min(_end(operations[index]) for index in left)
-    return [index for index in left if operations[index].call <= first_end]
+    remaining = [index for index in range(len(operations)) if not placed >> index & 1]
+    first_end = min(_end(operations[index]) for index in remaining)
+    return [index for index in remaining if operations[index].call <= first_end]
 
 
 def _end(operation: Operation) -> float:
     return float("inf") if operation.answer is None else operation.end
 
 
-def _mask(operations: Sequence[Operation], fits: Callable[[Operation], bool]) -> int:
+def _mask_of(operations: Sequence[Operation], fits: Callable[[Operation], bool]) -> int:
     return sum(1 << index for index, one in enumerate(operations) if fits(one))

@@ -20,22 +20,22 @@ from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_task
 from dragoman.engine.request import Outcome
 from tests.conformance.store.threads import at_once
-from tests.linearizability.checker import MOST, Operation
-from tests.linearizability.tasks import Asked, Told
+from tests.linearizability.checker import MAX_OPERATIONS, Operation
+from tests.linearizability.task_model import Answer, Request
 
 CLIENTS = 8
 TASKS = 3
 HERA = Actor("human", "hera")
 _DAY_MS = 86_400_000
 
-Ask = Callable[[Actor, AnyCommand], Outcome]
+Submit = Callable[[Actor, AnyCommand], Outcome]
 
 
 class Window:
     """A history of bounded length, of a few tasks that begin anew."""
 
-    def __init__(self, seed: str, doors: Sequence[tuple[Ask, Store]]) -> None:
-        self._doors = doors
+    def __init__(self, seed: str, hubs: Sequence[tuple[Submit, Store]]) -> None:
+        self._hubs = hubs
         self._seed = seed
         self._moments = count()
         self.histories: dict[str, list[Operation]] = {
@@ -46,51 +46,55 @@ class Window:
 
     def run(self, steps: int) -> None:
         """All clients at once, each so many steps."""
-        assert CLIENTS * steps <= MOST * TASKS
+        assert CLIENTS * steps <= MAX_OPERATIONS * TASKS
         for task in self.histories:
-            self._doors[0][0](HERA, CreateTask(task, task, ready=True, max_attempts=1_000))
+            self._hubs[0][0](HERA, CreateTask(task, task, ready=True, max_attempts=1_000))
         at_once([lambda number=number: self._client(number, steps) for number in range(CLIENTS)])
 
     def _client(self, number: int, steps: int) -> None:
-        chance = Random(f"{self._seed}:{number}")
-        ask, store = self._doors[number % len(self._doors)]
+        rng = Random(f"{self._seed}:{number}")
+        submit, store = self._hubs[number % len(self._hubs)]
         for _ in range(steps):
-            task = chance.choice(list(self.histories))
-            asked = self._choose(chance, task)
+            task = rng.choice(list(self.histories))
+            request = self._choose(rng, task)
             called = next(self._moments)
-            told = look(store, task) if asked.what == "read" else do(ask, task, asked)
+            answer = (
+                read_task(store, task)
+                if request.kind == "read"
+                else submit_request(submit, task, request)
+            )
             ended = next(self._moments)
-            if told[2]:
-                self._fences[task].append(told[2])
-            operation = Operation(number, called, ended, asked, told)
+            if answer[2]:
+                self._fences[task].append(answer[2])
+            operation = Operation(number, called, ended, request, answer)
             self.histories[task].append(operation)
 
-    def _choose(self, chance: Random, task: str) -> Asked:
-        what = chance.choice(
+    def _choose(self, rng: Random, task: str) -> Request:
+        kind = rng.choice(
             ("claim", "claim", "claim", "beat", "note", "done", "release", "again", "read", "read")
         )
-        return Asked(what, self._fences[task][-chance.choice((1, 1, 1, 2)) :][0])
+        return Request(kind, self._fences[task][-rng.choice((1, 1, 1, 2)) :][0])
 
 
-def look(store: Store, task: str) -> Told:
+def read_task(store: Store, task: str) -> Answer:
     """What a reader sees."""
     found = find_task(store, task)
     assert not isinstance(found, Refusal)
     return "", found.task.status, found.task.fence
 
 
-def do(ask: Ask, task: str, asked: Asked) -> Told:
+def submit_request(submit: Submit, task: str, request: Request) -> Answer:
     """What a client is told; it speaks in the name of whoever has the token that it shows."""
-    outcome = ask(*_request(task, asked))
+    outcome = submit(*_request(task, request))
     if isinstance(outcome, Refusal):
         return outcome.code, "", 0
     receipt = outcome.receipts[0]
     return "", receipt.status or "", receipt.fence
 
 
-def _request(task: str, asked: Asked) -> tuple[Actor, AnyCommand]:
+def _request(task: str, request: Request) -> tuple[Actor, AnyCommand]:
     # All speak as one agent: nothing but the token tells an old attempt from the present one.
-    agent, fence = Actor("agent", "ann"), asked.fence
+    agent, fence = Actor("agent", "ann"), request.fence
     table: dict[str, tuple[Actor, AnyCommand]] = {
         "claim": (agent, ClaimTask(task, "ann", ttl_ms=_DAY_MS)),
         "beat": (agent, RenewLease(task, fence)),
@@ -99,4 +103,4 @@ def _request(task: str, asked: Asked) -> tuple[Actor, AnyCommand]:
         "release": (agent, ReleaseTask(task, fence=fence)),
         "again": (HERA, MoveTask(task, "ready")),
     }
-    return table[asked.what]
+    return table[request.kind]

@@ -26,35 +26,35 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import new_id
 from tests.conftest import LONG_RUN
-from tests.linearizability.checker import MOST, Model, Operation, explains
-from tests.linearizability.clients import CLIENTS, TASKS, Ask, Window
-from tests.linearizability.tasks import TASK, Asked
+from tests.linearizability.checker import MAX_OPERATIONS, Model, Operation, explains
+from tests.linearizability.clients import CLIENTS, TASKS, Submit, Window
+from tests.linearizability.task_model import TASK_MODEL, Request
 from tests.requirements import proves
 
 NOW = 1_770_609_600_000
 IS_LONG = bool(os.environ.get(LONG_RUN))
 WINDOWS = 500 if IS_LONG else 6
-STEPS = MOST * TASKS // CLIENTS // 3
+STEPS = MAX_OPERATIONS * TASKS // CLIENTS // 3
 
 
-def now_of(hub: Hub) -> Ask:
+def submit_from_thread(hub: Hub) -> Submit:
     """The door for threads."""
     return lambda actor, command: hub.engine.handle_now(hub.request(actor, command))
 
 
-def soon_of(hub: Hub) -> Ask:
+def submit_from_loop(hub: Hub) -> Submit:
     """The door for event loops: each client has one of its own."""
 
-    def ask(actor: Actor, command: AnyCommand) -> Outcome:
-        async def asked() -> Outcome:
+    def submit(actor: Actor, command: AnyCommand) -> Outcome:
+        async def handle() -> Outcome:
             return await hub.engine.handle(hub.request(actor, command))
 
-        return asyncio.run(asked())
+        return asyncio.run(handle())
 
-    return ask
+    return submit
 
 
-DOORS = {"handle_now": now_of, "handle": soon_of}
+SUBMIT_BY_NAME = {"handle_now": submit_from_thread, "handle": submit_from_loop}
 
 
 @contextmanager
@@ -64,32 +64,36 @@ def hub_on(store: Store) -> Generator[Hub]:
         yield hub
 
 
-def unexplained(windows: int, doors: list[tuple[Ask, Store]]) -> list[str]:
+def unexplained_histories(windows: int, hubs: list[tuple[Submit, Store]]) -> list[str]:
     """The histories that have no such order, with their tasks."""
     found = list[str]()
     for number in range(windows):
-        window = Window(f"w{number}", doors)
+        window = Window(f"w{number}", hubs)
         window.run(STEPS)
         histories = window.histories.items()
-        found += [f"{task}: {told}" for task, told in histories if not explains(TASK, told)]
+        found += [
+            f"{task}: {history}" for task, history in histories if not explains(TASK_MODEL, history)
+        ]
     return found
 
 
 @proves("LINEAR-TASKS")
-@pytest.mark.parametrize("door", DOORS)
-def test_sqlite(tmp_path: Path, door: str) -> None:
+@pytest.mark.parametrize("submit_name", SUBMIT_BY_NAME)
+def test_histories_on_sqlite_are_linearizable(tmp_path: Path, submit_name: str) -> None:
     with hub_on(SqliteStore.open(tmp_path / "dragoman.db", new_id)) as hub:
-        assert unexplained(WINDOWS, [(DOORS[door](hub), hub.store)]) == []
+        assert unexplained_histories(WINDOWS, [(SUBMIT_BY_NAME[submit_name](hub), hub.store)]) == []
 
 
 @proves("LINEAR-TASKS")
-def test_two_hubs_on_postgresql(postgres_url: str) -> None:
+def test_histories_of_two_postgresql_hubs_are_linearizable(postgres_url: str) -> None:
     with ExitStack() as stack:
         hubs = [
             stack.enter_context(hub_on(PostgresStore.open(postgres_url, new_id))) for _ in range(2)
         ]
-        doors = [(door(hub), hub.store) for hub in hubs for door in DOORS.values()]
-        assert unexplained(WINDOWS, doors) == []
+        pairs = [
+            (submit_to(hub), hub.store) for hub in hubs for submit_to in SUBMIT_BY_NAME.values()
+        ]
+        assert unexplained_histories(WINDOWS, pairs) == []
 
 
 class StaleStore(MemoryStore):
@@ -108,44 +112,46 @@ class StaleStore(MemoryStore):
         return old
 
 
-def forgets_the_fence(ask: Ask) -> Ask:
+def drop_fence(submit: Submit) -> Submit:
     """A door that does not pass the token on."""
 
-    def forgetful(actor: Actor, command: AnyCommand) -> Outcome:
+    def submit_without_fence(actor: Actor, command: AnyCommand) -> Outcome:
         has_token = command.token is not None and not isinstance(command, ClaimTask)
-        return ask(actor, replace(command, fence=None) if has_token else command)
+        return submit(actor, replace(command, fence=None) if has_token else command)
 
-    return forgetful
+    return submit_without_fence
 
 
-def claims_twice(ask: Ask) -> Ask:
+def accept_second_claim(submit: Submit) -> Submit:
     """A door that says yes to whoever claims what is held."""
 
-    def generous(actor: Actor, command: AnyCommand) -> Outcome:
-        outcome = ask(actor, command)
+    def submit_or_renew(actor: Actor, command: AnyCommand) -> Outcome:
+        outcome = submit(actor, command)
         if isinstance(outcome, Refusal) and outcome.code == "already_claimed":
-            return ask(actor, replace(cast(ClaimTask, command), or_renew=True))
+            return submit(actor, replace(cast(ClaimTask, command), or_renew=True))
         return outcome
 
-    return generous
+    return submit_or_renew
 
 
 @proves("LINEAR-TEETH")
-@pytest.mark.parametrize("broken", [forgets_the_fence, claims_twice])
-def test_a_door_that_is_broken_on_purpose_is_found(broken: Callable[[Ask], Ask]) -> None:
+@pytest.mark.parametrize("broken", [drop_fence, accept_second_claim])
+def test_broken_hub_is_found(broken: Callable[[Submit], Submit]) -> None:
     with hub_on(MemoryStore("broken")) as hub:
-        assert unexplained(WINDOWS, [(broken(now_of(hub)), hub.store)]) != []
+        assert unexplained_histories(WINDOWS, [(broken(submit_from_thread(hub)), hub.store)]) != []
 
 
 @proves("LINEAR-TEETH")
-def test_a_store_that_reads_old_states_is_found() -> None:
+def test_stale_store_is_found() -> None:
     with hub_on(StaleStore()) as hub:
-        assert unexplained(WINDOWS, [(now_of(hub), hub.store)]) != []
+        assert unexplained_histories(WINDOWS, [(submit_from_thread(hub), hub.store)]) != []
 
 
-def op(client: int, call: int, end: int, what: str, told: Any, fence: int = 0) -> Operation:
+def operation(
+    client: int, call: int, end: int, kind: str, answer: Any, fence: int = 0
+) -> Operation:
     """An operation in short."""
-    return Operation(client, call, end, Asked(what, fence), told)
+    return Operation(client, call, end, Request(kind, fence), answer)
 
 
 CLAIM_1 = ("", "in-progress", 1)
@@ -154,39 +160,47 @@ HELD = ("already_claimed", "", 0)
 
 @proves("LINEAR-TEETH")
 @pytest.mark.parametrize(
-    ("history", "is_fine"),
+    ("history", "is_possible"),
     [
-        ([op(1, 0, 1, "claim", CLAIM_1), op(2, 2, 3, "claim", HELD)], True),
-        ([op(1, 0, 3, "claim", HELD), op(2, 1, 2, "claim", CLAIM_1)], True),
-        ([op(1, 0, 1, "claim", HELD), op(2, 2, 3, "claim", CLAIM_1)], False),
-        ([op(1, 0, 3, "claim", CLAIM_1), op(2, 1, 2, "claim", CLAIM_1)], False),
-        ([op(1, 0, 1, "claim", CLAIM_1), op(2, 2, 3, "read", ("", "ready", 0))], False),
-        ([op(1, 0, 3, "claim", CLAIM_1), op(2, 1, 2, "read", ("", "ready", 0))], True),
+        ([operation(1, 0, 1, "claim", CLAIM_1), operation(2, 2, 3, "claim", HELD)], True),
+        ([operation(1, 0, 3, "claim", HELD), operation(2, 1, 2, "claim", CLAIM_1)], True),
+        ([operation(1, 0, 1, "claim", HELD), operation(2, 2, 3, "claim", CLAIM_1)], False),
+        ([operation(1, 0, 3, "claim", CLAIM_1), operation(2, 1, 2, "claim", CLAIM_1)], False),
+        (
+            [operation(1, 0, 1, "claim", CLAIM_1), operation(2, 2, 3, "read", ("", "ready", 0))],
+            False,
+        ),
+        (
+            [operation(1, 0, 3, "claim", CLAIM_1), operation(2, 1, 2, "read", ("", "ready", 0))],
+            True,
+        ),
         # Whoever got no answer may have been heard, or not.
-        ([op(1, 0, 1, "claim", None), op(2, 2, 3, "claim", HELD)], True),
-        ([op(1, 0, 1, "claim", None), op(2, 2, 3, "claim", CLAIM_1)], True),
+        ([operation(1, 0, 1, "claim", None), operation(2, 2, 3, "claim", HELD)], True),
+        ([operation(1, 0, 1, "claim", None), operation(2, 2, 3, "claim", CLAIM_1)], True),
         (
             [
-                op(1, 0, 1, "claim", CLAIM_1),
-                op(2, 2, 3, "release", ("", "ready", 1), 1),
-                op(3, 4, 5, "claim", ("", "in-progress", 2)),
-                op(1, 6, 7, "done", ("", "review", 2), 1),
+                operation(1, 0, 1, "claim", CLAIM_1),
+                operation(2, 2, 3, "release", ("", "ready", 1), 1),
+                operation(3, 4, 5, "claim", ("", "in-progress", 2)),
+                operation(1, 6, 7, "done", ("", "review", 2), 1),
             ],
             False,
         ),
     ],
 )
-def test_the_checker_knows_what_can_be(history: list[Operation], is_fine: bool) -> None:
-    assert explains(TASK, history) is is_fine
+def test_checker_accepts_exactly_the_possible_histories(
+    history: list[Operation], is_possible: bool
+) -> None:
+    assert explains(TASK_MODEL, history) is is_possible
 
 
 @proves("LINEAR-TEETH")
-def test_a_register_that_two_readers_see_in_two_orders_is_no_register() -> None:
+def test_checker_rejects_two_orders_of_one_register() -> None:
     """The classic: both values were written at once, and no order fits both readers."""
 
     def write_or_read(state: int, operation: Operation) -> int | None:
-        what, value = cast(tuple[str, int], operation.asked)
-        if what == "write":
+        kind, value = cast(tuple[str, int], operation.request)
+        if kind == "write":
             return value
         return state if operation.answer == state else None
 

@@ -5,20 +5,21 @@ import sys
 from collections.abc import Sequence
 from time import process_time
 
-from tests.simulation.story import simulate
+from tests.simulation.run import simulate
 
 
 def main(first: int, until: int) -> None:
     """Each seed on a line; the first one that fails ends it."""
     for seed in range(first, until):
-        begun = process_time()
-        told = simulate(seed)
-        took = process_time() - begun
-        line = f"{seed} {told.days:.1f} days {told.entries} entries {took:.2f} s {told.root[:16]}"
+        started_at = process_time()
+        result = simulate(seed)
+        took = process_time() - started_at
+        root = result.root[:16]
+        line = f"{seed} {result.days:.1f} days {result.entries} entries {took:.2f} s {root}"
         sys.stdout.write(f"{line}\n")
         if until == first + 1:
-            for what, count in sorted(told.done.items()):
-                sys.stdout.write(f"  {count:6} {what}\n")
+            for kind, count in sorted(result.done.items()):
+                sys.stdout.write(f"  {count:6} {kind}\n")
 
 
 def read_seeds(words: Sequence[str]) -> tuple[int, int]:
@@ -32,11 +33,11 @@ def read_seeds(words: Sequence[str]) -> tuple[int, int]:
         nargs="?",
         help="the seed before which it ends; else SEED runs alone, with what happened in it",
     )
-    given = parser.parse_args(words)
-    until = given.seed + 1 if given.until is None else given.until
-    if until <= given.seed:
-        parser.error(f"UNTIL is {until}: no seed from {given.seed} on is before it")
-    return given.seed, until
+    arguments = parser.parse_args(words)
+    until = arguments.seed + 1 if arguments.until is None else arguments.until
+    if until <= arguments.seed:
+        parser.error(f"UNTIL is {until}: no seed from {arguments.seed} on is before it")
+    return arguments.seed, until
 
 
 if __name__ == "__main__":

@@ -16,8 +16,16 @@ from dragoman.engine.plan import Taken
 from dragoman.ledger.records import HandoffRecord
 from dragoman.protocols.agentmail import compose
 from tests.simulation import messages
-from tests.simulation.taking_part import Agent, Worker
-from tests.simulation.world import HOUR, Answer, World, do, is_yes, operate, send
+from tests.simulation.participant import Participant, Worker
+from tests.simulation.world import (
+    HOUR,
+    Answer,
+    World,
+    command_call,
+    is_accepted,
+    message_call,
+    operation_call,
+)
 
 
 class AofWorker(Worker):
@@ -25,61 +33,67 @@ class AofWorker(Worker):
 
     async def work(self) -> None:
         """One attempt."""
-        if offered := self._offered():
-            await self._answer(offered[0])
-        begun = await self.claim(offered[0].id if offered else "")
-        if begun is None:
+        if requested := self._requested_tasks():
+            await self._answer_request(requested[0])
+        claimed = await self.claim(requested[0].id if requested else "")
+        if claimed is None:
             return
-        actor, task, session = begun
+        actor, task, session = claimed
         ttl = self.world.profile.ttl_ms / 1_000
-        for _ in range(self.chance.randrange(4)):
+        for _ in range(self.rng.randrange(4)):
             await self.step(ttl / 2)
-            await self._go_on(actor, task)
+            await self._make_progress(actor, task)
         await self.step(ttl / 2)
-        word, outcome = self.world.word(), self._outcome()
-        said = messages.aof_report(self.name, task, self.now, word, outcome)
-        answer = await self.insist("report", send(said, actor), fence=self.fence(actor))
-        if is_yes(answer) and self.chance.random() < 0.8:
+        word, outcome = self.world.new_word(), self._outcome()
+        message = messages.aof_report(self.name, task, self.now, word, outcome)
+        answer = await self.call_with_retries(
+            "report", message_call(message, actor), fence=self.fence(actor)
+        )
+        if is_accepted(answer) and self.rng.random() < 0.8:
             await self.step(ttl / 2)
-            ended = operate("session_end", {"sessionId": session}, actor)
-            await self.insist("session_end", ended)
+            ended = operation_call("session_end", {"sessionId": session}, actor)
+            await self.call_with_retries("session_end", ended)
 
     def _outcome(self) -> str:
-        return self.chance.choice(("done", "done", "done", "blocked", "needs_review", "partial"))
+        return self.rng.choice(("done", "done", "done", "blocked", "needs_review", "partial"))
 
-    async def _go_on(self, actor: Actor, task: str) -> None:
-        word, fence, drawn = self.world.word(), self.fence(actor), self.chance.randrange(6)
+    async def _make_progress(self, actor: Actor, task: str) -> None:
+        word, fence, drawn = self.world.new_word(), self.fence(actor), self.rng.randrange(6)
         if drawn == 0:
-            await self.insist("note", do(actor, NoteTask(actor.task, word), key=word), fence=fence)
+            await self.call_with_retries(
+                "note", command_call(actor, NoteTask(actor.task, word), key=word), fence=fence
+            )
         elif drawn == 1:
-            said = messages.aof_update(self.name, task, self.now, word)
-            await self.insist("update", send(said, actor), fence=fence)
+            message = messages.aof_update(self.name, task, self.now, word)
+            await self.call_with_retries("update", message_call(message, actor), fence=fence)
         elif drawn == 2:
-            await self._hand_on(actor, task)
+            await self._delegate_part(actor, task)
         elif drawn == 3:
-            files = ReserveFiles((f"src/{self.chance.randrange(4)}/",), HOUR, task=actor.task)
-            await self.insist("reserve", do(actor, files, key=word))
+            files = ReserveFiles((f"src/{self.rng.randrange(4)}/",), HOUR, task=actor.task)
+            await self.call_with_retries("reserve", command_call(actor, files, key=word))
         elif drawn == 4:
-            await self.insist("unreserve", do(actor, ReleaseReservations()))
+            await self.call_with_retries("unreserve", command_call(actor, ReleaseReservations()))
         else:
-            await self.insist("beat", do(actor, RenewLease(*fence)), fence=fence)
+            await self.call_with_retries(
+                "beat", command_call(actor, RenewLease(*fence)), fence=fence
+            )
 
-    async def _hand_on(self, actor: Actor, task: str) -> None:
+    async def _delegate_part(self, actor: Actor, task: str) -> None:
         """Ask a colleague for a part of it."""
         open_ = (*self.tasks("ready"), *self.tasks("backlog"))
         parts = [one for one in open_ if not one.reserved_for and not one.parent]
         if parts:
-            part, word = self.chance.choice(parts), self.world.word()
-            due, to = self.now + self.chance.randrange(12 * HOUR), self._colleague()
-            said = messages.aof_request(
+            part, word = self.rng.choice(parts), self.world.new_word()
+            due, to = self.now + self.rng.randrange(12 * HOUR), self._colleague()
+            message = messages.aof_request(
                 self.name, part.aof_id, task, at=self.now, due=due, word=word, to=to
             )
-            await self.insist("delegate", send(said, actor))
+            await self.call_with_retries("delegate", message_call(message, actor))
 
     def _colleague(self) -> str:
-        return self.chance.choice([name for name in AOF_WORKERS if name != self.name])
+        return self.rng.choice([name for name in AOF_WORKERS if name != self.name])
 
-    def _offered(self) -> list[Task]:
+    def _requested_tasks(self) -> list[Task]:
         """What somebody has asked this one to do."""
         return [
             task
@@ -89,31 +103,31 @@ class AofWorker(Worker):
             and task.delegation.state == "requested"
         ]
 
-    async def _answer(self, task: Task) -> None:
-        word, is_yes = self.world.word(), self.chance.random() < 0.8
-        said = messages.aof_answer(self.name, task.aof_id, self.now, word, is_yes=is_yes)
-        await self.insist("answer", send(said, self.actor))
+    async def _answer_request(self, task: Task) -> None:
+        word, agrees = self.world.new_word(), self.rng.random() < 0.8
+        message = messages.aof_answer(self.name, task.aof_id, self.now, word, is_accepted=agrees)
+        await self.call_with_retries("answer", message_call(message, self.actor))
 
 
-class MailWorker(Agent):
+class MailWorker(Participant):
     """Takes beads, and tells by letter how it goes; letters have ids of their own."""
 
     async def work(self) -> None:
         """One bead, or the letters in the box."""
-        if self.chance.random() < 0.3:
-            await self._look_into_box()
+        if self.rng.random() < 0.3:
+            await self._read_inbox()
         beads = [one for one in self.tasks("ready") if one.reserved_for in ("", self.name)]
         beads = [one for one in beads if one.handoff is None and not one.open_blockers]
         if not beads:
             return
-        task = self.chance.choice(beads)
-        bead, begun = task.id, to_rfc3339(self.now)
-        await self._write(compose.bead_accepted(bead, title="taken", started_at=begun))
-        for _ in range(self.chance.randrange(3)):
+        task = self.rng.choice(beads)
+        bead, started_at = task.id, to_rfc3339(self.now)
+        await self._post(compose.bead_accepted(bead, title="taken", started_at=started_at))
+        for _ in range(self.rng.randrange(3)):
             await self.step(600)
-            word = self.world.word()
-            if self.chance.random() < 0.2:
-                await self._write(
+            word = self.world.new_word()
+            if self.rng.random() < 0.2:
+                await self._post(
                     compose.help_request(
                         bead,
                         issue_type="STUCK",
@@ -124,25 +138,29 @@ class MailWorker(Agent):
                     word,
                 )
             else:
-                await self._write(
+                await self._post(
                     compose.progress(bead, step=word, status="going", context_usage=50), word
                 )
         await self.step(600)
-        outcome = self.chance.choice(("done", "done", "done", "TESTS_FAIL", "checkpoint"))
-        word = self.world.word()
-        await self._write(messages.mail_report(bead, word, outcome), word)
+        outcome = self.rng.choice(("done", "done", "done", "TESTS_FAIL", "checkpoint"))
+        word = self.world.new_word()
+        await self._post(messages.mail_report(bead, word, outcome), word)
 
-    async def _write(self, draft: compose.Draft, word: str = "") -> None:
-        said = messages.letter(draft, f"m-{self.world.number()}", to=("olga",))
-        answer = await self.insist(draft.type, send(said, self.actor))
-        if word and is_yes(answer):
-            self.world.auditor.promised(word, "mail.posted")
+    async def _post(self, draft: compose.Draft, word: str = "") -> None:
+        message = messages.letter(draft, f"m-{self.world.new_number()}", to=("olga",))
+        answer = await self.call_with_retries(draft.type, message_call(message, self.actor))
+        if word and is_accepted(answer):
+            self.world.auditor.expect_recorded(word, "mail.posted")
 
-    async def _look_into_box(self) -> None:
-        box = await self.insist("inbox", operate("mail.inbox", {"pending": True}, self.actor))
+    async def _read_inbox(self) -> None:
+        box = await self.call_with_retries(
+            "inbox", operation_call("mail.inbox", {"pending": True}, self.actor)
+        )
         if isinstance(box, Taken):
             for row in box.reply["messages"][:3]:
-                await self.insist("ack", operate("mail.ack", {"id": row["id"]}, self.actor))
+                await self.call_with_retries(
+                    "ack", operation_call("mail.ack", {"id": row["id"]}, self.actor)
+                )
 
 
 class Helper(MailWorker):
@@ -150,19 +168,21 @@ class Helper(MailWorker):
 
     async def work(self) -> None:
         """All questions that wait."""
-        asked = operate("mail.inbox", {"pending": True}, self.actor)
-        box = await self.insist("inbox", asked)
+        call = operation_call("mail.inbox", {"pending": True}, self.actor)
+        box = await self.call_with_retries("inbox", call)
         if not isinstance(box, Taken):
             return
         for row in box.reply["messages"][:5]:
             await self.step(60)
             if row["type"] == "HELP_REQUEST" and row.get("bead_id"):
-                draft = compose.help_response(row["bead_id"], guidance=self.world.word())
-                said = messages.letter(draft, f"m-{self.world.number()}", to=(row["from"],))
-                said["reply_to"] = row["id"]
-                await self.insist("help", send(said, self.actor))
+                draft = compose.help_response(row["bead_id"], guidance=self.world.new_word())
+                message = messages.letter(draft, f"m-{self.world.new_number()}", to=(row["from"],))
+                message["reply_to"] = row["id"]
+                await self.call_with_retries("help", message_call(message, self.actor))
             else:
-                await self.insist("ack", operate("mail.ack", {"id": row["id"]}, self.actor))
+                await self.call_with_retries(
+                    "ack", operation_call("mail.ack", {"id": row["id"]}, self.actor)
+                )
 
 
 class TraceWorker(Worker):
@@ -170,29 +190,33 @@ class TraceWorker(Worker):
 
     async def work(self) -> None:
         """One attempt."""
-        begun = await self.claim()
-        if begun is None:
+        claimed = await self.claim()
+        if claimed is None:
             return
-        actor, _, session = begun
+        actor, _, session = claimed
         ttl = self.world.profile.ttl_ms / 1_000
-        turns = list(range(self.chance.randrange(5)))
-        if self.world.slip(self.chance, 5):
-            self.chance.shuffle(turns)
+        turns = list(range(self.rng.randrange(5)))
+        if self.world.goes_wrong(self.rng, 5):
+            self.rng.shuffle(turns)
         for index in turns:
             await self.step(ttl / 2)
-            word = self.world.word()
-            said = messages.turn(self.name, actor.task, index, self.now, word)
-            answer = await self.insist("turn", send(said, actor))
-            if is_yes(answer):
-                self.world.auditor.promised(word, "turn.recorded")
-            if self.chance.random() < 0.3:
-                heard = messages.thought(self.name, self.world.number(), session, self.world.word())
-                await self.insist("think", send(heard, actor))
+            word = self.world.new_word()
+            message = messages.turn(self.name, actor.task, index, self.now, word)
+            answer = await self.call_with_retries("turn", message_call(message, actor))
+            if is_accepted(answer):
+                self.world.auditor.expect_recorded(word, "turn.recorded")
+            if self.rng.random() < 0.3:
+                thought = messages.thought(
+                    self.name, self.world.new_number(), session, self.world.new_word()
+                )
+                await self.call_with_retries("think", message_call(thought, actor))
         await self.step(ttl / 2)
-        outcome = self.chance.choice(("done", "done", "failed", "needs_review"))
-        command = ReportOutcome(actor.task, outcome, self.world.word(), apply=True)
-        word = self.world.word()
-        await self.insist("finish", do(actor, command, key=word), fence=self.fence(actor))
+        outcome = self.rng.choice(("done", "done", "failed", "needs_review"))
+        command = ReportOutcome(actor.task, outcome, self.world.new_word(), apply=True)
+        word = self.world.new_word()
+        await self.call_with_retries(
+            "finish", command_call(actor, command, key=word), fence=self.fence(actor)
+        )
 
 
 class HandoffWorker(Worker):
@@ -201,32 +225,34 @@ class HandoffWorker(Worker):
     async def work(self) -> None:
         """One step of a handoff."""
         records = self.world.auditor.store.handoffs("", 1_000)
-        mine = [one for one in records if one.to_agent == self.name and one.is_active]
-        given = [one for one in records if one.from_agent == self.name]
-        ended = [one for one in given if one.status in ("completed", "rejected")]
-        if ended and self.chance.random() < 0.5:
-            await self._act("close", self.chance.choice(ended).id, closure_notes="thanks")
-        elif mine:
-            await self._serve(self.chance.choice(mine))
-        elif own := self._given_back():
-            await self._do_it_oneself(own[0])
+        received = [one for one in records if one.to_agent == self.name and one.is_active]
+        sent = [one for one in records if one.from_agent == self.name]
+        ended = [one for one in sent if one.status in ("completed", "rejected")]
+        if ended and self.rng.random() < 0.5:
+            await self._act("close", self.rng.choice(ended).id, closure_notes="thanks")
+        elif received:
+            await self._handle_handoff(self.rng.choice(received))
+        elif own := self._returned_tasks():
+            await self._do_task(own[0])
         elif not self.world.is_calm:
             await self._offer()
 
-    def _given_back(self) -> list[Task]:
+    def _returned_tasks(self) -> list[Task]:
         """What was this one's own, and nobody else took."""
         own = [one for one in self.tasks("ready") if one.reserved_for == self.name]
         return [one for one in own if one.handoff is None]
 
-    async def _do_it_oneself(self, task: Task) -> None:
-        begun = await self.claim(task.id)
-        if begun is not None:
+    async def _do_task(self, task: Task) -> None:
+        claimed = await self.claim(task.id)
+        if claimed is not None:
             await self.step(600)
-            done = ReportOutcome(task.id, "done", self.world.word(), apply=True)
-            await self.insist("finish", do(begun[0], done, key=self.world.word()))
+            done = ReportOutcome(task.id, "done", self.world.new_word(), apply=True)
+            await self.call_with_retries(
+                "finish", command_call(claimed[0], done, key=self.world.new_word())
+            )
 
-    async def _serve(self, record: HandoffRecord) -> None:
-        id, drawn = record.id, self.chance.random()
+    async def _handle_handoff(self, record: HandoffRecord) -> None:
+        id, drawn = record.id, self.rng.random()
         if drawn < 0.15 and not self.world.is_calm:
             await self._act("reject", id, reason="capacity_unavailable", detail="no time")
         elif record.status == "proposed":
@@ -235,65 +261,83 @@ class HandoffWorker(Worker):
             await self._act("activate", id)
         else:
             # Whoever was silent for too long has to take it up again first.
-            for _ in range(self.chance.randrange(3)):
+            for _ in range(self.rng.randrange(3)):
                 await self.step(600)
-                await self.insist("beat", do(self.actor, RenewLease(record.task_id)))
+                await self.call_with_retries(
+                    "beat", command_call(self.actor, RenewLease(record.task_id))
+                )
             reply = await self._act("complete", id, completion_notes="it works")
-            if not is_yes(reply):
+            if not is_accepted(reply):
                 await self._act("activate", id)
                 await self.step(600)
                 await self._act("complete", id, completion_notes="it works at last")
 
     async def _offer(self) -> None:
-        number = self.world.number()
+        number = self.world.new_number()
         id, task, item = f"h-{number}", f"acp-{number}", f"item-{number}"
-        if self.chance.random() < 0.5:
-            added = operate("workq.create", {"item_id": item, "title": "part"}, self.actor)
-            await self.insist("item", added)
-            await self.insist("own", operate("workq.claim", {"item_id": item}, self.actor))
+        if self.rng.random() < 0.5:
+            added = operation_call("workq.create", {"item_id": item, "title": "part"}, self.actor)
+            await self.call_with_retries("item", added)
+            await self.call_with_retries(
+                "own", operation_call("workq.claim", {"item_id": item}, self.actor)
+            )
         else:
             item = ""
-        to = self.chance.choice([name for name in HANDOFF_WORKERS if name != self.name])
-        said = messages.handoff(id, task, to, item)
-        answer = await self.insist("offer", operate("acp_handoff", said, self.actor))
-        if is_yes(answer):
-            self.world.handed_over.append(id)
+        to = self.rng.choice([name for name in HANDOFF_WORKERS if name != self.name])
+        message = messages.handoff(id, task, to, item)
+        answer = await self.call_with_retries(
+            "offer", operation_call("acp_handoff", message, self.actor)
+        )
+        if is_accepted(answer):
+            self.world.proposed_handoffs.append(id)
 
     async def _act(self, action: str, id: str, **more: str) -> Answer:
-        said = {"action": action, "handoff_id": id, **more}
-        return await self.insist(action, operate("acp_handoff", said, self.actor))
+        message = {"action": action, "handoff_id": id, **more}
+        return await self.call_with_retries(
+            action, operation_call("acp_handoff", message, self.actor)
+        )
 
 
-class Delegate(Worker):
+class IntentWorker(Worker):
     """Does what intents ask it for, and hands in results."""
 
     async def work(self) -> None:
         """One request."""
-        found = await self.insist("requests", operate("ccos.requests", {}, self.actor))
+        found = await self.call_with_retries(
+            "requests", operation_call("ccos.requests", {}, self.actor)
+        )
         if not isinstance(found, Taken) or not found.reply["requests"]:
-            await self._take_up()
+            await self._claim_reserved()
             return
-        request = self.chance.choice(found.reply["requests"])
-        said = {key: request[key] for key in ("intent_id", "agent_id", "request_id")}
-        if self.chance.random() < 0.5:
+        request = self.rng.choice(found.reply["requests"])
+        message = {key: request[key] for key in ("intent_id", "agent_id", "request_id")}
+        if self.rng.random() < 0.5:
             await self.step(1_200)
-            update = {**said, "progress": 0.5, "message": self.world.word(), "sequence": 1}
-            await self.insist("intent_update", operate("ccos.update", update, self.actor))
+            update = {**message, "progress": 0.5, "message": self.world.new_word(), "sequence": 1}
+            await self.call_with_retries(
+                "intent_update", operation_call("ccos.update", update, self.actor)
+            )
         await self.step(1_200)
-        is_fine = self.chance.random() < 0.7
-        word = self.world.word()
-        result = {**said, "success": is_fine, **({"output": word} if is_fine else {"error": word})}
-        await self.promised(
-            "result", operate("ccos.result", result, self.actor), word, "intent.completed"
+        is_fine = self.rng.random() < 0.7
+        word = self.world.new_word()
+        result = {
+            **message,
+            "success": is_fine,
+            **({"output": word} if is_fine else {"error": word}),
+        }
+        await self.expect_recorded(
+            "result", operation_call("ccos.result", result, self.actor), word, "intent.completed"
         )
 
-    async def _take_up(self) -> None:
+    async def _claim_reserved(self) -> None:
         """What is reserved for it without a request: an intent that had come to nothing."""
         own = [one for one in self.tasks("ready") if one.reserved_for == self.name]
-        if own and (begun := await self.claim(own[0].id)) is not None:
+        if own and (claimed := await self.claim(own[0].id)) is not None:
             await self.step(600)
-            done = ReportOutcome(begun[0].task, "done", self.world.word(), apply=True)
-            await self.insist("finish", do(begun[0], done, key=self.world.word()))
+            done = ReportOutcome(claimed[0].task, "done", self.world.new_word(), apply=True)
+            await self.call_with_retries(
+                "finish", command_call(claimed[0], done, key=self.world.new_word())
+            )
 
 
 AOF_WORKERS = tuple(f"aof-{number}" for number in range(1, 7))
@@ -303,17 +347,17 @@ HANDOFF_WORKERS = tuple(f"acp-{number}" for number in range(1, 5))
 DELEGATES = tuple(f"ccos-{number}" for number in range(1, 5))
 PROGRAMS = ("prog-1", "prog-2")
 
-CAST: Sequence[tuple[type[Agent], tuple[str, ...]]] = (
+AGENT_KINDS: Sequence[tuple[type[Participant], tuple[str, ...]]] = (
     (AofWorker, AOF_WORKERS),
     (MailWorker, MAIL_WORKERS),
     (Helper, ("chiron",)),
     (TraceWorker, TRACE_WORKERS),
     (HandoffWorker, HANDOFF_WORKERS),
-    (Delegate, DELEGATES),
+    (IntentWorker, DELEGATES),
 )
 """Who takes part, by the dialect that they speak."""
 
 
-def cast_of(world: World) -> list[Agent]:
+def create_agents(world: World) -> list[Participant]:
     """All of them."""
-    return [kind(world, name) for kind, names in CAST for name in names]
+    return [kind(world, name) for kind, names in AGENT_KINDS for name in names]

@@ -34,7 +34,7 @@ _CLAIMED = EVENT_NAMES[TaskClaimed]
 _POSTED = EVENT_NAMES[MailPosted]
 _WORK = frozenset((EVENT_NAMES[TaskReported], EVENT_NAMES[TaskCheckpointed]))
 """What only the holder of a task may say."""
-_NO_DEED = frozenset(("command.refused", "message.received"))
+_NO_EFFECT = frozenset(("command.refused", "message.received"))
 """Entries that tell of words, and not of what came of them."""
 
 
@@ -54,29 +54,32 @@ class Auditor:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.read = 0
+        self.entries_read = 0
         """How many entries it has looked at."""
-        self._looked_at = 0
+        self._checked_at = 0
         """How long the ledger was when all tasks were looked at."""
         self._held: dict[str, Attempt | None] = {}
         self._fences: dict[str, int] = {}
         self._words = Counter[tuple[bytes, str]]()
-        self._acked: dict[str, str] = {}
+        self._promised: dict[str, str] = {}
         """Word -> in which entry it must stand."""
 
     # What happens
 
-    def follow(self) -> None:
+    def read_new_entries(self) -> None:
         """Look at what is new in the ledger."""
-        while page := self.store.entries(self.read, _PAGE):
+        while page := self.store.entries(self.entries_read, _PAGE):
             for entry in page:
-                must(entry.position == self.read + 1, f"position {self.read + 1} is missing")
-                self.read = entry.position
-                self._look_at(entry)
+                check(
+                    entry.position == self.entries_read + 1,
+                    f"position {self.entries_read + 1} is missing",
+                )
+                self.entries_read = entry.position
+                self._check_entry(entry)
 
-    def promised(self, word: str, event: str) -> None:
+    def expect_recorded(self, word: str, event: str) -> None:
         """Somebody was told that this word is on record, in an entry of this kind."""
-        self._acked[word] = event
+        self._promised[word] = event
 
     def held(self, task: str) -> tuple[Task, Lease | None, int] | None:
         """A task as it is now, its lease, and how long its stream is."""
@@ -84,58 +87,58 @@ class Auditor:
         state = None if row is None else state_of(self.store, row)
         return (state, row.lease, row.version) if row and isinstance(state, Task) else None
 
-    def wrote(
+    def check_fenced_write(
         self, before: tuple[Task, Lease | None, int] | None, task: str, fence: int, now: int
     ) -> None:
         """Somebody was told yes who named this fencing token; before that it was so."""
-        must(before is not None, f"{task} is unknown, and was written to")
+        check(before is not None, f"{task} is unknown, and was written to")
         assert before is not None
         state, lease, version = before
-        must(state.fence == fence, f"{task}: token {fence} was taken, while {state.fence} counts")
+        check(state.fence == fence, f"{task}: token {fence} was taken, while {state.fence} counts")
         after = self.held(task)
         if after is not None and after[2] > version:
             is_held = lease is not None and lease.fence == fence and lease.is_live(now)
-            must(is_held, f"{task}: a write under token {fence} was taken, whose lease was over")
+            check(is_held, f"{task}: a write under token {fence} was taken, whose lease was over")
 
     # What is looked at now and then
 
-    def after_recovery(self, now: int) -> None:
+    def check_after_recovery(self, now: int) -> None:
         """Every lease that has run out is over, and what stands agrees with itself."""
         expired = self.store.expired(now, 10)
-        must(not expired, f"after a recovery at {now} these leases live on: {expired}")
-        if self._looked_at == self.read:
+        check(not expired, f"after a recovery at {now} these leases live on: {expired}")
+        if self._checked_at == self.entries_read:
             return
-        self._looked_at = self.read
+        self._checked_at = self.entries_read
         for task, lease in self.tasks():
-            must(
+            check(
                 (task.status == "in-progress") == (lease is not None),
                 f"{task.id} is {task.status} with the lease {lease}",
             )
-            must(
+            check(
                 lease is None or lease.holder == task.assignee,
                 f"{task.id} is {task.assignee}'s, but held: {lease}",
             )
-            must(
+            check(
                 lease is None or lease.expires_at == lease.beat_at + lease.ttl_ms,
                 f"{task.id} has a lease that does not end {lease and lease.ttl_ms} ms after its "
                 f"last sign of life: {lease}",
             )
-            must(
+            check(
                 task.failures < task.max_attempts or task.status == "deadletter",
                 f"{task.id} has failed {task.failures} times and is {task.status}",
             )
 
-    def at_the_end(self, checkpoints: list[Checkpoint]) -> bytes:
+    def check_at_end(self, checkpoints: list[Checkpoint]) -> bytes:
         """All that was promised is there, once, and everything can be proven; the tree's root."""
-        self.follow()
-        for word, event in self._acked.items():
+        self.read_new_entries()
+        for word, event in self._promised.items():
             count = self._words[word.encode(), event]
-            must(count == 1, f"{word} was acknowledged, and stands in {count} entries {event}")
+            check(count == 1, f"{word} was acknowledged, and stands in {count} entries {event}")
         problems = [
-            *check_ledger(self.store, checkpoints, _unseen),
-            *check_views(self.store, _unseen),
+            *check_ledger(self.store, checkpoints, _ignore_progress),
+            *check_views(self.store, _ignore_progress),
         ]
-        must(not problems, f"verify finds {problems[:3]}")
+        check(not problems, f"verify finds {problems[:3]}")
         page, tree = self.store.entries(0, _PAGE), EMPTY
         while page:
             tree = extend(tree, (entry.hash for entry in page))
@@ -154,8 +157,8 @@ class Auditor:
         found = find_task(self.store, name)
         return getattr(found, "task", None)
 
-    def _look_at(self, entry: Entry) -> None:
-        if entry.event not in _NO_DEED:
+    def _check_entry(self, entry: Entry) -> None:
+        if entry.event not in _NO_EFFECT:
             self._count_words(entry)
         if not entry.stream.startswith("task:"):
             return
@@ -164,18 +167,18 @@ class Auditor:
             claimed = decode(entry)
             assert isinstance(claimed, TaskClaimed)
             held = self._held.get(task)
-            must(held is None, f"{task} was claimed by {claimed.agent}, while held: {held}")
+            check(held is None, f"{task} was claimed by {claimed.agent}, while held: {held}")
             last = self._fences.get(task, 0)
-            must(claimed.fence > last, f"{task}: token {claimed.fence} after {last}")
+            check(claimed.fence > last, f"{task}: token {claimed.fence} after {last}")
             self._fences[task] = claimed.fence
             self._held[task] = Attempt(claimed.agent, claimed.fence)
         elif entry.event in _WORK:
             held, by = self._held.get(task), read_line(entry.line).actor
-            said = decode(entry)
-            is_hubs = isinstance(said, TaskReported) and bool(said.by)
-            of = f"system:{HUB}" if is_hubs else f"agent:{held and held.agent}"
-            is_due = held is not None and by == of
-            must(is_due, f"{task}: {entry.event} by {by}, while held: {held}")
+            event = decode(entry)
+            is_hubs = isinstance(event, TaskReported) and bool(event.by)
+            expected_actor = f"system:{HUB}" if is_hubs else f"agent:{held and held.agent}"
+            is_by_holder = held is not None and by == expected_actor
+            check(is_by_holder, f"{task}: {entry.event} by {by}, while held: {held}")
         elif entry.event in MOVE_NAMES:
             self._held[task] = None
 
@@ -188,14 +191,14 @@ class Auditor:
         for word in set(_WORD.findall(bytes(line.body))):
             self._words[word, entry.event] += 1
             count = self._words[word, entry.event]
-            must(count == 1, f"{word.decode()} stands in {count} entries {entry.event}")
+            check(count == 1, f"{word.decode()} stands in {count} entries {entry.event}")
 
 
-def must(holds: bool, otherwise: str) -> None:
+def check(holds: bool, otherwise: str) -> None:
     """What is not so ends the simulation."""
     if not holds:
         raise Broken(otherwise)
 
 
-def _unseen(_: int) -> None:
+def _ignore_progress(_: int) -> None:
     """Nobody watches the progress."""

@@ -6,10 +6,12 @@ from typing import Any
 from dragoman.core.moments import to_rfc3339
 from dragoman.protocols.agentmail import Checks, compose
 
-Said = dict[str, Any]
+Message = dict[str, Any]
 
 
-def aof(kind: str, sender: str, task: str, at: int, payload: Said, to: str = "dispatcher") -> Said:
+def aof(
+    kind: str, sender: str, task: str, at: int, payload: Message, to: str = "dispatcher"
+) -> Message:
     """An AOF/1 message."""
     return {
         "protocol": "aof",
@@ -23,13 +25,13 @@ def aof(kind: str, sender: str, task: str, at: int, payload: Said, to: str = "di
     }
 
 
-def aof_update(sender: str, task: str, at: int, word: str) -> Said:
+def aof_update(sender: str, task: str, at: int, word: str) -> Message:
     """How it goes."""
     payload = {"taskId": task, "agentId": sender, "progress": f"at {word}", "notes": ""}
     return aof("status.update", sender, task, at, payload)
 
 
-def aof_report(sender: str, task: str, at: int, word: str, outcome: str) -> Said:
+def aof_report(sender: str, task: str, at: int, word: str, outcome: str) -> Message:
     """How it ended."""
     payload = {
         "outcome": outcome,
@@ -43,7 +45,7 @@ def aof_report(sender: str, task: str, at: int, word: str, outcome: str) -> Said
 
 def aof_request(
     sender: str, child: str, parent: str, *, at: int, due: int, word: str, to: str
-) -> Said:
+) -> Message:
     """A part of a task, for somebody else."""
     payload = {
         "taskId": child,
@@ -59,15 +61,15 @@ def aof_request(
     return aof("handoff.request", sender, child, at, payload, to)
 
 
-def aof_answer(sender: str, child: str, at: int, word: str, *, is_yes: bool) -> Said:
+def aof_answer(sender: str, child: str, at: int, word: str, *, is_accepted: bool) -> Message:
     """Whether the part is taken."""
-    payload: Said = {"taskId": child, "accepted": is_yes}
-    if not is_yes:
+    payload: Message = {"taskId": child, "accepted": is_accepted}
+    if not is_accepted:
         payload["reason"] = word
-    return aof(f"handoff.{'accepted' if is_yes else 'rejected'}", sender, child, at, payload)
+    return aof(f"handoff.{'accepted' if is_accepted else 'rejected'}", sender, child, at, payload)
 
 
-def letter(draft: compose.Draft, id: str, to: Sequence[str] = ()) -> Said:
+def letter(draft: compose.Draft, id: str, to: Sequence[str] = ()) -> Message:
     """A letter under an id of its sender's choice."""
     written = compose.render(draft)
     row = {"id": id, "subject": written.subject, "body_md": written.body_md}
@@ -93,7 +95,7 @@ def mail_report(bead: str, word: str, outcome: str) -> compose.Draft:
     )
 
 
-def turn(agent: str, task: str, index: int, at: int, word: str) -> Said:
+def turn(agent: str, task: str, index: int, at: int, word: str) -> Message:
     """What an agent thought, did and saw."""
     return {
         "turn_index": index,
@@ -110,7 +112,7 @@ def turn(agent: str, task: str, index: int, at: int, word: str) -> Said:
     }
 
 
-def thought(agent: str, number: int, session: str, word: str) -> Said:
+def thought(agent: str, number: int, session: str, word: str) -> Message:
     """A part of what an agent thinks, while it does; often it comes to no end."""
     payload = {
         "type": "THOUGHT_STREAM",
@@ -123,7 +125,7 @@ def thought(agent: str, number: int, session: str, word: str) -> Said:
     return {"event_id": id, "session_id": session, "payload": payload}
 
 
-def handoff(id: str, task: str, to: str, item: str = "") -> Said:
+def handoff(id: str, task: str, to: str, item: str = "") -> Message:
     """The offer of a task."""
     refs = {"external_refs": [{"type": "workq_item", "value": f"workq:{item}"}]} if item else {}
     return {

@@ -57,33 +57,33 @@ class Mutant(MemoryStore):
         """Nothing is lost by that."""
 
 
-def answers_before_the_commit(changes: Changes, number: int) -> Changes | None:
+def skip_some_commits(changes: Changes, number: int) -> Changes | None:
     """Now and then nothing is written, and the hub is told that it was."""
     return None if number % 50 == 0 else changes
 
 
-def forgets_keys(changes: Changes, number: int) -> Changes:
+def drop_idempotency_keys(changes: Changes, number: int) -> Changes:
     """No request is remembered, so that its repeat is a new one."""
     del number
     changes.answers = []
     return changes
 
 
-def lets_leases_last(changes: Changes, number: int) -> Changes:
+def extend_leases(changes: Changes, number: int) -> Changes:
     """A sign of life counts for an hour more than it should."""
     del number
-    changes.leases = [(stream, lease and _longer(lease)) for stream, lease in changes.leases]
+    changes.leases = [(stream, lease and _extended(lease)) for stream, lease in changes.leases]
     changes.streams = [
-        replace(row, lease=row.lease and _longer(row.lease)) for row in changes.streams
+        replace(row, lease=row.lease and _extended(row.lease)) for row in changes.streams
     ]
     return changes
 
 
-def _longer(lease: Lease) -> Lease:
+def _extended(lease: Lease) -> Lease:
     return replace(lease, expires_at=lease.beat_at + lease.ttl_ms + 3_600_000)
 
 
-def doubles_the_fence(changes: Changes, number: int) -> Changes:
+def drop_some_claims(changes: Changes, number: int) -> Changes:
     """Some claims are not written down, but their leases are."""
     if number % 7 == 0 and any(new.event == "task.claimed" for new in changes.entries):
         claimed = {new.stream for new in changes.entries if new.event == "task.claimed"}
@@ -93,8 +93,8 @@ def doubles_the_fence(changes: Changes, number: int) -> Changes:
 
 
 MUTANTS: tuple[Change, ...] = (
-    answers_before_the_commit,
-    forgets_keys,
-    lets_leases_last,
-    doubles_the_fence,
+    skip_some_commits,
+    drop_idempotency_keys,
+    extend_leases,
+    drop_some_claims,
 )

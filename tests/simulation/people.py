@@ -14,11 +14,18 @@ from dragoman.engine.runner import Assignment, Hear
 from dragoman.protocols.agentmail import compose
 from tests.simulation import agents, messages
 from tests.simulation.faulty_store import HubDied
+from tests.simulation.participant import Participant
 from tests.simulation.programs import Script
-from tests.simulation.taking_part import Agent
-from tests.simulation.world import HOUR, World, do, is_yes, operate, send
+from tests.simulation.world import (
+    HOUR,
+    World,
+    command_call,
+    is_accepted,
+    message_call,
+    operation_call,
+)
 
-_WAYS: dict[Status, tuple[Status, ...]] = {
+_TARGETS: dict[Status, tuple[Status, ...]] = {
     "review": ("done", "done", "done", "ready", "cancelled"),
     "blocked": ("ready", "ready", "cancelled"),
     "deadletter": ("ready",),
@@ -26,22 +33,22 @@ _WAYS: dict[Status, tuple[Status, ...]] = {
 """What waits for a person, and where it may go."""
 
 
-class Orchestrator(Agent):
+class Orchestrator(Participant):
     """Makes tasks, waves, intents and requests for workers."""
 
     role: ClassVar[Role] = "orchestrator"
-    has_shared = False
+    has_delegated_part = False
     """Whether a part of a task was given to somebody: that is what is tried first, in any seed."""
 
     async def work(self) -> None:
         """One piece of work for others, unless there is too much of it already."""
         if self.world.is_calm or len(self.tasks("ready")) > 12:
             return
-        drawn = self.chance.random()
-        if drawn < 0.1 or not self.has_shared:
-            await self._share_task()
+        drawn = self.rng.random()
+        if drawn < 0.1 or not self.has_delegated_part:
+            await self._delegate_part()
         elif drawn < 0.6:
-            await self._make_task()
+            await self._create_task()
         elif drawn < 0.75:
             await self._start_wave()
         elif drawn < 0.9:
@@ -49,85 +56,93 @@ class Orchestrator(Agent):
         else:
             await self._spawn()
 
-    async def _share_task(self) -> None:
+    async def _delegate_part(self) -> None:
         """A task, and a part of it that somebody in particular is asked for."""
-        to = self.chance.choice(agents.AOF_WORKERS)
-        whole, part = await self._made(), await self._made(to)
-        word, due = self.world.word(), self.now + self.chance.randrange(12 * HOUR)
-        said = messages.aof_request(
+        to = self.rng.choice(agents.AOF_WORKERS)
+        whole, part = await self._create_assigned_task(), await self._create_assigned_task(to)
+        word, due = self.world.new_word(), self.now + self.rng.randrange(12 * HOUR)
+        message = messages.aof_request(
             self.name, part.aof_id, whole.aof_id, at=self.now, due=due, word=word, to=to
         )
-        self.has_shared |= is_yes(await self.insist("delegate", send(said, self.actor)))
+        self.has_delegated_part |= is_accepted(
+            await self.call_with_retries("delegate", message_call(message, self.actor))
+        )
 
-    async def _made(self, assignee: str = "") -> Task:
-        word = self.world.word()
+    async def _create_assigned_task(self, assignee: str = "") -> Task:
+        word = self.world.new_word()
         command = CreateTask(f"Work {word}", ready=True, assignee=assignee)
-        call = do(self.actor, command, key=word)
-        answer = await self.promised("create", call, word, "task.created")
+        call = command_call(self.actor, command, key=word)
+        answer = await self.expect_recorded("create", call, word, "task.created")
         assert isinstance(answer, Accepted), answer
         task = self.world.auditor.task(answer.receipts[0].task)
         assert task is not None
         return task
 
-    async def _make_task(self) -> None:
-        word, ready = self.world.word(), self.tasks("ready")
-        waits = (self.chance.choice(ready).id,) if ready and self.chance.random() < 0.2 else ()
+    async def _create_task(self) -> None:
+        word, ready = self.world.new_word(), self.tasks("ready")
+        blockers = (self.rng.choice(ready).id,) if ready and self.rng.random() < 0.2 else ()
         command = CreateTask(
             f"Work {word}",
             ready=True,
-            blocked_by=waits,
-            assignee=self.chance.choice(("",) * 8 + agents.AOF_WORKERS[:1] + agents.PROGRAMS[:1]),
-            review_required=self.chance.random() < 0.5,
-            max_attempts=self.chance.choice((1, 3, 5)),
+            blocked_by=blockers,
+            assignee=self.rng.choice(("",) * 8 + agents.AOF_WORKERS[:1] + agents.PROGRAMS[:1]),
+            review_required=self.rng.random() < 0.5,
+            max_attempts=self.rng.choice((1, 3, 5)),
         )
-        await self.promised("create", do(self.actor, command, key=word), word, "task.created")
+        await self.expect_recorded(
+            "create", command_call(self.actor, command, key=word), word, "task.created"
+        )
 
     async def _start_wave(self) -> None:
-        number = self.world.number()
+        number = self.world.new_number()
         beads = [
-            {"id": f"ol-{number}.{part}", "files": [f"src/{self.chance.randrange(3)}/"]}
-            for part in range(self.chance.randrange(2, 5))
+            {"id": f"ol-{number}.{part}", "files": [f"src/{self.rng.randrange(3)}/"]}
+            for part in range(self.rng.randrange(2, 5))
         ]
-        said = {
+        arguments = {
             "wave_id": f"wave-{number}",
             "beads": beads,
-            "parallel": self.chance.randrange(1, 3),
+            "parallel": self.rng.randrange(1, 3),
             "retries": {"TESTS_FAIL": 1},
         }
-        await self.insist("wave", operate("wave.start", said, self.actor))
+        await self.call_with_retries("wave", operation_call("wave.start", arguments, self.actor))
 
     async def _delegate(self) -> None:
-        word = self.world.word()
-        said = {"goal": f"translate {word}", "intent_id": f"i-{self.world.number()}"}
-        await self.promised(
-            "intent", operate("ccos.delegate", said, self.actor), word, "task.created"
+        word = self.world.new_word()
+        arguments = {"goal": f"translate {word}", "intent_id": f"i-{self.world.new_number()}"}
+        await self.expect_recorded(
+            "intent", operation_call("ccos.delegate", arguments, self.actor), word, "task.created"
         )
 
     async def _spawn(self) -> None:
-        number = self.world.number()
+        number = self.world.new_number()
         draft = compose.spawn_request(f"ol-{number}", orchestrator=self.name, resume=False)
-        said = messages.letter(draft, f"m-{number}")
-        await self.insist("spawn", send(said, self.actor))
+        message = messages.letter(draft, f"m-{number}")
+        await self.call_with_retries("spawn", message_call(message, self.actor))
 
 
-class Reviewer(Agent):
+class Reviewer(Participant):
     """A person who looks at what waits for one."""
 
     role: ClassVar[Role] = "human"
 
     async def work(self) -> None:
         """Some of what waits."""
-        for status, ways in _WAYS.items():
+        for status, targets in _TARGETS.items():
             for task in self.tasks(status)[:4]:
-                to = self.chance.choice(ways)
-                word = self.world.word()
-                await self.insist("move", do(self.actor, MoveTask(task.id, to), key=word))
-        if self.chance.random() < 0.1 and (some := self.tasks("ready") + self.tasks("in-progress")):
-            gone = MoveTask(self.chance.choice(some).id, "cancelled")
-            await self.insist("cancel", do(self.actor, gone))
+                to = self.rng.choice(targets)
+                word = self.world.new_word()
+                await self.call_with_retries(
+                    "move", command_call(self.actor, MoveTask(task.id, to), key=word)
+                )
+        if self.rng.random() < 0.1 and (
+            open_tasks := self.tasks("ready") + self.tasks("in-progress")
+        ):
+            gone = MoveTask(self.rng.choice(open_tasks).id, "cancelled")
+            await self.call_with_retries("cancel", command_call(self.actor, gone))
 
 
-class Coordinator(Agent):
+class Coordinator(Participant):
     """Sees to handoffs that do not go on."""
 
     role: ClassVar[Role] = "coordinator"
@@ -139,68 +154,74 @@ class Coordinator(Agent):
         late = [one for one in records if one.is_active and one.initiated_at < long_ago]
         if not late or self.world.is_calm:
             return
-        one, drawn = self.chance.choice(late), self.chance.random()
-        said: dict[str, Any] = {"handoff_id": one.id}
+        one, drawn = self.rng.choice(late), self.rng.random()
+        message: dict[str, Any] = {"handoff_id": one.id}
         if drawn < 0.4:
-            said |= {"action": "extend_sla", "by": "30m"}
+            message |= {"action": "extend_sla", "by": "30m"}
         elif drawn < 0.7:
-            said |= {"action": "reassign", "to_agent": self.chance.choice(agents.HANDOFF_WORKERS)}
+            message |= {"action": "reassign", "to_agent": self.rng.choice(agents.HANDOFF_WORKERS)}
         else:
-            said |= {"action": "reject", "reason": "other", "detail": "nobody goes on with it"}
-        await self.insist("see_to", operate("acp_handoff", said, self.actor))
+            message |= {"action": "reject", "reason": "other", "detail": "nobody goes on with it"}
+        await self.call_with_retries("see_to", operation_call("acp_handoff", message, self.actor))
 
 
-async def introduce(world: World) -> None:
+async def register_all(world: World) -> None:
     """A person makes everybody known, before anything goes wrong."""
     hera = Reviewer(world, "hera")
-    people: tuple[tuple[str, Role], ...] = (
+    roles: tuple[tuple[str, Role], ...] = (
         ("olga", "orchestrator"),
         ("cora", "coordinator"),
         ("hera", "human"),
     )
-    known = [RegisterAgent(name, role=role) for name, role in people]
-    known += [RegisterAgent(name) for _, names in agents.CAST for name in names]
+    registrations = [RegisterAgent(name, role=role) for name, role in roles]
+    registrations += [RegisterAgent(name) for _, names in agents.AGENT_KINDS for name in names]
     skills = [DescribeAgent(name, ("translate",), trust="T2") for name in agents.DELEGATES]
-    await hera.insist("introduce", do(hera.actor, *known, *skills, key="introduce"))
+    await hera.call_with_retries(
+        "introduce", command_call(hera.actor, *registrations, *skills, key="introduce")
+    )
 
 
-def everybody(world: World) -> list[Agent]:
+def create_participants(world: World) -> list[Participant]:
     """All who take part."""
     return [
-        *agents.cast_of(world),
+        *agents.create_agents(world),
         Orchestrator(world, "olga"),
         Reviewer(world, "hera"),
         Coordinator(world, "cora"),
     ]
 
 
-def script_of(world: World) -> Script:
+def program_script(world: World) -> Script:
     """What a started program does: it speaks AOF on its standard output, and ends somehow."""
-    chance = world.chances("programs")
+    rng = world.rng_of("programs")
 
-    async def script(of: Assignment, hear: Hear) -> str:
-        for _ in range(chance.randrange(3)):
-            await asyncio.sleep(chance.uniform(0, 1_200))
-            word = world.word()
-            await _say(hear, messages.aof_update(of.agent, of.aof_id, world.clock.now(), word))
-        await asyncio.sleep(chance.uniform(0, 1_200))
-        if world.slip(chance, 5):
+    async def script(of: Assignment, on_output: Hear) -> str:
+        for _ in range(rng.randrange(3)):
+            await asyncio.sleep(rng.uniform(0, 1_200))
+            word = world.new_word()
+            await _print_message(
+                on_output, messages.aof_update(of.agent, of.aof_id, world.clock.now(), word)
+            )
+        await asyncio.sleep(rng.uniform(0, 1_200))
+        if world.goes_wrong(rng, 5):
             world.done["programs that failed"] += 1
             return "exit code 1"
-        if world.slip(chance, 2):
+        if world.goes_wrong(rng, 2):
             world.done["programs that hung"] += 1
-            await asyncio.sleep(chance.uniform(1, 12) * HOUR / 1_000)
-        if chance.random() < 0.9:
-            outcome = chance.choice(("done", "done", "done", "blocked", "partial"))
-            at, word = world.clock.now(), world.word()
-            await _say(hear, messages.aof_report(of.agent, of.aof_id, at, word, outcome))
+            await asyncio.sleep(rng.uniform(1, 12) * HOUR / 1_000)
+        if rng.random() < 0.9:
+            outcome = rng.choice(("done", "done", "done", "blocked", "partial"))
+            at, word = world.clock.now(), world.new_word()
+            await _print_message(
+                on_output, messages.aof_report(of.agent, of.aof_id, at, word, outcome)
+            )
         return ""
 
     return script
 
 
-async def _say(hear: Hear, said: messages.Said) -> None:
+async def _print_message(on_output: Hear, message: messages.Message) -> None:
     try:
-        await hear(b"AOF/1 " + msgspec.json.encode(said))
+        await on_output(b"AOF/1 " + msgspec.json.encode(message))
     except HubDied:
         return  # nobody reads what it prints any more

@@ -13,7 +13,7 @@ from tests.conftest import LONG_RUN
 from tests.requirements import proves
 from tests.simulation.__main__ import read_seeds
 from tests.simulation.mutants import MUTANTS, Change, Mutant
-from tests.simulation.story import OnSqlite, Told, simulate, summed
+from tests.simulation.run import SimulationResult, SqliteStorage, simulate, total_counts
 
 IS_LONG = bool(os.environ.get(LONG_RUN))
 SEEDS = range(1, 2_001 if IS_LONG else 25)
@@ -22,19 +22,19 @@ SQLITE_SEED = 2
 
 
 @pytest.fixture(scope="module")
-def stories() -> list[Told]:
+def results() -> list[SimulationResult]:
     """Every seed, once."""
     return [simulate(seed) for seed in SEEDS]
 
 
 @proves("SIM-PROMISES", "SIM-LEASES", "SIM-LIVENESS")
-def test_nothing_that_was_promised_is_lost_and_all_work_comes_to_rest(stories: list[Told]) -> None:
-    assert sum(story.days for story in stories) >= DAYS
+def test_promises_are_kept_and_all_work_ends(results: list[SimulationResult]) -> None:
+    assert sum(result.days for result in results) >= DAYS
 
 
 @proves("SIM-PROMISES")
 @pytest.mark.parametrize(
-    "what",
+    "kind",
     [
         "deaths",
         "stops",
@@ -65,33 +65,35 @@ def test_nothing_that_was_promised_is_lost_and_all_work_comes_to_rest(stories: l
         "duty notify",
     ],
 )
-def test_all_kinds_of_things_have_happened(stories: list[Told], what: str) -> None:
-    assert summed(stories).get(what, 0) > 0, sorted(summed(stories))
+def test_kind_of_event_happens_in_some_seed(results: list[SimulationResult], kind: str) -> None:
+    assert total_counts(results).get(kind, 0) > 0, sorted(total_counts(results))
 
 
 @proves("SIM-PROMISES", "HUB-ALL-DUTIES")
-def test_its_duties_are_those_of_a_hub_but_for_files(stories: list[Told], tmp_path: Path) -> None:
-    place = open_place(tmp_path / "hub", "", None, create=True)
-    place.hub.close()
-    shipped = {duty.name for duty in place.duties if not isinstance(duty, FilesDuty)}
+def test_simulated_duties_are_those_of_a_hub_except_files(
+    results: list[SimulationResult], tmp_path: Path
+) -> None:
+    data_dir = open_place(tmp_path / "hub", "", None, create=True)
+    data_dir.hub.close()
+    shipped = {duty.name for duty in data_dir.duties if not isinstance(duty, FilesDuty)}
     assert {f"duty {name}" for name in shipped} == {
-        what for what in summed(stories) if what.startswith("duty ")
+        kind for kind in total_counts(results) if kind.startswith("duty ")
     }
 
 
 @proves("SIM-PROMISES")
-def test_in_nearly_every_one_a_part_of_a_task_was_asked_of_somebody(stories: list[Told]) -> None:
+def test_nearly_every_seed_delegates_a_part_of_a_task(results: list[SimulationResult]) -> None:
     # Of a wild one in twenty no word of it may have come through.
-    for what in ("delegate yes", "answer yes"):
-        without = [story.seed for story in stories if not story.done.get(what)]
-        assert len(without) <= len(stories) // 20, f"{what} is missing in {without}"
+    for kind in ("delegate yes", "answer yes"):
+        without = [result.seed for result in results if not result.done.get(kind)]
+        assert len(without) <= len(results) // 20, f"{kind} is missing in {without}"
 
 
 @proves("SIM-SEED")
-def test_the_same_seed_tells_the_same_story_in_any_process(stories: list[Told]) -> None:
+def test_same_seed_gives_same_ledger_in_any_process(results: list[SimulationResult]) -> None:
     again = [
         subprocess.run(
-            [sys.executable, "-m", "tests.simulation", str(stories[0].seed)],
+            [sys.executable, "-m", "tests.simulation", str(results[0].seed)],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,
@@ -100,28 +102,32 @@ def test_the_same_seed_tells_the_same_story_in_any_process(stories: list[Told]) 
         ).stdout.split()[7]
         for hash_seed in ("1", "2")
     ]
-    assert again == [stories[0].root[:16]] * 2
+    assert again == [results[0].root[:16]] * 2
 
 
 @proves("SIM-PROMISES", "SIM-LEASES", "SIM-LIVENESS")
-def test_it_holds_on_sqlite_too(tmp_path: Path) -> None:
-    told = simulate(SQLITE_SEED, OnSqlite(tmp_path / "dragoman.db"))
-    assert told.done["deaths"] > 0
+def test_promises_are_kept_on_sqlite(tmp_path: Path) -> None:
+    result = simulate(SQLITE_SEED, SqliteStorage(tmp_path / "dragoman.db"))
+    assert result.done["deaths"] > 0
 
 
 @proves("SIM-TEETH", "SIM-SEED")
 @pytest.mark.parametrize("change", MUTANTS, ids=lambda change: change.__name__)
-def test_a_hub_that_is_broken_on_purpose_is_found(change: Change) -> None:
+def test_broken_store_is_found(change: Change) -> None:
     with pytest.raises(AssertionError, match=r"seed [0-9]+ fails: Broken") as found:
         [simulate(seed, Mutant(change)) for seed in range(2, 22, 2)]
     assert "the last steps:" in str(found.value)
 
 
 @proves("SIM-SEED")
-def test_the_seeds_of_a_run_by_hand_are_read_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_seed_arguments_are_parsed_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert read_seeds(["17"]) == (17, 18)
     assert read_seeds(["1", "500"]) == (1, 500)
-    for words, told in ((["5", "3"], "no seed from 5 on"), ([], "SEED"), (["x"], "invalid int")):
+    for arguments, expected in (
+        (["5", "3"], "no seed from 5 on"),
+        ([], "SEED"),
+        (["x"], "invalid int"),
+    ):
         with pytest.raises(SystemExit, match="2"):
-            read_seeds(words)
-        assert told in capsys.readouterr().err
+            read_seeds(arguments)
+        assert expected in capsys.readouterr().err

@@ -27,11 +27,11 @@ class VirtualClock:
         return START + self.passed
 
 
-class StandStill(Exception):
+class Deadlock(Exception):
     """Everybody waits for somebody else: time would stand still for ever."""
 
 
-class _Waiting(selectors.BaseSelector):
+class _VirtualSelector(selectors.BaseSelector):
     """Waits for nothing: there are no files here, and the time is over at once."""
 
     def __init__(self, clock: VirtualClock) -> None:
@@ -50,7 +50,7 @@ class _Waiting(selectors.BaseSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Let the time pass."""
         if timeout is None:
-            raise StandStill
+            raise Deadlock
         self._clock.passed += math.ceil(timeout * 1_000 - 1e-3)
         return []
 
@@ -63,7 +63,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop on a virtual clock."""
 
     def __init__(self, clock: VirtualClock) -> None:
-        super().__init__(_Waiting(clock))
+        super().__init__(_VirtualSelector(clock))
         self._virtual = clock
 
     def time(self) -> float:
@@ -88,16 +88,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return future
 
 
-def run(clock: VirtualClock, story: Coroutine[Any, Any, T]) -> T:
+def run(clock: VirtualClock, main: Coroutine[Any, Any, T]) -> T:
     """Run it to its end; what it has left behind never goes on."""
     loop = VirtualLoop(clock)
     # A hub that has crashed leaves tasks that failed: nobody asks them why.
     loop.set_exception_handler(lambda _loop, _context: None)
     try:
-        return loop.run_until_complete(story)
+        return loop.run_until_complete(main)
     finally:
-        left = asyncio.all_tasks(loop)
-        for task in left:
+        pending = asyncio.all_tasks(loop)
+        for task in pending:
             task.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
         loop.close()

@@ -22,8 +22,8 @@ from dragoman.engine.request import Accepted
 from dragoman.system.ids import CountingIds
 from tests.hub_services import Disk
 from tests.simulation.auditor import Auditor
-from tests.simulation.faulty_store import HubDied, Weather
-from tests.simulation.life import Life, Surroundings
+from tests.simulation.faulty_store import FaultRates, HubDied
+from tests.simulation.hub_process import Environment, HubProcess
 from tests.simulation.programs import Machine, Script
 from tests.simulation.virtual_time import VirtualClock
 
@@ -39,11 +39,11 @@ class Profile(Struct, frozen=True):
     """How long somebody rests between two things to do."""
     tick_ms: int
     ttl_ms: int
-    trouble: int
+    fault_rate: int
     """How many of a thousand transactions go wrong."""
-    slips: float
+    slip_percent: float
     """How many of a hundred messages get lost, doubled or late, and how many agents fall silent."""
-    hub_dies_ms: int
+    hub_lifetime_ms: int
     """How long a hub lives on average."""
 
 
@@ -59,13 +59,13 @@ class Storage(Protocol):
         ...
 
 
-class Lost:
+class NoAnswer:
     """In the place of an answer: none came. Whether it was done, nobody knows."""
 
 
-LOST = Lost()
+NO_ANSWER = NoAnswer()
 Answer = Any
-Call = Callable[[Life], Any]
+Call = Callable[[HubProcess], Any]
 
 
 class World:
@@ -82,21 +82,21 @@ class World:
         self.seed = seed
         self.profile = profile
         self.clock = VirtualClock()
-        self.weather = Weather()
-        self.chance = Random(f"{seed}:world")
+        self.fault_rates = FaultRates()
+        self.rng = Random(f"{seed}:world")
         self.disk = Disk(self.clock.now)
         self.machine = Machine()
         self.done = Counter[str]()
         """What has happened how often."""
         self.steps: deque[str] = deque(maxlen=_STEPS_SHOWN)
-        self.handed_over: list[str] = []
+        self.proposed_handoffs: list[str] = []
         """Handoffs whose senders were told that they are offered."""
-        self._calmed = asyncio.Event()
+        self._is_calmed = asyncio.Event()
         self._storage = storage
-        self._around = Surroundings(
+        self._environment = Environment(
             clock=self.clock,
-            weather=self.weather,
-            chance=Random(f"{seed}:store"),
+            fault_rates=self.fault_rates,
+            rng=Random(f"{seed}:store"),
             ids=CountingIds(),
             disk=self.disk,
             machine=self.machine,
@@ -107,101 +107,103 @@ class World:
         self._words = count(1)
         self._store = storage.open()
         self.auditor = Auditor(self._store)
-        self.life: Life | None = None
-        self._broken: BaseException | None = None
+        self.process: HubProcess | None = None
+        self._error: BaseException | None = None
 
     # What everybody may use
 
-    def word(self) -> str:
+    def new_word(self) -> str:
         """A word that nobody has said before."""
         return f"w{next(self._words)}x"
 
-    def number(self) -> int:
+    def new_number(self) -> int:
         """A number that nobody has had before."""
         return next(self._words)
 
-    def chances(self, name: str) -> Random:
+    def rng_of(self, name: str) -> Random:
         """The luck of one who takes part."""
         return Random(f"{self.seed}:{name}")
 
     @property
     def is_calm(self) -> bool:
         """Whether everybody behaves, and nothing fails any more."""
-        return self._calmed.is_set()
+        return self._is_calmed.is_set()
 
-    async def rest(self, chance: Random, share: float = 1.0) -> None:
+    async def pause(self, rng: Random, share: float = 1.0) -> None:
         """Somebody rests before the next thing to do; not for long when all is to be settled."""
-        seconds = chance.expovariate(1_000 / self.profile.pace_ms) * share
+        seconds = rng.expovariate(1_000 / self.profile.pace_ms) * share
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._calmed.wait()
+                await self._is_calmed.wait()
         if self.is_calm:
-            await asyncio.sleep(chance.expovariate(1_000 / min(self.profile.pace_ms, HOUR // 2)))
+            await asyncio.sleep(rng.expovariate(1_000 / min(self.profile.pace_ms, HOUR // 2)))
 
-    def slip(self, chance: Random, share: float = 1.0) -> bool:
+    def goes_wrong(self, rng: Random, share: float = 1.0) -> bool:
         """Whether something goes wrong for somebody."""
-        return not self.is_calm and chance.random() * 100 < self.profile.slips * share
+        return not self.is_calm and rng.random() * 100 < self.profile.slip_percent * share
 
-    def tell(self, step: str) -> None:
+    def log_step(self, step: str) -> None:
         """Remember it for whoever looks for the cause of a failure."""
         self.steps.append(f"{self.clock.passed / 1_000:.3f} {step}")
 
     # The line
 
-    async def ask(
-        self, who: str, what: str, call: Call, *, fence: tuple[str, int] | None = None
+    async def request(
+        self, caller: str, label: str, call: Call, *, fence: tuple[str, int] | None = None
     ) -> Answer:
         """What the hub answers, or that no answer came; it may come to it twice, and late."""
-        chance = self.chance
-        await asyncio.sleep(chance.randrange(200) / 1_000)
-        if self.slip(chance):
+        rng = self.rng
+        await asyncio.sleep(rng.randrange(200) / 1_000)
+        if self.goes_wrong(rng):
             self.done["lost requests"] += 1
-            return LOST
-        if self.slip(chance):
+            return NO_ANSWER
+        if self.goes_wrong(rng):
             self.done["late repeats"] += 1
-            late = chance.randrange(3 * self.profile.ttl_ms) / 1_000
-            self.begin(self._again(who, what, call, fence, late))
-        answer = self._answer(who, what, call, fence)
-        if self.slip(chance):
+            late = rng.randrange(3 * self.profile.ttl_ms) / 1_000
+            self.spawn(self._repeat_later(caller, label, call, fence, late))
+        answer = self._respond(caller, label, call, fence)
+        if self.goes_wrong(rng):
             self.done["lost answers"] += 1
-            return LOST
+            return NO_ANSWER
         return answer
 
-    async def _again(
-        self, who: str, what: str, call: Call, fence: tuple[str, int] | None, seconds: float
+    async def _repeat_later(
+        self, caller: str, label: str, call: Call, fence: tuple[str, int] | None, seconds: float
     ) -> None:
         await asyncio.sleep(seconds)
-        self._answer(who, f"{what} (again)", call, fence)
+        self._respond(caller, f"{label} (again)", call, fence)
 
-    def _answer(self, who: str, what: str, call: Call, fence: tuple[str, int] | None) -> Answer:
-        life = self.life
-        if life is None or life.is_dead:
-            return LOST
+    def _respond(
+        self, caller: str, label: str, call: Call, fence: tuple[str, int] | None
+    ) -> Answer:
+        process = self.process
+        if process is None or process.is_dead:
+            return NO_ANSWER
         before = None if fence is None else self.auditor.held(fence[0])
         now = self.clock.now()
         try:
-            answer = call(life)
+            answer = call(process)
         except StoreError as error:
-            self.tell(f"{who} {what}: {type(error).__name__}")
-            return LOST
+            self.log_step(f"{caller} {label}: {type(error).__name__}")
+            return NO_ANSWER
         except HubDied:
-            self.tell(f"{who} {what}: the hub died")
-            return LOST
-        self.tell(f"{who} {what}: {_brief(answer)}")
-        self.done[f"{what.split(maxsplit=1)[0]} {'yes' if is_yes(answer) else 'no'}"] += 1
-        if fence is not None and is_yes(answer) and not answer.repeated:
-            self.auditor.wrote(before, *fence, now)
-        self.auditor.follow()
+            self.log_step(f"{caller} {label}: the hub died")
+            return NO_ANSWER
+        self.log_step(f"{caller} {label}: {_brief(answer)}")
+        self.done[f"{label.split(maxsplit=1)[0]} {'yes' if is_accepted(answer) else 'no'}"] += 1
+        if fence is not None and is_accepted(answer) and not answer.repeated:
+            self.auditor.check_fenced_write(before, *fence, now)
+        self.auditor.read_new_entries()
         return answer
 
     # The hub
 
     def start(self) -> None:
         """A hub begins to live."""
-        self.life = Life(self._store, self._around, self._died)
-        self.tell("the hub starts")
+        self.process = HubProcess(self._store, self._environment, self._died)
+        self.log_step("the hub starts")
 
-    async def turn(self) -> None:
+    async def run_ticks(self) -> None:
         """The clockwork: the duties run again and again, while there is a hub."""
         while True:
             await asyncio.sleep(self.profile.tick_ms / 1_000)
@@ -209,77 +211,77 @@ class World:
 
     def tick(self) -> None:
         """The duties run once, and what they leave is looked at."""
-        life = self.life
-        if life is None or life.is_dead:
+        process = self.process
+        if process is None or process.is_dead:
             return
         now = self.clock.now()
         self.done["ticks"] += 1
         try:
-            is_well = life.tick(self.done)
+            is_healthy = process.tick(self.done)
         except HubDied:
-            self.tell("the hub died in a duty")
+            self.log_step("the hub died in a duty")
             return
-        self.auditor.follow()
-        if is_well:
+        self.auditor.read_new_entries()
+        if is_healthy:
             self.done["good ticks"] += 1
-            self.auditor.after_recovery(now)
+            self.auditor.check_after_recovery(now)
 
-    async def meddle(self) -> None:
+    async def inject_failures(self) -> None:
         """Hubs are killed and stopped, and stores go away for a while."""
-        chance = Random(f"{self.seed}:fate")
+        rng = Random(f"{self.seed}:fate")
         while not self.is_calm:
-            await asyncio.sleep(chance.expovariate(1_000 / self.profile.hub_dies_ms))
-            life = self.life
-            if self.is_calm or life is None or life.is_dead:
+            await asyncio.sleep(rng.expovariate(1_000 / self.profile.hub_lifetime_ms))
+            process = self.process
+            if self.is_calm or process is None or process.is_dead:
                 continue
-            what = chance.randrange(4)
-            if what == 0:
-                away = chance.randrange(30 * MINUTE)
+            drawn = rng.randrange(4)
+            if drawn == 0:
+                outage_ms = rng.randrange(30 * MINUTE)
                 self.done["outages"] += 1
-                self.tell(f"the store goes away for {away} ms")
-                self.weather.away_until = self.clock.passed + away
-            elif what == 1:
+                self.log_step(f"the store goes away for {outage_ms} ms")
+                self.fault_rates.unavailable_until = self.clock.passed + outage_ms
+            elif drawn == 1:
                 self.done["stops"] += 1
-                self.tell("the hub is stopped")
-                await life.stop()
-                self._end(life)
-                self.begin(self._restart(chance.randrange(10 * MINUTE) / 1_000))
+                self.log_step("the hub is stopped")
+                await process.stop()
+                self._end(process)
+                self.spawn(self._restart(rng.randrange(10 * MINUTE) / 1_000))
             else:
-                self.tell("the hub is killed")
-                self._died(life)
+                self.log_step("the hub is killed")
+                self._died(process)
 
-    def _died(self, life: Life) -> None:
+    def _died(self, process: HubProcess) -> None:
         """A hub was killed; it is started again, sooner or later."""
-        life.kill()
-        if self.life is not life:
+        process.kill()
+        if self.process is not process:
             return
-        self.tell("the hub is dead")
+        self.log_step("the hub is dead")
         self.done["deaths"] += 1
-        self._end(life)
-        self.begin(self._restart(self.chance.randrange(20 * MINUTE) / 1_000))
+        self._end(process)
+        self.spawn(self._restart(self.rng.randrange(20 * MINUTE) / 1_000))
 
-    def _end(self, life: Life) -> None:
-        life.kill()
-        if self.life is life:
-            self.life = None
+    def _end(self, process: HubProcess) -> None:
+        process.kill()
+        if self.process is process:
+            self.process = None
             self._storage.crash(self._store)
             self._store = self.auditor.store = self._storage.open()
 
     async def _restart(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-        if self.life is None:
+        if self.process is None:
             self.start()
 
     # The whole story
 
-    def begin(self, story: Awaitable[Any]) -> None:
+    def spawn(self, work: Awaitable[Any]) -> None:
         """Let something go on beside everything else; what it finds broken ends the simulation."""
-        task = asyncio.ensure_future(story)
+        task = asyncio.ensure_future(work)
         task.add_done_callback(self._ended)
 
     def _ended(self, task: "asyncio.Future[Any]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._broken = self._broken or error
+            self._error = self._error or error
 
     async def pass_days(self, days: float) -> None:
         """Let time go by, as long as nothing is broken."""
@@ -290,42 +292,47 @@ class World:
 
     def check(self) -> None:
         """Whatever was found broken ends the simulation."""
-        if self._broken is not None:
-            raise self._broken
+        if self._error is not None:
+            raise self._error
 
-    def storm(self) -> None:
+    def start_failures(self) -> None:
         """Things begin to go wrong."""
-        trouble = self.profile.trouble
-        self.weather.conflict, self.weather.away = trouble, trouble
-        self.weather.lost, self.weather.killed = trouble, max(1, trouble // 4) if trouble else 0
+        rate = self.profile.fault_rate
+        self.fault_rates.conflict, self.fault_rates.unavailable = rate, rate
+        self.fault_rates.commit_lost, self.fault_rates.killed = (
+            rate,
+            max(1, rate // 4) if rate else 0,
+        )
 
-    def calm_down(self) -> None:
+    def stop_failures(self) -> None:
         """From now on nothing fails, and everybody does what they should."""
-        self._calmed.set()
-        self.weather.calm_down()
-        if self.life is None:
+        self._is_calmed.set()
+        self.fault_rates.reset()
+        if self.process is None:
             self.start()
 
 
-def is_yes(answer: Answer) -> bool:
+def is_accepted(answer: Answer) -> bool:
     """Whether an answer came, and is a yes."""
     return isinstance(answer, Accepted | Taken)
 
 
-def do(actor: Actor, *commands: AnyCommand, key: str = "") -> Call:
+def command_call(actor: Actor, *commands: AnyCommand, key: str = "") -> Call:
     """A call that asks the hub for commands."""
-    return lambda life: life.hub.engine.handle_now(life.hub.request(actor, *commands, key=key))
+    return lambda process: process.hub.engine.handle_now(
+        process.hub.request(actor, *commands, key=key)
+    )
 
 
-def send(said: Any, speaker: Actor) -> Call:
+def message_call(message: Any, speaker: Actor) -> Call:
     """A call that sends a message."""
-    return lambda life: life.interpreter.send(said, speaker=speaker)
+    return lambda process: process.interpreter.send(message, speaker=speaker)
 
 
-def operate(operation: str, arguments: Any, actor: Actor, key: str = "") -> Call:
+def operation_call(operation: str, arguments: Any, actor: Actor, key: str = "") -> Call:
     """A call of an operation of a dialect."""
-    return lambda life: life.interpreter.call(operation, arguments, actor, key=key)
+    return lambda process: process.interpreter.call(operation, arguments, actor, key=key)
 
 
 def _brief(answer: Answer) -> str:
-    return "yes" if is_yes(answer) else f"{getattr(answer, 'code', answer)}"
+    return "yes" if is_accepted(answer) else f"{getattr(answer, 'code', answer)}"

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 
 ACTIVE = ("proposed", "validating", "accepted", "activated")
-BOSSES = ("cora", "hera")
+COORDINATORS = ("cora", "hera")
 
 Answer = str
 """Empty for a yes, else the code, and the kind of a conflict behind a space."""
 
 
 @dataclass
-class Passing:
+class ModelHandoff:
     """One handoff."""
 
     task: str
@@ -20,7 +20,7 @@ class Passing:
     chain: list[str]
     status: str = "proposed"
     is_replaced: bool = False
-    passes_on: bool = False
+    is_redelegation: bool = False
     """Whether it was offered in the place of what its sender had begun, or of such an offer."""
     was_rejected: bool = False
 
@@ -31,7 +31,7 @@ class Passing:
 
 
 @dataclass
-class Work:
+class OfferedTask:
     """One task."""
 
     status: str = "ready"
@@ -40,7 +40,7 @@ class Work:
     holder: str = ""
     chain: list[str] = field(default_factory=list[str])
     active: str = ""
-    was_free: bool = False
+    was_unowned: bool = False
     """Whether nobody had it before it was offered, and nobody has begun since."""
 
 
@@ -48,8 +48,8 @@ class Work:
 class HandoffModel:
     """All of them, and what each request makes of them."""
 
-    tasks: dict[str, Work]
-    handoffs: dict[str, Passing] = field(default_factory=dict[str, Passing])
+    tasks: dict[str, OfferedTask]
+    handoffs: dict[str, ModelHandoff] = field(default_factory=dict[str, ModelHandoff])
 
     def offer(self, actor: str, new: str, name: str, recipient: str, supersedes: str) -> Answer:
         """Work is offered, perhaps in the place of another offer."""
@@ -57,23 +57,27 @@ class HandoffModel:
         old = self.handoffs.get(supersedes)
         if old is not None and old.task != name:
             return "invalid_field"
-        refusal = self._not_to_give(actor, task, old)
+        refusal = self._offer_refusal(actor, task, old)
         if refusal:
             return refusal
         owner = task.owner or actor
         before = task.chain[: task.chain.index(owner)] if owner in task.chain else task.chain
         chain = [*before, owner]
-        passes_on = old is not None and old.sender == owner and old.passes_on
-        goes_back = passes_on and old is not None and old.was_rejected
-        if recipient in chain and not (goes_back and chain[-2:-1] == [recipient]):
+        is_redelegation = old is not None and old.sender == owner and old.is_redelegation
+        is_return = is_redelegation and old is not None and old.was_rejected
+        if recipient in chain and not (is_return and chain[-2:-1] == [recipient]):
             return "ownership_conflict cycle"
         if old is not None:
-            passes_on = goes_back or old.status == "activated" or (passes_on and old.is_active)
+            is_redelegation = (
+                is_return or old.status == "activated" or (is_redelegation and old.is_active)
+            )
             self._replace(old)
-        self._begin(new, Passing(name, actor, recipient, owner, chain, passes_on=passes_on))
+        self._begin(
+            new, ModelHandoff(name, actor, recipient, owner, chain, is_redelegation=is_redelegation)
+        )
         return ""
 
-    def _not_to_give(self, actor: str, task: Work, old: Passing | None) -> Answer:
+    def _offer_refusal(self, actor: str, task: OfferedTask, old: ModelHandoff | None) -> Answer:
         """Why it is not for this one to offer the work; empty: it is."""
         if task.status in ("done", "cancelled"):
             return "invalid_transition"
@@ -88,7 +92,7 @@ class HandoffModel:
             return "ownership_conflict not_owner"
         return "invalid_field" if old is not None and old.is_replaced else ""
 
-    def _replace(self, old: Passing) -> None:
+    def _replace(self, old: ModelHandoff) -> None:
         old.is_replaced = True
         if old.is_active:
             was_begun = old.status == "activated"
@@ -104,7 +108,7 @@ class HandoffModel:
         if is_fine:
             handoff.status = "accepted"
         else:
-            self._turn_down(handoff)
+            self._reject(handoff)
         return ""
 
     def activate(self, actor: str, id: str) -> Answer:
@@ -116,11 +120,11 @@ class HandoffModel:
             return "invalid_transition"
         if actor != handoff.recipient:
             return "not_authorized"
-        handoff.status, task.status, task.was_free = "activated", "in-progress", False
+        handoff.status, task.status, task.was_unowned = "activated", "in-progress", False
         task.owner = task.reserved = task.holder = handoff.recipient
         before = handoff.recipient in handoff.chain
-        since = handoff.chain.index(handoff.recipient) if before else len(handoff.chain)
-        task.chain = [*handoff.chain[:since], handoff.recipient]
+        length = handoff.chain.index(handoff.recipient) if before else len(handoff.chain)
+        task.chain = [*handoff.chain[:length], handoff.recipient]
         return ""
 
     def complete(self, actor: str, id: str) -> Answer:
@@ -142,7 +146,7 @@ class HandoffModel:
         handoff = self.handoffs[id]
         if handoff.status not in ("rejected", "completed"):
             return "invalid_transition"
-        if actor not in (handoff.sender, *BOSSES):
+        if actor not in (handoff.sender, *COORDINATORS):
             return "not_authorized"
         handoff.status = "closed"
         return ""
@@ -152,9 +156,9 @@ class HandoffModel:
         handoff = self.handoffs[id]
         if handoff.status not in ACTIVE:
             return "invalid_transition"
-        if actor not in (handoff.recipient, *BOSSES):
+        if actor not in (handoff.recipient, *COORDINATORS):
             return "not_authorized"
-        self._turn_down(handoff)
+        self._reject(handoff)
         return ""
 
     def withdraw(self, actor: str, id: str) -> Answer:
@@ -164,7 +168,7 @@ class HandoffModel:
             return "invalid_transition"
         if actor != handoff.sender:
             return "not_authorized"
-        self._turn_down(handoff)
+        self._reject(handoff)
         return ""
 
     def reassign(self, actor: str, id: str, new: str, recipient: str) -> Answer:
@@ -172,24 +176,24 @@ class HandoffModel:
         handoff = self.handoffs[id]
         if handoff.status not in ACTIVE:
             return "invalid_transition"
-        if actor not in BOSSES:
+        if actor not in COORDINATORS:
             return "not_authorized"
         if recipient in handoff.chain:
             return "ownership_conflict cycle"
         if recipient == handoff.recipient:
             return "invalid_field"
-        self._turn_down(handoff)
+        self._reject(handoff)
         handoff.is_replaced = True
         owner = self.tasks[handoff.task].owner or handoff.sender
-        again = Passing(
+        reassigned = ModelHandoff(
             handoff.task,
             handoff.sender,
             recipient,
             owner,
             handoff.chain,
-            passes_on=handoff.passes_on,
+            is_redelegation=handoff.is_redelegation,
         )
-        self._begin(new, again)
+        self._begin(new, reassigned)
         return ""
 
     def claim(self, actor: str, name: str) -> bool:
@@ -199,12 +203,12 @@ class HandoffModel:
             return False
         if task.status == "review" and task.owner != actor:
             return False
-        if task.active and actor != self._only(task):
+        if task.active and actor != self._reserved_for(task):
             return False
         if task.reserved not in ("", actor):
             return False
         task.status, task.owner, task.holder = "in-progress", actor, actor
-        task.was_free = False
+        task.was_unowned = False
         return True
 
     def report(self, actor: str, name: str) -> bool:
@@ -229,7 +233,7 @@ class HandoffModel:
         self._follow(task)
         return True
 
-    def give(self, name: str, to: str) -> bool:
+    def assign(self, name: str, to: str) -> bool:
         """Whether a person may give the task to somebody, without any handoff."""
         task = self.tasks[name]
         if task.owner == to and (task.status == "in-progress" or task.reserved == to):
@@ -245,11 +249,11 @@ class HandoffModel:
             if task.holder:
                 task.status, task.owner, task.holder = "ready", task.reserved, ""
 
-    def _only(self, task: Work) -> str:
+    def _reserved_for(self, task: OfferedTask) -> str:
         handoff = self.handoffs[task.active]
         return handoff.recipient if handoff.status == "activated" else handoff.owner
 
-    def _follow(self, task: Work) -> None:
+    def _follow(self, task: OfferedTask) -> None:
         """What the end of its work does to the handoff of a task."""
         if not task.active:
             return
@@ -259,21 +263,21 @@ class HandoffModel:
         handoff.was_rejected = not is_done
         task.active = ""
 
-    def _begin(self, id: str, handoff: Passing) -> None:
+    def _begin(self, id: str, handoff: ModelHandoff) -> None:
         task = self.tasks[handoff.task]
         self.handoffs[id] = handoff
-        task.was_free = task.was_free or not task.owner
+        task.was_unowned = task.was_unowned or not task.owner
         task.owner = task.reserved = handoff.owner
         task.chain = handoff.chain
         task.active = id
 
-    def _turn_down(self, handoff: Passing) -> None:
+    def _reject(self, handoff: ModelHandoff) -> None:
         task = self.tasks[handoff.task]
         if handoff.status == "activated":
             task.status, task.holder = "ready", ""
             task.owner = task.reserved = handoff.owner
             task.chain = handoff.chain
-        elif task.was_free:
+        elif task.was_unowned:
             task.owner = task.reserved = ""
         handoff.status, handoff.was_rejected = "rejected", True
-        task.active, task.was_free = "", False
+        task.active, task.was_unowned = "", False

@@ -12,12 +12,14 @@ from dragoman.core.commands import (
     RenewReservations,
     ReserveFiles,
 )
-from tests.stateful.model import Applied, Model, No, Rules, may_write
+from tests.stateful.task_model import Applied, Model, ModelRefusal, Rules, check_may_write
 
-FOLDERS = {"a/": "a/**", "b/": "b/**", "a/x": "a/x"}
+PATTERNS = {"a/": "a/**", "b/": "b/**", "a/x": "a/x"}
 """What is asked for -> the pattern that is kept."""
-COLLIDE = frozenset((("a/**", "a/x"), ("a/x", "a/**"), *((one, one) for one in FOLDERS.values())))
-RUNS_THE_SHOW = ("human", "orchestrator", "coordinator")
+OVERLAPPING = frozenset(
+    (("a/**", "a/x"), ("a/x", "a/**"), *((one, one) for one in PATTERNS.values()))
+)
+RELEASING_ROLES = ("human", "orchestrator", "coordinator")
 
 
 @dataclass
@@ -51,13 +53,13 @@ class StreamsModel(Model):
         self.letters: dict[str, ModelLetter] = {}
         self.reserved: list[ModelReservation] = []
 
-    def kept(self) -> tuple[Any, ...]:
+    def snapshot(self) -> tuple[Any, ...]:
         """Everything that a refusal leaves as it was."""
         return self.tasks, self.letters, self.reserved
 
-    def put_back(self, kept: tuple[Any, ...]) -> None:
+    def restore(self, snapshot: tuple[Any, ...]) -> None:
         """Make it so again."""
-        self.tasks, self.letters, self.reserved = kept
+        self.tasks, self.letters, self.reserved = snapshot
 
     def rules(self) -> Rules:
         """Command -> what it does."""
@@ -66,59 +68,59 @@ class StreamsModel(Model):
             ReadMail: self._read,
             AckMail: self._ack,
             ReserveFiles: self._reserve,
-            RenewReservations: self._keep,
-            ReleaseReservations: self._give_back,
+            RenewReservations: self._extend,
+            ReleaseReservations: self._release_files,
         }
 
     # Letters
 
     def _post(self, actor: Actor, command: PostMail, now: int) -> Applied:
         del now
-        may_write(actor)
+        check_may_write(actor)
         known = self.letters.get(command.id)
         if known is not None and known.sender == actor.name:
             if (known.to, known.bead) != (command.to, command.bead):
-                raise No("already_exists")
+                raise ModelRefusal("already_exists")
             return None, True
         # Two senders may number their letters alike: the second one's gets the request's id.
         id = self.cause if known else command.id
         if id in self.letters:
-            raise No("already_exists")
+            raise ModelRefusal("already_exists")
         self.letters[id] = ModelLetter(actor.name, command.to, command.bead)
         return None, True
 
     def _read(self, actor: Actor, command: ReadMail, now: int) -> Applied:
         del now
-        _once(self._in_box(actor, command.mail).read_by, actor.name)
+        _append_once(self._in_box(actor, command.mail).read_by, actor.name)
         return None, False
 
     def _ack(self, actor: Actor, command: AckMail, now: int) -> Applied:
         del now
         letter = self._in_box(actor, command.mail)
-        _once(letter.acked_by, actor.name)
-        _once(letter.read_by, actor.name)
+        _append_once(letter.acked_by, actor.name)
+        _append_once(letter.read_by, actor.name)
         return None, False
 
     def _in_box(self, actor: Actor, id: str) -> ModelLetter:
         letter = self.letters.get(id)
         if letter is None:
-            raise No("mail_not_found")
+            raise ModelRefusal("mail_not_found")
         if actor.name not in letter.to:
-            raise No("not_authorized")
+            raise ModelRefusal("not_authorized")
         return letter
 
     # Reservations
 
     def _reserve(self, actor: Actor, command: ReserveFiles, now: int) -> Applied:
-        may_write(actor)
+        check_may_write(actor)
         task, fence = self._attempt(actor, command.task) if command.task else ("", 0)
-        pattern, until = FOLDERS[command.patterns[0]], now + command.ttl_ms
-        living = self._living(now)
+        pattern, until = PATTERNS[command.patterns[0]], now + command.ttl_ms
+        living = self._valid(now)
         for one in living:
             is_own = one.holder == actor.name or (task and one.task == task)
             counts = (command.exclusive or one.exclusive) and not is_own
-            if counts and (pattern, one.pattern) in COLLIDE:
-                raise No("reserved")
+            if counts and (pattern, one.pattern) in OVERLAPPING:
+                raise ModelRefusal("reserved")
         wanted = (pattern, actor.name, command.exclusive, task)
         for one in living:
             if (one.pattern, one.holder, one.exclusive, one.task) == wanted:
@@ -131,50 +133,50 @@ class StreamsModel(Model):
     def _attempt(self, actor: Actor, name: str) -> tuple[str, int]:
         task = self.find(name)
         if task.status != "in-progress":
-            raise No("not_ready")
+            raise ModelRefusal("not_ready")
         if actor.role == "agent" and task.owner != actor.name:
-            raise No("unauthorized_agent")
+            raise ModelRefusal("unauthorized_agent")
         return task.id, task.attempt
 
-    def _keep(self, actor: Actor, command: RenewReservations, now: int) -> Applied:
-        may_write(actor)
-        meant = self._meant(actor, command.names, now, anyones=False)
-        if not meant:
-            raise No("reservation_not_found")
-        for one in meant:
+    def _extend(self, actor: Actor, command: RenewReservations, now: int) -> Applied:
+        check_may_write(actor)
+        matching = self._matching(actor, command.names, now, any_holder=False)
+        if not matching:
+            raise ModelRefusal("reservation_not_found")
+        for one in matching:
             one.until = max(one.until, now + command.ttl_ms)
         return None, False
 
-    def _give_back(self, actor: Actor, command: ReleaseReservations, now: int) -> Applied:
-        may_write(actor)
-        anyones = actor.role in RUNS_THE_SHOW
-        meant = self._meant(actor, command.names, now, anyones=anyones)
-        self.reserved = [one for one in self._living(now) if one not in meant]
+    def _release_files(self, actor: Actor, command: ReleaseReservations, now: int) -> Applied:
+        check_may_write(actor)
+        any_holder = actor.role in RELEASING_ROLES
+        matching = self._matching(actor, command.names, now, any_holder=any_holder)
+        self.reserved = [one for one in self._valid(now) if one not in matching]
         return None, False
 
-    def _living(self, now: int) -> list[ModelReservation]:
-        return [one for one in self.reserved if now < one.until and self._is_at_work(one)]
+    def _valid(self, now: int) -> list[ModelReservation]:
+        return [one for one in self.reserved if now < one.until and self._is_running(one)]
 
-    def _is_at_work(self, one: ModelReservation) -> bool:
+    def _is_running(self, one: ModelReservation) -> bool:
         if not one.task:
             return True
         task = self.tasks[one.task]
         return task.status == "in-progress" and task.attempt == one.fence
 
-    def _meant(
-        self, actor: Actor, names: tuple[str, ...], now: int, *, anyones: bool
+    def _matching(
+        self, actor: Actor, names: tuple[str, ...], now: int, *, any_holder: bool
     ) -> list[ModelReservation]:
-        living = self._living(now)
+        living = self._valid(now)
         own = [one for one in living if one.holder == actor.name]
         if not names:
             return own
-        hits = [one for one in living if one.pattern == FOLDERS[names[0]]]
-        meant = [one for one in hits if one in own] or (hits if anyones else [])
-        if not meant:
-            raise No("not_authorized" if hits else "reservation_not_found")
-        return meant
+        hits = [one for one in living if one.pattern == PATTERNS[names[0]]]
+        matching = [one for one in hits if one in own] or (hits if any_holder else [])
+        if not matching:
+            raise ModelRefusal("not_authorized" if hits else "reservation_not_found")
+        return matching
 
 
-def _once(names: list[str], name: str) -> None:
+def _append_once(names: list[str], name: str) -> None:
     if name not in names:
         names.append(name)

@@ -39,7 +39,7 @@ from dragoman.system.clock import HandClock
 from dragoman.system.ids import CountingIds
 from tests.core.handoffs import offer, package
 from tests.requirements import proves
-from tests.stateful.handoff_model import HandoffModel, Work
+from tests.stateful.handoff_model import HandoffModel, OfferedTask
 
 START = 1_770_609_600_000
 TTL = 300_000
@@ -60,8 +60,8 @@ class HandoffMachine(RuleBasedStateMachine):
         self._clock = HandClock(START)
         store = MemoryStore("machine")
         self._hub = Hub(Engine(store, self._clock, b"secret"), CountingIds())
-        self._model = HandoffModel({name: Work() for name in TASKS})
-        self._words = count()
+        self._model = HandoffModel({name: OfferedTask() for name in TASKS})
+        self._texts = count()
         for name in TASKS:
             self._hub.do(HERA, CreateTask(name, name, ready=True, max_attempts=1_000))
 
@@ -71,23 +71,23 @@ class HandoffMachine(RuleBasedStateMachine):
     def offer(self, actor: Actor, task: str, to: str, which: int | None) -> None:
         """Work is offered, perhaps in the place of another offer."""
         old = "" if which is None or not self._model.handoffs else self._id(which)
-        words = package()
-        words["context"]["summary"] = self._word()
+        handoff_package = package()
+        handoff_package["context"]["summary"] = self._new_text()
         new = f"h{len(self._model.handoffs)}"
-        command = replace(offer(to, new, package=words, supersedes=old), task=task)
-        self._ask(actor, command, self._model.offer(actor.name, new, task, to, old))
+        command = replace(offer(to, new, package=handoff_package, supersedes=old), task=task)
+        self._check(actor, command, self._model.offer(actor.name, new, task, to, old))
 
     @precondition(lambda self: bool(self._model.handoffs))
     @rule(actor=ACTORS, which=WHICH, is_fine=st.sampled_from((True, True, False)))
     def accept(self, actor: Actor, which: int, is_fine: bool) -> None:
         """The recipient, or somebody else, accepts."""
         id = self._id(which)
-        looked_at = AcceptHandoff(id, self._handoff(id).package_hash, notes=self._word())
+        command = AcceptHandoff(id, self._handoff(id).package_hash, notes=self._new_text())
         if not is_fine:
-            looked_at = replace(looked_at, failed=(("missing_artifact", self._word()),))
+            command = replace(command, failed=(("missing_artifact", self._new_text()),))
         if self._handoff(id).failed:
             return  # the gate says no again, whatever the words
-        self._ask(actor, looked_at, self._model.accept(actor.name, id, is_fine))
+        self._check(actor, command, self._model.accept(actor.name, id, is_fine))
 
     @precondition(lambda self: bool(self._model.handoffs))
     @rule(
@@ -97,20 +97,20 @@ class HandoffMachine(RuleBasedStateMachine):
     )
     def act(self, actor: Actor, which: int, action: str) -> None:
         """Somebody does something to a handoff."""
-        id, word = self._id(which), self._word()
+        id, text = self._id(which), self._new_text()
         commands: dict[str, AnyCommand] = {
-            "activate": ActivateHandoff(id, ttl_ms=TTL, work_state_update={"word": word}),
-            "complete": CompleteHandoff(id, word),
-            "close": CloseHandoff(id, word),
-            "reject": RejectHandoff(id, "other", word),
-            "withdraw": WithdrawHandoff(id, word),
+            "activate": ActivateHandoff(id, ttl_ms=TTL, work_state_update={"word": text}),
+            "complete": CompleteHandoff(id, text),
+            "close": CloseHandoff(id, text),
+            "reject": RejectHandoff(id, "other", text),
+            "withdraw": WithdrawHandoff(id, text),
         }
         decide: Any = getattr(self._model, action)
-        self._ask(actor, commands[action], decide(actor.name, id))
+        self._check(actor, commands[action], decide(actor.name, id))
 
     @precondition(lambda self: bool(self._model.handoffs))
     @rule(actor=ACTORS, which=WHICH)
-    def act_as_the_one_who_may(self, actor: Actor, which: int) -> None:
+    def act_as_permitted(self, actor: Actor, which: int) -> None:
         """The next step of a handoff, by whoever it is for."""
         id = self._id(which)
         handoff = self._model.handoffs[id]
@@ -128,40 +128,40 @@ class HandoffMachine(RuleBasedStateMachine):
     def reassign(self, actor: Actor, which: int, to: str) -> None:
         """A coordinator, or somebody else, gives it to another one."""
         id = self._id(which)
-        request = self._hub.request(actor, ReassignHandoff(id, to, self._word()))
+        request = self._hub.request(actor, ReassignHandoff(id, to, self._new_text()))
         expected = self._model.reassign(actor.name, id, request.id, to)
-        assert self._said(self._hub.engine.handle_now(request)) == expected
+        assert self._code_of(self._hub.engine.handle_now(request)) == expected
 
     @rule(actor=ACTORS, task=st.sampled_from(TASKS))
     def claim(self, actor: Actor, task: str) -> None:
         """An agent takes the task."""
         if actor.role == "agent":
-            is_yes = self._model.claim(actor.name, task)
+            is_allowed = self._model.claim(actor.name, task)
             command = ClaimTask(task, actor.name, ttl_ms=TTL)
-            assert (self._answer(actor, command) == "") == is_yes
+            assert (self._submit(actor, command) == "") == is_allowed
 
     @rule(actor=ACTORS, task=st.sampled_from(TASKS))
     def report(self, actor: Actor, task: str) -> None:
         """Somebody says that the task is done."""
-        is_yes = self._model.report(actor.name, task)
-        command = ReportOutcome(task, "done", self._word(), apply=True)
-        assert (self._answer(actor, command) == "") == is_yes
+        is_allowed = self._model.report(actor.name, task)
+        command = ReportOutcome(task, "done", self._new_text(), apply=True)
+        assert (self._submit(actor, command) == "") == is_allowed
 
     @rule(task=st.sampled_from(TASKS), status=st.sampled_from(("done", "done", "cancelled")))
     def end(self, task: str, status: Any) -> None:
         """A person ends a task; not too often, or nothing is left to hand over."""
-        if next(self._words) % 5 == 0:
-            is_yes = self._model.end(task, status)
-            assert (self._answer(HERA, MoveTask(task, status)) == "") == is_yes
+        if next(self._texts) % 5 == 0:
+            is_allowed = self._model.end(task, status)
+            assert (self._submit(HERA, MoveTask(task, status)) == "") == is_allowed
 
     @rule(task=st.sampled_from(TASKS), to=NAMES)
-    def give_by_hand(self, task: str, to: str) -> None:
+    def assign(self, task: str, to: str) -> None:
         """A person gives the task to somebody, without any handoff."""
-        is_yes = self._model.give(task, to)
-        assert (self._answer(HERA, EditTask(task, assignee=to)) == "") == is_yes
+        is_allowed = self._model.assign(task, to)
+        assert (self._submit(HERA, EditTask(task, assignee=to)) == "") == is_allowed
 
     @rule()
-    def everybody_falls_silent(self) -> None:
+    def expire_all_leases(self) -> None:
         """All leases end."""
         self._clock.advance(TTL)
         self._model.expire()
@@ -170,7 +170,7 @@ class HandoffMachine(RuleBasedStateMachine):
     # What must be true
 
     @invariant()
-    def the_implementation_is_as_the_model_says(self) -> None:
+    def implementation_matches_model(self) -> None:
         """Every task and every handoff."""
         for name, expected in self._model.tasks.items():
             view = find_task(self._hub.store, name)
@@ -194,7 +194,7 @@ class HandoffMachine(RuleBasedStateMachine):
             )
 
     @invariant()
-    def no_task_has_two_under_way(self) -> None:
+    def task_has_at_most_one_active_handoff(self) -> None:
         """Neither by its states nor by the table."""
         records = self._hub.store.handoffs("", 1_000)
         assert {record.id: record.status for record in records} == {
@@ -209,24 +209,24 @@ class HandoffMachine(RuleBasedStateMachine):
         for row in store.rows(0, 10_000):
             replayed = refold(entry.line for entry in history(store, row.name))
             assert replayed == (decode_state(row.name, row.state) if row.state else None)
-        assert list(check_ledger(store, (), _silent)) == []
-        assert list(check_views(store, _silent)) == []
+        assert list(check_ledger(store, (), _ignore_progress)) == []
+        assert list(check_views(store, _ignore_progress)) == []
 
-    def _ask(self, actor: Actor, command: AnyCommand, expected: str) -> None:
-        assert self._answer(actor, command) == expected
+    def _check(self, actor: Actor, command: AnyCommand, expected: str) -> None:
+        assert self._submit(actor, command) == expected
 
-    def _answer(self, actor: Actor, command: AnyCommand) -> str:
-        return self._said(self._hub.engine.handle_now(self._hub.request(actor, command)))
+    def _submit(self, actor: Actor, command: AnyCommand) -> str:
+        return self._code_of(self._hub.engine.handle_now(self._hub.request(actor, command)))
 
-    def _said(self, answer: Outcome) -> str:
+    def _code_of(self, answer: Outcome) -> str:
         return f"{answer.code} {answer.kind}".strip() if isinstance(answer, Refusal) else ""
 
     def _id(self, which: int) -> str:
         ids = list(self._model.handoffs)
         return ids[-1 - which % len(ids)]
 
-    def _word(self) -> str:
-        return f"word {next(self._words)}"
+    def _new_text(self) -> str:
+        return f"word {next(self._texts)}"
 
     def _handoff(self, id: str) -> Handoff:
         row = self._hub.store.stream(f"handoff:{id}")
@@ -236,7 +236,7 @@ class HandoffMachine(RuleBasedStateMachine):
         return state
 
 
-def _silent(_: int) -> None:
+def _ignore_progress(_: int) -> None:
     """Nobody watches."""
 
 

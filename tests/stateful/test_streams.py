@@ -28,20 +28,20 @@ from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from tests.requirements import proves
 from tests.servers import fresh_schema
-from tests.stateful.model import Model
-from tests.stateful.streams_model import FOLDERS, StreamsModel
-from tests.stateful.test_machines import (
+from tests.stateful.streams_model import PATTERNS, StreamsModel
+from tests.stateful.task_model import Model
+from tests.stateful.test_task_machine import (
     ACTORS,
     AGENTS,
     COMMANDS,
     KEYS,
     TaskMachine,
-    for_itself,
+    claim_for_self,
 )
 
 LETTERS = ("m1", "m2", "m3")
 IDS = st.sampled_from((*LETTERS * 3, "m9"))
-FILES = st.sampled_from([(name,) for name in FOLDERS])
+FILES = st.sampled_from([(name,) for name in PATTERNS])
 SOME_FILES = st.just(()) | FILES
 LASTING = st.sampled_from((60_000, 300_000))
 POSTED = st.builds(
@@ -56,7 +56,7 @@ POSTED = st.builds(
 RESERVED = st.builds(
     ReserveFiles, FILES, LASTING, st.booleans(), task=st.just("") | st.sampled_from(("A", "B", "C"))
 )
-BESIDE: st.SearchStrategy[AnyCommand] = st.one_of(
+OTHER_COMMANDS: st.SearchStrategy[AnyCommand] = st.one_of(
     POSTED,
     POSTED,
     st.builds(ReadMail, IDS),
@@ -69,7 +69,7 @@ BESIDE: st.SearchStrategy[AnyCommand] = st.one_of(
 PAIRS = st.permutations([Actor("agent", name) for name in AGENTS]).map(
     lambda names: (names[0], names[1])
 )
-MIXED = st.lists(BESIDE | COMMANDS, min_size=1, max_size=4).map(tuple)
+MIXED = st.lists(OTHER_COMMANDS | COMMANDS, min_size=1, max_size=4).map(tuple)
 
 
 class StreamsMachine(TaskMachine):
@@ -80,33 +80,35 @@ class StreamsMachine(TaskMachine):
     def _new_model(self) -> Model:
         return StreamsModel()
 
-    @rule(actor=ACTORS, command=BESIDE, key=KEYS)
-    def beside(self, actor: Actor, command: AnyCommand, key: str) -> None:
+    @rule(actor=ACTORS, command=OTHER_COMMANDS, key=KEYS)
+    def post_or_reserve(self, actor: Actor, command: AnyCommand, key: str) -> None:
         """Somebody writes, reads, reserves or gives back."""
-        self._ask((actor, (command,), key))
+        self._submit((actor, (command,), key))
 
     @rule(actor=ACTORS, commands=MIXED, key=KEYS)
-    def together(self, actor: Actor, commands: tuple[AnyCommand, ...], key: str) -> None:
+    def mix_commands(self, actor: Actor, commands: tuple[AnyCommand, ...], key: str) -> None:
         """The same with commands about tasks, in one request."""
-        self._ask((actor, for_itself(actor, commands), key))
+        self._submit((actor, claim_for_self(actor, commands), key))
 
-    @rule(id=IDS, pair=PAIRS, take_note=st.sampled_from((ReadMail, AckMail)))
-    def correspond(
-        self, id: str, pair: tuple[Actor, Actor], take_note: type[ReadMail | AckMail]
+    @rule(id=IDS, pair=PAIRS, acknowledge=st.sampled_from((ReadMail, AckMail)))
+    def post_and_acknowledge(
+        self, id: str, pair: tuple[Actor, Actor], acknowledge: type[ReadMail | AckMail]
     ) -> None:
         """A letter, and its recipient takes note of it."""
         sender, reader = pair
-        self._ask((sender, (PostMail((reader.name,), "a subject", "a body", id=id),), ""))
-        self._ask((reader, (take_note(id),), ""))
+        self._submit((sender, (PostMail((reader.name,), "a subject", "a body", id=id),), ""))
+        self._submit((reader, (acknowledge(id),), ""))
 
     @rule(pair=PAIRS, first=RESERVED, second=RESERVED)
-    def contest(self, pair: tuple[Actor, Actor], first: AnyCommand, second: AnyCommand) -> None:
+    def reserve_twice(
+        self, pair: tuple[Actor, Actor], first: AnyCommand, second: AnyCommand
+    ) -> None:
         """Two want files, perhaps the same ones."""
         for actor, command in zip(pair, (first, second), strict=True):
-            self._ask((actor, (command,), ""))
+            self._submit((actor, (command,), ""))
 
     @invariant()
-    def letters_and_reservations_are_as_the_model_says(self) -> None:
+    def letters_and_reservations_match_model(self) -> None:
         """Every letter, and all that is reserved."""
         store, model = self._hub.store, self._model
         rows = store.kind("mail", "", 1_000)
@@ -152,12 +154,12 @@ def explore(machine: Callable[[], TaskMachine], *, least: int, one_in: int) -> N
 
 
 @proves("MODEL-STREAMS", "CORE-ALL-OR-NONE", "IDEM-REPEAT")
-def test_memory() -> None:
+def test_streams_on_memory_store_match_model() -> None:
     explore(lambda: StreamsMachine(lambda _: MemoryStore("machine")), least=20, one_in=3)
 
 
 @proves("MODEL-STREAMS", "STORE-CONTRACT")
-def test_sqlite() -> None:
+def test_streams_on_sqlite_match_model() -> None:
     def opened(folder: Path) -> Store:
         return SqliteStore.open(folder / "dragoman.db", lambda: "machine")
 
@@ -165,5 +167,5 @@ def test_sqlite() -> None:
 
 
 @proves("MODEL-STREAMS", "MODEL-REPLAY", "STORE-CONTRACT")
-def test_postgresql(postgres_server: str) -> None:
+def test_streams_on_postgresql_match_model(postgres_server: str) -> None:
     explore(lambda: PostgresMachine(postgres_server), least=4, one_in=25)

@@ -34,11 +34,11 @@ from tests.core.handoffs import (
     again,
     at,
     handoff,
-    letters,
+    mail_recipients,
     offer,
     offered,
     package,
-    unheld,
+    unclaimed,
 )
 from tests.core.world import (
     ALICE,
@@ -53,47 +53,47 @@ from tests.core.world import (
     events_of,
     held,
     task,
-    with_,
+    with_fields,
 )
 from tests.requirements import proves
 
 
-def refused(world: World, command: Any, actor: Any = ALICE) -> Refusal:
-    answer = world.ask(actor, command)
+def refusal_of(world: World, command: Any, actor: Any = ALICE) -> Refusal:
+    answer = world.decide(actor, command)
     assert isinstance(answer, Refusal)
     return answer
 
 
 @proves("ACP-DISCARD")
-def test_a_draft_is_thrown_away_by_its_sender_only_and_once() -> None:
+def test_draft_is_discarded_once_and_only_by_sender() -> None:
     world = at("draft")
-    assert refused(world, DiscardDraft("H"), BOB).code == "handoff_not_found"
-    assert refused(world, DiscardDraft("none")).code == "handoff_not_found"
-    assert refused(world, DiscardDraft("H"), OBSERVER).code == "not_authorized"
-    done = world.do(ALICE, DiscardDraft("H"))
-    assert (done.receipt.state, len(done.events)) == ("discarded", 1)
+    assert refusal_of(world, DiscardDraft("H"), BOB).code == "handoff_not_found"
+    assert refusal_of(world, DiscardDraft("none")).code == "handoff_not_found"
+    assert refusal_of(world, DiscardDraft("H"), OBSERVER).code == "not_authorized"
+    discarded = world.do(ALICE, DiscardDraft("H"))
+    assert (discarded.receipt.state, len(discarded.events)) == ("discarded", 1)
     assert handoff(world).package == {}
-    once_more = again(world, ALICE, DiscardDraft("H"), "cause-2")
-    assert (once_more.receipt.state, once_more.events) == ("discarded", ())
-    assert refused(world, DiscardDraft("H"), BOB).code == "handoff_not_found"
-    assert refused(world, WithdrawHandoff("H")).code == "handoff_not_found"
+    repeated = again(world, ALICE, DiscardDraft("H"), "cause-2")
+    assert (repeated.receipt.state, repeated.events) == ("discarded", ())
+    assert refusal_of(world, DiscardDraft("H"), BOB).code == "handoff_not_found"
+    assert refusal_of(world, WithdrawHandoff("H")).code == "handoff_not_found"
 
 
 @proves("ACP-DISCARD")
-def test_what_was_offered_is_not_thrown_away() -> None:
+def test_proposed_handoff_is_not_discarded() -> None:
     world = offered()
-    no = refused(world, DiscardDraft("H"))
-    assert (no.code, "withdraw" in no.detail) == ("invalid_transition", True)
+    refusal = refusal_of(world, DiscardDraft("H"))
+    assert (refusal.code, "withdraw" in refusal.detail) == ("invalid_transition", True)
 
 
 @proves("ACP-DISCARD")
-def test_its_id_is_its_sender_s_for_another_draft_or_an_offer() -> None:
+def test_discarded_id_is_reusable_by_its_sender_only() -> None:
     world = at("draft")
     world.do(ALICE, DiscardDraft("H"))
-    assert refused(world, DraftHandoff({}, "H"), BOB).code == "not_authorized"
+    assert refusal_of(world, DraftHandoff({}, "H"), BOB).code == "not_authorized"
     later = NOW + 1_000
-    begun = world.do(ALICE, DraftHandoff({}, "H"), later)
-    assert len(begun.events) == 1
+    redrafted = world.do(ALICE, DraftHandoff({}, "H"), later)
+    assert len(redrafted.events) == 1
     assert (handoff(world).recipient, handoff(world).created_at) == ("", later)
     again(world, ALICE, DiscardDraft("H"), "cause-2")
     world.cause = "cause-3"
@@ -102,7 +102,7 @@ def test_its_id_is_its_sender_s_for_another_draft_or_an_offer() -> None:
 
 
 @proves("ACP-CONTEXT")
-def test_a_draft_is_written_over_by_its_sender_only() -> None:
+def test_draft_is_overwritten_only_by_sender() -> None:
     world = World()
     world.do(ALICE, DraftHandoff({"context": {}}, recipient="bob"))
     id = "cause-1"
@@ -116,7 +116,7 @@ def test_a_draft_is_written_over_by_its_sender_only() -> None:
 
 
 @proves("ACP-DRAFT-PARTS")
-def test_parts_that_are_written_at_once_come_together() -> None:
+def test_draft_parts_are_merged() -> None:
     world = World()
     world.do(ALICE, DraftHandoff({"reason": "r"}, "H", "bob", "red"))
     world.do(ALICE, DraftHandoff({"context": {"summary": "x"}}, "H"))
@@ -130,18 +130,18 @@ def test_parts_that_are_written_at_once_come_together() -> None:
 
 
 @proves("ACP-DRAFT-PARTS")
-def test_a_draft_that_has_changed_since_it_was_read_is_not_offered() -> None:
+def test_draft_changed_since_read_is_not_proposed() -> None:
     world = at("draft")
-    seen = mark_of(handoff(world))
+    mark = mark_of(handoff(world))
     world.do(ALICE, DraftHandoff({"context": {"summary": "better"}}, "H"))
-    answer = refused(world, offer(drafted=seen))
+    answer = refusal_of(world, offer(drafted=mark))
     assert (answer.code, "propose it again" in answer.detail) == ("try_again", True)
     assert world.code(ALICE, offer(drafted=mark_of(handoff(world)))) == ""
-    assert held().code(ALICE, offer(drafted=seen)) == ""
+    assert held().code(ALICE, offer(drafted=mark)) == ""
 
 
 @proves("ACP-REPEAT")
-def test_the_same_draft_again_adds_nothing() -> None:
+def test_repeated_draft_is_a_no_op() -> None:
     world = at("draft")
     assert events_of(world.do(ALICE, DraftHandoff(package(), "H", "bob"))) == []
     assert events_of(world.do(ALICE, DraftHandoff(package(), "H", "carol"))) != []
@@ -157,12 +157,12 @@ def test_the_same_draft_again_adds_nothing() -> None:
         ({"package": {"deep": 2**53}}, "invalid_field"),
     ],
 )
-def test_what_a_draft_cannot_hold(fields: dict[str, Any], code: str) -> None:
-    assert refused(World(), replace(DraftHandoff({}), **fields)).code == code
+def test_invalid_draft_is_refused(fields: dict[str, Any], code: str) -> None:
+    assert refusal_of(World(), replace(DraftHandoff({}), **fields)).code == code
 
 
 @proves("ACP-CONTEXT")
-def test_an_offered_package_is_no_draft_any_more() -> None:
+def test_proposed_handoff_is_not_drafted_again() -> None:
     world = offered()
     assert world.code(ALICE, DraftHandoff({}, "H")) == "already_exists"
     assert world.code(ALICE, offer("carol", package=package(extra=1))) == "already_exists"
@@ -184,14 +184,14 @@ def test_an_offered_package_is_no_draft_any_more() -> None:
         ("task.success_criteria", "all"),
     ],
 )
-def test_nothing_is_offered_without_its_context(path: str, value: object) -> None:
+def test_package_without_context_is_refused(path: str, value: object) -> None:
     part, _, field = path.partition(".")
     whole = package()
     whole[part][field] = value
-    answer = refused(held(), offer(package=whole))
+    answer = refusal_of(held(), offer(package=whole))
     assert (answer.code, answer.detail.partition(":")[0]) == ("schema_invalid", path)
     whole[part] = "no object at all"
-    assert refused(held(), offer(package=whole)).code == "schema_invalid"
+    assert refusal_of(held(), offer(package=whole)).code == "schema_invalid"
 
 
 @proves("ACP-CONTEXT")
@@ -214,17 +214,17 @@ def test_nothing_is_offered_without_its_context(path: str, value: object) -> Non
         ({"stated_hash": "0" * 64}, "hash_mismatch"),
     ],
 )
-def test_what_cannot_be_offered(fields: dict[str, Any], code: str) -> None:
-    assert refused(held(), replace(offer(), **fields)).code == code
-    assert refused(held(), offer(), OBSERVER).code == "not_authorized"
+def test_invalid_proposal_is_refused(fields: dict[str, Any], code: str) -> None:
+    assert refusal_of(held(), replace(offer(), **fields)).code == code
+    assert refusal_of(held(), offer(), OBSERVER).code == "not_authorized"
 
 
 @proves("ACP-PACKAGE-HASH")
-def test_the_hub_fills_in_what_it_knows_and_seals_the_package() -> None:
-    world = with_(held(), session="s-1")
-    mine = package()
-    mine["provenance"] = {"origin_session": "made up", "decision_refs": ["d-1"]}
-    world.do(ALICE, offer(package=mine, thread="th-1", title="my title"))
+def test_hub_completes_and_hashes_package() -> None:
+    world = with_fields(held(), session="s-1")
+    sent = package()
+    sent["provenance"] = {"origin_session": "made up", "decision_refs": ["d-1"]}
+    world.do(ALICE, offer(package=sent, thread="th-1", title="my title"))
     known = handoff(world)
     assert known.package["provenance"] == {
         "origin_session": "s-1",
@@ -234,29 +234,29 @@ def test_the_hub_fills_in_what_it_knows_and_seals_the_package() -> None:
     }
     assert (known.package["handoff_id"], known.package["thread_id"]) == ("H", "th-1")
     assert (known.title, known.reason, known.thread) == ("my title", "requested", "th-1")
-    bare: dict[str, Any] = {**known.package, "verification": {"schema_version": "1.0.0"}}
-    assert known.package_hash == canonical_sha256(bare)
+    unsealed: dict[str, Any] = {**known.package, "verification": {"schema_version": "1.0.0"}}
+    assert known.package_hash == canonical_sha256(unsealed)
     sealed: Any = known.package["verification"]
     assert sealed["package_hash"] == known.package_hash
 
 
 @proves("ACP-PACKAGE-HASH")
-def test_a_sender_that_holds_nothing_cannot_name_a_session_of_its_own_making() -> None:
-    for said in ({"origin_session": "of somebody else"}, {}):
-        mine = package()
-        mine["provenance"] = said
-        world = with_(unheld(), session="of somebody before")
-        world.do(ALICE, offer(package=mine))
+def test_origin_session_of_non_holder_is_set_by_hub() -> None:
+    for stated in ({"origin_session": "of somebody else"}, {}):
+        sent = package()
+        sent["provenance"] = stated
+        world = with_fields(unclaimed(), session="of somebody before")
+        world.do(ALICE, offer(package=sent))
         provenance: Any = handoff(world).package["provenance"]
         assert provenance["origin_session"] == "agent:alice"
 
 
 @proves("ACP-PACKAGE-HASH")
-def test_a_stated_hash_is_that_of_the_package_as_sent_or_as_sealed() -> None:
-    mine = package()
-    stated = hash_of(mine)
-    mine["verification"]["package_hash"] = stated
-    world = offered(package=mine, stated_hash=stated)
+def test_stated_hash_may_be_of_sent_or_completed_package() -> None:
+    sent = package()
+    stated = hash_of(sent)
+    sent["verification"]["package_hash"] = stated
+    world = offered(package=sent, stated_hash=stated)
     known = handoff(world)
     filled: dict[str, Any] = {**known.package}
     assert world.code(ALICE, offer(package=filled, stated_hash=known.package_hash)) == ""
@@ -266,15 +266,15 @@ def test_a_stated_hash_is_that_of_the_package_as_sent_or_as_sealed() -> None:
 
 
 @proves("ACP-PACKAGE-HASH")
-def test_what_has_no_canonical_form_has_no_hash() -> None:
+def test_package_without_canonical_form_has_no_hash() -> None:
     with pytest.raises(ValueError, match=r"\d"):
         canonical_sha256({"n": 2**60})
 
 
 @proves("ACP-ONE-ACTIVE")
-def test_a_second_handoff_of_a_task_is_refused_while_one_is_under_way() -> None:
+def test_second_handoff_is_refused_while_one_is_active() -> None:
     world = offered()
-    answer = refused(world, offer("carol", "H2"))
+    answer = refusal_of(world, offer("carol", "H2"))
     assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
     assert "H" in answer.detail
     world.do(ALICE, WithdrawHandoff("H"))
@@ -282,15 +282,15 @@ def test_a_second_handoff_of_a_task_is_refused_while_one_is_under_way() -> None:
 
 
 @proves("ACP-ONE-ACTIVE")
-def test_only_its_owner_hands_work_on() -> None:
-    answer = refused(held(), offer("carol"), BOB)
+def test_only_owner_may_propose_handoff() -> None:
+    answer = refusal_of(held(), offer("carol"), BOB)
     assert (answer.code, answer.kind) == ("ownership_conflict", "not_owner")
     world = World(task("T", "cancelled"))
-    assert refused(world, offer()).code == "invalid_transition"
+    assert refusal_of(world, offer()).code == "invalid_transition"
 
 
 @proves("ACP-OWNER")
-def test_what_nobody_has_taken_is_its_senders_by_its_word() -> None:
+def test_proposal_makes_sender_owner_of_unowned_task() -> None:
     world = World()
     world.do(ALICE, AdoptTask("acp", "T", ready=True))
     world.do(ALICE, offer())
@@ -301,36 +301,36 @@ def test_what_nobody_has_taken_is_its_senders_by_its_word() -> None:
 
 
 @proves("ACP-OWNER")
-def test_the_owner_is_written_down_only_where_that_is_news() -> None:
-    world = with_(unheld(), assignee="alice", reserved_for="alice")
+def test_known_owner_is_not_recorded_again() -> None:
+    world = with_fields(unclaimed(), assignee="alice", reserved_for="alice")
     names = [type(event).__name__ for event in events_of(world.do(ALICE, offer()))]
     assert names == ["HandoffProposed", "TaskHandedOver", "MailPosted"]
 
 
 @proves("ACP-OWNER")
-def test_meanwhile_nobody_else_can_claim_it_and_its_owner_cannot_be_edited_away() -> None:
-    world = with_(unheld(), assignee="alice", reserved_for="alice")
+def test_active_handoff_keeps_task_for_its_owner() -> None:
+    world = with_fields(unclaimed(), assignee="alice", reserved_for="alice")
     world.do(ALICE, offer())
     assert world.code(CAROL, ClaimTask("T", "carol")) == "reserved"
     assert world.code(BOB, ClaimTask("T", "bob")) == "reserved"
-    answer = refused(world, EditTask("T", assignee="carol"), ORCHESTRATOR)
+    answer = refusal_of(world, EditTask("T", assignee="carol"), ORCHESTRATOR)
     assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
     assert world.code(ORCHESTRATOR, EditTask("T", title="better")) == ""
     world.do(ALICE, ClaimTask("T", "alice"))
 
 
 @proves("ACP-CHAIN")
-def test_nobody_gets_work_again_that_it_has_owned() -> None:
-    assert refused(held(), offer("alice")).kind == "cycle"
+def test_former_owner_cannot_be_recipient() -> None:
+    assert refusal_of(held(), offer("alice")).kind == "cycle"
     world = activated()
     assert world.tasks["T"].chain == ("alice", "bob")
-    answer = refused(world, offer("alice", "H2", supersedes="H"), BOB)
+    answer = refusal_of(world, offer("alice", "H2", supersedes="H"), BOB)
     assert (answer.code, answer.kind) == ("ownership_conflict", "cycle")
     assert "alice → bob" in answer.detail
 
 
 @proves("ACP-COUNTER-OFFER")
-def test_a_counter_offer_names_what_it_comes_after() -> None:
+def test_counter_offer_supersedes_rejected_handoff() -> None:
     world = at("rejected")
     again(world, ALICE, offer("bob", "H2", supersedes="H", reason="better"), "cause-2")
     assert handoff(world).superseded_by == "H2"
@@ -338,11 +338,11 @@ def test_a_counter_offer_names_what_it_comes_after() -> None:
 
 
 @proves("ACP-SUPERSEDED-ONCE")
-def test_what_has_taken_its_place_is_named_and_stays_named() -> None:
+def test_superseded_handoff_keeps_its_successor() -> None:
     world = at("rejected")
     again(world, ALICE, offer("bob", "H2", supersedes="H", reason="better"), "cause-2")
     again(world, ALICE, WithdrawHandoff("H2"), "cause-3")
-    answer = refused(world, offer("carol", "H3", supersedes="H"))
+    answer = refusal_of(world, offer("carol", "H3", supersedes="H"))
     assert answer.code == "invalid_field"
     assert answer.detail == "supersedes: H2 has taken the place of H: name that one"
     assert handoff(world).superseded_by == "H2"
@@ -351,33 +351,33 @@ def test_what_has_taken_its_place_is_named_and_stays_named() -> None:
 
 
 @proves("ACP-COUNTER-OFFER")
-def test_only_a_handoff_of_the_same_task_can_be_superseded() -> None:
+def test_only_handoff_of_same_task_can_be_superseded() -> None:
     world = at("rejected")
     world.put(task("U", "ready", "alice"))
     other = replace(offer("bob", "H2", supersedes="H"), task="U")
-    assert refused(world, other).code == "invalid_field"
+    assert refusal_of(world, other).code == "invalid_field"
     drafted = at("draft")
-    assert refused(drafted, offer("bob", "H2", supersedes="H")).code == "handoff_not_found"
+    assert refusal_of(drafted, offer("bob", "H2", supersedes="H")).code == "handoff_not_found"
 
 
 @proves("ACP-COUNTER-OFFER")
-def test_a_sender_may_offer_anew_before_the_work_begins_and_nobody_else() -> None:
+def test_sender_may_replace_its_offer_before_activation() -> None:
     world = offered()
-    assert refused(world, offer("carol", "H2", supersedes="H"), BOB).kind == "not_owner"
+    assert refusal_of(world, offer("carol", "H2", supersedes="H"), BOB).kind == "not_owner"
     again(world, ALICE, offer("carol", "H2", supersedes="H"), "cause-2")
     assert (handoff(world).status, handoff(world).superseded_by) == ("rejected", "H2")
     assert handoff(world, "H2").status == "proposed"
-    begun = activated()
-    assert refused(begun, offer("carol", "H2", supersedes="H")).kind == "not_owner"
+    activated_world = activated()
+    assert refusal_of(activated_world, offer("carol", "H2", supersedes="H")).kind == "not_owner"
 
 
 @proves("ACP-REPEAT")
-def test_an_offer_repeated_while_it_is_under_way_is_the_same_one() -> None:
+def test_repeated_offer_returns_active_handoff() -> None:
     world = offered(id="")
     known = handoff(world, "cause-1")
-    told = again(world, ALICE, offer(id=""), "cause-2")
-    assert (told.events, told.receipt.stream) == ((), "handoff:cause-1")
-    assert told.receipt.state == "proposed"
+    decision = again(world, ALICE, offer(id=""), "cause-2")
+    assert (decision.events, decision.receipt.stream) == ((), "handoff:cause-1")
+    assert decision.receipt.state == "proposed"
     for other in (
         offer("carol", ""),
         offer(id="H2"),
@@ -388,72 +388,72 @@ def test_an_offer_repeated_while_it_is_under_way_is_the_same_one() -> None:
         offer(id="", sla_ms={"proposed": 60_000}),
     ):
         world.cause = "cause-3"
-        answer = world.ask(ALICE, other)
+        answer = world.decide(ALICE, other)
         assert isinstance(answer, Refusal) or answer.receipt.stream == "handoff:cause-3"
     assert handoff(world, "cause-1") == known
 
 
 @proves("ACP-REPEAT")
-def test_an_offer_that_names_its_handoff_is_the_same_one_also_when_that_is_over() -> None:
+def test_repeated_offer_by_id_returns_ended_handoff() -> None:
     world = at("rejected")
-    told = again(world, ALICE, offer(), "cause-2")
-    assert (told.events, told.receipt.stream) == ((), "handoff:H")
-    assert told.receipt.state == "rejected"
+    decision = again(world, ALICE, offer(), "cause-2")
+    assert (decision.events, decision.receipt.stream) == ((), "handoff:H")
+    assert decision.receipt.state == "rejected"
     assert world.code(ALICE, offer("carol")) == "already_exists"
 
 
 @proves("ACP-CHAIN")
-def test_what_came_back_by_hand_has_its_owner_last_in_the_chain() -> None:
-    world = with_(at("completed"), assignee="alice", reserved_for="alice")
+def test_chain_ends_with_owner_set_by_person() -> None:
+    world = with_fields(at("completed"), assignee="alice", reserved_for="alice")
     assert world.tasks["T"].chain == ("alice", "bob")
     again(world, ALICE, offer("carol", "H2"), "cause-2")
     assert handoff(world, "H2").chain == ("alice",)
     assert world.tasks["T"].chain == ("alice",)
-    other = with_(at("completed"), assignee="dave", reserved_for="dave")
+    other = with_fields(at("completed"), assignee="dave", reserved_for="dave")
     again(other, DAVE, offer("carol", "H2"), "cause-2")
     assert handoff(other, "H2").chain == ("alice", "bob", "dave")
 
 
 @proves("ACP-OWNER")
-def test_whoever_offers_what_it_holds_is_alive() -> None:
-    told = held().do(ALICE, offer(), NOW + TTL - 1)
-    assert told.lease is not None
-    assert told.lease.lease is not None
-    assert told.lease.lease.expires_at == NOW + TTL - 1 + TTL
+def test_proposal_renews_lease_of_sender() -> None:
+    decision = held().do(ALICE, offer(), NOW + TTL - 1)
+    assert decision.lease is not None
+    assert decision.lease.lease is not None
+    assert decision.lease.lease.expires_at == NOW + TTL - 1 + TTL
 
 
 @proves("ACP-DELEGATED")
-def test_what_is_delegated_to_another_is_not_handed_over() -> None:
-    asked = Delegation("P", "alice", "carol", NOW + TTL)
-    world = with_(held(), delegation=asked)
-    answer = refused(world, offer())
+def test_task_delegated_to_another_agent_is_not_offered() -> None:
+    delegation = Delegation("P", "alice", "carol", NOW + TTL)
+    world = with_fields(held(), delegation=delegation)
+    answer = refusal_of(world, offer())
     assert (answer.code, answer.kind) == ("ownership_conflict", "not_owner")
     assert "carol" in answer.detail
     for free in (
-        with_(held(), delegation=replace(asked, state="rejected")),
-        with_(held(), delegation=asked, agents=("carol", "alice")),
-        with_(held(), delegation=replace(asked, to_agent="alice")),
+        with_fields(held(), delegation=replace(delegation, state="rejected")),
+        with_fields(held(), delegation=delegation, agents=("carol", "alice")),
+        with_fields(held(), delegation=replace(delegation, to_agent="alice")),
     ):
         assert free.code(ALICE, offer()) == ""
 
 
 @proves("ACP-COUNTER-OFFER")
-def test_whoever_loses_what_another_offer_replaces_is_told() -> None:
+def test_recipient_of_superseded_handoff_is_notified() -> None:
     world = offered()
     again(world, ALICE, offer("carol", "H2", supersedes="H"), "cause-2")
-    assert letters(world, "system.error") == [("bob",)]
-    told = handoff(world).rejection
-    assert told is not None
-    assert told.detail == "superseded by H2", "its sender has re-delegated nothing"
-    assert _told_off(world)["superseded_by"] == "H2"
-    passed_on = activated()
-    again(passed_on, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
-    assert letters(passed_on, "system.error") == []
-    assert letters(passed_on, "handoff.complete") == [("alice",)]
-    (mail,) = (one for one in passed_on.mails.values() if one.kind == "handoff.complete")
+    assert mail_recipients(world, "system.error") == [("bob",)]
+    rejection = handoff(world).rejection
+    assert rejection is not None
+    assert rejection.detail == "superseded by H2", "its sender has re-delegated nothing"
+    assert _error_mail(world)["superseded_by"] == "H2"
+    redelegated = activated()
+    again(redelegated, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
+    assert mail_recipients(redelegated, "system.error") == []
+    assert mail_recipients(redelegated, "handoff.complete") == [("alice",)]
+    (mail,) = (one for one in redelegated.mails.values() if one.kind == "handoff.complete")
     assert msgspec.json.decode(mail.body) == {
         "handoff_id": "H",
-        "package_hash": handoff(passed_on).package_hash,
+        "package_hash": handoff(redelegated).package_hash,
         "superseded_by": "H2",
         "note": "re-delegated as H2",
     }
@@ -461,9 +461,9 @@ def test_whoever_loses_what_another_offer_replaces_is_told() -> None:
 
 @proves("ACP-COORDINATE")
 @pytest.mark.parametrize("state", ["proposed", "validating", "accepted", "activated"])
-def test_a_coordinator_gives_the_same_package_to_somebody_else(state: Any) -> None:
+def test_reassignment_offers_same_package_to_another_agent(state: Any) -> None:
     world = at(state)
-    told = again(world, COORDINATOR, ReassignHandoff("H", "carol", "bob is away"), "cause-2")
+    decision = again(world, COORDINATOR, ReassignHandoff("H", "carol", "bob is away"), "cause-2")
     old, new = handoff(world), handoff(world, "cause-2")
     assert (old.status, old.superseded_by) == ("rejected", "cause-2")
     assert (new.status, new.supersedes, new.sender) == ("proposed", "H", "alice")
@@ -473,17 +473,17 @@ def test_a_coordinator_gives_the_same_package_to_somebody_else(state: Any) -> No
         "verification": 0,
     }
     assert new.package_hash == hash_of(new.package) != old.package_hash
-    assert (told.receipt.stream, told.receipt.state) == ("handoff:cause-2", "proposed")
+    assert (decision.receipt.stream, decision.receipt.state) == ("handoff:cause-2", "proposed")
     found = world.tasks["T"]
     assert (found.assignee, found.chain) == ("alice", ("alice",))
     assert found.status == ("ready" if state == "activated" else "in-progress")
     assert ("T" in world.leases) == (state != "activated")
-    assert letters(world, "handoff.initiate")[-1] == ("carol",)
-    assert letters(world, "system.error") == [("alice", "bob")]
-    assert _told_off(world)["superseded_by"] == "cause-2"
+    assert mail_recipients(world, "handoff.initiate")[-1] == ("carol",)
+    assert mail_recipients(world, "system.error") == [("alice", "bob")]
+    assert _error_mail(world)["superseded_by"] == "cause-2"
 
 
-def _told_off(world: Any) -> Any:
+def _error_mail(world: Any) -> Any:
     (mail,) = (one for one in world.mails.values() if one.kind == "system.error")
     return msgspec.json.decode(mail.body)
 
@@ -498,13 +498,13 @@ def _told_off(world: Any) -> Any:
         ("carol", "x" * 70_000, "invalid_field"),
     ],
 )
-def test_to_whom_it_cannot_be_reassigned(recipient: str, notes: str, code: str) -> None:
+def test_invalid_reassignment_is_refused(recipient: str, notes: str, code: str) -> None:
     command = ReassignHandoff("H", recipient, notes)
-    assert refused(offered(), command, COORDINATOR).code == code
+    assert refusal_of(offered(), command, COORDINATOR).code == code
 
 
 @proves("ACP-OWNER")
-def test_the_recipient_is_told_by_id_and_hash_only() -> None:
+def test_initiate_mail_has_only_id_and_hash() -> None:
     world = offered()
     (mail,) = world.mails.values()
     assert (mail.kind, mail.to, mail.sender) == ("handoff.initiate", ("bob",), "alice")
@@ -518,9 +518,9 @@ AT_REST: tuple[Status, ...] = ("backlog", "blocked", "deadletter", "review")
 
 @proves("ACP-UNOWNED")
 @pytest.mark.parametrize("status", AT_REST)
-def test_what_nobody_has_and_nobody_could_take_is_offered_by_no_stranger(status: Status) -> None:
+def test_unowned_task_at_rest_is_not_offered_by_agent(status: Status) -> None:
     world = World(task("T", status))
-    answer = refused(world, offer())
+    answer = refusal_of(world, offer())
     assert (answer.code, answer.kind) == ("ownership_conflict", "not_owner")
     assert f"T is {status} and nobody's" in answer.detail
     assert "make it ready, or give it to alice" in answer.detail
@@ -529,7 +529,7 @@ def test_what_nobody_has_and_nobody_could_take_is_offered_by_no_stranger(status:
 @proves("ACP-UNOWNED")
 @pytest.mark.parametrize("actor", [HUMAN, ORCHESTRATOR, COORDINATOR])
 @pytest.mark.parametrize("status", AT_REST)
-def test_but_by_whoever_could_make_it_ready(status: Status, actor: Actor) -> None:
+def test_unowned_task_at_rest_is_offered_by_privileged_role(status: Status, actor: Actor) -> None:
     world = World(task("T", status))
     world.do(actor, offer())
     assert world.handoffs["H"].sender == actor.name
@@ -537,19 +537,19 @@ def test_but_by_whoever_could_make_it_ready(status: Status, actor: Actor) -> Non
 
 @proves("ACP-UNOWNED")
 @pytest.mark.parametrize("status", ["backlog", "blocked", "review"])
-def test_and_by_its_owner(status: Status) -> None:
+def test_task_at_rest_is_offered_by_its_owner(status: Status) -> None:
     world = World(task("T", status, "alice"))
     world.do(ALICE, offer())
     assert world.tasks["T"].handoff is not None
 
 
-def fields_of(world: World) -> tuple[str, str, str]:
+def ownership_of(world: World) -> tuple[str, str, str]:
     """Whose T is."""
     found = world.tasks["T"]
     return found.status, found.assignee, found.reserved_for
 
 
-OVER: dict[str, tuple[Actor, AnyCommand]] = {
+ENDINGS: dict[str, tuple[Actor, AnyCommand]] = {
     "withdrawn": (ALICE, WithdrawHandoff("H")),
     "rejected": (BOB, RejectHandoff("H", "other", "no")),
     "forced": (COORDINATOR, RejectHandoff("H", "other", "no")),
@@ -558,46 +558,46 @@ OVER: dict[str, tuple[Actor, AnyCommand]] = {
 
 
 @proves("ACP-FREE-AGAIN")
-@pytest.mark.parametrize("how", OVER)
-def test_what_nobody_had_is_nobodys_again_when_its_offer_is_over(how: str) -> None:
-    world = offered(unheld())
-    assert fields_of(world) == ("ready", "alice", "alice")
-    actor, command = OVER[how]
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_unowned_task_is_unowned_again_after_ended_offer(ending: str) -> None:
+    world = offered(unclaimed())
+    assert ownership_of(world) == ("ready", "alice", "alice")
+    actor, command = ENDINGS[ending]
     again(world, actor, command, "cause-2")
-    assert fields_of(world) == ("ready", "", "")
+    assert ownership_of(world) == ("ready", "", "")
     world.do(CAROL, ClaimTask("T", "carol"))
 
 
 @proves("ACP-FREE-AGAIN")
-def test_so_it_is_when_the_gate_says_no_and_when_others_were_offered_it_since() -> None:
-    world = offered(unheld())
+def test_unowned_task_is_unowned_again_after_failed_gate_or_later_offers() -> None:
+    world = offered(unclaimed())
     world.do(BOB, accept(world, failed=(("missing_artifact", "a-1"),)))
-    assert fields_of(world) == ("ready", "", "")
-    world = offered(unheld())
+    assert ownership_of(world) == ("ready", "", "")
+    world = offered(unclaimed())
     again(world, ALICE, offer("carol", "H2", supersedes="H"), "cause-2")
     again(world, COORDINATOR, ReassignHandoff("H2", "dave"), "H3")
-    assert fields_of(world) == ("ready", "alice", "alice")
+    assert ownership_of(world) == ("ready", "alice", "alice")
     again(world, ALICE, WithdrawHandoff("H3"), "cause-4")
-    assert fields_of(world) == ("ready", "", "")
+    assert ownership_of(world) == ("ready", "", "")
 
 
 @proves("ACP-FREE-AGAIN", "ACP-REJECT")
-def test_but_what_was_taken_over_or_begun_since_is_its_senders() -> None:
-    world = offered(unheld())
+def test_task_activated_or_claimed_since_offer_stays_with_sender() -> None:
+    world = offered(unclaimed())
     world.do(BOB, accept(world))
     world.do(BOB, ActivateHandoff("H"))
     again(world, BOB, RejectHandoff("H", "other", "no"), "cause-2")
-    assert fields_of(world) == ("ready", "alice", "alice")
-    world = offered(unheld())
+    assert ownership_of(world) == ("ready", "alice", "alice")
+    world = offered(unclaimed())
     world.do(ALICE, ClaimTask("T", "alice"))
     again(world, ALICE, WithdrawHandoff("H"), "cause-2")
-    assert fields_of(world) == ("in-progress", "alice", "alice")
+    assert ownership_of(world) == ("in-progress", "alice", "alice")
 
 
 @proves("ACP-FREE-AGAIN")
-def test_what_was_adopted_for_somebody_stays_its_own() -> None:
+def test_task_adopted_for_owner_stays_with_owner() -> None:
     world = World()
     world.do(ALICE, AdoptTask("acp", "T", owner="alice"))
     offered(world)
     again(world, ALICE, WithdrawHandoff("H"), "cause-2")
-    assert fields_of(world) == ("ready", "alice", "alice")
+    assert ownership_of(world) == ("ready", "alice", "alice")

@@ -48,7 +48,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
         ("9999-12-31T09:59:59.999999999-14:00", LAST),
     ],
 )
-def test_a_moment_is_read(text: str, moment: int) -> None:
+def test_timestamp_is_parsed(text: str, moment: int) -> None:
     assert parse_rfc3339(text) == moment
 
 
@@ -88,13 +88,13 @@ def test_a_moment_is_read(text: str, moment: int) -> None:
         ("9999-12-31T23:59:59-00:01", "outside the years"),
     ],
 )
-def test_what_is_no_moment_is_refused_with_a_reason_and_an_example(text: str, why: str) -> None:
+def test_invalid_timestamp_is_refused_with_reason_and_example(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why) as caught:
         parse_rfc3339(text)
     assert "for example, 2026-02-09T14:30:00.000Z." in str(caught.value)
 
 
-def test_a_long_or_hostile_text_is_shown_short_and_harmless() -> None:
+def test_hostile_timestamp_is_shown_short_and_escaped() -> None:
     with pytest.raises(ValueError, match="not of the form") as caught:
         parse_rfc3339("\x1b[31m\uff12" + "9" * 100_000)
     shown = str(caught.value)
@@ -113,7 +113,7 @@ def test_a_long_or_hostile_text_is_shown_short_and_harmless() -> None:
         (LAST, "9999-12-31T23:59:59.999Z"),
     ],
 )
-def test_a_moment_is_written_with_milliseconds_and_z(moment: int, text: str) -> None:
+def test_timestamp_is_formatted_with_milliseconds_and_z(moment: int, text: str) -> None:
     assert to_rfc3339(moment) == text
 
 
@@ -121,24 +121,22 @@ def test_a_moment_is_written_with_milliseconds_and_z(moment: int, text: str) -> 
     ("moment", "nearest"),
     [(FIRST - 1, FIRST), (LAST + 1, LAST), (-(10**30), FIRST), (10**30, LAST)],
 )
-def test_a_moment_outside_the_calendar_is_written_as_the_nearest_inside(
-    moment: int, nearest: int
-) -> None:
+def test_timestamp_outside_calendar_is_formatted_as_the_nearest(moment: int, nearest: int) -> None:
     assert to_rfc3339(moment) == to_rfc3339(nearest)
 
 
 @given(st.integers(FIRST, LAST))
-def test_what_is_written_is_read_back(moment: int) -> None:
+def test_formatted_timestamp_round_trips(moment: int) -> None:
     assert parse_rfc3339(to_rfc3339(moment)) == moment
 
 
 @given(st.lists(st.integers(FIRST, LAST), min_size=2, max_size=2))
-def test_the_order_of_texts_is_the_order_of_moments(moments: list[int]) -> None:
+def test_formatted_timestamps_sort_like_moments(moments: list[int]) -> None:
     assert sorted(map(to_rfc3339, moments)) == list(map(to_rfc3339, sorted(moments)))
 
 
 @given(st.integers(FIRST + DAY, LAST - DAY), st.integers(-23 * 60 - 59, 23 * 60 + 59))
-def test_offsets_agree_with_the_calendar(moment: int, offset: int) -> None:
+def test_offsets_agree_with_datetime(moment: int, offset: int) -> None:
     there = timezone(timedelta(minutes=offset))
     local = (EPOCH + timedelta(milliseconds=moment)).astimezone(there)
     assert parse_rfc3339(local.isoformat()) == moment
@@ -149,7 +147,7 @@ def test_offsets_agree_with_the_calendar(moment: int, offset: int) -> None:
     [(0, "0ms"), (1, "1ms"), (1_500, "1500ms"), (90_000, "90s"), (300_000, "5m"),
      (7_200_000, "2h"), (86_400_000, "1d")],
 )  # fmt: skip
-def test_a_length_of_time_has_its_largest_whole_unit(milliseconds: int, text: str) -> None:
+def test_duration_uses_largest_whole_unit(milliseconds: int, text: str) -> None:
     assert duration(milliseconds) == text
 
 
@@ -158,14 +156,14 @@ def test_a_length_of_time_has_its_largest_whole_unit(milliseconds: int, text: st
     ("milliseconds", "text"),
     [(999, "999ms"), (90_500, "1m"), (DAY - 1, "23h"), (251_607_475_392_427, "2912123d")],
 )
-def test_a_length_of_time_is_told_roughly_in_its_largest_unit(milliseconds: int, text: str) -> None:
+def test_rough_duration_uses_largest_unit(milliseconds: int, text: str) -> None:
     assert roughly(milliseconds) == text
 
 
 @proves("ACP-RESPONSE")
-def test_a_length_of_time_is_read_with_its_unit_or_in_seconds() -> None:
-    given = {"30m": 1_800_000, "90": 90_000, "500ms": 500, "2h": 7_200_000, "1d": DAY}
-    assert {text: parse_duration(text) for text in given} == given
+def test_duration_is_parsed_with_unit_or_in_seconds() -> None:
+    durations = {"30m": 1_800_000, "90": 90_000, "500ms": 500, "2h": 7_200_000, "1d": DAY}
+    assert {text: parse_duration(text) for text in durations} == durations
     for wrong in ("", "m", "-1m", "1.5h", "1 h", "1w", "٣m"):
         with pytest.raises(ValueError, match="not a length of time"):
             parse_duration(wrong)
@@ -183,7 +181,7 @@ def test_a_length_of_time_is_read_with_its_unit_or_in_seconds() -> None:
         (26 * 3_600_000 + 60_000, "26h1m"),
     ],
 )
-def test_a_length_of_time_is_told_in_hours_at_the_most(milliseconds: int, text: str) -> None:
+def test_duration_in_hours_uses_hours_at_most(milliseconds: int, text: str) -> None:
     assert in_hours(milliseconds) == text
 
 
@@ -197,5 +195,5 @@ def test_a_length_of_time_is_told_in_hours_at_the_most(milliseconds: int, text: 
         ("0000-12-31T23:59:59.999Z", FIRST),
     ],
 )
-def test_of_a_moment_that_cannot_be_kept_the_nearest_is(text: str, moment: int) -> None:
+def test_unrepresentable_timestamp_is_parsed_as_the_nearest(text: str, moment: int) -> None:
     assert nearest_moment(text) == moment

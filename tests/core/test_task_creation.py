@@ -37,13 +37,13 @@ DAY = 86_400_000
 TODAY = "2026-02-09"
 
 
-def born(world: World, command: AnyCommand, actor: Actor = HUMAN, now: int = NOW) -> Task:
+def create(world: World, command: AnyCommand, actor: Actor = HUMAN, now: int = NOW) -> Task:
     """The task that a command makes."""
     return world.tasks[world.do(actor, command, now).receipt.task]
 
 
 @proves("NAME-AOF-ID", "TASK-LIFECYCLE")
-def test_a_task_is_born_with_everything_it_was_given() -> None:
+def test_created_task_has_all_fields_of_the_command() -> None:
     world = World(task("P"), task("B"), task("E", "done"), task("S"))
     decision = world.do(
         ALICE,
@@ -95,9 +95,9 @@ def test_a_task_is_born_with_everything_it_was_given() -> None:
 
 
 @proves("NAME-AOF-ID", "TASK-LIFECYCLE")
-def test_a_task_without_an_id_gets_the_days_next_and_waits_in_the_backlog() -> None:
+def test_task_without_id_gets_next_aof_id_of_the_day_in_backlog() -> None:
     world = World()
-    first, second = born(world, CreateTask("one")), born(world, CreateTask("two"))
+    first, second = create(world, CreateTask("one")), create(world, CreateTask("two"))
     assert (first.id, second.id) == (f"TASK-{TODAY}-001", f"TASK-{TODAY}-002")
     assert (first.aof_id, second.aof_id) == (first.id, second.id)
     assert first.status == "backlog"
@@ -105,12 +105,12 @@ def test_a_task_without_an_id_gets_the_days_next_and_waits_in_the_backlog() -> N
 
 
 @proves("NAME-AOF-ID")
-def test_an_aof_id_of_its_own_is_kept_and_uses_up_no_number() -> None:
+def test_explicit_aof_id_is_kept_and_skipped_by_numbering() -> None:
     world = World()
     own = world.do(HUMAN, CreateTask("own", f"TASK-{TODAY}-002"))
     assert own.number is None
     assert world.tasks[f"TASK-{TODAY}-002"].aof_id == f"TASK-{TODAY}-002"
-    assert [born(world, CreateTask("next")).aof_id for _ in range(3)] == [
+    assert [create(world, CreateTask("next")).aof_id for _ in range(3)] == [
         f"TASK-{TODAY}-001",
         f"TASK-{TODAY}-003",  # a number that somebody took is passed over
         f"TASK-{TODAY}-004",
@@ -118,16 +118,16 @@ def test_an_aof_id_of_its_own_is_kept_and_uses_up_no_number() -> None:
 
 
 @proves("NAME-AOF-ID")
-def test_numbers_begin_anew_with_the_hubs_day() -> None:
+def test_aof_numbering_restarts_each_day() -> None:
     world = World()
     midnight = NOW - NOW % DAY + DAY
-    assert born(world, CreateTask("late"), now=midnight - 1).id == f"TASK-{TODAY}-001"
-    assert born(world, CreateTask("early"), now=midnight).id == "TASK-2026-02-10-001"
-    assert born(world, CreateTask("later"), now=midnight + 1).id == "TASK-2026-02-10-002"
+    assert create(world, CreateTask("late"), now=midnight - 1).id == f"TASK-{TODAY}-001"
+    assert create(world, CreateTask("early"), now=midnight).id == "TASK-2026-02-10-001"
+    assert create(world, CreateTask("later"), now=midnight + 1).id == "TASK-2026-02-10-002"
 
 
 @proves("NAME-AOF-ID")
-def test_fifteen_hundred_tasks_of_a_day_all_have_their_own_id() -> None:
+def test_fifteen_hundred_tasks_of_one_day_have_distinct_ids() -> None:
     world = World()
     ids: list[str] = []
     for number in range(1, 1_501):
@@ -159,32 +159,32 @@ def test_fifteen_hundred_tasks_of_a_day_all_have_their_own_id() -> None:
     ],
     ids=repr,
 )
-def test_a_name_that_is_taken_is_refused(command: AnyCommand, code: str) -> None:
+def test_taken_name_is_refused(command: AnyCommand, code: str) -> None:
     world = World(replace(task("T"), aliases=("bead:ol-1",)), replace(task("U"), aof_id="other"))
     assert world.code(HUMAN, command) == code
 
 
 @proves("NAME-ALIAS", "NAME-AOF-ID")
-def test_its_own_aof_id_is_no_second_name() -> None:
+def test_own_aof_id_is_not_added_as_alias() -> None:
     world = World()
-    made = born(world, CreateTask("x", "mine", aliases=(f"aof:TASK-{TODAY}-001", "bead:b")))
+    made = create(world, CreateTask("x", "mine", aliases=(f"aof:TASK-{TODAY}-001", "bead:b")))
     assert (made.aof_id, made.aliases) == (f"TASK-{TODAY}-001", ("bead:b",))
     assert world.do(HUMAN, AliasTask("mine", f"aof:TASK-{TODAY}-001")).events == ()
 
 
 @proves("NAME-ALIAS")
-def test_an_alias_is_added_once() -> None:
+def test_alias_is_added_once() -> None:
     world = World(task())
     added = world.do(HUMAN, AliasTask("T", "bead:ol-527.1"))
     assert added.events == (("task:T", TaskAliased("bead:ol-527.1")),)
     assert world.tasks["T"].aliases == ("bead:ol-527.1",)
-    again = world.do(HUMAN, AliasTask("bead:ol-527.1", "bead:ol-527.1"))
-    assert (again.events, again.receipt.task) == ((), "T")
+    repeated = world.do(HUMAN, AliasTask("bead:ol-527.1", "bead:ol-527.1"))
+    assert (repeated.events, repeated.receipt.task) == ((), "T")
 
 
 @proves("NAME-ALIAS", "LIMIT-TEXT")
 @pytest.mark.parametrize(("has", "code"), [(998, ""), (999, ""), (1_000, "invalid_field")])
-def test_a_task_has_at_most_a_thousand_aliases(has: int, code: str) -> None:
+def test_task_has_at_most_one_thousand_aliases(has: int, code: str) -> None:
     aliases = tuple(f"bead:b{n}" for n in range(has))
     world = World(replace(task(), aliases=aliases))
     assert world.code(HUMAN, AliasTask("T", "bead:new")) == code
@@ -211,7 +211,7 @@ def test_a_task_has_at_most_a_thousand_aliases(has: int, code: str) -> None:
     ],
     ids=repr,
 )
-def test_a_name_outside_the_grammar_is_refused(command: AnyCommand) -> None:
+def test_malformed_name_is_refused(command: AnyCommand) -> None:
     assert World(task()).code(HUMAN, command) == "invalid_id"
 
 
@@ -226,7 +226,7 @@ def test_a_name_outside_the_grammar_is_refused(command: AnyCommand) -> None:
     ],
     ids=repr,
 )
-def test_what_is_pointed_at_must_exist(command: AnyCommand) -> None:
+def test_unknown_link_target_is_refused(command: AnyCommand) -> None:
     assert World(task()).code(HUMAN, command) == "task_not_found"
 
 
@@ -242,10 +242,10 @@ def test_what_is_pointed_at_must_exist(command: AnyCommand) -> None:
     ],
     ids=repr,
 )
-def test_which_field_names_what_is_not_there_is_told(
+def test_refusal_has_path_of_field_with_unknown_task(
     command: AnyCommand, code: str, path: str
 ) -> None:
-    answer = World(task()).ask(HUMAN, command)
+    answer = World(task()).decide(HUMAN, command)
     assert isinstance(answer, Refusal)
     assert (answer.code, answer.path) == (code, path)
 
@@ -286,12 +286,12 @@ def test_which_field_names_what_is_not_there_is_told(
     ],
     ids=range(29),
 )
-def test_every_text_and_list_has_a_bound(command: AnyCommand, code: str) -> None:
+def test_texts_and_lists_are_bounded(command: AnyCommand, code: str) -> None:
     assert World(task()).code(HUMAN, command) == code
 
 
 @proves("TASK-LOG")
-def test_a_note_is_an_entry_and_its_text_is_kept_as_it_is() -> None:
+def test_note_text_is_recorded_verbatim() -> None:
     world = World(task())
     noted = world.do(ALICE, NoteTask("T", "tests \x1b[32mpass\n"), NOW + 1)
     assert noted.events == (("task:T", TaskNoted("tests \x1b[32mpass\n", "agent:alice")),)
@@ -301,18 +301,18 @@ def test_a_note_is_an_entry_and_its_text_is_kept_as_it_is() -> None:
 
 
 @proves("TASK-LOG-WHOSE")
-def test_a_note_says_whose_it_is_unless_it_is_of_whoever_works_on_the_task() -> None:
+def test_note_names_author_unless_author_is_assignee() -> None:
     world = World(task(assignee="alice"))
 
-    def whose(actor: Actor) -> str:
+    def note_author(actor: Actor) -> str:
         ((_, noted),) = world.do(actor, NoteTask("T", "ship it"), NOW + 1).events
         assert isinstance(noted, TaskNoted)
         return noted.by
 
-    everyone = (ALICE, BOB, HUMAN)
-    assert [whose(who) for who in everyone] == ["", "agent:bob", HUMAN.label]
+    actors = (ALICE, BOB, HUMAN)
+    assert [note_author(author) for author in actors] == ["", "agent:bob", HUMAN.label]
     world.do(ALICE, ClaimTask("T", "alice"), NOW)
-    assert [whose(who) for who in everyone] == ["", "agent:bob", HUMAN.label]
+    assert [note_author(author) for author in actors] == ["", "agent:bob", HUMAN.label]
 
 
 @proves("ROLE-TABLE")
@@ -333,12 +333,12 @@ def test_a_note_says_whose_it_is_unless_it_is_of_whoever_works_on_the_task() -> 
         (FILE, "not_authorized"),
     ],
 )
-def test_who_may_write(actor: Actor, code: str, command: AnyCommand) -> None:
+def test_write_permission_depends_on_role(actor: Actor, code: str, command: AnyCommand) -> None:
     assert World(task()).code(actor, command) == code
 
 
 @proves("TASK-ADOPT")
-def test_the_first_word_about_an_unknown_task_makes_it() -> None:
+def test_adoption_creates_unknown_task() -> None:
     world = World()
     decision = world.do(ALICE, AdoptTask("bead", "ol-527.1", review_required=False, max_attempts=2))
     assert events_of(decision) == [
@@ -357,26 +357,26 @@ def test_the_first_word_about_an_unknown_task_makes_it() -> None:
 
 
 @proves("TASK-ADOPT")
-def test_a_later_word_finds_it_and_changes_nothing() -> None:
+def test_second_adoption_changes_nothing() -> None:
     world = World()
     world.do(ALICE, AdoptTask("bead", "b", "told by alice", "mail 1"))
-    known = dict(world.tasks)
-    assert (known["b"].review_required, known["b"].max_attempts) == (True, 5)
-    later = world.do(HUMAN, AdoptTask("bead", "b", "told by hera", "mail 2"))
-    assert (later.events, later.receipt.task) == ((), "b")
-    assert world.tasks == known
-    assert (known["b"].title, known["b"].origin) == ("told by alice", "mail 1")
+    tasks_before = dict(world.tasks)
+    assert (tasks_before["b"].review_required, tasks_before["b"].max_attempts) == (True, 5)
+    repeated = world.do(HUMAN, AdoptTask("bead", "b", "told by hera", "mail 2"))
+    assert (repeated.events, repeated.receipt.task) == ((), "b")
+    assert world.tasks == tasks_before
+    assert (tasks_before["b"].title, tasks_before["b"].origin) == ("told by alice", "mail 1")
 
 
 @proves("TASK-ADOPT")
-def test_a_task_that_was_born_here_under_that_name_is_the_one_that_is_meant() -> None:
+def test_adoption_finds_existing_task_by_id_or_alias() -> None:
     world = World(task("ol-1"), replace(task("T"), aliases=("bead:ol-2",)))
     assert world.do(ALICE, AdoptTask("bead", "ol-1")).receipt.task == "ol-1"
     assert world.do(ALICE, AdoptTask("bead", "ol-2")).receipt.task == "T"
 
 
 @proves("TASK-ADOPT")
-def test_a_name_of_several_tasks_is_not_guessed() -> None:
+def test_adoption_refuses_ambiguous_name() -> None:
     twins = (replace(task("A"), aliases=("x:n",)), replace(task("BB"), aliases=("y:n",)))
     world = World(*twins)
     assert world.code(ALICE, AdoptTask("bead", "n")) == "ambiguous_name"
@@ -384,8 +384,8 @@ def test_a_name_of_several_tasks_is_not_guessed() -> None:
 
 
 @proves("CORE-PURE")
-def test_what_is_decided_is_only_decided() -> None:
+def test_decision_alone_changes_no_state() -> None:
     world = World()
-    answer = world.ask(HUMAN, CreateTask("x"))
+    answer = world.decide(HUMAN, CreateTask("x"))
     assert isinstance(answer, Decision)
     assert (world.tasks, world.leases, world.numbers) == ({}, {}, {})

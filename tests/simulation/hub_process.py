@@ -35,7 +35,7 @@ from dragoman.services.notifier import Notifier
 from dragoman.services.workq import HubWorkq
 from dragoman.system.ids import CountingIds
 from tests.hub_services import Disk, build_services
-from tests.simulation.faulty_store import FaultyStore, HubDied, Weather
+from tests.simulation.faulty_store import FaultRates, FaultyStore, HubDied
 from tests.simulation.programs import Machine, Script, ScriptedRunner
 from tests.simulation.virtual_time import VirtualClock
 
@@ -56,7 +56,7 @@ class InlineEngine(Engine):
         front.deliver(answers)
 
 
-class Usage:
+class NoUsage:
     """What agents have used of their day: nobody here has a budget, so nothing is kept."""
 
     def load(self) -> bytes:
@@ -83,12 +83,12 @@ class Listener(Struct, frozen=True):
         return ""
 
 
-class Surroundings(Struct, frozen=True):
+class Environment(Struct, frozen=True):
     """What a life of the hub finds when it begins."""
 
     clock: VirtualClock
-    weather: Weather
-    chance: Random
+    fault_rates: FaultRates
+    rng: Random
     ids: CountingIds
     disk: Disk
     machine: Machine
@@ -98,39 +98,44 @@ class Surroundings(Struct, frozen=True):
     ttl_ms: int
 
 
-class Life:
+class HubProcess:
     """A hub at work."""
 
     def __init__(
-        self, store: Store, around: Surroundings, on_death: "Callable[[Life], None]"
+        self, store: Store, environment: Environment, on_death: "Callable[[HubProcess], None]"
     ) -> None:
         """`on_death` is told when it was killed in the middle of something."""
-        clock, chance = around.clock, around.chance
+        clock, rng = environment.clock, environment.rng
 
         def died() -> None:
             asyncio.get_running_loop().call_soon(on_death, self)
 
-        self.store = FaultyStore(store, around.weather, chance, lambda: clock.passed, died)
-        hints, seen = Hints(), cast(Store, self.store)
-        engine = InlineEngine(seen, clock, SECRET, on_commit=hints.tell)
-        self.hub = hub = Hub(engine, around.ids)
-        settings, disk = Settings(), around.disk
+        self.store = FaultyStore(store, environment.fault_rates, rng, lambda: clock.passed, died)
+        hints, faulty = Hints(), cast(Store, self.store)
+        engine = InlineEngine(faulty, clock, SECRET, on_commit=hints.tell)
+        self.hub = hub = Hub(engine, environment.ids)
+        settings, disk = Settings(), environment.disk
         workq = HubWorkq(hub)
         traces = trace_choices(settings, hub.redaction.redactor, hub, lambda: "")
-        spoken = dialects(
+        known_dialects = dialects(
             settings,
             None,
             Ports(None, workq, hub.redaction.refusal),
             replace(traces, tails=disk.tails),
         )
-        facts = StoreFacts(seen, lambda _task, _ref: True, now=clock.now)
-        self.interpreter = Interpreter(hub, spoken, facts)
-        listener = Listener(disk, lambda: around.weather.away > chance.randrange(1_000))
-        news = News(seen, settings.notify.statuses)
+        facts = StoreFacts(faulty, lambda _task, _ref: True, now=clock.now)
+        self.interpreter = Interpreter(hub, known_dialects, facts)
+        listener = Listener(
+            disk, lambda: environment.fault_rates.unavailable > rng.randrange(1_000)
+        )
+        news = News(faulty, settings.notify.statuses)
         notifier = Notifier(hub, disk, news, [listener], lambda: clock.passed / 1_000)
         self.duties = build_services(disk, notifier, hub, self.interpreter, settings)
         self.dispatcher = Dispatcher(
-            hub, self._agents(around), self._policy(settings, around), self._outside(around)
+            hub,
+            self._agents(environment),
+            self._policy(settings, environment),
+            self._outside(environment),
         )
         hints.listen(self.dispatcher.hint)
         self.dispatching = asyncio.ensure_future(self.dispatcher.run())
@@ -152,16 +157,16 @@ class Life:
 
     def tick(self, done: Counter[str]) -> bool:
         """Every duty once; whether all could do theirs. What is no fault of a store is a defect."""
-        is_well = True
+        is_healthy = True
         for duty in self.duties:
             try:
                 done[f"duty {duty.name}"] += duty.run_once(self.hub.clock.now())
             except DragomanError:
-                is_well = False
-        return is_well
+                is_healthy = False
+        return is_healthy
 
-    def _agents(self, around: Surroundings) -> list[Agent]:
-        runner = ScriptedRunner(around.machine, around.script, lambda: self.is_dead)
+    def _agents(self, environment: Environment) -> list[Agent]:
+        runner = ScriptedRunner(environment.machine, environment.script, lambda: self.is_dead)
         return [
             Agent(
                 name=name,
@@ -171,29 +176,29 @@ class Life:
                 concurrency=2,
                 budget=Budget(),
             )
-            for name in around.programs
+            for name in environment.programs
         ]
 
-    def _policy(self, settings: Settings, around: Surroundings) -> Policy:
+    def _policy(self, settings: Settings, environment: Environment) -> Policy:
         return Policy(
             hub="sim",
             concurrency=4,
-            ttl_ms=around.ttl_ms,
+            ttl_ms=environment.ttl_ms,
             poll_ms=1_800_000,
             grace_ms=30_000,
             terms=Terms(settings.retry, 5.0, "release"),
         )
 
-    def _outside(self, around: Surroundings) -> Outside:
+    def _outside(self, environment: Environment) -> Outside:
         return Outside(
-            speak=self._speak,
-            sweep=around.machine.sweep,
-            forget=around.machine.forget,
-            usage=Usage(),
-            new_id=around.ids,
+            speak=self._send_as,
+            sweep=environment.machine.sweep,
+            forget=environment.machine.forget,
+            usage=NoUsage(),
+            new_id=environment.ids,
             tell=lambda _: None,
         )
 
-    async def _speak(self, actor: Actor, said: bytes) -> str:
-        answer = await self.interpreter.send_soon(said, speaker=actor)
+    async def _send_as(self, actor: Actor, message: bytes) -> str:
+        answer = await self.interpreter.send_soon(message, speaker=actor)
         return answer.detail if isinstance(answer, Turned) else ""

@@ -26,7 +26,6 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Decision
-from tests.core.delegating import GOAL, ranked, registry
 from tests.core.handoffs import (
     CAROL,
     DAVE,
@@ -40,6 +39,7 @@ from tests.core.handoffs import (
     offered,
     package,
 )
+from tests.core.intents import GOAL, rank_candidates, registry
 from tests.core.world import (
     ALICE,
     BOB,
@@ -50,8 +50,8 @@ from tests.core.world import (
     TTL,
     World,
     task,
+    with_fields,
 )
-from tests.core.world import with_ as changed
 from tests.requirements import proves
 
 pytestmark = proves("ACP-WAYS")
@@ -74,24 +74,24 @@ APPROVAL: dict[str, Callable[[World], AnyCommand]] = {
     "deny": lambda _: ApproveHandoff("H", is_yes=False, note="other words"),
 }
 """Beside these, where a person's word is missing."""
-READERS = (ALICE, BOB, CAROL, COORDINATOR, HUMAN, ORCHESTRATOR)
+ACTORS = (ALICE, BOB, CAROL, COORDINATOR, HUMAN, ORCHESTRATOR)
 
 
-def unapproved() -> World:
+def awaiting_approval() -> World:
     """Alice has offered what a person has to approve."""
     return offered(package=package(requires_human_approval=True))
 
 
-def tried() -> World:
+def accepted_without_approval() -> World:
     """And bob would accept it."""
-    world = unapproved()
+    world = awaiting_approval()
     world.do(BOB, accept(world))
     return world
 
 
 def approved() -> World:
     """And a person has approved it."""
-    world = tried()
+    world = accepted_without_approval()
     again(world, HUMAN, ApproveHandoff("H"), "approved")
     return world
 
@@ -103,33 +103,33 @@ def blocked() -> World:
     return world
 
 
-def dead() -> World:
+def in_deadletter() -> World:
     """Bob has accepted it, and then it was given up."""
-    return changed(accepted(), status="deadletter")
+    return with_fields(accepted(), status="deadletter")
 
 
 def waiting() -> World:
     """Bob has accepted it, and it waits for another task."""
-    return changed(accepted(), open_blockers=("U",))
+    return with_fields(accepted(), open_blockers=("U",))
 
 
-def stopped() -> World:
+def blocked_by_recipient() -> World:
     """Bob has begun, and something is in the way."""
     world = activated()
     again(world, BOB, ReportOutcome("T", "blocked", apply=True, blockers=("x",)), "stopped")
     return world
 
 
-def passed_on() -> World:
+def redelegated() -> World:
     """Bob has begun, and then offered it to carol."""
     world = activated()
     again(world, BOB, offer("carol", "H2", supersedes="H"), "passed-on")
     return world
 
 
-def in_vain() -> World:
+def redelegated_and_rejected() -> World:
     """And carol has said no."""
-    world = passed_on()
+    world = redelegated()
     again(world, CAROL, RejectHandoff("H2", "other", "busy"), "in-vain")
     return world
 
@@ -138,41 +138,41 @@ WORLDS: dict[str, Callable[[], World]] = {
     **{state: lambda state=state: at(state) for state in ("proposed", "validating", "accepted")},
     **{state: lambda state=state: at(state) for state in ("activated", "rejected", "completed")},
     "closed": lambda: at("closed"),
-    "unapproved": unapproved,
-    "tried": tried,
+    "awaiting approval": awaiting_approval,
+    "accepted without approval": accepted_without_approval,
     "approved": approved,
     "blocked": blocked,
-    "dead": dead,
-    "waiting": waiting,
-    "stopped": stopped,
-    "passed on": passed_on,
-    "in vain": in_vain,
+    "in deadletter": in_deadletter,
+    "with open blocker": waiting,
+    "blocked by recipient": blocked_by_recipient,
+    "redelegated": redelegated,
+    "redelegated and rejected": redelegated_and_rejected,
 }
-COORDINATES = ("reject", "extend_sla", "reassign")
-AWAITED: dict[str, tuple[str, ...]] = {
+COORDINATION = ("reject", "extend_sla", "reassign")
+ALLOWED_WITHOUT_APPROVAL: dict[str, tuple[str, ...]] = {
     "alice": ("withdraw",),
     "bob": ("reject",),
-    HUMAN.name: ("approve", "deny", *COORDINATES),
-    "": COORDINATES,
+    HUMAN.name: ("approve", "deny", *COORDINATION),
+    "": COORDINATION,
 }
-OPEN: dict[str, dict[str, tuple[str, ...]]] = {
-    "proposed": {"alice": ("withdraw",), "bob": ("accept", "reject"), "": COORDINATES},
-    "validating": {"alice": ("withdraw",), "bob": ("accept", "reject"), "": COORDINATES},
-    "accepted": {"alice": ("withdraw",), "bob": ("activate", "reject"), "": COORDINATES},
-    "activated": {"bob": ("complete", "reject"), "": COORDINATES},
-    "adrift": {"bob": ("activate", "reject"), "": COORDINATES},
+ALLOWED: dict[str, dict[str, tuple[str, ...]]] = {
+    "proposed": {"alice": ("withdraw",), "bob": ("accept", "reject"), "": COORDINATION},
+    "validating": {"alice": ("withdraw",), "bob": ("accept", "reject"), "": COORDINATION},
+    "accepted": {"alice": ("withdraw",), "bob": ("activate", "reject"), "": COORDINATION},
+    "activated": {"bob": ("complete", "reject"), "": COORDINATION},
+    "lease expired": {"bob": ("activate", "reject"), "": COORDINATION},
     "rejected": {"alice": ("close",), "": ("close",)},
     "completed": {"alice": ("close",), "": ("close",)},
     "closed": {},
-    "unapproved": AWAITED,
-    "tried": AWAITED,
-    "approved": {"alice": ("withdraw",), "bob": ("accept", "reject"), "": COORDINATES},
-    "blocked": {"alice": ("withdraw",), "bob": ("reject",), "": COORDINATES},
-    "dead": {"alice": ("withdraw",), "bob": ("reject",), "": COORDINATES},
-    "waiting": {"alice": ("withdraw",), "bob": ("reject",), "": COORDINATES},
-    "stopped": {"bob": ("reject",), "": COORDINATES},
-    "passed on": {"alice": ("close",), "": ("close",)},
-    "in vain": {"alice": ("close",), "": ("close",)},
+    "awaiting approval": ALLOWED_WITHOUT_APPROVAL,
+    "accepted without approval": ALLOWED_WITHOUT_APPROVAL,
+    "approved": {"alice": ("withdraw",), "bob": ("accept", "reject"), "": COORDINATION},
+    "blocked": {"alice": ("withdraw",), "bob": ("reject",), "": COORDINATION},
+    "in deadletter": {"alice": ("withdraw",), "bob": ("reject",), "": COORDINATION},
+    "with open blocker": {"alice": ("withdraw",), "bob": ("reject",), "": COORDINATION},
+    "blocked by recipient": {"bob": ("reject",), "": COORDINATION},
+    "redelegated": {"alice": ("close",), "": ("close",)},
+    "redelegated and rejected": {"alice": ("close",), "": ("close",)},
 }
 """Where the handoff H of T from alice to bob is -> reader -> what that one can do about it.
 
@@ -180,62 +180,60 @@ Under no name: whoever coordinates. Who is not there can do nothing.
 """
 
 
-def named(answer: Refusal, reader: Actor) -> tuple[str, ...]:
+def suggested(answer: Refusal, actor: Actor) -> tuple[str, ...]:
     """The ways that a refusal names."""
-    _, found, ways = answer.detail.partition(f"; what {reader.name} can do now is ")
+    _, found, actions = answer.detail.partition(f"; what {actor.name} can do now is ")
     if not found:
-        assert "it is final" in answer.detail or f"nothing is left for {reader.name}" in (
+        assert "it is final" in answer.detail or f"nothing is left for {actor.name}" in (
             answer.detail
         )
-    return tuple(way.partition(" (")[0] for way in ways.split(", ")) if found else ()
+    return tuple(action.partition(" (")[0] for action in actions.split(", ")) if found else ()
 
 
-@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
-@pytest.mark.parametrize("where", OPEN)
-def test_every_way_that_is_named_is_open_and_every_open_one_is_named(
-    where: str, reader: Actor
-) -> None:
-    build, now = (WORLDS["activated"], LATE) if where == "adrift" else (WORLDS[where], NOW)
-    fallback = () if reader.role == "agent" else OPEN[where].get("", ())
-    wanted = OPEN[where].get(reader.name, fallback)
-    is_open: dict[str, bool] = {}
-    told: list[tuple[str, ...]] = []
-    beside = APPROVAL if OPEN[where] is AWAITED else {}
-    for action, asked in {**ACTIONS, **beside}.items():
+@pytest.mark.parametrize("actor", ACTORS, ids=lambda reader: reader.name)
+@pytest.mark.parametrize("state", ALLOWED)
+def test_suggested_actions_are_exactly_the_allowed_ones(state: str, actor: Actor) -> None:
+    build, now = (WORLDS["activated"], LATE) if state == "lease expired" else (WORLDS[state], NOW)
+    fallback = () if actor.role == "agent" else ALLOWED[state].get("", ())
+    expected = ALLOWED[state].get(actor.name, fallback)
+    is_allowed: dict[str, bool] = {}
+    suggestions: list[tuple[str, ...]] = []
+    approval = APPROVAL if ALLOWED[state] is ALLOWED_WITHOUT_APPROVAL else {}
+    for action, make_command in {**ACTIONS, **approval}.items():
         world = build()
         world.cause = "cause-9"
-        answer = world.ask(reader, asked(world), now)
-        only_waits = ("accept", "validating")
-        is_open[action] = (
-            isinstance(answer, Decision) and (action, answer.receipt.state) != only_waits
+        answer = world.decide(actor, make_command(world), now)
+        still_validating = ("accept", "validating")
+        is_allowed[action] = (
+            isinstance(answer, Decision) and (action, answer.receipt.state) != still_validating
         )
         if isinstance(answer, Refusal) and answer.code == "invalid_transition":
-            told.append(named(answer, reader))
-    assert {action for action, yes in is_open.items() if yes} == set(wanted)
-    assert told, "something is not for this state"
-    assert {frozenset(ways) for ways in told} == {frozenset(wanted)}
+            suggestions.append(suggested(answer, actor))
+    assert {action for action, allowed in is_allowed.items() if allowed} == set(expected)
+    assert suggestions, "something is not for this state"
+    assert {frozenset(actions) for actions in suggestions} == {frozenset(expected)}
 
 
-def test_whoever_wrote_a_draft_is_told_what_can_be_done_with_one() -> None:
+def test_refusal_about_draft_suggests_draft_actions() -> None:
     world = at("draft")
-    answer = world.ask(ALICE, CloseHandoff("H"))
+    answer = world.decide(ALICE, CloseHandoff("H"))
     assert isinstance(answer, Refusal)
-    assert named(answer, ALICE) == ("draft", "propose", "discard")
-    answer = at("proposed").ask(ALICE, DiscardDraft("H"))
+    assert suggested(answer, ALICE) == ("draft", "propose", "discard")
+    answer = at("proposed").decide(ALICE, DiscardDraft("H"))
     assert isinstance(answer, Refusal)
     assert answer.detail == "H is proposed: discard is for draft; what alice can do now is withdraw"
 
 
-def test_more_time_is_named_as_each_door_calls_it() -> None:
-    answer = at("proposed").ask(COORDINATOR, CloseHandoff("H"))
+def test_extension_is_suggested_by_its_name_on_each_surface() -> None:
+    answer = at("proposed").decide(COORDINATOR, CloseHandoff("H"))
     assert isinstance(answer, Refusal)
     assert answer.detail.endswith(
         "can do now is reject, extend_sla (on the command line: extend), reassign"
     )
 
 
-def test_what_has_come_in_its_place_is_named() -> None:
-    answer = in_vain().ask(BOB, RejectHandoff("H", "other", "too hard"))
+def test_refusal_names_superseding_handoff() -> None:
+    answer = redelegated_and_rejected().decide(BOB, RejectHandoff("H", "other", "too hard"))
     assert isinstance(answer, Refusal)
     assert answer.detail == (
         "H is completed, and H2 has taken its place: reject is for proposed, validating, accepted, "
@@ -243,85 +241,85 @@ def test_what_has_come_in_its_place_is_named() -> None:
     )
 
 
-def detail(world: World, actor: Actor, command: Any) -> str:
+def refusal_detail(world: World, actor: Actor, command: Any) -> str:
     """The words of a no."""
     world.cause = "cause-9"
-    answer = world.ask(actor, command)
+    answer = world.decide(actor, command)
     assert isinstance(answer, Refusal), answer
     return answer.detail
 
 
-BY_HAND = (
+REASSIGN_SENTENCE = (
     "once nobody works on it and no handoff of it is open, a person, an orchestrator or a "
     "coordinator can make {} its assignee"
 )
 
 
-def test_who_has_begun_is_told_to_reject_what_goes_back() -> None:
+def test_return_to_sender_suggests_reject() -> None:
     world = activated()
-    said = detail(world, BOB, offer("alice", "H2", supersedes="H"))
-    assert said == "alice has owned it before (alice → bob): reject H to give it back"
+    detail = refusal_detail(world, BOB, offer("alice", "H2", supersedes="H"))
+    assert detail == "alice has owned it before (alice → bob): reject H to give it back"
     world.do(BOB, RejectHandoff("H", "other", "back"))
     assert world.tasks["T"].assignee == "alice"
 
 
-def test_who_has_passed_it_on_in_vain_is_told_of_the_offer_by_which_it_goes_back() -> None:
-    world = in_vain()
-    said = detail(world, BOB, offer("alice", "H3"))
-    assert said.endswith(
+def test_return_after_failed_redelegation_suggests_superseding_offer() -> None:
+    world = redelegated_and_rejected()
+    detail = refusal_detail(world, BOB, offer("alice", "H3"))
+    assert detail.endswith(
         "; what bob has begun and passed on in vain goes back by an offer that supersedes the one "
         "which has failed"
     )
     world.do(BOB, offer("alice", "H3", supersedes="H2"))
 
 
-@pytest.mark.parametrize("who", [HUMAN, COORDINATOR, ORCHESTRATOR], ids=lambda who: who.name)
-def test_to_one_who_had_it_earlier_it_is_given_by_hand(who: Actor) -> None:
+@pytest.mark.parametrize("actor", [HUMAN, COORDINATOR, ORCHESTRATOR], ids=lambda who: who.name)
+def test_return_to_earlier_owner_suggests_assignment(actor: Actor) -> None:
     world = World(replace(task("T", "ready", "bob"), chain=("zoe", "alice", "bob")))
-    said = detail(world, BOB, offer("zoe"))
+    detail = refusal_detail(world, BOB, offer("zoe"))
     before = "zoe has owned it before (zoe → alice → bob)"
-    assert said == f"{before}: {BY_HAND.format('zoe')}"
-    world.do(who, EditTask("T", assignee="zoe"))
+    assert detail == f"{before}: {REASSIGN_SENTENCE.format('zoe')}"
+    world.do(actor, EditTask("T", assignee="zoe"))
 
 
-def test_to_reassign_it_to_whoever_handed_it_over_is_to_reject_it() -> None:
-    said = detail(activated(), COORDINATOR, ReassignHandoff("H", "alice"))
-    assert said == "alice has handed it over by H: reject H to give it back"
-    said = detail(accepted(), COORDINATOR, ReassignHandoff("H", "alice"))
-    assert said == "alice has it now: name somebody else"
-    said = detail(accepted(), COORDINATOR, ReassignHandoff("H", "bob"))
-    assert said == "bob is the recipient of H: name another one"
+def test_reassignment_to_sender_suggests_reject() -> None:
+    detail = refusal_detail(activated(), COORDINATOR, ReassignHandoff("H", "alice"))
+    assert detail == "alice has handed it over by H: reject H to give it back"
+    detail = refusal_detail(accepted(), COORDINATOR, ReassignHandoff("H", "alice"))
+    assert detail == "alice has it now: name somebody else"
+    detail = refusal_detail(accepted(), COORDINATOR, ReassignHandoff("H", "bob"))
+    assert detail == "bob is the recipient of H: name another one"
 
 
-def test_of_what_was_superseded_again_and_again_the_last_is_named() -> None:
-    world = in_vain()
+def test_refusal_names_last_superseding_handoff() -> None:
+    world = redelegated_and_rejected()
     again(world, BOB, offer("dave", "H3", supersedes="H2"), "third")
     again(world, DAVE, RejectHandoff("H3", "other", "busy"), "no-third")
-    said = detail(world, BOB, offer("erin", "H4", supersedes="H"))
-    assert said == "supersedes: H3 has taken the place of H: name that one"
+    detail = refusal_detail(world, BOB, offer("erin", "H4", supersedes="H"))
+    assert detail == "supersedes: H3 has taken the place of H: name that one"
     world.do(BOB, offer("erin", "H4", supersedes="H3"))
 
 
 @pytest.mark.parametrize(
-    ("build", "where", "who"),
+    ("build", "position", "withdrawal"),
     [(accepted, "on its way to bob", ", or its sender withdraw it"), (activated, "bob's", "")],
 )
-def test_what_is_handed_over_is_given_to_nobody_else_before_that_is_over(
-    build: Callable[[], World], where: str, who: str
+def test_assignment_during_handoff_suggests_ending_it(
+    build: Callable[[], World], position: str, withdrawal: str
 ) -> None:
     world = build()
     edit = EditTask("T", assignee="carol")
-    assert detail(world, HUMAN, edit) == (
-        f"T is {where} by H: bob or a coordinator has to reject that handoff first{who}"
+    assert refusal_detail(world, HUMAN, edit) == (
+        f"T is {position} by H: bob or a coordinator has to reject that handoff first{withdrawal}"
     )
     world.do(COORDINATOR, RejectHandoff("H", "other", "back"))
     assert world.tasks["T"].handoff is None
-    if who:
+    if withdrawal:
         build().do(ALICE, WithdrawHandoff("H"))
 
 
 @pytest.mark.parametrize(
-    ("build", "who", "where", "may"),
+    ("build", "actor", "position", "may"),
     [
         (lambda: at("proposed"), ALICE, "on its way to bob", True),
         (lambda: at("proposed"), BOB, "on its way to bob", False),
@@ -330,32 +328,35 @@ def test_what_is_handed_over_is_given_to_nobody_else_before_that_is_over(
         (activated, ALICE, "bob's", False),
     ],
 )
-def test_who_may_put_another_offer_in_the_place_of_one_is_told_how(
-    build: Callable[[], World], who: Actor, where: str, may: bool
+def test_superseding_offer_is_suggested_to_permitted_actors(
+    build: Callable[[], World], actor: Actor, position: str, may: bool
 ) -> None:
     world = build()
-    instead = ": offer it in the place of that (supersedes H)" if may else ""
-    assert detail(world, who, offer("carol", "H2")) == f"T is {where} already, by H{instead}"
-    code = world.code(who, offer("carol", "H2", supersedes="H"))
+    suggestion = ": offer it in the place of that (supersedes H)" if may else ""
+    assert (
+        refusal_detail(world, actor, offer("carol", "H2"))
+        == f"T is {position} already, by H{suggestion}"
+    )
+    code = world.code(actor, offer("carol", "H2", supersedes="H"))
     assert code == ("" if may else "ownership_conflict")
 
 
-def test_nor_is_it_delegated() -> None:
+def test_delegation_during_handoff_suggests_ending_it() -> None:
     world = registry()
     world.put(task("T", "ready"))
     world.do(ALICE, offer())
-    asked = DelegateIntent(GOAL, "T", candidates=ranked(world))
-    assert detail(world, HUMAN, asked).startswith("T is on its way to bob by H: ")
+    command = DelegateIntent(GOAL, "T", candidates=rank_candidates(world))
+    assert refusal_detail(world, HUMAN, command).startswith("T is on its way to bob by H: ")
 
 
 @pytest.mark.parametrize("status", ["backlog", "blocked", "review", "deadletter"])
 @pytest.mark.parametrize("helper", [HUMAN, COORDINATOR, ORCHESTRATOR], ids=lambda who: who.name)
 @pytest.mark.parametrize("is_given", [False, True])
-def test_what_is_nobodys_is_made_ready_or_given_before_it_is_handed_over(
+def test_offer_of_unowned_task_suggests_ready_or_assignment(
     status: Any, helper: Actor, is_given: bool
 ) -> None:
     world = World(task("T", status))
-    assert detail(world, ALICE, offer()) == (
+    assert refusal_detail(world, ALICE, offer()) == (
         f"T is {status} and nobody's: a person, an orchestrator or a coordinator has to make it "
         "ready, or give it to alice, before alice can hand it over"
     )
@@ -364,9 +365,9 @@ def test_what_is_nobodys_is_made_ready_or_given_before_it_is_handed_over(
 
 
 @pytest.mark.parametrize("helper", [ALICE, HUMAN, COORDINATOR, ORCHESTRATOR])
-def test_whoever_is_named_can_make_a_blocked_task_ready(helper: Actor) -> None:
+def test_suggested_roles_can_make_blocked_task_ready(helper: Actor) -> None:
     world = blocked()
-    assert detail(world, BOB, ActivateHandoff("H")) == (
+    assert refusal_detail(world, BOB, ActivateHandoff("H")) == (
         "T is blocked: alice, a person, a coordinator or an orchestrator has to make it ready first"
     )
     world.do(helper, MoveTask("T", "ready"))
@@ -374,10 +375,10 @@ def test_whoever_is_named_can_make_a_blocked_task_ready(helper: Actor) -> None:
 
 
 @pytest.mark.parametrize("helper", [HUMAN, COORDINATOR, ORCHESTRATOR])
-def test_whoever_is_named_can_take_a_task_out_of_the_deadletter(helper: Actor) -> None:
-    world = dead()
+def test_suggested_roles_can_take_task_out_of_deadletter(helper: Actor) -> None:
+    world = in_deadletter()
     del world.leases["T"]
-    assert detail(world, BOB, ActivateHandoff("H")) == (
+    assert refusal_detail(world, BOB, ActivateHandoff("H")) == (
         "T is in the deadletter: a person, a coordinator or an orchestrator has to make it ready; "
         "what bob can do now is reject"
     )
@@ -385,9 +386,9 @@ def test_whoever_is_named_can_take_a_task_out_of_the_deadletter(helper: Actor) -
     world.do(BOB, ActivateHandoff("H"))
 
 
-def test_what_was_put_aside_is_completed_as_the_refusal_says() -> None:
-    world = stopped()
-    assert detail(world, BOB, CompleteHandoff("H")) == (
+def test_blocked_task_is_completed_by_following_suggestions() -> None:
+    world = blocked_by_recipient()
+    assert refusal_detail(world, BOB, CompleteHandoff("H")) == (
         "bob does not hold T any more: T is blocked: bob, a person, a coordinator or an "
         "orchestrator has to make it ready first; then activate H again, then complete it"
     )
@@ -397,7 +398,7 @@ def test_what_was_put_aside_is_completed_as_the_refusal_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "action", "whose"),
+    ("state", "action", "callers"),
     [
         ("proposed", "accept", "bob"),
         ("proposed", "withdraw", "alice"),
@@ -409,18 +410,16 @@ def test_what_was_put_aside_is_completed_as_the_refusal_says() -> None:
         ("rejected", "close", "alice or a coordinator"),
     ],
 )
-def test_an_action_is_for_those_that_a_stranger_is_told_it_is_for(
-    where: str, action: str, whose: str
-) -> None:
-    world = WORLDS[where]()
-    assert detail(world, CAROL, ACTIONS[action](world)) == (
-        f"agent:carol may not {action} H: that is for {whose}"
+def test_refusal_to_stranger_names_permitted_callers(state: str, action: str, callers: str) -> None:
+    world = WORLDS[state]()
+    assert refusal_detail(world, CAROL, ACTIONS[action](world)) == (
+        f"agent:carol may not {action} H: that is for {callers}"
     )
     for name, actor in (("alice", ALICE), ("bob", BOB), ("coordinator", COORDINATOR)):
-        if name in whose:
+        if name in callers:
             assert world.code(actor, ACTIONS[action](world)) == ""
 
 
-def test_an_approval_is_for_another_person() -> None:
-    said = detail(at("proposed"), BOB, ApproveHandoff("H"))
-    assert said.endswith("that is for a person other than its sender and its recipient")
+def test_approval_refusal_names_permitted_person() -> None:
+    detail = refusal_detail(at("proposed"), BOB, ApproveHandoff("H"))
+    assert detail.endswith("that is for a person other than its sender and its recipient")

@@ -31,7 +31,7 @@ from tests.core.world import (
     lease,
     reclaimed,
     task,
-    with_,
+    with_fields,
 )
 from tests.requirements import proves
 
@@ -39,8 +39,8 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @proves("ATTEMPT-NUMBERED", "LEASE-FENCE", "LEASE-HEARTBEAT")
-def test_a_claim_makes_an_attempt_a_token_a_lease_and_its_first_heartbeat() -> None:
-    decision = World(task()).ask(ALICE, ClaimTask("T", "alice", "tmux:1", 60_000))
+def test_claim_creates_attempt_fence_lease_and_first_heartbeat() -> None:
+    decision = World(task()).decide(ALICE, ClaimTask("T", "alice", "tmux:1", 60_000))
     assert not isinstance(decision, Refusal)
     assert decision.receipt == Receipt("T", "in-progress", 1, 1, NOW + 60_000)
     assert decision.events == (("task:T", TaskClaimed("ready", 1, 1, "alice", 60_000, "tmux:1")),)
@@ -50,10 +50,10 @@ def test_a_claim_makes_an_attempt_a_token_a_lease_and_its_first_heartbeat() -> N
 
 @proves("ROLE-TABLE")
 @pytest.mark.parametrize("by", [HUMAN, HUB, ORCHESTRATOR, Actor("agent", "otto")])
-def test_nobody_claims_for_who_may_only_read(by: Actor) -> None:
+def test_claim_for_observer_is_refused(by: Actor) -> None:
     world = World(task())
     world.agents["otto"] = AgentRecord("otto", "observer", (), NOW)
-    refused = world.ask(by, ClaimTask("T", "otto"))
+    refused = world.decide(by, ClaimTask("T", "otto"))
     assert isinstance(refused, Refusal)
     assert (refused.code, refused.detail) == (
         "not_authorized",
@@ -63,13 +63,13 @@ def test_nobody_claims_for_who_may_only_read(by: Actor) -> None:
 
 @proves("ROLE-TABLE")
 @pytest.mark.parametrize("by", [HUMAN, ORCHESTRATOR, Actor("agent", "hub")])
-def test_nobody_claims_under_the_name_of_the_hub(by: Actor) -> None:
-    refused = World(task()).ask(by, ClaimTask("T", "hub"))
+def test_claim_under_hub_name_is_refused(by: Actor) -> None:
+    refused = World(task()).decide(by, ClaimTask("T", "hub"))
     assert refused == Refusal("not_authorized", "the name hub is the hub's own: choose another")
 
 
 @proves("ATTEMPT-NUMBERED")
-def test_a_claim_makes_its_agent_the_owner() -> None:
+def test_claim_makes_agent_the_owner() -> None:
     world = World(task())
     claim(world)
     claimed = world.tasks["T"]
@@ -78,9 +78,9 @@ def test_a_claim_makes_its_agent_the_owner() -> None:
 
 
 @proves("LEASE-FENCE", "ATTEMPT-NUMBERED")
-def test_attempts_and_tokens_rise_with_every_claim_however_the_last_one_ended() -> None:
+def test_attempt_and_fence_increase_with_each_claim() -> None:
     world = World(task())
-    ways_back = (
+    releases = (
         ReleaseTask("T"),
         MoveTask("T", "ready"),
         ReportOutcome("T", "failed", apply=True),
@@ -88,11 +88,11 @@ def test_attempts_and_tokens_rise_with_every_claim_however_the_last_one_ended() 
         ReportOutcome("T", "needs_review", apply=True),
     )
     seen: list[tuple[int, int]] = []
-    for number, way_back in enumerate(ways_back, 1):
+    for number, release in enumerate(releases, 1):
         receipt = claim(world).receipt
         seen.append((receipt.attempt, receipt.fence))
         assert world.leases["T"].fence == receipt.fence
-        world.do(ALICE, way_back)
+        world.do(ALICE, release)
         assert world.tasks["T"].attempts == number
     assert seen == [(n, n) for n in range(1, 6)]
     assert world.tasks["T"].agents == ("alice",), "each agent is remembered once"
@@ -100,7 +100,7 @@ def test_attempts_and_tokens_rise_with_every_claim_however_the_last_one_ended() 
 
 @proves("TASK-CLAIM-ONLY", "TASK-LIFECYCLE")
 @pytest.mark.parametrize("status", STATUSES)
-def test_only_ready_and_own_review_can_be_claimed(status: Status) -> None:
+def test_claim_needs_ready_task_or_own_task_in_review(status: Status) -> None:
     world = World(task("T", status, "alice", attempts=1, agents=("alice",)))
     if status == "in-progress":
         world.leases["T"] = lease()
@@ -110,18 +110,22 @@ def test_only_ready_and_own_review_can_be_claimed(status: Status) -> None:
 
 
 @proves("ATTEMPT-NUMBERED")
-def test_rework_is_for_the_owner_and_forgets_the_old_result() -> None:
+def test_rework_is_for_the_owner_and_clears_the_old_report() -> None:
     world = held()
     world.do(ALICE, ReportOutcome("T", "done", "first try", apply=True))
     assert world.code(BOB, ClaimTask("T", "bob")) == "unauthorized_agent"
     claim(world)
-    again = world.tasks["T"]
-    assert (again.status, again.attempts, again.fence) == ("in-progress", 2, 2)
-    assert again.reported is None
+    reclaimed_task = world.tasks["T"]
+    assert (reclaimed_task.status, reclaimed_task.attempts, reclaimed_task.fence) == (
+        "in-progress",
+        2,
+        2,
+    )
+    assert reclaimed_task.reported is None
 
 
 @proves("ATTEMPT-NUMBERED")
-def test_rework_is_for_the_owner_even_when_the_queue_is_reserved_for_another() -> None:
+def test_rework_is_for_the_owner_despite_another_reservation() -> None:
     world = World(replace(task("T", "review", "bob"), reserved_for="alice"))
     assert world.code(ALICE, ClaimTask("T", "alice")) == "unauthorized_agent"
 
@@ -140,40 +144,40 @@ def test_rework_is_for_the_owner_even_when_the_queue_is_reserved_for_another() -
         (FILE, "not_authorized"),
     ],
 )
-def test_who_may_claim_for_alice(actor: Actor, code: str) -> None:
+def test_claim_for_another_agent_depends_on_role(actor: Actor, code: str) -> None:
     assert World(task()).code(actor, ClaimTask("T", "alice")) == code
     assert World(task()).code(actor, ClaimTask("", "alice")) == code
 
 
 @proves("REFUSAL-CODES", "TASK-UNBLOCK", "LIMIT-TEXT", "NAME-GRAMMAR")
-def test_the_order_of_refusals() -> None:
+def test_claim_refusals_come_in_a_fixed_order() -> None:
     """Every fault at once; each is mended in turn and uncovers the next."""
     blocked = replace(task("T", "review", "carol"), reserved_for="carol", open_blockers=("U",))
     world = World(blocked, leases=[("T", lease("carol", 3))])
     command = ClaimTask("nowhere", "b\nob", "se ssion", 1)
-    told: list[str] = []
+    codes: list[str] = []
 
-    def ask(asked: ClaimTask) -> ClaimTask:
-        told.append(world.code(ALICE if len(told) < 2 else BOB, asked))
-        return asked
+    def try_claim(claim_command: ClaimTask) -> ClaimTask:
+        codes.append(world.code(ALICE if len(codes) < 2 else BOB, claim_command))
+        return claim_command
 
-    command = ask(command)
-    command = ask(replace(command, agent="bob"))
-    command = ask(command)
-    command = ask(replace(command, session="s1"))
-    command = ask(replace(command, ttl_ms=TTL))
-    command = ask(replace(command, task="T"))
+    command = try_claim(command)
+    command = try_claim(replace(command, agent="bob"))
+    command = try_claim(command)
+    command = try_claim(replace(command, session="s1"))
+    command = try_claim(replace(command, ttl_ms=TTL))
+    command = try_claim(replace(command, task="T"))
     del world.leases["T"]
-    command = ask(command)
-    with_(world, status="backlog")
-    command = ask(command)
-    with_(world, status="ready")
-    command = ask(command)
-    with_(world, reserved_for="bob")
-    command = ask(command)
-    with_(world, open_blockers=())
-    ask(command)
-    assert told == [
+    command = try_claim(command)
+    with_fields(world, status="backlog")
+    command = try_claim(command)
+    with_fields(world, status="ready")
+    command = try_claim(command)
+    with_fields(world, reserved_for="bob")
+    command = try_claim(command)
+    with_fields(world, open_blockers=())
+    try_claim(command)
+    assert codes == [
         "invalid_id",  # the agent's name
         "identity_mismatch",  # alice speaks for bob
         "invalid_id",  # the session
@@ -202,25 +206,25 @@ def test_the_order_of_refusals() -> None:
         (604_800_001, "invalid_field"),
     ],
 )
-def test_the_time_to_live_is_from_a_second_to_a_week(ttl_ms: int, code: str) -> None:
+def test_lease_is_limited_to_one_second_through_one_week(ttl_ms: int, code: str) -> None:
     assert World(task()).code(ALICE, ClaimTask("T", "alice", ttl_ms=ttl_ms)) == code
 
 
 @proves("LEASE-FENCE", "REFUSAL-CODES")
-def test_a_held_task_names_its_holder_living_or_dead() -> None:
-    living = held().ask(BOB, ClaimTask("T", "bob"))
-    dead = held(expires_at=NOW).ask(BOB, ClaimTask("T", "bob"))
-    own = held().ask(ALICE, ClaimTask("T", "alice"))
-    assert isinstance(living, Refusal)
-    assert isinstance(dead, Refusal)
+def test_refused_claim_names_holder_and_end_of_lease() -> None:
+    valid = held().decide(BOB, ClaimTask("T", "bob"))
+    expired = held(expires_at=NOW).decide(BOB, ClaimTask("T", "bob"))
+    own = held().decide(ALICE, ClaimTask("T", "alice"))
+    assert isinstance(valid, Refusal)
+    assert isinstance(expired, Refusal)
     assert isinstance(own, Refusal)
-    assert {living.code, dead.code, own.code} == {"already_claimed"}
-    assert living.detail == "alice holds T (attempt 1) until 2026-02-09T14:35:00.000Z"
-    assert "ended at 2026-02-09T14:30:00.000Z and awaits recovery" in dead.detail
+    assert {valid.code, expired.code, own.code} == {"already_claimed"}
+    assert valid.detail == "alice holds T (attempt 1) until 2026-02-09T14:35:00.000Z"
+    assert "ended at 2026-02-09T14:30:00.000Z and awaits recovery" in expired.detail
 
 
 @proves("TASK-READY", "RETRY-BACKOFF")
-def test_the_queue_passes_over_what_is_not_for_this_agent_or_not_yet_due() -> None:
+def test_queue_skips_reserved_blocked_and_not_yet_due_tasks() -> None:
     world = World(
         replace(task("A"), reserved_for="bob"),
         replace(task("B"), open_blockers=("A",)),
@@ -235,7 +239,7 @@ def test_the_queue_passes_over_what_is_not_for_this_agent_or_not_yet_due() -> No
 
 
 @proves("RETRY-BACKOFF")
-def test_who_names_a_resting_task_may_have_it() -> None:
+def test_claim_by_name_ignores_backoff() -> None:
     """The queue waits for the backoff; a claim by name is somebody's own decision."""
     world = World(replace(task(), not_before=NOW + 60_000, failures=2))
     claim(world)
@@ -244,7 +248,7 @@ def test_who_names_a_resting_task_may_have_it() -> None:
 
 
 @proves("TASK-READY")
-def test_a_reserved_task_stays_with_its_agent_through_attempts() -> None:
+def test_reserved_task_stays_reserved_after_release() -> None:
     world = World(replace(task(), reserved_for="bob", assignee="bob"))
     assert world.code(ALICE, ClaimTask("T", "alice")) == "reserved"
     claim(world, BOB)
@@ -254,16 +258,16 @@ def test_a_reserved_task_stays_with_its_agent_through_attempts() -> None:
 
 
 @proves("LEASE-FENCE")
-def test_the_old_worker_may_begin_anew_once_the_task_is_free() -> None:
+def test_former_holder_can_claim_again_after_release() -> None:
     world = reclaimed()
     world.do(BOB, ReleaseTask("T"))
     assert claim(world).receipt.fence == 3
 
 
 @proves("TIME-IN-CALENDAR")
-def test_a_lease_that_would_outlast_the_calendar_is_refused_in_a_clear_sentence() -> None:
+def test_lease_that_would_end_after_year_9999_is_refused() -> None:
     world, last = World(task()), SPAN[1]
-    refusal = world.ask(ALICE, ClaimTask("T", "alice", ttl_ms=60_000), last - 59_999)
+    refusal = world.decide(ALICE, ClaimTask("T", "alice", ttl_ms=60_000), last - 59_999)
     assert isinstance(refusal, Refusal)
     assert refusal.code == "invalid_field"
     assert "a lease of 1m on T would end after 9999-12-31T23:59:59.999Z" in refusal.detail
@@ -272,7 +276,7 @@ def test_a_lease_that_would_outlast_the_calendar_is_refused_in_a_clear_sentence(
 
 
 @proves("TIME-IN-CALENDAR")
-def test_a_sign_of_life_and_a_rest_end_with_the_calendar_at_the_latest() -> None:
+def test_heartbeat_and_backoff_are_capped_at_year_9999() -> None:
     world, last = World(task()), SPAN[1]
     claim(world, now=last - TTL)
     world.do(ALICE, RenewLease("T"), last - 1)
@@ -282,14 +286,14 @@ def test_a_sign_of_life_and_a_rest_end_with_the_calendar_at_the_latest() -> None
 
 
 @proves("LEASE-HEARTBEAT")
-def test_how_long_a_lease_may_be_is_told_in_units_that_people_use() -> None:
-    refusal = World(task()).ask(ALICE, ClaimTask("T", "alice", ttl_ms=500))
+def test_refused_lease_length_is_shown_in_readable_units() -> None:
+    refusal = World(task()).decide(ALICE, ClaimTask("T", "alice", ttl_ms=500))
     assert isinstance(refusal, Refusal)
     assert refusal.detail == "the lease is 500ms long; it must be from 1s to 7d"
 
 
 @proves("CLAIM-QUEUES")
-def test_who_claims_for_others_may_choose_the_queues() -> None:
+def test_dispatcher_may_choose_queues() -> None:
     pooled = replace(task("P"), reserved_for="backend", assignee="backend")
     world = World(pooled, replace(task("A"), reserved_for="alice"), task("F"))
     chosen = ClaimTask("", "alice", queues=("backend",))
@@ -305,7 +309,7 @@ def test_who_claims_for_others_may_choose_the_queues() -> None:
 
 
 @proves("CLAIM-QUEUES")
-def test_an_agent_does_not_choose_its_queues() -> None:
+def test_agent_may_not_choose_queues() -> None:
     world = World(replace(task("P"), reserved_for="backend"))
     assert world.code(ALICE, ClaimTask("", "alice", queues=("backend",))) == "not_authorized"
     assert world.code(HUB, ClaimTask("", "alice", queues=("not a name",))) == "invalid_id"

@@ -44,7 +44,7 @@ from tests.core.handoffs import (
     again,
     at,
     handoff,
-    letters,
+    mail_recipients,
     offer,
     offered,
 )
@@ -60,22 +60,22 @@ from tests.core.world import (
     events_of,
     held,
     task,
+    with_fields,
 )
-from tests.core.world import with_ as changed
 from tests.requirements import proves
 
 
-def moves(decision: Any) -> list[tuple[str, str]]:
+def moves_in(decision: Any) -> list[tuple[str, str]]:
     """The ways that the task has gone."""
     return [(e.from_, e.to) for e in events_of(decision) if isinstance(e, TaskTransitioned)]
 
 
 @proves("ACP-OWNER")
-def test_activate_begins_a_new_attempt_and_the_senders_token_is_dead() -> None:
+def test_activation_starts_attempt_and_invalidates_senders_fence() -> None:
     world = accepted()
     update: dict[str, object] = {"percent_complete": 50}
     command = ActivateHandoff("H", "s-bob", 60_000, update)
-    told = again(world, BOB, command, "cause-2", NOW + 5)
+    decision = again(world, BOB, command, "cause-2", NOW + 5)
     found, lease = world.tasks["T"], world.leases["T"]
     assert (found.status, found.assignee, found.attempts, found.fence) == (
         "in-progress",
@@ -84,9 +84,9 @@ def test_activate_begins_a_new_attempt_and_the_senders_token_is_dead() -> None:
         2,
     )
     assert (lease.holder, lease.fence, lease.session) == ("bob", 2, "s-bob")
-    assert (told.receipt.fence, told.receipt.expires_at) == (2, NOW + 5 + 60_000)
-    assert (told.receipt.state, told.receipt.attempt) == ("activated", 2)
-    assert moves(told) == [("in-progress", "ready")]
+    assert (decision.receipt.fence, decision.receipt.expires_at) == (2, NOW + 5 + 60_000)
+    assert (decision.receipt.state, decision.receipt.attempt) == ("activated", 2)
+    assert moves_in(decision) == [("in-progress", "ready")]
     assert found.chain == ("alice", "bob")
     assert handoff(world).notes[-1].data == update
     assert world.code(ALICE, RenewLease("T", 1)) == "lease_lost"
@@ -95,7 +95,7 @@ def test_activate_begins_a_new_attempt_and_the_senders_token_is_dead() -> None:
 
 @proves("ACP-OWNER")
 @pytest.mark.parametrize(
-    ("status", "way"),
+    ("status", "expected_moves"),
     [
         ("ready", []),
         ("review", []),
@@ -103,19 +103,21 @@ def test_activate_begins_a_new_attempt_and_the_senders_token_is_dead() -> None:
         ("backlog", [("backlog", "ready")]),
     ],
 )
-def test_what_nobody_holds_is_taken_from_where_it_stands(status: Any, way: Any) -> None:
+def test_activation_of_unheld_task_moves_it_to_in_progress(
+    status: Any, expected_moves: Any
+) -> None:
     world = World(replace(task("T", status, "alice"), reserved_for="alice"))
     world.do(ALICE, offer())
     world.do(BOB, accept(world))
-    told = again(world, BOB, ActivateHandoff("H"), "cause-2")
-    assert moves(told) == way
-    (claimed,) = (event for event in events_of(told) if isinstance(event, TaskClaimed))
+    decision = again(world, BOB, ActivateHandoff("H"), "cause-2")
+    assert moves_in(decision) == expected_moves
+    (claimed,) = (event for event in events_of(decision) if isinstance(event, TaskClaimed))
     assert claimed.from_ == ("review" if status == "review" else "ready")
     assert world.tasks["T"].status == "in-progress"
 
 
 @proves("ACP-BLOCK")
-def test_a_block_since_the_offer_is_not_lifted_by_whoever_may_not() -> None:
+def test_block_since_offer_is_not_lifted_by_recipient() -> None:
     world = accepted()
     world.do(HUMAN, MoveTask("T", "blocked", "legal says stop"), NOW + 1)
     assert world.code(BOB, ActivateHandoff("H"), NOW + 2) == "not_ready"
@@ -126,7 +128,7 @@ def test_a_block_since_the_offer_is_not_lifted_by_whoever_may_not() -> None:
 
 
 @proves("ACP-BLOCK")
-def test_a_block_in_the_same_millisecond_counts_by_its_place_behind_the_offer() -> None:
+def test_block_in_same_millisecond_as_offer_counts_as_later() -> None:
     world = World(replace(task("T", "blocked", "alice"), reserved_for="alice"))
     world.do(ALICE, offer())
     world.do(BOB, accept(world))
@@ -139,7 +141,7 @@ def test_a_block_in_the_same_millisecond_counts_by_its_place_behind_the_offer() 
 @proves("ACP-BLOCK")
 @pytest.mark.parametrize(("is_since", "code"), [(True, "not_ready"), (False, "")])
 @pytest.mark.parametrize("held_back", ["blocked", "backlog"])
-def test_reassigning_lifts_no_block_but_what_the_owner_has_lifted_stays_so(
+def test_reassignment_keeps_block_made_since_the_offer(
     held_back: Any, is_since: bool, code: str
 ) -> None:
     status = "ready" if is_since else held_back
@@ -153,12 +155,16 @@ def test_reassigning_lifts_no_block_but_what_the_owner_has_lifted_stays_so(
 
 
 @proves("ACP-BLOCK")
-def test_what_its_recipient_was_stopped_at_stays_blocked_when_it_is_reassigned() -> None:
+def test_task_blocked_by_recipient_stays_blocked_after_reassignment() -> None:
     world = activated()
     again(world, BOB, ReportOutcome("T", "blocked", apply=True, blockers=("x",)), "cause-2")
-    told = again(world, COORDINATOR, ReassignHandoff("H", "carol"), "H2", NOW + 1)
+    decision = again(world, COORDINATOR, ReassignHandoff("H", "carol"), "H2", NOW + 1)
     found = world.tasks["T"]
-    assert (found.status, found.assignee, told.receipt.status) == ("blocked", "alice", "blocked")
+    assert (found.status, found.assignee, decision.receipt.status) == (
+        "blocked",
+        "alice",
+        "blocked",
+    )
     world.do(CAROL, accept(world, "H2"), NOW + 2)
     assert world.code(CAROL, ActivateHandoff("H2"), NOW + 3) == "not_ready"
     world.do(ALICE, MoveTask("T", "ready"), NOW + 4)
@@ -167,15 +173,15 @@ def test_what_its_recipient_was_stopped_at_stays_blocked_when_it_is_reassigned()
 
 
 @proves("ACP-BLOCK")
-def test_but_giving_it_back_opens_it_again() -> None:
+def test_rejection_by_recipient_unblocks_task() -> None:
     world = activated()
     again(world, BOB, ReportOutcome("T", "blocked", apply=True, blockers=("x",)), "cause-2")
-    told = again(world, BOB, RejectHandoff("H", "other", "not for me"), "cause-3")
-    assert (world.tasks["T"].status, told.receipt.status) == ("ready", "ready")
+    decision = again(world, BOB, RejectHandoff("H", "other", "not for me"), "cause-3")
+    assert (world.tasks["T"].status, decision.receipt.status) == ("ready", "ready")
 
 
 @proves("ACP-BLOCK")
-def test_nor_does_a_rewind_to_a_block_leave_it_lifted() -> None:
+def test_rewind_to_blocked_task_restores_the_block() -> None:
     blocked = replace(task("T", "blocked", "alice"), reserved_for="alice")
     world = World(blocked)
     world.do(ALICE, offer())
@@ -187,7 +193,7 @@ def test_nor_does_a_rewind_to_a_block_leave_it_lifted() -> None:
 
 
 @proves("ACP-OWNER")
-def test_what_a_person_has_put_aside_is_not_gone_on_with() -> None:
+def test_activation_is_refused_while_task_is_in_backlog() -> None:
     world = activated()
     world.do(HUMAN, MoveTask("T", "ready"))
     world.do(HUMAN, MoveTask("T", "backlog"))
@@ -195,12 +201,12 @@ def test_what_a_person_has_put_aside_is_not_gone_on_with() -> None:
 
 
 @proves("ACP-BLOCK")
-def test_what_was_put_aside_since_the_offer_is_begun_when_it_is_ready() -> None:
+def test_task_moved_to_backlog_since_offer_is_activated_once_ready() -> None:
     world = World(replace(task("T", "ready", "alice"), reserved_for="alice"))
     world.do(ALICE, offer())
     world.do(HUMAN, MoveTask("T", "backlog"))
     world.do(BOB, accept(world))
-    assert world.ask(BOB, ActivateHandoff("H")) == Refusal(
+    assert world.decide(BOB, ActivateHandoff("H")) == Refusal(
         "not_ready",
         "T is in the backlog: a person, a coordinator or an orchestrator has to make it ready "
         "first",
@@ -211,7 +217,7 @@ def test_what_was_put_aside_since_the_offer_is_begun_when_it_is_ready() -> None:
 
 
 @proves("ACP-BLOCK")
-def test_nor_is_what_was_put_aside_begun_by_whom_it_is_reassigned_to() -> None:
+def test_reassigned_task_in_backlog_is_activated_once_ready() -> None:
     world = activated()
     world.do(HUMAN, MoveTask("T", "ready"))
     world.do(HUMAN, MoveTask("T", "backlog"))
@@ -225,7 +231,7 @@ def test_nor_is_what_was_put_aside_begun_by_whom_it_is_reassigned_to() -> None:
 
 @proves("ACP-BLOCK")
 @pytest.mark.parametrize("status", ["blocked", "backlog"])
-def test_what_its_owner_has_offered_where_it_stands_is_begun_by_whom_it_is_passed_on_to(
+def test_task_offered_at_rest_is_activated_by_next_recipient(
     status: Any,
 ) -> None:
     world = World(replace(task("T", status, "alice"), reserved_for="alice"))
@@ -238,23 +244,21 @@ def test_what_its_owner_has_offered_where_it_stands_is_begun_by_whom_it_is_passe
 
 
 @proves("ACP-BLOCK")
-def test_what_was_blocked_and_is_ready_again_is_taken_over() -> None:
+def test_unblocked_task_is_activated() -> None:
     world = accepted()
     world.do(HUMAN, MoveTask("T", "blocked", "legal says stop"), NOW + 1)
     world.do(HUMAN, MoveTask("T", "ready"), NOW + 3)
-    told = again(world, BOB, ActivateHandoff("H"), "cause-4", NOW + 4)
-    assert moves(told) == []
+    decision = again(world, BOB, ActivateHandoff("H"), "cause-4", NOW + 4)
+    assert moves_in(decision) == []
     assert world.tasks["T"].assignee == "bob"
 
 
 @proves("ACP-REPORTED")
 @pytest.mark.parametrize(("outcome", "becomes"), [("done", "closed"), ("blocked", "accepted")])
-def test_what_its_holder_has_reported_is_not_begun_before_that_has_taken_effect(
-    outcome: Outcome, becomes: str
-) -> None:
+def test_activation_waits_until_report_of_holder_is_applied(outcome: Outcome, becomes: str) -> None:
     world = accepted()
     world.do(ALICE, ReportOutcome("T", outcome, blockers=("no key",)))
-    too_early = world.ask(BOB, ActivateHandoff("H"))
+    too_early = world.decide(BOB, ActivateHandoff("H"))
     assert isinstance(too_early, Refusal)
     assert too_early.code == "not_ready"
     assert f"alice has reported T {outcome}" in too_early.detail
@@ -265,7 +269,7 @@ def test_what_its_holder_has_reported_is_not_begun_before_that_has_taken_effect(
 
 @proves("ACP-REPORTED")
 @pytest.mark.parametrize("outcome", ["partial", "needs_review"])
-def test_what_is_only_partly_done_is_begun_all_the_same(outcome: Outcome) -> None:
+def test_activation_proceeds_after_partial_report(outcome: Outcome) -> None:
     world = accepted()
     world.do(ALICE, ReportOutcome("T", outcome))
     again(world, BOB, ActivateHandoff("H"), "cause-2")
@@ -282,35 +286,41 @@ def test_what_is_only_partly_done_is_begun_all_the_same(outcome: Outcome) -> Non
         ({"failed": (("hash_mismatch", "the copy of a-1 is not what it was"),)}, "hash_mismatch"),
     ],
 )
-def test_what_keeps_work_from_beginning(fields: dict[str, Any], code: str) -> None:
+def test_invalid_activation_is_refused(fields: dict[str, Any], code: str) -> None:
     world = accepted()
     assert world.code(BOB, replace(ActivateHandoff("H"), **fields)) == code
     assert world.code(BOB, ActivateHandoff("H"), SPAN[1]) == "invalid_field"
 
 
 @proves("ACP-OWNER")
-def test_work_does_not_begin_in_the_deadletter_or_before_what_it_waits_for() -> None:
-    dead = changed(accepted(), status="deadletter")
+def test_activation_is_refused_in_deadletter_and_with_open_blockers() -> None:
+    dead = with_fields(accepted(), status="deadletter")
     assert dead.code(BOB, ActivateHandoff("H")) == "invalid_transition"
-    waiting = changed(accepted(), open_blockers=("U",))
+    waiting = with_fields(accepted(), open_blockers=("U",))
     assert waiting.code(BOB, ActivateHandoff("H")) == "waits_for"
 
 
 @proves("ACP-GOES-ON")
 @pytest.mark.parametrize("is_seen", [True, False])
-def test_a_recipient_that_was_silent_goes_on_by_activating_again(is_seen: bool) -> None:
+def test_recipient_with_expired_lease_can_activate_again(is_seen: bool) -> None:
     world = activated()
     late = NOW + TTL
     if is_seen:
         again(world, HUB, ExpireLease("T"), "cause-2", late)
-    answer = world.ask(BOB, CompleteHandoff("H"), late)
+    answer = world.decide(BOB, CompleteHandoff("H"), late)
     assert isinstance(answer, Refusal)
     assert (answer.code, "activate H again" in answer.detail) == ("lease_lost", True)
     assert world.code(CAROL, ActivateHandoff("H"), late) == "not_authorized"
-    told = again(world, BOB, ActivateHandoff("H", "s-2"), "cause-3", late)
-    assert (told.receipt.state, told.receipt.attempt, told.receipt.fence) == ("activated", 3, 3)
-    assert moves(told) == ([] if is_seen else [("in-progress", "ready")])
-    assert not any(isinstance(event, HandoffMoved | TaskHandedOver) for event in events_of(told))
+    decision = again(world, BOB, ActivateHandoff("H", "s-2"), "cause-3", late)
+    assert (decision.receipt.state, decision.receipt.attempt, decision.receipt.fence) == (
+        "activated",
+        3,
+        3,
+    )
+    assert moves_in(decision) == ([] if is_seen else [("in-progress", "ready")])
+    assert not any(
+        isinstance(event, HandoffMoved | TaskHandedOver) for event in events_of(decision)
+    )
     found = world.tasks["T"]
     assert (found.status, found.assignee, found.chain) == ("in-progress", "bob", ("alice", "bob"))
     assert (world.leases["T"].fence, world.leases["T"].session) == (3, "s-2")
@@ -321,7 +331,7 @@ def test_a_recipient_that_was_silent_goes_on_by_activating_again(is_seen: bool) 
 
 
 @proves("ACP-GOES-ON")
-def test_a_recipient_that_was_blocked_goes_on_when_the_task_is_ready() -> None:
+def test_blocked_recipient_can_activate_again_once_ready() -> None:
     world = activated()
     again(world, BOB, ReportOutcome("T", "blocked", apply=True, blockers=("x",)), "cause-2")
     assert world.code(BOB, ActivateHandoff("H")) == "not_ready"
@@ -338,17 +348,17 @@ def test_a_recipient_that_was_blocked_goes_on_when_the_task_is_ready() -> None:
 
 
 @proves("ACP-OWNER")
-def test_complete_is_the_report_of_the_attempt() -> None:
+def test_completion_reports_the_attempt() -> None:
     world = activated()
     artifact: dict[str, object] = {"artifact_id": "out"}
     command = CompleteHandoff("H", "it works", (artifact,))
-    told = again(world, BOB, command, "cause-2")
+    decision = again(world, BOB, command, "cause-2")
     found = world.tasks["T"]
     assert (found.status, found.handoff, found.chain) == ("review", None, ("alice", "bob"))
     assert found.reported is not None
     assert (found.reported.outcome, found.reported.notes) == ("done", "it works")
-    assert (told.receipt.state, told.receipt.status) == ("completed", "review")
-    assert told.receipt.stream == "handoff:H"
+    assert (decision.receipt.state, decision.receipt.status) == ("completed", "review")
+    assert decision.receipt.stream == "handoff:H"
     assert "T" not in world.leases
     note = handoff(world).notes[-1]
     assert (note.kind, note.text, note.data) == (
@@ -356,7 +366,7 @@ def test_complete_is_the_report_of_the_attempt() -> None:
         "it works",
         {"final_artifacts": [artifact]},
     )
-    assert letters(world, "handoff.complete") == [("alice",)]
+    assert mail_recipients(world, "handoff.complete") == [("alice",)]
     assert handoff(world).resolved_at == NOW
 
 
@@ -369,14 +379,14 @@ def test_complete_is_the_report_of_the_attempt() -> None:
         (HUMAN, MoveTask("T", "review"), "hub"),
     ],
 )
-def test_the_sender_hears_of_the_end_of_the_work_however_it_was_said(
+def test_sender_is_notified_of_completion_in_every_dialect(
     actor: Actor, command: AnyCommand, by: str
 ) -> None:
     world = activated()
     again(world, actor, command, "cause-2")
     assert handoff(world).status == "completed"
-    (told,) = (mail for mail in world.mails.values() if mail.kind == "handoff.complete")
-    assert (told.sender, told.to, set(msgspec.json.decode(told.body))) == (
+    (mail,) = (one for one in world.mails.values() if one.kind == "handoff.complete")
+    assert (mail.sender, mail.to, set(msgspec.json.decode(mail.body))) == (
         by,
         ("alice",),
         {"handoff_id", "package_hash"},
@@ -384,37 +394,37 @@ def test_the_sender_hears_of_the_end_of_the_work_however_it_was_said(
 
 
 @proves("ACP-COMPLETE-TOLD")
-def test_a_report_that_recovery_finds_is_told_by_the_hub() -> None:
+def test_report_applied_by_recovery_notifies_sender() -> None:
     world = activated()
     again(world, BOB, ReportOutcome("T", "done"), "cause-2")
-    assert letters(world, "handoff.complete") == []
+    assert mail_recipients(world, "handoff.complete") == []
     again(world, HUB, ExpireLease("T"), "cause-3", NOW + TTL)
-    assert letters(world, "handoff.complete") == [("alice",)]
+    assert mail_recipients(world, "handoff.complete") == [("alice",)]
 
 
 @proves("ACP-COMPLETE-TOLD")
-def test_what_is_left_to_a_successor_is_told_as_that() -> None:
+def test_checkpoint_by_recipient_notifies_sender() -> None:
     world = activated()
     again(world, BOB, CheckpointTask("T", "CONTEXT_HIGH", "0a1b2c3", "half of it"), "cause-2")
-    (told,) = (mail for mail in world.mails.values() if mail.kind == "handoff.complete")
-    assert msgspec.json.decode(told.body)["note"] == "checkpoint: CONTEXT_HIGH: half of it"
+    (mail,) = (one for one in world.mails.values() if one.kind == "handoff.complete")
+    assert msgspec.json.decode(mail.body)["note"] == "checkpoint: CONTEXT_HIGH: half of it"
 
 
 @proves("ACP-COMPLETE-TOLD")
-def test_who_has_brought_it_to_its_end_itself_is_not_written_to() -> None:
+def test_sender_that_ended_task_itself_is_not_notified() -> None:
     world = activated()
     again(world, replace(ALICE, role="orchestrator"), MoveTask("T", "review"), "cause-2")
     assert handoff(world).status == "completed"
-    assert letters(world, "handoff.complete") == []
+    assert mail_recipients(world, "handoff.complete") == []
 
 
 @proves("ACP-OWNER")
-def test_who_has_only_accepted_cannot_report_and_who_has_lost_it_cannot_complete() -> None:
+def test_report_needs_activation_and_completion_needs_lease() -> None:
     assert accepted().code(BOB, ReportOutcome("T", "done")) == "unauthorized_agent"
     world = activated()
     del world.leases["T"]
-    world = changed(world, status="ready")
-    lost = world.ask(BOB, CompleteHandoff("H"))
+    world = with_fields(world, status="ready")
+    lost = world.decide(BOB, CompleteHandoff("H"))
     assert isinstance(lost, Refusal)
     assert lost.code == "lease_lost"
     assert lost.detail == "bob does not hold T any more: activate H again, then complete it"
@@ -426,10 +436,10 @@ def test_who_has_only_accepted_cannot_report_and_who_has_lost_it_cannot_complete
 
 
 @proves("ACP-BLOCK")
-def test_who_cannot_complete_what_was_blocked_is_told_what_helps() -> None:
+def test_completion_of_blocked_task_is_refused_with_remedy() -> None:
     world = activated()
     world.do(HUMAN, MoveTask("T", "blocked", "wait for the audit"))
-    lost = world.ask(BOB, CompleteHandoff("H"))
+    lost = world.decide(BOB, CompleteHandoff("H"))
     assert isinstance(lost, Refusal)
     assert lost.code == "lease_lost"
     assert lost.detail == (
@@ -443,27 +453,27 @@ def test_who_cannot_complete_what_was_blocked_is_told_what_helps() -> None:
 
 
 @proves("ACP-STATES")
-def test_close_ends_the_record() -> None:
+def test_close_records_closure_note() -> None:
     world = at("completed")
-    told = again(world, ALICE, CloseHandoff("H", "thanks"), "cause-2")
-    assert (told.receipt.state, handoff(world).steps[-1].note) == ("closed", "thanks")
+    decision = again(world, ALICE, CloseHandoff("H", "thanks"), "cause-2")
+    assert (decision.receipt.state, handoff(world).steps[-1].note) == ("closed", "thanks")
     assert at("rejected").code(ALICE, CloseHandoff("H", "x" * 70_000)) == "invalid_field"
 
 
 @proves("ACP-REJECT")
-def test_a_rejection_says_why_and_tells_the_sender() -> None:
+def test_rejection_records_reason_and_notifies_sender() -> None:
     world = offered()
     fix = "give it to carol, " * 100
     command = RejectHandoff("H", "capability_mismatch", "no Rust here", fix)
-    told = again(world, BOB, command, "cause-2")
-    said = handoff(world).rejection
-    assert said is not None
-    assert (said.reason, said.detail, said.suggested_fix) == (
+    decision = again(world, BOB, command, "cause-2")
+    rejection = handoff(world).rejection
+    assert rejection is not None
+    assert (rejection.reason, rejection.detail, rejection.suggested_fix) == (
         "capability_mismatch",
         "no Rust here",
         fix,
     )
-    assert told.receipt.state == "rejected"
+    assert decision.receipt.state == "rejected"
     (mail,) = (m for m in world.mails.values() if m.kind == "system.error")
     assert (mail.to, mail.sender) == (("alice",), "hub")
     assert msgspec.json.decode(mail.body) == {
@@ -479,78 +489,78 @@ def test_a_rejection_says_why_and_tells_the_sender() -> None:
 
 
 @proves("ACP-REJECT")
-def test_the_longest_words_are_told_whole() -> None:
-    worst = "x" + "\x01" * 65_535
+def test_longest_rejection_texts_are_mailed_whole() -> None:
+    longest = "x" + "\x01" * 65_535
     world = offered()
-    again(world, BOB, RejectHandoff("H", "success_criteria_ambiguous", worst, worst), "cause-2")
+    again(world, BOB, RejectHandoff("H", "success_criteria_ambiguous", longest, longest), "cause-2")
     (mail,) = (m for m in world.mails.values() if m.kind == "system.error")
-    told = msgspec.json.decode(mail.body)
-    assert (told["detail"], told["suggested_fix"]) == (worst, worst)
+    body = msgspec.json.decode(mail.body)
+    assert (body["detail"], body["suggested_fix"]) == (longest, longest)
 
 
 @proves("ACP-REJECT")
 @pytest.mark.parametrize(("detail", "fix"), [("", ""), (" ", ""), ("x", "x" * 70_000)])
-def test_a_rejection_without_a_detail_is_none(detail: str, fix: str) -> None:
+def test_rejection_without_detail_is_refused(detail: str, fix: str) -> None:
     assert offered().code(BOB, RejectHandoff("H", "other", detail, fix)) == "invalid_field"
 
 
 @proves("ACP-REJECT", "ACP-CHAIN")
 @pytest.mark.parametrize("status", ["in-progress", "ready", "blocked"])
-def test_what_was_activated_and_is_given_back_is_ready_for_its_sender(status: Any) -> None:
+def test_rejected_activated_task_is_ready_for_sender(status: Any) -> None:
     world = activated()
     if status != "in-progress":
         del world.leases["T"]
-        changed(world, status=status)
-    told = again(world, BOB, RejectHandoff("H", "timeout_risk", "not by then"), "cause-2")
+        with_fields(world, status=status)
+    decision = again(world, BOB, RejectHandoff("H", "timeout_risk", "not by then"), "cause-2")
     found = world.tasks["T"]
     assert (found.status, found.assignee, found.reserved_for) == ("ready", "alice", "alice")
     assert (found.chain, found.handoff) == (("alice",), None)
-    assert told.receipt.status == "ready"
+    assert decision.receipt.status == "ready"
     assert "T" not in world.leases
     again(world, ALICE, offer("bob", "H2", supersedes="H"), "cause-3")
 
 
 @proves("ACP-REJECT")
-def test_what_is_in_the_deadletter_stays_there_when_it_is_given_back() -> None:
+def test_rejected_task_stays_in_deadletter() -> None:
     world = activated()
     del world.leases["T"]
-    changed(world, status="deadletter", failures=5)
-    told = again(world, BOB, RejectHandoff("H", "other", "no"), "cause-2")
+    with_fields(world, status="deadletter", failures=5)
+    decision = again(world, BOB, RejectHandoff("H", "other", "no"), "cause-2")
     found = world.tasks["T"]
     assert (found.status, found.assignee, found.failures) == ("deadletter", "alice", 5)
-    assert (found.chain, told.receipt.status) == (("alice",), "deadletter")
+    assert (found.chain, decision.receipt.status) == (("alice",), "deadletter")
 
 
 @proves("ACP-REJECT")
-def test_a_coordinator_may_force_it_and_both_sides_are_told() -> None:
+def test_forced_rejection_notifies_both_sides() -> None:
     world = activated()
     again(world, COORDINATOR, RejectHandoff("H", "other", "stop"), "cause-2")
     assert world.tasks["T"].assignee == "alice"
-    assert letters(world, "system.error") == [("alice", "bob")]
+    assert mail_recipients(world, "system.error") == [("alice", "bob")]
 
 
 @proves("ACP-REJECT")
 @pytest.mark.parametrize(("note", "detail"), [("", "withdrawn"), ("oops", "withdrawn: oops")])
-def test_a_sender_takes_its_offer_back(note: str, detail: str) -> None:
+def test_withdrawal_rejects_handoff_and_notifies_recipient(note: str, detail: str) -> None:
     world = accepted()
     again(world, ALICE, WithdrawHandoff("H", note), "cause-2")
-    said = handoff(world).rejection
-    assert said is not None
-    assert (said.by, said.reason, said.detail) == ("alice", "other", detail)
-    assert letters(world, "system.error") == [("bob",)]
+    rejection = handoff(world).rejection
+    assert rejection is not None
+    assert (rejection.by, rejection.reason, rejection.detail) == ("alice", "other", detail)
+    assert mail_recipients(world, "system.error") == [("bob",)]
     assert world.tasks["T"].handoff is None
     assert accepted().code(ALICE, WithdrawHandoff("H", "x" * 70_000)) == "invalid_field"
 
 
 @proves("ACP-REDELEGATE")
-def test_what_is_activated_is_handed_on_in_one_transaction() -> None:
+def test_redelegation_of_activated_handoff_is_one_transaction() -> None:
     world = activated()
-    told = again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
+    decision = again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
     old, new = handoff(world), handoff(world, "H2")
     assert (old.status, old.superseded_by) == ("completed", "H2")
     assert old.steps[-1].note == "re-delegated as H2"
     assert (new.status, new.chain, new.sender) == ("proposed", ("alice", "bob"), "bob")
-    assert told.receipt.state == "proposed"
+    assert decision.receipt.state == "proposed"
     found = world.tasks["T"]
     assert (found.status, found.assignee, found.reported) == ("in-progress", "bob", None)
     assert world.leases["T"].holder == "bob"
@@ -562,7 +572,7 @@ def test_what_is_activated_is_handed_on_in_one_transaction() -> None:
 
 
 @proves("ACP-REDELEGATE")
-def test_what_is_only_accepted_stays_its_owners_when_it_is_handed_on() -> None:
+def test_redelegation_of_accepted_handoff_keeps_owner() -> None:
     world = accepted()
     again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
     old, new = handoff(world), handoff(world, "H2")
@@ -579,19 +589,19 @@ def test_what_is_only_accepted_stays_its_owners_when_it_is_handed_on() -> None:
 
 @proves("ACP-REDELEGATE", "ACP-REJECT")
 @pytest.mark.parametrize("has_begun", [False, True])
-def test_whose_the_work_is_hears_of_it_when_what_was_passed_on_is_rejected(has_begun: bool) -> None:
+def test_owner_is_notified_when_redelegation_is_rejected(has_begun: bool) -> None:
     world = accepted()
     again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
     if has_begun:
         again(world, CAROL, accept(world, "H2"), "cause-3")
         again(world, CAROL, ActivateHandoff("H2"), "cause-4")
     again(world, CAROL, RejectHandoff("H2", "other", "busy"), "cause-5")
-    assert letters(world, "system.error")[-1] == ("bob", "alice")
+    assert mail_recipients(world, "system.error")[-1] == ("bob", "alice")
     assert world.tasks["T"].assignee == "alice"
 
 
 @proves("ACP-PASSED-BACK")
-def test_what_was_passed_on_in_vain_goes_back_by_an_offer() -> None:
+def test_failed_redelegation_can_be_offered_back_to_previous_owner() -> None:
     world = activated()
     again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
     again(world, CAROL, RejectHandoff("H2", "other", "busy"), "cause-3")
@@ -613,8 +623,8 @@ def test_what_was_passed_on_in_vain_goes_back_by_an_offer() -> None:
 
 
 @proves("ACP-PASSED-BACK")
-def test_only_to_the_one_before_and_only_by_whoever_has_passed_it_on() -> None:
-    world = changed(activated(), chain=("zoe", "alice", "bob"))
+def test_offer_back_is_limited_to_previous_owner_and_redelegator() -> None:
+    world = with_fields(activated(), chain=("zoe", "alice", "bob"))
     again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
     again(world, CAROL, RejectHandoff("H2", "other", "busy"), "cause-3")
     world.cause = "cause-4"
@@ -629,7 +639,7 @@ def test_only_to_the_one_before_and_only_by_whoever_has_passed_it_on() -> None:
 
 
 @proves("ACP-PASSED-BACK")
-def test_of_several_who_said_no_to_what_was_passed_on_the_last_is_named() -> None:
+def test_offer_back_supersedes_last_rejected_redelegation() -> None:
     world = activated()
     for id, old, name in (("H2", "H", "carol"), ("H3", "H2", "dave")):
         again(world, BOB, offer(name, id, supersedes=old), f"offer-{id}")
@@ -640,7 +650,7 @@ def test_of_several_who_said_no_to_what_was_passed_on_the_last_is_named() -> Non
 
 @proves("ACP-PASSED-BACK")
 @pytest.mark.parametrize("first", ["", "H"])
-def test_what_was_handed_in_does_not_go_back_however_often_it_was_offered_since(first: str) -> None:
+def test_completed_work_is_not_offered_back(first: str) -> None:
     world = at("completed")
     for id, old, name in (("H2", first, "carol"), ("H3", "H2", "dave")):
         again(world, BOB, offer(name, id, supersedes=old), f"offer-{id}")
@@ -650,7 +660,7 @@ def test_what_was_handed_in_does_not_go_back_however_often_it_was_offered_since(
 
 
 @proves("ACP-PASSED-BACK")
-def test_nor_what_was_handed_in_with_the_words_of_passing_it_on() -> None:
+def test_work_completed_with_redelegation_note_is_not_offered_back() -> None:
     world = activated()
     again(world, BOB, CompleteHandoff("H", "re-delegated as H2"), "cause-2")
     again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-3")
@@ -660,11 +670,11 @@ def test_nor_what_was_handed_in_with_the_words_of_passing_it_on() -> None:
 
 
 @proves("ACP-PASSED-BACK")
-def test_nor_what_its_owner_was_given_by_hand() -> None:
+def test_work_assigned_by_human_is_not_offered_back() -> None:
     world = at("rejected")
     world.do(HUMAN, MoveTask("T", "ready"))
     world.do(HUMAN, EditTask("T", assignee="dave"))
-    changed(world, chain=("alice", "bob"))
+    with_fields(world, chain=("alice", "bob"))
     for id, old, name in (("H2", "", "carol"), ("H3", "H2", "erin")):
         again(world, DAVE, offer(name, id, supersedes=old), f"offer-{id}")
         again(world, Actor("agent", name), RejectHandoff(id, "other", "busy"), f"no-{id}")
@@ -673,7 +683,7 @@ def test_nor_what_its_owner_was_given_by_hand() -> None:
 
 
 @proves("ACP-CHAIN")
-def test_the_chain_of_a_handoff_has_whoever_has_the_work_by_it_last() -> None:
+def test_handoff_chain_ends_with_current_owner() -> None:
     assert handoff(accepted()).owners == ("alice",)
     assert handoff(activated()).owners == ("alice", "bob")
     assert handoff(at("closed")).owners == ("alice", "bob")
@@ -687,7 +697,7 @@ def test_the_chain_of_a_handoff_has_whoever_has_the_work_by_it_last() -> None:
 
 
 @proves("ACP-FROM-REVIEW")
-def test_what_is_in_review_can_be_handed_on_by_its_owner() -> None:
+def test_task_in_review_can_be_handed_off_by_owner() -> None:
     world = at("completed")
     assert world.tasks["T"].status == "review"
     again(world, BOB, offer("carol", "H2"), "cause-2")
@@ -699,8 +709,8 @@ def test_what_is_in_review_can_be_handed_on_by_its_owner() -> None:
 
 
 @proves("ACP-CHAIN")
-def test_a_chain_that_was_changed_by_hand_is_left_as_it_is() -> None:
-    world = changed(activated(), chain=("alice", "bob", "zoe"))
+def test_chain_changed_by_human_is_kept() -> None:
+    world = with_fields(activated(), chain=("alice", "bob", "zoe"))
     again(world, BOB, RejectHandoff("H", "other", "no"), "cause-2")
     assert world.tasks["T"].chain == ("alice", "bob", "zoe")
 
@@ -726,27 +736,27 @@ def test_a_chain_that_was_changed_by_hand_is_left_as_it_is() -> None:
         ("completed", ALICE, CloseHandoff("H", "fine"), [CloseHandoff("H")]),
     ],
 )
-def test_a_repeat_adds_nothing(state: Any, actor: Any, command: Any, others: Any) -> None:
+def test_repeated_action_is_a_no_op(state: Any, actor: Any, command: Any, others: Any) -> None:
     world = at(state)
     first = again(world, actor, command, "cause-2")
-    told = again(world, actor, command, "cause-3")
-    assert told.events == ()
-    assert (told.receipt.stream, told.receipt.state) == ("handoff:H", first.receipt.state)
+    repeated = again(world, actor, command, "cause-3")
+    assert repeated.events == ()
+    assert (repeated.receipt.stream, repeated.receipt.state) == ("handoff:H", first.receipt.state)
     for other in others:
         assert world.code(actor, other) == "invalid_transition"
     assert world.code(HUMAN, command) != ""
 
 
 @proves("ACP-REPEAT")
-def test_what_was_done_stays_done_when_the_handoff_has_gone_on() -> None:
+def test_repeated_action_is_a_no_op_in_later_states() -> None:
     world = accepted()
     assert world.do(BOB, accept(world)).events == ()
     assert world.code(BOB, accept(world, notes="gladly")) == "invalid_transition"
     assert world.code(ALICE, accept(world)) == "invalid_transition"
     over = at("closed")
     for command in (accept(over), ActivateHandoff("H"), CompleteHandoff("H", "done")):
-        told = again(over, BOB, command, "cause-2")
-        assert (told.events, told.receipt.state) == ((), "closed")
+        decision = again(over, BOB, command, "cause-2")
+        assert (decision.events, decision.receipt.state) == ((), "closed")
     back = at("rejected")
     again(back, ALICE, CloseHandoff("H"), "cause-2")
     same = RejectHandoff("H", "capacity_unavailable", "too much to do")
@@ -754,7 +764,7 @@ def test_what_was_done_stays_done_when_the_handoff_has_gone_on() -> None:
 
 
 @proves("ACP-REPEAT")
-def test_what_a_rejection_has_undone_is_no_repeat() -> None:
+def test_action_before_rejection_is_not_a_repeat() -> None:
     world = activated()
     again(world, BOB, RejectHandoff("H", "other", "no"), "cause-2")
     assert world.code(BOB, accept(world)) == "invalid_transition"
@@ -762,12 +772,12 @@ def test_what_a_rejection_has_undone_is_no_repeat() -> None:
 
 
 @proves("ACP-OWNER")
-def test_the_word_of_the_recipient_counts_and_its_lease_lives_by_it() -> None:
+def test_update_by_recipient_counts_and_renews_lease() -> None:
     world = activated()
-    told = world.do(BOB, UpdateTask("T", progress="half"), NOW + TTL - 1)
-    assert told.receipt.status == "in-progress"
+    decision = world.do(BOB, UpdateTask("T", progress="half"), NOW + TTL - 1)
+    assert decision.receipt.status == "in-progress"
     assert world.code(ALICE, UpdateTask("T", progress="half")) == "lease_lost"
-    answer = world.ask(HUMAN, EditTask("T", assignee="zoe"))
+    answer = world.decide(HUMAN, EditTask("T", assignee="zoe"))
     assert isinstance(answer, Refusal)
     assert answer.kind == "active_handoff"
     assert held().code(HUMAN, MoveTask("T", "ready")) == ""

@@ -14,90 +14,98 @@ from dragoman.core.commands import (
 from dragoman.core.reading import Decision
 from dragoman.core.states.intent import IntentState
 from dragoman.core.states.task import Task
-from tests.core.delegating import answer, delegated, names_of, odd, open_request, registry, standing
+from tests.core.intents import (
+    anomaly_detail,
+    delegate_intent,
+    event_names,
+    open_request,
+    registry,
+    standing_of,
+    submit_result,
+)
 from tests.core.world import ALICE, HUMAN, World, task
 from tests.requirements import proves
 
 pytestmark = proves("CCOS-REWOUND")
 
 
-def kept(world: World, version: int) -> None:
+def store_version(world: World, version: int) -> None:
     """The task as it stands now is what its stream had at this entry."""
     world.past["i", version] = world.tasks["i"]
 
 
-def rewound(world: World, version: int) -> Decision:
+def rewind_to(world: World, version: int) -> Decision:
     """A person goes back to that."""
     return world.do(HUMAN, RewindTask("i", version))
 
 
-def satisfied() -> World:
+def satisfied_by_alice() -> World:
     """Alice was asked (entry 1), and has brought the result (entry 2)."""
     world = registry()
-    delegated(world)
-    kept(world, 1)
-    answer(world)
-    kept(world, 2)
+    delegate_intent(world)
+    store_version(world, 1)
+    submit_result(world)
+    store_version(world, 2)
     return world
 
 
-def test_what_was_done_and_is_not_any_more_is_asked_for_again() -> None:
-    world = satisfied()
-    assert names_of(rewound(world, 1), "intent:") == [
+def test_rewind_from_done_dispatches_again() -> None:
+    world = satisfied_by_alice()
+    assert event_names(rewind_to(world, 1), "intent:") == [
         "IntentProposed",
         "IntentApproved",
         "IntentDispatched",
     ]
     assert (open_request(world).id, open_request(world).agent) == ("i.2", "alice")
-    answer(world)
-    assert (world.intents["i"].state, standing(world, "alice").recent) == ("Satisfied", "11")
+    submit_result(world)
+    assert (world.intents["i"].state, standing_of(world, "alice").recent) == ("Satisfied", "11")
 
 
-def test_back_to_done_it_is_satisfied_and_no_second_success_is_counted() -> None:
-    world = satisfied()
-    rewound(world, 1)
-    assert names_of(rewound(world, 2)) == [
+def test_rewind_to_done_satisfies_without_second_feedback() -> None:
+    world = satisfied_by_alice()
+    rewind_to(world, 1)
+    assert event_names(rewind_to(world, 2)) == [
         "TaskRewound",
         "IntentSuperseded",
         "AgentRelieved",
         "IntentSatisfied",
     ]
     assert world.intents["i"].state == "Satisfied"
-    assert (standing(world, "alice").recent, standing(world, "alice").open) == ("1", 0)
+    assert (standing_of(world, "alice").recent, standing_of(world, "alice").open) == ("1", 0)
 
 
-def test_whoever_works_on_it_loses_it_and_its_result_comes_too_late() -> None:
+def test_rewind_supersedes_request_and_its_result_is_an_anomaly() -> None:
     world = registry()
-    delegated(world)
-    kept(world, 1)
+    delegate_intent(world)
+    store_version(world, 1)
     world.do(ALICE, ClaimTask("i", "alice"))
-    rewound(world, 1)
+    rewind_to(world, 1)
     assert open_request(world).id == "i.2"
-    odd(world, ALICE, ReceiveResult("i", "alice", True, None, "", "i.1"))
-    assert standing(world, "alice").recent == ""
+    anomaly_detail(world, ALICE, ReceiveResult("i", "alice", True, None, "", "i.1"))
+    assert standing_of(world, "alice").recent == ""
 
 
-def test_it_goes_back_to_whoever_had_it_then_although_that_one_has_failed_since() -> None:
+def test_rewind_dispatches_former_agent_despite_later_failure() -> None:
     world = registry()
-    delegated(world)
-    kept(world, 1)
-    answer(world, success=False)
+    delegate_intent(world)
+    store_version(world, 1)
+    submit_result(world, success=False)
     assert open_request(world).agent == "bob"
-    rewound(world, 1)
+    rewind_to(world, 1)
     assert (open_request(world).id, open_request(world).agent) == ("i.3", "alice")
-    assert (standing(world, "alice").recent, standing(world, "bob").recent) == ("0", "")
+    assert (standing_of(world, "alice").recent, standing_of(world, "bob").recent) == ("0", "")
 
 
-def test_governance_is_asked_again() -> None:
-    world = satisfied()
+def test_rewind_checks_governance_again() -> None:
+    world = satisfied_by_alice()
     world.do(HUMAN, PauseAgent("alice", "away"))
-    rewound(world, 1)
+    rewind_to(world, 1)
     assert world.intents["i"].state == "DelegationRejected"
     assert "paused" in world.intents["i"].reasons[0]
 
 
 @pytest.mark.parametrize(
-    ("then", "why"),
+    ("past", "reason"),
     [
         (task("i", "backlog", "alice"), "its task is backlog"),
         (task("i", "ready"), "its task has no owner"),
@@ -109,41 +117,41 @@ def test_governance_is_asked_again() -> None:
     ids=lambda value: getattr(value, "status", ""),
 )
 @pytest.mark.parametrize("before", ["Satisfied", "TaskDispatched", "NeedsFollowUp"])
-def test_where_nobody_can_be_asked_it_waits_for_somebody(
-    then: Task, why: str, before: IntentState
+def test_rewind_to_undispatchable_task_needs_follow_up(
+    past: Task, reason: str, before: IntentState
 ) -> None:
-    world = satisfied()
-    world.past["i", 3] = then
+    world = satisfied_by_alice()
+    world.past["i", 3] = past
     if before == "TaskDispatched":
-        rewound(world, 1)
+        rewind_to(world, 1)
     elif before == "NeedsFollowUp":
         world.past["i", 4] = task("i", "blocked", "bob")
-        rewound(world, 4)
+        rewind_to(world, 4)
     assert world.intents["i"].state == before
-    rewound(world, 3)
+    rewind_to(world, 3)
     intent = world.intents["i"]
-    assert (intent.state, intent.reasons) == ("NeedsFollowUp", (f"it was rewound: {why}",))
+    assert (intent.state, intent.reasons) == ("NeedsFollowUp", (f"it was rewound: {reason}",))
     assert intent.request is None
-    assert standing(world, "alice").recent == "1"
+    assert standing_of(world, "alice").recent == "1"
 
 
-def test_what_it_waits_for_is_told() -> None:
-    world = satisfied()
+def test_rewind_names_open_blockers_as_reason() -> None:
+    world = satisfied_by_alice()
     world.do(HUMAN, CreateTask("before", "before", ready=True))
     world.do(HUMAN, LinkTask("i", "blocked-by", "before"))
-    rewound(world, 1)
+    rewind_to(world, 1)
     assert world.intents["i"].reasons == ("it was rewound: its task waits for before",)
 
 
-def test_from_there_it_goes_on_as_ever() -> None:
-    world = satisfied()
+def test_intent_continues_normally_after_rewind() -> None:
+    world = satisfied_by_alice()
     world.past["i", 3] = task("i", "review", "alice", review_required=True)
-    rewound(world, 3)
+    rewind_to(world, 3)
     world.do(HUMAN, MoveTask("i", "done"))
-    assert (world.intents["i"].state, standing(world, "alice").recent) == ("Satisfied", "1")
+    assert (world.intents["i"].state, standing_of(world, "alice").recent) == ("Satisfied", "1")
 
 
-def test_a_task_without_an_intent_is_just_rewound() -> None:
+def test_task_without_intent_is_rewound_alone() -> None:
     world = World(task("i", "done"))
     world.past["i", 1] = task("i", "ready")
-    assert names_of(rewound(world, 1)) == ["TaskRewound"]
+    assert event_names(rewind_to(world, 1)) == ["TaskRewound"]

@@ -36,7 +36,7 @@ ADOPT = AdoptTask("bead", "ol-1", claim_for="alice", ttl_ms=TTL, session="s-1")
 
 
 @proves("MAIL-ADOPT")
-def test_what_is_new_here_begins_in_the_hands_of_its_worker() -> None:
+def test_adoption_with_claim_creates_and_claims_task() -> None:
     world = World()
     decision = world.do(ALICE, ADOPT)
     created, claimed = events_of(decision)
@@ -50,7 +50,7 @@ def test_what_is_new_here_begins_in_the_hands_of_its_worker() -> None:
 
 
 @proves("MAIL-ADOPT")
-def test_what_is_known_stays_in_whose_hands_it_is() -> None:
+def test_adoption_of_held_task_only_adds_alias() -> None:
     world = held()
     decision = world.do(BOB, AdoptTask("bead", "T", claim_for="bob"))
     assert events_of(decision) == [TaskAliased("bead:T")]
@@ -72,29 +72,27 @@ def test_what_is_known_stays_in_whose_hands_it_is() -> None:
         (HUMAN, ADOPT, ""),
     ],
 )
-def test_only_for_oneself_unless_one_runs_the_show(
-    actor: Actor, command: AdoptTask, code: str
-) -> None:
+def test_adoption_with_claim_refusals(actor: Actor, command: AdoptTask, code: str) -> None:
     world = World()
     assert world.code(actor, command) == code
 
 
 @proves("MAIL-ADOPT")
-def test_what_waits_in_the_backlog_is_in_nobodys_hands() -> None:
+def test_adoption_into_backlog_claims_nothing() -> None:
     world = World()
     world.do(ORCHESTRATOR, replace(ADOPT, claim_for="", ready=False))
     assert (world.tasks["ol-1"].status, world.leases) == ("backlog", {})
 
 
 @proves("MAIL-ADOPT")
-def test_a_name_of_several_tasks_is_no_new_task() -> None:
+def test_adoption_with_claim_refuses_ambiguous_name() -> None:
     world = World(task("A"), task("B"))
     world.names["ol-1"] = {"A", "B"}
     assert world.code(ALICE, ADOPT) == "ambiguous_name"
 
 
 @proves("MAIL-MEANING", "LEASE-HEARTBEAT")
-def test_a_claim_that_may_go_on_does_so_only_for_the_living_holder() -> None:
+def test_claim_or_renew_renews_only_valid_lease_of_holder() -> None:
     claim = ClaimTask("T", "alice", or_renew=True)
     world = held()
     decision = world.do(ALICE, claim, NOW + 5)
@@ -103,14 +101,14 @@ def test_a_claim_that_may_go_on_does_so_only_for_the_living_holder() -> None:
     assert held().code(ALICE, ClaimTask("T", "alice")) == "already_claimed"
     assert held().code(BOB, ClaimTask("T", "bob", or_renew=True)) == "already_claimed"
     assert held().code(BOB, claim) == "identity_mismatch"
-    again = World(task("T", attempts=1, agents=("alice",))).do(ALICE, claim)
-    assert again.receipt.attempt == 2, "a dead lease is no lease"
+    second = World(task("T", attempts=1, agents=("alice",))).do(ALICE, claim)
+    assert second.receipt.attempt == 2, "a dead lease is no lease"
 
 
 @proves("MAIL-SPAWN")
-def test_a_task_that_is_to_be_moved_only_at_rest_is_left_to_who_works_on_it() -> None:
+def test_move_unless_in_progress_is_refused_while_task_is_held() -> None:
     move = MoveTask("T", "ready", "worker requested", if_at_rest=True)
-    answer = held().ask(ORCHESTRATOR, move)
+    answer = held().decide(ORCHESTRATOR, move)
     assert isinstance(answer, Refusal)
     assert (answer.code, answer.detail) == (
         "already_claimed",
@@ -121,13 +119,13 @@ def test_a_task_that_is_to_be_moved_only_at_rest_is_left_to_who_works_on_it() ->
     assert held().code(ORCHESTRATOR, replace(move, if_at_rest=False)) == ""
 
 
-LEFT = CheckpointTask("T", "CONTEXT_HIGH", "0a1b2c3", "half", "the other half", 1)
+CHECKPOINT = CheckpointTask("T", "CONTEXT_HIGH", "0a1b2c3", "half", "the other half", 1)
 
 
 @proves("MAIL-CHECKPOINT")
-def test_the_holder_gives_it_back_with_word_for_its_successor() -> None:
+def test_checkpoint_releases_task_with_notes_for_next_attempt() -> None:
     world = held()
-    decision = world.do(ALICE, LEFT, NOW + 5)
+    decision = world.do(ALICE, CHECKPOINT, NOW + 5)
     assert events_of(decision) == [
         TaskCheckpointed("CONTEXT_HIGH", "0a1b2c3", "half", "the other half"),
         Moved("in-progress", "ready", "checkpoint: CONTEXT_HIGH"),
@@ -140,20 +138,20 @@ def test_the_holder_gives_it_back_with_word_for_its_successor() -> None:
     assert (free.reported, world.leases) == (None, {})
     world.do(BOB, ClaimTask("T", "bob"))
     assert world.tasks["T"].checkpoint == free.checkpoint
-    assert world.code(ALICE, LEFT) == "lease_lost", "said again, it is too late"
+    assert world.code(ALICE, CHECKPOINT) == "lease_lost", "said again, it is too late"
 
 
 @proves("MAIL-CHECKPOINT")
 @pytest.mark.parametrize(
-    ("outcome", "stays"), [("done", False), ("needs_review", False), ("failed", True)]
+    ("outcome", "is_kept"), [("done", False), ("needs_review", False), ("failed", True)]
 )
-def test_it_lasts_until_the_work_is_handed_in(outcome: str, stays: bool) -> None:
+def test_checkpoint_is_cleared_by_finished_report(outcome: str, is_kept: bool) -> None:
     world = held()
-    world.do(ALICE, LEFT)
+    world.do(ALICE, CHECKPOINT)
     world.do(BOB, ClaimTask("T", "bob"))
     report = ReportOutcome("T", "done", apply=True)
     world.do(BOB, replace(report, outcome=outcome))
-    assert (world.tasks["T"].checkpoint is not None) == stays
+    assert (world.tasks["T"].checkpoint is not None) == is_kept
 
 
 @proves("MAIL-CHECKPOINT", "LIMIT-TEXT")
@@ -168,39 +166,39 @@ def test_it_lasts_until_the_work_is_handed_in(outcome: str, stays: bool) -> None
     ],
     ids="".join,
 )
-def test_its_limits(fields: dict[str, str]) -> None:
-    assert held().code(ALICE, replace(LEFT, **fields)) == "invalid_field"
-    assert World(task()).code(HUMAN, replace(LEFT, fence=None, **fields)) == "invalid_field"
+def test_checkpoint_texts_are_bounded(fields: dict[str, str]) -> None:
+    assert held().code(ALICE, replace(CHECKPOINT, **fields)) == "invalid_field"
+    assert World(task()).code(HUMAN, replace(CHECKPOINT, fence=None, **fields)) == "invalid_field"
 
 
 @proves("MAIL-CHECKPOINT", "REFUSAL-CODES")
-def test_who_does_not_hold_it_gives_nothing_back() -> None:
-    assert held().code(BOB, replace(LEFT, fence=None)) == "unauthorized_agent"
-    assert held().code(ALICE, replace(LEFT, fence=2)) == "lease_lost"
-    assert held(expires_at=NOW).code(ALICE, LEFT) == "lease_lost"
-    assert held().code(ORCHESTRATOR, replace(LEFT, fence=None)) == "unauthorized_agent"
-    assert World().code(ALICE, LEFT) == "task_not_found"
+def test_checkpoint_by_non_holder_is_refused() -> None:
+    assert held().code(BOB, replace(CHECKPOINT, fence=None)) == "unauthorized_agent"
+    assert held().code(ALICE, replace(CHECKPOINT, fence=2)) == "lease_lost"
+    assert held(expires_at=NOW).code(ALICE, CHECKPOINT) == "lease_lost"
+    assert held().code(ORCHESTRATOR, replace(CHECKPOINT, fence=None)) == "unauthorized_agent"
+    assert World().code(ALICE, CHECKPOINT) == "task_not_found"
     ready = World(task("T"))
-    assert ready.code(COORDINATOR, replace(LEFT, fence=None)) == "unassigned_task"
+    assert ready.code(COORDINATOR, replace(CHECKPOINT, fence=None)) == "unassigned_task"
 
 
 @proves("MAIL-CHECKPOINT", "MAIL-SPAWN")
 @pytest.mark.parametrize("status", ["backlog", "ready", "blocked", "review", "deadletter"])
-def test_while_nobody_works_on_it_who_runs_the_show_says_where_to_go_on(status: Status) -> None:
+def test_orchestrator_sets_checkpoint_of_unheld_task(status: Status) -> None:
     world = World(task("T", status))
     decision = world.do(ORCHESTRATOR, CheckpointTask("T", "RESUME", "0a1b2c3"))
     assert events_of(decision) == [TaskCheckpointed("RESUME", "0a1b2c3", by=ORCHESTRATOR.name)]
-    left = world.tasks["T"].checkpoint
-    assert left is not None
-    assert left.by == ORCHESTRATOR.name, "signed by who said so, not by the last holder"
+    checkpoint = world.tasks["T"].checkpoint
+    assert checkpoint is not None
+    assert checkpoint.by == ORCHESTRATOR.name, "signed by who said so, not by the last holder"
     assert world.tasks["T"].status == status
     assert events_of(world.do(ORCHESTRATOR, CheckpointTask("T", "RESUME", "0a1b2c3"))) == []
 
 
 @proves("MAIL-CHECKPOINT", "MAIL-SPAWN")
-def test_what_is_not_said_anew_stays_as_it_was_left() -> None:
+def test_checkpoint_fields_that_are_not_named_are_kept() -> None:
     world = held()
-    world.do(ALICE, LEFT)
+    world.do(ALICE, CHECKPOINT)
     assert events_of(world.do(HUMAN, CheckpointTask("T", "RESUME", "0a1b2c3"))) == []
     assert events_of(world.do(HUMAN, CheckpointTask("T", "RESUME"))) == []
     other = world.do(HUMAN, CheckpointTask("T", "RESUME", "ffff", next_steps="all of it"))
@@ -208,9 +206,9 @@ def test_what_is_not_said_anew_stays_as_it_was_left() -> None:
 
 
 @proves("MAIL-CHECKPOINT", "MAIL-SPAWN")
-def test_what_is_said_anew_takes_the_place_of_all_that_was_left() -> None:
+def test_checkpoint_with_anew_replaces_everything() -> None:
     world = held()
-    world.do(ALICE, LEFT)
+    world.do(ALICE, CHECKPOINT)
     restart = CheckpointTask("T", "RESTART", anew=True)
     assert events_of(world.do(HUMAN, restart)) == [TaskCheckpointed("RESTART", by=HUMAN.name)]
     assert world.tasks["T"].checkpoint is None
@@ -219,7 +217,7 @@ def test_what_is_said_anew_takes_the_place_of_all_that_was_left() -> None:
 
 @proves("MAIL-CHECKPOINT")
 @pytest.mark.parametrize("status", ["done", "cancelled"])
-def test_nobody_goes_on_with_what_has_ended(status: Status) -> None:
+def test_checkpoint_of_final_task_is_refused(status: Status) -> None:
     world = World(task("T", status))
     assert world.code(ORCHESTRATOR, CheckpointTask("T", "RESUME", "ffff")) == "invalid_transition"
 
@@ -234,7 +232,7 @@ def test_nobody_goes_on_with_what_has_ended(status: Status) -> None:
         ("MANUAL", "", False),
     ],
 )
-def test_one_that_was_forced_and_reached_nothing_counts_as_an_attempt(
+def test_forced_checkpoint_without_commit_counts_as_failure(
     reason: str, commit: str, counts: bool
 ) -> None:
     world = held()
@@ -251,9 +249,9 @@ def test_one_that_was_forced_and_reached_nothing_counts_as_an_attempt(
 
 
 @proves("MAIL-CHECKPOINT")
-def test_one_lease_and_one_attempt_end_with_it() -> None:
+def test_checkpoint_ends_one_lease_and_one_attempt() -> None:
     world = World(task("T", "in-progress", "alice", attempts=3, agents=("alice",)))
     world.leases["T"] = lease("alice", 3)
-    world.do(ALICE, replace(LEFT, fence=3))
+    world.do(ALICE, replace(CHECKPOINT, fence=3))
     world.do(BOB, ClaimTask("T", "bob"))
     assert world.tasks["T"].attempts == 4

@@ -28,7 +28,7 @@ from tests.requirements import proves
 pytestmark = proves("REWIND-STATE")
 
 COMMIT = "0a1b" * 10
-THEN = replace(
+PAST = replace(
     task("T", "blocked", "alice", attempts=1, agents=("alice",)),
     title="as it was",
     body="the body of then",
@@ -42,7 +42,7 @@ THEN = replace(
 """T when alice had given up on it."""
 
 
-def later(status: Status = "done", past: Task = THEN) -> World:
+def after_third_entry(status: Status = "done", past: Task = PAST) -> World:
     """T some time after its third entry, which left it as `past` says."""
     now = replace(
         task("T", status, "bob", attempts=3, agents=("alice", "bob")),
@@ -55,16 +55,16 @@ def later(status: Status = "done", past: Task = THEN) -> World:
     return world
 
 
-def test_the_task_is_as_it_was_and_what_concerns_others_stays() -> None:
-    world = later()
+def test_rewind_restores_task_and_keeps_links_and_history() -> None:
+    world = after_third_entry()
     decision = world.do(HUMAN, RewindTask("T", 3, COMMIT, "rewind/T-3", "wrong turn"), NOW + 5)
     assert events_of(decision) == [
-        TaskRewound("done", "blocked", 3, restored(THEN), COMMIT, "rewind/T-3", "wrong turn")
+        TaskRewound("done", "blocked", 3, restored(PAST), COMMIT, "rewind/T-3", "wrong turn")
     ]
     assert decision.receipt.status == "blocked"
     found = world.tasks["T"]
     assert found == replace(
-        THEN,
+        PAST,
         attempts=3,
         fence=3,
         agents=("alice", "bob"),
@@ -77,23 +77,23 @@ def test_the_task_is_as_it_was_and_what_concerns_others_stays() -> None:
     )
 
 
-def test_a_second_time_changes_nothing() -> None:
-    world = later()
+def test_repeated_rewind_is_a_no_op() -> None:
+    world = after_third_entry()
     world.do(HUMAN, RewindTask("T", 3))
-    again = world.ask(HUMAN, RewindTask("T", 3))
-    assert events_of(again) == []
+    repeated = world.decide(HUMAN, RewindTask("T", 3))
+    assert events_of(repeated) == []
 
 
-def test_work_that_was_under_way_is_ready_for_whom_it_is_meant() -> None:
-    past = replace(THEN, status="in-progress", reserved_for="carol")
-    world = later(past=past)
+def test_rewind_to_in_progress_makes_task_ready_for_its_agent() -> None:
+    past = replace(PAST, status="in-progress", reserved_for="carol")
+    world = after_third_entry(past=past)
     world.do(HUMAN, RewindTask("T", 3))
     found = world.tasks["T"]
     assert (found.status, found.assignee, found.reported) == ("ready", "carol", None)
-    assert found.checkpoint == THEN.checkpoint
+    assert found.checkpoint == PAST.checkpoint
 
 
-def test_whoever_works_on_it_loses_it() -> None:
+def test_rewind_ends_lease_of_holder() -> None:
     world = held()
     world.past["T", 1] = task("T")
     decision = world.do(HUMAN, RewindTask("T", 1))
@@ -102,8 +102,8 @@ def test_whoever_works_on_it_loses_it() -> None:
     assert world.code(ALICE, ClaimTask("T", "alice")) == ""
 
 
-def test_who_waited_for_it_is_let_go_when_it_is_done_again() -> None:
-    world = later("ready", past=replace(THEN, status="done", checkpoint=None))
+def test_rewind_to_done_unblocks_dependents() -> None:
+    world = after_third_entry("ready", past=replace(PAST, status="done", checkpoint=None))
     world.put(replace(world.tasks["T"], blocks=("W",)))
     world.put(replace(task("W"), blocked_by=("T",), open_blockers=("T",)))
     decision = world.do(HUMAN, RewindTask("T", 3))
@@ -112,8 +112,8 @@ def test_who_waited_for_it_is_let_go_when_it_is_done_again() -> None:
 
 
 @proves("TASK-UNBLOCK")
-def test_who_was_let_go_by_its_end_waits_again() -> None:
-    world = later("done")
+def test_rewind_from_done_blocks_dependents_again() -> None:
+    world = after_third_entry("done")
     world.put(replace(world.tasks["T"], blocks=("W", "X", "gone")))
     world.put(replace(task("W"), blocked_by=("T",)))
     world.put(replace(task("X", "done"), blocked_by=("T",)))
@@ -141,21 +141,23 @@ def test_who_was_let_go_by_its_end_waits_again() -> None:
         (ALICE, RewindTask("T", 3), "not_authorized"),
     ],
 )
-def test_who_may_and_what_is_refused(actor: Actor, command: RewindTask, code: str) -> None:
-    assert later().code(actor, command) == code
+def test_unauthorized_or_invalid_rewind_is_refused(
+    actor: Actor, command: RewindTask, code: str
+) -> None:
+    assert after_third_entry().code(actor, command) == code
 
 
-def test_an_orchestrator_does_not_make_its_own_work_done_again() -> None:
-    world = later("ready", past=replace(THEN, status="done"))
+def test_orchestrator_may_not_rewind_own_work_to_done() -> None:
+    world = after_third_entry("ready", past=replace(PAST, status="done"))
     assert world.code(ORCHESTRATOR, RewindTask("T", 3)) == ""
     world.put(replace(world.tasks["T"], assignee=ORCHESTRATOR.name))
-    answer = world.ask(ORCHESTRATOR, RewindTask("T", 3))
+    answer = world.decide(ORCHESTRATOR, RewindTask("T", 3))
     assert isinstance(answer, Refusal)
     assert (answer.code, "may not make it done again" in answer.detail) == ("not_authorized", True)
     assert world.code(HUMAN, RewindTask("T", 3)) == ""
 
 
-def test_a_rewind_is_a_move_like_the_others() -> None:
+def test_rewind_counts_as_status_change() -> None:
     event = TaskRewound("done", "ready", 1, Restored("ready", "t"), reason="why")
     assert move_of(event) == Move("done", "ready", "why")
     assert move_of(TaskUnblocked("T", "done")) is None
@@ -172,7 +174,7 @@ def test_a_rewind_is_a_move_like_the_others() -> None:
         (accepted(), task("T", "done", "alice")),
     ],
 )
-def test_a_handoff_ends_when_its_task_goes_back_behind_it(world: World, past: Task) -> None:
+def test_rewind_before_handoff_closes_it(world: World, past: Task) -> None:
     world.past["T", 1] = past
     world.do(HUMAN, RewindTask("T", 1))
     ended = world.handoffs["H"]
@@ -193,7 +195,7 @@ def test_a_handoff_ends_when_its_task_goes_back_behind_it(world: World, past: Ta
         (accepted(), "carol", ("alice", "carol")),
     ],
 )
-def test_and_its_recipient_is_out_of_the_chain_then(
+def test_rewind_before_handoff_removes_recipient_from_chain(
     world: World, owner: str, chain: tuple[str, ...]
 ) -> None:
     world.past["T", 1] = replace(task("T", "ready", owner), reserved_for=owner)
@@ -203,7 +205,7 @@ def test_and_its_recipient_is_out_of_the_chain_then(
 
 
 @proves("REWIND-HANDOFF", "ACP-CHAIN")
-def test_but_not_where_what_has_ended_is_still_its() -> None:
+def test_rewind_to_end_with_recipient_keeps_chain() -> None:
     world = activated()
     world.past["T", 1] = replace(task("T", "done", "bob"), reserved_for="bob")
     world.do(HUMAN, RewindTask("T", 1))
@@ -213,10 +215,10 @@ def test_but_not_where_what_has_ended_is_still_its() -> None:
 
 @proves("REWIND-HANDOFF")
 @pytest.mark.parametrize(("world", "owner"), [(activated(), "bob"), (offered(), "alice")])
-def test_and_stays_where_the_task_is_still_with_the_same(world: World, owner: str) -> None:
+def test_rewind_with_same_owner_keeps_handoff(world: World, owner: str) -> None:
     before = world.handoffs["H"].status
-    was = replace(task("T", "in-progress", owner), reserved_for=owner, title="as it was")
-    world.past["T", 1] = was
+    past = replace(task("T", "in-progress", owner), reserved_for=owner, title="as it was")
+    world.past["T", 1] = past
     world.do(HUMAN, RewindTask("T", 1))
     assert (world.tasks["T"].title, world.tasks["T"].status) == ("as it was", "ready")
     assert (world.handoffs["H"].status, world.tasks["T"].handoff is None) == (before, False)

@@ -22,7 +22,7 @@ def world() -> World:
     return known
 
 
-def test_a_pause_lasts_until_its_time_or_until_somebody_ends_it(world: World) -> None:
+def test_pause_lasts_until_its_end_or_resume(world: World) -> None:
     world.do(HUB, PauseAgent("alice", "it is enough", NOW + DAY))
     record = world.agents["alice"]
     assert record.paused(NOW + DAY - 1) == Pause("it is enough", NOW, NOW + DAY)
@@ -34,7 +34,7 @@ def test_a_pause_lasts_until_its_time_or_until_somebody_ends_it(world: World) ->
     assert world.agents["alice"].pause is None
 
 
-def test_the_same_again_adds_nothing(world: World) -> None:
+def test_repeated_pause_and_resume_are_no_ops(world: World) -> None:
     pause = PauseAgent("alice", "it is enough", NOW + DAY)
     assert world.do(HUMAN, pause).events == (
         ("agent:alice", AgentPaused("it is enough", NOW + DAY)),
@@ -58,7 +58,7 @@ def test_the_same_again_adds_nothing(world: World) -> None:
     ],
     ids=range(8),
 )
-def test_who_may_not_and_what_cannot_be_is_refused(
+def test_unauthorized_or_invalid_pause_is_refused(
     world: World, actor: Actor, command: PauseAgent | ResumeAgent, code: str
 ) -> None:
     assert world.code(actor, command) == code

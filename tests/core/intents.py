@@ -28,20 +28,20 @@ def registry(*names: str, **terms: Any) -> World:
     return world
 
 
-def ranked(world: World, goal: str = GOAL, now: int = NOW) -> tuple[Candidate, ...]:
+def rank_candidates(world: World, goal: str = GOAL, now: int = NOW) -> tuple[Candidate, ...]:
     """The candidates, as the world knows them."""
     return Roster(world.standings.values(), now).rank(Wish(goal))
 
 
-def delegated(world: World, id: str = "i", actor: Actor = HUMAN, **more: Any) -> Intent:
+def delegate_intent(world: World, id: str = "i", actor: Actor = HUMAN, **more: Any) -> Intent:
     """An intent that was given to whoever is first."""
     more.setdefault("goal", GOAL)
-    more.setdefault("candidates", ranked(world))
+    more.setdefault("candidates", rank_candidates(world))
     world.do(actor, DelegateIntent(id=id, **more))
     return world.intents[id]
 
 
-def answer(world: World, *, success: bool = True, now: int = NOW, id: str = "i") -> Intent:
+def submit_result(world: World, *, success: bool = True, now: int = NOW, id: str = "i") -> Intent:
     """The agent that has the open request brings a result."""
     request = open_request(world, id)
     error = "" if success else "it broke"
@@ -57,27 +57,27 @@ def open_request(world: World, id: str = "i") -> OpenRequest:
     return request
 
 
-def odd(world: World, actor: Actor, command: Any, now: int = NOW) -> str:
+def anomaly_detail(world: World, actor: Actor, command: Any, now: int = NOW) -> str:
     """Why something is an anomaly; it changes nothing but that it is on record."""
     before = world.intents[command.intent]
-    decision = world.ask(actor, command, now)
+    decision = world.decide(actor, command, now)
     assert isinstance(decision, Decision), decision
     assert isinstance(decision.refusal, Refusal)
     assert decision.refusal.code == "anomaly"
-    world.follow(decision, now)
+    world.apply(decision, now)
     after = world.intents[command.intent]
     assert after.anomalies == before.anomalies + 1
     return decision.refusal.detail
 
 
-def names_of(decision: Decision, stream: str = "") -> list[str]:
+def event_names(decision: Decision, stream: str = "") -> list[str]:
     """What happened, in order, by the names of the events."""
-    told: list[tuple[str, AnyEvent]] = [
-        (where, event) for where, event in decision.events if where.startswith(stream)
+    events: list[tuple[str, AnyEvent]] = [
+        (name, event) for name, event in decision.events if name.startswith(stream)
     ]
-    return [type(event).__name__ for _, event in told]
+    return [type(event).__name__ for _, event in events]
 
 
-def standing(world: World, name: str) -> Standing:
+def standing_of(world: World, name: str) -> Standing:
     """How an agent stands."""
     return world.standings[name]

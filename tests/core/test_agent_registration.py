@@ -27,7 +27,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 # Who (a letter) may make somebody what.
 #   h human, s the hub itself, o orchestrator, a the agent itself
-BY_HAND: dict[Role, str] = {
+EXPECTED_REGISTRARS: dict[Role, str] = {
     "agent": "hsoa",
     "observer": "hso",
     "coordinator": "hso",
@@ -50,7 +50,7 @@ ACTORS = {
 
 
 @proves("AGENT-REGISTRY")
-def test_a_name_becomes_known_with_its_role_and_dialects() -> None:
+def test_registration_records_role_and_dialects() -> None:
     world = World()
     decision = world.do(HUMAN, RegisterAgent("swe-qa", "coordinator", ("aof", "agentmail", "aof")))
     event = AgentRegistered("swe-qa", "coordinator", ("aof", "agentmail"))
@@ -62,7 +62,7 @@ def test_a_name_becomes_known_with_its_role_and_dialects() -> None:
 
 
 @proves("AGENT-REGISTRY", "IDEM-REPEAT")
-def test_the_same_again_is_a_no_op_and_another_replaces_it() -> None:
+def test_repeated_registration_is_a_no_op_and_a_new_one_replaces_it() -> None:
     world = World()
     world.do(HUMAN, RegisterAgent("bob", speaks=("aof",)))
     assert world.do(HUMAN, RegisterAgent("bob", speaks=("aof", "aof")), NOW + 1).events == ()
@@ -73,32 +73,36 @@ def test_the_same_again_is_a_no_op_and_another_replaces_it() -> None:
 @proves("AGENT-REGISTRY", "ROLE-TABLE")
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("letter", ACTORS)
-def test_who_may_give_which_role(letter: str, role: Role) -> None:
+def test_registration_of_role_depends_on_role_of_actor(letter: str, role: Role) -> None:
     actor = ACTORS[letter]
-    code = "" if letter in BY_HAND[role] else "not_authorized"
+    code = "" if letter in EXPECTED_REGISTRARS[role] else "not_authorized"
     assert World().code(actor, RegisterAgent(actor.name, role)) == code
 
 
 @proves("AGENT-REGISTRY", "ROLE-TABLE")
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("letter", ACTORS)
-def test_who_may_take_a_role_away(letter: str, role: Role) -> None:
+def test_change_of_role_depends_on_role_of_actor(letter: str, role: Role) -> None:
     actor = ACTORS[letter]
     world = World()
     world.agents[actor.name] = AgentRecord(actor.name, role, (), NOW)
-    code = "" if letter in BY_HAND[role] and letter in BY_HAND["agent"] else "not_authorized"
+    code = (
+        ""
+        if letter in EXPECTED_REGISTRARS[role] and letter in EXPECTED_REGISTRARS["agent"]
+        else "not_authorized"
+    )
     assert world.code(actor, RegisterAgent(actor.name, "agent", ("aof",))) == code
 
 
 @proves("AGENT-REGISTRY")
-def test_nobody_but_the_hub_has_its_name() -> None:
+def test_hub_name_is_reserved_for_the_hub() -> None:
     assert World().code(HUMAN, RegisterAgent("hub")) == "invalid_field"
     for command in (CreateTask("T"), PostMail(("bob",), "S", "B")):
         assert World().code(Actor("agent", "hub"), command) == "not_authorized"
 
 
 @proves("AGENT-REGISTRY")
-def test_an_agent_registers_itself_only() -> None:
+def test_agent_registers_only_itself() -> None:
     assert World().code(ALICE, RegisterAgent("alice")) == ""
     assert World().code(ALICE, RegisterAgent("bob")) == "not_authorized"
     assert World().code(Actor("agent", "bob"), RegisterAgent("bob", "human")) == "not_authorized"
@@ -120,10 +124,12 @@ def test_an_agent_registers_itself_only() -> None:
     ],
     ids=range(9),
 )
-def test_names_and_dialects_follow_their_grammar(command: RegisterAgent, code: str) -> None:
+def test_registered_names_and_dialects_follow_their_grammar(
+    command: RegisterAgent, code: str
+) -> None:
     assert World().code(HUMAN, command) == code
 
 
 @proves("AGENT-REGISTRY", "ROLE-TABLE")
-def test_the_table_of_roles_knows_every_role() -> None:
+def test_registration_table_covers_every_role() -> None:
     assert set(MAY_REGISTER) == set(ROLES)

@@ -56,9 +56,9 @@ from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import CountingIds
-from tests.core.by_hand import BY_HAND
+from tests.core.expected_transitions import EXPECTED_TRANSITIONS
 from tests.requirements import proves
-from tests.stateful.model import Model
+from tests.stateful.task_model import Model
 
 START = 1_770_609_600_000
 """2026-02-09T04:00:00.000Z."""
@@ -141,7 +141,7 @@ COMMANDS: st.SearchStrategy[AnyCommand] = st.one_of(
     st.builds(EscalateDelegation, NAMES),
 )
 KEYS = st.sampled_from(("",) * 6 + ("k1", "k2", "k3", "k4"))
-WORDS: st.SearchStrategy[AnyCommand] = st.sampled_from(
+HOLDER_COMMANDS: st.SearchStrategy[AnyCommand] = st.sampled_from(
     [
         *(ReportOutcome("T", outcome, "", ("no key",), apply=True) for outcome in OUTCOMES),
         *(ReportOutcome("T", outcome, "", ("no key",)) for outcome in OUTCOMES),
@@ -166,10 +166,10 @@ TUPLES = st.lists(COMMANDS, min_size=2, max_size=4).map(tuple)
 REQUESTS = st.tuples(ACTORS, COMMANDS.map(lambda command: (command,)) | TUPLES, KEYS)
 STEPS = st.sampled_from((1, 999, 1_000, 1_001, 60_000, 299_999, 300_000, 300_001))
 
-Asked = tuple[Actor, tuple[AnyCommand, ...], str]
+Request = tuple[Actor, tuple[AnyCommand, ...], str]
 
 
-def for_itself(actor: Actor, commands: tuple[AnyCommand, ...]) -> tuple[AnyCommand, ...]:
+def claim_for_self(actor: Actor, commands: tuple[AnyCommand, ...]) -> tuple[AnyCommand, ...]:
     """An agent mostly claims for itself; what it claims for others stays one case in three."""
     return tuple(
         ClaimTask(command.task, actor.name, ttl_ms=command.ttl_ms)
@@ -190,7 +190,7 @@ class TaskMachine(RuleBasedStateMachine):
         self._latest = START
         self._ids = CountingIds()
         self._model = self._new_model()
-        self._asked: list[Asked] = []
+        self._submitted: list[Request] = []
         self._hub = self._open()
 
     def _new_model(self) -> Model:
@@ -208,87 +208,94 @@ class TaskMachine(RuleBasedStateMachine):
     # What can happen
 
     @initialize(tasks=st.tuples(CREATED, CREATED, CREATED))
-    def some_tasks(self, tasks: tuple[CreateTask, ...]) -> None:
+    def create_tasks(self, tasks: tuple[CreateTask, ...]) -> None:
         """There are some tasks to begin with."""
         for name, task in zip(FIRST, tasks, strict=True):
             ready = replace(task, id=name, ready=True, blocked_by=(), aliases=())
-            self._ask((HERA, (ready,), ""))
+            self._submit((HERA, (ready,), ""))
 
-    @rule(asked=REQUESTS)
-    def request(self, asked: Asked) -> None:
+    @rule(request=REQUESTS)
+    def request(self, request: Request) -> None:
         """Anybody asks for anything."""
-        actor, commands, key = asked
-        self._ask((actor, for_itself(actor, commands), key))
+        actor, commands, key = request
+        self._submit((actor, claim_for_self(actor, commands), key))
 
     @rule(
         agent=st.sampled_from(AGENTS),
         name=st.sampled_from(IDS),
-        words=st.lists(WORDS, min_size=1, max_size=3),
+        commands=st.lists(HOLDER_COMMANDS, min_size=1, max_size=3),
         last=st.lists(COMMANDS, max_size=1),
         key=KEYS,
     )
     def attempt(
-        self, agent: str, name: str, words: list[AnyCommand], last: list[AnyCommand], key: str
+        self, agent: str, name: str, commands: list[AnyCommand], last: list[AnyCommand], key: str
     ) -> None:
         """An agent claims and goes on in one request; whatever comes last may be refused."""
         begin = (AdoptTask("bead", name), ClaimTask(name, agent, ttl_ms=1_000))
-        about = (replace(word, task=name) for word in words)
-        self._ask((Actor("agent", agent), (*begin, *about, *last), key))
+        about = (replace(command, task=name) for command in commands)
+        self._submit((Actor("agent", agent), (*begin, *about, *last), key))
 
-    @rule(agent=st.sampled_from(AGENTS), name=st.sampled_from(IDS), word=WORDS, key=KEYS)
-    def work(self, agent: str, name: str, word: AnyCommand, key: str) -> None:
+    @rule(
+        agent=st.sampled_from(AGENTS),
+        name=st.sampled_from(IDS),
+        holder_command=HOLDER_COMMANDS,
+        key=KEYS,
+    )
+    def work(self, agent: str, name: str, holder_command: AnyCommand, key: str) -> None:
         """A holder does something with what it holds, or else takes something."""
         held = [t.id for t in self._model.tasks.values() if t.lease and t.lease.holder == agent]
-        command = replace(word, task=held[0]) if held else ClaimTask(name, agent)
-        self._ask((Actor("agent", agent), (command,), key))
+        command = replace(holder_command, task=held[0]) if held else ClaimTask(name, agent)
+        self._submit((Actor("agent", agent), (command,), key))
 
     @precondition(lambda self: self._model.tasks)
     @rule(name=st.sampled_from(IDS), data=st.data())
-    def decide(self, name: str, data: st.DataObject) -> None:
+    def move_by_human(self, name: str, data: st.DataObject) -> None:
         """A person moves a task to where it can go."""
         task = self._model.tasks.get(name)
-        ways = [way for a, way in BY_HAND.items() if task and a == task.status]
-        targets: list[Status] = [to for way in ways for to in way]
+        targets_by_status = [
+            reachable for a, reachable in EXPECTED_TRANSITIONS.items() if task and a == task.status
+        ]
+        targets: list[Status] = [to for reachable in targets_by_status for to in reachable]
         if targets:
-            self._ask((HERA, (MoveTask(name, data.draw(st.sampled_from(targets))),), ""))
+            self._submit((HERA, (MoveTask(name, data.draw(st.sampled_from(targets))),), ""))
 
-    @precondition(lambda self: self._is_latest())
+    @precondition(lambda self: self._is_clock_current())
     @rule(agent=st.sampled_from(AGENTS), key=KEYS)
     def claim_next(self, agent: str, key: str) -> None:
         """An agent takes what is next for it."""
-        self._ask((Actor("agent", agent), (ClaimTask("", agent),), key))
+        self._submit((Actor("agent", agent), (ClaimTask("", agent),), key))
 
-    @precondition(lambda self: self._asked)
+    @precondition(lambda self: self._submitted)
     @rule(data=st.data())
     def repeat(self, data: st.DataObject) -> None:
         """Somebody sends again what was sent before, key and all."""
-        self._ask(data.draw(st.sampled_from(self._asked)))
+        self._submit(data.draw(st.sampled_from(self._submitted)))
 
-    @rule(asked=st.lists(REQUESTS, min_size=2, max_size=5))
-    def batch(self, asked: list[Asked]) -> None:
+    @rule(drawn=st.lists(REQUESTS, min_size=2, max_size=5))
+    def batch(self, drawn: list[Request]) -> None:
         """Several ask at once."""
-        requests = [(actor, for_itself(actor, commands), key) for actor, commands, key in asked]
+        calls = [(actor, claim_for_self(actor, commands), key) for actor, commands, key in drawn]
 
-        asking = [self._hub.request(actor, *commands, key=key) for actor, commands, key in requests]
+        requests = [self._hub.request(actor, *commands, key=key) for actor, commands, key in calls]
 
         async def together() -> list[Any]:
-            return await asyncio.gather(*(self._hub.engine.handle(one) for one in asking))
+            return await asyncio.gather(*(self._hub.engine.handle(one) for one in requests))
 
         expected = [
-            self._model.ask(*request, self._clock.now(), one.id)
-            for request, one in zip(requests, asking, strict=True)
+            self._model.submit(*request, self._clock.now(), one.id)
+            for request, one in zip(calls, requests, strict=True)
         ]
         for outcome, answer in zip(asyncio.run(together()), expected, strict=True):
             self._compare(outcome, answer)
 
     @rule(milliseconds=STEPS)
-    def time_passes(self, milliseconds: int) -> None:
+    def advance_clock(self, milliseconds: int) -> None:
         """The clock goes on."""
         self._clock.advance(milliseconds)
         self._latest = max(self._latest, self._clock.now())
 
     @rule(milliseconds=st.sampled_from((1, 1_000, 300_000)))
-    def time_goes_back(self, milliseconds: int) -> None:
+    def set_clock_back(self, milliseconds: int) -> None:
         """Somebody sets the clock back."""
         self._clock.advance(-milliseconds)
 
@@ -296,15 +303,15 @@ class TaskMachine(RuleBasedStateMachine):
     def tick(self) -> None:
         """The duties run once."""
         now = self._clock.now()
-        silent = self._model.silent(now)
-        assert Recovery(self._hub, Backoff()).run_once(now) == len(silent)
+        expired = self._model.expired(now)
+        assert Recovery(self._hub, Backoff()).run_once(now) == len(expired)
         Promotion(self._hub).run_once(now)
-        for name in silent:
-            assert self._model.ask(SYSTEM, (ExpireLease(name),), "", now)[0] == ""
-        late = self._model.late(now)
-        assert Sla(self._hub).run_once(now) == len(late)
-        for name in late:
-            assert self._model.ask(SYSTEM, (EscalateDelegation(name),), "", now)[0] == ""
+        for name in expired:
+            assert self._model.submit(SYSTEM, (ExpireLease(name),), "", now)[0] == ""
+        overdue = self._model.overdue(now)
+        assert Sla(self._hub).run_once(now) == len(overdue)
+        for name in overdue:
+            assert self._model.submit(SYSTEM, (EscalateDelegation(name),), "", now)[0] == ""
 
     @rule()
     def restart(self) -> None:
@@ -319,7 +326,7 @@ class TaskMachine(RuleBasedStateMachine):
     # What must be true
 
     @invariant()
-    def the_implementation_is_as_the_model_says(self) -> None:
+    def implementation_matches_model(self) -> None:
         """Every task, by its stored state and its lease."""
         for expected in self._model.tasks.values():
             view = find_task(self._hub.store, expected.id)
@@ -331,20 +338,25 @@ class TaskMachine(RuleBasedStateMachine):
                 expected.reserved,
             )
             assert (task.attempts, task.fence) == (expected.attempt, expected.attempt)
-            assert (task.failures, task.not_before) == (expected.failures, expected.rests_until)
+            assert (task.failures, task.not_before) == (expected.failures, expected.not_before)
             assert (list(task.blocked_by), list(task.open_blockers)) == (
-                expected.waits,
+                expected.blocked_by,
                 expected.open,
             )
             assert (list(task.aliases), task.notes) == (expected.names, expected.notes)
-            assert list(task.agents) == expected.held_by
-            assert (task.parent, list(task.children)) == (expected.parent, expected.parts)
-            asked = task.delegation
-            offer = asked and (asked.parent, asked.from_agent, asked.to_agent, asked.due_by)
-            assert (offer, task.depth) == (expected.offer, expected.depth)
-            assert asked is None or (asked.state, asked.escalated) == (
+            assert list(task.agents) == expected.agents
+            assert (task.parent, list(task.children)) == (expected.parent, expected.children)
+            delegation = task.delegation
+            request = delegation and (
+                delegation.parent,
+                delegation.from_agent,
+                delegation.to_agent,
+                delegation.due_by,
+            )
+            assert (request, task.depth) == (expected.offer, expected.depth)
+            assert delegation is None or (delegation.state, delegation.escalated) == (
                 expected.answer,
-                expected.told,
+                expected.escalated,
             )
             held = lease and (lease.holder, lease.fence, lease.ttl_ms, lease.expires_at)
             assert held == (
@@ -362,7 +374,7 @@ class TaskMachine(RuleBasedStateMachine):
             assert task.failures < task.max_attempts or task.status == "deadletter"
 
     @invariant()
-    def the_replay_is_as_the_implementation_says(self) -> None:
+    def replay_matches_stored_state(self) -> None:
         """Every stream folds into its stored state, and verify finds nothing."""
         store = self._hub.store
         tasks = 0
@@ -371,19 +383,19 @@ class TaskMachine(RuleBasedStateMachine):
             assert replayed == (decode_state(row.name, row.state) if row.state else None)
             tasks += isinstance(replayed, Task)
         assert tasks == len(self._model.tasks)
-        assert list(check_ledger(store, (), _silent)) == []
-        assert list(check_views(store, _silent)) == []
+        assert list(check_ledger(store, (), _ignore_progress)) == []
+        assert list(check_views(store, _ignore_progress)) == []
 
-    def _is_latest(self) -> bool:
+    def _is_clock_current(self) -> bool:
         """Whether the clock is not behind itself: a promoted task stays promoted when it is."""
         return self._clock.now() >= self._latest
 
-    def _ask(self, asked: Asked) -> None:
-        actor, commands, key = asked
-        self._asked.append(asked)
+    def _submit(self, submitted: Request) -> None:
+        actor, commands, key = submitted
+        self._submitted.append(submitted)
         versions = self._versions()
         request = self._hub.request(actor, *commands, key=key)
-        expected = self._model.ask(actor, commands, key, self._clock.now(), request.id)
+        expected = self._model.submit(actor, commands, key, self._clock.now(), request.id)
         outcome = self._hub.engine.handle_now(request)
         self._compare(outcome, expected)
         if isinstance(outcome, Refusal) or outcome.repeated:
@@ -401,7 +413,7 @@ class TaskMachine(RuleBasedStateMachine):
         return {row.name: row.version for row in rows if row.name.startswith("task:")}
 
 
-def _silent(_: int) -> None:
+def _ignore_progress(_: int) -> None:
     """Nobody watches."""
 
 
@@ -427,6 +439,10 @@ class SqliteMachine(TaskMachine):
         super().__init__(_on_sqlite)
 
 
-TestMemory = proves("MODEL-REPLAY", "CORE-ALL-OR-NONE", "IDEM-REPEAT")(MemoryMachine.TestCase)
-TestSqlite = proves("MODEL-REPLAY", "CORE-ALL-OR-NONE", "STORE-CONTRACT")(SqliteMachine.TestCase)
-TestSqlite.settings = settings(max_examples=max(10, settings().max_examples // 5))
+TestTasksOnMemory = proves("MODEL-REPLAY", "CORE-ALL-OR-NONE", "IDEM-REPEAT")(
+    MemoryMachine.TestCase
+)
+TestTasksOnSqlite = proves("MODEL-REPLAY", "CORE-ALL-OR-NONE", "STORE-CONTRACT")(
+    SqliteMachine.TestCase
+)
+TestTasksOnSqlite.settings = settings(max_examples=max(10, settings().max_examples // 5))

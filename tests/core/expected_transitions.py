@@ -8,7 +8,7 @@ from dragoman.core.events import Status
 #   H the holder, a the assignee, n the assignee where no review is needed
 #
 # A pair that is not here is no transition. In-progress is entered by a claim, whoever asks.
-BY_HAND: dict[Status, dict[Status, str]] = {
+EXPECTED_TRANSITIONS: dict[Status, dict[Status, str]] = {
     "backlog": {"ready": "hoscft", "blocked": "hoscft", "cancelled": "hosc"},
     "ready": {
         "in-progress": "",

@@ -13,7 +13,7 @@ OTHER = Actor("orchestrator", "otis")
 APPROVE = MoveTask("T", "done")
 
 
-def reviewed(dispatcher: Actor) -> World:
+def reported_by_alice(dispatcher: Actor) -> World:
     """Alice has finished T, which this one claimed for her."""
     world = World(task("T", "ready"))
     world.do(dispatcher, ClaimTask("T", "alice"))
@@ -21,8 +21,8 @@ def reviewed(dispatcher: Actor) -> World:
     return world
 
 
-def test_an_orchestrator_does_not_approve_what_it_claimed_for_another() -> None:
-    world = reviewed(ORCHESTRATOR)
+def test_orchestrator_may_not_approve_task_it_dispatched() -> None:
+    world = reported_by_alice(ORCHESTRATOR)
     assert world.tasks["T"].dispatched_by == "olga"
     assert world.code(ORCHESTRATOR, APPROVE) == "not_authorized"
     assert world.code(OTHER, APPROVE) == ""
@@ -30,11 +30,11 @@ def test_an_orchestrator_does_not_approve_what_it_claimed_for_another() -> None:
     assert world.code(ORCHESTRATOR, MoveTask("T", "ready")) == ""
 
 
-def test_a_person_does_not_approve_what_they_did_themselves() -> None:
+def test_human_may_not_approve_own_work() -> None:
     world = World(task("T", "ready"))
     world.do(HUMAN, ClaimTask("T", HUMAN.name))
     world.do(HUMAN, ReportOutcome("T", "done", apply=True))
-    answer = world.ask(HUMAN, APPROVE)
+    answer = world.decide(HUMAN, APPROVE)
     assert isinstance(answer, Refusal)
     assert answer.code == "not_authorized"
     assert "which is its own work: another person or an orchestrator has to" in answer.detail
@@ -43,7 +43,7 @@ def test_a_person_does_not_approve_what_they_did_themselves() -> None:
     assert world.code(Actor("human", "hugo"), APPROVE) == ""
 
 
-def test_giving_it_to_another_name_afterwards_makes_it_nobody_elses_work() -> None:
+def test_reassignment_does_not_allow_self_approval() -> None:
     world = World(task("T", "ready"))
     world.do(HUMAN, ClaimTask("T", HUMAN.name))
     world.do(HUMAN, ReportOutcome("T", "done", apply=True))
@@ -53,7 +53,7 @@ def test_giving_it_to_another_name_afterwards_makes_it_nobody_elses_work() -> No
     assert world.code(ORCHESTRATOR, APPROVE) == ""
 
 
-def test_who_has_given_it_back_approves_what_another_did() -> None:
+def test_former_holder_may_approve_work_of_another() -> None:
     world = World(task("T", "ready"))
     world.do(HUMAN, ClaimTask("T", HUMAN.name))
     world.do(HUMAN, MoveTask("T", "ready"))
@@ -63,13 +63,13 @@ def test_who_has_given_it_back_approves_what_another_did() -> None:
     assert world.code(HUMAN, APPROVE) == ""
 
 
-def test_what_needs_no_review_is_done_by_whoever_did_it() -> None:
+def test_task_without_required_review_may_be_self_approved() -> None:
     world = World(task("T", "review", HUMAN.name, review_required=False))
     assert world.code(HUMAN, APPROVE) == ""
-    assert reviewed(HUMAN).code(HUMAN, APPROVE) == "", "a person may claim it for another"
+    assert reported_by_alice(HUMAN).code(HUMAN, APPROVE) == "", "a person may claim it for another"
 
 
-def test_it_approves_what_others_had_done() -> None:
-    assert reviewed(HUMAN).code(ORCHESTRATOR, APPROVE) == ""
-    assert reviewed(ALICE).code(ORCHESTRATOR, APPROVE) == ""
-    assert reviewed(OTHER).code(ORCHESTRATOR, APPROVE) == ""
+def test_orchestrator_may_approve_work_dispatched_by_others() -> None:
+    assert reported_by_alice(HUMAN).code(ORCHESTRATOR, APPROVE) == ""
+    assert reported_by_alice(ALICE).code(ORCHESTRATOR, APPROVE) == ""
+    assert reported_by_alice(OTHER).code(ORCHESTRATOR, APPROVE) == ""

@@ -25,17 +25,17 @@ from dragoman.core.limits import UPDATES
 from dragoman.core.reading import Decision
 from dragoman.core.states.agent import AgentRecord
 from dragoman.core.states.intent import ANOMALIES_PER_MINUTE, REMEMBERED_RUNS
-from tests.core.delegating import (
+from tests.core.intents import (
     GOAL,
     HOUR,
-    answer,
-    delegated,
-    names_of,
-    odd,
+    anomaly_detail,
+    delegate_intent,
+    event_names,
     open_request,
-    ranked,
+    rank_candidates,
     registry,
-    standing,
+    standing_of,
+    submit_result,
 )
 from tests.core.world import (
     ALICE,
@@ -61,18 +61,18 @@ DONE = ReceiveResult("i", "alice", success=True, output={"lines": 3})
 FAILED = ReceiveResult("i", "alice", success=False, error="it broke")
 
 
-def given(*names: str, **more: Any) -> World:
+def delegated_to_alice(*names: str, **more: Any) -> World:
     """An intent that alice, the first of them, was asked for."""
     world = registry(*names)
-    delegated(world, **more)
+    delegate_intent(world, **more)
     return world
 
 
 @proves("CCOS-FEEDBACK", "CCOS-LIFE")
-def test_a_success_satisfies_the_intent_and_is_counted() -> None:
-    world = given()
+def test_successful_result_satisfies_intent_and_is_counted() -> None:
+    world = delegated_to_alice()
     decision = world.do(ALICE, DONE, NOW + 1_500)
-    assert names_of(decision) == [
+    assert event_names(decision) == [
         "TaskClaimed",
         "TaskReported",
         "TaskTransitioned",
@@ -82,7 +82,7 @@ def test_a_success_satisfies_the_intent_and_is_counted() -> None:
         "IntentFedBack",
         "IntentSatisfied",
     ]
-    intent, known = world.intents["i"], standing(world, "alice")
+    intent, known = world.intents["i"], standing_of(world, "alice")
     assert (intent.state, intent.request) == ("Satisfied", None)
     assert (world.tasks["i"].status, decision.receipt.status) == ("done", "done")
     assert (known.successes, known.failures, known.recent, known.open) == (1, 0, "1", 0)
@@ -93,22 +93,22 @@ def test_a_success_satisfies_the_intent_and_is_counted() -> None:
 
 
 @proves("CCOS-FEEDBACK")
-@pytest.mark.parametrize("said", [DONE, FAILED], ids=["success", "failure"])
-def test_what_an_agent_has_asked_of_itself_makes_no_record(said: ReceiveResult) -> None:
-    world = given(actor=ALICE)
-    decision = world.do(ALICE, said)
-    assert "IntentFedBack" not in names_of(decision)
-    known = standing(world, "alice")
+@pytest.mark.parametrize("result", [DONE, FAILED], ids=["success", "failure"])
+def test_self_delegated_result_gives_no_feedback(result: ReceiveResult) -> None:
+    world = delegated_to_alice(actor=ALICE)
+    decision = world.do(ALICE, result)
+    assert "IntentFedBack" not in event_names(decision)
+    known = standing_of(world, "alice")
     assert (known.successes, known.failures, known.recent, known.open) == (0, 0, "", 0)
-    if said is FAILED:  # the next candidate is another one: what it brings counts
-        assert answer(world).state == "Satisfied"
-        assert standing(world, "bob").recent == "1"
+    if result is FAILED:  # the next candidate is another one: what it brings counts
+        assert submit_result(world).state == "Satisfied"
+        assert standing_of(world, "bob").recent == "1"
     assert world.intents["i"].state == "Satisfied"
 
 
 @proves("CCOS-FEEDBACK")
-def test_the_attempt_that_was_claimed_before_ends_with_its_lease() -> None:
-    world = given()
+def test_result_ends_attempt_and_lease_of_claimed_task() -> None:
+    world = delegated_to_alice()
     world.do(ALICE, ClaimTask("i", "alice"))
     decision = world.do(ALICE, DONE)
     assert not any(isinstance(event, TaskClaimed) for event in events_of(decision))
@@ -116,39 +116,39 @@ def test_the_attempt_that_was_claimed_before_ends_with_its_lease() -> None:
     assert world.tasks["i"].attempts == 1
 
 
-def test_where_policy_says_so_the_output_is_a_digest_only() -> None:
-    decision = given().do(ALICE, replace(DONE, output=None, left_out=9, digest="d"))
+def test_output_may_be_kept_as_digest_only() -> None:
+    decision = delegated_to_alice().do(ALICE, replace(DONE, output=None, left_out=9, digest="d"))
     completed = next(e for e in events_of(decision) if isinstance(e, IntentCompleted))
     assert (completed.output, completed.left_out, completed.digest) == (None, 9, "d")
     failure = replace(FAILED, left_out=9, digest="d")
-    assert "has an output" in odd(given(), ALICE, failure)
+    assert "has an output" in anomaly_detail(delegated_to_alice(), ALICE, failure)
 
 
 @proves("CCOS-LIFE")
-def test_an_intent_that_is_reviewed_is_satisfied_by_the_approval() -> None:
-    world = given(review_required=True)
+def test_reviewed_intent_is_satisfied_by_approval() -> None:
+    world = delegated_to_alice(review_required=True)
     world.do(ALICE, DONE)
     assert world.intents["i"].state == "FeedbackApplied"
     assert world.tasks["i"].status == "review"
     assert world.do(ALICE, DONE).events == ()
     world.do(HUMAN, MoveTask("i", "done"))
     assert world.intents["i"].state == "Satisfied"
-    assert standing(world, "alice").successes == 1
+    assert standing_of(world, "alice").successes == 1
 
 
 @proves("CCOS-LIFE")
-def test_whoever_waits_for_the_task_is_told() -> None:
-    world = given()
+def test_result_unblocks_dependent_task() -> None:
+    world = delegated_to_alice()
     world.do(HUMAN, CreateTask("after", "after", ready=True, blocked_by=("i",)))
     world.do(ALICE, DONE)
     assert world.tasks["after"].open_blockers == ()
 
 
 @proves("CCOS-RETRY", "CCOS-FEEDBACK")
-def test_a_failure_goes_to_the_next_candidate_and_at_last_to_the_deadletter() -> None:
-    world = given(patience_ms=HOUR)
+def test_failure_goes_to_next_candidate_and_finally_to_deadletter() -> None:
+    world = delegated_to_alice(patience_ms=HOUR)
     decision = world.do(ALICE, FAILED, NOW + 5)
-    assert names_of(decision, "intent:") == [
+    assert event_names(decision, "intent:") == [
         "IntentCompleted",
         "IntentFedBack",
         "IntentProposed",
@@ -158,7 +158,7 @@ def test_a_failure_goes_to_the_next_candidate_and_at_last_to_the_deadletter() ->
     request = open_request(world)
     assert (request.id, request.agent, request.deadline) == ("i.2", "bob", NOW + 5 + HOUR)
     assert world.tasks["i"].assignee == "bob"
-    assert (standing(world, "alice").failures, standing(world, "bob").open) == (1, 1)
+    assert (standing_of(world, "alice").failures, standing_of(world, "bob").open) == (1, 1)
     last = world.do(BOB, ReceiveResult("i", "bob", success=False, error="no" * 900), NOW + 9)
     intent = world.intents["i"]
     assert intent.state == "NeedsFollowUp"
@@ -170,48 +170,48 @@ def test_a_failure_goes_to_the_next_candidate_and_at_last_to_the_deadletter() ->
 
 
 @proves("CCOS-RETRY", "CCOS-LIFE")
-def test_what_has_failed_needs_a_follow_up_also_when_the_others_may_not_have_it() -> None:
+def test_failure_without_eligible_candidates_needs_follow_up() -> None:
     world = registry("alice")
     world.agents["cook"] = AgentRecord("cook", "agent", ("ccos",), NOW)
     world.do(HUMAN, DescribeAgent("cook", ("cook",)))
-    delegated(world)
-    intent = answer(world, success=False)
+    delegate_intent(world)
+    intent = submit_result(world, success=False)
     assert (intent.state, world.tasks["i"].status) == ("NeedsFollowUp", "deadletter")
     assert intent.reasons == ("nobody else may have it, the last failed: it broke",)
 
 
 @proves("CCOS-RETRY")
-def test_so_many_are_tried_and_no_more() -> None:
-    world = given("a1", "a2", "a3", tries=2)
-    answer(world, success=False)
-    intent = answer(world, success=False)
+def test_number_of_tries_is_limited() -> None:
+    world = delegated_to_alice("a1", "a2", "a3", tries=2)
+    submit_result(world, success=False)
+    intent = submit_result(world, success=False)
     assert intent.reasons == ("2 tries have failed, the last: it broke",)
-    once = answer(given("a1", "a2", tries=1), success=False)
+    once = submit_result(delegated_to_alice("a1", "a2", tries=1), success=False)
     assert once.reasons == ("its only try has failed: it broke",)
 
 
 @proves("CCOS-RETRY")
-def test_a_candidate_that_has_become_unfit_is_passed_over() -> None:
-    world = given("a1", "a2", "a3")
-    world.standings["a2"] = replace(standing(world, "a2"), descriptor=None)
-    answer(world, success=False)
+def test_candidate_without_description_is_skipped() -> None:
+    world = delegated_to_alice("a1", "a2", "a3")
+    world.standings["a2"] = replace(standing_of(world, "a2"), descriptor=None)
+    submit_result(world, success=False)
     assert open_request(world).agent == "a3"
 
 
 @pytest.mark.parametrize("command", [DONE, replace(DONE, request_id="i.1")])
-def test_an_equal_repeat_is_a_no_op(command: ReceiveResult) -> None:
-    world = given()
+def test_repeated_result_is_a_no_op(command: ReceiveResult) -> None:
+    world = delegated_to_alice()
     world.do(ALICE, command)
     for repeat in (DONE, replace(DONE, request_id="i.1")):
-        decision = world.ask(ALICE, repeat, NOW + 9)
+        decision = world.decide(ALICE, repeat, NOW + 9)
         assert isinstance(decision, Decision)
         assert (decision.events, decision.refusal) == ((), None)
         assert decision.receipt.before
-    assert standing(world, "alice").successes == 1
+    assert standing_of(world, "alice").successes == 1
 
 
 @pytest.mark.parametrize(
-    ("said", "again", "is_repeat"),
+    ("first", "second", "is_repeat"),
     [
         ({"a": 1}, {"a": 1.0}, True),
         ({"a": [-0.0, "1.0", 2.5]}, {"a": [0, "1.0", 2.5]}, True),
@@ -221,26 +221,24 @@ def test_an_equal_repeat_is_a_no_op(command: ReceiveResult) -> None:
         (2.0**60, 2.0**61, False),
     ],
 )
-def test_a_whole_number_is_the_same_however_it_is_written(
-    said: object, again: object, is_repeat: bool
-) -> None:
-    world = given()
-    world.do(ALICE, replace(DONE, output=said))
-    decision = world.ask(ALICE, replace(DONE, output=again), NOW + 9)
+def test_equal_numbers_make_equal_results(first: object, second: object, is_repeat: bool) -> None:
+    world = delegated_to_alice()
+    world.do(ALICE, replace(DONE, output=first))
+    decision = world.decide(ALICE, replace(DONE, output=second), NOW + 9)
     assert isinstance(decision, Decision)
     assert decision.receipt.before is is_repeat
 
 
 @proves("CCOS-FEEDBACK")
-def test_a_failure_repeated_while_another_agent_works_is_a_no_op_too() -> None:
-    world = given()
+def test_repeated_failure_during_next_request_is_a_no_op() -> None:
+    world = delegated_to_alice()
     world.do(ALICE, FAILED)
     assert world.do(ALICE, FAILED).events == ()
-    assert standing(world, "alice").failures == 1
+    assert standing_of(world, "alice").failures == 1
 
 
 @pytest.mark.parametrize(
-    ("command", "actor", "why"),
+    ("command", "actor", "detail"),
     [
         (replace(DONE, agent="bob"), BOB, "i.1 is open with alice, not with bob"),
         (replace(DONE, agent="b b"), HUB, "i.1 is open with alice, not with 'b b'"),
@@ -251,49 +249,52 @@ def test_a_failure_repeated_while_another_agent_works_is_a_no_op_too() -> None:
         (replace(DONE, fault="it has both"), ALICE, "it has both"),
     ],
 )
-def test_what_does_not_match_is_an_anomaly(command: Any, actor: Actor, why: str) -> None:
-    world = given()
+def test_result_that_does_not_match_request_is_an_anomaly(
+    command: Any, actor: Actor, detail: str
+) -> None:
+    world = delegated_to_alice()
     before = world.intents["i"].request
-    assert odd(world, actor, command) == f"i: {why}"
+    assert anomaly_detail(world, actor, command) == f"i: {detail}"
     intent = world.intents["i"]
     assert (intent.state, intent.request) == ("TaskDispatched", before)
-    assert standing(world, "alice").recent == ""
+    assert standing_of(world, "alice").recent == ""
 
 
 @proves("CCOS-RESULT")
 @pytest.mark.parametrize(
-    ("command", "why"),
+    ("command", "detail"),
     [
         (replace(DONE, error="x"), "it is a success and has an error"),
         (replace(FAILED, output=1), "it is a failure and has an output"),
         (replace(FAILED, error=""), "it is a failure and has no error"),
     ],
 )
-def test_a_result_has_an_output_or_an_error(command: ReceiveResult, why: str) -> None:
-    assert odd(given(), ALICE, command) == f"i: {why}"
+def test_result_has_either_output_or_error(command: ReceiveResult, detail: str) -> None:
+    assert anomaly_detail(delegated_to_alice(), ALICE, command) == f"i: {detail}"
 
 
-def test_a_second_result_and_one_without_a_request_are_anomalies() -> None:
-    world = given()
+def test_second_result_and_result_without_request_are_anomalies() -> None:
+    world = delegated_to_alice()
     world.do(ALICE, DONE)
     another = replace(DONE, output={"lines": 4})
-    assert odd(world, ALICE, another) == "i: i.1 has another result already"
+    assert anomaly_detail(world, ALICE, another) == "i: i.1 has another result already"
     assert (
-        odd(world, BOB, replace(DONE, agent="bob")) == "i: i has no open request: it is Satisfied"
+        anomaly_detail(world, BOB, replace(DONE, agent="bob"))
+        == "i: i has no open request: it is Satisfied"
     )
-    assert standing(world, "alice").recent == "1"
+    assert standing_of(world, "alice").recent == "1"
 
 
 @proves("CCOS-OWNER")
-def test_a_result_after_the_owner_has_changed_is_an_anomaly() -> None:
-    world = given()
+def test_result_after_change_of_owner_is_an_anomaly() -> None:
+    world = delegated_to_alice()
     world.do(HUMAN, MoveTask("i", "backlog"))
-    assert odd(world, ALICE, DONE) == "i: i.1 was superseded by what became of the task"
+    assert anomaly_detail(world, ALICE, DONE) == "i: i.1 was superseded by what became of the task"
 
 
 @proves("CCOS-DEADLINE")
-def test_after_the_deadline_the_synthetic_failure_stands() -> None:
-    world = given(patience_ms=HOUR)
+def test_missed_deadline_ends_request_with_synthetic_failure() -> None:
+    world = delegated_to_alice(patience_ms=HOUR)
     assert world.do(HUB, ExpireRequest("i"), NOW + HOUR - 1).events == ()
     world.do(ALICE, ClaimTask("i", "alice"))
     decision = world.do(HUB, ExpireRequest("i"), NOW + HOUR)
@@ -302,92 +303,92 @@ def test_after_the_deadline_the_synthetic_failure_stands() -> None:
     assert completed.error == "no result had come by 2026-02-09T15:30:00.000Z"
     assert any(isinstance(event, TaskRequeued) for event in events_of(decision))
     assert world.leases == {}
-    assert standing(world, "alice").failures == 1
+    assert standing_of(world, "alice").failures == 1
     assert open_request(world).agent == "bob"
-    why = odd(world, ALICE, DONE, NOW + HOUR)
-    assert why == "i: it is late: i.1 was ended at 2026-02-09T15:30:00.000Z (deadline)"
+    detail = anomaly_detail(world, ALICE, DONE, NOW + HOUR)
+    assert detail == "i: it is late: i.1 was ended at 2026-02-09T15:30:00.000Z (deadline)"
     assert world.do(HUB, ExpireRequest("i"), NOW + HOUR).events == ()
 
 
 @proves("CCOS-TAKEN-BACK")
-def test_a_result_after_a_block_is_not_called_late() -> None:
-    world = given()
+def test_result_after_block_is_not_called_late() -> None:
+    world = delegated_to_alice()
     world.do(HUMAN, MoveTask("i", "blocked", "wait"))
-    why = odd(world, ALICE, DONE, NOW + 1)
-    assert why == "i: i.1 was ended at 2026-02-09T14:30:00.000Z (blocked)"
+    detail = anomaly_detail(world, ALICE, DONE, NOW + 1)
+    assert detail == "i: i.1 was ended at 2026-02-09T14:30:00.000Z (blocked)"
 
 
 @proves("CCOS-DEADLINE")
 @proves("CCOS-DUE")
-def test_a_moment_that_was_said_stands_for_whoever_is_asked_before_it() -> None:
+def test_fixed_deadline_applies_to_every_candidate_before_it() -> None:
     world = registry("alice", "bob", "carol")
     due = NOW + HOUR
-    delegated(world, patience_ms=HOUR, due_by=due)
+    delegate_intent(world, patience_ms=HOUR, due_by=due)
     assert open_request(world).deadline == due
-    answer(world, success=False, now=NOW + 60_000)
+    submit_result(world, success=False, now=NOW + 60_000)
     assert (open_request(world).agent, open_request(world).deadline) == ("bob", due)
     world.do(HUMAN, EditTask("i", assignee="carol"), NOW + 120_000)
     assert (open_request(world).agent, open_request(world).deadline) == ("carol", due)
 
 
 @proves("CCOS-DUE", "CCOS-RETRY")
-def test_who_is_tried_after_it_has_as_much_time_again() -> None:
-    world = given(patience_ms=HOUR, due_by=NOW + HOUR)
+def test_candidate_after_fixed_deadline_gets_full_patience() -> None:
+    world = delegated_to_alice(patience_ms=HOUR, due_by=NOW + HOUR)
     world.do(HUB, ExpireRequest("i"), NOW + HOUR + 60_000)
     assert open_request(world).agent == "bob"
     assert open_request(world).deadline == NOW + 2 * HOUR + 60_000
 
 
 @proves("CCOS-DUE", "CCOS-GOVERNANCE")
-def test_who_takes_longer_than_is_left_until_then_is_passed_over() -> None:
+def test_candidate_too_slow_for_fixed_deadline_is_skipped() -> None:
     world = registry("alice", "bob", latency_ms=HOUR // 2)
-    delegated(world, patience_ms=HOUR, due_by=NOW + HOUR)
-    answer(world, success=False, now=NOW + HOUR // 2 + 1_000)
+    delegate_intent(world, patience_ms=HOUR, due_by=NOW + HOUR)
+    submit_result(world, success=False, now=NOW + HOUR // 2 + 1_000)
     assert world.intents["i"].state == "NeedsFollowUp"
 
 
 @proves("CCOS-DUE")
-def test_delegated_anew_another_moment_counts_or_none() -> None:
-    world = given("alice", patience_ms=HOUR, due_by=NOW + HOUR)
-    answer(world, success=False)
+def test_new_delegation_replaces_fixed_deadline() -> None:
+    world = delegated_to_alice("alice", patience_ms=HOUR, due_by=NOW + HOUR)
+    submit_result(world, success=False)
     world.agents["bob"] = AgentRecord("bob", "agent", ("ccos",), NOW)
     world.do(HUMAN, DescribeAgent("bob", ("python", "tests")))
-    delegated(world, patience_ms=2 * HOUR)
+    delegate_intent(world, patience_ms=2 * HOUR)
     assert (world.intents["i"].due_by, open_request(world).deadline) == (0, NOW + 2 * HOUR)
 
 
-def test_a_late_result_ends_the_request_itself_if_nobody_has_seen_to_it() -> None:
-    world = given("alice", patience_ms=HOUR)
-    why = odd(world, ALICE, DONE, NOW + HOUR)
-    assert why == "i: it is late: i.1 ended at 2026-02-09T15:30:00.000Z"
+def test_late_result_ends_request_that_is_still_open() -> None:
+    world = delegated_to_alice("alice", patience_ms=HOUR)
+    detail = anomaly_detail(world, ALICE, DONE, NOW + HOUR)
+    assert detail == "i: it is late: i.1 ended at 2026-02-09T15:30:00.000Z"
     assert world.intents["i"].state == "NeedsFollowUp"
-    assert standing(world, "alice").recent == "0"
+    assert standing_of(world, "alice").recent == "0"
     assert world.tasks["i"].status == "deadletter"
     assert world.do(HUB, ExpireRequest("i"), NOW + HOUR).events == ()
 
 
 @proves("CCOS-DEADLINE")
-def test_a_review_takes_as_long_as_it_takes() -> None:
-    world = given(patience_ms=HOUR, review_required=True)
+def test_deadline_does_not_apply_during_review() -> None:
+    world = delegated_to_alice(patience_ms=HOUR, review_required=True)
     world.do(ALICE, ClaimTask("i", "alice"))
     world.do(ALICE, ReportOutcome("i", "partial", "half", apply=True))
     assert world.tasks["i"].status == "review"
     assert world.do(HUB, ExpireRequest("i"), NOW + 2 * HOUR).events == ()
     assert world.intents["i"].request is not None
-    assert "its task is review" in odd(world, ALICE, DONE, NOW + 2 * HOUR)
-    assert (world.tasks["i"].status, standing(world, "alice").recent) == ("review", "")
+    assert "its task is review" in anomaly_detail(world, ALICE, DONE, NOW + 2 * HOUR)
+    assert (world.tasks["i"].status, standing_of(world, "alice").recent) == ("review", "")
 
 
 @proves("CCOS-DEADLINE")
-def test_who_may_end_a_request_and_which() -> None:
-    world = given()
+def test_request_expiry_depends_on_role_and_intent() -> None:
+    world = delegated_to_alice()
     for actor, code in ((ALICE, "not_authorized"), (COORDINATOR, "not_authorized"), (HUB, "")):
         assert world.code(actor, ExpireRequest("i")) == code
     assert world.code(HUB, ExpireRequest("none")) == "intent_not_found"
     assert world.code(HUB, ExpireRequest("n o")) == "invalid_id"
 
 
-def test_about_an_unknown_intent_nothing_is_written() -> None:
+def test_result_for_unknown_intent_is_not_recorded() -> None:
     world = registry()
     assert world.code(ALICE, DONE) == "anomaly"
     assert world.code(ALICE, UpdateIntent("i", "alice")) == "anomaly"
@@ -396,12 +397,12 @@ def test_about_an_unknown_intent_nothing_is_written() -> None:
 
 @proves("CCOS-ATTEMPT")
 @pytest.mark.parametrize("command", [DONE, UpdateIntent("i", "alice", 10)])
-def test_what_an_attempt_says_about_another_intent_is_an_anomaly_of_that(command: Any) -> None:
-    world = given("alice")
-    delegated(world, "j")
+def test_attempt_result_for_another_intent_is_an_anomaly_of_that_intent(command: Any) -> None:
+    world = delegated_to_alice("alice")
+    delegate_intent(world, "j")
     world.do(ALICE, ClaimTask("j", "alice"))
     attempt = Actor("agent", "alice", "http", "j", 1)
-    assert "an attempt on j only" in odd(world, attempt, command)
+    assert "an attempt on j only" in anomaly_detail(world, attempt, command)
     assert world.intents["i"].state == "TaskDispatched"
     assert world.code(attempt, replace(command, intent="j")) == ""
     assert world.code(replace(attempt, fence=2), command) == "lease_lost"
@@ -409,21 +410,21 @@ def test_what_an_attempt_says_about_another_intent_is_an_anomaly_of_that(command
 
 @proves("CCOS-ATTEMPT")
 @pytest.mark.parametrize("command", [DONE, UpdateIntent("i", "alice", 10)])
-def test_and_about_none_one_of_what_it_was_asked_for(command: Any) -> None:
-    world = given("alice")
+def test_attempt_result_for_unknown_intent_is_an_anomaly_of_its_own_intent(command: Any) -> None:
+    world = delegated_to_alice("alice")
     world.do(ALICE, ClaimTask("i", "alice"))
     attempt = Actor("agent", "alice", "http", "i", 1)
-    answer = world.ask(attempt, replace(command, intent="other"))
+    answer = world.decide(attempt, replace(command, intent="other"))
     assert isinstance(answer, Decision)
     assert answer.refusal is not None
     assert answer.refusal.code == "anomaly"
-    assert names_of(answer) == ["IntentAnomaly"]
+    assert event_names(answer) == ["IntentAnomaly"]
     assert "no intent other, and i was asked for" in answer.refusal.detail
     assert world.code(attempt, replace(command, intent="a b")) == "invalid_id"
 
 
 @proves("CCOS-ATTEMPT")
-def test_of_an_attempt_on_what_is_no_intent_s_it_stands_with_its_agent() -> None:
+def test_attempt_result_without_intent_is_refused() -> None:
     world = registry("alice")
     world.put(task("T", "in-progress", "alice", attempts=1))
     world.leases["T"] = lease("alice", 1)
@@ -434,35 +435,33 @@ ATTEMPT = Actor("agent", "alice", "http", "i", 1)
 
 
 @proves("CCOS-RECEIPT", "CCOS-ATTEMPT")
-def test_what_an_attempt_says_after_its_result_is_a_repeat_or_an_anomaly() -> None:
-    world = given()
+def test_attempt_message_after_result_is_repeat_or_anomaly() -> None:
+    world = delegated_to_alice()
     world.do(ALICE, ClaimTask("i", "alice"))
     world.do(ATTEMPT, DONE)
-    again = world.do(ATTEMPT, DONE)
-    assert (again.events, again.receipt.before) == ((), True)
+    repeated = world.do(ATTEMPT, DONE)
+    assert (repeated.events, repeated.receipt.before) == ((), True)
     other = replace(DONE, output=8)
-    assert odd(world, ATTEMPT, other) == "i: i.1 has another result already"
-    told = odd(world, ATTEMPT, UpdateIntent("i", "alice", 10, "", "i.1", 1))
-    assert told == "i: i.1 has a result already"
+    assert anomaly_detail(world, ATTEMPT, other) == "i: i.1 has another result already"
+    detail = anomaly_detail(world, ATTEMPT, UpdateIntent("i", "alice", 10, "", "i.1", 1))
+    assert detail == "i: i.1 has a result already"
 
 
 @proves("CCOS-RECEIPT", "CCOS-ATTEMPT")
-@pytest.mark.parametrize("is_seen_to", [False, True])
-def test_what_an_attempt_says_after_the_deadline_is_an_anomaly(is_seen_to: bool) -> None:
-    world = given(patience_ms=HOUR)
+@pytest.mark.parametrize("is_expired", [False, True])
+def test_attempt_result_after_deadline_is_an_anomaly(is_expired: bool) -> None:
+    world = delegated_to_alice(patience_ms=HOUR)
     world.do(ALICE, ClaimTask("i", "alice"))
-    if is_seen_to:
+    if is_expired:
         world.do(HUB, ExpireRequest("i"), NOW + HOUR)
-    assert odd(world, ATTEMPT, DONE, NOW + HOUR).startswith("i: it is late: i.1")
+    assert anomaly_detail(world, ATTEMPT, DONE, NOW + HOUR).startswith("i: it is late: i.1")
 
 
 @proves("LEASE-LOST")
 @pytest.mark.parametrize("is_requeued", [False, True])
 @pytest.mark.parametrize("command", [DONE, UpdateIntent("i", "alice", 10)])
-def test_an_attempt_that_has_lost_its_lease_ends_no_open_request(
-    command: Any, is_requeued: bool
-) -> None:
-    world = given()
+def test_attempt_with_lost_lease_ends_no_request(command: Any, is_requeued: bool) -> None:
+    world = delegated_to_alice()
     world.do(ALICE, ClaimTask("i", "alice", ttl_ms=TTL))
     if is_requeued:
         world.do(HUB, ExpireLease("i"), NOW + TTL)
@@ -471,37 +470,37 @@ def test_an_attempt_that_has_lost_its_lease_ends_no_open_request(
 
 
 @pytest.mark.parametrize("actor", [OBSERVER, COORDINATOR, FILE])
-def test_who_may_deliver(actor: Actor) -> None:
-    assert given().code(actor, DONE) == "not_authorized"
+def test_result_delivery_depends_on_role(actor: Actor) -> None:
+    assert delegated_to_alice().code(actor, DONE) == "not_authorized"
 
 
-def test_a_carrier_may_deliver_and_is_on_record_as_such() -> None:
-    world = given()
+def test_orchestrator_may_deliver_result_and_is_recorded() -> None:
+    world = delegated_to_alice()
     decision = world.do(ORCHESTRATOR, DONE)
     claimed = next(e for e in events_of(decision) if isinstance(e, TaskClaimed))
     assert (claimed.agent, claimed.dispatched_by) == ("alice", "olga")
 
 
-def test_a_repeated_anomaly_adds_nothing_and_a_flood_is_cut_off() -> None:
-    world = given()
+def test_repeated_anomaly_is_a_no_op_and_anomalies_are_rate_limited() -> None:
+    world = delegated_to_alice()
     wrong = replace(DONE, agent="bob")
-    odd(world, BOB, wrong)
-    again = world.ask(BOB, wrong)
-    assert isinstance(again, Decision)
-    assert again.events == ()
-    assert again.refusal is not None
+    anomaly_detail(world, BOB, wrong)
+    repeated = world.decide(BOB, wrong)
+    assert isinstance(repeated, Decision)
+    assert repeated.events == ()
+    assert repeated.refusal is not None
     for number in range(ANOMALIES_PER_MINUTE - 1):
-        odd(world, ALICE, replace(DONE, request_id=f"x{number}"))
-    flood = world.ask(ALICE, replace(DONE, request_id="one-too-many"))
+        anomaly_detail(world, ALICE, replace(DONE, request_id=f"x{number}"))
+    flood = world.decide(ALICE, replace(DONE, request_id="one-too-many"))
     assert isinstance(flood, Refusal)  # and so it is on record with whoever said it
     assert flood.code == "anomaly"
-    odd(world, ALICE, replace(DONE, request_id="one-too-many"), NOW + 60_000)
+    anomaly_detail(world, ALICE, replace(DONE, request_id="one-too-many"), NOW + 60_000)
     assert world.intents["i"].in_minute == 1
 
 
-def test_what_an_anomaly_says_is_made_harmless() -> None:
-    world = given()
-    decision = world.ask(HUB, replace(DONE, request_id="\u202e" * 999, agent="x" * 999))
+def test_anomaly_texts_are_escaped_and_shortened() -> None:
+    world = delegated_to_alice()
+    decision = world.decide(HUB, replace(DONE, request_id="\u202e" * 999, agent="x" * 999))
     assert isinstance(decision, Decision)
     event = decision.events[-1][1]
     assert isinstance(event, IntentAnomaly)
@@ -523,37 +522,37 @@ def test_what_an_anomaly_says_is_made_harmless() -> None:
         UpdateIntent("i", "alice", partial=float("nan")),
     ],
 )
-def test_what_cannot_be_stored_is_refused(command: Any) -> None:
-    assert given().code(ALICE, command) == "invalid_field"
+def test_unstorable_result_is_refused(command: Any) -> None:
+    assert delegated_to_alice().code(ALICE, command) == "invalid_field"
 
 
-def test_an_update_is_on_record_and_a_sign_of_life() -> None:
-    world = given()
+def test_update_is_recorded_and_renews_lease() -> None:
+    world = delegated_to_alice()
     world.do(ALICE, ClaimTask("i", "alice"))
     decision = world.do(ALICE, UpdateIntent("i", "alice", 50, "half", "i.1", 1, "x"), NOW + 9)
-    assert names_of(decision) == ["IntentUpdated"]
+    assert event_names(decision) == ["IntentUpdated"]
     assert world.leases["i"].expires_at > NOW + 300_000
     assert (world.intents["i"].updates, world.intents["i"].state) == (1, "TaskDispatched")
 
 
-def test_an_update_of_another_or_of_nothing_is_an_anomaly() -> None:
-    world = given()
-    assert "is open with alice" in odd(world, BOB, UpdateIntent("i", "bob"))
-    assert "bob may not speak for alice" in odd(world, BOB, UpdateIntent("i", "alice"))
+def test_update_by_another_or_without_request_is_an_anomaly() -> None:
+    world = delegated_to_alice()
+    assert "is open with alice" in anomaly_detail(world, BOB, UpdateIntent("i", "bob"))
+    assert "bob may not speak for alice" in anomaly_detail(world, BOB, UpdateIntent("i", "alice"))
     world.do(ALICE, DONE)
-    assert "has a result already" in odd(world, ALICE, UpdateIntent("i", "alice"))
+    assert "has a result already" in anomaly_detail(world, ALICE, UpdateIntent("i", "alice"))
 
 
 @proves("CCOS-UPDATES")
-def test_of_updates_with_one_number_the_first_counts_whatever_the_others_say() -> None:
-    world = given()
+def test_first_update_of_each_sequence_number_counts() -> None:
+    world = delegated_to_alice()
     assert not world.do(ALICE, UpdateIntent("i", "alice", 50, sequence=5)).receipt.before
     for later in (
         UpdateIntent("i", "alice", 50, sequence=5),
         UpdateIntent("i", "alice", 60, sequence=5),
     ):
-        told = world.do(ALICE, later)
-        assert (told.events, told.receipt.before) == ((), True)
+        decision = world.do(ALICE, later)
+        assert (decision.events, decision.receipt.before) == ((), True)
     world.do(ALICE, UpdateIntent("i", "alice", 10, sequence=2))  # they may come in any order
     for _ in range(2):
         world.do(ALICE, UpdateIntent("i", "alice", 70))  # without a number each one counts
@@ -562,8 +561,8 @@ def test_of_updates_with_one_number_the_first_counts_whatever_the_others_say() -
 
 
 @proves("CCOS-UPDATES")
-def test_a_number_that_never_came_counts_however_many_came_after_it() -> None:
-    world = given()
+def test_late_update_with_missing_sequence_number_counts() -> None:
+    world = delegated_to_alice()
     many = 2 * REMEMBERED_RUNS
     for number in range(many, 0, -1):
         if number != 2:
@@ -577,8 +576,8 @@ def test_a_number_that_never_came_counts_however_many_came_after_it() -> None:
 
 
 @proves("CCOS-UPDATES")
-def test_only_so_many_gaps_are_remembered_and_the_lowest_is_closed() -> None:
-    world = given()
+def test_sequence_gaps_are_limited_and_lowest_is_closed() -> None:
+    world = delegated_to_alice()
     for number in range(1, 2 * REMEMBERED_RUNS + 2, 2):
         world.do(ALICE, UpdateIntent("i", "alice", sequence=number))
     runs = open_request(world).pieces
@@ -591,16 +590,16 @@ def test_only_so_many_gaps_are_remembered_and_the_lowest_is_closed() -> None:
 
 
 @proves("CCOS-UPDATES")
-def test_an_update_after_the_deadline_ends_the_request_like_a_late_result() -> None:
-    world = given("alice", patience_ms=HOUR)
-    why = odd(world, ALICE, UpdateIntent("i", "alice", 99), NOW + HOUR)
-    assert why == "i: it is late: i.1 ended at 2026-02-09T15:30:00.000Z"
+def test_late_update_ends_request_like_late_result() -> None:
+    world = delegated_to_alice("alice", patience_ms=HOUR)
+    detail = anomaly_detail(world, ALICE, UpdateIntent("i", "alice", 99), NOW + HOUR)
+    assert detail == "i: it is late: i.1 ended at 2026-02-09T15:30:00.000Z"
     assert (world.intents["i"].updates, world.intents["i"].state) == (0, "NeedsFollowUp")
 
 
 @proves("CCOS-UPDATES")
-def test_an_intent_keeps_so_many_updates_and_no_more() -> None:
-    world = given()
+def test_number_of_updates_is_limited() -> None:
+    world = delegated_to_alice()
     world.intents["i"] = replace(world.intents["i"], updates=UPDATES)
     assert world.code(ALICE, UpdateIntent("i", "alice", 1)) == "invalid_field"
     assert world.do(ALICE, DONE).events != ()
@@ -609,82 +608,84 @@ def test_an_intent_keeps_so_many_updates_and_no_more() -> None:
 @proves("CCOS-RESEND")
 def test_only_one_execution_counts() -> None:
     """The request was sent twice, and both have run: with one result, or with two."""
-    world = given()
+    world = delegated_to_alice()
     world.do(ALICE, replace(DONE, request_id="i.1"))
     assert world.do(ALICE, replace(DONE, request_id="i.1")).events == ()
-    odd(world, ALICE, replace(DONE, request_id="i.1", output={"lines": 5}))
-    assert standing(world, "alice").recent == "1"
+    anomaly_detail(world, ALICE, replace(DONE, request_id="i.1", output={"lines": 5}))
+    assert standing_of(world, "alice").recent == "1"
 
 
-def test_results_of_long_ago_are_forgotten_in_order() -> None:
+def test_oldest_results_are_forgotten() -> None:
     names = [f"a{number:02d}" for number in range(16)]
     world = registry(*names)
     for _ in range(3):
         for name in names:
             world.agents[name] = AgentRecord(name, "agent", (), NOW)
-        world.do(HUMAN, DelegateIntent(GOAL, "i", candidates=ranked(world), tries=16))
+        world.do(HUMAN, DelegateIntent(GOAL, "i", candidates=rank_candidates(world), tries=16))
         while world.intents["i"].request is not None:
-            answer(world, success=False)
+            submit_result(world, success=False)
         world.intents["i"] = replace(world.intents["i"], failed=())
     assert len(world.intents["i"].closed) == 32
     assert world.intents["i"].requests == 48
 
 
-def test_a_task_that_cannot_be_read_is_told_as_that() -> None:
-    world = given()
+def test_result_for_missing_task_is_refused() -> None:
+    world = delegated_to_alice()
     del world.tasks["i"]
     world.names.clear()
     assert world.code(ALICE, DONE) == "task_not_found"
 
 
 @proves("CCOS-NEWCOMERS")
-def test_a_failing_agent_loses_its_place_and_wins_it_back() -> None:
+def test_failing_agent_loses_rank_and_regains_it() -> None:
     world = registry()
     for number in range(3):
-        delegated(world, f"f{number}", candidates=ranked(world)[:1])
-        answer(world, success=open_request(world, f"f{number}").agent != "alice", id=f"f{number}")
-    assert ranked(world)[0].agent == "bob"
+        delegate_intent(world, f"f{number}", candidates=rank_candidates(world)[:1])
+        submit_result(
+            world, success=open_request(world, f"f{number}").agent != "alice", id=f"f{number}"
+        )
+    assert rank_candidates(world)[0].agent == "bob"
     for number in range(40):
         world.do(HUMAN, DescribeAgent("bob", ("python", "tests")))
-        one = next(found for found in ranked(world) if found.agent == "alice")
-        delegated(world, f"w{number}", candidates=(replace(one, score=1.0),))
-        answer(world, id=f"w{number}")
-    assert ranked(world)[0].agent == "alice"
+        one = next(found for found in rank_candidates(world) if found.agent == "alice")
+        delegate_intent(world, f"w{number}", candidates=(replace(one, score=1.0),))
+        submit_result(world, id=f"w{number}")
+    assert rank_candidates(world)[0].agent == "alice"
 
 
 @proves("CCOS-RECEIPT")
-def test_a_copy_of_the_first_result_does_not_answer_the_second_request() -> None:
-    world = given(review_required=True)
+def test_copy_of_first_result_does_not_end_second_request() -> None:
+    world = delegated_to_alice(review_required=True)
     world.do(ALICE, DONE)
     world.do(HUMAN, MoveTask("i", "ready"))
     assert world.do(ALICE, DONE).events == ()
-    assert (open_request(world).id, standing(world, "alice").successes) == ("i.2", 1)
+    assert (open_request(world).id, standing_of(world, "alice").successes) == ("i.2", 1)
     world.do(ALICE, replace(DONE, request_id="i.2"))
-    assert standing(world, "alice").successes == 2
+    assert standing_of(world, "alice").successes == 2
 
 
 @proves("CCOS-ATTEMPT")
-@pytest.mark.parametrize("said", [DONE, FAILED], ids=["success", "failure"])
-def test_an_attempt_may_say_what_an_earlier_one_has_said(said: ReceiveResult) -> None:
-    world = given("alice", review_required=True)
+@pytest.mark.parametrize("result", [DONE, FAILED], ids=["success", "failure"])
+def test_second_attempt_may_deliver_same_result(result: ReceiveResult) -> None:
+    world = delegated_to_alice("alice", review_required=True)
     world.do(ALICE, ClaimTask("i", "alice"))
-    world.do(ATTEMPT, said)
-    assert world.do(ATTEMPT, said).receipt.before
+    world.do(ATTEMPT, result)
+    assert world.do(ATTEMPT, result).receipt.before
     world.do(HUMAN, MoveTask("i", "ready"))
-    assert world.do(ATTEMPT, said).receipt.before, "the first attempt says it once more"
+    assert world.do(ATTEMPT, result).receipt.before, "the first attempt says it once more"
     world.do(ALICE, ClaimTask("i", "alice"))
     second = replace(ATTEMPT, fence=2)
-    decision = world.do(second, said)
-    assert "IntentFedBack" in names_of(decision)
+    decision = world.do(second, result)
+    assert "IntentFedBack" in event_names(decision)
     assert world.intents["i"].closed[-1].id == "i.2"
-    assert len(standing(world, "alice").recent) == 2
-    assert world.do(second, said).receipt.before
+    assert len(standing_of(world, "alice").recent) == 2
+    assert world.do(second, result).receipt.before
 
 
-def test_a_result_of_what_cannot_be_claimed_is_an_anomaly() -> None:
-    world = given()
+def test_result_for_unclaimable_task_is_an_anomaly() -> None:
+    world = delegated_to_alice()
     world.put(replace(world.tasks["i"], open_blockers=("first",)))
-    assert odd(world, ALICE, DONE) == "i: i waits for first"
+    assert anomaly_detail(world, ALICE, DONE) == "i: i waits for first"
     late = NOW + HOUR
     world.intents["i"] = replace(
         world.intents["i"], request=replace(open_request(world), deadline=late)

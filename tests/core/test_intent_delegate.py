@@ -24,17 +24,17 @@ from dragoman.core.reading import Decision
 from dragoman.core.states.agent import AgentRecord
 from dragoman.core.states.intent import lists_of_intent
 from dragoman.core.states.standing import Descriptor, Standing, lists_of_standing
-from tests.core.delegating import (
+from tests.core.intents import (
     CAROL,
     GOAL,
     HOUR,
-    answer,
-    delegated,
-    names_of,
+    delegate_intent,
+    event_names,
     open_request,
-    ranked,
+    rank_candidates,
     registry,
-    standing,
+    standing_of,
+    submit_result,
 )
 from tests.core.world import (
     ALICE,
@@ -59,7 +59,7 @@ FORBIDDEN = Policy(forbidden_goals=("python tests",))
 
 @proves("CCOS-DESCRIPTOR")
 @pytest.mark.parametrize(
-    ("actor", "asked", "had", "given"),
+    ("actor", "requested", "before", "expected"),
     [
         (HUMAN, None, None, "T1"),
         (HUMAN, "T2", None, "T2"),
@@ -72,35 +72,35 @@ FORBIDDEN = Policy(forbidden_goals=("python tests",))
         (ALICE, None, "T1", "T1"),
     ],
 )
-def test_trust_is_given_by_others(
-    actor: Actor, asked: Trust | None, had: Trust | None, given: Trust
+def test_trust_tier_is_set_by_others(
+    actor: Actor, requested: Trust | None, before: Trust | None, expected: Trust
 ) -> None:
     world = World()
     world.agents["alice"] = AgentRecord("alice", "agent", (), NOW)
-    if had is not None:
-        world.do(HUMAN, DescribeAgent("alice", ("python", "rust"), trust=had))
-    world.do(actor, DescribeAgent("alice", ("python",), trust=asked))
-    descriptor = standing(world, "alice").descriptor
-    assert descriptor == Descriptor(("python",), trust=given)
+    if before is not None:
+        world.do(HUMAN, DescribeAgent("alice", ("python", "rust"), trust=before))
+    world.do(actor, DescribeAgent("alice", ("python",), trust=requested))
+    descriptor = standing_of(world, "alice").descriptor
+    assert descriptor == Descriptor(("python",), trust=expected)
 
 
 @proves("CCOS-DESCRIPTOR")
-def test_the_same_description_again_is_a_no_op_and_another_keeps_what_was_learned() -> None:
+def test_repeated_description_is_a_no_op_and_new_one_keeps_results() -> None:
     world = registry("alice")
-    again = world.do(HUMAN, DescribeAgent("alice", ("python", "tests", "python")))
-    assert again.events == ()
-    assert again.receipt.stream == "standing:alice"
-    delegated(world)
-    answer(world)
+    repeated = world.do(HUMAN, DescribeAgent("alice", ("python", "tests", "python")))
+    assert repeated.events == ()
+    assert repeated.receipt.stream == "standing:alice"
+    delegate_intent(world)
+    submit_result(world)
     world.do(HUMAN, DescribeAgent("alice", ("rust",), ("fast",), ("eu",), None, 2.5, 100, 3, "q"))
-    known = standing(world, "alice")
+    known = standing_of(world, "alice")
     assert known.descriptor == Descriptor(("rust",), ("fast",), ("eu",), "T1", 2.5, 100, 3, "q")
     assert (known.successes, known.assigned, known.open) == (1, 1, 0)
 
 
 @proves("CCOS-DESCRIPTOR", "CCOS-GOVERNANCE")
 @pytest.mark.parametrize(
-    ("trust", "said", "counts"),
+    ("trust", "command", "expected"),
     [
         (
             "T2",
@@ -121,17 +121,17 @@ def test_the_same_description_again_is_a_no_op_and_another_keeps_what_was_learne
         ),
         ("T0", DescribeAgent("alice", ("rule",)), Descriptor(("rule",))),
     ],
-    ids=["loosens", "tightens", "gives its tier up", "nobody vouches"],
+    ids=["loosens", "tightens", "lowers its trust", "unvouched"],
 )
-def test_an_agent_may_tighten_what_others_vouch_for_and_not_loosen_it(
-    trust: Trust, said: DescribeAgent, counts: Descriptor
+def test_agent_may_tighten_but_not_loosen_its_description(
+    trust: Trust, command: DescribeAgent, expected: Descriptor
 ) -> None:
     world = World()
     world.agents["alice"] = AgentRecord("alice", "agent", (), NOW)
     known = DescribeAgent("alice", ("paint", "cook"), ("fast",), ("us",), trust, 50, 900, 1)
     world.do(HUMAN, known)
-    world.do(ALICE, said)
-    assert standing(world, "alice").descriptor == counts
+    world.do(ALICE, command)
+    assert standing_of(world, "alice").descriptor == expected
 
 
 @proves("CCOS-DESCRIPTOR")
@@ -157,24 +157,26 @@ def test_an_agent_may_tighten_what_others_vouch_for_and_not_loosen_it(
         (HUMAN, DescribeAgent("alice", ("x",), ("\ud800",)), "invalid_field"),
     ],
 )
-def test_who_may_describe_whom_and_how(actor: Actor, command: AnyCommand, code: str) -> None:
+def test_description_refusals(actor: Actor, command: AnyCommand, code: str) -> None:
     world = registry("alice")
     world.agents["hera"] = AgentRecord("hera", "human", (), NOW)
     assert world.code(actor, command) == code
 
 
-def test_a_goal_goes_to_the_first_candidate() -> None:
+def test_goal_is_dispatched_to_first_candidate() -> None:
     world = registry()
-    command = DelegateIntent(GOAL, "i", {"path": "x"}, patience_ms=HOUR, candidates=ranked(world))
+    command = DelegateIntent(
+        GOAL, "i", {"path": "x"}, patience_ms=HOUR, candidates=rank_candidates(world)
+    )
     decision = world.do(HUMAN, command)
-    assert names_of(decision, "intent:i") == [
+    assert event_names(decision, "intent:i") == [
         "IntentCreated",
         "IntentProposed",
         "IntentApproved",
         "IntentDispatched",
     ]
-    assert names_of(decision, "task:i") == ["TaskCreated", "TaskEdited", "TaskTransitioned"]
-    assert names_of(decision, "standing:alice") == ["AgentAssigned"]
+    assert event_names(decision, "task:i") == ["TaskCreated", "TaskEdited", "TaskTransitioned"]
+    assert event_names(decision, "standing:alice") == ["AgentAssigned"]
     assert (decision.receipt.task, decision.receipt.status) == ("i", "ready")
     assert decision.receipt.stream == "intent:i"
     intent, found = world.intents["i"], world.tasks["i"]
@@ -185,31 +187,31 @@ def test_a_goal_goes_to_the_first_candidate() -> None:
     assert (found.title, found.assignee, found.reserved_for) == (GOAL, "alice", "alice")
     assert not found.review_required
     assert (found.origin, found.aliases) == ("ccos", ("intent:i",))
-    assert standing(world, "alice").open == 1
+    assert standing_of(world, "alice").open == 1
 
 
-def test_without_an_id_it_gets_one_and_without_patience_no_deadline() -> None:
+def test_intent_without_id_and_patience_gets_id_and_no_deadline() -> None:
     world = registry()
-    world.do(ALICE, DelegateIntent("one\nline of python tests", candidates=ranked(world)))
+    world.do(ALICE, DelegateIntent("one\nline of python tests", candidates=rank_candidates(world)))
     intent = world.intents["cause-1"]
     assert (intent.by, intent.deadline) == ("alice", None)
     assert world.tasks["cause-1"].title == "one"
     assert world.tasks["cause-1"].body == "one\nline of python tests"
 
 
-def test_a_task_that_exists_can_be_delegated() -> None:
+def test_existing_task_can_be_delegated() -> None:
     world = registry()
     world.do(HUMAN, CreateTask("Parser tests", "T", ready=True, assignee="dora"))
-    decision = world.do(ORCHESTRATOR, DelegateIntent(GOAL, "T", candidates=ranked(world)))
-    assert names_of(decision, "task:T") == ["TaskAliased", "TaskEdited"]
+    decision = world.do(ORCHESTRATOR, DelegateIntent(GOAL, "T", candidates=rank_candidates(world)))
+    assert event_names(decision, "task:T") == ["TaskAliased", "TaskEdited"]
     assert world.tasks["T"].assignee == "alice"
     assert world.intents["T"].task == "T"
     world.do(HUMAN, CreateTask("Known", "UU", ready=True, aliases=("intent:u",)))
-    assert "TaskAliased" not in names_of(world.do(HUMAN, DelegateIntent(GOAL, "u")), "task:")
+    assert "TaskAliased" not in event_names(world.do(HUMAN, DelegateIntent(GOAL, "u")), "task:")
     assert world.intents["u"].task == "UU"
 
 
-def test_but_not_by_an_agent_nor_while_somebody_works_on_it() -> None:
+def test_existing_task_is_not_delegated_by_agent_or_while_held() -> None:
     world = registry()
     world.do(HUMAN, CreateTask("T", "T", ready=True))
     assert world.code(ALICE, DelegateIntent(GOAL, "T")) == "not_authorized"
@@ -226,12 +228,14 @@ def test_but_not_by_an_agent_nor_while_somebody_works_on_it() -> None:
 
 
 @proves("CCOS-GOVERNANCE")
-def test_a_veto_leads_to_the_next_candidate() -> None:
+def test_veto_leads_to_next_candidate() -> None:
     world = registry()
     world.do(HUMAN, DescribeAgent("alice", ("python", "tests"), cost=0.1, trust="T2"))
-    command = DelegateIntent(GOAL, "i", candidates=ranked(world), policy=Policy(cost_ceiling=0.05))
+    command = DelegateIntent(
+        GOAL, "i", candidates=rank_candidates(world), policy=Policy(cost_ceiling=0.05)
+    )
     decision = world.do(HUMAN, command)
-    assert names_of(decision, "intent:i")[1:] == [
+    assert event_names(decision, "intent:i")[1:] == [
         "IntentProposed",
         "IntentRejected",
         "IntentProposed",
@@ -244,9 +248,9 @@ def test_a_veto_leads_to_the_next_candidate() -> None:
 
 
 @proves("CCOS-GOVERNANCE")
-def test_when_all_are_vetoed_it_is_rejected_with_the_reasons_and_its_task_blocked() -> None:
+def test_intent_with_all_candidates_vetoed_is_rejected_and_blocked() -> None:
     world = registry(cost=3.0)
-    intent = delegated(world, policy=Policy(cost_ceiling=1))
+    intent = delegate_intent(world, policy=Policy(cost_ceiling=1))
     assert intent.state == "DelegationRejected"
     assert intent.reasons == ("alice, bob: cost: it costs 3, and 1 is the most",)
     assert world.tasks["i"].status == "blocked"
@@ -255,112 +259,114 @@ def test_when_all_are_vetoed_it_is_rejected_with_the_reasons_and_its_task_blocke
 
 
 @proves("CCOS-GOVERNANCE")
-def test_a_forbidden_goal_and_an_empty_registry_reach_nobody() -> None:
+def test_forbidden_goal_and_empty_registry_reject_intent() -> None:
     world = registry()
     decision = world.do(
-        HUMAN, DelegateIntent(GOAL, "i", candidates=ranked(world), policy=FORBIDDEN)
+        HUMAN, DelegateIntent(GOAL, "i", candidates=rank_candidates(world), policy=FORBIDDEN)
     )
     rejected = [event for event in events_of(decision) if isinstance(event, IntentRejected)]
     assert [event.agent for event in rejected] == [""]
     assert world.intents["i"].reasons == ("forbidden goal: it has the words 'python tests'",)
-    assert delegated(World(), candidates=()).reasons == (
+    assert delegate_intent(World(), candidates=()).reasons == (
         "nobody in the registry has said what it can do: `dragoman agent add NAME --skill SKILL`",
     )
 
 
 @proves("CCOS-GOVERNANCE")
 @pytest.mark.parametrize("field", ["constraints", "skills"])
-def test_what_is_asked_for_beside_the_goal_is_no_way_round_the_policy(field: str) -> None:
-    asked: dict[str, Any] = {field: ("delete production",)}
+def test_forbidden_words_in_constraints_and_skills_reject_intent(field: str) -> None:
+    fields: dict[str, Any] = {field: ("delete production",)}
     policy = Policy(forbidden_goals=("delete production",))
-    intent = delegated(registry(), policy=policy, **asked)
+    intent = delegate_intent(registry(), policy=policy, **fields)
     assert intent.reasons == ("forbidden goal: it comes with the words 'delete production'",)
 
 
 @proves("CCOS-GOVERNANCE")
-def test_what_has_changed_since_the_ranking_counts() -> None:
+def test_changes_since_ranking_count() -> None:
     world = registry("alice", "bob", capacity=1)
-    before = ranked(world)
-    delegated(world, "i", candidates=before)
-    delegated(world, "j", candidates=before)
+    before = rank_candidates(world)
+    delegate_intent(world, "i", candidates=before)
+    delegate_intent(world, "j", candidates=before)
     assert open_request(world, "j").agent == "bob"
-    assert delegated(world, "k", candidates=before).state == "DelegationRejected"
-    answer(world)
-    assert delegated(world, "l", candidates=before).state == "TaskDispatched"
+    assert delegate_intent(world, "k", candidates=before).state == "DelegationRejected"
+    submit_result(world)
+    assert delegate_intent(world, "l", candidates=before).state == "TaskDispatched"
 
 
 @proves("CCOS-GOVERNANCE", "CCOS-RETRY")
-def test_who_was_turned_down_for_the_moment_is_asked_when_the_reason_is_gone() -> None:
+def test_vetoed_agent_is_dispatched_when_reason_is_gone() -> None:
     world = registry("alice", "bob", "carol", "dave", capacity=1)
-    candidates = ranked(world)
+    candidates = rank_candidates(world)
     for id in "ab":
-        delegated(world, id, candidates=candidates)
-    assert delegated(world, tries=4, candidates=candidates).turned_down == ("alice", "bob")
+        delegate_intent(world, id, candidates=candidates)
+    assert delegate_intent(world, tries=4, candidates=candidates).turned_down == ("alice", "bob")
     assert open_request(world).agent == "carol"
     # Bob is free again, and alice is not: that was told before, and is not told anew.
-    answer(world, id="b")
+    submit_result(world, id="b")
     request = open_request(world)
     failure = ReceiveResult("i", "carol", False, None, "it broke", request.id)
     decision = world.do(CAROL, failure)
     proposals = [event for event in events_of(decision) if isinstance(event, IntentProposed)]
     assert [event.agent for event in proposals] == ["bob"]
-    answer(world, success=False)
+    submit_result(world, success=False)
     assert open_request(world).agent == "dave"
-    answer(world, id="a")
-    assert answer(world, success=False).state == "TaskDispatched"
+    submit_result(world, id="a")
+    assert submit_result(world, success=False).state == "TaskDispatched"
     assert open_request(world).agent == "alice"
 
 
 @proves("CCOS-DUE")
-def test_a_deadline_that_has_passed_keeps_from_beginning_and_not_from_repeating() -> None:
+def test_past_deadline_refuses_new_delegation_but_not_repeat() -> None:
     world = registry()
-    asked = DelegateIntent(GOAL, "i", candidates=ranked(world), due_by=NOW + HOUR)
-    assert world.code(HUMAN, replace(asked, id="j"), NOW + HOUR) == "invalid_field"
-    world.do(HUMAN, asked)
-    assert world.do(HUMAN, asked, NOW + HOUR).events == ()
+    command = DelegateIntent(GOAL, "i", candidates=rank_candidates(world), due_by=NOW + HOUR)
+    assert world.code(HUMAN, replace(command, id="j"), NOW + HOUR) == "invalid_field"
+    world.do(HUMAN, command)
+    assert world.do(HUMAN, command, NOW + HOUR).events == ()
     world.do(HUMAN, CancelIntent("intent:i"))
-    world.do(HUMAN, replace(asked, id="k", candidates=()))
-    assert world.do(HUMAN, replace(asked, id="k"), NOW + HOUR).events == ()
-    anew = replace(asked, id="k", candidates=(), due_by=NOW + HOUR - 1)
-    world.do(HUMAN, anew)
-    assert world.do(HUMAN, anew, NOW + HOUR).events == (), "what was said last counts"
-    refusal = world.ask(HUMAN, replace(asked, id="k"), NOW + HOUR)
+    world.do(HUMAN, replace(command, id="k", candidates=()))
+    assert world.do(HUMAN, replace(command, id="k"), NOW + HOUR).events == ()
+    changed = replace(command, id="k", candidates=(), due_by=NOW + HOUR - 1)
+    world.do(HUMAN, changed)
+    assert world.do(HUMAN, changed, NOW + HOUR).events == (), "what was said last counts"
+    refusal = world.decide(HUMAN, replace(command, id="k"), NOW + HOUR)
     assert isinstance(refusal, Refusal)
     assert refusal.detail == "the deadline 2026-02-09T15:30:00.000Z has passed"
-    world.do(HUMAN, replace(asked, id="l"))
+    world.do(HUMAN, replace(command, id="l"))
     world.do(HUMAN, MoveTask("l", "blocked", "the net is down"))
-    later = replace(asked, id="l", due_by=NOW + 2 * HOUR)
-    assert world.do(HUMAN, replace(asked, id="l"), NOW + HOUR).events == ()
+    later = replace(command, id="l", due_by=NOW + 2 * HOUR)
+    assert world.do(HUMAN, replace(command, id="l"), NOW + HOUR).events == ()
     assert world.do(HUMAN, later, NOW + HOUR).events != ()
 
 
-def test_the_same_again_is_a_no_op_and_another_goal_is_refused() -> None:
+def test_repeated_delegation_is_a_no_op_and_another_goal_is_refused() -> None:
     world = registry()
-    delegated(world)
-    again = DelegateIntent(GOAL, "i", candidates=ranked(world))
-    assert world.do(ALICE, again).events == ()
-    for other, what in (
-        (replace(again, goal="another"), "another goal"),
-        (replace(again, params={"fail": True}), "other params"),
-        (replace(again, skills=("python",)), "other skills"),
+    delegate_intent(world)
+    repeat = DelegateIntent(GOAL, "i", candidates=rank_candidates(world))
+    assert world.do(ALICE, repeat).events == ()
+    for other, difference in (
+        (replace(repeat, goal="another"), "another goal"),
+        (replace(repeat, params={"fail": True}), "other params"),
+        (replace(repeat, skills=("python",)), "other skills"),
     ):
-        refusal = world.ask(HUMAN, other)
+        refusal = world.decide(HUMAN, other)
         assert isinstance(refusal, Refusal)
-        assert (refusal.code, what in refusal.detail) == ("already_exists", True), refusal
-    answer(world)
-    assert world.do(HUMAN, again).events == ()
+        assert (refusal.code, difference in refusal.detail) == ("already_exists", True), refusal
+    submit_result(world)
+    assert world.do(HUMAN, repeat).events == ()
     del world.tasks["i"]
     world.names.clear()
-    assert world.code(HUMAN, again) == "task_not_found"
+    assert world.code(HUMAN, repeat) == "task_not_found"
 
 
 @proves("CCOS-RETRY")
-def test_what_was_rejected_can_be_delegated_anew_under_other_rules() -> None:
+def test_rejected_intent_can_be_delegated_under_new_policy() -> None:
     world = registry(cost=3.0)
-    delegated(world, policy=Policy(cost_ceiling=1))
-    again = DelegateIntent(GOAL, "i", candidates=ranked(world), policy=Policy(cost_ceiling=5))
-    assert world.code(BOB, again) == "not_authorized"
-    world.do(HUMAN, again)
+    delegate_intent(world, policy=Policy(cost_ceiling=1))
+    second = DelegateIntent(
+        GOAL, "i", candidates=rank_candidates(world), policy=Policy(cost_ceiling=5)
+    )
+    assert world.code(BOB, second) == "not_authorized"
+    world.do(HUMAN, second)
     intent = world.intents["i"]
     assert (intent.state, intent.policy, intent.reasons) == (
         "TaskDispatched",
@@ -371,55 +377,57 @@ def test_what_was_rejected_can_be_delegated_anew_under_other_rules() -> None:
 
 
 @proves("CCOS-RETRY")
-def test_a_second_beginning_may_be_rejected_too_and_asks_who_failed_last() -> None:
+def test_second_delegation_may_be_rejected_and_resets_failures() -> None:
     world = registry("alice")
-    delegated(world, actor=BOB)
-    answer(world, success=False)
+    delegate_intent(world, actor=BOB)
+    submit_result(world, success=False)
     assert world.intents["i"].state == "NeedsFollowUp"
     decision = world.do(BOB, DelegateIntent(GOAL, "i"))
-    assert names_of(decision) == ["IntentRejected"]
+    assert event_names(decision) == ["IntentRejected"]
     assert world.tasks["i"].status == "deadletter"
     world.agents["carol"] = AgentRecord("carol", "agent", (), NOW)
     world.do(HUMAN, DescribeAgent("carol", ("python",)))
-    delegated(world, candidates=ranked(world))
+    delegate_intent(world, candidates=rank_candidates(world))
     assert open_request(world).agent == "carol"
     assert world.tasks["i"].status == "ready"
-    answer(world, success=False)
+    submit_result(world, success=False)
     # A new beginning: what it failed before does not count against it.
     assert open_request(world).agent == "alice"
     assert world.intents["i"].failed == ("carol",)
 
 
 @pytest.mark.parametrize("to", ["cancelled", "in-progress"])
-def test_what_has_ended_or_is_under_way_does_not_begin_anew(to: str) -> None:
+def test_ended_or_running_intent_is_not_delegated_again(to: str) -> None:
     world = registry(cost=3.0)
-    delegated(world, policy=Policy(cost_ceiling=1))
+    delegate_intent(world, policy=Policy(cost_ceiling=1))
     if to == "cancelled":
         world.do(HUMAN, MoveTask("i", "cancelled"))
     else:
         world.put(replace(world.tasks["i"], status="in-progress"))
-    assert world.do(HUMAN, DelegateIntent(GOAL, "i", candidates=ranked(world))).events == ()
+    assert (
+        world.do(HUMAN, DelegateIntent(GOAL, "i", candidates=rank_candidates(world))).events == ()
+    )
 
 
 @proves("CCOS-FOLLOW-UP")
-def test_a_follow_up_is_linked_both_ways_and_passes_governance() -> None:
+def test_follow_up_is_linked_both_ways_and_checked_by_governance() -> None:
     world = registry()
-    delegated(world)
-    answer(world)
-    delegated(world, "j", follows="i", plan="p")
+    delegate_intent(world)
+    submit_result(world)
+    delegate_intent(world, "j", follows="i", plan="p")
     assert world.intents["j"].follows == "i"
     assert world.intents["i"].followed_by == ("j",)
     assert {"follows:i", "plan:p", "delegated:alice", "requests", "requests:alice"} <= set(
         lists_of_intent(world.intents["j"])
     )
-    assert delegated(world, "k", follows="i", policy=FORBIDDEN).state == "DelegationRejected"
+    assert delegate_intent(world, "k", follows="i", policy=FORBIDDEN).state == "DelegationRejected"
     assert world.code(HUMAN, DelegateIntent(GOAL, "n", follows="none")) == "intent_not_found"
 
 
 @proves("CCOS-FOLLOW-UP")
-def test_an_attempt_may_open_a_follow_up_of_its_own_intent_only() -> None:
+def test_attempt_may_follow_up_only_its_own_intent() -> None:
     world = registry()
-    delegated(world)
+    delegate_intent(world)
     world.do(ALICE, ClaimTask("i", "alice"))
     own = Actor("agent", "alice", "http", "i", 1)
     assert world.code(own, DelegateIntent(GOAL, "j", follows="i")) == ""
@@ -442,75 +450,75 @@ def test_an_attempt_may_open_a_follow_up_of_its_own_intent_only() -> None:
         {"plan": "a b"},
         {"follows": "a b"},
         {"tries": 0},
-        {"candidates": ranked(registry()) * 20},
+        {"candidates": rank_candidates(registry()) * 20},
         {"policy": Policy(forbidden_goals=("x",) * 501)},
     ],
     ids=lambda wrong: next(iter(wrong)),
 )
-def test_what_is_malformed_is_refused(wrong: dict[str, Any]) -> None:
-    given: dict[str, Any] = {"goal": GOAL, "id": "i", **wrong}
-    answered = registry().ask(HUMAN, DelegateIntent(**given))
-    assert isinstance(answered, Refusal)
-    assert answered.code in ("invalid_field", "invalid_id")
+def test_malformed_delegation_is_refused(wrong: dict[str, Any]) -> None:
+    fields: dict[str, Any] = {"goal": GOAL, "id": "i", **wrong}
+    answer = registry().decide(HUMAN, DelegateIntent(**fields))
+    assert isinstance(answer, Refusal)
+    assert answer.code in ("invalid_field", "invalid_id")
 
 
 @pytest.mark.parametrize("actor", [OBSERVER, FILE])
-def test_whoever_may_only_read_delegates_nothing(actor: Actor) -> None:
+def test_read_only_role_may_not_delegate(actor: Actor) -> None:
     assert registry().code(actor, DelegateIntent(GOAL, "i")) == "not_authorized"
 
 
-def test_a_task_whose_alias_is_malformed_is_told_as_that() -> None:
-    answered = registry().ask(HUMAN, DelegateIntent(GOAL, "-i"))
-    assert isinstance(answered, Refusal)
-    assert answered.code == "invalid_id"
+def test_malformed_intent_id_is_refused() -> None:
+    answer = registry().decide(HUMAN, DelegateIntent(GOAL, "-i"))
+    assert isinstance(answer, Refusal)
+    assert answer.code == "invalid_id"
 
 
-def test_only_who_was_described_stands_on_the_roster() -> None:
+def test_only_described_agents_are_on_the_roster() -> None:
     world = registry("alice")
-    assert lists_of_standing(standing(world, "alice")) == ("roster",)
+    assert lists_of_standing(standing_of(world, "alice")) == ("roster",)
     assert lists_of_standing(Standing("carol")) == ()
 
 
-def test_the_limit_of_tries_holds_for_each_ranking() -> None:
+def test_limit_of_tries_applies_per_delegation() -> None:
     names = ("a1", "a2", "a3", "a4")
     world = registry(*names)
-    delegated(world, tries=2)
-    answer(world, success=False)
-    answer(world, success=False)
+    delegate_intent(world, tries=2)
+    submit_result(world, success=False)
+    submit_result(world, success=False)
     intent = world.intents["i"]
     assert (intent.state, intent.failed) == ("NeedsFollowUp", ("a1", "a2"))
-    delegated(world, tries=2, candidates=ranked(world))
-    answer(world, success=False)
-    answer(world, success=False)
+    delegate_intent(world, tries=2, candidates=rank_candidates(world))
+    submit_result(world, success=False)
+    submit_result(world, success=False)
     assert world.intents["i"].agents == names
     assert world.tasks["i"].status == "deadletter"
 
 
-def test_a_yes_has_no_refusal() -> None:
+def test_accepted_delegation_has_no_refusal() -> None:
     world = registry()
-    decision = world.ask(CAROL, DelegateIntent(GOAL, "i", candidates=ranked(world)))
+    decision = world.decide(CAROL, DelegateIntent(GOAL, "i", candidates=rank_candidates(world)))
     assert isinstance(decision, Decision)
     assert decision.refusal is None
 
 
-def test_what_is_said_anew_counts_or_is_refused() -> None:
+def test_changed_terms_count_or_are_refused() -> None:
     world = registry("alice", "bob")
-    delegated(world, plan="p", patience_ms=60_000)
-    again = DelegateIntent(GOAL, "i", plan="p", patience_ms=90_000, tries=2, kept_bytes=7)
-    assert world.code(HUMAN, replace(again, plan="q")) == "already_exists"
-    assert world.code(HUMAN, replace(again, agent="bob")) == "already_exists"
-    assert world.do(HUMAN, replace(again, agent="alice")).events == ()
+    delegate_intent(world, plan="p", patience_ms=60_000)
+    second = DelegateIntent(GOAL, "i", plan="p", patience_ms=90_000, tries=2, kept_bytes=7)
+    assert world.code(HUMAN, replace(second, plan="q")) == "already_exists"
+    assert world.code(HUMAN, replace(second, agent="bob")) == "already_exists"
+    assert world.do(HUMAN, replace(second, agent="alice")).events == ()
     world.do(HUMAN, MoveTask("i", "blocked"))
-    world.do(HUMAN, replace(again, candidates=ranked(world)))
+    world.do(HUMAN, replace(second, candidates=rank_candidates(world)))
     intent = world.intents["i"]
     assert (intent.patience_ms, intent.tries, intent.kept_bytes) == (90_000, 2, 7)
     assert open_request(world).deadline == NOW + 90_000
 
 
-def test_not_everyone_may_follow_up_an_intent_and_not_for_ever() -> None:
+def test_follow_ups_are_limited_by_role_and_number() -> None:
     world = registry("alice")
-    delegated(world)
-    follow = DelegateIntent(GOAL, "j", follows="i", candidates=ranked(world))
+    delegate_intent(world)
+    follow = DelegateIntent(GOAL, "j", follows="i", candidates=rank_candidates(world))
     assert world.code(BOB, follow) == "not_authorized"
     world.do(ALICE, follow)
     world.intents["i"] = replace(world.intents["i"], followed_by=("x",) * 64)
@@ -518,78 +526,82 @@ def test_not_everyone_may_follow_up_an_intent_and_not_for_ever() -> None:
 
 
 @proves("CCOS-RESEND")
-def test_a_request_keeps_the_name_that_it_came_with_and_counts_once() -> None:
+def test_request_keeps_external_id_and_counts_once() -> None:
     world = registry()
-    named = DelegateIntent(GOAL, "i", candidates=ranked(world), tries=1, request_id="outer.7")
+    named = DelegateIntent(
+        GOAL, "i", candidates=rank_candidates(world), tries=1, request_id="outer.7"
+    )
     world.do(HUMAN, named)
     assert open_request(world).id == "outer.7"
-    again = world.do(HUMAN, named)
-    assert (again.events, again.receipt.before) == ((), True)
-    answer(world, success=False)
+    repeated = world.do(HUMAN, named)
+    assert (repeated.events, repeated.receipt.before) == ((), True)
+    submit_result(world, success=False)
     # The same request once more is a repeat, not a new beginning: that has another name.
     assert world.do(HUMAN, named).events == ()
-    world.do(HUMAN, replace(named, request_id="outer.8", candidates=ranked(world)))
+    world.do(HUMAN, replace(named, request_id="outer.8", candidates=rank_candidates(world)))
     assert open_request(world).id == "outer.8"
     assert world.code(HUMAN, replace(named, request_id="no name")) == "invalid_id"
 
 
 @proves("CCOS-RESEND")
-def test_a_name_that_came_from_outside_is_not_given_twice() -> None:
+def test_external_request_id_is_not_assigned_twice() -> None:
     world = registry()
-    delegated(world, request_id="i.2")
-    answer(world, success=False)
+    delegate_intent(world, request_id="i.2")
+    submit_result(world, success=False)
     assert open_request(world).id == "i.3"
 
 
 @proves("CCOS-RESEND")
-@pytest.mark.parametrize("said", ["R1", "i.1"])
-def test_a_request_id_is_that_of_one_intent(said: str) -> None:
+@pytest.mark.parametrize("request_id", ["R1", "i.1"])
+def test_request_id_belongs_to_one_intent(request_id: str) -> None:
     world = registry()
-    delegated(world, request_id="R1" if said == "R1" else "")
-    no = world.ask(HUMAN, DelegateIntent(GOAL, "j", candidates=ranked(world), request_id=said))
-    assert isinstance(no, Refusal)
-    assert (no.code, no.detail) == (
+    delegate_intent(world, request_id="R1" if request_id == "R1" else "")
+    refusal = world.decide(
+        HUMAN, DelegateIntent(GOAL, "j", candidates=rank_candidates(world), request_id=request_id)
+    )
+    assert isinstance(refusal, Refusal)
+    assert (refusal.code, refusal.detail) == (
         "already_exists",
-        f"the request id {said} is that of a request of intent i: use another one",
+        f"the request id {request_id} is that of a request of intent i: use another one",
     )
 
 
 @proves("CCOS-RESEND")
-def test_the_hub_gives_no_request_a_name_that_another_intent_s_has() -> None:
+def test_hub_skips_request_id_of_another_intent() -> None:
     world = registry()
-    delegated(world, "i", request_id="j.1")
-    delegated(world, "j")
+    delegate_intent(world, "i", request_id="j.1")
+    delegate_intent(world, "j")
     assert open_request(world, "j").id == "j.2"
 
 
 @proves("CCOS-RESEND")
-def test_a_request_id_is_known_again_however_many_came_after_it() -> None:
+def test_old_request_id_is_recognized_as_repeat() -> None:
     world = registry()
-    first = DelegateIntent(GOAL, "i", candidates=ranked(world), tries=1, request_id="R0")
+    first = DelegateIntent(GOAL, "i", candidates=rank_candidates(world), tries=1, request_id="R0")
     world.do(HUMAN, first)
-    answer(world, success=False)
+    submit_result(world, success=False)
     world.intents["i"] = replace(world.intents["i"], closed=())
     assert world.do(HUMAN, first).events == ()
 
 
 @proves("CCOS-CANCEL")
-def test_whoever_wanted_it_may_take_it_back() -> None:
+def test_requester_may_cancel_intent() -> None:
     world = registry()
-    delegated(world, actor=CAROL)
+    delegate_intent(world, actor=CAROL)
     world.do(ALICE, ClaimTask("i", "alice"))
     assert world.code(ALICE, CancelIntent("intent:i")) == "not_authorized"
     decision = world.do(CAROL, CancelIntent("intent:i", "no longer needed"))
     assert (world.intents["i"].state, world.tasks["i"].status) == ("NeedsFollowUp", "cancelled")
-    assert (world.leases, standing(world, "alice").recent) == ({}, "")
+    assert (world.leases, standing_of(world, "alice").recent) == ({}, "")
     assert world.intents["i"].reasons == ("cancelled by agent:carol: no longer needed",)
     assert decision.receipt.stream == "intent:i"
     assert world.do(CAROL, CancelIntent("intent:i")).events == ()
 
 
 @proves("CCOS-CANCEL")
-def test_what_had_come_to_nothing_is_told_as_cancelled_from_then_on() -> None:
+def test_rejected_intent_is_shown_as_cancelled_after_cancellation() -> None:
     world = registry(cost=3.0)
-    delegated(world, policy=Policy(cost_ceiling=1))
+    delegate_intent(world, policy=Policy(cost_ceiling=1))
     assert world.intents["i"].state == "DelegationRejected"
     world.do(HUMAN, CancelIntent("intent:i", "too dear"))
     intent = world.intents["i"]
@@ -598,11 +610,11 @@ def test_what_had_come_to_nothing_is_told_as_cancelled_from_then_on() -> None:
 
 
 @proves("CCOS-CANCEL")
-def test_what_is_over_cannot_be_taken_back_and_is_told_as_what_it_is() -> None:
+def test_cancelling_ended_intent_is_refused_with_its_state() -> None:
     world = registry("alice")
-    delegated(world)
-    answer(world, success=False)
-    refusal = world.ask(HUMAN, CancelIntent("intent:i"))
+    delegate_intent(world)
+    submit_result(world, success=False)
+    refusal = world.decide(HUMAN, CancelIntent("intent:i"))
     assert isinstance(refusal, Refusal)
     assert refusal.detail == (
         "i is NeedsFollowUp and its task is deadletter: there is nothing left to cancel"
@@ -614,7 +626,7 @@ def test_what_is_over_cannot_be_taken_back_and_is_told_as_what_it_is() -> None:
 
 
 @proves("CCOS-GOVERNANCE")
-def test_a_reason_that_many_share_is_told_once() -> None:
+def test_shared_reason_is_listed_once() -> None:
     world = registry(*(f"a{number}" for number in range(7)), cost=3.0)
-    intent = delegated(world, policy=Policy(cost_ceiling=1))
+    intent = delegate_intent(world, policy=Policy(cost_ceiling=1))
     assert intent.reasons == ("a0, a1, a2, a3, a4 and 2 more: cost: it costs 3, and 1 is the most",)

@@ -12,7 +12,7 @@ from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 from tests.simulation import people
 from tests.simulation.agents import PROGRAMS
-from tests.simulation.auditor import must
+from tests.simulation.auditor import check
 from tests.simulation.virtual_time import run
 from tests.simulation.world import DAY, HOUR, MINUTE, Profile, Storage, World
 
@@ -21,7 +21,7 @@ _AT_REST = frozenset(("review", "done", "cancelled", "blocked", "deadletter"))
 """Where a task is over, or waits for a person."""
 
 
-class Told(Struct, frozen=True):
+class SimulationResult(Struct, frozen=True):
     """How a simulation went."""
 
     seed: int
@@ -32,7 +32,7 @@ class Told(Struct, frozen=True):
     done: dict[str, int]
 
 
-class InMemory:
+class MemoryStorage:
     """One store for all lives of the hub."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class InMemory:
         """What is in memory stays there, for once."""
 
 
-class OnSqlite:
+class SqliteStorage:
     """A file, which each life of the hub opens anew."""
 
     def __init__(self, path: Path) -> None:
@@ -61,27 +61,29 @@ class OnSqlite:
         store.close()
 
 
-def profile_of(seed: int) -> Profile:
+def draw_profile(seed: int) -> Profile:
     """What kind of time this seed shows: a busy day or slow weeks, quiet or wild."""
-    chance = Random(f"{seed}:profile")
+    rng = Random(f"{seed}:profile")
     is_busy = seed % 4 != 1
     return Profile(
-        days=chance.uniform(0.1, 0.25) if is_busy else chance.uniform(30, 40),
-        pace_ms=chance.randrange(10, 30) * MINUTE if is_busy else chance.randrange(40, 80) * HOUR,
-        tick_ms=chance.choice((1, 5) if is_busy else (40, 60)) * MINUTE,
-        ttl_ms=chance.choice((5, 10, 20)) * MINUTE,
-        trouble=chance.choice((0, 5, 20, 60)),
-        slips=chance.choice((0.0, 2.0, 5.0, 10.0)),
-        hub_dies_ms=round(chance.choice((0.1, 0.3, 1.0)) * DAY * (0.5 if is_busy else 3)),
+        days=rng.uniform(0.1, 0.25) if is_busy else rng.uniform(30, 40),
+        pace_ms=rng.randrange(10, 30) * MINUTE if is_busy else rng.randrange(40, 80) * HOUR,
+        tick_ms=rng.choice((1, 5) if is_busy else (40, 60)) * MINUTE,
+        ttl_ms=rng.choice((5, 10, 20)) * MINUTE,
+        fault_rate=rng.choice((0, 5, 20, 60)),
+        slip_percent=rng.choice((0.0, 2.0, 5.0, 10.0)),
+        hub_lifetime_ms=round(rng.choice((0.1, 0.3, 1.0)) * DAY * (0.5 if is_busy else 3)),
     )
 
 
-def simulate(seed: int, storage: Storage | None = None, profile: Profile | None = None) -> Told:
+def simulate(
+    seed: int, storage: Storage | None = None, profile: Profile | None = None
+) -> SimulationResult:
     """The whole of it; a failure names the seed and the last steps."""
-    chosen = profile or profile_of(seed)
-    world = World(seed, chosen, storage or InMemory(), PROGRAMS, people.script_of)
+    chosen = profile or draw_profile(seed)
+    world = World(seed, chosen, storage or MemoryStorage(), PROGRAMS, people.program_script)
     try:
-        return run(world.clock, _tell(world))
+        return run(world.clock, _run_world(world))
     except Exception as error:
         steps = "\n  ".join(world.steps)
         raise AssertionError(
@@ -91,62 +93,66 @@ def simulate(seed: int, storage: Storage | None = None, profile: Profile | None 
         ) from error
 
 
-async def _tell(world: World) -> Told:
+async def _run_world(world: World) -> SimulationResult:
     world.start()
-    await people.introduce(world)
-    world.storm()
-    for one in people.everybody(world):
-        world.begin(one.live())
-    world.begin(world.turn())
-    world.begin(world.meddle())
+    await people.register_all(world)
+    world.start_failures()
+    for one in people.create_participants(world):
+        world.spawn(one.run())
+    world.spawn(world.run_ticks())
+    world.spawn(world.inject_failures())
     await world.pass_days(world.profile.days)
-    world.calm_down()
-    days = await _settle(world)
-    root = world.auditor.at_the_end(world.disk.checkpoints)
-    _nothing_is_missing(world)
-    life = world.life
-    assert life is not None
-    life.kill()
-    return Told(world.seed, days, world.auditor.read, root.hex(), dict(world.done))
+    world.stop_failures()
+    days = await _wait_until_settled(world)
+    root = world.auditor.check_at_end(world.disk.checkpoints)
+    _check_nothing_missing(world)
+    process = world.process
+    assert process is not None
+    process.kill()
+    return SimulationResult(
+        world.seed, days, world.auditor.entries_read, root.hex(), dict(world.done)
+    )
 
 
-async def _settle(world: World) -> float:
+async def _wait_until_settled(world: World) -> float:
     """Until everything is at rest, or waits for a person; how many days have passed by then."""
     last = world.clock.passed + 8 * world.profile.pace_ms + round(_CALM_DAYS * DAY)
-    while stuck := _stuck(world):
-        must(
+    while unsettled := _unsettled_tasks(world):
+        check(
             world.clock.passed < last,
             "these do not come to rest, although all are alive: "
-            + ", ".join(f"{t.id} {t.status} for {t.reserved_for or 'anyone'}" for t in stuck[:8]),
+            + ", ".join(
+                f"{t.id} {t.status} for {t.reserved_for or 'anyone'}" for t in unsettled[:8]
+            ),
         )
         await world.pass_days(0.1)
     return world.clock.passed / DAY
 
 
-def _stuck(world: World) -> list[Task]:
+def _unsettled_tasks(world: World) -> list[Task]:
     tasks = [task for task, _ in world.auditor.tasks()]
-    resting = {task.id for task in tasks if task.status in _AT_REST}
-    return [task for task in tasks if task.id not in resting and not _waits(task, resting)]
+    at_rest = {task.id for task in tasks if task.status in _AT_REST}
+    return [task for task in tasks if task.id not in at_rest and not _only_waits(task, at_rest)]
 
 
-def _waits(task: Task, resting: set[str]) -> bool:
+def _only_waits(task: Task, at_rest: set[str]) -> bool:
     """Whether it waits for others, of which all that still counts waits for a person."""
-    return bool(task.open_blockers) and all(one in resting for one in task.open_blockers)
+    return bool(task.open_blockers) and all(one in at_rest for one in task.open_blockers)
 
 
-def _nothing_is_missing(world: World) -> None:
+def _check_nothing_missing(world: World) -> None:
     """Handoffs that were promised, and notices of every move."""
     known = {record.id for record in world.auditor.store.handoffs("", 100_000)}
-    missing = [id for id in world.handed_over if id not in known]
-    must(not missing, f"these handoffs were acknowledged, and are gone: {missing[:3]}")
-    told = [int(notice.id.rpartition(":")[2]) for notice in world.disk.delivered]
-    firsts = list(dict.fromkeys(told))
-    must(firsts == sorted(firsts), "notices came out of order")
+    missing = [id for id in world.proposed_handoffs if id not in known]
+    check(not missing, f"these handoffs were acknowledged, and are gone: {missing[:3]}")
+    positions = [int(notice.id.rpartition(":")[2]) for notice in world.disk.delivered]
+    firsts = list(dict.fromkeys(positions))
+    check(firsts == sorted(firsts), "notices came out of order")
 
 
-def summed(stories: list[Told]) -> dict[str, int]:
+def total_counts(results: list[SimulationResult]) -> dict[str, int]:
     """What has happened in all of them."""
     total = Counter[str]()
-    for story in stories:
-        total.update(story.done)
+    for result in results:
+        total.update(result.done)
     return dict(total)

@@ -37,7 +37,7 @@ from tests.core.handoffs import (
     again,
     at,
     handoff,
-    letters,
+    mail_recipients,
     offer,
     offered,
 )
@@ -59,31 +59,31 @@ from tests.requirements import proves
 LATE = DEFAULT_SLA_MS["proposed"]
 
 
-def told(decision: Any) -> list[HandoffEscalated]:
+def escalations_in(decision: Any) -> list[HandoffEscalated]:
     """What was escalated."""
     return [event for event in events_of(decision) if isinstance(event, HandoffEscalated)]
 
 
 @proves("ACP-SLA")
 @pytest.mark.parametrize("state", list(DEFAULT_SLA_MS))
-def test_each_state_has_its_time_and_is_told_once(state: HandoffStatus) -> None:
+def test_state_over_its_sla_is_escalated_once(state: HandoffStatus) -> None:
     world = at(state)
     due = NOW + DEFAULT_SLA_MS[state]
     assert handoff(world).deadline == due
     world.cause = "sweep-1"
     assert events_of(world.do(HUB, EscalateHandoff("H"), due - 1)) == []
-    (late,) = told(again(world, HUB, EscalateHandoff("H", ("cora",)), "sweep-2", due + 7))
+    (late,) = escalations_in(again(world, HUB, EscalateHandoff("H", ("cora",)), "sweep-2", due + 7))
     assert (late.trigger, late.to, late.task) == ("timeout", "coordinator", "T")
     assert (late.sla_ms, late.elapsed_ms) == (DEFAULT_SLA_MS[state], DEFAULT_SLA_MS[state] + 7)
     assert late.stage.startswith(f"{state}→")
-    assert letters(world, "status.blocked") == [("cora",)]
+    assert mail_recipients(world, "status.blocked") == [("cora",)]
     (mail,) = (m for m in world.mails.values() if m.kind == "status.blocked")
-    said = msgspec.json.decode(mail.body)
-    assert said["handoff_id"] == "H"
-    assert said["task_id"] == "T"
-    assert said["blocking_issue"] == "timeout"
-    assert said["escalation_level"] == "coordinator"
-    assert said["recommended_action"] in {"reassign", "extend_sla", "close"}
+    body = msgspec.json.decode(mail.body)
+    assert body["handoff_id"] == "H"
+    assert body["task_id"] == "T"
+    assert body["blocking_issue"] == "timeout"
+    assert body["escalation_level"] == "coordinator"
+    assert body["recommended_action"] in {"reassign", "extend_sla", "close"}
     assert (handoff(world).status, handoff(world).deadline) == (state, None)
     for n in range(50):
         sweep = EscalateHandoff("H", ("cora",))
@@ -91,25 +91,25 @@ def test_each_state_has_its_time_and_is_told_once(state: HandoffStatus) -> None:
 
 
 @proves("ACP-SLA")
-def test_where_nobody_is_registered_the_role_itself_is_told() -> None:
+def test_escalation_without_registered_coordinator_goes_to_role() -> None:
     world = offered()
     again(world, HUB, EscalateHandoff("H"), "sweep", NOW + LATE)
-    assert letters(world, "status.blocked") == [("coordinator",)]
+    assert mail_recipients(world, "status.blocked") == [("coordinator",)]
 
 
 @proves("ACP-SLA")
-def test_each_entry_into_a_state_is_told_anew() -> None:
+def test_next_state_is_escalated_on_its_own() -> None:
     world = offered()
     again(world, HUB, EscalateHandoff("H"), "sweep-1", NOW + LATE)
-    begun = NOW + LATE + 1
-    again(world, BOB, accept(world), "accept", begun)
-    assert handoff(world).deadline == begun + DEFAULT_SLA_MS["accepted"]
-    late = begun + DEFAULT_SLA_MS["accepted"]
-    assert len(told(again(world, HUB, EscalateHandoff("H"), "sweep-2", late))) == 1
+    accepted_at = NOW + LATE + 1
+    again(world, BOB, accept(world), "accept", accepted_at)
+    assert handoff(world).deadline == accepted_at + DEFAULT_SLA_MS["accepted"]
+    late = accepted_at + DEFAULT_SLA_MS["accepted"]
+    assert len(escalations_in(again(world, HUB, EscalateHandoff("H"), "sweep-2", late))) == 1
     assert len(handoff(world).escalations) == 2
 
 
-LEAVING: list[tuple[HandoffStatus, Actor, AnyCommand | None]] = [
+EXITS: list[tuple[HandoffStatus, Actor, AnyCommand | None]] = [
     ("proposed", BOB, None),
     ("proposed", BOB, RejectHandoff("H", "other", "no")),
     ("proposed", COORDINATOR, ExtendHandoff("H", 60_000)),
@@ -123,45 +123,47 @@ LEAVING: list[tuple[HandoffStatus, Actor, AnyCommand | None]] = [
 
 
 @proves("ACP-SLA")
-@pytest.mark.parametrize("number", range(len(LEAVING)))
-def test_a_state_that_ends_late_is_on_record_where_nobody_has_told_in_time(number: int) -> None:
-    state, actor, command = LEAVING[number]
+@pytest.mark.parametrize("number", range(len(EXITS)))
+def test_state_left_late_is_recorded_as_breach(number: int) -> None:
+    state, actor, command = EXITS[number]
     world = at(state)
-    before = letters(world, "status.blocked")
+    before = mail_recipients(world, "status.blocked")
     due = NOW + DEFAULT_SLA_MS[state]
-    (late,) = told(again(world, actor, command or accept(world), "leaves", due))
+    (late,) = escalations_in(again(world, actor, command or accept(world), "leaves", due))
     assert late.stage.startswith(f"{state}→")
     assert (late.trigger, late.sla_ms) == ("timeout", DEFAULT_SLA_MS[state])
     assert [one.stage for one in handoff(world).escalations] == [late.stage]
     # Nothing is left to be done about it.
-    assert (late.to, late.recommended, letters(world, "status.blocked")) == ("", "", before)
+    assert (late.to, late.recommended, mail_recipients(world, "status.blocked")) == ("", "", before)
 
 
 @proves("ACP-SLA")
-@pytest.mark.parametrize("number", range(len(LEAVING)))
-def test_and_neither_before_it_is_late_nor_twice(number: int) -> None:
-    state, actor, command = LEAVING[number]
+@pytest.mark.parametrize("number", range(len(EXITS)))
+def test_breach_is_not_recorded_early_or_twice(number: int) -> None:
+    state, actor, command = EXITS[number]
     due = NOW + DEFAULT_SLA_MS[state]
     world = at(state)
-    assert told(again(world, actor, command or accept(world), "leaves", due - 1)) == []
+    assert escalations_in(again(world, actor, command or accept(world), "leaves", due - 1)) == []
     world = at(state)
     again(world, HUB, EscalateHandoff("H"), "sweep", due)
-    assert told(again(world, actor, command or accept(world), "leaves", due + 1)) == []
+    assert escalations_in(again(world, actor, command or accept(world), "leaves", due + 1)) == []
 
 
 @proves("ACP-SLA")
-def test_a_clock_that_went_back_tells_nothing_early_and_nothing_twice() -> None:
+def test_clock_set_back_escalates_neither_early_nor_twice() -> None:
     world = offered()
-    assert told(world.do(HUB, EscalateHandoff("H"), NOW - 10**9)) == []
+    assert escalations_in(world.do(HUB, EscalateHandoff("H"), NOW - 10**9)) == []
     again(world, HUB, EscalateHandoff("H"), "sweep-1", NOW + LATE)
-    assert told(world.do(HUB, EscalateHandoff("H"), NOW)) == []
+    assert escalations_in(world.do(HUB, EscalateHandoff("H"), NOW)) == []
     again(world, COORDINATOR, ExtendHandoff("H", 60_000), "extend", NOW - 10**9)
-    (late,) = told(again(world, HUB, EscalateHandoff("H"), "sweep-2", NOW - 10**9 + 60_000))
+    (late,) = escalations_in(
+        again(world, HUB, EscalateHandoff("H"), "sweep-2", NOW - 10**9 + 60_000)
+    )
     assert late.elapsed_ms == 0
 
 
 @proves("ACP-SLA")
-def test_a_handoff_may_have_times_of_its_own() -> None:
+def test_handoff_may_have_its_own_sla_and_deadline() -> None:
     world = offered(sla_ms={"proposed": 60_000, "activated": 120_000})
     assert handoff(world).deadline == NOW + 60_000
     world = activated(sla_ms={"activated": 120_000})
@@ -176,7 +178,7 @@ def test_a_handoff_may_have_times_of_its_own() -> None:
 
 @proves("ACP-COORDINATE")
 @pytest.mark.parametrize("stage", ["", "proposed", "proposed→validating"])
-def test_a_coordinator_gives_a_state_more_time(stage: str) -> None:
+def test_coordinator_extends_sla(stage: str) -> None:
     world = offered()
     again(world, COORDINATOR, ExtendHandoff("H", 60_000, stage), "extend-1")
     assert handoff(world).deadline == NOW + LATE + 60_000
@@ -184,24 +186,24 @@ def test_a_coordinator_gives_a_state_more_time(stage: str) -> None:
     later = NOW + LATE + 70_000
     again(world, COORDINATOR, ExtendHandoff("H", 60_000, stage), "extend-2", later)
     assert handoff(world).deadline == later + 60_000
-    (late,) = told(again(world, HUB, EscalateHandoff("H"), "sweep-2", later + 60_000))
+    (late,) = escalations_in(again(world, HUB, EscalateHandoff("H"), "sweep-2", later + 60_000))
     assert (late.sla_ms, late.elapsed_ms) == (LATE + 130_000, LATE + 130_000)
 
 
 @proves("ACP-REPEAT")
-def test_more_time_asked_for_twice_in_the_same_words_is_given_once() -> None:
+def test_repeated_extension_is_a_no_op() -> None:
     world = offered()
     world.do(COORDINATOR, ExtendHandoff("H", 60_000))
     assert events_of(world.do(COORDINATOR, ExtendHandoff("H", 60_000))) == []
     assert events_of(world.do(COORDINATOR, ExtendHandoff("H", 60_000, "proposed"))) == []
     assert events_of(world.do(COORDINATOR, ExtendHandoff("H", 60_000, "proposed→validating"))) == []
-    assert events_of(world.ask(COORDINATOR, ExtendHandoff("H", 61_000))) != []
-    assert events_of(world.ask(HUMAN, ExtendHandoff("H", 60_000))) != []
+    assert events_of(world.decide(COORDINATOR, ExtendHandoff("H", 61_000))) != []
+    assert events_of(world.decide(HUMAN, ExtendHandoff("H", 60_000))) != []
 
 
 @proves("ACP-REPEAT")
 @pytest.mark.parametrize("stage", ["proposed", "proposed→validating"])
-def test_time_that_a_stage_was_given_stays_given_when_it_was_left(stage: str) -> None:
+def test_repeated_extension_of_left_stage_is_a_no_op(stage: str) -> None:
     world = offered()
     world.do(COORDINATOR, ExtendHandoff("H", 60_000, stage))
     for onward in (accept(world), RejectHandoff("H", "other", "no")):
@@ -214,14 +216,14 @@ def test_time_that_a_stage_was_given_stays_given_when_it_was_left(stage: str) ->
 
 @proves("ACP-COORDINATE")
 @pytest.mark.parametrize(("by_ms", "stage"), [(1, ""), (10**12, ""), (60_000, "closed")])
-def test_what_no_coordinator_can_give(by_ms: int, stage: str) -> None:
+def test_invalid_extension_is_refused(by_ms: int, stage: str) -> None:
     assert offered().code(COORDINATOR, ExtendHandoff("H", by_ms, stage)) == "invalid_field"
 
 
 @proves("ACP-COORDINATE")
 @pytest.mark.parametrize("stage", ["validating", "activated", "accepted→activated"])
-def test_a_stage_that_it_is_not_in_gets_no_time(stage: str) -> None:
-    answer = offered().ask(COORDINATOR, ExtendHandoff("H", 60_000, stage))
+def test_extension_of_another_stage_is_refused(stage: str) -> None:
+    answer = offered().decide(COORDINATOR, ExtendHandoff("H", 60_000, stage))
     assert isinstance(answer, Refusal)
     assert answer.code == "invalid_transition"
     assert answer.detail.startswith(f"H is proposed, not {stage}: ")
@@ -229,24 +231,24 @@ def test_a_stage_that_it_is_not_in_gets_no_time(stage: str) -> None:
 
 
 @proves("ACP-REPEAT")
-def test_a_reassignment_repeated_answers_with_the_new_handoff() -> None:
+def test_repeated_reassignment_returns_new_handoff() -> None:
     world = offered()
     again(world, COORDINATOR, ReassignHandoff("H", "carol"), "N")
-    told_again = again(world, COORDINATOR, ReassignHandoff("H", "carol"), "cause-3")
-    assert (told_again.events, told_again.receipt.stream) == ((), "handoff:N")
+    repeated = again(world, COORDINATOR, ReassignHandoff("H", "carol"), "cause-3")
+    assert (repeated.events, repeated.receipt.stream) == ((), "handoff:N")
     assert world.code(COORDINATOR, ReassignHandoff("H", "dave")) == "invalid_transition"
     assert world.code(COORDINATOR, ReassignHandoff("H", "carol", "hurry")) == "invalid_transition"
     assert world.code(HUMAN, ReassignHandoff("H", "carol")) == "invalid_transition"
     again(world, CAROL, RejectHandoff("N", "other", "no"), "cause-4")
-    told_again = again(world, COORDINATOR, ReassignHandoff("H", "carol"), "cause-5")
-    assert (told_again.events, told_again.receipt.state) == ((), "rejected")
+    repeated = again(world, COORDINATOR, ReassignHandoff("H", "carol"), "cause-5")
+    assert (repeated.events, repeated.receipt.state) == ((), "rejected")
     again(world, ALICE, offer("dave", "H3", supersedes="N"), "cause-6")
-    told_again = again(world, COORDINATOR, ReassignHandoff("H", "carol"), "cause-7")
-    assert (told_again.events, told_again.receipt.stream) == ((), "handoff:N")
+    repeated = again(world, COORDINATOR, ReassignHandoff("H", "carol"), "cause-7")
+    assert (repeated.events, repeated.receipt.stream) == ((), "handoff:N")
 
 
 @proves("ACP-BESIDE")
-def test_what_is_said_beside_the_package_does_not_change_it() -> None:
+def test_notes_do_not_change_package_hash() -> None:
     world = activated()
     before = handoff(world).package_hash
     world.do(BOB, NoteHandoff("H", "remark", "half done", {"percent": 50}))
@@ -271,12 +273,12 @@ def test_what_is_said_beside_the_package_does_not_change_it() -> None:
         NoteHandoff("H", "waiting", "long"),
     ],
 )
-def test_what_cannot_be_noted(command: NoteHandoff) -> None:
+def test_invalid_note_is_refused(command: NoteHandoff) -> None:
     assert activated().code(BOB, command) == "invalid_field"
 
 
 @proves("ACP-STATES")
-def test_on_which_lists_a_handoff_stands() -> None:
+def test_handoff_is_indexed_by_teamspace_task_agents_and_status() -> None:
     assert lists_of_handoff(handoff(at("draft"))) == ("handoffs.draft:alice",)
     assert lists_of_handoff(handoff(offered())) == (
         "handoffs",
@@ -301,56 +303,58 @@ def test_on_which_lists_a_handoff_stands() -> None:
         (CheckpointTask("T", "TIMEOUT"), "completed"),
     ],
 )
-def test_what_the_recipient_reports_completes_the_handoff_or_not(
+def test_report_by_recipient_completes_handoff_by_outcome(
     command: Any, status: HandoffStatus
 ) -> None:
     world = activated()
     decision = again(world, BOB, command, "cause-2")
     assert handoff(world).status == status
-    assert told(decision) == []
+    assert escalations_in(decision) == []
     assert (world.tasks["T"].handoff is None) == (status == "completed")
-    assert letters(world, "handoff.complete") == ([("alice",)] if status == "completed" else [])
+    assert mail_recipients(world, "handoff.complete") == (
+        [("alice",)] if status == "completed" else []
+    )
 
 
 @proves("ACP-WHOSE-WORD")
-def test_a_completion_is_the_recipients_in_its_own_words_whoever_ends_its_session() -> None:
+def test_completion_is_attributed_to_recipient_with_its_notes() -> None:
     for end in (EndAttempt("T"), ExpireLease("T")):
         world = activated()
         again(world, BOB, ReportOutcome("T", "done", "merged as 4f2a"), "cause-2")
         assert handoff(world).status == "activated"
         again(world, HUMAN, end, "cause-3", NOW + 3_600_000)
-        step, said = handoff(world).steps[-1], handoff(world).notes[-1]
+        step, note = handoff(world).steps[-1], handoff(world).notes[-1]
         assert (step.to, step.by, step.note) == ("completed", "bob", "merged as 4f2a")
-        assert (said.kind, said.by, said.text) == ("completion_notes", "bob", "merged as 4f2a")
+        assert (note.kind, note.by, note.text) == ("completion_notes", "bob", "merged as 4f2a")
         (mail,) = (one for one in world.mails.values() if one.kind == "handoff.complete")
         assert (mail.sender, mail.to) == ("hub", ("alice",))
 
 
 @proves("ACP-WHOSE-WORD")
-def test_a_person_who_moves_it_on_by_hand_has_done_so() -> None:
+def test_completion_by_human_move_is_attributed_to_human() -> None:
     world = activated()
     again(world, HUMAN, MoveTask("T", "review", "looks done to me"), "cause-2")
     step = handoff(world).steps[-1]
     assert (step.to, step.by, step.note) == ("completed", HUMAN.name, "looks done to me")
-    assert letters(world, "handoff.complete") == [("alice",)]
+    assert mail_recipients(world, "handoff.complete") == [("alice",)]
 
 
 @proves("ACP-WHOSE-WORD")
-def test_a_sender_that_moves_it_on_itself_gets_no_letter_about_that() -> None:
+def test_sender_that_moves_task_itself_is_not_notified() -> None:
     world = World(task("T"))
     world.do(HUMAN, offer())
     world.do(BOB, accept(world))
     world.do(BOB, ActivateHandoff("H"))
     again(world, HUMAN, MoveTask("T", "review"), "cause-2")
     assert handoff(world).status == "completed"
-    assert letters(world, "handoff.complete") == []
+    assert mail_recipients(world, "handoff.complete") == []
 
 
 @proves("ACP-WHOSE-WORD", "ACP-CHECKPOINT")
 @pytest.mark.parametrize(
     ("description", "note"), [("", "checkpoint: MANUAL"), ("half", "checkpoint: MANUAL: half")]
 )
-def test_a_checkpoint_is_noted_in_the_words_of_its_agent(description: str, note: str) -> None:
+def test_checkpoint_is_noted_with_its_description(description: str, note: str) -> None:
     world = activated()
     again(world, BOB, CheckpointTask("T", "MANUAL", "c0ffee", description), "cause-2")
     assert handoff(world).steps[-1].note == note
@@ -360,27 +364,25 @@ def test_a_checkpoint_is_noted_in_the_words_of_its_agent(description: str, note:
 
 @proves("ACP-CHECKPOINT")
 @pytest.mark.parametrize(("reason", "commit"), [("MANUAL", "c0ffee"), ("TIMEOUT", "")])
-def test_what_the_recipient_leaves_to_a_successor_is_for_whoever_goes_on(
-    reason: str, commit: str
-) -> None:
+def test_checkpoint_by_recipient_frees_the_task(reason: str, commit: str) -> None:
     world = activated()
     again(world, BOB, CheckpointTask("T", reason, commit, next_steps="the rest"), "cause-2")
-    left = world.tasks["T"]
-    assert (left.status, left.assignee, left.reserved_for) == ("ready", "", "")
-    assert left.chain == ("alice", "bob")
+    released = world.tasks["T"]
+    assert (released.status, released.assignee, released.reserved_for) == ("ready", "", "")
+    assert released.chain == ("alice", "bob")
     again(world, CAROL, ClaimTask("T", "carol"), "cause-3", NOW + 3_600_000)
     assert world.tasks["T"].assignee == "carol"
     assert world.tasks["T"].checkpoint is not None
 
 
 @proves("ACP-CHECKPOINT")
-def test_what_a_person_gave_to_somebody_stays_theirs_after_a_checkpoint() -> None:
+def test_task_assigned_by_human_stays_reserved_after_checkpoint() -> None:
     world = World()
     again(world, HUMAN, CreateTask("Fix it", id="T", ready=True, assignee="bob"), "cause-1")
     again(world, BOB, ClaimTask("T", "bob"), "cause-2")
     again(world, BOB, CheckpointTask("T", "MANUAL", "c0ffee"), "cause-3")
-    left = world.tasks["T"]
-    assert (left.status, left.reserved_for) == ("ready", "bob")
+    released = world.tasks["T"]
+    assert (released.status, released.reserved_for) == ("ready", "bob")
 
 
 @proves("ACP-FOLLOWS-TASK")
@@ -388,9 +390,7 @@ def test_what_a_person_gave_to_somebody_stays_theirs_after_a_checkpoint() -> Non
     ("outcome", "is_over"),
     [("done", True), ("needs_review", False), ("partial", False), ("blocked", False)],
 )
-def test_what_its_sender_finishes_before_is_not_handed_over_any_more(
-    outcome: Any, is_over: bool
-) -> None:
+def test_report_done_by_sender_closes_handoff(outcome: Any, is_over: bool) -> None:
     world = accepted()
     command = ReportOutcome("T", outcome, apply=True, blockers=("x",))
     again(world, ALICE, command, "cause-2")
@@ -399,13 +399,13 @@ def test_what_its_sender_finishes_before_is_not_handed_over_any_more(
     if is_over:
         assert known.rejection is not None
         assert (known.rejection.by, known.rejection.reason) == ("hub", "other")
-        assert letters(world, "system.error") == [("bob",)]
+        assert mail_recipients(world, "system.error") == [("bob",)]
     assert world.tasks["T"].status == ("blocked" if outcome == "blocked" else "review")
 
 
 @proves("ACP-FOLLOWS-TASK")
 @pytest.mark.parametrize("state", ["proposed", "validating", "accepted", "activated"])
-def test_a_cancelled_task_takes_its_handoff_with_it(state: HandoffStatus) -> None:
+def test_cancelling_task_closes_handoff(state: HandoffStatus) -> None:
     world = at(state)
     decision = again(world, HUMAN, MoveTask("T", "cancelled"), "cause-2")
     found = world.tasks["T"]
@@ -413,15 +413,15 @@ def test_a_cancelled_task_takes_its_handoff_with_it(state: HandoffStatus) -> Non
     assert handoff(world).status == "closed"
     steps = [(e.from_, e.to) for e in events_of(decision) if isinstance(e, HandoffMoved)]
     assert steps == [(state, "rejected"), ("rejected", "closed")]
-    assert letters(world, "system.error") == [("alice", "bob")]
-    had_it = "bob" if state == "activated" else "alice"
-    assert (found.assignee, found.chain[-1]) == (had_it, had_it)
+    assert mail_recipients(world, "system.error") == [("alice", "bob")]
+    owner = "bob" if state == "activated" else "alice"
+    assert (found.assignee, found.chain[-1]) == (owner, owner)
 
 
 @proves("ACP-FOLLOWS-TASK", "REWIND-HANDOFF")
 @pytest.mark.parametrize("state", ["proposed", "accepted", "activated"])
 @pytest.mark.parametrize("to", ["done", "cancelled", "ready", "review"])
-def test_a_rewind_ends_a_handoff_unless_the_task_is_still_with_whom_it_is_by_it(
+def test_rewind_closes_handoff_unless_task_keeps_its_owner(
     state: HandoffStatus, to: Status
 ) -> None:
     world = at(state)
@@ -435,7 +435,7 @@ def test_a_rewind_ends_a_handoff_unless_the_task_is_still_with_whom_it_is_by_it(
 
 
 @proves("ACP-FOLLOWS-TASK")
-def test_a_review_that_is_approved_ends_what_was_offered_from_it() -> None:
+def test_approved_review_closes_offer_made_from_it() -> None:
     world = at("completed")
     again(world, BOB, offer("carol", "H2"), "cause-2")
     again(world, HUMAN, MoveTask("T", "done"), "cause-3")
@@ -444,11 +444,11 @@ def test_a_review_that_is_approved_ends_what_was_offered_from_it() -> None:
 
 
 @proves("ACP-FOLLOWS-TASK")
-def test_a_recipient_that_goes_silent_is_told_at_once_and_keeps_the_task() -> None:
+def test_expired_lease_of_recipient_is_escalated_and_task_kept() -> None:
     world = activated()
     late, after = NOW + TTL, 7
     expire = ExpireLease("T", told=("cora",))
-    (lost,) = told(again(world, HUB, expire, "cause-2", late + after))
+    (lost,) = escalations_in(again(world, HUB, expire, "cause-2", late + after))
     assert (lost.trigger, lost.recommended) == ("lease_lost", "reassign")
     assert (lost.sla_ms, lost.elapsed_ms) == (TTL, TTL + after)
     (mail,) = (m for m in world.mails.values() if m.kind == "status.blocked")
@@ -462,7 +462,7 @@ def test_a_recipient_that_goes_silent_is_told_at_once_and_keeps_the_task() -> No
 
 
 @proves("ACP-FOLLOWS-TASK")
-def test_a_coordinator_claims_again_what_was_handed_over_to_it_and_nothing_else() -> None:
+def test_coordinator_may_reclaim_only_task_handed_to_it() -> None:
     world = offered(recipient="cora")
     again(world, COORDINATOR, accept(world), "cause-2")
     again(world, COORDINATOR, ActivateHandoff("H"), "cause-3")
@@ -481,9 +481,9 @@ def test_a_coordinator_claims_again_what_was_handed_over_to_it_and_nothing_else(
 
 
 @proves("ACP-FOLLOWS-TASK")
-def test_a_sender_that_goes_silent_leaves_the_handoff_as_it_is() -> None:
+def test_expired_lease_of_sender_leaves_handoff_unchanged() -> None:
     world = accepted()
-    assert told(again(world, HUB, ExpireLease("T"), "cause-2", NOW + TTL)) == []
+    assert escalations_in(again(world, HUB, ExpireLease("T"), "cause-2", NOW + TTL)) == []
     found = world.tasks["T"]
     assert (found.status, found.assignee) == ("ready", "alice")
     assert handoff(world).status == "accepted"
@@ -491,7 +491,7 @@ def test_a_sender_that_goes_silent_leaves_the_handoff_as_it_is() -> None:
 
 
 @proves("ACP-FOLLOWS-TASK")
-def test_a_word_for_the_successor_at_rest_changes_no_handoff() -> None:
+def test_checkpoint_of_unheld_task_leaves_handoff_unchanged() -> None:
     world = activated()
     again(world, HUB, ExpireLease("T"), "cause-2", NOW + TTL)
     orchestrator = Actor("orchestrator", "olga")
@@ -503,7 +503,7 @@ def test_a_word_for_the_successor_at_rest_changes_no_handoff() -> None:
 
 
 @proves("ACP-FOLLOWS-TASK")
-def test_a_task_whose_handoff_is_gone_goes_its_way() -> None:
+def test_task_with_missing_handoff_can_be_cancelled() -> None:
     world = accepted()
     del world.handoffs["H"]
     again(world, HUMAN, MoveTask("T", "cancelled"), "cause-2")

@@ -26,7 +26,7 @@ TURN = RecordTurn("one", 0, "developer", 0.5, {"turn_index": 0}, "d")
 TRACE = RecordTrace("01890a5d-ac96-774b-bcce-b302099a8057", "s-1", "ANY", {}, "d")
 
 
-def traced(number: int) -> RecordTrace:
+def trace_event(number: int) -> RecordTrace:
     """One more event."""
     return replace(TRACE, event_id=f"01890a5d-ac96-774b-bcce-{number:012x}")
 
@@ -56,7 +56,7 @@ def traced(number: int) -> RecordTrace:
         (HUMAN, SettleEntropy("one", "loop", 1), ""),
     ],
 )
-def test_what_cannot_be_recorded_is_refused(actor: Actor, command: AnyCommand, code: str) -> None:
+def test_invalid_trace_or_turn_is_refused(actor: Actor, command: AnyCommand, code: str) -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("One", "one", ready=True))
     head = lab.store.head()
@@ -67,57 +67,59 @@ def test_what_cannot_be_recorded_is_refused(actor: Actor, command: AnyCommand, c
 
 
 @proves("SAOP-EVENTS", "SAOP-ROLE")
-def test_the_credential_of_an_attempt_speaks_for_its_task() -> None:
+def test_attempt_credential_records_for_its_task_only() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("One", "one", ready=True), CreateTask("Two", "two", ready=True))
     lab.do(HUMAN, ClaimTask("one", "developer", "s-1"))
     bound = replace(DEVELOPER, task="one", fence=1)
     assert lab.do(bound, TRACE).task == "one"
-    assert lab.do(bound, traced(1)).task == "one"
+    assert lab.do(bound, trace_event(1)).task == "one"
     assert lab.code(bound, replace(TURN, task="two")) == "not_authorized"
     assert lab.do(bound, TURN).task == "one"
     before = lab.lease("one")
     lab.clock.advance(1_000)
     stale = replace(DEVELOPER, task="one", fence=7)
-    assert lab.code(stale, traced(2)) == ""
+    assert lab.code(stale, trace_event(2)) == ""
     assert lab.lease("one") == before, "an old token is no sign of life"
-    assert lab.do(DEVELOPER, replace(traced(3), task="nothing")).task == ""
-    assert lab.code(bound, replace(traced(4), task="two")) == "not_authorized"
-    assert lab.code(bound, replace(traced(4), task="nothing")) == "not_authorized"
-    assert lab.do(bound, replace(traced(4), task="one")).task == "one"
+    assert lab.do(DEVELOPER, replace(trace_event(3), task="nothing")).task == ""
+    assert lab.code(bound, replace(trace_event(4), task="two")) == "not_authorized"
+    assert lab.code(bound, replace(trace_event(4), task="nothing")) == "not_authorized"
+    assert lab.do(bound, replace(trace_event(4), task="one")).task == "one"
 
 
 @proves("SAOP-EVENTS")
-def test_an_event_of_somebody_with_two_tasks_belongs_to_none() -> None:
+def test_event_of_holder_of_two_tasks_belongs_to_none() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("One", "one", ready=True), CreateTask("Two", "two", ready=True))
     lab.do(HUMAN, ClaimTask("one", "developer"), ClaimTask("two", "developer"))
 
     assert lab.do(DEVELOPER, TRACE).task == ""
-    batch = lab.ask(HUMAN, ClaimTask("three", "x")), lab.do(DEVELOPER, traced(1))
+    batch = lab.ask(HUMAN, ClaimTask("three", "x")), lab.do(DEVELOPER, trace_event(1))
     assert batch[1].task == ""
 
 
 @proves("SAOP-ANOMALY")
-def test_what_is_remembered_of_a_session_has_an_end() -> None:
+def test_remembered_calls_of_session_are_limited() -> None:
     trace = Trace("s-1")
 
     assert len(trace.open_calls) < MOST_OPEN
     lab = Lab()
-    calls = [replace(traced(n), call=f"c-{n}") for n in range(REMEMBERED + 10)]
+    calls = [replace(trace_event(n), call=f"c-{n}") for n in range(REMEMBERED + 10)]
     lab.do(HUMAN, *calls)
-    ends = [replace(traced(10_000 + n), call=f"c-{n}", ends_call=True) for n in range(len(calls))]
+    ends = [
+        replace(trace_event(10_000 + n), call=f"c-{n}", ends_call=True) for n in range(len(calls))
+    ]
     lab.do(HUMAN, *ends)
-    assert lab.do(HUMAN, replace(ends[-1], event_id=traced(1_000).event_id)).remark == (
+    assert lab.do(HUMAN, replace(ends[-1], event_id=trace_event(1_000).event_id)).remark == (
         "second_completion"
     )
-    assert lab.do(HUMAN, replace(ends[0], event_id=traced(1_001).event_id)).remark == (
+    assert lab.do(HUMAN, replace(ends[0], event_id=trace_event(1_001).event_id)).remark == (
         "orphan_completion"
     )
 
 
 @proves("SAOP-EVENTS")
-def test_a_long_ledger_is_looked_through_in_parts() -> None:
+def test_long_ledger_is_read_in_pages() -> None:
     lab = Lab()
     for number in range(9):
         lab.do(HUMAN, CreateTask("One", f"t-{number}"))
@@ -130,7 +132,7 @@ def test_a_long_ledger_is_looked_through_in_parts() -> None:
 
 
 @proves("SAOP-TABLES")
-def test_an_entry_that_cannot_be_read_has_no_row_to_compare() -> None:
+def test_unreadable_entry_is_reported_without_comparison() -> None:
     lab = Lab()
     lab.do(HUMAN, TRACE)
     store = lab.store.copy()
@@ -141,7 +143,7 @@ def test_an_entry_that_cannot_be_read_has_no_row_to_compare() -> None:
 
 
 @proves("SAOP-EVENTS")
-def test_a_request_that_is_taken_back_leaves_no_row() -> None:
+def test_refused_request_leaves_no_row() -> None:
     lab = Lab()
     refused = lab.code(HUMAN, TRACE, TURN, replace(TURN, turn_index=-1))
 

@@ -16,7 +16,7 @@ from dragoman.core.states.task import Task
 from dragoman.engine.ports import BoardQuery
 from dragoman.engine.reads.ask import list_tasks
 from dragoman.engine.request import Accepted
-from tests.simulation.world import LOST, Answer, Call, World, do, is_yes
+from tests.simulation.world import NO_ANSWER, Answer, Call, World, command_call, is_accepted
 
 _TRIES = 4
 
@@ -25,7 +25,7 @@ class Crashed(Exception):
     """The agent has forgotten what it was about to do."""
 
 
-class Agent(ABC):
+class Participant(ABC):
     """One who does something now and then."""
 
     role: ClassVar[Role] = "agent"
@@ -33,18 +33,18 @@ class Agent(ABC):
     def __init__(self, world: World, name: str) -> None:
         self.world = world
         self.name = name
-        self.chance = world.chances(name)
+        self.rng = world.rng_of(name)
         self.actor = Actor(self.role, name, "http")
 
-    async def live(self) -> None:
+    async def run(self) -> None:
         """One piece of work after the other."""
         while True:
-            await self.world.rest(self.chance)
+            await self.world.pause(self.rng)
             try:
                 await self.work()
             except Crashed:
                 self.world.done["crashes of agents"] += 1
-                await self.world.rest(self.chance, 2)
+                await self.world.pause(self.rng, 2)
 
     @abstractmethod
     async def work(self) -> None:
@@ -52,32 +52,32 @@ class Agent(ABC):
 
     async def step(self, seconds: float) -> None:
         """Some time passes; perhaps far too much, perhaps it was the last step."""
-        world, chance = self.world, self.chance
-        await asyncio.sleep(chance.uniform(0, seconds))
-        if world.slip(chance):
+        world, rng = self.world, self.rng
+        await asyncio.sleep(rng.uniform(0, seconds))
+        if world.goes_wrong(rng):
             world.done["silences"] += 1
-            await asyncio.sleep(chance.uniform(1, 3) * world.profile.ttl_ms / 1_000)
-        if world.slip(chance):
+            await asyncio.sleep(rng.uniform(1, 3) * world.profile.ttl_ms / 1_000)
+        if world.goes_wrong(rng):
             raise Crashed
 
-    async def insist(
-        self, what: str, call: Call, *, fence: tuple[str, int] | None = None
+    async def call_with_retries(
+        self, label: str, call: Call, *, fence: tuple[str, int] | None = None
     ) -> Answer:
         """Ask until there is an answer; whoever gets none for long has crashed, for us."""
-        rest = 5.0
+        delay = 5.0
         for _ in range(_TRIES):
-            answer = await self.world.ask(self.name, what, call, fence=fence)
-            if answer is not LOST:
+            answer = await self.world.request(self.name, label, call, fence=fence)
+            if answer is not NO_ANSWER:
                 return answer
-            await asyncio.sleep(self.chance.uniform(0, rest))
-            rest *= 4
+            await asyncio.sleep(self.rng.uniform(0, delay))
+            delay *= 4
         raise Crashed
 
-    async def promised(self, what: str, call: Call, word: str, event: str) -> Answer:
+    async def expect_recorded(self, label: str, call: Call, word: str, event: str) -> Answer:
         """Ask, and keep a yes in mind: its word must be on record."""
-        answer = await self.insist(what, call)
-        if is_yes(answer):
-            self.world.auditor.promised(word, event)
+        answer = await self.call_with_retries(label, call)
+        if is_accepted(answer):
+            self.world.auditor.expect_recorded(word, event)
         return answer
 
     def tasks(self, status: Status) -> list[Task]:
@@ -91,15 +91,15 @@ class Agent(ABC):
         return self.world.clock.now()
 
 
-class Worker(Agent):
+class Worker(Participant):
     """One who holds tasks by claims, and sends heartbeats."""
 
     async def claim(self, name: str = "") -> tuple[Actor, str, str] | None:
         """Begin an attempt; its credential, its task by its AOF id, and its session."""
-        word, ttl = self.world.word(), self.world.profile.ttl_ms
-        session = f"s-{self.world.number()}"
+        word, ttl = self.world.new_word(), self.world.profile.ttl_ms
+        session = f"s-{self.world.new_number()}"
         command = ClaimTask(name, self.name, session, ttl)
-        answer = await self.insist("claim", do(self.actor, command, key=word))
+        answer = await self.call_with_retries("claim", command_call(self.actor, command, key=word))
         if not isinstance(answer, Accepted):
             return None
         receipt = answer.receipts[0]
