@@ -1,13 +1,13 @@
-"""The table of transitions and of who may ask for them, written by hand from S-TASK and S-ROLE."""
+"""Expected transitions and the actors that may make them, by hand from S-TASK and S-ROLE."""
 
 from dragoman.core.events import Status
 
-# S-TASK, read aloud: one line for each status, one letter for each way of going there.
+# S-TASK: one line for each status, one letter for each kind of actor that may make the change.
 #
 #   h human, o orchestrator, s the hub itself, c coordinator, f an edited file, t a trusted one,
 #   H the holder, a the assignee, n the assignee where no review is needed
 #
-# A pair that is not here is no transition. In-progress is entered by a claim, whoever asks.
+# A pair that is missing is no transition. In-progress is entered only by a claim.
 EXPECTED_TRANSITIONS: dict[Status, dict[Status, str]] = {
     "backlog": {"ready": "hoscft", "blocked": "hoscft", "cancelled": "hosc"},
     "ready": {

@@ -1,4 +1,4 @@
-"""Handoffs for the tests of deciders: a package, and worlds in which one has got so far."""
+"""Handoffs for the tests of deciders: a package, and worlds with a handoff in a given state."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ DAVE = Actor("agent", "dave")
 
 
 def package(**policy: object) -> dict[str, Any]:
-    """What has to be there, and not much more."""
+    """Minimal valid package."""
     return {
         "task": {
             "task_id": "T",
@@ -43,44 +43,44 @@ def package(**policy: object) -> dict[str, Any]:
 
 
 def offer(recipient: str = "bob", id: str = "H", **fields: Any) -> ProposeHandoff:
-    """T for somebody."""
+    """Proposal of T to the recipient."""
     return ProposeHandoff("T", recipient, fields.pop("package", None) or package(), id, **fields)
 
 
 def unclaimed() -> World:
-    """A world in which nobody has taken T."""
+    """World in which T has no owner."""
     return World(task("T"))
 
 
 def offered(world: World | None = None, **fields: Any) -> World:
-    """Alice, who holds T, has offered it to bob."""
+    """World in which alice, the holder of T, has offered it to bob."""
     world = world or held()
     world.do(ALICE, offer(**fields))
     return world
 
 
 def accept(world: World, id: str = "H", **fields: Any) -> AcceptHandoff:
-    """The acceptance of what was looked at."""
+    """Acceptance of the current package."""
     command = AcceptHandoff(id, world.handoffs[id].package_hash, ("schema",))
     return replace(command, **fields)
 
 
 def accepted(**fields: Any) -> World:
-    """And bob has accepted it."""
+    """World in which bob has accepted the offer."""
     world = offered(**fields)
     world.do(BOB, accept(world))
     return world
 
 
 def activated(**fields: Any) -> World:
-    """And begun."""
+    """World in which bob has activated the handoff."""
     world = accepted(**fields)
     world.do(BOB, ActivateHandoff("H", "s-bob"))
     return world
 
 
 def at(state: HandoffStatus) -> World:
-    """A world in which the handoff H, from alice to bob, is in this state."""
+    """World in which the handoff H, from alice to bob, is in this state."""
     if state == "draft":
         world = held()
         world.do(ALICE, DraftHandoff(package(), "H", "bob"))
@@ -93,7 +93,7 @@ def at(state: HandoffStatus) -> World:
 
 
 def validating() -> World:
-    """Bob would accept it, but something is in the way."""
+    """World in which bob has accepted, but a transient problem keeps H validating."""
     world = offered()
     world.do(BOB, accept(world, waits_for="the disk does not answer"))
     return world
@@ -116,16 +116,15 @@ _FURTHER_STEPS: dict[HandoffStatus, tuple[tuple[Actor, AnyCommand], ...]] = {
 
 
 def again(world: World, actor: Actor, command: AnyCommand, cause: str, now: int = NOW) -> Decision:
-    """One more request, which has an id of its own."""
+    """Decide a command as a new request, with an id of its own."""
     world.cause = cause
     return world.do(actor, command, now)
 
 
 def mail_recipients(world: World, kind: str) -> list[tuple[str, ...]]:
-    """To whom letters of this kind have gone."""
+    """Recipients of the letters of this kind."""
     return [mail.to for mail in world.mails.values() if mail.kind == kind]
 
 
 def handoff(world: World, id: str = "H") -> Handoff:
-    """As it stands."""
     return world.handoffs[id]

@@ -1,4 +1,4 @@
-"""A small registry of agents, and intents that are given to them."""
+"""Registered agents with skills, and intents that are delegated to them."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ CAROL = Actor("agent", "carol")
 
 
 def registry(*names: str, **terms: Any) -> World:
-    """A world in which these agents can write python tests, on equal terms."""
+    """World in which these agents can write python tests, on equal terms."""
     world = World()
     for name in names or ("alice", "bob"):
         world.agents[name] = AgentRecord(name, "agent", ("ccos",), NOW)
@@ -29,12 +29,12 @@ def registry(*names: str, **terms: Any) -> World:
 
 
 def rank_candidates(world: World, goal: str = GOAL, now: int = NOW) -> tuple[Candidate, ...]:
-    """The candidates, as the world knows them."""
+    """Rank the agents of the world for a goal."""
     return Roster(world.standings.values(), now).rank(Wish(goal))
 
 
 def delegate_intent(world: World, id: str = "i", actor: Actor = HUMAN, **more: Any) -> Intent:
-    """An intent that was given to whoever is first."""
+    """Delegate an intent to the best candidate."""
     more.setdefault("goal", GOAL)
     more.setdefault("candidates", rank_candidates(world))
     world.do(actor, DelegateIntent(id=id, **more))
@@ -42,7 +42,7 @@ def delegate_intent(world: World, id: str = "i", actor: Actor = HUMAN, **more: A
 
 
 def submit_result(world: World, *, success: bool = True, now: int = NOW, id: str = "i") -> Intent:
-    """The agent that has the open request brings a result."""
+    """Submit a result as the agent of the open request."""
     request = open_request(world, id)
     error = "" if success else "it broke"
     actor = Actor("agent", request.agent)
@@ -51,14 +51,14 @@ def submit_result(world: World, *, success: bool = True, now: int = NOW, id: str
 
 
 def open_request(world: World, id: str = "i") -> OpenRequest:
-    """The request that waits for an answer."""
+    """Open request of an intent."""
     request = world.intents[id].request
     assert request is not None
     return request
 
 
 def anomaly_detail(world: World, actor: Actor, command: Any, now: int = NOW) -> str:
-    """Why something is an anomaly; it changes nothing but that it is on record."""
+    """Detail of an anomaly, which must change nothing except that it is recorded."""
     before = world.intents[command.intent]
     decision = world.decide(actor, command, now)
     assert isinstance(decision, Decision), decision
@@ -71,7 +71,7 @@ def anomaly_detail(world: World, actor: Actor, command: Any, now: int = NOW) -> 
 
 
 def event_names(decision: Decision, stream: str = "") -> list[str]:
-    """What happened, in order, by the names of the events."""
+    """Names of the events of a decision, in order."""
     events: list[tuple[str, AnyEvent]] = [
         (name, event) for name, event in decision.events if name.startswith(stream)
     ]
@@ -79,5 +79,5 @@ def event_names(decision: Decision, stream: str = "") -> list[str]:
 
 
 def standing_of(world: World, name: str) -> Standing:
-    """How an agent stands."""
+    """Reputation of an agent."""
     return world.standings[name]

@@ -1,4 +1,4 @@
-"""Adoption into the hands of who works already, claims that go on, and checkpoints."""
+"""Adoption of a task with a claim, claims that renew a lease, and checkpoints."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""Pauses: nothing is started for an agent until a time, or until somebody lets it go on."""
+"""Pauses of agents: no work is started until the pause ends or is lifted."""
 
 import pytest
 
@@ -16,7 +16,7 @@ DAY = 86_400_000
 
 @pytest.fixture
 def world() -> World:
-    """Alice is known."""
+    """World in which alice is registered."""
     known = World()
     known.do(HUMAN, RegisterAgent("alice"))
     return known

@@ -1,4 +1,4 @@
-"""The registry: who is known by which name and role, and who may say so."""
+"""Registration of agents: names, roles, dialects, and who may register whom."""
 
 from typing import get_args
 
@@ -25,7 +25,7 @@ from tests.requirements import proves
 
 ROLES: tuple[Role, ...] = get_args(Role)
 
-# Who (a letter) may make somebody what.
+# Role to register -> letters of the actors that may register it.
 #   h human, s the hub itself, o orchestrator, a the agent itself
 EXPECTED_REGISTRARS: dict[Role, str] = {
     "agent": "hsoa",

@@ -1,4 +1,4 @@
-"""A claim begins an attempt: who may, in which order it is refused, and what it makes."""
+"""Claims: who may claim which task, the order of refusals, and the attempt that begins."""
 
 from typing import get_args
 
@@ -151,7 +151,7 @@ def test_claim_for_another_agent_depends_on_role(actor: Actor, code: str) -> Non
 
 @proves("REFUSAL-CODES", "TASK-UNBLOCK", "LIMIT-TEXT", "NAME-GRAMMAR")
 def test_claim_refusals_come_in_a_fixed_order() -> None:
-    """Every fault at once; each is mended in turn and uncovers the next."""
+    """All faults at once; each is fixed in turn and uncovers the next."""
     blocked = replace(task("T", "review", "carol"), reserved_for="carol", open_blockers=("U",))
     world = World(blocked, leases=[("T", lease("carol", 3))])
     command = ClaimTask("nowhere", "b\nob", "se ssion", 1)
@@ -179,7 +179,7 @@ def test_claim_refusals_come_in_a_fixed_order() -> None:
     try_claim(command)
     assert codes == [
         "invalid_id",  # the agent's name
-        "identity_mismatch",  # alice speaks for bob
+        "identity_mismatch",  # alice claims for bob
         "invalid_id",  # the session
         "invalid_field",  # the time to live
         "task_not_found",
@@ -240,7 +240,7 @@ def test_queue_skips_reserved_blocked_and_not_yet_due_tasks() -> None:
 
 @proves("RETRY-BACKOFF")
 def test_claim_by_name_ignores_backoff() -> None:
-    """The queue waits for the backoff; a claim by name is somebody's own decision."""
+    """Only the queue waits for the backoff; a claim by name is a deliberate decision."""
     world = World(replace(task(), not_before=NOW + 60_000, failures=2))
     claim(world)
     assert world.tasks["T"].not_before == 0
@@ -301,7 +301,7 @@ def test_dispatcher_may_choose_queues() -> None:
     assert world.tasks["P"].assignee == "alice"
     assert world.code(HUB, chosen) == "nothing_ready"
     assert world.do(HUB, ClaimTask("", "alice", queues=("backend", "alice"))).receipt.task == "A"
-    # Back in its queue, it waits for any of the pool again.
+    # Back in its queue, it can be claimed by any agent of the pool.
     world.do(ALICE, ReleaseTask("P"))
     assert (world.tasks["P"].assignee, world.tasks["P"].reserved_for) == ("backend", "backend")
     assert world.code(HUB, ClaimTask("P", "bob")) == "reserved"

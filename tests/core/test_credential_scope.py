@@ -1,4 +1,4 @@
-"""What an attempt's credential may say: words about its task, under its fencing token."""
+"""Scope of an attempt's credential: commands about its task, under its fencing token."""
 
 from typing import get_args
 
@@ -116,7 +116,7 @@ OUT_OF_SCOPE: tuple[AnyCommand, ...] = (
 
 
 def held_by_alice() -> World:
-    """Alice holds T in her first attempt, and there is U, which is hers too."""
+    """World in which alice holds T in her first attempt and owns U."""
     world = held()
     world.put(task("U", "ready", "alice"))
     world.do(HUMAN, PostMail(("alice",), "lunch?", "", id="m"))
@@ -124,7 +124,7 @@ def held_by_alice() -> World:
 
 
 def reclaimed_by_alice() -> World:
-    """Alice holds T in her second attempt."""
+    """World in which alice holds T in her second attempt."""
     reclaimed_task = task("T", "in-progress", "alice", attempts=2, agents=("alice",))
     return World(reclaimed_task, task("U"), leases=[("T", lease("alice", 2))])
 
@@ -182,7 +182,7 @@ def test_ended_attempt_is_not_advised_to_claim() -> None:
 
 @proves("LEASE-LOST")
 def test_ended_attempt_does_not_renew_lease_of_next_one() -> None:
-    """A repeat is answered before anybody decides, and is a sign of life all the same."""
+    """Renewal for a repeated request, which is answered before any decider runs."""
     read = WorldRead(STALE, reclaimed_by_alice())
     assert renewal(NoteTask("T", "x"), read, NOW) is None
     assert renewal(NoteTask("T", "x"), WorldRead(OWN, held_by_alice()), NOW) is not None
@@ -281,7 +281,7 @@ def test_repeat_of_command_that_ended_the_attempt_is_answered(
 
 
 def draft_about(name: object) -> DraftHandoff:
-    """A draft D of a task."""
+    """Draft D of a handoff of this task."""
     return DraftHandoff({"task": {"task_id": name}}, "D", "bob")
 
 
@@ -320,7 +320,7 @@ def test_attempt_does_not_see_drafts_of_others() -> None:
 
 
 def test_attempt_may_not_adopt_tasks() -> None:
-    """A name that nobody has yet is as little its own as another task's."""
+    """An unused name is refused like the name of another task."""
     assert held_by_alice().code(OWN, AdoptTask("bead", "x-1")) == "not_authorized"
 
 

@@ -1,4 +1,4 @@
-"""Credentials: by which tokens and which key an agent is recognized, and who may say so."""
+"""Credentials of agents: tokens, keys, and who may manage them."""
 
 from typing import get_args
 
@@ -30,7 +30,7 @@ DAY = 86_400_000
 KEY = "A" * 43
 NEXT = "B" * 42 + "A"
 
-# Whose credentials (a role) may be given and taken by whom (a letter).
+# Role of the agent -> letters of the actors that may manage its credentials.
 #   h human, s the hub itself, o orchestrator
 EXPECTED_MANAGERS: dict[Role, str] = {
     "agent": "hso",
@@ -54,14 +54,13 @@ ACTORS = {
 
 
 def registered(role: Role = "agent", name: str = "alice") -> World:
-    """A world in which somebody is known."""
+    """World in which one agent is registered."""
     world = World()
     world.agents[name] = AgentRecord(name, role, (), NOW)
     return world
 
 
 def issue_token(number: int = 1, expires_at: int = NOW + DAY, name: str = "alice") -> IssueToken:
-    """A token of an agent."""
     return IssueToken(name, f"{number:012x}", f"{number:064x}", expires_at)
 
 
@@ -261,7 +260,7 @@ def test_agent_has_limited_number_of_valid_tokens() -> None:
     assert world.code(HUMAN, issue_token(TOKENS)) == "invalid_field"
     assert (
         world.code(HUMAN, issue_token(TOKENS), NOW + DAY) == "invalid_field"
-    )  # it has ended itself
+    )  # the token has expired itself
     assert world.code(HUMAN, issue_token(TOKENS, NOW + 2 * DAY), NOW + DAY) == ""
 
 

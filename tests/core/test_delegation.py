@@ -1,4 +1,4 @@
-"""Delegation: who may offer what to whom, what the other may say to it, and when it is late."""
+"""AOF delegation: request, acceptance, rejection and escalation of a part of a task."""
 
 from typing import get_args
 
@@ -67,7 +67,7 @@ REQUEST = RequestDelegation(
 
 
 def with_child(child: Status = "ready") -> World:
-    """A world in which alice holds T, and CC stands beside it."""
+    """World in which alice holds T, and CC exists."""
     world = held()
     world.put(task("CC", child))
     return world
@@ -88,7 +88,7 @@ def test_active_handoff_refuses_delegation_and_its_acceptance() -> None:
 
 
 def requested(child: Status = "ready") -> World:
-    """The same after alice has offered CC to bob."""
+    """World in which alice has delegated CC to bob."""
     world = with_child()
     world.do(ALICE, REQUEST)
     return with_fields(world, "CC", status=child)

@@ -1,4 +1,4 @@
-"""The signs of an agent that is getting lost: when they are told, and when they are over."""
+"""Signs of entropy in turns: when they are raised, and when they settle."""
 
 import pytest
 from msgspec.structs import replace

@@ -31,7 +31,7 @@ def veto_text(
     role: Role = "agent",
     **terms: Any,
 ) -> str:
-    """The reasons against agent a, or nothing."""
+    """Reasons against agent a; empty if there are none."""
     standing = Standing("a", replace(DESCRIPTOR, **terms), open=1)
     record = replace(RECORD, pause=pause, role=role)
     return "; ".join(vetoes(candidate, standing, record, wish, policy, NOW))

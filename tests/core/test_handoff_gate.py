@@ -1,4 +1,4 @@
-"""The gate: what was checked decides, and where a person is needed, a person."""
+"""The gate of a handoff: checks and human approval decide about acceptance."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ HASH = "0" * 64
 
 
 def needing_approval(**policy: object) -> World:
-    """What alice has offered to bob needs a person's yes."""
+    """World in which alice has offered T to bob, and a human has to approve."""
     return offered(package=package(**(policy or {"requires_human_approval": True})))
 
 

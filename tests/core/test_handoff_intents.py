@@ -1,4 +1,4 @@
-"""Handoffs of the tasks of intents: what CCOS and ACP do to one task agrees (S-OWN, S-CCOS-3)."""
+"""Handoffs of tasks of intents: CCOS and ACP agree about one task (S-OWN, S-CCOS-3)."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ from tests.requirements import proves
 
 
 def offered_to_carol(*names: str, is_accepted: bool = False, **more: Any) -> World:
-    """Alice has the intent i, and has offered its task to carol."""
+    """World in which alice has the intent i and has offered its task to carol."""
     world = registry(*names)
     delegate_intent(world, **more)
     world.do(ALICE, replace(offer("carol"), task="i"))
@@ -50,26 +50,25 @@ def offered_to_carol(*names: str, is_accepted: bool = False, **more: Any) -> Wor
 
 
 def activated_by_carol(*names: str, **more: Any) -> World:
-    """And carol has taken it over."""
+    """World in which carol has activated that handoff."""
     world = offered_to_carol(*names, is_accepted=True, **more)
     world.do(CAROL, ActivateHandoff("H"))
     return world
 
 
 def handoff_end(world: World) -> tuple[str, str, str]:
-    """How the handoff has ended: its state, by whom it was rejected and why."""
+    """Final state of the handoff, with the author and detail of its rejection."""
     handoff = world.handoffs["H"]
     assert handoff.rejection is not None
     return handoff.status, handoff.rejection.by, handoff.rejection.detail
 
 
 def result_of(agent: str, *, success: bool, request: str = "") -> ReceiveResult:
-    """What an agent brings back."""
+    """Result of the request of an agent."""
     return ReceiveResult("i", agent, success, None, "" if success else "it broke", request)
 
 
 def refusal_of(world: World, actor: Actor, command: Any, now: int = NOW) -> Refusal:
-    """A no."""
     answer = world.decide(actor, command, now)
     assert isinstance(answer, Refusal), answer
     return answer
@@ -227,7 +226,7 @@ def test_sender_that_failed_after_rejection_is_not_dispatched_again() -> None:
 
 
 def activated_after_failure_of_sender() -> World:
-    """Alice has failed it; then a person gave it to her, and carol has taken it over."""
+    """World in which alice failed i, got it back from a human, and carol activated her handoff."""
     world = registry("alice", "bob", "dave")
     delegate_intent(world, tries=9)
     world.do(ALICE, result_of("alice", success=False))
@@ -286,7 +285,7 @@ def _at_cost(cost: float) -> dict[str, Any]:
 
 
 def offered_under_policy(terms: dict[str, Any] | None, **more: Any) -> World:
-    """Alice has an intent under a policy; carol, on these terms, is offered its task."""
+    """World in which alice has an intent under a policy and has offered its task to carol."""
     world = registry("alice", **FITTING)
     if terms is not None:
         world.agents["carol"] = AgentRecord("carol", "agent", ("acp",), NOW)

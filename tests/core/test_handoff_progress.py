@@ -1,4 +1,4 @@
-"""The way through and the ways out: activate, complete, close, reject, withdraw, hand on."""
+"""Progress and end of handoffs: activate, complete, close, reject, withdraw, redelegate."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ from tests.requirements import proves
 
 
 def moves_in(decision: Any) -> list[tuple[str, str]]:
-    """The ways that the task has gone."""
+    """Status changes of the task in a decision."""
     return [(e.from_, e.to) for e in events_of(decision) if isinstance(e, TaskTransitioned)]
 
 

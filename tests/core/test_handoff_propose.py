@@ -1,4 +1,4 @@
-"""Offers: drafts, what a package must have, its hash, its chain, and one at a time."""
+"""Drafts and proposals: required context, package hash, ownership chain, one active handoff."""
 
 from typing import Any
 
@@ -544,7 +544,7 @@ def test_task_at_rest_is_offered_by_its_owner(status: Status) -> None:
 
 
 def ownership_of(world: World) -> tuple[str, str, str]:
-    """Whose T is."""
+    """Status, assignee and reservation of T."""
     found = world.tasks["T"]
     return found.status, found.assignee, found.reserved_for
 

@@ -1,4 +1,4 @@
-"""What lasts too long, what follows from a task's own course, and what is said beside."""
+"""Handoff SLA, notes, and handoffs that follow the status of their task."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ LATE = DEFAULT_SLA_MS["proposed"]
 
 
 def escalations_in(decision: Any) -> list[HandoffEscalated]:
-    """What was escalated."""
+    """Escalations in a decision."""
     return [event for event in events_of(decision) if isinstance(event, HandoffEscalated)]
 
 
@@ -119,7 +119,7 @@ EXITS: list[tuple[HandoffStatus, Actor, AnyCommand | None]] = [
     ("accepted", HUMAN, MoveTask("T", "cancelled")),
     ("activated", COORDINATOR, RejectHandoff("H", "other", "no")),
 ]
-"""State of H, who ends it or gives it more time, and how; None: by accepting it."""
+"""State of H, actor and command that end or extend it; None: the acceptance."""
 
 
 @proves("ACP-SLA")
@@ -133,7 +133,7 @@ def test_state_left_late_is_recorded_as_breach(number: int) -> None:
     assert late.stage.startswith(f"{state}→")
     assert (late.trigger, late.sla_ms) == ("timeout", DEFAULT_SLA_MS[state])
     assert [one.stage for one in handoff(world).escalations] == [late.stage]
-    # Nothing is left to be done about it.
+    # Recorded only: no recipient, no recommended action, no letter.
     assert (late.to, late.recommended, mail_recipients(world, "status.blocked")) == ("", "", before)
 
 

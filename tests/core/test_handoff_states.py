@@ -1,4 +1,4 @@
-"""The table of a handoff: which action leads from where, and who may ask for it."""
+"""Transition table of handoffs: actions of each state, and who may take them."""
 
 import pytest
 from msgspec.structs import replace
@@ -59,7 +59,7 @@ STATE_AFTER: dict[str, HandoffStatus] = {
 
 
 def permitted(action: str, world: World) -> tuple[Actor, AnyCommand]:
-    """The action as the one asks for it who may."""
+    """Action with an actor that may take it."""
     if action == "accept":
         package_hash = world.handoffs["H"].package_hash or "0" * 64
         return BOB, accept(world, package_hash=package_hash, notes="gladly")

@@ -1,4 +1,4 @@
-"""What a refusal about a handoff names can really be done, by the one who reads it, where it is."""
+"""Suggested actions in refusals about handoffs: exactly what the reader can do in that state."""
 
 from collections.abc import Callable
 from typing import Any
@@ -57,7 +57,7 @@ from tests.requirements import proves
 pytestmark = proves("ACP-WAYS")
 
 LATE = NOW + TTL
-"""By now the lease of whoever has begun is over."""
+"""Time at which the lease of the recipient has expired."""
 
 ACTIONS: dict[str, Callable[[World], AnyCommand]] = {
     "accept": lambda world: AcceptHandoff("H", handoff(world).package_hash, notes="yes"),
@@ -73,62 +73,62 @@ APPROVAL: dict[str, Callable[[World], AnyCommand]] = {
     "approve": lambda _: ApproveHandoff("H", note="other words"),
     "deny": lambda _: ApproveHandoff("H", is_yes=False, note="other words"),
 }
-"""Beside these, where a person's word is missing."""
+"""Further actions where human approval is missing."""
 ACTORS = (ALICE, BOB, CAROL, COORDINATOR, HUMAN, ORCHESTRATOR)
 
 
 def awaiting_approval() -> World:
-    """Alice has offered what a person has to approve."""
+    """World with an offer that a human has to approve."""
     return offered(package=package(requires_human_approval=True))
 
 
 def accepted_without_approval() -> World:
-    """And bob would accept it."""
+    """World in which bob accepted before the approval."""
     world = awaiting_approval()
     world.do(BOB, accept(world))
     return world
 
 
 def approved() -> World:
-    """And a person has approved it."""
+    """World in which a human has approved."""
     world = accepted_without_approval()
     again(world, HUMAN, ApproveHandoff("H"), "approved")
     return world
 
 
 def blocked() -> World:
-    """Bob has accepted it, and then a person has stopped it."""
+    """World in which a human blocked the task after acceptance."""
     world = accepted()
     world.do(HUMAN, MoveTask("T", "blocked", "legal says stop"))
     return world
 
 
 def in_deadletter() -> World:
-    """Bob has accepted it, and then it was given up."""
+    """World in which the task entered the deadletter after acceptance."""
     return with_fields(accepted(), status="deadletter")
 
 
 def waiting() -> World:
-    """Bob has accepted it, and it waits for another task."""
+    """World in which the accepted task has an open blocker."""
     return with_fields(accepted(), open_blockers=("U",))
 
 
 def blocked_by_recipient() -> World:
-    """Bob has begun, and something is in the way."""
+    """World in which bob activated the handoff and reported the task blocked."""
     world = activated()
     again(world, BOB, ReportOutcome("T", "blocked", apply=True, blockers=("x",)), "stopped")
     return world
 
 
 def redelegated() -> World:
-    """Bob has begun, and then offered it to carol."""
+    """World in which bob activated H and then offered the task to carol."""
     world = activated()
     again(world, BOB, offer("carol", "H2", supersedes="H"), "passed-on")
     return world
 
 
 def redelegated_and_rejected() -> World:
-    """And carol has said no."""
+    """World in which carol has rejected that offer."""
     world = redelegated()
     again(world, CAROL, RejectHandoff("H2", "other", "busy"), "in-vain")
     return world
@@ -174,14 +174,14 @@ ALLOWED: dict[str, dict[str, tuple[str, ...]]] = {
     "redelegated": {"alice": ("close",), "": ("close",)},
     "redelegated and rejected": {"alice": ("close",), "": ("close",)},
 }
-"""Where the handoff H of T from alice to bob is -> reader -> what that one can do about it.
+"""State of the handoff H of T from alice to bob -> reader -> actions that are allowed.
 
-Under no name: whoever coordinates. Who is not there can do nothing.
+The empty name stands for coordinators. A reader that is missing can do nothing.
 """
 
 
 def suggested(answer: Refusal, actor: Actor) -> tuple[str, ...]:
-    """The ways that a refusal names."""
+    """Actions that a refusal suggests."""
     _, found, actions = answer.detail.partition(f"; what {actor.name} can do now is ")
     if not found:
         assert "it is final" in answer.detail or f"nothing is left for {actor.name}" in (
@@ -242,7 +242,6 @@ def test_refusal_names_superseding_handoff() -> None:
 
 
 def refusal_detail(world: World, actor: Actor, command: Any) -> str:
-    """The words of a no."""
     world.cause = "cause-9"
     answer = world.decide(actor, command)
     assert isinstance(answer, Refusal), answer

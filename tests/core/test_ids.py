@@ -1,4 +1,4 @@
-"""The grammar of names: whole, ASCII, bounded; and the ids that every task has from birth."""
+"""Grammar of names: whole, ASCII, bounded; and the AOF ids of tasks."""
 
 import string
 
@@ -71,7 +71,7 @@ REST = FIRST + "._-"
 
 
 def is_id(text: str) -> bool:
-    """The grammar of S-NAME, spelt out without a regular expression."""
+    """Grammar of S-NAME, spelt out without a regular expression."""
     return 1 <= len(text) <= 128 and text[0] in FIRST and all(c in REST for c in text[1:])
 
 

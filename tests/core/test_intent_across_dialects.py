@@ -1,7 +1,7 @@
-"""Where a person or another dialect touches the task of an intent: its time, its policy, its tries.
+"""Deadline, policy and tries of an intent whose task is changed by people and other dialects.
 
-However the task is moved, the deadline stands, nobody has it whom governance keeps it from, and
-only who has failed was tried.
+However the task is moved, the deadline applies, no agent outside the policy gets it, and only a
+failure counts as a try.
 """
 
 from typing import Any
@@ -55,7 +55,7 @@ TIMED_OUT = ["IntentCompleted", "IntentFedBack"]
 
 
 def claimed_by_alice(*names: str, **more: Any) -> World:
-    """Alice was asked, has an hour, and has claimed the task as any task."""
+    """World in which alice has one hour for the request and has claimed the task."""
     world = registry(*names)
     delegate_intent(world, patience_ms=HOUR, **more)
     world.do(ALICE, ClaimTask("i", "alice", ttl_ms=2 * HOUR))
@@ -63,7 +63,7 @@ def claimed_by_alice(*names: str, **more: Any) -> World:
 
 
 def late_events(world: World, actor: Actor, command: Any) -> list[str]:
-    """It is an anomaly, and what the intent makes of it."""
+    """Events of the intent after a command that must be a late anomaly."""
     decision = world.decide(actor, command, LATE)
     assert isinstance(decision, Decision)
     assert decision.refusal is not None
@@ -93,7 +93,7 @@ def test_action_after_deadline_is_an_anomaly_in_every_dialect(command: Any) -> N
     assert events[-2:] == ["IntentDispatched", "IntentAnomaly"]
     assert (open_request(world).agent, world.tasks["i"].status) == ("bob", "ready")
     assert "i" not in world.leases
-    # What it does then it does to another's task.
+    # The same command again is about the task of another agent.
     assert isinstance(world.decide(ALICE, command, LATE), Refusal)
 
 
@@ -190,7 +190,7 @@ def test_end_of_another_task_is_independent_of_overdue_intent() -> None:
 
 
 def under_policy(floor: Any = "T1") -> World:
-    """Alice and bob are trusted enough, low is not; alice has the intent."""
+    """World in which alice has the intent; alice and bob are within its policy, low is not."""
     world = registry(trust="T2")
     world.agents["low"] = AgentRecord("low", "agent", ("ccos",), NOW)
     world.do(HUMAN, DescribeAgent("low", ("python", "tests"), trust="T0"))
@@ -221,7 +221,7 @@ def test_claim_outside_policy_is_refused() -> None:
     before = world.intents["i"]
     assert world.code(LOW, ClaimTask("i", "low")) == "policy_violation"
     assert world.intents["i"] == before
-    # Who takes what comes is not held up by it.
+    # The queue skips the task for an agent outside its policy.
     assert world.code(LOW, ClaimTask("", "low")) == "nothing_ready"
     world.do(HUMAN, CreateTask("other", "other", ready=True))
     claimed = world.decide(LOW, ClaimTask("", "low"))
@@ -374,7 +374,7 @@ def test_handoff_by_agent_counts_as_no_try() -> None:
 def test_agent_that_failed_in_older_ledger_is_skipped() -> None:
     world = registry("alice", "bob", "carol")
     delegate_intent(world)
-    # Another owner was not proposed once, and stayed among the candidates.
+    # Older hubs did not propose another assignee, which stayed among the candidates.
     world.intents["i"] = replace(world.intents["i"], failed=("bob",))
     submit_result(world, success=False)
     assert open_request(world).agent == "carol"
@@ -417,7 +417,7 @@ def test_undelivered_request_gives_no_feedback(*, is_called: bool, feedback: str
 
 
 def fail_starts(world: World, times: int, at: int = NOW) -> None:
-    """Alice was claimed for so often, and could not be reached."""
+    """Fail to start alice this many times."""
     for _ in range(times):
         world.do(HUB, ClaimTask("i", "alice"), at)
         fence = world.tasks["i"].fence

@@ -1,4 +1,4 @@
-"""Delegation: who is described by whom, who is given a goal, and what is rejected and why."""
+"""Delegation of intents: descriptions of agents, candidates, vetoes, follow-ups, cancellation."""
 
 from typing import Any
 
@@ -301,7 +301,7 @@ def test_vetoed_agent_is_dispatched_when_reason_is_gone() -> None:
         delegate_intent(world, id, candidates=candidates)
     assert delegate_intent(world, tries=4, candidates=candidates).turned_down == ("alice", "bob")
     assert open_request(world).agent == "carol"
-    # Bob is free again, and alice is not: that was told before, and is not told anew.
+    # Bob is free again. Alice is not: her veto is recorded already, and not repeated.
     submit_result(world, id="b")
     request = open_request(world)
     failure = ReceiveResult("i", "carol", False, None, "it broke", request.id)
@@ -391,7 +391,7 @@ def test_second_delegation_may_be_rejected_and_resets_failures() -> None:
     assert open_request(world).agent == "carol"
     assert world.tasks["i"].status == "ready"
     submit_result(world, success=False)
-    # A new beginning: what it failed before does not count against it.
+    # A new delegation resets the failures of the one before.
     assert open_request(world).agent == "alice"
     assert world.intents["i"].failed == ("carol",)
 
@@ -536,7 +536,7 @@ def test_request_keeps_external_id_and_counts_once() -> None:
     repeated = world.do(HUMAN, named)
     assert (repeated.events, repeated.receipt.before) == ((), True)
     submit_result(world, success=False)
-    # The same request once more is a repeat, not a new beginning: that has another name.
+    # The same request id is a repeat; a new delegation has another id.
     assert world.do(HUMAN, named).events == ()
     world.do(HUMAN, replace(named, request_id="outer.8", candidates=rank_candidates(world)))
     assert open_request(world).id == "outer.8"

@@ -1,4 +1,4 @@
-"""Whatever is said about an intent, in whatever order: what must hold, holds after each word."""
+"""Invariants of an intent under random commands, checked after each of them."""
 
 from collections import Counter
 from typing import Any
@@ -33,7 +33,7 @@ STATUSES = ("ready", "blocked", "backlog", "review", "done", "deadletter", "canc
 
 @st.composite
 def steps(draw: st.DrawFn) -> tuple[Actor, AnyCommand, int]:
-    """Somebody says something, some time later."""
+    """Actor, random command, and milliseconds that pass before it."""
     name = draw(st.sampled_from(NAMES))
     agent = Actor("agent", name)
     is_success = draw(st.booleans())
@@ -65,7 +65,6 @@ def steps(draw: st.DrawFn) -> tuple[Actor, AnyCommand, int]:
 
 
 def check_invariants(world: World, rated: Counter[str], fed_back: int) -> None:
-    """What must hold."""
     intent, task = world.intents["i"], world.tasks["i"]
     request = intent.request
     for name, standing in world.standings.items():

@@ -62,7 +62,7 @@ FAILED = ReceiveResult("i", "alice", success=False, error="it broke")
 
 
 def delegated_to_alice(*names: str, **more: Any) -> World:
-    """An intent that alice, the first of them, was asked for."""
+    """World with an intent whose request is open with alice."""
     world = registry(*names)
     delegate_intent(world, **more)
     return world
@@ -100,7 +100,7 @@ def test_self_delegated_result_gives_no_feedback(result: ReceiveResult) -> None:
     assert "IntentFedBack" not in event_names(decision)
     known = standing_of(world, "alice")
     assert (known.successes, known.failures, known.recent, known.open) == (0, 0, "", 0)
-    if result is FAILED:  # the next candidate is another one: what it brings counts
+    if result is FAILED:  # the next candidate is another agent: its result counts
         assert submit_result(world).state == "Satisfied"
         assert standing_of(world, "bob").recent == "1"
     assert world.intents["i"].state == "Satisfied"
@@ -492,7 +492,7 @@ def test_repeated_anomaly_is_a_no_op_and_anomalies_are_rate_limited() -> None:
     for number in range(ANOMALIES_PER_MINUTE - 1):
         anomaly_detail(world, ALICE, replace(DONE, request_id=f"x{number}"))
     flood = world.decide(ALICE, replace(DONE, request_id="one-too-many"))
-    assert isinstance(flood, Refusal)  # and so it is on record with whoever said it
+    assert isinstance(flood, Refusal)  # it is recorded for the actor instead
     assert flood.code == "anomaly"
     anomaly_detail(world, ALICE, replace(DONE, request_id="one-too-many"), NOW + 60_000)
     assert world.intents["i"].in_minute == 1
@@ -555,7 +555,7 @@ def test_first_update_of_each_sequence_number_counts() -> None:
         assert (decision.events, decision.receipt.before) == ((), True)
     world.do(ALICE, UpdateIntent("i", "alice", 10, sequence=2))  # they may come in any order
     for _ in range(2):
-        world.do(ALICE, UpdateIntent("i", "alice", 70))  # without a number each one counts
+        world.do(ALICE, UpdateIntent("i", "alice", 70))  # without a sequence number each one counts
     assert world.intents["i"].updates == 4
     assert open_request(world).pieces == ((2, 2), (5, 5))
 
@@ -585,7 +585,7 @@ def test_sequence_gaps_are_limited_and_lowest_is_closed() -> None:
     assert world.do(ALICE, UpdateIntent("i", "alice", sequence=2)).receipt.before
     assert world.do(ALICE, UpdateIntent("i", "alice", sequence=4)).events != ()
     world.do(ALICE, FAILED)
-    assert open_request(world).pieces == ()  # the next one counts from the beginning
+    assert open_request(world).pieces == ()  # the next request counts from the beginning
     assert world.do(BOB, UpdateIntent("i", "bob", sequence=1)).events != ()
 
 
@@ -607,7 +607,7 @@ def test_number_of_updates_is_limited() -> None:
 
 @proves("CCOS-RESEND")
 def test_only_one_execution_counts() -> None:
-    """The request was sent twice, and both have run: with one result, or with two."""
+    """The request was sent twice, and both executions ran: with one result, or with two."""
     world = delegated_to_alice()
     world.do(ALICE, replace(DONE, request_id="i.1"))
     assert world.do(ALICE, replace(DONE, request_id="i.1")).events == ()

@@ -1,4 +1,4 @@
-"""An intent whose task is rewound: it agrees with its task again, and nothing is learned twice."""
+"""Intents whose task is rewound: intent and task agree again, without feedback twice."""
 
 import pytest
 
@@ -30,17 +30,17 @@ pytestmark = proves("CCOS-REWOUND")
 
 
 def store_version(world: World, version: int) -> None:
-    """The task as it stands now is what its stream had at this entry."""
+    """Store the present task as the state at this version of its stream."""
     world.past["i", version] = world.tasks["i"]
 
 
 def rewind_to(world: World, version: int) -> Decision:
-    """A person goes back to that."""
+    """Rewind the task to this version."""
     return world.do(HUMAN, RewindTask("i", version))
 
 
 def satisfied_by_alice() -> World:
-    """Alice was asked (entry 1), and has brought the result (entry 2)."""
+    """World in which alice was dispatched (version 1) and has succeeded (version 2)."""
     world = registry()
     delegate_intent(world)
     store_version(world, 1)

@@ -1,4 +1,4 @@
-"""What other dialects do to the task of an intent, the intent follows, in the same breath."""
+"""Intents follow what other dialects do to their task, in the same transaction."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ pytestmark = proves("CCOS-OTHERS")
 
 
 def claimed_by_alice(*names: str, **more: Any) -> World:
-    """Alice was asked, and has claimed the task as any task."""
+    """World in which alice has the request and has claimed the task."""
     world = registry(*names)
     delegate_intent(world, **more)
     world.do(ALICE, ClaimTask("i", "alice"))
@@ -57,7 +57,7 @@ def claimed_by_alice(*names: str, **more: Any) -> World:
 
 
 def report_by_alice(world: World, outcome: Outcome, notes: str = "so it went") -> list[str]:
-    """Alice reports at once; what the intent makes of it."""
+    """Events of the intent after a report by alice that is applied at once."""
     report = ReportOutcome("intent:i", outcome, notes, ("a wall",), apply=True)
     return event_names(world.do(ALICE, report, NOW + 7), "intent:")
 
@@ -77,7 +77,7 @@ def test_report_done_in_another_dialect_satisfies_intent() -> None:
 
 
 def completion_in(decision: Decision) -> IntentCompleted:
-    """How the request has ended."""
+    """Completion of the request in a decision."""
     return next(event for event in events_of(decision) if isinstance(event, IntentCompleted))
 
 
@@ -182,7 +182,7 @@ def test_blocked_report_needs_follow_up_until_task_is_ready() -> None:
         "IntentNeedsFollowUp",
     ]
     assert world.intents["i"].reasons == ("its task is blocked",)
-    # Who makes it ready says that nothing is in the way any more, although that was a failure.
+    # Making the task ready lifts the block, although it counted as a failure.
     assert world.intents["i"].failed == ("alice",)
     world.do(HUMAN, MoveTask("i", "ready"))
     assert (open_request(world).id, open_request(world).agent) == ("i.2", "alice")
@@ -259,7 +259,7 @@ def test_unassigned_task_has_no_request_until_claimed() -> None:
 
 
 def claimed_by_bob() -> World:
-    """The task was nobody's, and bob has claimed it."""
+    """World in which the task was unassigned, and bob has claimed it."""
     world = registry()
     delegate_intent(world, review_required=True, patience_ms=HOUR)
     world.do(HUMAN, EditTask("i", assignee=""))
@@ -323,7 +323,7 @@ def test_expired_leases_fail_request_at_attempt_limit() -> None:
     world.do(ALICE, ClaimTask("i", "alice"), second_claim_at)
     world.do(HUB, ExpireLease("i"), second_claim_at + TTL)
     assert standing_of(world, "alice").recent == "0"
-    # Then the next one is asked, and the task is given up when there is none.
+    # Then the next candidate is dispatched; without one the task goes to the deadletter.
     assert (open_request(world).agent, world.tasks["i"].status) == ("bob", "ready")
     assert world.tasks["i"].reserved_for == "bob"
     for later in (second_claim_at + 20 * TTL, second_claim_at + 40 * TTL):

@@ -1,4 +1,4 @@
-"""Leases: alive to the millisecond, renewed by any word of the holder, lost for good."""
+"""Leases: valid to the millisecond, renewed by commands of the holder, fenced, lost for good."""
 
 from typing import get_args
 
@@ -111,7 +111,7 @@ KEEPING_COMMANDS: tuple[AnyCommand, ...] = (
     ClaimTask("T", "alice", or_renew=True),
     PostMail(("bob",), "lunch?", "", bead="T"),
 )
-"""What a holder can say without ending its attempt."""
+"""Commands of a holder that do not end its attempt."""
 
 WRITE_COMMANDS: tuple[AnyCommand, ...] = (
     RenewLease("T"),
@@ -137,27 +137,27 @@ WRITE_COMMANDS: tuple[AnyCommand, ...] = (
     EditTask("T", body="I am back", fence=1),
     RequestDelegation("U", "T", "bob", NOW),
 )
-"""What a worker that comes back may try, with its old token and without."""
+"""Write commands of a former holder, with its old fence and without."""
 
 
 @proves("LEASE-LOST")
 def test_cases_cover_every_task_command() -> None:
     others = {CreateTask, AdoptTask, ClaimTask, RegisterAgent, RejectMessage}
     others |= {KeepLease, ExpireLease}
-    # A warning goes with a message that is judged itself; the others are not for a holder.
+    # A warning belongs to a message that is judged itself; the others are not for a holder.
     others |= {WarnTask, AcceptDelegation, RejectDelegation, EscalateDelegation}
     others |= {KeyAgent, IssueToken, RevokeToken, PauseAgent, ResumeAgent, RewindTask}
-    # Of letters, waves and reservations, none is about a task alone.
+    # Letters, waves and reservations are not about a task alone.
     others |= {PostMail, ReadMail, AckMail, AnswerMail, EscalateMail}
     others |= {StartWave, AdvanceWave, ReserveFiles, RenewReservations, ReleaseReservations}
     # Handoffs and the work queue are for owners and recipients, and have tests of their own.
     others |= {DraftHandoff, DiscardDraft, ProposeHandoff}
     others |= {AddWorkItem, ClaimWorkItem, ReleaseWorkItem}
     others |= {c for c in get_args(AnyCommand) if issubclass(c, HandoffCommand)}
-    # An intent's course is its own: see test_intent_delegate and test_intent_results.
+    # Intents have rules of their own: see test_intent_delegate and test_intent_results.
     others |= {DescribeAgent, DelegateIntent, ReceiveResult, UpdateIntent, ExpireRequest}
     others |= {CancelIntent}
-    # Turns and traces are words about work, whoever holds it.
+    # Turns and traces may be recorded about any task, whoever holds it.
     others |= {RecordTurn, RecordTrace, RequestTransition, EscalateEntropy, SettleEntropy}
     assert {type(command) for command in WRITE_COMMANDS} | others == set(get_args(AnyCommand))
 
@@ -229,7 +229,7 @@ def test_command_about_unknown_task_renews_no_lease() -> None:
 
 @proves("LEASE-FENCE", "REFUSAL-CODES")
 def test_fence_counts_beside_the_agent_name() -> None:
-    """One agent in two processes: the older one's token is dead though its name is right."""
+    """One agent in two processes: the fence of the older one is refused despite the right name."""
     world = with_fields(held(), attempts=2, fence=2)
     world.leases["T"] = lease("alice", 2)
     for command in (
@@ -246,7 +246,7 @@ def test_fence_counts_beside_the_agent_name() -> None:
 
 
 def is_already_true(command: AnyCommand, status: Status) -> bool:
-    """Whether the task is where the write would take it, by hand."""
+    """Expected answer to: is the task where this command would take it?"""
     if isinstance(command, MoveTask):
         return command.to == status
     ended = {"done": ("review", "done"), "blocked": ("blocked", "done"), "failed": ("done",)}
@@ -273,7 +273,7 @@ def test_former_holder_gets_lease_lost_for_every_write(command: AnyCommand, sinc
     world = worlds[since]
     world.tasks["U"] = task("U")
     found = world.tasks["T"]
-    # What has come about already is a no-op and no write, unless the token is an old one.
+    # A command that is already true is a no-op, unless it names an old fence.
     fence = getattr(command, "fence", None)
     is_repeat = is_already_true(command, found.status) and fence in (None, found.fence)
     assert world.code(ALICE, command) == ("" if is_repeat else "lease_lost")
@@ -296,7 +296,7 @@ FENCED_COMMANDS: tuple[AnyCommand, ...] = (
     UpdateTask("T", "blocked", fence=1),
     EditTask("T", "I am back", fence=1),
 )
-"""Every command that can name a token, with one."""
+"""Every command that can name a fence, with one."""
 
 PRIVILEGED = pytest.mark.parametrize(
     "actor", [HUMAN, ORCHESTRATOR, COORDINATOR], ids=lambda actor: actor.role
@@ -310,7 +310,7 @@ PRIVILEGED = pytest.mark.parametrize(
 def test_named_fence_is_enforced_for_privileged_roles(
     command: AnyCommand, since: str, actor: Actor
 ) -> None:
-    """A role that needs no token may have worked under one, and been stopped."""
+    """A privileged role that names a fence may have worked under it, and lost it."""
     agents = (actor.name, "bob")
     worlds = {
         "run out": held(expires_at=NOW),
@@ -438,7 +438,7 @@ def test_observer_is_not_advised_to_claim(assignee: str) -> None:
 
 @proves("LEASE-LOST")
 def test_owner_of_finished_attempt_may_note_link_and_alias() -> None:
-    """The attempt ended by its own report, so nothing was lost: notes and links are welcome."""
+    """The attempt ended by its own report: notes, links and aliases are still accepted."""
     for status in ("review", "blocked", "done"):
         world = World(task("T", status, "alice", attempts=1, agents=("alice",)), task("U"))
         assert world.code(ALICE, NoteTask("T", "one more thing")) == ""

@@ -1,4 +1,4 @@
-"""Bounds, each at one less, at itself and at one more; and JSON that can be written again."""
+"""Bounds at one less, at the limit and at one more; and JSON that can be encoded again."""
 
 import msgspec
 import pytest
@@ -14,12 +14,12 @@ MAX_SAFE_INTEGER = 9_007_199_254_740_991
 
 
 def code(refusal: object) -> str:
-    """The code of a refusal, or "" when there is none."""
+    """Code of a refusal; empty if there is none."""
     return getattr(refusal, "code", "")
 
 
 def nested(depth: int) -> object:
-    """A list in a list in a list."""
+    """Nested lists of this depth."""
     value: object = 1
     for _ in range(depth):
         value = [value]

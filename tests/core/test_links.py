@@ -1,4 +1,4 @@
-"""Links between tasks: what waits for what, what cannot wait for itself, and who is released."""
+"""Links between tasks: blockers, parents, sources; cycles, and dependents that are unblocked."""
 
 import pytest
 from hypothesis import given
@@ -29,7 +29,7 @@ KINDS: tuple[LinkKind, ...] = ("blocked-by", "parent", "discovered-from")
 
 
 def link_ends(world: World, name: str, kind: LinkKind) -> tuple[object, object]:
-    """Both ends of a link as the task knows them: what it points at, what points at it."""
+    """Both ends of a link: the target of the task, and the tasks that link to it."""
     found = world.tasks[name]
     return {
         "blocked-by": (found.blocked_by, found.blocks),

@@ -1,4 +1,4 @@
-"""Letters: every state × every command, wrong callers, limits, and what is done twice."""
+"""Letters: every state × every command, wrong callers, limits, repeats."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ QUESTION = replace(
 
 
 def with_letters(*commands: PostMail) -> World:
-    """A world with a task T and the letters that alice has posted."""
+    """World with a task T and the letters that alice has posted."""
     world = World(task("T"))
     for command in commands:
         world.do(ALICE, command)
@@ -60,7 +60,7 @@ def with_letters(*commands: PostMail) -> World:
 
 
 def in_state(state: str) -> World:
-    """Alice's question to bob, so far gone."""
+    """World with alice's question to bob in this state."""
     world = with_letters(QUESTION)
     steps: dict[str, tuple[tuple[Any, AnyCommand, int], ...]] = {
         "posted": (),
@@ -81,7 +81,7 @@ EXPECTED_RECORDS: dict[str, dict[str, str]] = {
     "escalated": {"read": "read", "ack": "acked", "answer": "answered"},
     "answered": {},
 }
-"""State × command -> what is put on record; nothing where there is no cell."""
+"""State × command -> expected record; a missing cell records nothing."""
 
 COMMANDS: dict[str, tuple[Any, AnyCommand]] = {
     "read": (BOB, ReadMail("m")),

@@ -1,4 +1,4 @@
-"""What is not there: one sentence for each code, harmless, with a command that shows what is."""
+"""Refusals for unknown names: one escaped sentence per code, with a command that lists them."""
 
 import inspect
 import re
@@ -23,7 +23,7 @@ SENTENCES: dict[str, Callable[..., Refusal]] = {
     if made.__module__ == missing.__name__
 }
 BEGIN_WITH_EXISTING_NAME = {"token", "task_then", "intent_of", "reservations_of"}
-"""Those that begin with the name of somebody or something that there is."""
+"""Sentences that begin with a name that exists."""
 _COMMAND = re.compile(r"`dragoman ([a-z]+)(?: ([a-z]+))?")
 
 

@@ -1,4 +1,4 @@
-"""How an attempt ends: reports, the end of a session, recovery, retries and the deadletter."""
+"""End of an attempt: reports, end of session, recovery, retries and the deadletter."""
 
 from itertools import pairwise
 from typing import cast, get_args
@@ -71,7 +71,7 @@ EXPIRED = NOW + TTL
 
 
 def status_path(decision: Decision, reason: str) -> list[Status]:
-    """The statuses that the events lead through; every step must give this reason."""
+    """Statuses that the events lead through; every step must give this reason."""
     path: list[Status] = []
     for event in events_of(decision):
         if isinstance(event, TaskTransitioned):
@@ -207,7 +207,7 @@ def test_lease_expiry_and_attempt_end_depend_on_role(actor: Actor, expire: str, 
     assert world.code(actor, EndAttempt("T")) == end
 
 
-# (outcome, review required) -> where the task stands when the report is an old story
+# (outcome, review required) -> the statuses in which the report is a repeat
 ALREADY_TRUE: dict[tuple[Outcome, bool], set[Status]] = {
     ("done", True): {"review", "done"},
     ("done", False): {"done"},

@@ -158,7 +158,7 @@ def test_commands_have_deciders_and_stable_names() -> None:
 
 @proves("IDEM-SCOPE", "CORE-PURE")
 def test_encoded_command_omits_defaults() -> None:
-    """What is kept of a request under its key stays right when a later release adds a field."""
+    """Stored requests stay valid when a later release adds a field."""
     assert msgspec.json.encode(CreateTask("x")) == b'{"type":"task.create","title":"x"}'
     assert msgspec.json.encode(NoteTask("T", "x")) == b'{"type":"task.note","task":"T","text":"x"}'
 

@@ -1,4 +1,4 @@
-"""Refusals: stable codes, and which of them leave an entry with their actor."""
+"""Refusals: stable codes, and the rate-limited record of refusals of each actor."""
 
 import re
 from pathlib import Path
@@ -92,7 +92,7 @@ CODES = {
     "anomaly",
     "overloaded",
 }
-"""Written here once more, because dialects and scripts will depend on them."""
+"""Repeated here, because dialects and scripts will depend on them."""
 
 MESSAGE_CODES = {
     "not_recognized",
@@ -102,20 +102,20 @@ MESSAGE_CODES = {
     "taskId_mismatch",
     "message_too_large",
 }
-"""What only a dialect can find wrong, before there is a command."""
+"""Codes that only a dialect uses, before there is a command."""
 GATE_CODES = {"missing_artifact", "policy_violation", "try_again"}
-"""What was found wrong with the artifacts of a handoff, and is handed in with the command."""
+"""Codes of failed checks of a handoff, handed in with the command."""
 
 
 class RefusalLog:
-    """An actor's stream in memory."""
+    """Stream of an actor in memory."""
 
     def __init__(self) -> None:
         self.record: ActorRecord | None = None
         self.entries: list[CommandRefused] = []
 
     def refuse(self, refusal: Refusal, now: int, *, command: str = "c", target: str = "T") -> bool:
-        """Whether this refusal left an entry."""
+        """Record a refusal; true if it left an entry."""
         event = record_refusal(self.record or ActorRecord(), command, target, refusal, now)
         if event is not None:
             self.entries.append(event)

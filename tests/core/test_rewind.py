@@ -1,4 +1,4 @@
-"""Rewinding: what comes back, what stays, who may, and that doing it twice does it once."""
+"""Rewind of a task: what is restored, what is kept, who may rewind, repeats."""
 
 import pytest
 from msgspec.structs import replace
@@ -39,11 +39,11 @@ PAST = replace(
     reported=Reported(1, "alice", "blocked", NOW - 9, "stuck", ("a key",), {"x": 1}),
     checkpoint=Checkpoint("alice", NOW - 8, "MANUAL", COMMIT, "half", "the rest"),
 )
-"""T when alice had given up on it."""
+"""T when alice had reported it blocked."""
 
 
 def after_third_entry(status: Status = "done", past: Task = PAST) -> World:
-    """T some time after its third entry, which left it as `past` says."""
+    """World in which T has changed since its third entry, at which it was `past`."""
     now = replace(
         task("T", status, "bob", attempts=3, agents=("alice", "bob")),
         aliases=("bead:b",),
@@ -181,7 +181,7 @@ def test_rewind_before_handoff_closes_it(world: World, past: Task) -> None:
     assert (ended.status, world.tasks["T"].handoff) == ("closed", None)
     assert ended.rejection is not None
     assert (ended.rejection.by, ended.rejection.detail) == ("hub", "T was rewound")
-    # The rewind stands: nobody gets the task by the end of the handoff.
+    # The rewind takes precedence: the end of the handoff reassigns nothing.
     assert restored(world.tasks["T"]) == at_rest(restored(past))
 
 

@@ -1,13 +1,13 @@
-"""Roles × commands × statuses: every cell of who may do what, against a table written by hand.
+"""Roles × commands × statuses: each cell of the permissions, against a table written by hand.
 
-A letter stands for a role or, of an agent, for how it stands to the task:
+A letter stands for a role or, for agents, for a relation to the task:
 
     h human, o orchestrator, s the hub itself, c coordinator, x observer, f an edited file,
     t a trusted one, H the holder, O the agent that held it before and lost it, a the assignee
-    while nobody works on it, d the agent that was asked to take it, n any other agent
+    while it is not held, d the agent that it was delegated to, n any other agent
 
-In a cell stand those whose command changes something: an entry is added, or a lease begins, goes on
-or ends. Whoever is not there is refused, or is told that there is nothing left to do.
+A cell lists the actors whose command has an effect: an entry is added, or a lease begins, is
+renewed or ends. For all others it is refused or a no-op.
 """
 
 from typing import get_args
@@ -142,7 +142,7 @@ LETTER = Mail(
 
 
 def commands(name: str) -> tuple[AnyCommand, ...]:
-    """One command of each kind about T; where a name must be the caller's own, it is."""
+    """One command of each kind about T; a name that must be the caller's own is `name`."""
     return (
         CreateTask("found"),
         AdoptTask("bead", "x-1"),
@@ -218,7 +218,7 @@ NAMES = tuple(map(command_name, commands("ned")))
 
 
 def world(status: Status) -> World:
-    """T in this status: held by hal if somebody works on it, else ann's; dan was asked for it."""
+    """T in this status: held by hal if in progress, else assigned to ann; delegated to dan."""
     is_held = status == "in-progress"
     owner = "hal" if is_held else "ann"
     found = replace(
@@ -251,7 +251,7 @@ def world(status: Status) -> World:
 
 
 def _add_handoff(built: World, state: HandoffStatus) -> None:
-    """A handoff from ann to dan of a task of its own, both named by its state."""
+    """Add a handoff from ann to dan of a task of its own, both named by the state."""
     is_active = state != "rejected"
     is_taken = state == "activated"
     offered_task = task(state, "in-progress" if is_taken else "ready", "dan" if is_taken else "ann")
@@ -265,7 +265,7 @@ def _add_handoff(built: World, state: HandoffStatus) -> None:
 
 
 def has_effect(actor: Actor, name: str, status: Status) -> bool:
-    """Whether anything is different after this actor has given this command."""
+    """Decide the command; true if it adds an entry or changes a lease."""
     command = commands(actor.name)[NAMES.index(name)]
     now = NOW + TTL if isinstance(command, ExpireLease | ExpireRequest) else NOW
     answer = world(status).decide(actor, command, now)
@@ -339,14 +339,14 @@ EXPECTED_ACTORS: dict[str, tuple[str, dict[Status, str]]] = {
     "intent.expire": ("hos", {}),
     "intent.cancel": ("hosc", {}),
     "task.rewind": ("ho", {}),
-    # Of agents, those who play the part may: it is tried with the other rules of turns.
+    # Agents may if they have the SAOP role: tested with the other rules of turns.
     "turn.record": ("hos", {}),
     "trace.record": ("hoscHOadn", {}),
     "task.transition": ("", dict.fromkeys(_OPEN, "hosc")),
     "entropy.escalate": ("hos", {}),
     "entropy.settle": ("hos", {}),
 }
-"""Command -> who may give it with effect: in any status, and where that differs."""
+"""Command -> actors for whom it has an effect: in any status, and in those that differ."""
 
 
 @proves("ROLE-CELLS")

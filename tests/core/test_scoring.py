@@ -1,4 +1,4 @@
-"""Scores: their parts, whole words, newcomers, what a goal says of itself, and thresholds."""
+"""Scores: their parts, whole words, newcomers, goals that praise agents, and thresholds."""
 
 from typing import Any
 
@@ -30,13 +30,13 @@ def agent(
     locality: tuple[str, ...] = (),
     assigned: int = 0,
 ) -> Standing:
-    """An agent with these latest results."""
+    """Agent with these latest results."""
     descriptor = Descriptor(skills, constraints, locality, trust, cost)
     return Standing(name, descriptor, recent=recent, rated_at=NOW, assigned=assigned)
 
 
 def score(standing: Standing, goal: str = GOAL, *constraints: str) -> Candidate:
-    """What one agent gets."""
+    """Score of one agent."""
     return Roster([standing], NOW).rank(Wish(goal, constraints))[0]
 
 
@@ -162,7 +162,7 @@ def test_every_tenth_request_is_the_newcomers_turn() -> None:
     assert usual[0].agent == "old"
     without_skill = Roster([agent("b", ("rust",), assigned=9)], NOW).rank(Wish(GOAL))
     assert without_skill[0].parts.turn == 0
-    # What others were given does not count: the turn comes to each skill.
+    # Assignments to other skills do not count: each skill has its own turn.
     busy = agent("busy", ("rust",), assigned=5)
     assert Roster([old, new, busy], NOW).rank(Wish(GOAL))[0].agent == "new"
     assert Roster([old, new], NOW).rank(Wish(GOAL), lambda _: False)[0].agent == "old"
@@ -191,7 +191,7 @@ def test_agents_below_threshold_are_probed_one_request_at_a_time() -> None:
     assert (first.agent, second.parts.turn) == ("often", 0)
     full = Roster([replace(often, open=1), busy], NOW).rank(Wish(GOAL), good_enough)
     assert not any(one.is_good_enough for one in full)
-    # Not while somebody else may have it.
+    # Not while another agent is eligible.
     other = agent("other")
     tried = Roster([often, other], NOW).rank(Wish(GOAL), good_enough)
     assert [(one.agent, one.parts.turn) for one in tried] == [("other", 0), ("often", 0)]
@@ -211,7 +211,7 @@ _STANDINGS = st.builds(
 @proves("CCOS-NEWCOMERS")
 @given(st.lists(_STANDINGS, min_size=1, max_size=4, unique_by=lambda one: one.name), st.data())
 def test_agent_barred_only_by_threshold_is_probed(known: list[Standing], data: Any) -> None:
-    """Whatever its trust, its skills and its failures: somebody is found, and stands first."""
+    """At any trust, with any skills and failures: an agent is found, and is ranked first."""
     wish = Wish(GOAL, data.draw(st.sampled_from([(), ("formal",)])))
     barred = data.draw(st.sets(st.sampled_from([one.name for one in known])))
 
@@ -288,7 +288,7 @@ def test_score_of_any_goal_is_between_zero_and_one(goal: str) -> None:
     )
 )
 def test_updated_roster_ranks_like_a_new_one(steps: list[Any]) -> None:
-    """Whatever changes: skills, results, constraints, how much was given out."""
+    """After any change of skills, results, constraints or assignments."""
     kept, latest = Roster((), NOW), dict[str, Standing]()
     wishes = [Wish("python tests code"), Wish(GOAL, ("eu", "FAST")), Wish("rust")]
     for name, skills, recent, constraints, assigned in steps:

@@ -1,4 +1,4 @@
-"""Nobody approves their own gate, whoever they had do the work."""
+"""Self-review: an actor may not approve its own work, nor work that it dispatched."""
 
 from msgspec.structs import replace
 
@@ -14,7 +14,7 @@ APPROVE = MoveTask("T", "done")
 
 
 def reported_by_alice(dispatcher: Actor) -> World:
-    """Alice has finished T, which this one claimed for her."""
+    """World in which alice has reported T done, claimed for her by this dispatcher."""
     world = World(task("T", "ready"))
     world.do(dispatcher, ClaimTask("T", "alice"))
     world.do(ALICE, ReportOutcome("T", "done", apply=True))

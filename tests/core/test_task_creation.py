@@ -1,4 +1,4 @@
-"""How tasks come to be: created, adopted, named, noted; and what they may not be."""
+"""Creation of tasks: create, adopt, name and note, with their limits."""
 
 import pytest
 from msgspec.structs import replace
@@ -38,7 +38,7 @@ TODAY = "2026-02-09"
 
 
 def create(world: World, command: AnyCommand, actor: Actor = HUMAN, now: int = NOW) -> Task:
-    """The task that a command makes."""
+    """Task that a command creates."""
     return world.tasks[world.do(actor, command, now).receipt.task]
 
 
@@ -112,7 +112,7 @@ def test_explicit_aof_id_is_kept_and_skipped_by_numbering() -> None:
     assert world.tasks[f"TASK-{TODAY}-002"].aof_id == f"TASK-{TODAY}-002"
     assert [create(world, CreateTask("next")).aof_id for _ in range(3)] == [
         f"TASK-{TODAY}-001",
-        f"TASK-{TODAY}-003",  # a number that somebody took is passed over
+        f"TASK-{TODAY}-003",  # a number that is already used is skipped
         f"TASK-{TODAY}-004",
     ]
 

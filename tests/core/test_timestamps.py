@@ -1,4 +1,4 @@
-"""Moments are read strictly and written in one form."""
+"""Timestamps and durations: parsed strictly, formatted in one form."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

@@ -1,4 +1,4 @@
-"""The rules of turns and traces that no dialect can break: shapes of commands, credentials."""
+"""Rules of turns and traces that no dialect can break: shapes of commands, credentials."""
 
 import pytest
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ TRACE = RecordTrace("01890a5d-ac96-774b-bcce-b302099a8057", "s-1", "ANY", {}, "d
 
 
 def trace_event(number: int) -> RecordTrace:
-    """One more event."""
+    """Event with an id of its own."""
     return replace(TRACE, event_id=f"01890a5d-ac96-774b-bcce-{number:012x}")
 
 

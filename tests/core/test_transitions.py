@@ -1,4 +1,4 @@
-"""Every pair of statuses for every way of standing to a task, against a table written by hand."""
+"""Status changes by every actor for every pair of statuses, against a table written by hand."""
 
 from typing import get_args
 
@@ -48,7 +48,7 @@ ROLES = {
 
 
 def expected(from_: Status, to: Status, letter: str) -> str:
-    """The code that the table by hand gives; "" for a yes."""
+    """Code that the table gives; empty if the move is allowed."""
     if to not in EXPECTED_TRANSITIONS[from_]:
         return "invalid_transition"
     if to == "in-progress":
@@ -57,7 +57,7 @@ def expected(from_: Status, to: Status, letter: str) -> str:
 
 
 def task_in(from_: Status, *, review_required: bool = True) -> World:
-    """A task in this status whose last agent was alice; only in-progress has a lease."""
+    """Task in this status whose last agent was alice; only in-progress has a lease."""
     found = task(
         "T", from_, "alice", attempts=1, agents=("alice",), review_required=review_required
     )

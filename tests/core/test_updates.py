@@ -1,4 +1,4 @@
-"""What is said about a task on its way: updates move it or are logged, edits, warnings."""
+"""Updates, edits and warnings: updates move the task or are logged."""
 
 from typing import get_args
 
@@ -37,7 +37,7 @@ RUNNERS = {"h": HUMAN, "o": ORCHESTRATOR, "s": HUB, "c": COORDINATOR}
 
 
 def task_in(status: Status, *, review_required: bool = True) -> World:
-    """A task in this status whose last agent was alice; only in-progress has a lease."""
+    """Task in this status whose last agent was alice; only in-progress has a lease."""
     found = task(
         "T", status, "alice", attempts=1, agents=("alice",), review_required=review_required
     )
@@ -45,14 +45,14 @@ def task_in(status: Status, *, review_required: bool = True) -> World:
 
 
 def expected(from_: Status, to: Status, letter: str) -> str:
-    """By hand: moves, logs, or the code of the refusal."""
+    """Expected effect: moves, logs, or the code of the refusal."""
     if to == "in-progress" or to not in EXPECTED_TRANSITIONS[from_]:
         return "logs"
     return "moves" if letter in EXPECTED_TRANSITIONS[from_][to] else "not_authorized"
 
 
 def effect_of(answer: Decision | Refusal) -> str:
-    """What became of an update."""
+    """Effect of an update: moves, logs, or the code of the refusal."""
     if isinstance(answer, Refusal):
         return answer.code
     (event,) = events_of(answer)

@@ -1,4 +1,4 @@
-"""Which bead of a wave goes next: tables of tasks, limits and files."""
+"""Plan of a wave: the beads that are released next, by tasks, limits and files."""
 
 import sys
 
@@ -19,12 +19,11 @@ from tests.requirements import proves
 
 
 def wave(*beads: WaveBead, parallel: int = 2) -> Wave:
-    """A wave of these beads."""
     return Wave("W", beads, parallel, "olga", NOW)
 
 
 def finder(*tasks: Task) -> FindTask:
-    """Finds these tasks only."""
+    """Lookup that finds these tasks only."""
     known = {one.id: one for one in tasks}
     return lambda name: known.get(name) or Refusal("task_not_found", name)
 
@@ -32,17 +31,17 @@ def finder(*tasks: Task) -> FindTask:
 def plan_of(
     of: Wave, *tasks: Task, reservations: tuple[Reservation, ...] = (), now: int = NOW
 ) -> Plan:
-    """The plan with these tasks and living reservations."""
+    """Plan with these tasks and valid reservations."""
     return plan(of, reservations, finder(*tasks), now)
 
 
 def released_ids(of: Plan) -> list[str]:
-    """The ids of the tasks that are let go."""
+    """Ids of the tasks that the plan releases."""
     return [one.id for one in of.released]
 
 
 def wait_kinds(of: Plan) -> dict[str, str]:
-    """What each bead waits for."""
+    """Kind of wait of each bead."""
     return {name: waiting.what for name, waiting in of.waits.items()}
 
 
@@ -151,7 +150,7 @@ def test_files_are_not_checked_without_free_slot() -> None:
 
 
 def count_calls(of: Wave, *reservations: Reservation) -> int:
-    """How many calls it takes to plan a wave of which nothing has begun."""
+    """Count the calls that it takes to plan a wave of which nothing has begun."""
     tasks = [task(bead.task, "backlog") for bead in of.beads]
     calls = 0
 
@@ -159,7 +158,7 @@ def count_calls(of: Wave, *reservations: Reservation) -> int:
         nonlocal calls
         calls += event in ("call", "c_call")
 
-    # The first time, what is remembered of each pattern is worked out.
+    # The first run fills the cache of each pattern.
     plan_of(of, *tasks, reservations=reservations)
     before = sys.getprofile()
     sys.setprofile(count)
@@ -177,7 +176,7 @@ def test_planning_many_files_is_not_quadratic(parallel: int) -> None:
 
     def many(size: int) -> Wave:
         files = [tuple(f"src/{n}/{file}.py" for file in range(3)) for n in range(size)]
-        # Every second one waits for what eve has, so that its other files are wanted.
+        # Every second one waits for eve's file, so that its other files are wanted.
         beads = (
             WaveBead(f"T{n}", (*own, "held.py") if n % 2 else own) for n, own in enumerate(files)
         )

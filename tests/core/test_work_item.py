@@ -1,4 +1,4 @@
-"""Items of the work queue: every state × every command, by whoever may and whoever may not."""
+"""Items of the work queue: every state × every command, by permitted and other actors."""
 
 import pytest
 
@@ -15,7 +15,7 @@ CLAIM, RELEASE = ClaimWorkItem("w"), ReleaseWorkItem("w")
 
 
 def world_with(*commands: AnyCommand, actor: Actor = ALICE) -> World:
-    """A world in which these were done."""
+    """World in which these commands were carried out."""
     world = World()
     for command in commands:
         world.do(actor, command)

@@ -1,4 +1,4 @@
-"""A world of plain dictionaries in which deciders can be asked, without an engine or a store."""
+"""World of plain dictionaries in which deciders run without an engine or a store."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -48,14 +48,14 @@ BOB = Actor("agent", "bob")
 
 
 class WorldRead:
-    """What a decider is told when it asks, on behalf of one actor."""
+    """Facts that a decider reads, on behalf of one actor."""
 
     def __init__(self, actor: Actor, world: "World") -> None:
         self.actor = actor
         self._world = world
 
     def task(self, name: str) -> Task | Refusal:
-        """By primary id, by KIND:NAME, or by the bare name of an alias."""
+        """Find a task by primary id, by KIND:NAME, or by the bare name of an alias."""
         if name in self._world.tasks:
             return self._world.tasks[name]
         found = list(self._world.names.get(name, ()))
@@ -66,88 +66,81 @@ class WorldRead:
         return malformed or Refusal("task_not_found", name)
 
     def task_at(self, task: Task, version: int) -> Task | None:
-        """As it was then, where a test says how that was."""
+        """Task at an earlier version, if the test has set one."""
         return self._world.past.get((task.id, version))
 
     def is_taken(self, name: str) -> bool:
-        """Whether any task has this name."""
+        """True if any task has this name."""
         found = self.task(name)
         return isinstance(found, Task) or found.code == "ambiguous_name"
 
     def lease(self, task: Task) -> Lease | None:
-        """The task's lease, living or dead."""
+        """Lease of the task, valid or expired."""
         return self._world.leases.get(task.id)
 
     def requested(self, request_id: str) -> str:
-        """The intent that a request with this id is of."""
+        """Intent of the request with this id."""
         return self._world.requests.get(request_id, "")
 
     def agent(self, name: str) -> AgentRecord | None:
-        """What is known of a name."""
         return self._world.agents.get(name)
 
     def handoff(self, id: str) -> Handoff | None:
-        """The handoff with this id."""
         return self._world.handoffs.get(id)
 
     def work_item(self, id: str) -> WorkItem | None:
-        """The item of the work queue with this id."""
         return self._world.work_items.get(id)
 
     def mail(self, id: str) -> Mail | None:
-        """The letter with this id."""
         return self._world.mails.get(id)
 
     def wave(self, id: str) -> Wave | None:
-        """The wave with this id."""
         return self._world.waves.get(id)
 
     def open_waves(self) -> tuple[Wave, ...]:
-        """Every wave that runs."""
+        """Waves that have not ended."""
         return tuple(wave for wave in self._world.waves.values() if wave.ended_at is None)
 
     def history(self, stream: str) -> tuple[Happened, ...]:
-        """All that has happened in a stream."""
+        """Events of a stream."""
         return tuple(self._world.histories.get(stream, ()))
 
     def reservations(self) -> Reservations:
-        """All files that are reserved."""
         return self._world.reservations
 
     def intent(self, id: str) -> Intent | None:
-        """The intent with this id."""
         return self._world.intents.get(id)
 
     def standing(self, name: str) -> Standing | None:
-        """How an agent stands in the registry."""
+        """Reputation of an agent."""
         return self._world.standings.get(name)
 
     def trace(self, session: str) -> Trace | None:
-        """What is remembered of a session."""
+        """Trace of a session."""
         return self._world.traces.get(session)
 
     def turns(self, task: str) -> TurnLog | None:
-        """What is remembered of the turns of a task."""
+        """Turns of a task."""
         return self._world.turn_logs.get(task)
 
     def logged(self, key: str) -> Logged | None:
-        """Nothing was recorded before."""
+        """No entry: nothing was recorded before."""
         del key
 
     def held(self, session: str, holder: str) -> tuple[str, ...]:
-        """Nobody holds anything in a session."""
+        """No tasks: nothing is held in any session."""
         del session, holder
         return ()
 
     @property
     def cause(self) -> str:
-        """The id of the request."""
+        """Id of the request."""
         return self._world.cause
 
     def next_ready(
         self, queues: tuple[str, ...], now: int, may_begin: Callable[[Task], bool]
     ) -> Task | None:
-        """The oldest task that is ready in these queues."""
+        """Oldest task that is ready in these queues."""
         return next(
             (
                 task
@@ -162,12 +155,12 @@ class WorldRead:
         )
 
     def last_number(self, day: str) -> int:
-        """The last AOF number of a day."""
+        """Last AOF number of a day."""
         return self._world.numbers.get(day, 0)
 
 
 class World:
-    """Tasks and leases, and what commands make of them."""
+    """Tasks, leases and all other states, and the events that change them."""
 
     def __init__(self, *tasks: Task, leases: Iterable[tuple[str, Lease]] = ()) -> None:
         self.tasks: dict[str, Task] = {}
@@ -198,35 +191,35 @@ class World:
             "trace": self.traces,
             "turns": self.turn_logs,
         }
-        """Kind of stream -> its states; waves and reservations are tried on a real hub."""
+        """Kind of stream -> its states; waves and reservations are tested on a real hub."""
         self.numbers: dict[str, int] = {}
         self.cause = "cause-1"
         self.past: dict[tuple[str, int], Task] = {}
 
     def put(self, known: Task) -> None:
-        """This is how the task stands now."""
+        """Set the present state of a task."""
         self.tasks[known.id] = known
         for name in _names(known):
             self.names.setdefault(name, set()).add(known.id)
 
     def decide(self, actor: Actor, command: AnyCommand, now: int = NOW) -> Decision | Refusal:
-        """What would be decided; nothing changes."""
+        """Decide a command; nothing changes."""
         return decide(command, WorldRead(actor, self), now)
 
     def code(self, actor: Actor, command: AnyCommand, now: int = NOW) -> str:
-        """The code of the refusal, or "" when the command is accepted."""
+        """Code of the refusal; empty if the command is accepted."""
         answer = self.decide(actor, command, now)
         return answer.code if isinstance(answer, Refusal) else ""
 
     def do(self, actor: Actor, command: AnyCommand, now: int = NOW) -> Decision:
-        """Decide, and let the world follow."""
+        """Decide a command that must be accepted, and apply its events."""
         decision = self.decide(actor, command, now)
         assert isinstance(decision, Decision), decision
         self.apply(decision, now)
         return decision
 
     def apply(self, decision: Decision, now: int = NOW) -> None:
-        """What was decided happens."""
+        """Apply the events of a decision."""
         for stream, event in decision.events:
             assert not isinstance(event, CommandRefused | MessageReceived)
             self.histories.setdefault(stream, []).append((event, now))
@@ -257,7 +250,7 @@ def task(
     agents: tuple[str, ...] = (),
     review_required: bool = True,
 ) -> Task:
-    """A task as it would stand after some life."""
+    """Task as it is after some attempts."""
     return Task(
         id=task_id,
         aof_id=f"TASK-2026-02-09-{len(task_id):03d}",
@@ -275,12 +268,12 @@ def task(
 
 
 def lease(holder: str = "alice", fence: int = 1, *, expires_at: int = NOW + TTL) -> Lease:
-    """A lease as a claim grants it."""
+    """Lease as a claim grants it."""
     return Lease(holder, fence, TTL, expires_at - TTL, expires_at)
 
 
 def held(*, review_required: bool = True, expires_at: int = NOW + TTL) -> World:
-    """A world with one task, T, that alice holds in her first attempt."""
+    """World with one task, T, that alice holds in her first attempt."""
     held_task = task(
         "T",
         "in-progress",
@@ -293,24 +286,24 @@ def held(*, review_required: bool = True, expires_at: int = NOW + TTL) -> World:
 
 
 def reclaimed() -> World:
-    """A world in which alice's lease on T ran out and bob holds it in the second attempt."""
+    """World in which alice's lease on T ran out and bob holds it in the second attempt."""
     reclaimed_task = task("T", "in-progress", "bob", attempts=2, agents=("alice", "bob"))
     return World(reclaimed_task, leases=[("T", lease("bob", 2))])
 
 
 def claim(world: World, agent: Actor = ALICE, name: str = "T", now: int = NOW) -> Decision:
-    """The agent claims a task for itself."""
+    """Claim a task as this agent, for itself."""
     return world.do(agent, ClaimTask(name, agent.name), now)
 
 
 def events_of(decision: Decision | Refusal) -> list[AnyEvent]:
-    """The events of a yes, without their streams."""
+    """Events of an accepted decision, without their streams."""
     assert isinstance(decision, Decision), decision
     return [event for _, event in decision.events]
 
 
 def with_fields(world: World, name: str = "T", **fields: object) -> World:
-    """The same world with some fields of a task changed."""
+    """World with some fields of a task changed."""
     world.put(replace(world.tasks[name], **fields))
     return world
 

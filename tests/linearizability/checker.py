@@ -1,9 +1,9 @@
-"""Looks for one order of concurrent operations that explains every answer (Wing & Gong, Lowe).
+"""Search for one order of concurrent operations that explains every answer (Wing & Gong, Lowe).
 
-An operation takes effect at one moment between its call and its return. Operations that are over
-before another one is called stand before it; all others may stand in any order. The search puts
-them down one by one, and remembers where it has been: which operations were put down, and the state
-that they led to. One whose answer never came may have happened or not.
+An operation takes effect at one moment between its call and its return. Operations that ended
+before another one was called stand before it; all others may stand in any order. The search places
+them one by one, and remembers where it has been: the operations that were placed, and the state
+that they led to. One without an answer may have happened or not.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -13,32 +13,32 @@ from msgspec import Struct
 
 S = TypeVar("S", bound=Hashable)
 MAX_OPERATIONS = 200
-"""A history is checked in windows of so many operations."""
+"""Longest history that is checked in one window."""
 
 
 class Operation(Struct, frozen=True):
-    """What one client asked for and was told, and when."""
+    """Request and answer of one client, with their moments."""
 
     client: int
     call: int
-    """The moment of the call; moments are numbered in the order in which they came."""
+    """Moment of the call; moments are numbered in the order in which they came."""
     end: int
-    """The moment of the answer."""
+    """Moment of the answer."""
     request: Hashable
     answer: Hashable
-    """None: none came."""
+    """None if no answer came."""
 
 
 class Model(Struct, Generic[S], frozen=True):
-    """How one thing behaves that is asked for one operation after the other."""
+    """Sequential behaviour of one object."""
 
     start: S
     step: Callable[[S, Operation], S | None]
-    """The state after it, or None if that answer cannot be."""
+    """State after the operation, or None if its answer is impossible."""
 
 
 def explains(model: Model[S], history: Sequence[Operation]) -> bool:
-    """Whether there is such an order."""
+    """Search for such an order; true if there is one."""
     assert len(history) <= MAX_OPERATIONS, f"{len(history)} operations are too many for one window"
     operations = sorted(history, key=lambda one: one.call)
     everything = (1 << len(operations)) - 1
@@ -61,7 +61,7 @@ def explains(model: Model[S], history: Sequence[Operation]) -> bool:
 
 
 def _candidates(operations: Sequence[Operation], placed: int) -> list[int]:
-    """Those that may come next: nothing that was over before their call is left."""
+    """Operations that may come next: no remaining one ended before their call."""
     remaining = [index for index in range(len(operations)) if not placed >> index & 1]
     first_end = min(_end(operations[index]) for index in remaining)
     return [index for index in remaining if operations[index].call <= first_end]

@@ -1,4 +1,4 @@
-"""Clients that work on a few tasks at once, and write down what they asked and were told, when."""
+"""Concurrent clients of a few tasks, which record their requests and answers with their moments."""
 
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -32,7 +32,7 @@ Submit = Callable[[Actor, AnyCommand], Outcome]
 
 
 class Window:
-    """A history of bounded length, of a few tasks that begin anew."""
+    """History of bounded length, of a few new tasks."""
 
     def __init__(self, seed: str, hubs: Sequence[tuple[Submit, Store]]) -> None:
         self._hubs = hubs
@@ -42,10 +42,10 @@ class Window:
             f"{seed}.{number}": [] for number in range(TASKS)
         }
         self._fences: dict[str, list[int]] = {task: [0] for task in self.histories}
-        """The tokens that were told so far: anybody may use any of them, by mistake."""
+        """Fences known so far: a client may use any of them, by mistake."""
 
     def run(self, steps: int) -> None:
-        """All clients at once, each so many steps."""
+        """Run all clients at once, each with this many steps."""
         assert CLIENTS * steps <= MAX_OPERATIONS * TASKS
         for task in self.histories:
             self._hubs[0][0](HERA, CreateTask(task, task, ready=True, max_attempts=1_000))
@@ -77,14 +77,14 @@ class Window:
 
 
 def read_task(store: Store, task: str) -> Answer:
-    """What a reader sees."""
+    """Read a task past the writer."""
     found = find_task(store, task)
     assert not isinstance(found, Refusal)
     return "", found.task.status, found.task.fence
 
 
 def submit_request(submit: Submit, task: str, request: Request) -> Answer:
-    """What a client is told; it speaks in the name of whoever has the token that it shows."""
+    """Submit a request, in the name of the holder of its fence."""
     outcome = submit(*_request(task, request))
     if isinstance(outcome, Refusal):
         return outcome.code, "", 0
@@ -93,7 +93,7 @@ def submit_request(submit: Submit, task: str, request: Request) -> Answer:
 
 
 def _request(task: str, request: Request) -> tuple[Actor, AnyCommand]:
-    # All speak as one agent: nothing but the token tells an old attempt from the present one.
+    # All clients are one agent: only the fence tells an old attempt from the present one.
     agent, fence = Actor("agent", "ann"), request.fence
     table: dict[str, tuple[Actor, AnyCommand]] = {
         "claim": (agent, ClaimTask(task, "ann", ttl_ms=_DAY_MS)),

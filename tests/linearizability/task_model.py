@@ -1,6 +1,6 @@
-"""A task as its clients see it, for the checker: status and fencing token; nothing else.
+"""Sequential model of a task for the checker: status and fence only.
 
-Written from S-TASK and S-RUN, without a clock: nothing runs out while a history is made.
+Written from S-TASK and S-RUN, without a clock: nothing expires while a history is made.
 """
 
 from typing import NamedTuple
@@ -9,29 +9,28 @@ from tests.linearizability.checker import Model, Operation
 
 
 class TaskState(NamedTuple):
-    """One task."""
-
     status: str = "ready"
     fence: int = 0
 
 
 class Request(NamedTuple):
-    """What a client wants: `claim`, `beat`, `note`, `done`, `release`, `read`, or `again`, by which
-    a person sends it back."""
+    """Request of a client: `claim`, `beat`, `note`, `done`, `release`, `read`, or `again`, by which
+    a person sends it back.
+    """
 
     kind: str
     fence: int = 0
 
 
 _AFTER = {"done": "review", "release": "ready"}
-"""What the holder does -> where the task goes."""
+"""Command of the holder -> status after it."""
 
 Answer = tuple[str, str, int]
-"""A code ("" for a yes), and of a yes the status and the token."""
+"""Code (empty if accepted); if accepted, the status and the fence."""
 
 
 def step(state: TaskState, operation: Operation) -> TaskState | None:
-    """The task afterwards, if the answer is the one that it must be."""
+    """State after the operation, if its answer is the expected one."""
     request, answer = operation.request, operation.answer
     assert isinstance(request, Request)
     after, expected = _decide(state, request)
@@ -44,7 +43,7 @@ def _decide(state: TaskState, request: Request) -> tuple[TaskState, Answer]:
     if kind == "read":
         return _accepted(state)
     if kind == "claim":
-        # From review, too: whose work it was may go on with it.
+        # From review, too: the owner may rework it.
         return (
             _refused(state, "already_claimed")
             if is_held
@@ -53,7 +52,7 @@ def _decide(state: TaskState, request: Request) -> tuple[TaskState, Answer]:
     if kind == "again":
         return _accepted(TaskState("ready", state.fence))
     if kind == "done" and state.status == "review" and fence == state.fence:
-        return _accepted(state)  # said again, by whom it was said
+        return _accepted(state)  # a repeat by the same holder
     if not is_held or fence != state.fence:
         return _refused(state, "lease_lost")
     return _accepted(TaskState(_AFTER.get(kind, state.status), state.fence))

@@ -1,6 +1,6 @@
-"""Eight clients at once: there is one order of what they did that explains all that they were told.
+"""Eight concurrent clients: one sequential order explains all their answers.
 
-Reads go to the store past the writer, beside it; two hubs share one PostgreSQL.
+Reads go to the store past the writer; two hubs share one PostgreSQL.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ STEPS = MAX_OPERATIONS * TASKS // CLIENTS // 3
 
 
 def submit_from_thread(hub: Hub) -> Submit:
-    """The door for threads."""
+    """Submit from a thread."""
     return lambda actor, command: hub.engine.handle_now(hub.request(actor, command))
 
 
 def submit_from_loop(hub: Hub) -> Submit:
-    """The door for event loops: each client has one of its own."""
+    """Submit from an event loop, one for each client."""
 
     def submit(actor: Actor, command: AnyCommand) -> Outcome:
         async def handle() -> Outcome:
@@ -59,13 +59,13 @@ SUBMIT_BY_NAME = {"handle_now": submit_from_thread, "handle": submit_from_loop}
 
 @contextmanager
 def hub_on(store: Store) -> Generator[Hub]:
-    """A hub on a store; both are closed afterwards."""
+    """Open a hub on a store; both are closed afterwards."""
     with closing(Hub(Engine(store, HandClock(NOW), b"secret"), new_id)) as hub:
         yield hub
 
 
 def unexplained_histories(windows: int, hubs: list[tuple[Submit, Store]]) -> list[str]:
-    """The histories that have no such order, with their tasks."""
+    """Histories that no order explains, with their tasks."""
     found = list[str]()
     for number in range(windows):
         window = Window(f"w{number}", hubs)
@@ -97,14 +97,14 @@ def test_histories_of_two_postgresql_hubs_are_linearizable(postgres_url: str) ->
 
 
 class StaleStore(MemoryStore):
-    """A store whose readers see a task as it was at their last look but one."""
+    """Store whose readers see a task as it was at their last read but one."""
 
     def __init__(self) -> None:
         super().__init__("stale")
         self._before: dict[str, Row] = {}
 
     def stream(self, name: str) -> Row | None:
-        """The row, but not the newest."""
+        """Return the row before the newest."""
         row = super().stream(name)
         if row is None:
             return None
@@ -113,7 +113,7 @@ class StaleStore(MemoryStore):
 
 
 def drop_fence(submit: Submit) -> Submit:
-    """A door that does not pass the token on."""
+    """Submit without the fence."""
 
     def submit_without_fence(actor: Actor, command: AnyCommand) -> Outcome:
         has_token = command.token is not None and not isinstance(command, ClaimTask)
@@ -123,7 +123,7 @@ def drop_fence(submit: Submit) -> Submit:
 
 
 def accept_second_claim(submit: Submit) -> Submit:
-    """A door that says yes to whoever claims what is held."""
+    """Accept a second claim of a task that is held."""
 
     def submit_or_renew(actor: Actor, command: AnyCommand) -> Outcome:
         outcome = submit(actor, command)
@@ -150,7 +150,6 @@ def test_stale_store_is_found() -> None:
 def operation(
     client: int, call: int, end: int, kind: str, answer: Any, fence: int = 0
 ) -> Operation:
-    """An operation in short."""
     return Operation(client, call, end, Request(kind, fence), answer)
 
 
@@ -174,7 +173,7 @@ HELD = ("already_claimed", "", 0)
             [operation(1, 0, 3, "claim", CLAIM_1), operation(2, 1, 2, "read", ("", "ready", 0))],
             True,
         ),
-        # Whoever got no answer may have been heard, or not.
+        # A request without an answer may have been carried out, or not.
         ([operation(1, 0, 1, "claim", None), operation(2, 2, 3, "claim", HELD)], True),
         ([operation(1, 0, 1, "claim", None), operation(2, 2, 3, "claim", CLAIM_1)], True),
         (

@@ -9,7 +9,7 @@ from tests.simulation.run import simulate
 
 
 def main(first: int, until: int) -> None:
-    """Each seed on a line; the first one that fails ends it."""
+    """Run the seeds, one line for each; the first one that fails ends the run."""
     for seed in range(first, until):
         started_at = process_time()
         result = simulate(seed)
@@ -23,7 +23,7 @@ def main(first: int, until: int) -> None:
 
 
 def read_seeds(words: Sequence[str]) -> tuple[int, int]:
-    """The first seed, and the one before which it ends."""
+    """Parse the first seed and the end of the range."""
     parser = argparse.ArgumentParser("python -m tests.simulation", description=__doc__)
     parser.add_argument("seed", metavar="SEED", type=int, help="the first seed")
     parser.add_argument(

@@ -29,10 +29,10 @@ from tests.simulation.world import (
 
 
 class AofWorker(Worker):
-    """Claims what is next, tells how it goes, reports, and ends its session."""
+    """Worker that claims the next task, reports progress and outcome, and ends its session."""
 
     async def work(self) -> None:
-        """One attempt."""
+        """Work on one attempt."""
         if requested := self._requested_tasks():
             await self._answer_request(requested[0])
         claimed = await self.claim(requested[0].id if requested else "")
@@ -79,7 +79,7 @@ class AofWorker(Worker):
             )
 
     async def _delegate_part(self, actor: Actor, task: str) -> None:
-        """Ask a colleague for a part of it."""
+        """Delegate a part of the task to a colleague."""
         open_ = (*self.tasks("ready"), *self.tasks("backlog"))
         parts = [one for one in open_ if not one.reserved_for and not one.parent]
         if parts:
@@ -94,7 +94,7 @@ class AofWorker(Worker):
         return self.rng.choice([name for name in AOF_WORKERS if name != self.name])
 
     def _requested_tasks(self) -> list[Task]:
-        """What somebody has asked this one to do."""
+        """Tasks that are delegated to this worker and not answered."""
         return [
             task
             for task in self.tasks("ready")
@@ -110,10 +110,10 @@ class AofWorker(Worker):
 
 
 class MailWorker(Participant):
-    """Takes beads, and tells by letter how it goes; letters have ids of their own."""
+    """Worker that claims beads and reports by letter, under letter ids of its own."""
 
     async def work(self) -> None:
-        """One bead, or the letters in the box."""
+        """Work on one bead, or read the inbox."""
         if self.rng.random() < 0.3:
             await self._read_inbox()
         beads = [one for one in self.tasks("ready") if one.reserved_for in ("", self.name)]
@@ -164,10 +164,10 @@ class MailWorker(Participant):
 
 
 class Helper(MailWorker):
-    """Answers questions that come by letter, late at times."""
+    """Participant that answers questions by letter, sometimes late."""
 
     async def work(self) -> None:
-        """All questions that wait."""
+        """Answer the pending questions."""
         call = operation_call("mail.inbox", {"pending": True}, self.actor)
         box = await self.call_with_retries("inbox", call)
         if not isinstance(box, Taken):
@@ -186,10 +186,10 @@ class Helper(MailWorker):
 
 
 class TraceWorker(Worker):
-    """Claims what is next, shows its turns in any order, thinks aloud, and reports."""
+    """Worker that claims the next task, records turns in any order and thoughts, and reports."""
 
     async def work(self) -> None:
-        """One attempt."""
+        """Work on one attempt."""
         claimed = await self.claim()
         if claimed is None:
             return
@@ -220,10 +220,10 @@ class TraceWorker(Worker):
 
 
 class HandoffWorker(Worker):
-    """Offers work to colleagues, and takes, does and gives back what is offered to it."""
+    """Worker that offers tasks to colleagues, and accepts, does and rejects what they offer."""
 
     async def work(self) -> None:
-        """One step of a handoff."""
+        """Take one step of a handoff."""
         records = self.world.auditor.store.handoffs("", 1_000)
         received = [one for one in records if one.to_agent == self.name and one.is_active]
         sent = [one for one in records if one.from_agent == self.name]
@@ -238,7 +238,7 @@ class HandoffWorker(Worker):
             await self._offer()
 
     def _returned_tasks(self) -> list[Task]:
-        """What was this one's own, and nobody else took."""
+        """Own tasks whose offer has ended without a recipient."""
         own = [one for one in self.tasks("ready") if one.reserved_for == self.name]
         return [one for one in own if one.handoff is None]
 
@@ -260,7 +260,7 @@ class HandoffWorker(Worker):
         elif record.status == "accepted":
             await self._act("activate", id)
         else:
-            # Whoever was silent for too long has to take it up again first.
+            # A recipient whose lease has expired has to activate the handoff again first.
             for _ in range(self.rng.randrange(3)):
                 await self.step(600)
                 await self.call_with_retries(
@@ -299,10 +299,10 @@ class HandoffWorker(Worker):
 
 
 class IntentWorker(Worker):
-    """Does what intents ask it for, and hands in results."""
+    """Worker that answers requests of intents."""
 
     async def work(self) -> None:
-        """One request."""
+        """Work on one request."""
         found = await self.call_with_retries(
             "requests", operation_call("ccos.requests", {}, self.actor)
         )
@@ -330,7 +330,7 @@ class IntentWorker(Worker):
         )
 
     async def _claim_reserved(self) -> None:
-        """What is reserved for it without a request: an intent that had come to nothing."""
+        """Claim a task reserved for this worker without a request (its intent was rejected)."""
         own = [one for one in self.tasks("ready") if one.reserved_for == self.name]
         if own and (claimed := await self.claim(own[0].id)) is not None:
             await self.step(600)
@@ -355,9 +355,9 @@ AGENT_KINDS: Sequence[tuple[type[Participant], tuple[str, ...]]] = (
     (HandoffWorker, HANDOFF_WORKERS),
     (IntentWorker, DELEGATES),
 )
-"""Who takes part, by the dialect that they speak."""
+"""Class of participant -> its names."""
 
 
 def create_agents(world: World) -> list[Participant]:
-    """All of them."""
+    """Create all scripted agents."""
     return [kind(world, name) for kind, names in AGENT_KINDS for name in names]

@@ -1,7 +1,7 @@
-"""What must be true of a hub at any time, whatever goes wrong around it.
+"""Invariants of a hub, checked while faults are injected.
 
-The auditor reads the ledger behind the hub's back, from a store that never fails, entry by entry as
-it grows, and remembers what people and agents were promised.
+The auditor reads the ledger from a store that never fails, entry by entry as it grows, and
+remembers what people and agents were promised.
 """
 
 import re
@@ -33,41 +33,41 @@ _WORD = re.compile(rb"w[0-9]+x")
 _CLAIMED = EVENT_NAMES[TaskClaimed]
 _POSTED = EVENT_NAMES[MailPosted]
 _WORK = frozenset((EVENT_NAMES[TaskReported], EVENT_NAMES[TaskCheckpointed]))
-"""What only the holder of a task may say."""
+"""Events that only the holder of a task may cause."""
 _NO_EFFECT = frozenset(("command.refused", "message.received"))
-"""Entries that tell of words, and not of what came of them."""
+"""Entries that record a message without an effect."""
 
 
 class Broken(AssertionError):
-    """Something that must be true is not."""
+    """Violation of an invariant."""
 
 
 class Attempt(Struct, frozen=True):
-    """Who holds a task, and under which fencing token."""
+    """Holder of a task and its fence."""
 
     agent: str
     fence: int
 
 
 class Auditor:
-    """Follows the ledger of one simulation."""
+    """Reader of the ledger of one simulation."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.entries_read = 0
-        """How many entries it has looked at."""
+        """Number of entries read so far."""
         self._checked_at = 0
-        """How long the ledger was when all tasks were looked at."""
+        """Length of the ledger at the last check of all tasks."""
         self._held: dict[str, Attempt | None] = {}
         self._fences: dict[str, int] = {}
         self._words = Counter[tuple[bytes, str]]()
         self._promised: dict[str, str] = {}
-        """Word -> in which entry it must stand."""
+        """Word -> event that must contain it."""
 
-    # What happens
+    # Reading
 
     def read_new_entries(self) -> None:
-        """Look at what is new in the ledger."""
+        """Read and check the new entries of the ledger."""
         while page := self.store.entries(self.entries_read, _PAGE):
             for entry in page:
                 check(
@@ -78,11 +78,11 @@ class Auditor:
                 self._check_entry(entry)
 
     def expect_recorded(self, word: str, event: str) -> None:
-        """Somebody was told that this word is on record, in an entry of this kind."""
+        """Expect this word in an entry of this event: its sender got an acceptance."""
         self._promised[word] = event
 
     def held(self, task: str) -> tuple[Task, Lease | None, int] | None:
-        """A task as it is now, its lease, and how long its stream is."""
+        """Present task, its lease, and the version of its stream."""
         row = self.store.stream(f"task:{task}")
         state = None if row is None else state_of(self.store, row)
         return (state, row.lease, row.version) if row and isinstance(state, Task) else None
@@ -90,7 +90,7 @@ class Auditor:
     def check_fenced_write(
         self, before: tuple[Task, Lease | None, int] | None, task: str, fence: int, now: int
     ) -> None:
-        """Somebody was told yes who named this fencing token; before that it was so."""
+        """Check an accepted write under this fence against the state before it."""
         check(before is not None, f"{task} is unknown, and was written to")
         assert before is not None
         state, lease, version = before
@@ -100,10 +100,10 @@ class Auditor:
             is_held = lease is not None and lease.fence == fence and lease.is_live(now)
             check(is_held, f"{task}: a write under token {fence} was taken, whose lease was over")
 
-    # What is looked at now and then
+    # Checks
 
     def check_after_recovery(self, now: int) -> None:
-        """Every lease that has run out is over, and what stands agrees with itself."""
+        """Check that no expired lease is left, and that tasks and leases agree."""
         expired = self.store.expired(now, 10)
         check(not expired, f"after a recovery at {now} these leases live on: {expired}")
         if self._checked_at == self.entries_read:
@@ -129,7 +129,7 @@ class Auditor:
             )
 
     def check_at_end(self, checkpoints: list[Checkpoint]) -> bytes:
-        """All that was promised is there, once, and everything can be proven; the tree's root."""
+        """Check that every promise is kept once and the ledger verifies; return its root."""
         self.read_new_entries()
         for word, event in self._promised.items():
             count = self._words[word.encode(), event]
@@ -146,14 +146,13 @@ class Auditor:
         return root(tree)
 
     def tasks(self) -> Iterator[tuple[Task, Lease | None]]:
-        """Every task and its lease."""
+        """Tasks and their leases."""
         query = BoardQuery(limit=_PAGE)
         while page := list_tasks(self.store, query):
             yield from ((view.task, view.lease) for view in page)
             query = BoardQuery(before=page[-1].number, limit=_PAGE)
 
     def task(self, name: str) -> Task | None:
-        """The task with this name."""
         found = find_task(self.store, name)
         return getattr(found, "task", None)
 
@@ -187,7 +186,7 @@ class Auditor:
             return
         line = read_line(entry.line)
         if entry.event == _POSTED and line.actor.startswith("system:"):
-            return  # a closing report tells what others have said
+            return  # a closing report quotes words of others
         for word in set(_WORD.findall(bytes(line.body))):
             self._words[word, entry.event] += 1
             count = self._words[word, entry.event]
@@ -195,10 +194,10 @@ class Auditor:
 
 
 def check(holds: bool, otherwise: str) -> None:
-    """What is not so ends the simulation."""
+    """Raise a violation unless the condition holds."""
     if not holds:
         raise Broken(otherwise)
 
 
 def _ignore_progress(_: int) -> None:
-    """Nobody watches the progress."""
+    """Ignore the progress."""

@@ -1,7 +1,7 @@
-"""A store that fails as stores do: slower than others, away, cut off in a commit, or with its hub.
+"""Store with injected faults: conflicts, outages, connections lost in a commit, a killed hub.
 
-It stands between one life of a hub and what is kept. When that life is over, nothing goes through
-any more, whatever is left of it.
+It stands between one process of the hub and the real store. After the process was killed, nothing
+gets through any more.
 """
 
 from collections.abc import Callable
@@ -17,29 +17,29 @@ T = TypeVar("T")
 
 
 class HubDied(BaseException):
-    """The process of the hub was killed: nothing after this point happens in it."""
+    """Death of the hub process: nothing after this point happens in it."""
 
 
 class FaultRates(Struct):
-    """How often things go wrong, of a thousand transactions; all 0: never."""
+    """Faults per thousand transactions; 0 is never."""
 
     conflict: int = 0
     unavailable: int = 0
     commit_lost: int = 0
-    """The connection breaks; whether the commit was done, nobody can tell."""
+    """Lost connections; the hub cannot know whether the commit was done."""
     killed: int = 0
     unavailable_until: int = 0
-    """Until this moment (passed milliseconds) the store is away altogether."""
+    """End of an outage of the store, in milliseconds since the start."""
 
     def reset(self) -> None:
-        """Nothing goes wrong any more."""
+        """Set all rates to 0."""
         self.conflict = self.unavailable = self.commit_lost = self.killed = (
             self.unavailable_until
         ) = 0
 
 
 class FaultyStore:
-    """The store of one life of a hub."""
+    """Store of one process of the hub."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class FaultyStore:
         self.is_dead = False
 
     def transact(self, work: Callable[[Session], T]) -> T:
-        """Run the work, if nothing comes between."""
+        """Run the work, unless a fault is drawn."""
         self._check_reachable()
         fault, in_commit = self._draw_fault(), self._rng.random() < 0.5
         if fault is not None and not in_commit:
@@ -78,7 +78,7 @@ class FaultyStore:
         return self._store.transact(rolled_back)
 
     def __getattr__(self, name: str) -> Any:
-        """Every reader, while the store can be reached."""
+        """Pass reads on, while the store can be reached."""
         self._check_reachable()
         return getattr(self._store, name)
 

@@ -1,7 +1,7 @@
-"""One life of the hub: everything that runs in its process, from a start to a kill or a stop.
+"""One process of the hub, from its start until it is killed or stopped.
 
-All of it is real but what would be outside of the process: the clock, the ids, the disk, the
-programs of agents, and the one that is notified.
+All of it is real except what is outside of the process: the clock, the ids, the disk, the programs
+of agents, and the receiver of notifications.
 """
 
 import asyncio
@@ -43,13 +43,13 @@ SECRET = b"a secret of the simulation"
 
 
 class InlineEngine(Engine):
-    """The engine, whose writer has no thread of its own: a batch is run when it is handed in."""
+    """Engine whose writer has no thread of its own: a batch runs when it is handed in."""
 
     def _send(self, front: Any, gathered: list[Waiting]) -> None:
         try:
             outcomes = self._run([request for request, _ in gathered])
         except HubDied as died:
-            for _, future in gathered:  # whoever waits for an answer has died, too
+            for _, future in gathered:  # the callers that wait in this process are dead, too
                 future.set_exception(died)
             return
         answers = [(future, one) for (_, future), one in zip(gathered, outcomes, strict=True)]
@@ -57,25 +57,25 @@ class InlineEngine(Engine):
 
 
 class NoUsage:
-    """What agents have used of their day: nobody here has a budget, so nothing is kept."""
+    """Usage store that keeps nothing: no agent has a budget."""
 
     def load(self) -> bytes:
-        """Nothing was saved."""
+        """Return no saved usage."""
         return b""
 
     def save(self, data: bytes) -> None:
-        """Nobody asks for it."""
+        """Save nothing."""
 
 
 class Listener(Struct, frozen=True):
-    """The one who is notified; it is away now and then."""
+    """Receiver of notifications that is unavailable now and then."""
 
     disk: Disk
     is_away: Callable[[], bool]
     name: str = "listener"
 
     def deliver(self, notice: Notice, now: int) -> str:
-        """Tell it."""
+        """Store the notice, or fail."""
         del now
         if self.is_away():
             return "it does not answer"
@@ -84,7 +84,7 @@ class Listener(Struct, frozen=True):
 
 
 class Environment(Struct, frozen=True):
-    """What a life of the hub finds when it begins."""
+    """Environment that a process of the hub finds at its start."""
 
     clock: VirtualClock
     fault_rates: FaultRates
@@ -99,12 +99,12 @@ class Environment(Struct, frozen=True):
 
 
 class HubProcess:
-    """A hub at work."""
+    """Running hub."""
 
     def __init__(
         self, store: Store, environment: Environment, on_death: "Callable[[HubProcess], None]"
     ) -> None:
-        """`on_death` is told when it was killed in the middle of something."""
+        """Start the hub; `on_death` is called when it is killed in the middle of something."""
         clock, rng = environment.clock, environment.rng
 
         def died() -> None:
@@ -142,21 +142,21 @@ class HubProcess:
 
     @property
     def is_dead(self) -> bool:
-        """Whether it was killed."""
+        """True after the process was killed."""
         return self.store.is_dead
 
     def kill(self) -> None:
-        """It ends here and now: whatever it still has to do, it cannot."""
+        """Kill the process: it cannot finish what it is doing."""
         self.store.is_dead = True
         self.dispatching.cancel()
 
     async def stop(self) -> None:
-        """It ends as `dragoman up` does that is asked to."""
+        """Stop the process like `dragoman up` that is asked to stop."""
         self.dispatcher.stop()
         await asyncio.wait((self.dispatching,))
 
     def tick(self, done: Counter[str]) -> bool:
-        """Every duty once; whether all could do theirs. What is no fault of a store is a defect."""
+        """Run every duty once; false if one met a store fault. Any other error is a defect."""
         is_healthy = True
         for duty in self.duties:
             try:

@@ -1,4 +1,4 @@
-"""What agents say, in five dialects; a word that stands nowhere else tells one message from all."""
+"""Messages of agents in five dialects; each contains a word that no other message has."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ Message = dict[str, Any]
 def aof(
     kind: str, sender: str, task: str, at: int, payload: Message, to: str = "dispatcher"
 ) -> Message:
-    """An AOF/1 message."""
+    """Build an AOF/1 message."""
     return {
         "protocol": "aof",
         "version": 1,
@@ -26,13 +26,13 @@ def aof(
 
 
 def aof_update(sender: str, task: str, at: int, word: str) -> Message:
-    """How it goes."""
+    """Build a progress update."""
     payload = {"taskId": task, "agentId": sender, "progress": f"at {word}", "notes": ""}
     return aof("status.update", sender, task, at, payload)
 
 
 def aof_report(sender: str, task: str, at: int, word: str, outcome: str) -> Message:
-    """How it ended."""
+    """Build a completion report."""
     payload = {
         "outcome": outcome,
         "summaryRef": "outputs/summary.md",
@@ -46,7 +46,7 @@ def aof_report(sender: str, task: str, at: int, word: str, outcome: str) -> Mess
 def aof_request(
     sender: str, child: str, parent: str, *, at: int, due: int, word: str, to: str
 ) -> Message:
-    """A part of a task, for somebody else."""
+    """Build a delegation of a part of a task."""
     payload = {
         "taskId": child,
         "parentTaskId": parent,
@@ -62,7 +62,7 @@ def aof_request(
 
 
 def aof_answer(sender: str, child: str, at: int, word: str, *, is_accepted: bool) -> Message:
-    """Whether the part is taken."""
+    """Build an acceptance or rejection of a delegation."""
     payload: Message = {"taskId": child, "accepted": is_accepted}
     if not is_accepted:
         payload["reason"] = word
@@ -70,14 +70,14 @@ def aof_answer(sender: str, child: str, at: int, word: str, *, is_accepted: bool
 
 
 def letter(draft: compose.Draft, id: str, to: Sequence[str] = ()) -> Message:
-    """A letter under an id of its sender's choice."""
+    """Build a letter under an id of its sender's choice."""
     written = compose.render(draft)
     row = {"id": id, "subject": written.subject, "body_md": written.body_md}
     return row | ({"to": list(to)} if to else {})
 
 
 def mail_report(bead: str, word: str, outcome: str) -> compose.Draft:
-    """How it ended, as a letter."""
+    """Build a report as a letter."""
     if outcome == "done":
         checks = Checks(tests=True, lint=True, build=True)
         return compose.done(bead, commit="0a1b2c3", files=["a.py"], checks=checks, summary=word)
@@ -96,7 +96,7 @@ def mail_report(bead: str, word: str, outcome: str) -> compose.Draft:
 
 
 def turn(agent: str, task: str, index: int, at: int, word: str) -> Message:
-    """What an agent thought, did and saw."""
+    """Build a turn: thought, action and observation."""
     return {
         "turn_index": index,
         "agent_id": agent,
@@ -113,7 +113,7 @@ def turn(agent: str, task: str, index: int, at: int, word: str) -> Message:
 
 
 def thought(agent: str, number: int, session: str, word: str) -> Message:
-    """A part of what an agent thinks, while it does; often it comes to no end."""
+    """Build a chunk of a thought stream, which often has no end."""
     payload = {
         "type": "THOUGHT_STREAM",
         "agent_id": agent,
@@ -126,7 +126,7 @@ def thought(agent: str, number: int, session: str, word: str) -> Message:
 
 
 def handoff(id: str, task: str, to: str, item: str = "") -> Message:
-    """The offer of a task."""
+    """Build the offer of a task."""
     refs = {"external_refs": [{"type": "workq_item", "value": f"workq:{item}"}]} if item else {}
     return {
         "action": "initiate",

@@ -1,4 +1,4 @@
-"""Stores that are broken on purpose: a simulation that does not notice them proves nothing."""
+"""Stores that are broken on purpose: the simulation must find them."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -11,11 +11,11 @@ from dragoman.store.memory import MemoryStore
 
 T = TypeVar("T")
 Change = Callable[[Changes, int], Changes | None]
-"""What is written in the place of these changes, of the so-manieth transaction; None: nothing."""
+"""Replacement of the changes of the transaction with this number; None: nothing is written."""
 
 
 class _Session:
-    """A session that writes something else than it is told."""
+    """Session that writes changed data."""
 
     def __init__(self, session: Session, change: Change, number: int) -> None:
         self._session = session
@@ -32,7 +32,7 @@ class _Session:
 
 
 class Mutant(MemoryStore):
-    """A memory store with such sessions, which outlives its hubs."""
+    """Memory store with such sessions, shared by all hub processes."""
 
     def __init__(self, change: Change) -> None:
         super().__init__("mutant")
@@ -40,7 +40,7 @@ class Mutant(MemoryStore):
         self._transactions = 0
 
     def transact(self, work: Callable[[Session], T]) -> T:
-        """Run the work; what it writes is changed on its way."""
+        """Run the work; what it writes is changed on the way."""
         self._transactions += 1
         number = self._transactions
 
@@ -50,27 +50,27 @@ class Mutant(MemoryStore):
         return super().transact(changed)
 
     def open(self) -> Store:
-        """The same store for every life of the hub."""
+        """Return the same store for every process of the hub."""
         return self
 
     def crash(self, store: Store) -> None:
-        """Nothing is lost by that."""
+        """Lose nothing."""
 
 
 def skip_some_commits(changes: Changes, number: int) -> Changes | None:
-    """Now and then nothing is written, and the hub is told that it was."""
+    """Write nothing in some transactions, although the hub is told otherwise."""
     return None if number % 50 == 0 else changes
 
 
 def drop_idempotency_keys(changes: Changes, number: int) -> Changes:
-    """No request is remembered, so that its repeat is a new one."""
+    """Forget the idempotency keys of requests, so that a repeat is a new one."""
     del number
     changes.answers = []
     return changes
 
 
 def extend_leases(changes: Changes, number: int) -> Changes:
-    """A sign of life counts for an hour more than it should."""
+    """Extend every lease by an hour too much."""
     del number
     changes.leases = [(stream, lease and _extended(lease)) for stream, lease in changes.leases]
     changes.streams = [
@@ -84,7 +84,7 @@ def _extended(lease: Lease) -> Lease:
 
 
 def drop_some_claims(changes: Changes, number: int) -> Changes:
-    """Some claims are not written down, but their leases are."""
+    """Omit some claims, but write their leases."""
     if number % 7 == 0 and any(new.event == "task.claimed" for new in changes.entries):
         claimed = {new.stream for new in changes.entries if new.event == "task.claimed"}
         changes.entries = [new for new in changes.entries if new.stream not in claimed]

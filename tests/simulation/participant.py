@@ -1,8 +1,7 @@
-"""Somebody who takes part: does one thing after the other, crashes, falls silent, asks again.
+"""Participants: they work, crash, fall silent and retry.
 
 A step may be the last one of its piece of work (a crash, after which everything is forgotten) or
-come after a silence that is longer than any lease. What gets no answer is said again, in the same
-words.
+come after a silence that is longer than any lease. A call without an answer is repeated unchanged.
 """
 
 import asyncio
@@ -22,11 +21,11 @@ _TRIES = 4
 
 
 class Crashed(Exception):
-    """The agent has forgotten what it was about to do."""
+    """Crash of a participant, which forgets what it was doing."""
 
 
 class Participant(ABC):
-    """One who does something now and then."""
+    """Participant that does one piece of work after the other."""
 
     role: ClassVar[Role] = "agent"
 
@@ -37,7 +36,7 @@ class Participant(ABC):
         self.actor = Actor(self.role, name, "http")
 
     async def run(self) -> None:
-        """One piece of work after the other."""
+        """Work and pause until the simulation ends."""
         while True:
             await self.world.pause(self.rng)
             try:
@@ -48,10 +47,10 @@ class Participant(ABC):
 
     @abstractmethod
     async def work(self) -> None:
-        """One piece of work."""
+        """Do one piece of work."""
 
     async def step(self, seconds: float) -> None:
-        """Some time passes; perhaps far too much, perhaps it was the last step."""
+        """Let some time pass; perhaps far too much, perhaps crash."""
         world, rng = self.world, self.rng
         await asyncio.sleep(rng.uniform(0, seconds))
         if world.goes_wrong(rng):
@@ -63,7 +62,7 @@ class Participant(ABC):
     async def call_with_retries(
         self, label: str, call: Call, *, fence: tuple[str, int] | None = None
     ) -> Answer:
-        """Ask until there is an answer; whoever gets none for long has crashed, for us."""
+        """Call until there is an answer; crash if there is none after some tries."""
         delay = 5.0
         for _ in range(_TRIES):
             answer = await self.world.request(self.name, label, call, fence=fence)
@@ -74,28 +73,28 @@ class Participant(ABC):
         raise Crashed
 
     async def expect_recorded(self, label: str, call: Call, word: str, event: str) -> Answer:
-        """Ask, and keep a yes in mind: its word must be on record."""
+        """Call, and expect the word on record if the answer is an acceptance."""
         answer = await self.call_with_retries(label, call)
         if is_accepted(answer):
             self.world.auditor.expect_recorded(word, event)
         return answer
 
     def tasks(self, status: Status) -> list[Task]:
-        """The tasks that stand so, newest first, as somebody sees them who looks at the board."""
+        """Tasks in this status, newest first, as the board lists them."""
         query = BoardQuery(status=status, limit=50)
         return [view.task for view in list_tasks(self.world.auditor.store, query)]
 
     @property
     def now(self) -> int:
-        """The present."""
+        """Present time of the hub's clock."""
         return self.world.clock.now()
 
 
 class Worker(Participant):
-    """One who holds tasks by claims, and sends heartbeats."""
+    """Participant that holds tasks by claims, and sends heartbeats."""
 
     async def claim(self, name: str = "") -> tuple[Actor, str, str] | None:
-        """Begin an attempt; its credential, its task by its AOF id, and its session."""
+        """Begin an attempt; return its credential, the AOF id of its task, and its session."""
         word, ttl = self.world.new_word(), self.world.profile.ttl_ms
         session = f"s-{self.world.new_number()}"
         command = ClaimTask(name, self.name, session, ttl)
@@ -109,6 +108,6 @@ class Worker(Participant):
         return bound, task.aof_id, session
 
     def fence(self, actor: Actor) -> tuple[str, int]:
-        """Of which task an attempt is, and its token."""
+        """Task and fence of an attempt."""
         assert actor.fence is not None
         return actor.task, actor.fence

@@ -1,4 +1,4 @@
-"""Those who give work out and look at what comes of it, and the programs that the hub starts."""
+"""Orchestrator, reviewer and coordinator, and the script of started programs."""
 
 import asyncio
 from typing import Any, ClassVar
@@ -30,18 +30,18 @@ _TARGETS: dict[Status, tuple[Status, ...]] = {
     "blocked": ("ready", "ready", "cancelled"),
     "deadletter": ("ready",),
 }
-"""What waits for a person, and where it may go."""
+"""Status that waits for a human -> statuses to move the task to."""
 
 
 class Orchestrator(Participant):
-    """Makes tasks, waves, intents and requests for workers."""
+    """Orchestrator that creates tasks, waves, intents and spawn requests."""
 
     role: ClassVar[Role] = "orchestrator"
     has_delegated_part = False
-    """Whether a part of a task was given to somebody: that is what is tried first, in any seed."""
+    """True once a part of a task was delegated: that is the first action of every seed."""
 
     async def work(self) -> None:
-        """One piece of work for others, unless there is too much of it already."""
+        """Create one piece of work for others, unless there is too much of it already."""
         if self.world.is_calm or len(self.tasks("ready")) > 12:
             return
         drawn = self.rng.random()
@@ -57,7 +57,7 @@ class Orchestrator(Participant):
             await self._spawn()
 
     async def _delegate_part(self) -> None:
-        """A task, and a part of it that somebody in particular is asked for."""
+        """Create a task and a part of it, and delegate the part."""
         to = self.rng.choice(agents.AOF_WORKERS)
         whole, part = await self._create_assigned_task(), await self._create_assigned_task(to)
         word, due = self.world.new_word(), self.now + self.rng.randrange(12 * HOUR)
@@ -122,12 +122,12 @@ class Orchestrator(Participant):
 
 
 class Reviewer(Participant):
-    """A person who looks at what waits for one."""
+    """Human that decides about tasks which wait for one."""
 
     role: ClassVar[Role] = "human"
 
     async def work(self) -> None:
-        """Some of what waits."""
+        """Decide about some of the waiting tasks."""
         for status, targets in _TARGETS.items():
             for task in self.tasks(status)[:4]:
                 to = self.rng.choice(targets)
@@ -143,12 +143,12 @@ class Reviewer(Participant):
 
 
 class Coordinator(Participant):
-    """Sees to handoffs that do not go on."""
+    """Coordinator of handoffs that are stuck."""
 
     role: ClassVar[Role] = "coordinator"
 
     async def work(self) -> None:
-        """One of them."""
+        """Extend, reassign or reject one stuck handoff."""
         records = self.world.auditor.store.handoffs("", 1_000)
         long_ago = to_rfc3339(self.now - 2 * HOUR)
         late = [one for one in records if one.is_active and one.initiated_at < long_ago]
@@ -166,7 +166,7 @@ class Coordinator(Participant):
 
 
 async def register_all(world: World) -> None:
-    """A person makes everybody known, before anything goes wrong."""
+    """Register all participants, before anything goes wrong."""
     hera = Reviewer(world, "hera")
     roles: tuple[tuple[str, Role], ...] = (
         ("olga", "orchestrator"),
@@ -182,7 +182,7 @@ async def register_all(world: World) -> None:
 
 
 def create_participants(world: World) -> list[Participant]:
-    """All who take part."""
+    """Create all participants."""
     return [
         *agents.create_agents(world),
         Orchestrator(world, "olga"),
@@ -192,7 +192,7 @@ def create_participants(world: World) -> list[Participant]:
 
 
 def program_script(world: World) -> Script:
-    """What a started program does: it speaks AOF on its standard output, and ends somehow."""
+    """Script of a started program: it prints AOF messages, and ends in one of several ways."""
     rng = world.rng_of("programs")
 
     async def script(of: Assignment, on_output: Hear) -> str:
@@ -224,4 +224,4 @@ async def _print_message(on_output: Hear, message: messages.Message) -> None:
     try:
         await on_output(b"AOF/1 " + msgspec.json.encode(message))
     except HubDied:
-        return  # nobody reads what it prints any more
+        return  # the hub that read the output is dead

@@ -1,7 +1,7 @@
-"""Programs that the dispatcher starts, played by scripts; they outlive the hub that started them.
+"""Scripted programs that the dispatcher starts; they outlive the hub that started them.
 
-What is known of them is what the real runner knows: a mark for each that was started, until its
-attempt is settled. A hub that starts anew ends those that it finds marks of.
+They are known by what the real runner knows: a mark for each program, until its attempt is settled.
+A new hub ends the programs whose marks it finds.
 """
 
 import asyncio
@@ -11,49 +11,48 @@ from dragoman.engine.runner import Assignment, Ended, Hear
 from tests.simulation.faulty_store import HubDied
 
 Script = Callable[[Assignment, Hear], Awaitable[str]]
-"""What a program does; what was wrong with its end, for a person."""
+"""Behaviour of a program; returns the problem that ended it, or nothing."""
 
 
 class Program:
-    """One that was started: it goes on until its script ends or somebody ends it."""
+    """Started program: it runs until its script ends or it is killed."""
 
     def __init__(self, script: Awaitable[str]) -> None:
         self.ended: asyncio.Future[str] = asyncio.ensure_future(script)
 
     def kill(self) -> None:
-        """End it here and now."""
         self.ended.cancel()
 
     async def wait(self) -> str:
-        """What was wrong with its end."""
+        """Wait for the end; return the problem that ended it."""
         await asyncio.wait((self.ended,))
         return "it was killed" if self.ended.cancelled() else self.ended.result()
 
 
 class Machine:
-    """Where programs run: its processes, and the marks of those that a hub has started."""
+    """Machine with running programs and the marks of those that a hub has started."""
 
     def __init__(self) -> None:
         self.marks: dict[str, Program] = {}
 
     def sweep(self) -> list[str]:
-        """End what an earlier hub has left; its sessions, each until it is forgotten."""
+        """Kill the programs of an earlier hub; return their sessions."""
         for program in self.marks.values():
             program.kill()
         return list(self.marks)
 
     def forget(self, session: str) -> None:
-        """Let go of the mark of a program."""
+        """Remove the mark of a program."""
         self.marks.pop(session, None)
 
     @property
     def running(self) -> list[str]:
-        """The sessions of programs that have not ended."""
+        """Sessions of programs that have not ended."""
         return [session for session, one in self.marks.items() if not one.ended.done()]
 
 
 class ScriptedRunner:
-    """The runner of one life of a hub."""
+    """Runner of one process of the hub."""
 
     def __init__(self, machine: Machine, script: Script, is_dead: Callable[[], bool]) -> None:
         self._machine = machine
@@ -61,7 +60,7 @@ class ScriptedRunner:
         self._is_dead = is_dead
 
     async def start(self, assignment: Assignment, hear: Hear) -> "Running":
-        """Let the program begin."""
+        """Start a program."""
         if self._is_dead():
             raise HubDied
         assert assignment.session not in self._machine.marks, "the same session runs twice"
@@ -71,7 +70,7 @@ class ScriptedRunner:
 
 
 class Running:
-    """A program, as the hub that started it has it."""
+    """Handle of a program for the hub that started it."""
 
     is_beating = True
     said = 0
@@ -85,11 +84,10 @@ class Running:
         self._is_dead = is_dead
 
     async def wait(self) -> Ended:
-        """Until it has ended."""
         return Ended(await self._program.wait())
 
     async def stop(self, grace: float, why: str = "") -> None:
-        """It does not listen, and is ended when the grace is over."""
+        """Wait for the grace period, since the program ignores the request, then kill it."""
         if self._is_dead():
             raise HubDied
         await asyncio.wait((self._program.ended,), timeout=grace)
@@ -98,7 +96,7 @@ class Running:
         self._program.kill()
 
     def forget(self) -> None:
-        """Its attempt is settled."""
+        """Remove the mark: the attempt is settled."""
         if self._is_dead():
             raise HubDied
         self._machine.marks.pop(self._session, None)

@@ -1,4 +1,4 @@
-"""One simulation from its seed to its end: a stormy time, then a calm one in which all settles."""
+"""Simulation of one seed: a phase with faults, then one without, in which all work must end."""
 
 from collections import Counter
 from pathlib import Path
@@ -18,51 +18,49 @@ from tests.simulation.world import DAY, HOUR, MINUTE, Profile, Storage, World
 
 _CALM_DAYS = 2.0
 _AT_REST = frozenset(("review", "done", "cancelled", "blocked", "deadletter"))
-"""Where a task is over, or waits for a person."""
+"""Statuses in which a task is over or waits for a human."""
 
 
 class SimulationResult(Struct, frozen=True):
-    """How a simulation went."""
+    """Result of a simulation."""
 
     seed: int
     days: float
     entries: int
     root: str
-    """Of the tree over all entries: the same for the same seed."""
+    """Root of the tree over all entries: the same for the same seed."""
     done: dict[str, int]
 
 
 class MemoryStorage:
-    """One store for all lives of the hub."""
+    """Memory store, shared by all processes of the hub."""
 
     def __init__(self) -> None:
         self._store = MemoryStore("simulation")
 
     def open(self) -> Store:
-        """The store."""
+        """Return the shared store."""
         return self._store
 
     def crash(self, store: Store) -> None:
-        """What is in memory stays there, for once."""
+        """Keep everything: memory survives here."""
 
 
 class SqliteStorage:
-    """A file, which each life of the hub opens anew."""
+    """SQLite file, opened anew by each process of the hub."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def open(self) -> Store:
-        """The file."""
         return SqliteStore.open(self._path, lambda: "simulation")
 
     def crash(self, store: Store) -> None:
-        """The process has let go of it."""
         store.close()
 
 
 def draw_profile(seed: int) -> Profile:
-    """What kind of time this seed shows: a busy day or slow weeks, quiet or wild."""
+    """Draw the profile of a seed: a busy day or slow weeks, with few or many faults."""
     rng = Random(f"{seed}:profile")
     is_busy = seed % 4 != 1
     return Profile(
@@ -79,7 +77,7 @@ def draw_profile(seed: int) -> Profile:
 def simulate(
     seed: int, storage: Storage | None = None, profile: Profile | None = None
 ) -> SimulationResult:
-    """The whole of it; a failure names the seed and the last steps."""
+    """Simulate a seed; a failure names the seed and the last steps."""
     chosen = profile or draw_profile(seed)
     world = World(seed, chosen, storage or MemoryStorage(), PROGRAMS, people.program_script)
     try:
@@ -115,7 +113,7 @@ async def _run_world(world: World) -> SimulationResult:
 
 
 async def _wait_until_settled(world: World) -> float:
-    """Until everything is at rest, or waits for a person; how many days have passed by then."""
+    """Wait until every task is at rest; return the days that have passed by then."""
     last = world.clock.passed + 8 * world.profile.pace_ms + round(_CALM_DAYS * DAY)
     while unsettled := _unsettled_tasks(world):
         check(
@@ -136,12 +134,12 @@ def _unsettled_tasks(world: World) -> list[Task]:
 
 
 def _only_waits(task: Task, at_rest: set[str]) -> bool:
-    """Whether it waits for others, of which all that still counts waits for a person."""
+    """True if all open blockers of the task are at rest."""
     return bool(task.open_blockers) and all(one in at_rest for one in task.open_blockers)
 
 
 def _check_nothing_missing(world: World) -> None:
-    """Handoffs that were promised, and notices of every move."""
+    """Check that no promised handoff is missing and notices came in order."""
     known = {record.id for record in world.auditor.store.handoffs("", 100_000)}
     missing = [id for id in world.proposed_handoffs if id not in known]
     check(not missing, f"these handoffs were acknowledged, and are gone: {missing[:3]}")
@@ -151,7 +149,7 @@ def _check_nothing_missing(world: World) -> None:
 
 
 def total_counts(results: list[SimulationResult]) -> dict[str, int]:
-    """What has happened in all of them."""
+    """Sum the event counts of several results."""
     total = Counter[str]()
     for result in results:
         total.update(result.done)

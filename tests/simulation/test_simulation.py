@@ -1,4 +1,4 @@
-"""Weeks of a hub from a seed: whatever fails, what was promised is kept, and work goes on."""
+"""Weeks of a hub from a seed: under all faults promises are kept, and work goes on."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ SQLITE_SEED = 2
 
 @pytest.fixture(scope="module")
 def results() -> list[SimulationResult]:
-    """Every seed, once."""
+    """Results of all seeds, simulated once."""
     return [simulate(seed) for seed in SEEDS]
 
 
@@ -83,7 +83,7 @@ def test_simulated_duties_are_those_of_a_hub_except_files(
 
 @proves("SIM-PROMISES")
 def test_nearly_every_seed_delegates_a_part_of_a_task(results: list[SimulationResult]) -> None:
-    # Of a wild one in twenty no word of it may have come through.
+    # With high fault rates one seed in twenty may lose all of these messages.
     for kind in ("delegate yes", "answer yes"):
         without = [result.seed for result in results if not result.done.get(kind)]
         assert len(without) <= len(results) // 20, f"{kind} is missing in {without}"

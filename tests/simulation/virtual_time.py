@@ -1,7 +1,7 @@
-"""Time that passes only when nothing is left to do: an event loop without threads, and its clock.
+"""Virtual time: an event loop without threads whose clock jumps to the next event.
 
-A loop that would wait goes on at once, and its clock says that it has waited. Work for threads is
-done on the spot, so that a run has one order of all that happens, and the same one each time.
+A loop that would wait continues at once, and its clock says that it has waited. Work for threads
+runs inline, so that a run has one order of events, and the same one each time.
 """
 
 import asyncio
@@ -23,62 +23,59 @@ class VirtualClock:
         self.passed = 0
 
     def now(self) -> int:
-        """The present by the hub's clock."""
+        """Present time of the hub's clock."""
         return START + self.passed
 
 
 class Deadlock(Exception):
-    """Everybody waits for somebody else: time would stand still for ever."""
+    """Deadlock: every task waits for another one."""
 
 
 class _VirtualSelector(selectors.BaseSelector):
-    """Waits for nothing: there are no files here, and the time is over at once."""
+    """Selector that never waits: there are no files, and timeouts end at once."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
         self._keys: dict[Any, selectors.SelectorKey] = {}
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """The loop's own pipe to itself, which nobody writes to."""
+        """Register the loop's own pipe, which is never written to."""
         key = self.get_map()[fileobj] = selectors.SelectorKey(fileobj, fileobj, events, data)
         return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        """No more of it."""
         return self.get_map().pop(fileobj)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Let the time pass."""
+        """Advance the clock by the timeout."""
         if timeout is None:
             raise Deadlock
         self._clock.passed += math.ceil(timeout * 1_000 - 1e-3)
         return []
 
     def get_map(self) -> dict[Any, selectors.SelectorKey]:
-        """All that is registered."""
         return self._keys
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop on a virtual clock."""
+    """Event loop on a virtual clock."""
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__(_VirtualSelector(clock))
         self._virtual = clock
 
     def time(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the start."""
         return self._virtual.passed / 1_000
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
-        """Not before that, in whole milliseconds: who is woken a hair's breadth early would find
-        that no time has passed, for ever."""
+        """Schedule at a whole millisecond, rounded up: a task woken early would loop for ever."""
         whole = math.ceil(when * 1_000)
         late_enough = whole if whole / 1_000 >= when else whole + 1
         return super().call_at(late_enough / 1_000, callback, *args, context=context)
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
-        """Do it here and now (`asyncio.to_thread` ends here)."""
+        """Run it inline (`asyncio.to_thread` ends here)."""
         del executor
         future = self.create_future()
         try:
@@ -89,9 +86,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run(clock: VirtualClock, main: Coroutine[Any, Any, T]) -> T:
-    """Run it to its end; what it has left behind never goes on."""
+    """Run a coroutine to its end, and cancel what it leaves behind."""
     loop = VirtualLoop(clock)
-    # A hub that has crashed leaves tasks that failed: nobody asks them why.
+    # A killed hub leaves failed tasks behind; their errors are expected.
     loop.set_exception_handler(lambda _loop, _context: None)
     try:
         return loop.run_until_complete(main)

@@ -1,6 +1,6 @@
-"""The world of a simulation: one hub that comes and goes, a bad line to it, and those who use it.
+"""World of a simulation: one hub that is killed and restarted, a lossy line, and its participants.
 
-Everything follows from the seed: the same one gives the same story, entry by entry.
+Everything follows from the seed: the same seed gives the same ledger, entry by entry.
 """
 
 import asyncio
@@ -32,35 +32,35 @@ _STEPS_SHOWN = 40
 
 
 class Profile(Struct, frozen=True):
-    """What kind of time a simulation shows."""
+    """Parameters of a simulation."""
 
     days: float
     pace_ms: int
-    """How long somebody rests between two things to do."""
+    """Mean pause of a participant between two pieces of work."""
     tick_ms: int
     ttl_ms: int
     fault_rate: int
-    """How many of a thousand transactions go wrong."""
+    """Faulty transactions per thousand."""
     slip_percent: float
-    """How many of a hundred messages get lost, doubled or late, and how many agents fall silent."""
+    """Percentage of messages that are lost, doubled or late, and of agents that fall silent."""
     hub_lifetime_ms: int
-    """How long a hub lives on average."""
+    """Mean lifetime of a hub process."""
 
 
 class Storage(Protocol):
-    """What is kept while hubs come and go."""
+    """Storage that outlives hub processes."""
 
     def open(self) -> Store:
-        """A store for one life of the hub."""
+        """Open the store for one process of the hub."""
         ...
 
     def crash(self, store: Store) -> None:
-        """Its process has ended without a word."""
+        """Release the store of a process that was killed."""
         ...
 
 
 class NoAnswer:
-    """In the place of an answer: none came. Whether it was done, nobody knows."""
+    """Missing answer: the caller cannot know whether the request was carried out."""
 
 
 NO_ANSWER = NoAnswer()
@@ -69,7 +69,7 @@ Call = Callable[[HubProcess], Any]
 
 
 class World:
-    """One seed at work."""
+    """Simulation of one seed."""
 
     def __init__(
         self,
@@ -87,10 +87,10 @@ class World:
         self.disk = Disk(self.clock.now)
         self.machine = Machine()
         self.done = Counter[str]()
-        """What has happened how often."""
+        """Kind of event -> how often it happened."""
         self.steps: deque[str] = deque(maxlen=_STEPS_SHOWN)
         self.proposed_handoffs: list[str] = []
-        """Handoffs whose senders were told that they are offered."""
+        """Handoffs whose proposal was acknowledged."""
         self._is_calmed = asyncio.Event()
         self._storage = storage
         self._environment = Environment(
@@ -110,27 +110,27 @@ class World:
         self.process: HubProcess | None = None
         self._error: BaseException | None = None
 
-    # What everybody may use
+    # For participants
 
     def new_word(self) -> str:
-        """A word that nobody has said before."""
+        """Return an unused word."""
         return f"w{next(self._words)}x"
 
     def new_number(self) -> int:
-        """A number that nobody has had before."""
+        """Return an unused number."""
         return next(self._words)
 
     def rng_of(self, name: str) -> Random:
-        """The luck of one who takes part."""
+        """Random generator of a participant."""
         return Random(f"{self.seed}:{name}")
 
     @property
     def is_calm(self) -> bool:
-        """Whether everybody behaves, and nothing fails any more."""
+        """True once no faults are injected and all participants behave."""
         return self._is_calmed.is_set()
 
     async def pause(self, rng: Random, share: float = 1.0) -> None:
-        """Somebody rests before the next thing to do; not for long when all is to be settled."""
+        """Pause before the next piece of work; only briefly in the calm phase."""
         seconds = rng.expovariate(1_000 / self.profile.pace_ms) * share
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -139,19 +139,19 @@ class World:
             await asyncio.sleep(rng.expovariate(1_000 / min(self.profile.pace_ms, HOUR // 2)))
 
     def goes_wrong(self, rng: Random, share: float = 1.0) -> bool:
-        """Whether something goes wrong for somebody."""
+        """Draw whether something goes wrong."""
         return not self.is_calm and rng.random() * 100 < self.profile.slip_percent * share
 
     def log_step(self, step: str) -> None:
-        """Remember it for whoever looks for the cause of a failure."""
+        """Log a step, for the report of a failure."""
         self.steps.append(f"{self.clock.passed / 1_000:.3f} {step}")
 
-    # The line
+    # Requests
 
     async def request(
         self, caller: str, label: str, call: Call, *, fence: tuple[str, int] | None = None
     ) -> Answer:
-        """What the hub answers, or that no answer came; it may come to it twice, and late."""
+        """Send a request; it may be lost, repeated or late, and so may its answer."""
         rng = self.rng
         await asyncio.sleep(rng.randrange(200) / 1_000)
         if self.goes_wrong(rng):
@@ -196,21 +196,21 @@ class World:
         self.auditor.read_new_entries()
         return answer
 
-    # The hub
+    # Hub process
 
     def start(self) -> None:
-        """A hub begins to live."""
+        """Start a hub process."""
         self.process = HubProcess(self._store, self._environment, self._died)
         self.log_step("the hub starts")
 
     async def run_ticks(self) -> None:
-        """The clockwork: the duties run again and again, while there is a hub."""
+        """Run the duties again and again, while there is a hub."""
         while True:
             await asyncio.sleep(self.profile.tick_ms / 1_000)
             self.tick()
 
     def tick(self) -> None:
-        """The duties run once, and what they leave is looked at."""
+        """Run the duties once, and check the state after them."""
         process = self.process
         if process is None or process.is_dead:
             return
@@ -227,7 +227,7 @@ class World:
             self.auditor.check_after_recovery(now)
 
     async def inject_failures(self) -> None:
-        """Hubs are killed and stopped, and stores go away for a while."""
+        """Kill and stop hub processes, and make the store unavailable for a while."""
         rng = Random(f"{self.seed}:fate")
         while not self.is_calm:
             await asyncio.sleep(rng.expovariate(1_000 / self.profile.hub_lifetime_ms))
@@ -251,7 +251,7 @@ class World:
                 self._died(process)
 
     def _died(self, process: HubProcess) -> None:
-        """A hub was killed; it is started again, sooner or later."""
+        """Restart the hub some time after it was killed."""
         process.kill()
         if self.process is not process:
             return
@@ -272,10 +272,10 @@ class World:
         if self.process is None:
             self.start()
 
-    # The whole story
+    # Background tasks
 
     def spawn(self, work: Awaitable[Any]) -> None:
-        """Let something go on beside everything else; what it finds broken ends the simulation."""
+        """Run a task in the background; its failure ends the simulation."""
         task = asyncio.ensure_future(work)
         task.add_done_callback(self._ended)
 
@@ -284,19 +284,19 @@ class World:
             self._error = self._error or error
 
     async def pass_days(self, days: float) -> None:
-        """Let time go by, as long as nothing is broken."""
+        """Let time pass, and stop at the first failure."""
         until = self.clock.passed + round(days * DAY)
         while self.clock.passed < until:
             await asyncio.sleep(min(600, (until - self.clock.passed) / 1_000))
             self.check()
 
     def check(self) -> None:
-        """Whatever was found broken ends the simulation."""
+        """Raise the first failure of a background task."""
         if self._error is not None:
             raise self._error
 
     def start_failures(self) -> None:
-        """Things begin to go wrong."""
+        """Start to inject faults."""
         rate = self.profile.fault_rate
         self.fault_rates.conflict, self.fault_rates.unavailable = rate, rate
         self.fault_rates.commit_lost, self.fault_rates.killed = (
@@ -305,7 +305,7 @@ class World:
         )
 
     def stop_failures(self) -> None:
-        """From now on nothing fails, and everybody does what they should."""
+        """Inject no faults any more, and let all participants behave."""
         self._is_calmed.set()
         self.fault_rates.reset()
         if self.process is None:
@@ -313,24 +313,24 @@ class World:
 
 
 def is_accepted(answer: Answer) -> bool:
-    """Whether an answer came, and is a yes."""
+    """True for an answer that is an acceptance."""
     return isinstance(answer, Accepted | Taken)
 
 
 def command_call(actor: Actor, *commands: AnyCommand, key: str = "") -> Call:
-    """A call that asks the hub for commands."""
+    """Call that submits commands."""
     return lambda process: process.hub.engine.handle_now(
         process.hub.request(actor, *commands, key=key)
     )
 
 
 def message_call(message: Any, speaker: Actor) -> Call:
-    """A call that sends a message."""
+    """Call that sends a message."""
     return lambda process: process.interpreter.send(message, speaker=speaker)
 
 
 def operation_call(operation: str, arguments: Any, actor: Actor, key: str = "") -> Call:
-    """A call of an operation of a dialect."""
+    """Call of an operation of a dialect."""
     return lambda process: process.interpreter.call(operation, arguments, actor, key=key)
 
 

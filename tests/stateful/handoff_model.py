@@ -1,4 +1,4 @@
-"""Handoffs as the semantics have them, written down once more and as simply as can be."""
+"""Reference model of handoffs, written from the semantics and as simple as possible."""
 
 from dataclasses import dataclass, field
 
@@ -6,13 +6,11 @@ ACTIVE = ("proposed", "validating", "accepted", "activated")
 COORDINATORS = ("cora", "hera")
 
 Answer = str
-"""Empty for a yes, else the code, and the kind of a conflict behind a space."""
+"""Empty if accepted; else the code, and the kind of a conflict after a space."""
 
 
 @dataclass
 class ModelHandoff:
-    """One handoff."""
-
     task: str
     sender: str
     recipient: str
@@ -21,18 +19,18 @@ class ModelHandoff:
     status: str = "proposed"
     is_replaced: bool = False
     is_redelegation: bool = False
-    """Whether it was offered in the place of what its sender had begun, or of such an offer."""
+    """True for an offer that replaces an activated handoff of its sender, or another such offer."""
     was_rejected: bool = False
 
     @property
     def is_active(self) -> bool:
-        """Whether the work is on its way by it, or with its recipient."""
+        """True while the offer is open or the recipient works by it."""
         return self.status in ACTIVE
 
 
 @dataclass
 class OfferedTask:
-    """One task."""
+    """Task that is handed off."""
 
     status: str = "ready"
     owner: str = ""
@@ -41,18 +39,18 @@ class OfferedTask:
     chain: list[str] = field(default_factory=list[str])
     active: str = ""
     was_unowned: bool = False
-    """Whether nobody had it before it was offered, and nobody has begun since."""
+    """True if the task had no owner before the offer and has not been begun since."""
 
 
 @dataclass
 class HandoffModel:
-    """All of them, and what each request makes of them."""
+    """Tasks and handoffs, and the effect of each request on them."""
 
     tasks: dict[str, OfferedTask]
     handoffs: dict[str, ModelHandoff] = field(default_factory=dict[str, ModelHandoff])
 
     def offer(self, actor: str, new: str, name: str, recipient: str, supersedes: str) -> Answer:
-        """Work is offered, perhaps in the place of another offer."""
+        """Offer a task, perhaps superseding another offer."""
         task = self.tasks[name]
         old = self.handoffs.get(supersedes)
         if old is not None and old.task != name:
@@ -78,7 +76,7 @@ class HandoffModel:
         return ""
 
     def _offer_refusal(self, actor: str, task: OfferedTask, old: ModelHandoff | None) -> Answer:
-        """Why it is not for this one to offer the work; empty: it is."""
+        """Code that refuses the offer; empty if it is allowed."""
         if task.status in ("done", "cancelled"):
             return "invalid_transition"
         if task.active:
@@ -99,7 +97,7 @@ class HandoffModel:
             old.status, old.was_rejected = "completed" if was_begun else "rejected", not was_begun
 
     def accept(self, actor: str, id: str, is_fine: bool) -> Answer:
-        """The recipient takes it, if it stands the checks."""
+        """Accept or, if the checks fail, reject."""
         handoff = self.handoffs[id]
         if handoff.status not in ("proposed", "validating"):
             return "invalid_transition"
@@ -112,7 +110,7 @@ class HandoffModel:
         return ""
 
     def activate(self, actor: str, id: str) -> Answer:
-        """The work changes hands."""
+        """Activate: the recipient becomes the owner."""
         handoff = self.handoffs[id]
         task = self.tasks[handoff.task]
         is_adrift = handoff.status == "activated" and not task.holder
@@ -128,7 +126,7 @@ class HandoffModel:
         return ""
 
     def complete(self, actor: str, id: str) -> Answer:
-        """The recipient has done it."""
+        """Complete: the recipient reports the work done."""
         handoff = self.handoffs[id]
         if handoff.status != "activated":
             return "invalid_transition"
@@ -142,7 +140,6 @@ class HandoffModel:
         return ""
 
     def close(self, actor: str, id: str) -> Answer:
-        """The record ends."""
         handoff = self.handoffs[id]
         if handoff.status not in ("rejected", "completed"):
             return "invalid_transition"
@@ -152,7 +149,7 @@ class HandoffModel:
         return ""
 
     def reject(self, actor: str, id: str) -> Answer:
-        """It is not taken, or given back."""
+        """Reject the offer, or give the task back."""
         handoff = self.handoffs[id]
         if handoff.status not in ACTIVE:
             return "invalid_transition"
@@ -162,7 +159,6 @@ class HandoffModel:
         return ""
 
     def withdraw(self, actor: str, id: str) -> Answer:
-        """The sender takes it back."""
         handoff = self.handoffs[id]
         if handoff.status not in ("proposed", "validating", "accepted"):
             return "invalid_transition"
@@ -172,7 +168,7 @@ class HandoffModel:
         return ""
 
     def reassign(self, actor: str, id: str, new: str, recipient: str) -> Answer:
-        """Somebody else gets the same."""
+        """Offer the same package to another recipient."""
         handoff = self.handoffs[id]
         if handoff.status not in ACTIVE:
             return "invalid_transition"
@@ -197,7 +193,7 @@ class HandoffModel:
         return ""
 
     def claim(self, actor: str, name: str) -> bool:
-        """Whether somebody gets the task by asking for it."""
+        """Claim the task; true if it is allowed."""
         task = self.tasks[name]
         if task.holder or task.status not in ("ready", "review"):
             return False
@@ -212,7 +208,7 @@ class HandoffModel:
         return True
 
     def report(self, actor: str, name: str) -> bool:
-        """Whether somebody may say that it is done."""
+        """Report the task done; true if it is allowed."""
         task = self.tasks[name]
         if task.status in ("review", "done"):
             return True
@@ -223,7 +219,7 @@ class HandoffModel:
         return True
 
     def end(self, name: str, status: str) -> bool:
-        """Whether a person may end the task like this."""
+        """End the task as a human; true if it is allowed."""
         task = self.tasks[name]
         if task.status == status:
             return True
@@ -234,7 +230,7 @@ class HandoffModel:
         return True
 
     def assign(self, name: str, to: str) -> bool:
-        """Whether a person may give the task to somebody, without any handoff."""
+        """Assign the task as a human, without a handoff; true if it is allowed."""
         task = self.tasks[name]
         if task.owner == to and (task.status == "in-progress" or task.reserved == to):
             return True
@@ -244,7 +240,7 @@ class HandoffModel:
         return True
 
     def expire(self) -> None:
-        """Everybody has been silent for too long."""
+        """Expire all leases."""
         for task in self.tasks.values():
             if task.holder:
                 task.status, task.owner, task.holder = "ready", task.reserved, ""
@@ -254,7 +250,7 @@ class HandoffModel:
         return handoff.recipient if handoff.status == "activated" else handoff.owner
 
     def _follow(self, task: OfferedTask) -> None:
-        """What the end of its work does to the handoff of a task."""
+        """Complete or close the handoff of a task whose work has ended."""
         if not task.active:
             return
         handoff = self.handoffs[task.active]

@@ -1,4 +1,4 @@
-"""The model of tasks, with letters and reserved files beside them: what one request may touch."""
+"""Reference model of tasks with letters and reservations: all that one request may touch."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ from dragoman.core.commands import (
 from tests.stateful.task_model import Applied, Model, ModelRefusal, Rules, check_may_write
 
 PATTERNS = {"a/": "a/**", "b/": "b/**", "a/x": "a/x"}
-"""What is asked for -> the pattern that is kept."""
+"""Requested path -> pattern that is stored."""
 OVERLAPPING = frozenset(
     (("a/**", "a/x"), ("a/x", "a/**"), *((one, one) for one in PATTERNS.values()))
 )
@@ -24,8 +24,6 @@ RELEASING_ROLES = ("human", "orchestrator", "coordinator")
 
 @dataclass
 class ModelLetter:
-    """What is true of one letter."""
-
     sender: str
     to: tuple[str, ...]
     bead: str
@@ -35,8 +33,6 @@ class ModelLetter:
 
 @dataclass
 class ModelReservation:
-    """Files that somebody has reserved."""
-
     pattern: str
     holder: str
     until: int
@@ -46,23 +42,20 @@ class ModelReservation:
 
 
 class StreamsModel(Model):
-    """All tasks, letters and reservations."""
-
     def __init__(self) -> None:
         super().__init__()
         self.letters: dict[str, ModelLetter] = {}
         self.reserved: list[ModelReservation] = []
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Everything that a refusal leaves as it was."""
+        """State that a refusal leaves unchanged."""
         return self.tasks, self.letters, self.reserved
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
-        """Make it so again."""
         self.tasks, self.letters, self.reserved = snapshot
 
     def rules(self) -> Rules:
-        """Command -> what it does."""
+        """Command -> its rule."""
         return super().rules() | {
             PostMail: self._post,
             ReadMail: self._read,
@@ -82,7 +75,7 @@ class StreamsModel(Model):
             if (known.to, known.bead) != (command.to, command.bead):
                 raise ModelRefusal("already_exists")
             return None, True
-        # Two senders may number their letters alike: the second one's gets the request's id.
+        # Two senders may use the same letter id: the second letter gets the id of its request.
         id = self.cause if known else command.id
         if id in self.letters:
             raise ModelRefusal("already_exists")

@@ -1,6 +1,6 @@
-"""A small model of tasks, written from the semantics and not from the code: dictionaries and rules.
+"""Reference model of tasks, written from the semantics and not from the code.
 
-It knows status, owner, attempt, token, failures, blockers, names, leases and delegations, and says
+It knows status, owner, attempt, fence, failures, blockers, names, leases and delegations, and says
 for every command whether it is accepted, and if not, with which code.
 """
 
@@ -44,8 +44,6 @@ LETTERS = {"human": "h", "orchestrator": "o", "system": "s", "coordinator": "c",
 
 
 class ModelRefusal(Exception):
-    """The model refuses."""
-
     def __init__(self, code: str) -> None:
         super().__init__(code)
         self.code = code
@@ -53,8 +51,6 @@ class ModelRefusal(Exception):
 
 @dataclass
 class ModelLease:
-    """Who holds a task until when."""
-
     holder: str
     fence: int
     ttl: int
@@ -63,8 +59,6 @@ class ModelLease:
 
 @dataclass
 class ModelTask:
-    """What is true of one task."""
-
     id: str
     order: int
     created_at: int
@@ -88,39 +82,39 @@ class ModelTask:
     children: list[str] = field(default_factory=list[str])
     depth: int = 0
     offer: tuple[str, str, str, int] | None = None
-    """Part of what, by whom, to whom, until when."""
+    """Delegation: parent, from agent, to agent, due by."""
     answer: str = ""
     escalated: bool = False
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether somebody has handed it on and it is still to come."""
+        """True if the delegated task is still to be done."""
         has_ended = self.status in ("done", "cancelled")
         return self.offer is not None and self.answer != "rejected" and not has_ended
 
 
 Applied = tuple[ModelTask | None, bool]
-"""The task that a command was about, and whether its lease may be renewed after it."""
+"""Task of the command, and whether its lease may be renewed after it."""
 Rules = dict[type[AnyCommand], Callable[[Actor, Any, int], Applied]]
 
 Request = tuple[str, tuple[AnyCommand, ...]]
-"""Who asked, and for what."""
+"""Actor and commands."""
 
 
 class Model:
-    """All tasks, and what commands make of them."""
+    """Tasks, and the effect of commands on them."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, ModelTask] = {}
         self.answers: dict[tuple[str, str], tuple[Request, list[object]]] = {}
         self._order = 0
         self.cause = ""
-        """The id of the request that is asked for."""
+        """Id of the current request."""
 
     def submit(
         self, actor: Actor, commands: tuple[AnyCommand, ...], key: str, now: int, cause: str = ""
     ) -> tuple[str, list[object]]:
-        """The code of the refusal ("" for a yes) and a receipt for each command."""
+        """Code of the refusal (empty if accepted), and a receipt for each command."""
         self.cause = cause
         scope = self._scope(actor, commands[0])
         if key and (scope, key) in self.answers:
@@ -141,19 +135,18 @@ class Model:
         return "", receipts
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Everything that a refusal leaves as it was."""
+        """State that a refusal leaves unchanged."""
         return (self.tasks,)
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
-        """Make it so again."""
         (self.tasks,) = snapshot
 
     def expired(self, now: int) -> list[str]:
-        """The tasks whose lease has run out."""
+        """Tasks whose lease has expired."""
         return [t.id for t in self.tasks.values() if t.lease and t.lease.ends <= now]
 
     def overdue(self, now: int) -> list[str]:
-        """The tasks whose delegation is late without anybody having been told."""
+        """Tasks whose delegation is overdue and not escalated."""
         return [
             t.id
             for t in self.tasks.values()
@@ -161,7 +154,7 @@ class Model:
         ]
 
     def find(self, name: str) -> ModelTask:
-        """By id, by KIND:NAME or by bare name."""
+        """Find a task by id, by KIND:NAME or by bare name."""
         if name in self.tasks:
             return self.tasks[name]
         found = [
@@ -197,7 +190,7 @@ class Model:
         return self.rules()[type(command)](actor, command, now)
 
     def rules(self) -> Rules:
-        """Command -> what it does."""
+        """Command -> its rule."""
         return {
             CreateTask: self._create,
             AdoptTask: self._adopt,
@@ -346,7 +339,7 @@ class Model:
         return task, False
 
     def _conclude(self, task: ModelTask, now: int) -> None:
-        """The attempt is over: by its report, or else as a failure."""
+        """End the attempt: by its report, or else as a failure."""
         if task.report == "blocked":
             self._enter(task, "blocked")
         elif task.report in ("done", "needs_review", "partial"):
@@ -456,7 +449,7 @@ class Model:
         return task, True
 
     def _may_answer(self, actor: Actor, task: ModelTask, answer: str) -> bool:
-        """Whether there is anything new to say."""
+        """True if the answer is new."""
         if task.offer is None:
             raise ModelRefusal("invalid_transition")
         check_may_write(actor)
@@ -515,20 +508,20 @@ class Model:
 
 
 def _heartbeat_task(command: AnyCommand) -> str:
-    """The task whose holder shows by a command that it is alive."""
+    """Task whose lease a command renews for its holder."""
     if isinstance(command, RequestDelegation):
         return command.parent
     return command.bead if isinstance(command, PostMail) else command.about
 
 
 def holds(actor: Actor, task: ModelTask, now: int) -> bool:
-    """Whether the actor is the living holder."""
+    """True if the actor has a valid lease on the task."""
     lease = task.lease
     return bool(lease and actor.role == "agent" and lease.holder == actor.name and now < lease.ends)
 
 
 def is_arranged_by_others(child: ModelTask, parent: ModelTask, sides: tuple[str, str]) -> bool:
-    """Whether an arrangement of others stands in the way of an agent that hands it on."""
+    """True if a parent, owner or delegation of others forbids an agent to delegate the task."""
     if child.parent not in ("", parent.id) or child.owner not in ("", *sides):
         return True
     if child.offer is None or not child.is_waited_for or child.offer[1] == sides[0]:
@@ -537,12 +530,12 @@ def is_arranged_by_others(child: ModelTask, parent: ModelTask, sides: tuple[str,
 
 
 def is_current_fence(task: ModelTask, fence: int, now: int) -> bool:
-    """Whether a token is that of the attempt that lives."""
+    """True if the fence is that of the current attempt."""
     return task.lease is not None and now < task.lease.ends and fence == task.attempt
 
 
 def check_holds(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
-    """Refuse whoever does not hold the task under this token."""
+    """Refuse an actor that does not hold the task under this fence."""
     is_current = fence is None or is_current_fence(task, fence, now)
     if is_current and holds(actor, task, now):
         return
@@ -552,7 +545,7 @@ def check_holds(actor: Actor, task: ModelTask, fence: int | None, now: int) -> N
 
 
 def check_fence(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
-    """Refuse a token that is not of the living attempt, which has to be an agent's own."""
+    """Refuse a fence other than that of the current attempt; an agent must hold it itself."""
     if fence is not None and actor.role == "observer":
         raise ModelRefusal("not_authorized")
     if fence is not None and actor.role == "agent":
@@ -562,14 +555,14 @@ def check_fence(actor: Actor, task: ModelTask, fence: int | None, now: int) -> N
 
 
 def check_owns(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
-    """Refuse an agent that neither holds the task nor owns it while nobody works on it."""
+    """Refuse an agent that neither holds the task nor owns it while it is not held."""
     is_owner = task.owner == actor.name and task.status != "in-progress"
     check = check_fence if actor.role != "agent" or is_owner else check_holds
     check(actor, task, fence, now)
 
 
 def check_may_repeat(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
-    """Refuse who may only read, and an old token."""
+    """Refuse a read-only role, and an old fence."""
     if actor.role == "observer":
         raise ModelRefusal("not_authorized")
     old_token = fence not in (None, task.attempt) or task.status == "in-progress"
@@ -578,7 +571,7 @@ def check_may_repeat(actor: Actor, task: ModelTask, fence: int | None, now: int)
 
 
 def check_may_move(actor: Actor, task: ModelTask, to: str, fence: int | None, now: int) -> None:
-    """Refuse what the table does not have, and whoever may not ask for it."""
+    """Refuse a change that is not in the table, or not for this actor."""
     is_owner = task.owner == actor.name
     must_be_held = actor.role == "agent" and (not is_owner or task.status == "in-progress")
     (check_holds if must_be_held else check_fence)(actor, task, fence, now)
@@ -594,13 +587,13 @@ def check_may_move(actor: Actor, task: ModelTask, to: str, fence: int | None, no
 
 
 def check_may_write(actor: Actor) -> None:
-    """Refuse who may only read."""
+    """Refuse a read-only role."""
     if actor.role in ("observer", "file"):
         raise ModelRefusal("not_authorized")
 
 
 def check_may_comment(actor: Actor, task: ModelTask, now: int) -> None:
-    """Refuse who may only read, and a former holder whose lease is lost."""
+    """Refuse a read-only role, and a former holder whose lease is lost."""
     check_may_write(actor)
     if actor.role != "agent" or actor.name not in task.agents or holds(actor, task, now):
         return

@@ -1,4 +1,4 @@
-"""For any sequence of handoffs the model, the implementation, the table and the replay agree."""
+"""Model, implementation, table and replay agree after any sequence of handoff commands."""
 
 from itertools import count
 from typing import Any
@@ -49,11 +49,11 @@ HERA = Actor("human", "hera")
 ACTORS = st.sampled_from([*(Actor("agent", name) for name in AGENTS), Actor("coordinator", "cora")])
 NAMES = st.sampled_from(AGENTS)
 WHICH = st.integers(0, 5)
-"""Which handoff is meant, counted from the newest back."""
+"""Index of a handoff, counted back from the newest."""
 
 
 class HandoffMachine(RuleBasedStateMachine):
-    """Two tasks, four agents, a coordinator and a person."""
+    """Two tasks, four agents, a coordinator and a human."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,11 +65,11 @@ class HandoffMachine(RuleBasedStateMachine):
         for name in TASKS:
             self._hub.do(HERA, CreateTask(name, name, ready=True, max_attempts=1_000))
 
-    # What is asked for: each time in new words, because the same ones again are no request
+    # Actions: each time with a new text, because the same text is a repeat
 
     @rule(actor=ACTORS, task=st.sampled_from(TASKS), to=NAMES, which=st.none() | WHICH)
     def offer(self, actor: Actor, task: str, to: str, which: int | None) -> None:
-        """Work is offered, perhaps in the place of another offer."""
+        """Offer a task, perhaps superseding another offer."""
         old = "" if which is None or not self._model.handoffs else self._id(which)
         handoff_package = package()
         handoff_package["context"]["summary"] = self._new_text()
@@ -80,13 +80,13 @@ class HandoffMachine(RuleBasedStateMachine):
     @precondition(lambda self: bool(self._model.handoffs))
     @rule(actor=ACTORS, which=WHICH, is_fine=st.sampled_from((True, True, False)))
     def accept(self, actor: Actor, which: int, is_fine: bool) -> None:
-        """The recipient, or somebody else, accepts."""
+        """Accept a handoff, as the recipient or another actor."""
         id = self._id(which)
         command = AcceptHandoff(id, self._handoff(id).package_hash, notes=self._new_text())
         if not is_fine:
             command = replace(command, failed=(("missing_artifact", self._new_text()),))
         if self._handoff(id).failed:
-            return  # the gate says no again, whatever the words
+            return  # the gate rejects a failed handoff again, with any text
         self._check(actor, command, self._model.accept(actor.name, id, is_fine))
 
     @precondition(lambda self: bool(self._model.handoffs))
@@ -96,7 +96,7 @@ class HandoffMachine(RuleBasedStateMachine):
         action=st.sampled_from(("activate", "complete", "close", "reject", "withdraw")),
     )
     def act(self, actor: Actor, which: int, action: str) -> None:
-        """Somebody does something to a handoff."""
+        """Take an action on a handoff."""
         id, text = self._id(which), self._new_text()
         commands: dict[str, AnyCommand] = {
             "activate": ActivateHandoff(id, ttl_ms=TTL, work_state_update={"word": text}),
@@ -111,7 +111,7 @@ class HandoffMachine(RuleBasedStateMachine):
     @precondition(lambda self: bool(self._model.handoffs))
     @rule(actor=ACTORS, which=WHICH)
     def act_as_permitted(self, actor: Actor, which: int) -> None:
-        """The next step of a handoff, by whoever it is for."""
+        """Take the next step of a handoff, as the actor that may."""
         id = self._id(which)
         handoff = self._model.handoffs[id]
         recipient = Actor("agent", handoff.recipient)
@@ -126,7 +126,7 @@ class HandoffMachine(RuleBasedStateMachine):
     @precondition(lambda self: bool(self._model.handoffs))
     @rule(actor=ACTORS, which=WHICH, to=NAMES)
     def reassign(self, actor: Actor, which: int, to: str) -> None:
-        """A coordinator, or somebody else, gives it to another one."""
+        """Reassign a handoff, as a coordinator or another actor."""
         id = self._id(which)
         request = self._hub.request(actor, ReassignHandoff(id, to, self._new_text()))
         expected = self._model.reassign(actor.name, id, request.id, to)
@@ -134,7 +134,7 @@ class HandoffMachine(RuleBasedStateMachine):
 
     @rule(actor=ACTORS, task=st.sampled_from(TASKS))
     def claim(self, actor: Actor, task: str) -> None:
-        """An agent takes the task."""
+        """Claim a task as an agent."""
         if actor.role == "agent":
             is_allowed = self._model.claim(actor.name, task)
             command = ClaimTask(task, actor.name, ttl_ms=TTL)
@@ -142,36 +142,35 @@ class HandoffMachine(RuleBasedStateMachine):
 
     @rule(actor=ACTORS, task=st.sampled_from(TASKS))
     def report(self, actor: Actor, task: str) -> None:
-        """Somebody says that the task is done."""
+        """Report a task done."""
         is_allowed = self._model.report(actor.name, task)
         command = ReportOutcome(task, "done", self._new_text(), apply=True)
         assert (self._submit(actor, command) == "") == is_allowed
 
     @rule(task=st.sampled_from(TASKS), status=st.sampled_from(("done", "done", "cancelled")))
     def end(self, task: str, status: Any) -> None:
-        """A person ends a task; not too often, or nothing is left to hand over."""
+        """End a task as a human; not too often, or no task is left to hand off."""
         if next(self._texts) % 5 == 0:
             is_allowed = self._model.end(task, status)
             assert (self._submit(HERA, MoveTask(task, status)) == "") == is_allowed
 
     @rule(task=st.sampled_from(TASKS), to=NAMES)
     def assign(self, task: str, to: str) -> None:
-        """A person gives the task to somebody, without any handoff."""
+        """Assign a task as a human, without a handoff."""
         is_allowed = self._model.assign(task, to)
         assert (self._submit(HERA, EditTask(task, assignee=to)) == "") == is_allowed
 
     @rule()
     def expire_all_leases(self) -> None:
-        """All leases end."""
         self._clock.advance(TTL)
         self._model.expire()
         Recovery(self._hub, Backoff()).run_once(self._clock.now())
 
-    # What must be true
+    # Invariants
 
     @invariant()
     def implementation_matches_model(self) -> None:
-        """Every task and every handoff."""
+        """Compare every task and every handoff."""
         for name, expected in self._model.tasks.items():
             view = find_task(self._hub.store, name)
             assert not isinstance(view, Refusal)
@@ -195,7 +194,7 @@ class HandoffMachine(RuleBasedStateMachine):
 
     @invariant()
     def task_has_at_most_one_active_handoff(self) -> None:
-        """Neither by its states nor by the table."""
+        """Check the states and the table."""
         records = self._hub.store.handoffs("", 1_000)
         assert {record.id: record.status for record in records} == {
             id: handoff.status for id, handoff in self._model.handoffs.items()
@@ -204,7 +203,7 @@ class HandoffMachine(RuleBasedStateMachine):
         assert len(under_way) == len(set(under_way))
 
     def teardown(self) -> None:
-        """At the end every stream folds into its stored state, and verify finds nothing."""
+        """Fold every stream into its stored state, and verify the ledger."""
         store = self._hub.store
         for row in store.rows(0, 10_000):
             replayed = refold(entry.line for entry in history(store, row.name))
@@ -237,7 +236,7 @@ class HandoffMachine(RuleBasedStateMachine):
 
 
 def _ignore_progress(_: int) -> None:
-    """Nobody watches."""
+    """Ignore the progress."""
 
 
 TestHandoffs = proves("ACP-MODEL", "ACP-CHAIN", "ACP-ONE-ACTIVE")(HandoffMachine.TestCase)

@@ -1,4 +1,4 @@
-"""Requests over several streams, all or none: tasks, letters and reservations, on every store."""
+"""Requests over several streams are all or none: tasks, letters, reservations, on every store."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -73,7 +73,7 @@ MIXED = st.lists(OTHER_COMMANDS | COMMANDS, min_size=1, max_size=4).map(tuple)
 
 
 class StreamsMachine(TaskMachine):
-    """Everything that can happen to tasks, and letters and reservations in the same requests."""
+    """Commands of tasks, with letters and reservations in the same requests."""
 
     _model: StreamsModel
 
@@ -82,19 +82,19 @@ class StreamsMachine(TaskMachine):
 
     @rule(actor=ACTORS, command=OTHER_COMMANDS, key=KEYS)
     def post_or_reserve(self, actor: Actor, command: AnyCommand, key: str) -> None:
-        """Somebody writes, reads, reserves or gives back."""
+        """Write or read a letter, or reserve or release files."""
         self._submit((actor, (command,), key))
 
     @rule(actor=ACTORS, commands=MIXED, key=KEYS)
     def mix_commands(self, actor: Actor, commands: tuple[AnyCommand, ...], key: str) -> None:
-        """The same with commands about tasks, in one request."""
+        """Mix letters and reservations with commands about tasks, in one request."""
         self._submit((actor, claim_for_self(actor, commands), key))
 
     @rule(id=IDS, pair=PAIRS, acknowledge=st.sampled_from((ReadMail, AckMail)))
     def post_and_acknowledge(
         self, id: str, pair: tuple[Actor, Actor], acknowledge: type[ReadMail | AckMail]
     ) -> None:
-        """A letter, and its recipient takes note of it."""
+        """Post a letter, and read or acknowledge it as its recipient."""
         sender, reader = pair
         self._submit((sender, (PostMail((reader.name,), "a subject", "a body", id=id),), ""))
         self._submit((reader, (acknowledge(id),), ""))
@@ -103,13 +103,13 @@ class StreamsMachine(TaskMachine):
     def reserve_twice(
         self, pair: tuple[Actor, Actor], first: AnyCommand, second: AnyCommand
     ) -> None:
-        """Two want files, perhaps the same ones."""
+        """Reserve files as two actors, perhaps the same ones."""
         for actor, command in zip(pair, (first, second), strict=True):
             self._submit((actor, (command,), ""))
 
     @invariant()
     def letters_and_reservations_match_model(self) -> None:
-        """Every letter, and all that is reserved."""
+        """Compare every letter and all reservations."""
         store, model = self._hub.store, self._model
         rows = store.kind("mail", "", 1_000)
         letters = [state for row in rows if isinstance(state := state_of(store, row), Mail)]
@@ -141,15 +141,15 @@ class PostgresMachine(StreamsMachine):
         super().__init__(lambda _: PostgresStore.open(url, lambda: "machine"))
 
     def teardown(self) -> None:
-        """Let go of everything."""
+        """Close the hub and drop the schema."""
         super().teardown()
         self._schema.__exit__(None, None, None)
 
 
 def explore(machine: Callable[[], TaskMachine], *, least: int, one_in: int) -> None:
-    """Run a machine so often, or one time in so many that others are run."""
+    """Run a machine with a share of the configured examples."""
     examples = max(least, settings().max_examples // one_in)
-    # Anything that makes a machine will do, whatever the annotation says.
+    # Any factory of machines works, whatever the annotation says.
     run_state_machine_as_test(cast(Any, machine), settings=settings(max_examples=examples))
 
 

@@ -1,4 +1,4 @@
-"""For any sequence of requests the model, the implementation and the replay of the ledger agree."""
+"""Model, implementation and replay of the ledger agree after any sequence of requests."""
 
 import asyncio
 import tempfile
@@ -161,7 +161,7 @@ HOLDER_COMMANDS: st.SearchStrategy[AnyCommand] = st.sampled_from(
         LinkTask("T", "blocked-by", "D"),
     ]
 )
-"""What the holder of a task may say."""
+"""Commands of the holder of a task."""
 TUPLES = st.lists(COMMANDS, min_size=2, max_size=4).map(tuple)
 REQUESTS = st.tuples(ACTORS, COMMANDS.map(lambda command: (command,)) | TUPLES, KEYS)
 STEPS = st.sampled_from((1, 999, 1_000, 1_001, 60_000, 299_999, 300_000, 300_001))
@@ -170,7 +170,7 @@ Request = tuple[Actor, tuple[AnyCommand, ...], str]
 
 
 def claim_for_self(actor: Actor, commands: tuple[AnyCommand, ...]) -> tuple[AnyCommand, ...]:
-    """An agent mostly claims for itself; what it claims for others stays one case in three."""
+    """Turn two thirds of the claims of an agent into claims for itself."""
     return tuple(
         ClaimTask(command.task, actor.name, ttl_ms=command.ttl_ms)
         if isinstance(command, ClaimTask) and actor.role == "agent" and command.agent != "carol"
@@ -201,22 +201,22 @@ class TaskMachine(RuleBasedStateMachine):
         return Hub(Engine(store, self._clock, b"secret"), self._ids)
 
     def teardown(self) -> None:
-        """Let go of everything."""
+        """Close the hub and remove its folder."""
         self._hub.close()
         self._folder.cleanup()
 
-    # What can happen
+    # Rules
 
     @initialize(tasks=st.tuples(CREATED, CREATED, CREATED))
     def create_tasks(self, tasks: tuple[CreateTask, ...]) -> None:
-        """There are some tasks to begin with."""
+        """Create some tasks to begin with."""
         for name, task in zip(FIRST, tasks, strict=True):
             ready = replace(task, id=name, ready=True, blocked_by=(), aliases=())
             self._submit((HERA, (ready,), ""))
 
     @rule(request=REQUESTS)
     def request(self, request: Request) -> None:
-        """Anybody asks for anything."""
+        """Submit a random request of any actor."""
         actor, commands, key = request
         self._submit((actor, claim_for_self(actor, commands), key))
 
@@ -230,7 +230,7 @@ class TaskMachine(RuleBasedStateMachine):
     def attempt(
         self, agent: str, name: str, commands: list[AnyCommand], last: list[AnyCommand], key: str
     ) -> None:
-        """An agent claims and goes on in one request; whatever comes last may be refused."""
+        """Claim and continue in one request; the last command may be refused."""
         begin = (AdoptTask("bead", name), ClaimTask(name, agent, ttl_ms=1_000))
         about = (replace(command, task=name) for command in commands)
         self._submit((Actor("agent", agent), (*begin, *about, *last), key))
@@ -242,7 +242,7 @@ class TaskMachine(RuleBasedStateMachine):
         key=KEYS,
     )
     def work(self, agent: str, name: str, holder_command: AnyCommand, key: str) -> None:
-        """A holder does something with what it holds, or else takes something."""
+        """Give a command about a task that the agent holds, or else claim one."""
         held = [t.id for t in self._model.tasks.values() if t.lease and t.lease.holder == agent]
         command = replace(holder_command, task=held[0]) if held else ClaimTask(name, agent)
         self._submit((Actor("agent", agent), (command,), key))
@@ -250,7 +250,7 @@ class TaskMachine(RuleBasedStateMachine):
     @precondition(lambda self: self._model.tasks)
     @rule(name=st.sampled_from(IDS), data=st.data())
     def move_by_human(self, name: str, data: st.DataObject) -> None:
-        """A person moves a task to where it can go."""
+        """Move a task as a human, to a status that it can go to."""
         task = self._model.tasks.get(name)
         targets_by_status = [
             reachable for a, reachable in EXPECTED_TRANSITIONS.items() if task and a == task.status
@@ -262,18 +262,18 @@ class TaskMachine(RuleBasedStateMachine):
     @precondition(lambda self: self._is_clock_current())
     @rule(agent=st.sampled_from(AGENTS), key=KEYS)
     def claim_next(self, agent: str, key: str) -> None:
-        """An agent takes what is next for it."""
+        """Claim the next ready task as an agent."""
         self._submit((Actor("agent", agent), (ClaimTask("", agent),), key))
 
     @precondition(lambda self: self._submitted)
     @rule(data=st.data())
     def repeat(self, data: st.DataObject) -> None:
-        """Somebody sends again what was sent before, key and all."""
+        """Repeat an earlier request, with its key."""
         self._submit(data.draw(st.sampled_from(self._submitted)))
 
     @rule(drawn=st.lists(REQUESTS, min_size=2, max_size=5))
     def batch(self, drawn: list[Request]) -> None:
-        """Several ask at once."""
+        """Submit several requests at once."""
         calls = [(actor, claim_for_self(actor, commands), key) for actor, commands, key in drawn]
 
         requests = [self._hub.request(actor, *commands, key=key) for actor, commands, key in calls]
@@ -290,18 +290,16 @@ class TaskMachine(RuleBasedStateMachine):
 
     @rule(milliseconds=STEPS)
     def advance_clock(self, milliseconds: int) -> None:
-        """The clock goes on."""
         self._clock.advance(milliseconds)
         self._latest = max(self._latest, self._clock.now())
 
     @rule(milliseconds=st.sampled_from((1, 1_000, 300_000)))
     def set_clock_back(self, milliseconds: int) -> None:
-        """Somebody sets the clock back."""
         self._clock.advance(-milliseconds)
 
     @rule()
     def tick(self) -> None:
-        """The duties run once."""
+        """Run the duties once."""
         now = self._clock.now()
         expired = self._model.expired(now)
         assert Recovery(self._hub, Backoff()).run_once(now) == len(expired)
@@ -315,7 +313,7 @@ class TaskMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """The hub stops and starts again on what it has stored."""
+        """Restart the hub on its stored data."""
         if isinstance(self._hub.store, MemoryStore):
             self._hub.engine.close()
             self._hub = Hub(Engine(self._hub.store, self._clock, b"secret"), self._ids)
@@ -323,11 +321,11 @@ class TaskMachine(RuleBasedStateMachine):
             self._hub.close()
             self._hub = self._open()
 
-    # What must be true
+    # Invariants
 
     @invariant()
     def implementation_matches_model(self) -> None:
-        """Every task, by its stored state and its lease."""
+        """Compare every task with its stored state and its lease."""
         for expected in self._model.tasks.values():
             view = find_task(self._hub.store, expected.id)
             assert not isinstance(view, Refusal)
@@ -375,7 +373,7 @@ class TaskMachine(RuleBasedStateMachine):
 
     @invariant()
     def replay_matches_stored_state(self) -> None:
-        """Every stream folds into its stored state, and verify finds nothing."""
+        """Fold every stream into its stored state, and verify the ledger."""
         store = self._hub.store
         tasks = 0
         for row in store.rows(0, 1_000):
@@ -387,7 +385,7 @@ class TaskMachine(RuleBasedStateMachine):
         assert list(check_views(store, _ignore_progress)) == []
 
     def _is_clock_current(self) -> bool:
-        """Whether the clock is not behind itself: a promoted task stays promoted when it is."""
+        """True unless the clock was set back: a promoted task stays promoted then."""
         return self._clock.now() >= self._latest
 
     def _submit(self, submitted: Request) -> None:
@@ -414,7 +412,7 @@ class TaskMachine(RuleBasedStateMachine):
 
 
 def _ignore_progress(_: int) -> None:
-    """Nobody watches."""
+    """Ignore the progress."""
 
 
 def _in_memory(_: Path) -> Store:
@@ -426,14 +424,14 @@ def _on_sqlite(folder: Path) -> Store:
 
 
 class MemoryMachine(TaskMachine):
-    """On the memory store."""
+    """Task machine on the memory store."""
 
     def __init__(self) -> None:
         super().__init__(_in_memory)
 
 
 class SqliteMachine(TaskMachine):
-    """On SQLite; a restart opens the file again."""
+    """Task machine on SQLite; a restart opens the file again."""
 
     def __init__(self) -> None:
         super().__init__(_on_sqlite)
