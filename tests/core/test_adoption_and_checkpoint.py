@@ -112,7 +112,7 @@ def test_move_unless_in_progress_is_refused_while_task_is_held() -> None:
     assert isinstance(answer, Refusal)
     assert (answer.code, answer.detail) == (
         "already_claimed",
-        "alice works on T: it is left to it",
+        "T is held by alice",
     )
     assert World(task("T", "blocked")).code(ORCHESTRATOR, move) == ""
     assert World(task("T")).code(ORCHESTRATOR, move) == ""

@@ -167,7 +167,9 @@ def test_attempt_may_not_name_a_newer_fence() -> None:
     answer = held_by_alice().decide(OWN, RenewLease("T", 2))
     assert isinstance(answer, Refusal)
     assert answer.code == "lease_lost"
-    assert "under fence 1, and fence 2 is named" in answer.detail, "the attempt itself is not over"
+    assert "under fence 1, and the command names fence 2" in answer.detail, (
+        "the attempt itself is not over"
+    )
 
 
 @proves("LEASE-LOST")
@@ -307,7 +309,7 @@ def test_attempt_may_not_touch_draft_of_another_task(name: object) -> None:
         answer = world.decide(OWN, command)
         assert isinstance(answer, Refusal)
         assert answer.code == "not_authorized"
-        assert "names T" in answer.detail
+        assert "name T in task.task_id" in answer.detail
     assert world.code(OWN, DraftHandoff({"context": {"summary": "of what?"}})) == "not_authorized"
 
 

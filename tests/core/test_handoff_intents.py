@@ -103,7 +103,7 @@ def test_failure_of_sender_closes_handoff() -> None:
     world = offered_to_carol(is_accepted=True)
     world.do(ALICE, result_of("alice", success=False))
     assert (open_request(world).agent, world.tasks["i"].assignee) == ("bob", "bob")
-    assert handoff_end(world) == ("closed", "hub", "i has gone to bob")
+    assert handoff_end(world) == ("closed", "hub", "i was reassigned to bob")
     assert world.tasks["i"].handoff is None
     assert refusal_of(world, CAROL, ActivateHandoff("H")).code == "invalid_transition"
     world.do(BOB, ClaimTask("i", "bob"))
@@ -126,7 +126,7 @@ def test_missed_deadline_of_sender_closes_handoff(is_late_result: bool) -> None:
     else:
         world.do(HUB, ExpireRequest("i"), NOW + HOUR)
     assert open_request(world).agent == "bob"
-    assert handoff_end(world) == ("closed", "hub", "i has gone to bob")
+    assert handoff_end(world) == ("closed", "hub", "i was reassigned to bob")
 
 
 @proves("ACP-INTENT-OWNER")
@@ -137,7 +137,7 @@ def test_failed_report_of_sender_closes_handoff() -> None:
     world.do(ALICE, replace(offer("carol"), task="i"))
     world.do(ALICE, ReportOutcome("i", "failed", apply=True))
     assert open_request(world).agent == "bob"
-    assert handoff_end(world) == ("closed", "hub", "i has gone to bob")
+    assert handoff_end(world) == ("closed", "hub", "i was reassigned to bob")
 
 
 @proves("ACP-INTENT-OWNER")
@@ -145,7 +145,7 @@ def test_failure_of_recipient_passes_task_to_next_candidate() -> None:
     world = activated_by_carol()
     world.do(CAROL, result_of("carol", success=False))
     assert (open_request(world).agent, world.tasks["i"].assignee) == ("bob", "bob")
-    assert handoff_end(world) == ("closed", "hub", "i has gone to bob")
+    assert handoff_end(world) == ("closed", "hub", "i was reassigned to bob")
     assert "i" not in world.leases
     world.do(BOB, ClaimTask("i", "bob"))
 

@@ -266,8 +266,7 @@ def test_return_after_failed_redelegation_suggests_superseding_offer() -> None:
     world = redelegated_and_rejected()
     detail = refusal_detail(world, BOB, offer("alice", "H3"))
     assert detail.endswith(
-        "; what bob has begun and passed on in vain goes back by an offer that supersedes the one "
-        "which has failed"
+        "; bob can offer it back by an offer that supersedes the one which was rejected"
     )
     world.do(BOB, offer("alice", "H3", supersedes="H2"))
 
@@ -301,7 +300,10 @@ def test_refusal_names_last_superseding_handoff() -> None:
 
 @pytest.mark.parametrize(
     ("build", "position", "withdrawal"),
-    [(accepted, "on its way to bob", ", or its sender withdraw it"), (activated, "bob's", "")],
+    [
+        (accepted, "being handed over to bob", ", or its sender withdraw it"),
+        (activated, "bob's", ""),
+    ],
 )
 def test_assignment_during_handoff_suggests_ending_it(
     build: Callable[[], World], position: str, withdrawal: str
@@ -320,9 +322,9 @@ def test_assignment_during_handoff_suggests_ending_it(
 @pytest.mark.parametrize(
     ("build", "actor", "position", "may"),
     [
-        (lambda: at("proposed"), ALICE, "on its way to bob", True),
-        (lambda: at("proposed"), BOB, "on its way to bob", False),
-        (accepted, BOB, "on its way to bob", True),
+        (lambda: at("proposed"), ALICE, "being handed over to bob", True),
+        (lambda: at("proposed"), BOB, "being handed over to bob", False),
+        (accepted, BOB, "being handed over to bob", True),
         (activated, BOB, "bob's", True),
         (activated, ALICE, "bob's", False),
     ],
@@ -331,7 +333,7 @@ def test_superseding_offer_is_suggested_to_permitted_actors(
     build: Callable[[], World], actor: Actor, position: str, may: bool
 ) -> None:
     world = build()
-    suggestion = ": offer it in the place of that (supersedes H)" if may else ""
+    suggestion = ": supersede that offer (supersedes H)" if may else ""
     assert (
         refusal_detail(world, actor, offer("carol", "H2"))
         == f"T is {position} already, by H{suggestion}"
@@ -345,7 +347,7 @@ def test_delegation_during_handoff_suggests_ending_it() -> None:
     world.put(task("T", "ready"))
     world.do(ALICE, offer())
     command = DelegateIntent(GOAL, "T", candidates=rank_candidates(world))
-    assert refusal_detail(world, HUMAN, command).startswith("T is on its way to bob by H: ")
+    assert refusal_detail(world, HUMAN, command).startswith("T is being handed over to bob by H: ")
 
 
 @pytest.mark.parametrize("status", ["backlog", "blocked", "review", "deadletter"])

@@ -434,7 +434,7 @@ def test_unreachable_agent_gets_no_negative_feedback(times: int) -> None:
     completed = next(one for one in events_of(decision) if isinstance(one, IntentCompleted))
     assert (completed.synthetic, completed.error) == (
         "unsent",
-        "the hub had not handed it over by 2026-02-09T15:30:00.000Z: not started: refused",
+        "the hub had not delivered it by 2026-02-09T15:30:00.000Z: not started: refused",
     )
     assert (open_request(world).agent, standing_of(world, "alice").recent) == ("bob", "")
 

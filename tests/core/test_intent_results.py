@@ -289,7 +289,7 @@ def test_second_result_and_result_without_request_are_anomalies() -> None:
 def test_result_after_change_of_owner_is_an_anomaly() -> None:
     world = delegated_to_alice()
     world.do(HUMAN, MoveTask("i", "backlog"))
-    assert anomaly_detail(world, ALICE, DONE) == "i: i.1 was superseded by what became of the task"
+    assert anomaly_detail(world, ALICE, DONE) == "i: i.1 was superseded by a change of the task"
 
 
 @proves("CCOS-DEADLINE")
@@ -419,7 +419,7 @@ def test_attempt_result_for_unknown_intent_is_an_anomaly_of_its_own_intent(comma
     assert answer.refusal is not None
     assert answer.refusal.code == "anomaly"
     assert event_names(answer) == ["IntentAnomaly"]
-    assert "no intent other, and i was asked for" in answer.refusal.detail
+    assert "no intent other, and this attempt works on i" in answer.refusal.detail
     assert world.code(attempt, replace(command, intent="a b")) == "invalid_id"
 
 

@@ -171,7 +171,7 @@ def test_failed_report_without_candidates_moves_task_to_deadletter() -> None:
     decision = world.do(ALICE, ReportOutcome("i", "failed", apply=True))
     assert world.intents["i"].state == "NeedsFollowUp"
     assert decision.receipt.status == world.tasks["i"].status == "deadletter"
-    assert "reported without a word" in world.intents["i"].reasons[0]
+    assert "reported without blockers or notes" in world.intents["i"].reasons[0]
 
 
 def test_blocked_report_needs_follow_up_until_task_is_ready() -> None:
@@ -240,7 +240,7 @@ def test_new_assignee_gets_its_own_request_without_feedback() -> None:
     assert (standing_of(world, "alice").recent, standing_of(world, "alice").open) == ("", 0)
     assert standing_of(world, "carol").open == 1
     why = anomaly_detail(world, ALICE, ReceiveResult("i", "alice", success=True))
-    assert why == "i: i.1 was superseded by what became of the task"
+    assert why == "i: i.1 was superseded by a change of the task"
     world.do(CAROL, ReceiveResult("i", "carol", success=True))
     assert world.intents["i"].state == "Satisfied"
 

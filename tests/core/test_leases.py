@@ -360,7 +360,7 @@ def test_refusal_suggests_omitting_fence_to_privileged_roles() -> None:
     answer = reclaimed().decide(HUMAN, NoteTask("T", "mine", 1))
     assert isinstance(answer, Refusal)
     assert answer.detail == (
-        "T is held by bob under fence 2: stop working on it; who does not work on it names no fence"
+        "T is held by bob under fence 2: stop working on it; name no fence unless you work on it"
     )
     over = World(task("T", "review", "bob", attempts=2, agents=("bob",)))
     assert over.code(HUMAN, MoveTask("T", "review", fence=2)) == "", "a repeat under the newest"
@@ -412,7 +412,7 @@ def test_lease_lost_detail_describes_current_state_of_task() -> None:
         (replace(task("T"), open_blockers=("U", "V")), "it waits for U, V"),
         (task("T", assignee="alice"), "alice does not hold T: claim it first"),
         (task("T", "cancelled", "alice"), "it is cancelled, and that is final"),
-        (task("T", "review"), "it is another's"),
+        (task("T", "review"), "it belongs to another agent"),
     ],
 )
 def test_refusal_suggests_claim_only_if_it_is_possible(found: Task, expected: str) -> None:

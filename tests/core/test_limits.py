@@ -56,7 +56,7 @@ def test_lone_surrogate_is_refused_with_its_position(text: str) -> None:
     refusal = check_text("title", text, 10)
     assert code(refusal) == "invalid_field"
     position = next(n for n, c in enumerate(text, 1) if "\ud800" <= c <= "\udfff")
-    assert f"character {position} is half of a pair" in str(refusal)
+    assert f"character {position} is half of a surrogate pair" in str(refusal)
 
 
 @given(st.text())

@@ -162,7 +162,7 @@ def test_claim_that_expired_unstarted_is_followed_by_the_next_worker() -> None:
 def test_holder_from_before_the_request_is_no_worker() -> None:
     spawner_lab = SpawnerLab()
     spawner_lab.send(ALICE, letter("BEAD_ACCEPTED"))
-    expected = ("failed", "", f"alice works on {BEAD}: it is left to it")
+    expected = ("failed", "", f"{BEAD} is held by alice")
     for count in (1, 2):
         spawner_lab.request()
         spawner_lab.run()

@@ -232,7 +232,7 @@ def check_fence(
     if _is_living(lease, fence, now):
         return None
     became = _what_became(actor, task, lease, now)
-    return Refusal("lease_lost", f"{became}; who does not work on it names no fence")
+    return Refusal("lease_lost", f"{became}; name no fence unless you work on it")
 
 
 def check_hold(
@@ -294,7 +294,7 @@ def _obstacle(actor: Actor, task: Task) -> str:
     # Work in review is reworked by its owner only.
     is_anothers = task.status == "review" and task.assignee != actor.name
     if is_anothers or _is_kept_from(actor, task) or task.reserved_for not in ("", actor.name):
-        return "it is another's"
+        return "it belongs to another agent"
     return f"it waits for {', '.join(task.open_blockers)}" if task.open_blockers else ""
 
 

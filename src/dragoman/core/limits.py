@@ -88,7 +88,7 @@ def check_unicode(field: str, text: str) -> Refusal | None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        half = f"character {error.start + 1} is half of a pair"
+        half = f"character {error.start + 1} is half of a surrogate pair"
         return _unfit(field, f"is not valid Unicode: {half}")
     return None
 

@@ -77,8 +77,8 @@ def item_outside(id: str) -> Refusal:
     """The external work queue has no such item."""
     return Refusal(
         "work_item_not_found",
-        f"the work queue outside that [workq] url names has no item {shown_name(id)}: "
-        "it is made there, then `dragoman call workq.get` finds it",
+        f"the external work queue at [workq] url has no item {shown_name(id)}: "
+        "create it there, then `dragoman call workq.get` finds it",
     )
 
 

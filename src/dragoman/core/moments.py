@@ -124,4 +124,4 @@ def _offset(text: str, sign: str, hours: int, minutes: int) -> int:
 
 def _wrong(text: str, why: str) -> ValueError:
     shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
-    return ValueError(f"{shown!a} is not a moment: {why}. Right is, for example, {EXAMPLE}.")
+    return ValueError(f"{shown!a} is not a timestamp: {why}. Use, for example, {EXAMPLE}.")

@@ -469,7 +469,7 @@ def test_validate_checks_owner_and_superseded_handoff(hub: AcpHub) -> None:
     assert hub.act("validate", draft, ALICE)["success"]
     other = hub.propose(to="carol")
     code, detail = refused()
-    assert (code, f"by {other}: offer it in the place of that" in detail) == (
+    assert (code, f"by {other}: supersede that offer" in detail) == (
         "ownership_conflict",
         True,
     )

@@ -249,7 +249,7 @@ def test_local_copy_is_ignored_when_the_external_queue_is_back(tmp_path: Path) -
         refused = hub.reply({"item_id": "far-1"}, BOB, f"workq.{operation}")["error"]
         assert refused["code"] == "not_found"
         assert (
-            "outside that [workq] url names has no item far-1: it is made there"
+            "work queue at [workq] url has no item far-1: create it there"
             in refused["detail"]
         )
     (left,) = missing_items(hub, id)

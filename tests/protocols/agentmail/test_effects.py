@@ -393,7 +393,7 @@ def test_spawn_request_does_not_displace_the_holder(resume: str) -> None:
     effect = hub.send(OLGA, row)["effect"]
     assert (effect["code"], effect["detail"]) == (
         "already_claimed",
-        f"alice works on {BEAD}: it is left to it",
+        f"{BEAD} is held by alice",
     )
     task = hub.task()
     assert (task.status, task.assignee, task.checkpoint) == ("in-progress", "alice", None)

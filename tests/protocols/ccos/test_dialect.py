@@ -101,7 +101,7 @@ def test_repeated_delegation_adds_nothing(hub: HandHub) -> None:
 @pytest.mark.parametrize(
     ("deadline", "reason"),
     [
-        ("yesterday", "is not a moment"),
+        ("yesterday", "is not a timestamp"),
         ("2026-02-09T20:55:00Z", "has passed"),
         ("2096-02-09T20:55:00Z", "the time until the deadline is"),
     ],
@@ -673,10 +673,7 @@ def test_changed_extra_fields_of_a_repeat_are_ignored_with_a_remark(
     )
     for other, part in cases:
         answer = hub.call("ccos.request", **request | other)
-        assert answer.pop("remark") == (
-            f"i-1 was asked for before, and stays as it was: what this says of {part} counts for "
-            "nothing"
-        )
+        assert answer.pop("remark") == (f"i-1 was delegated before and is unchanged; ignored: {part}")
         assert answer == first
 
 
@@ -699,8 +696,7 @@ def test_changed_request_id_of_a_repeat_is_ignored_with_a_remark(hub: HandHub) -
     first = hub.call("ccos.request", **REQUEST, request_id="ext-1")
     answer = hub.call("ccos.request", **REQUEST, request_id="ext-3")
     assert answer.pop("remark") == (
-        "i-1 was asked for before, and stays as it was: what this says of request_id (its request "
-        "is ext-1) counts for nothing"
+        "i-1 was delegated before and is unchanged; ignored: request_id (its request is ext-1)"
     )
     assert answer == first
     failed = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "ill"}
@@ -717,7 +713,7 @@ def test_ignored_extra_fields_are_a_warning_except_masked_secrets() -> None:
     for extra, count in ((secret, 0), (secret, 0), ({"meta": {"a": 1}}, 1)):
         answer = hub.send(REQUEST | extra | {"intent_id": "i-2"}, HUMAN)
         assert isinstance(answer, Taken)
-        remarks = [one for one in answer.warnings if one.startswith("i-2 was asked for before")]
+        remarks = [one for one in answer.warnings if one.startswith("i-2 was delegated before")]
         assert len(remarks) == count
     assert "hunter2" not in json.dumps(hub.lines())
 

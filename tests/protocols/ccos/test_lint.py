@@ -40,7 +40,7 @@ def test_only_results_may_be_long(value: dict[str, Any], ok: bool) -> None:
         (REQUEST | {"agent_id": 7}, "", "agent_id", "it must be a text, not a whole number"),
         ({"goal": "x", "agent_id": "a"}, "", "intent_id", "it is missing"),
         (RESULT | {"error": "no"}, "", "", "a success has no error"),
-        (REQUEST | {"deadline": "soon"}, "", "deadline", "is not a moment"),
+        (REQUEST | {"deadline": "soon"}, "", "deadline", "is not a timestamp"),
         ({"intent_id": "i"}, "TaskUpdate", "agent_id", "it is missing"),
     ],
 )

@@ -117,7 +117,7 @@ def test_agent_cannot_send_turns_of_another_role() -> None:
     alice = Actor("agent", "alice")
     assert hub.refusal("saop.turn", turn(), REVIEWER).code == "identity_mismatch"
     assert hub.refusal("saop.turn", turn(), alice).code == "identity_mismatch"
-    assert "has no part" in hub.refusal("saop.turn", turn(), alice).detail
+    assert "has no SAOP role" in hub.refusal("saop.turn", turn(), alice).detail
     assert hub.refusal("saop.turn", turn(role="reviewer")).path == "role"
     assert hub.refusal("saop.event", event(1, thought("x")), REVIEWER).code == ("identity_mismatch")
     hub.do(HUMAN, RegisterAgent("alice", plays="developer"))

@@ -193,7 +193,7 @@ def test_invalid_time_is_a_usage_error_of_every_command(
 
     assert result.code == 2
     assert result.out == ""
-    assert "'yesterday' is not a moment" in result.err
+    assert "'yesterday' is not a timestamp" in result.err
     assert f"Try `dragoman {' '.join(args)} --help`." in result.err
 
 

@@ -477,7 +477,7 @@ def test_diagnosis_of_a_draft_checks_ownership_of_its_task(
     assert (
         diagnosis["summary"] == "eve has not offered it yet, and it cannot be offered as it stands"
     )
-    assert diagnosis["findings"][0] == "t1 is on its way to bob already, by h1"
+    assert diagnosis["findings"][0] == "t1 is being handed over to bob already, by h1"
     refused = dragoman.ask("handoff", "propose", "d1", "--as", "eve", code=1)
     assert refused["detail"] == diagnosis["findings"][0]
     step(dragoman, "withdraw", "ada")

@@ -187,7 +187,7 @@ def test_masked_secret_of_delegate_and_cancel_is_a_warning(console: Console) -> 
     masked = "warning: a secret was masked: {} (github_token)\n"
     assert console(*goal).err == masked.format("goal")
     again = console(*goal, "--deadline", "2026-12-01T00:00:00Z")
-    assert (again.err, again.out.count("was asked for before")) == (masked.format("goal"), 1)
+    assert (again.err, again.out.count("was delegated before")) == (masked.format("goal"), 1)
     cancelled = console("intent", "cancel", "i-2", "--reason", secret, "--now", NOON)
     assert cancelled.err == masked.format("reason")
     assert secret not in console("why", "i-2", "--now", NOON).out

@@ -285,7 +285,7 @@ def test_impossible_transition_is_written_into_the_work_log(
         return "; ".join((*reply["effects"], *reply["warnings"]))
 
     assert effect(update(progress="half")) == "written into the work log"
-    obstacle = "there is no way from in-progress to done"
+    obstacle = "there is no transition from in-progress to done"
     impossible = update(status="done", notes="x")
     assert effect(impossible) == f"{obstacle}: written into the work log"
     assert effect(impossible) == f"{obstacle}: written into the work log", (

@@ -174,7 +174,7 @@ def test_lease_beyond_the_calendar_is_refused(ready: Console) -> None:
     late = ("--now", "9999-12-31T23:59:00Z")
     refused = ready.ask("task", "claim", "T-1", "--agent", "ada", *late, code=1)
     assert refused["code"] == "invalid_field"
-    assert "the last moment that has a date" in refused["detail"]
+    assert "the last timestamp that exists" in refused["detail"]
     for args in (("task", "show", "T-1"), ("verify",), ("tick",), ("events",)):
         assert ready(*args).code == 0
 

@@ -207,7 +207,7 @@ def test_link_adds_links_and_names_atomically(dragoman: Console) -> None:
     [
         ("--blocked-by", "wait for itself"),
         ("--parent", "a part of itself"),
-        ("--discovered-from", "come out of itself"),
+        ("--discovered-from", "discovered from itself"),
     ],
 )
 def test_link_cycle_is_refused_with_its_kind(dragoman: Console, kind: str, expected: str) -> None:

@@ -302,7 +302,7 @@ def test_agent_has_its_registered_role(dragoman: Console) -> None:
     assert {one["role"] for one in query(dragoman, "saop.turns")["turns"]} == {"reviewer"}
     reply = trace(dragoman, CODEX, "--as", "rv", "--role", "developer", code=1)
     assert reply["detail"] == (
-        "rv plays the reviewer, and cannot speak as the developer: let it speak as the reviewer"
+        "rv has the SAOP role reviewer, and cannot act as developer: use the role reviewer"
     )
 
 

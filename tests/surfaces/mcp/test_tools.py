@@ -237,7 +237,7 @@ def test_invalid_status_warns_and_block_without_blockers_is_refused(server: HubS
         refused_update = await call_tool(client, "update", task=task, status="done")
         assert refused_update["status"] == "in-progress"
         assert refused_update["warnings"] == [
-            "there is no way from in-progress to done: nothing was changed"
+            "there is no transition from in-progress to done: nothing was changed"
         ]
         assert (
             await refusal_code(client, "complete", task=task, outcome="blocked") == "invalid_field"

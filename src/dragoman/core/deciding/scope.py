@@ -172,12 +172,12 @@ def _check_drafts(
     tasks = (read.task(name) if name and isinstance(name, str) else None for name in names)
     if all(isinstance(task, Task) and task.id == actor.task for task in tasks):
         return None
-    return _beyond(actor, f": a draft under it names {actor.task} (task.task_id) from the first")
+    return _beyond(actor, f": its drafts have to name {actor.task} in task.task_id from the start")
 
 
 def _beyond(actor: Actor, more: str = "") -> Refusal:
     """Refusal of a command outside the credential's scope."""
-    speaks_for = f"this credential of {actor.name} speaks for an attempt on {actor.task} only"
+    speaks_for = f"this credential of {actor.name} is for an attempt on {actor.task} only"
     return Refusal("not_authorized", speaks_for + more)
 
 
@@ -187,8 +187,8 @@ def _of_another(actor: Actor, task: Task, named: int | None) -> Refusal:
         return is_over(actor.name, actor.fence, task.id)
     return Refusal(
         "lease_lost",
-        f"this credential of {actor.name} speaks on {task.id} under fence {actor.fence}, and "
-        f"fence {named} is named: name its own, or none",
+        f"this credential of {actor.name} is for {task.id} under fence {actor.fence}, and "
+        f"the command names fence {named}: name fence {actor.fence}, or none",
     )
 
 

@@ -140,8 +140,8 @@ def _check_session(command: RecordTrace, trace: Trace, read: Read, now: int) -> 
         return None
     return Refusal(
         "unauthorized_agent",
-        f"the session {command.session!a} is that of {holders[0]}: {actor.name} cannot write "
-        "into it, and needs one of its own",
+        f"the session {command.session!a} belongs to {holders[0]}: {actor.name} needs a session "
+        "of its own",
     )
 
 
@@ -155,7 +155,7 @@ def _check_reach(command: RecordTrace, read: Read) -> Refusal | None:
         return None
     return Refusal(
         "not_authorized",
-        f"this credential of {actor.name} speaks for an attempt on {actor.task} only",
+        f"this credential of {actor.name} is for an attempt on {actor.task} only",
     )
 
 
@@ -209,9 +209,7 @@ def repeated(told: Receipt, known: Logged, digest: str, what: str) -> Decision |
     """Answer a repeat as it was answered then; refuse other content under the same key."""
     if known.digest == digest:
         return as_then(told, known)
-    return Refusal(
-        "key_reused", f"{what} was recorded before, in other words: what is recorded stays"
-    )
+    return Refusal("key_reused", f"{what} was recorded before with other content, which stays")
 
 
 def as_then(told: Receipt, known: Logged) -> Decision:
@@ -229,17 +227,17 @@ def check_part(part: str, read: Read) -> Refusal | None:
     """Refuse unless the caller plays this SAOP role, or may dispatch (S-ROLE)."""
     actor = read.actor
     if part not in PARTS:
-        return Refusal("invalid_field", f"{part[:40]!a} is no part; known: {', '.join(PARTS)}")
+        return Refusal("invalid_field", f"{part[:40]!a} is no SAOP role; known: {', '.join(PARTS)}")
     if actor.role in MAY_DISPATCH:
         return None
     plays = _part_of(actor.name, read)
     if plays == part:
         return None
-    known, way_out = f"plays the {plays}", f"let it speak as the {plays}"
+    known, way_out = f"has the SAOP role {plays}", f"use the role {plays}"
     if plays not in PARTS:
-        known = "has no part in SAOP"
+        known = "has no SAOP role"
         way_out = f"register it with `dragoman agent add {actor.name} --saop-role {part}`"
-    detail = f"{actor.name} {known}, and cannot speak as the {part}: {way_out}"
+    detail = f"{actor.name} {known}, and cannot act as {part}: {way_out}"
     return Refusal("identity_mismatch", detail)
 
 

@@ -133,7 +133,7 @@ def _loops(
     if not is_raised and cycles >= thresholds.cycles:
         round_ = turns[-period * cycles :]
         steps = " → ".join(turn.action[:60] or "nothing" for turn in round_[:period])
-        detail = f"the last {period} turns were gone through {cycles} times: {steps}"
+        detail = f"the last {period} turns were repeated {cycles} times: {steps}"
         indexes = tuple(turn.index for turn in round_)
         yield Finding("loop", detail, indexes, cycles, thresholds.cycles)
     elif is_raised and cycles < thresholds.cycles:

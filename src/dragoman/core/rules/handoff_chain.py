@@ -33,7 +33,8 @@ def check_owner(
     if promised:
         return Refusal(
             "ownership_conflict",
-            f"{task.id} was delegated to {promised}, who has not said no: only they hand it on",
+            f"{task.id} was delegated to {promised}, who has not rejected it: only "
+            f"{promised} may hand it off",
             "not_owner",
         )
     under_way = task.handoff
@@ -57,8 +58,8 @@ def _under_way(task: Task, by: ActiveHandoff, handoff: Handoff | None, actor: Ac
     """Refusal because an offer is open; it tells a caller that may supersede it how."""
     is_its_own = handoff is not None and may_replace(handoff, actor)
     # The same at all surfaces: the argument and the option have one name.
-    instead = f": offer it in the place of that (supersedes {by.id})" if is_its_own else ""
-    where = f"{by.recipient}'s" if by.is_taken else f"on its way to {by.recipient}"
+    instead = f": supersede that offer (supersedes {by.id})" if is_its_own else ""
+    where = f"{by.recipient}'s" if by.is_taken else f"being handed over to {by.recipient}"
     return Refusal(
         "ownership_conflict", f"{task.id} is {where} already, by {by.id}{instead}", "active_handoff"
     )
@@ -81,7 +82,7 @@ def _check_unowned(task: Task, actor: Actor) -> Refusal | None:
 
 def on_its_way(task: Task, by: ActiveHandoff) -> Refusal:
     """Refusal of a change of owner while a handoff is active."""
-    where, instead = f"on its way to {by.recipient}", ", or its sender withdraw it"
+    where, instead = f"being handed over to {by.recipient}", ", or its sender withdraw it"
     if by.is_taken:
         where, instead = f"{by.recipient}'s", ""
     return Refusal(
@@ -161,6 +162,6 @@ def way_back(task: Task, chain: tuple[str, ...], recipient: str) -> str:
     if chain[-2:-1] != (recipient,):
         return by_hand
     return (
-        f"{by_hand}; what {chain[-1]} has begun and passed on in vain goes back by an offer that "
-        "supersedes the one which has failed"
+        f"{by_hand}; {chain[-1]} can offer it back by an offer that supersedes the one which was "
+        "rejected"
     )

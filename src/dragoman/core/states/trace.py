@@ -104,7 +104,7 @@ def misfits(trace: Trace, event: TraceRecorded) -> Iterator[tuple[str, str]]:
         if key in trace.ended_calls:
             yield "second_completion", f"the call {call[:200]!a} had ended already"
         else:
-            yield "orphan_completion", f"nobody began the call {call[:200]!a} that has ended"
+            yield "orphan_completion", f"the call {call[:200]!a} ended without having begun"
     elif call and not event.ends_call and key in trace.open_calls:
         yield "second_invocation", f"the call {call[:200]!a} had begun already"
     if thought and thought in trace.thoughts:

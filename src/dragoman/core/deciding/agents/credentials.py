@@ -29,17 +29,17 @@ def issue(command: IssueToken, read: Read, now: int) -> Decision | Refusal:
     if same and (same[0].digest, same[0].expires_at) == (command.digest, command.expires_at):
         return Decision(_ABOUT_NO_TASK)
     if same:
-        return Refusal("already_exists", f"{command.name} has another token {command.id}")
+        return Refusal("already_exists", f"{command.name} has a different token {command.id}")
     # A token of the shortest lifetime may have been under way for a moment.
     if not 0 < command.expires_at - now <= TOKEN_MS[1]:
         return Refusal(
             "invalid_field",
-            f"expires_at: {to_rfc3339(command.expires_at)} is over, or more than 366 days ahead",
+            f"expires_at: {to_rfc3339(command.expires_at)} is past, or more than 366 days ahead",
         )
     if len(known.live_tokens(now)) >= TOKENS:
         return Refusal(
             "invalid_field",
-            f"{command.name} has {TOKENS} tokens that are good, which is the most: "
+            f"{command.name} has {TOKENS} valid tokens, which is the limit: "
             "revoke those that are not used",
         )
     return _about(command.name, TokenIssued(command.id, command.digest, command.expires_at))
@@ -108,13 +108,13 @@ def _vouched(name: str, read: Read, *, is_own_enough: bool = False) -> AgentReco
     known = read.agent(name)
     is_own = is_own_enough and actor.role == "agent" and actor.name == name
     if not MAY_VOUCH[actor.role] and not is_own:
-        return Refusal("not_authorized", f"{actor.label} may not give or take credentials")
+        return Refusal("not_authorized", f"{actor.label} may not manage credentials")
     if known is None:
         return missing.agent(name)
     if known.role not in MAY_VOUCH[actor.role] and not is_own:
         return Refusal(
             "not_authorized",
-            f"{actor.label} may not give or take credentials of {name}, who is {known.role}",
+            f"{actor.label} may not manage credentials of {name}, whose role is {known.role}",
         )
     return known
 

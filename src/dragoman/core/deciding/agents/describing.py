@@ -99,7 +99,7 @@ def _check_describer(name: str, known: AgentRecord | None, actor: Actor) -> Refu
         return Refusal("not_authorized", f"{actor.label} may describe itself only, not {name}")
     if known.role not in MAY_REGISTER[actor.role]:
         return Refusal(
-            "not_authorized", f"{actor.label} may not say what {name} can do, which is {known.role}"
+            "not_authorized", f"{actor.label} may not describe {name}, whose role is {known.role}"
         )
     return None
 

@@ -33,7 +33,7 @@ def register(command: RegisterAgent, read: Read, now: int) -> Decision | Refusal
     played = known.plays if known is not None else ""
     plays = played if command.plays is None else command.plays
     if plays != played and read.actor.role == "agent":
-        return Refusal("not_authorized", f"{read.actor.label} may not choose its part in SAOP")
+        return Refusal("not_authorized", f"{read.actor.label} may not choose its SAOP role")
     speaks = tuple(dict.fromkeys(command.speaks))
     event = AgentRegistered(command.name, command.role, speaks, plays)
     if known is not None and (known.role, known.speaks, known.plays) == (
@@ -54,7 +54,7 @@ def _check_own(name: str, actor: Actor) -> Refusal | None:
 def _check_part(part: str | None) -> Refusal | None:
     if not part or part in PARTS:
         return None
-    return Refusal("invalid_field", f"{part[:40]!a} is no part; known: {', '.join(PARTS)}")
+    return Refusal("invalid_field", f"{part[:40]!a} is no SAOP role; known: {', '.join(PARTS)}")
 
 
 def _check_registrar(
@@ -70,6 +70,7 @@ def _check_registrar(
     for role in (command.role, taken):
         if role not in givable:
             return Refusal(
-                "not_authorized", f"{actor.label} may not decide who is {role}: {command.name}"
+                "not_authorized",
+                f"{actor.label} may not give or take the role {role}: {command.name}",
             )
     return None

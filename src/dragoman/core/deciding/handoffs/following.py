@@ -115,7 +115,7 @@ def _given(event: TaskEdited, course: _Course) -> StreamEvents:
     if event.reserved_for in (None, task.assignee):
         return ()
     to = event.reserved_for
-    return overtaken(handoff, task, f"{task.id} has gone to {to}", course.read, owner=to)
+    return overtaken(handoff, task, f"{task.id} was reassigned to {to}", course.read, owner=to)
 
 
 def _rewound(event: TaskRewound, course: _Course) -> StreamEvents:
@@ -151,7 +151,7 @@ def _requeued(_: TaskRequeued, course: _Course) -> StreamEvents:
     if handoff.status != "activated" or not isinstance(command, ExpireLease):
         return ()
     lease = course.read.lease(course.task)
-    assert lease is not None, "nothing expires that nobody has held"
+    assert lease is not None, "a task that is requeued had a lease"
     lost = HandoffEscalated(
         "lease_lost",
         NEXT_STAGE[handoff.status],

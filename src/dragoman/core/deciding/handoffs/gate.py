@@ -42,7 +42,9 @@ def accept(command: AcceptHandoff, read: Read, now: int) -> Decision | Refusal:
     if refusal:
         return refusal
     if command.package_hash != handoff.package_hash:
-        return Refusal("hash_mismatch", f"{handoff.id} is not the package that was looked at")
+        return Refusal(
+            "hash_mismatch", f"the package of {handoff.id} is not the one that was checked"
+        )
     forbidden = why_not_to(handoff.recipient, task, read, now, handoff.package)
     command = _governed(command, forbidden)
     failed = _failures(command, handoff, task)
@@ -130,7 +132,7 @@ def approve(command: ApproveHandoff, read: Read, now: int) -> Decision | Refusal
     if command.package_hash not in ("", handoff.package_hash):
         return Refusal(
             "hash_mismatch",
-            f"{handoff.id} has the hash {handoff.package_hash}, which is not the one that was seen",
+            f"{handoff.id} has the hash {handoff.package_hash}, which is not the approved one",
         )
     if command.is_yes and handoff.is_approved:
         return Decision(about(handoff.id, handoff.status, task))

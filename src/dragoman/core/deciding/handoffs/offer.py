@@ -270,7 +270,7 @@ def _check_context(command: ProposeHandoff) -> Refusal | None:
     for path, value in wanted.items():
         if not isinstance(value, str) or not shows(value):
             return Refusal(
-                "schema_invalid", f"{path}: it is missing or empty; nothing is offered without it"
+                "schema_invalid", f"{path}: it is missing or empty, and every package needs it"
             )
     return None
 
@@ -303,7 +303,7 @@ def check_stated(command: ProposeHandoff, package_hash: str) -> Refusal | None:
     """Check a hash that the sender states: of the package as sent, or as sealed by the hub."""
     if command.stated_hash in ("", package_hash, hash_of(command.package)):
         return None
-    return Refusal("hash_mismatch", "the package is not the one whose package_hash is stated")
+    return Refusal("hash_mismatch", "the package does not match the stated package_hash")
 
 
 def check_old(supersedes: str, old: Handoff | None, task: Task) -> Refusal | None:

@@ -97,7 +97,7 @@ def _check_stage(stage: str, handoff: Handoff) -> Refusal | None:
         return Refusal("invalid_field", f"{stage[:40]!a} is no stage; use {known}", path="stage")
     return Refusal(
         "invalid_transition",
-        f"{handoff.id} is {handoff.status}, not {stage}: only the stage that it is in gets time",
+        f"{handoff.id} is {handoff.status}, not {stage}: only its present stage can be extended",
     )
 
 

@@ -42,7 +42,7 @@ def _check_whose(intent: Intent, actor: Actor) -> Refusal | None:
         return None
     return Refusal(
         "not_authorized",
-        f"{actor.label} may not cancel {intent.id}: that is up to {intent.by}, who wanted it, a "
+        f"{actor.label} may not cancel {intent.id}: that is up to {intent.by}, who delegated it, a "
         "person, an orchestrator or a coordinator",
     )
 

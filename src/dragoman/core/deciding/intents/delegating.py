@@ -199,10 +199,7 @@ def _remark(command: DelegateIntent, course: Course, request_id: str) -> str:
     other = ", ".join(what for what, now, then in said if now and now != then)
     if not other:
         return ""
-    return (
-        f"{known.id} was asked for before, and stays as it was: what this says of {other} counts "
-        "for nothing"
-    )
+    return f"{known.id} was delegated before and is unchanged; ignored: {other}"
 
 
 def _check_renewer(known: Intent, actor: Actor) -> Refusal | None:
@@ -332,7 +329,7 @@ def _begun(command: DelegateIntent, id: str, read: Read, now: int) -> Decision |
 def _taken(task: Task, alias: str, read: Read) -> Decision | Refusal:
     if task.status not in _OPEN or read.lease(task) is not None:
         return Refusal(
-            "not_ready", f"{task.id} is {task.status}: only what nobody works on is delegated"
+            "not_ready", f"{task.id} is {task.status}: only a task that is not held is delegated"
         )
     if read.actor.role not in MAY_DELEGATE:
         return Refusal(

@@ -41,7 +41,7 @@ def failure_of(report: Reported) -> Ending:
     kind = report.details.get(FAILURE_TYPE)
     if isinstance(kind, str) and kind and not said.startswith(kind):
         said = f"{kind}: {said}" if said else kind
-    return Ending(False, said or "reported without a word")
+    return Ending(False, said or "reported without blockers or notes")
 
 
 def update_of(intent: Intent, request: OpenRequest, event: TaskProgressed) -> IntentUpdated:

@@ -185,7 +185,7 @@ def _course(
     if intent is None:
         if isinstance(command, ExpireRequest):
             return missing.intent(command.intent)
-        return Refusal("anomaly", f"there is no intent {command.intent}: nothing was asked for")
+        return Refusal("anomaly", f"there is no intent {command.intent}: no request is open")
     task = read.task(intent.task)
     return task if isinstance(task, Refusal) else Course(intent, task, read, now)
 
@@ -210,9 +210,9 @@ def _not_the_speaker(
 ) -> str | None:
     actor = read.actor
     if course.intent.id != command.intent:
-        return f"there is no intent {command.intent}, and {course.intent.id} was asked for"
+        return f"there is no intent {command.intent}, and this attempt works on {course.intent.id}"
     if actor.task not in ("", course.task.id):
-        return f"this credential of {actor.name} speaks for an attempt on {actor.task} only"
+        return f"this credential of {actor.name} is for an attempt on {actor.task} only"
     if actor.role != "agent" or actor.name == command.agent:
         return None
     return f"{actor.name} may not speak for {_shown(command.agent)}"
@@ -268,7 +268,7 @@ def _why_not(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
     """Reason why a message does not fit the intent."""
     ended, request = _closed(command, intent), intent.request
     if ended is not None and ended.is_superseded:
-        return f"{ended.id} was superseded by what became of the task"
+        return f"{ended.id} was superseded by a change of the task"
     if ended is not None and ended.synthetic:
         late = "it is late: " if ended.synthetic in _BY_TIME else ""
         return f"{late}{ended.id} was ended at {to_rfc3339(ended.at)} ({ended.synthetic})"
@@ -340,9 +340,7 @@ def overdue(task: Task, request: OpenRequest, now: int, *, is_called: bool = Fal
     due = to_rfc3339(request.deadline or now)
     why = task.why_not_begun(request.after)
     if why or (is_called and task.attempts == request.after):
-        return Ending(
-            False, f"the hub had not handed it over by {due}{why and f': {why}'}", _UNSENT
-        )
+        return Ending(False, f"the hub had not delivered it by {due}{why and f': {why}'}", _UNSENT)
     return Ending(False, f"no result had come by {due}", "deadline")
 
 

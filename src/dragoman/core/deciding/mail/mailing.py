@@ -55,7 +55,7 @@ def post(command: PostMail, read: Read, now: int) -> Decision | Refusal:
     id = read.cause if known else command.id or read.cause
     if id == read.cause and read.mail(id) is not None:
         return Refusal(
-            "already_exists", "a request hands in one letter without an id; give the others one"
+            "already_exists", "a request may post one letter without an id; give the others an id"
         )
     replied = read.mail(command.reply_to) if command.reply_to else None
     if command.reply_to and replied is None:

@@ -182,7 +182,7 @@ def _check_breadth(patterns: tuple[str, ...], actor: Actor) -> Refusal | None:
         return None
     return Refusal(
         "not_authorized",
-        f"{too_broad[:80]!a} would keep everybody from everything, which only orchestrators, "
+        f"{too_broad[:80]!a} would reserve everything, which only orchestrators, "
         "coordinators and people may do: name the folders and files that you will edit",
         path="patterns",
     )
@@ -225,7 +225,8 @@ def _attempt_on(name: str, read: Read) -> tuple[str, int] | Refusal:
         )
     if read.actor.role == "agent" and task.assignee != read.actor.name:
         return Refusal(
-            "unauthorized_agent", f"{task.id} is in the hands of {task.assignee}, who may do this"
+            "unauthorized_agent",
+            f"{task.id} is held by {task.assignee}: only the holder may do this",
         )
     return task.id, task.fence
 

@@ -211,7 +211,7 @@ def _steps(wave: Wave, next_steps: Plan, read: Read, now: int) -> StreamEvents:
         events += moved(task, "backlog", f"waits for {', '.join(task.open_blockers[:8])}", read)
     for task in next_steps.released:
         events += ((wave_stream(wave.id), WaveBeadReleased(wave.id, task.id)),)
-        events += moved(task, "ready", f"let go by wave {wave.id}", read)
+        events += moved(task, "ready", f"released by wave {wave.id}", read)
     return events
 
 

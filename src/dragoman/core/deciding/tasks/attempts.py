@@ -83,7 +83,7 @@ def checkpoint(command: CheckpointTask, read: Read, now: int) -> Decision | Refu
     runs_the_show = read.actor.role in MAY_DISPATCH and command.fence is None
     is_at_rest = task.status != "in-progress" and runs_the_show
     if is_at_rest and task.is_final:
-        return Refusal("invalid_transition", f"{task.id} is {task.status}: nobody goes on with it")
+        return Refusal("invalid_transition", f"{task.id} is {task.status}: it cannot be continued")
     refusal = (
         (None if is_at_rest else check_hold(read.actor, task, read.lease(task), command.fence, now))
         or check_text("reason", command.reason, REASON, least=1)
@@ -231,7 +231,7 @@ def keep(command: KeepLease, read: Read, now: int) -> Decision | Refusal:
     if isinstance(task, Refusal):
         return task
     if read.actor.role != "system":
-        return Refusal("not_authorized", f"{read.actor.label} may not say how long leases last")
+        return Refusal("not_authorized", f"{read.actor.label} may not set the duration of leases")
     lease = read.lease(task)
     refusal = check_hold(
         _in_whose_place(read.actor, lease), task, lease, command.fence, now

@@ -140,6 +140,6 @@ def check_lease_end(task: Task, lease: Lease, now: int) -> Refusal | None:
     return Refusal(
         "invalid_field",
         f"the clock says {to_rfc3339(now)}, so a lease of {duration(lease.ttl_ms)} on {task.id} "
-        f"would end after {to_rfc3339(SPAN[1])}, the last moment that has a date: look at the "
+        f"would end after {to_rfc3339(SPAN[1])}, the last timestamp that exists: look at the "
         "hub's clock, or at --now",
     )

@@ -244,14 +244,16 @@ def _asked(name: str, answer: DelegationState, read: Read) -> Task | Decision | 
         return task
     asked = task.delegation
     if asked is None:
-        return Refusal("invalid_transition", f"nobody was asked to take {task.id}")
+        return Refusal(
+            "invalid_transition", f"{task.id} was not delegated: there is no request to answer"
+        )
     refusal = check_write(read.actor)
     if refusal is None and asked.state == answer:
         return Decision(receipt(task, task.status))
     if refusal is None and asked.to_agent != read.actor.name:
         refusal = Refusal(
             "unauthorized_agent",
-            f"{asked.to_agent} was asked to take {task.id}, not {read.actor.name}",
+            f"{task.id} was delegated to {asked.to_agent}, not to {read.actor.name}",
         )
     if refusal is None and answer == "accepted" and task.handoff is not None:
         refusal = on_its_way(task, task.handoff)
@@ -270,5 +272,5 @@ def _is_anothers(task: Task, lease: Lease | None, read: Read) -> bool:
     if lease is not None:
         return lease.holder != read.actor.name
     asked = task.delegation
-    assert asked is not None, "only who was asked can say no"
+    assert asked is not None, "only the requested agent can reject"
     return task.assignee not in ("", asked.from_agent, read.actor.name)

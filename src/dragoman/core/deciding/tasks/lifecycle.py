@@ -127,7 +127,7 @@ def move(command: MoveTask, read: Read, now: int) -> Decision | Refusal:
     if task.status == command.to:
         return check_token(command.fence, task, read, now) or Decision(receipt(task, task.status))
     if command.if_at_rest and task.status == "in-progress":
-        return Refusal("already_claimed", f"{task.assignee} works on {task.id}: it is left to it")
+        return Refusal("already_claimed", f"{task.id} is held by {task.assignee}")
     refusal = check_move(command.to, command.fence, task, read, now)
     if refusal:
         return refusal
@@ -255,7 +255,7 @@ def _unless_trusted(status: Status, to: Status, stands: str) -> str:
     """Hint for the owner of a moved file, where a setting is all that it takes."""
     if stands != "file" or (status, to) not in MAY_MOVE["trusted-file"]:
         return ""
-    return "; use `dragoman task move`, or set files.trust_moves if a moved file is a person's word"
+    return "; use `dragoman task move`, or set files.trust_moves to let moved files decide"
 
 
 def _ways(status: Status, stands: str) -> str:
@@ -323,8 +323,8 @@ def _check_intents(names: tuple[str, ...], read: Read) -> Refusal | None:
         return None
     return Refusal(
         "not_authorized",
-        f"{read.actor.label} may not name a task {shown_name(named)}: which task an intent has is "
-        "for a person or an orchestrator to say",
+        f"{read.actor.label} may not name a task {shown_name(named)}: only a person or an "
+        "orchestrator may assign an intent to a task",
     )
 
 

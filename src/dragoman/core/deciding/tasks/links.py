@@ -20,7 +20,7 @@ _WALK = 10_000
 _ROUND: dict[LinkKind, str] = {
     "blocked-by": "wait for itself",
     "parent": "a part of itself",
-    "discovered-from": "come out of itself",
+    "discovered-from": "discovered from itself",
 }
 """Kind of link -> meaning of a cycle of them."""
 

@@ -108,7 +108,7 @@ def _check(command: RewindTask, task: Task, read: Read) -> Refusal | None:
             f"{read.actor.label} may not rewind {task.id}: a human or an orchestrator may",
         )
     if not _COMMIT.fullmatch(command.commit):
-        return Refusal("invalid_field", "commit is not the whole hash of a commit")
+        return Refusal("invalid_field", "commit is not a full commit hash")
     return check_text("branch", command.branch, TITLE) or check_text(
         "reason", command.reason, REASON
     )

@@ -59,7 +59,7 @@ def _no_way(command: UpdateTask, task: Task) -> str:
     instead = "written into the work log" if _reason(command) else "nothing was changed"
     if command.to == "in-progress" and task.status in CLAIMABLE:
         return f"{task.id} enters in-progress only by a claim: {instead}"
-    return f"there is no way from {task.status} to {command.to}: {instead}"
+    return f"there is no transition from {task.status} to {command.to}: {instead}"
 
 
 def _remarked(decision: Decision, remark: str) -> Decision:
